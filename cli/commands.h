@@ -1,0 +1,11 @@
+// The subcommands: each adds itself to the program and runs when it was called.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace nunchi::cli {
+
+void add_bench(CLI::App& program);
+void add_info(CLI::App& program);
+
+}  // namespace nunchi::cli

@@ -1,0 +1,21 @@
+# The library behind f32 matrix products: oneDNN, or OpenBLAS (its OpenMP build) where that is missing.
+
+find_package(dnnl QUIET)
+if(NUNCHI_PRODUCTS STREQUAL "onednn" AND NOT dnnl_FOUND)
+  message(FATAL_ERROR "oneDNN was asked for and not found (Debian: libdnnl-dev).")
+endif()
+if(NUNCHI_PRODUCTS STREQUAL "openblas" OR NOT dnnl_FOUND)
+  find_path(NUNCHI_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu
+            x86_64-linux-gnu/openblas-openmp)
+  find_library(NUNCHI_OPENBLAS openblas PATH_SUFFIXES openblas-openmp x86_64-linux-gnu/openblas-openmp)
+  if(NOT NUNCHI_CBLAS_INCLUDE OR NOT NUNCHI_OPENBLAS)
+    message(FATAL_ERROR "neither oneDNN (libdnnl-dev) nor OpenBLAS (libopenblas-openmp-dev) was found.")
+  endif()
+  set(NUNCHI_PRODUCT_SOURCE nunchi/kernels/cpu/product_openblas.cpp)
+  set(NUNCHI_PRODUCT_LIBRARY ${NUNCHI_OPENBLAS})
+  message(STATUS "f32 products: OpenBLAS")
+else()
+  set(NUNCHI_PRODUCT_SOURCE nunchi/kernels/cpu/product_onednn.cpp)
+  set(NUNCHI_PRODUCT_LIBRARY DNNL::dnnl)
+  message(STATUS "f32 products: oneDNN ${dnnl_VERSION}")
+endif()

@@ -1,0 +1,82 @@
+// The tape: what happened, so that gradients can flow back through it.
+//
+//   Tape tape(context);                       // records from here on
+//   Variable loss = model.loss(batch);
+//   tape.backward(loss);                      // parameters' gradients are added to
+//
+// Records are dropped as they are passed on the way back, and with them the tensors they kept.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <vector>
+
+#include "nunchi/autograd/variable.h"
+
+namespace nunchi {
+
+// Where an operation puts the gradient of one of its inputs.
+struct GradientTarget {
+  Tensor tensor;            // shaped like the input; a view of columns where the input is one
+  bool accumulate = false;  // add to what is there, or write
+};
+
+// What a recorded operation sees on the way back.
+class Gradients {
+ public:
+  // d loss / d output; undefined when nothing depends on that output.
+  const Tensor& of_output(int i = 0) const;
+  bool wanted(int input) const;
+  // Where to write or add d loss / d input. Only for wanted inputs.
+  GradientTarget into(int input);
+  // Hands over a finished gradient, to be kept or added to what is there. Only for wanted inputs.
+  void give(int input, Tensor gradient);
+
+ private:
+  friend class Tape;
+  using Node = Variable::Node;
+  Gradients(std::vector<std::shared_ptr<Node>>& outputs, std::vector<std::shared_ptr<Node>>& inputs)
+      : outputs_(outputs), inputs_(inputs) {}
+  std::vector<std::shared_ptr<Node>>& outputs_;
+  std::vector<std::shared_ptr<Node>>& inputs_;
+};
+
+using Backward = std::function<void(Gradients&)>;
+
+class Tape {
+ public:
+  // Becomes the context's tape until it is destroyed; tapes do not nest.
+  explicit Tape(ContextBase& context);
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  // What record() below calls: `backward` runs when gradients of the outputs have come together.
+  void add(const char* name, const std::vector<Variable>& outputs,
+           std::initializer_list<Variable> inputs, Backward backward);
+  // Runs the records backwards from `loss`, whose own gradient is one. The tape is empty after it.
+  void backward(const Variable& loss);
+  std::size_t size() const { return records_.size(); }
+
+ private:
+  struct Record {
+    const char* name;
+    std::vector<std::shared_ptr<Variable::Node>> outputs;
+    std::vector<std::shared_ptr<Variable::Node>> inputs;
+    Backward backward;
+  };
+  ContextBase& context_;
+  std::vector<Record> records_;
+};
+
+// Whether an operation on these inputs will be asked for gradients.
+bool recording(std::initializer_list<Variable> inputs);
+
+// Wraps an operation's results. If the context records and an input needs a gradient, `backward`
+// runs on the way back. Undefined inputs are allowed and never wanted.
+Variable record(const char* name, Tensor output, std::initializer_list<Variable> inputs,
+                Backward backward);
+std::vector<Variable> record(const char* name, std::vector<Tensor> outputs,
+                             std::initializer_list<Variable> inputs, Backward backward);
+
+}  // namespace nunchi

@@ -1,0 +1,33 @@
+#include "nunchi/base/process.h"
+
+#include <cstdlib>
+#include <fstream>
+
+namespace nunchi {
+namespace {
+
+// What follows "name", blanks and a colon in a file of the form "name : value"; empty if nothing.
+std::string field_of(const char* file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(name)) continue;
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    const std::size_t value = line.find_first_not_of(" \t", colon + 1);
+    return value == std::string::npos ? std::string() : line.substr(value);
+  }
+  return {};
+}
+
+}  // namespace
+
+double peak_resident_mib() {
+  return std::strtod(field_of("/proc/self/status", "VmHWM").c_str(), nullptr) / 1024.0;
+}
+
+std::string processor_name() {
+  const std::string name = field_of("/proc/cpuinfo", "model name");
+  return name.empty() ? "unknown processor" : name;
+}
+
+}  // namespace nunchi

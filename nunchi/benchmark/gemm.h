@@ -1,0 +1,32 @@
+// The speed of f32 products at the shapes of a training step.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nunchi/benchmark/limits.h"
+
+namespace nunchi::benchmark {
+
+// Which of a linear layer's three products: y = x Wᵀ, d_x = d_y W (both with W packed) or
+// d_W = d_yᵀ x, which has no constant side.
+enum class ProductRole : std::uint8_t { forward, backward_input, backward_weight };
+
+struct GemmShape {
+  std::string name;
+  ProductRole role = ProductRole::forward;
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+struct GemmResult {
+  GemmShape shape;
+  double gflops = 0;
+  double product_ms = 0;
+  double pack_ms = 0;  // packing W once, as each training step does
+};
+
+// The products of the base model with so many tokens and vocabulary, in chunks of 512 for the latter.
+std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocabulary);
+GemmResult measure_gemm(CpuContext& context, const GemmShape& shape);
+
+}  // namespace nunchi::benchmark

@@ -1,0 +1,45 @@
+// The speed of whole training steps at fixed shapes: dropout, label smoothing, backward, clipping,
+// Adam.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "nunchi/benchmark/limits.h"
+#include "nunchi/models/transformer_config.h"
+
+namespace nunchi::benchmark {
+
+struct TrainBenchOptions {
+  TransformerConfig model;
+  std::int64_t sentences = 128;
+  std::int64_t length = 32;  // tokens of each, on both sides
+  int warmup = 2;
+  int steps = 8;       // timed ones at the most
+  double seconds = 0;  // stop after so many, if steps are left; 0: no limit
+  bool profile = false;
+};
+
+struct TrainBenchStep {
+  int step = 0;  // from 1; warm-up steps are 0 and below
+  double seconds = 0;
+  double loss = 0;  // per target token
+};
+
+struct TrainBenchResult {
+  std::int64_t parameters = 0;
+  std::int64_t target_tokens = 0;  // of a step
+  int steps = 0;
+  double seconds_per_step = 0;  // the median
+  double mean_seconds = 0;      // what the profile adds up to
+  double flops_per_step = 0;    // of products and attention
+  double first_loss = 0, last_loss = 0;
+  double arena_mib = 0;
+  Profile profile;  // of all timed steps, if asked for
+};
+
+// Calls `progress` after each step, warm-up included.
+TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& options,
+                                  const std::function<void(const TrainBenchStep&)>& progress);
+
+}  // namespace nunchi::benchmark

@@ -1,0 +1,66 @@
+#include "nunchi/data/batch.h"
+
+#include <string>
+
+#include "nunchi/base/error.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+// Sentences one after another, filled up to the capacity with token 0.
+Tensor flat_ids(ContextBase& context, std::span<const Tokens> sentences, const Ragged& rows,
+                std::int64_t vocabulary) {
+  Tokens all;
+  all.reserve(static_cast<std::size_t>(rows.capacity));
+  for (const Tokens& sentence : sentences) {
+    for (const std::int32_t token : sentence) {
+      if (token < 0 || token >= vocabulary) {
+        throw Error("token " + std::to_string(token) + " is not in a vocabulary of " +
+                    std::to_string(vocabulary) + ".");
+      }
+      all.push_back(token);
+    }
+  }
+  all.resize(static_cast<std::size_t>(rows.capacity), 0);
+  return from_host(context, all, {rows.capacity});
+}
+
+}  // namespace
+
+TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
+                            std::int64_t vocabulary) {
+  std::vector<std::int32_t> lengths;
+  for (const Tokens& sentence : sentences) {
+    lengths.push_back(static_cast<std::int32_t>(sentence.size()));
+  }
+  TokenBatch batch;
+  batch.rows = make_ragged(context, lengths);
+  batch.ids = flat_ids(context, sentences, batch.rows, vocabulary);
+  return batch;
+}
+
+PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
+                          std::span<const Tokens> targets, const Vocabularies& vocabularies,
+                          const SpecialTokens& special) {
+  if (sources.size() != targets.size()) {
+    throw Error(std::to_string(sources.size()) + " sources cannot be paired with " +
+                std::to_string(targets.size()) + " targets.");
+  }
+  std::vector<Tokens> inputs, labels;
+  for (const Tokens& target : targets) {
+    Tokens input{special.begin};
+    input.insert(input.end(), target.begin(), target.end());
+    Tokens label(target);
+    label.push_back(special.end);
+    inputs.push_back(std::move(input));
+    labels.push_back(std::move(label));
+  }
+  PairBatch batch;
+  batch.source = make_token_batch(context, sources, vocabularies.source);
+  batch.target = make_token_batch(context, inputs, vocabularies.target);
+  batch.labels = flat_ids(context, labels, batch.target.rows, vocabularies.target);
+  return batch;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,45 @@
+// Pairs of sentences as tensors: what a model is trained on.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "nunchi/tensor/ragged.h"
+
+namespace nunchi {
+
+using Tokens = std::vector<std::int32_t>;
+
+// Token numbers of a batch, one sentence after another without padding.
+struct TokenBatch {
+  Ragged rows;
+  Tensor ids;  // i32 [capacity]
+};
+
+// Throws Error when a token is not in [0, vocabulary).
+TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
+                            std::int64_t vocabulary);
+
+// Teacher forcing: the decoder sees <s> y and is to say y </s>.
+struct PairBatch {
+  TokenBatch source;
+  TokenBatch target;  // <s> y
+  Tensor labels;      // i32 [capacity]: y </s>
+};
+
+struct SpecialTokens {
+  std::int32_t begin = 1;  // <s>
+  std::int32_t end = 2;    // </s>
+};
+
+struct Vocabularies {
+  std::int64_t source = 0;
+  std::int64_t target = 0;
+};
+
+// `sources` end with </s> as they are; `targets` have neither <s> nor </s>.
+PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
+                          std::span<const Tokens> targets, const Vocabularies& vocabularies,
+                          const SpecialTokens& special = {});
+
+}  // namespace nunchi

@@ -1,0 +1,94 @@
+#include "nunchi/device/arena.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kGrowth = std::size_t{2} << 20;  // a huge page
+
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+
+}  // namespace
+
+Arena::Arena(std::unique_ptr<MemorySource> source) : source_(std::move(source)) {}
+Arena::~Arena() = default;
+
+std::byte* Arena::allocate(std::size_t bytes) {
+  if (bytes > source_->reserved()) {
+    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB asked for at once.");
+  }
+  const std::size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
+  std::size_t offset = 0;
+  const auto fit = free_by_size_.lower_bound({size, 0});
+  if (fit != free_by_size_.end()) {
+    const auto [found, at] = *fit;
+    offset = at;
+    erase_free(free_by_offset_.find(at));
+    if (found > size) insert_free(at + size, found - size);
+  } else {
+    // A free block at the very top is extended rather than left behind.
+    offset = top_;
+    if (!free_by_offset_.empty()) {
+      const auto last = std::prev(free_by_offset_.end());
+      if (last->first + last->second == top_) offset = last->first;
+    }
+    extend(offset + size);
+    if (offset != top_) erase_free(free_by_offset_.find(offset));
+    top_ = offset + size;
+  }
+  used_.emplace(offset, size);
+  in_use_ += size;
+  peak_ = std::max(peak_, in_use_);
+  return source_->base() + offset;
+}
+
+void Arena::release(std::byte* address) noexcept {
+  const auto used = used_.find(static_cast<std::size_t>(address - source_->base()));
+  if (used == used_.end()) return;
+  std::size_t offset = used->first, size = used->second;
+  used_.erase(used);
+  in_use_ -= size;
+  auto next = free_by_offset_.lower_bound(offset);
+  if (next != free_by_offset_.end() && offset + size == next->first) {
+    size += next->second;
+    const auto merged = next++;
+    erase_free(merged);
+  }
+  if (next != free_by_offset_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second == offset) {
+      offset = previous->first;
+      size += previous->second;
+      erase_free(previous);
+    }
+  }
+  insert_free(offset, size);
+}
+
+void Arena::extend(std::size_t end) {
+  if (end <= committed_) return;
+  const std::size_t target = round_up(end, kGrowth);
+  if (target > source_->reserved()) {
+    throw Error("out of memory: " + std::to_string(target >> 20) + " MiB needed in all.");
+  }
+  source_->grow_to(target);
+  committed_ = target;
+  ++system_requests_;
+}
+
+void Arena::insert_free(std::size_t offset, std::size_t size) {
+  free_by_offset_.emplace(offset, size);
+  free_by_size_.emplace(size, offset);
+}
+
+void Arena::erase_free(std::map<std::size_t, std::size_t>::iterator block) {
+  free_by_size_.erase({block->second, block->first});
+  free_by_offset_.erase(block);
+}
+
+}  // namespace nunchi

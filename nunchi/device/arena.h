@@ -1,0 +1,65 @@
+// The memory of one context: a heap over one long reservation of addresses.
+//
+// Memory once taken from the system is kept and used again: the heap grows only when no free block
+// is large enough, so a step that repeats earlier sizes asks the system for nothing. Free
+// neighbours merge, which keeps batches of different sizes from fragmenting it. The choice of
+// block depends only on the sequence of calls: the same steps get the same addresses.
+//
+// Not thread-safe: a context, and so its arena, is used by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <unordered_map>
+
+namespace nunchi {
+
+// Where an arena's addresses come from; one implementation per device.
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  virtual std::byte* base() const = 0;
+  virtual std::size_t reserved() const = 0;
+  // Backs [0, bytes) of the reservation with memory. Called with growing values only; throws Error
+  // when the system has no more.
+  virtual void grow_to(std::size_t bytes) = 0;
+};
+
+class Arena {
+ public:
+  explicit Arena(std::unique_ptr<MemorySource> source);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // Uninitialised memory, aligned to 64 bytes, owned by the caller until release(). Zero bytes get
+  // an address of their own too.
+  std::byte* allocate(std::size_t bytes);
+  void release(std::byte* address) noexcept;
+
+  std::size_t in_use() const { return in_use_; }
+  std::size_t peak() const { return peak_; }
+  // Bytes taken from the system, and how often it was asked.
+  std::size_t taken() const { return committed_; }
+  std::int64_t system_requests() const { return system_requests_; }
+
+ private:
+  void insert_free(std::size_t offset, std::size_t size);
+  void erase_free(std::map<std::size_t, std::size_t>::iterator block);
+  void extend(std::size_t end);
+
+  std::unique_ptr<MemorySource> source_;
+  std::map<std::size_t, std::size_t> free_by_offset_;           // offset -> size
+  std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (size, offset)
+  std::unordered_map<std::size_t, std::size_t> used_;           // offset -> size
+  std::size_t top_ = 0;                                         // end of the last block
+  std::size_t committed_ = 0;
+  std::size_t in_use_ = 0;
+  std::size_t peak_ = 0;
+  std::int64_t system_requests_ = 0;
+};
+
+}  // namespace nunchi

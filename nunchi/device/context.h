@@ -1,0 +1,95 @@
+// A context is what kernels run on: threads or a stream, and the memory they work in.
+//
+// Everything that changes while a program runs hangs on a context, nothing on globals: the arena,
+// the tape that records (autograd), the trace that looks (trace), the random key of the step.
+// Programs may have several contexts; each is used by one thread at a time and outlives its tensors.
+#pragma once
+
+#include <any>
+#include <memory>
+#include <typeindex>
+#include <unordered_map>
+
+#include "nunchi/base/random.h"
+#include "nunchi/device/arena.h"
+#include "nunchi/device/cpu/isa.h"
+#include "nunchi/device/device.h"
+#include "nunchi/device/profile.h"
+
+namespace nunchi {
+
+class Tape;
+class Trace;
+
+// What contexts of all devices share; code that does not care where it runs takes this one.
+class ContextBase {
+ public:
+  virtual ~ContextBase() = default;
+  ContextBase(const ContextBase&) = delete;
+  ContextBase& operator=(const ContextBase&) = delete;
+
+  Device device() const { return device_; }
+  Arena& arena() { return arena_; }
+
+  // Operations are recorded here; null: nobody wants gradients.
+  Tape* tape() const { return tape_; }
+  void set_tape(Tape* tape) { tape_ = tape; }
+  // Layers write their taps here; null: nobody is looking.
+  Trace* trace() const { return trace_; }
+  void set_trace(Trace* trace) { trace_ = trace; }
+  // Kernels report their time here; null: nobody measures.
+  Profile* profile() const { return profile_; }
+  void set_profile(Profile* profile) { profile_ = profile; }
+
+  // The key of this step's draws. The address is in the device's memory and stays the same.
+  const RandomKey* random() const { return random_; }
+  virtual void set_random(const RandomKey& key) = 0;
+
+ protected:
+  ContextBase(Device device, std::unique_ptr<MemorySource> memory)
+      : device_(device), arena_(std::move(memory)) {}
+  const RandomKey* random_ = nullptr;
+
+ private:
+  Device device_;
+  Arena arena_;
+  Tape* tape_ = nullptr;
+  Trace* trace_ = nullptr;
+  Profile* profile_ = nullptr;
+};
+
+template <Device D>
+class Context;
+
+struct CpuOptions {
+  int threads = 0;           // 0: one for each core that this process may use
+  Isa isa = chosen_isa();
+};
+
+template <>
+class Context<Device::cpu> final : public ContextBase {
+ public:
+  explicit Context(const CpuOptions& options = {});
+
+  int threads() const { return threads_; }
+  Isa isa() const { return isa_; }
+  void set_random(const RandomKey& key) override { key_ = key; }
+
+  // What a kernel family keeps between calls (plans of products), made on first use.
+  template <class T>
+  T& cache() {
+    std::any& slot = caches_[std::type_index(typeid(T))];
+    if (!slot.has_value()) slot = std::make_shared<T>();
+    return *std::any_cast<std::shared_ptr<T>&>(slot);
+  }
+
+ private:
+  int threads_;
+  Isa isa_;
+  RandomKey key_;
+  std::unordered_map<std::type_index, std::any> caches_;
+};
+
+using CpuContext = Context<Device::cpu>;
+
+}  // namespace nunchi

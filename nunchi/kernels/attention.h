@@ -1,0 +1,104 @@
+// Exact attention over ragged batches, tiled with an online softmax: the score matrix never exists,
+// memory is linear in the length.
+//
+// A query's result depends on its own row and on its sentence's keys and values alone, in a fixed
+// order: neither the batch nor the threads change bits.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/dropout.h"
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// What is added to the score of (query i, key j), evaluated from j - i inside the kernel.
+//   slopes (ALiBi):  -slope[h] * |i - j|
+//   buckets (T5):    table[bucket(j - i), h]; half of the buckets (per direction) are exact
+//                    distances, the rest grow logarithmically up to max_distance
+template <class T>
+struct ScoreBias {
+  enum class Kind : std::uint8_t { none, slopes, buckets };
+  Kind kind = Kind::none;
+  const T* slopes = nullptr;  // [H]
+  const T* table = nullptr;   // [buckets, H]
+  int buckets = 0;
+  int max_distance = 0;
+  bool bidirectional = false;  // keys after the query have buckets of their own
+};
+
+// T5's bucket of the relative position key - query.
+int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool bidirectional);
+
+// What forward, backward and the weights have in common. Rows of q, k and v are `*_stride` elements
+// apart, so they can be slices of one QKV product. Head h reads key/value head h / (H / kv_heads).
+template <class T>
+struct AttentionInputs {
+  std::int64_t sentences = 0;  // B
+  int heads = 1;               // H
+  int kv_heads = 1;
+  std::int64_t head_width = 0;  // D
+  std::int64_t max_queries = 0;  // the longest sentence's, known on the host
+  std::int64_t max_keys = 0;
+  const T* q = nullptr;  // [T, H * D]
+  const T* k = nullptr;  // [S, kv_heads * D]
+  const T* v = nullptr;  // [S, kv_heads * D]
+  std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  const std::int32_t* q_offsets = nullptr;  // [B + 1] queries of sentence b: rows from, to
+  const std::int32_t* k_begin = nullptr;    // [B] its first key
+  const std::int32_t* k_length = nullptr;   // [B] and their number; none: the output is zero
+  const std::int32_t* sentence = nullptr;   // [B] its index in the global batch, for draws
+  // Query i sees key j only if j <= i + k_length - queries: the last query sees all keys.
+  bool causal = false;
+  double scale = 1;
+  ScoreBias<T> bias;
+  Dropout dropout;         // of the weights; a draw's row is i, its column h * 2^23 + j
+  double score_pairs = 0;  // (query, key) pairs of all sentences, for a profile
+};
+
+// out = dropout(softmax(q k^T * scale + bias)) v
+template <class T>
+struct Attention {
+  AttentionInputs<T> in;
+  Rows rows;                    // of the queries
+  T* out = nullptr;             // [T, H * D]; tail rows become zero
+  std::int64_t out_stride = 0;
+  T* log_sum = nullptr;         // [H, T] log of the softmax's denominator, for the way back
+
+  const char* name() const { return "attention"; }
+  Work work() const { return {.flops = 4.0 * in.heads * in.score_pairs * double(in.head_width)}; }
+};
+
+template <class T>
+struct AttentionBackward {
+  AttentionInputs<T> in;
+  Rows rows;                  // of the queries
+  const T* out = nullptr;     // [T, H * D]
+  const T* d_out = nullptr;   // [T, H * D]
+  std::int64_t out_stride = 0, d_out_stride = 0;
+  const T* log_sum = nullptr;  // [H, T]
+  // Written where the sentences' rows are; rows of no sentence are left alone.
+  T* d_q = nullptr;
+  T* d_k = nullptr;
+  T* d_v = nullptr;
+  std::int64_t d_q_stride = 0, d_k_stride = 0, d_v_stride = 0;
+  bool accumulate_q = false, accumulate_k = false, accumulate_v = false;
+  T* d_table = nullptr;  // [buckets, H], added to; null: no table or nobody wants it
+
+  const char* name() const { return "attention_backward"; }
+  Work work() const { return {.flops = 10.0 * in.heads * in.score_pairs * double(in.head_width)}; }
+};
+
+// The weights themselves, without dropout: what softmax gave each (query, key) pair.
+template <class T>
+struct AttentionWeights {
+  AttentionInputs<T> in;
+  const std::int64_t* begin = nullptr;  // [B] sentence b's weights start here in `weights`
+  T* weights = nullptr;                 // per sentence [H, queries, keys]
+
+  const char* name() const { return "attention_weights"; }
+  Work work() const { return {}; }
+};
+
+}  // namespace nunchi::kernels

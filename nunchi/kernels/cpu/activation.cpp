@@ -1,0 +1,164 @@
+#include "nunchi/kernels/activation.h"
+
+#include <cmath>
+#include <vector>
+
+#include "nunchi/kernels/cpu/keep.h"
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/simd.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+constexpr double kInverseSqrt2 = 0.70710678118654752440;
+constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
+constexpr double kSqrt2OverPi = 0.79788456080286535588;
+constexpr double kCubic = 0.044715;
+
+// The normal distribution's integral up to x.
+template <class V>
+[[gnu::always_inline]] inline V normal_integral(V x) {
+  using T = Element<V>;
+  if constexpr (std::is_same_v<V, T>) {
+    return T(0.5) * std::erfc(-x * T(kInverseSqrt2));
+  } else {
+    V result;
+    for (int i = 0; i < kLanes<T>; ++i) result[i] = T(0.5) * std::erfc(-x[i] * T(kInverseSqrt2));
+    return result;
+  }
+}
+
+template <class V>
+[[gnu::always_inline]] inline V logistic(V x) {
+  using T = Element<V>;
+  return T(1) / (T(1) + exponential<V>(-x));
+}
+
+// f(x) for the kinds that read one column.
+template <ActivationKind Kind, class V>
+[[gnu::always_inline]] inline V value_of(V x) {
+  using T = Element<V>;
+  if constexpr (Kind == ActivationKind::none) return x;
+  if constexpr (Kind == ActivationKind::relu) return x > T(0) ? x : V{};
+  if constexpr (Kind == ActivationKind::gelu) return x * normal_integral<V>(x);
+  if constexpr (Kind == ActivationKind::gelu_tanh) {
+    // x (1 + tanh u) / 2 = x · logistic(2 u)
+    return x * logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
+  }
+}
+
+template <ActivationKind Kind, class V>
+[[gnu::always_inline]] inline V slope_of(V x) {
+  using T = Element<V>;
+  if constexpr (Kind == ActivationKind::none) return splat<V>(T(1));
+  if constexpr (Kind == ActivationKind::relu) return x > T(0) ? splat<V>(T(1)) : V{};
+  if constexpr (Kind == ActivationKind::gelu) {
+    return normal_integral<V>(x) + x * T(kInverseSqrt2Pi) * exponential<V>(T(-0.5) * x * x);
+  }
+  if constexpr (Kind == ActivationKind::gelu_tanh) {
+    const V s = logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
+    return s + x * s * (T(1) - s) * T(2 * kSqrt2OverPi) * (T(1) + T(3 * kCubic) * x * x);
+  }
+}
+
+// Calls row(r, keep) for every real row; keep is null without dropout, else [width] factors.
+template <class T, class P, class F>
+void over_rows(CpuContext& ctx, const P& p, F&& row) {
+  const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.width));
+  parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
+    if (!p.dropout.active()) {
+      for (std::int64_t r = begin; r < end; ++r) row(r, static_cast<const T*>(nullptr));
+      return;
+    }
+    const Keeper<T> keeper(p.dropout);
+    std::vector<T> keep(static_cast<std::size_t>(keep_capacity(p.width)));
+    for (std::int64_t r = begin; r < end; ++r) {
+      keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep.data());
+      row(r, static_cast<const T*>(keep.data()));
+    }
+  });
+}
+
+template <class V>
+[[gnu::always_inline]] inline V kept(V value, const Element<V>* keep, std::int64_t i) {
+  return keep != nullptr ? value * load<V>(keep + i) : value;
+}
+
+template <ActivationKind Kind, class T>
+void activate(CpuContext& ctx, const Activation<T>& p) {
+  over_rows<T>(ctx, p, [&](std::int64_t r, const T* keep) {
+    const T* x = p.x + r * input_width(Kind, p.width);
+    T* out = p.out + r * p.width;
+    over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
+      V value;
+      if constexpr (Kind == ActivationKind::swiglu) {
+        const V gate = load<V>(x + i);
+        value = gate * logistic<V>(gate) * load<V>(x + p.width + i);
+      } else {
+        value = value_of<Kind, V>(load<V>(x + i));
+      }
+      store<V>(out + i, kept<V>(value, keep, i));
+    });
+  });
+  clear_tail(p.rows, p.width, p.out);
+}
+
+template <ActivationKind Kind, class T>
+void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
+  over_rows<T>(ctx, p, [&](std::int64_t r, const T* keep) {
+    const T* x = p.x + r * input_width(Kind, p.width);
+    const T* d_out = p.d_out + r * p.width;
+    T* d_x = p.d_x + r * input_width(Kind, p.width);
+    over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
+      const V d = kept<V>(load<V>(d_out + i), keep, i);
+      if constexpr (Kind == ActivationKind::swiglu) {
+        const V gate = load<V>(x + i), linear = load<V>(x + p.width + i), s = logistic<V>(gate);
+        store<V>(d_x + i, d * linear * s * (T(1) + gate * (T(1) - s)));
+        store<V>(d_x + p.width + i, d * gate * s);
+      } else {
+        store<V>(d_x + i, d * slope_of<Kind, V>(load<V>(x + i)));
+      }
+    });
+  });
+  clear_tail(p.rows, input_width(Kind, p.width), p.d_x);
+}
+
+// Calls f.operator()<Kind>() for the kind asked for.
+template <class F>
+void for_kind(ActivationKind kind, F&& f) {
+  switch (kind) {
+    case ActivationKind::none:
+      return f.template operator()<ActivationKind::none>();
+    case ActivationKind::relu:
+      return f.template operator()<ActivationKind::relu>();
+    case ActivationKind::gelu:
+      return f.template operator()<ActivationKind::gelu>();
+    case ActivationKind::gelu_tanh:
+      return f.template operator()<ActivationKind::gelu_tanh>();
+    case ActivationKind::swiglu:
+      return f.template operator()<ActivationKind::swiglu>();
+  }
+}
+
+template <class T>
+void activate(CpuContext& ctx, const Activation<T>& p) {
+  for_kind(p.kind, [&]<ActivationKind Kind>() { activate<Kind>(ctx, p); });
+}
+template <class T>
+void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
+  for_kind(p.kind, [&]<ActivationKind Kind>() { activate_backward<Kind>(ctx, p); });
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const Activation<float>& p) { activate(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const Activation<double>& p) { activate(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const ActivationBackward<float>& p) { activate_backward(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const ActivationBackward<double>& p) { activate_backward(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,192 @@
+#include "nunchi/kernels/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "nunchi/kernels/cpu/attention_tiles.h"
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/tile_product.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// A thread takes so many queries at once through all keys: their sums stay in the second cache, and
+// each tile of keys is packed once for all of them.
+constexpr std::int64_t kQueryChunk = 4 * kQueryTile;
+
+// What one thread needs, cut from one block of the arena.
+template <class T>
+struct Scratch {
+  T *queries, *sums, *keys, *values, *scores, *keep, *highest, *total;
+
+  static std::int64_t elements(std::int64_t head_width) {
+    const std::int64_t full = padded<T>(head_width);
+    return 2 * kQueryChunk * full + kKeyTile * head_width + kKeyTile * full + kQueryTile * kKeyTile +
+           keep_capacity(kKeyTile) + 2 * kQueryChunk;
+  }
+  Scratch(T* from, std::int64_t head_width) {
+    const std::int64_t full = padded<T>(head_width);
+    const auto take = [&from](std::int64_t count) { return std::exchange(from, from + count); };
+    queries = take(kQueryChunk * full);
+    sums = take(kQueryChunk * full);
+    values = take(kKeyTile * full);
+    scores = take(kQueryTile * kKeyTile);
+    keys = take(kKeyTile * head_width);
+    keep = take(keep_capacity(kKeyTile));
+    highest = take(kQueryChunk);
+    total = take(kQueryChunk);
+  }
+};
+
+// One row of a tile: scores become weights relative to the highest score so far, and what was summed
+// before is brought to the same scale.
+template <class T>
+void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t columns, T& highest,
+                    T& total, T* sums, std::int64_t width) {
+  using V = Vec<T>;
+  constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  V tops = splat<V>(kLowest);
+  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+    V score = load<V>(scores + j);
+    if (bias != nullptr) score += load<V>(bias + j);
+    if (j + kLanes<T> > visible) score = first_lanes<T>(score, visible - j, kLowest);
+    store<V>(scores + j, score);
+    tops = larger(tops, score);
+  }
+  const T top = larger(highest, max_of<T>(tops));
+  if (top == kLowest) {
+    for (std::int64_t j = 0; j < columns; ++j) scores[j] = T(0);
+    return;
+  }
+  V added{};
+  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+    const V weight = exponential<V>(load<V>(scores + j) - top);
+    store<V>(scores + j, weight);
+    added += weight;
+  }
+  if (top != highest) {
+    const T shrink = highest == kLowest ? T(0) : exponential<T>(highest - top);
+    total *= shrink;
+    for (std::int64_t d = 0; d < width; d += kLanes<T>) store<V>(sums + d, load<V>(sums + d) * shrink);
+    highest = top;
+  }
+  total += sum_of<T>(added);
+}
+
+template <class T>
+void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t begin,
+                  std::int64_t end, const Scratch<T>& s) {
+  const AttentionInputs<T>& in = p.in;
+  const std::int64_t width = in.head_width, full = padded<T>(width), queries = end - begin;
+  pack_rows<T>(queries, width, view.q + begin * in.q_stride, in.q_stride, static_cast<T>(in.scale),
+               s.queries);
+  std::fill(s.sums, s.sums + queries * full, T(0));
+  std::fill(s.highest, s.highest + queries, -std::numeric_limits<T>::infinity());
+  std::fill(s.total, s.total + queries, T(0));
+  const std::int64_t keys = visible_keys(in, view, end - 1);
+  for (std::int64_t key = 0; key < keys; key += kKeyTile) {
+    const std::int64_t count = std::min(kKeyTile, view.keys - key), columns = padded<T>(count);
+    pack_transposed<T>(count, width, view.k + key * in.k_stride, in.k_stride, s.keys);
+    pack_rows<T>(count, width, view.v + key * in.v_stride, in.v_stride, T(1), s.values);
+    for (std::int64_t i = 0; i < queries; i += kQueryTile) {
+      const std::int64_t rows = std::min(kQueryTile, queries - i);
+      if (visible_keys(in, view, begin + i + rows - 1) <= key) continue;
+      tile_product<T>(rows, columns, width, {s.queries + i * full, full, 1}, s.keys, kKeyTile,
+                      s.scores, kKeyTile, false);
+      const BiasLine<T> bias(in, view.head, begin + i + view.shift, key);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t query = begin + i + r;
+        T* scores = s.scores + r * kKeyTile;
+        online_softmax<T>(scores, bias.active() ? bias.row(r) : nullptr,
+                          std::min(count, visible_keys(in, view, query) - key), columns,
+                          s.highest[i + r], s.total[i + r], s.sums + (i + r) * full, full);
+        if (in.dropout.active()) {
+          const Keeper<T> keeper(in.dropout);
+          keeper.fill(static_cast<std::uint32_t>(in.sentence[view.sentence]),
+                      static_cast<std::uint32_t>(query), draw_column(view.head, key), columns, s.keep);
+          for (std::int64_t j = 0; j < columns; ++j) scores[j] *= s.keep[j];
+        }
+      }
+      tile_product<T>(rows, full, count, {s.scores, kKeyTile, 1}, s.values, full, s.sums + i * full,
+                      full, true);
+    }
+  }
+  for (std::int64_t i = 0; i < queries; ++i) {
+    const std::int64_t row = view.first_query + begin + i;
+    const T total = s.total[i], inverse = total > T(0) ? T(1) / total : T(0);
+    T* out = p.out + row * p.out_stride + view.head * width;
+    over_row<T>(width, [&]<class V>(std::int64_t d, V) {
+      store<V>(out + d, load<V>(s.sums + i * full + d) * inverse);
+    });
+    if (p.log_sum != nullptr) {
+      p.log_sum[view.head * p.rows.capacity + row] =
+          total > T(0) ? s.highest[i] + std::log(total) : T(0);
+    }
+  }
+}
+
+template <class T>
+void attend(CpuContext& ctx, const Attention<T>& p) {
+  const AttentionInputs<T>& in = p.in;
+  const std::int64_t chunks = (in.max_queries + kQueryChunk - 1) / kQueryChunk;
+  const std::int64_t each = Scratch<T>::elements(in.head_width);
+  T* scratch = reinterpret_cast<T*>(ctx.arena().allocate(
+      static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  parallel_tasks(ctx, in.sentences * in.heads * chunks, [&](std::int64_t task, int thread) {
+    // Later chunks of a causal sentence see more keys: the longest tasks start first.
+    const std::int64_t chunk = chunks - 1 - task / (in.sentences * in.heads);
+    const std::int64_t rest = task % (in.sentences * in.heads);
+    const HeadView<T> view = head_view(in, rest / in.heads, static_cast<int>(rest % in.heads));
+    const std::int64_t begin = chunk * kQueryChunk, end = std::min(view.queries, begin + kQueryChunk);
+    if (begin < end) attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
+  });
+  ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
+  for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
+    std::fill_n(p.out + row * p.out_stride, in.heads * in.head_width, T(0));
+  }
+}
+
+template <class T>
+void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
+  const AttentionInputs<T>& in = p.in;
+  parallel_tasks(ctx, in.sentences * in.heads, [&](std::int64_t task, int) {
+    const HeadView<T> view = head_view(in, task / in.heads, static_cast<int>(task % in.heads));
+    T* out = p.weights + p.begin[view.sentence] + view.head * view.queries * view.keys;
+    for (std::int64_t i = 0; i < view.queries; ++i, out += view.keys) {
+      const std::int64_t visible = visible_keys(in, view, i);
+      T top = -std::numeric_limits<T>::infinity(), total = 0;
+      for (std::int64_t j = 0; j < visible; ++j) {
+        RowSum<T> dot;
+        over_row<T>(in.head_width, [&]<class V>(std::int64_t d, V) {
+          dot.add(load<V>(view.q + i * in.q_stride + d) * load<V>(view.k + j * in.k_stride + d));
+        });
+        out[j] = dot.total() * static_cast<T>(in.scale);
+        const std::int64_t relative = j - (i + view.shift);
+        if (in.bias.kind == ScoreBias<T>::Kind::slopes) {
+          out[j] -= in.bias.slopes[view.head] * static_cast<T>(relative < 0 ? -relative : relative);
+        } else if (in.bias.kind == ScoreBias<T>::Kind::buckets) {
+          out[j] += in.bias.table[BiasLine<T>::bucket(in, relative) * in.heads + view.head];
+        }
+        top = larger(top, out[j]);
+      }
+      for (std::int64_t j = 0; j < visible; ++j) total += out[j] = exponential<T>(out[j] - top);
+      for (std::int64_t j = 0; j < visible; ++j) out[j] /= total;
+      for (std::int64_t j = visible; j < view.keys; ++j) out[j] = T(0);
+    }
+  });
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const Attention<float>& p) { attend(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const Attention<double>& p) { attend(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const AttentionWeights<float>& p) { weigh(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const AttentionWeights<double>& p) { weigh(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

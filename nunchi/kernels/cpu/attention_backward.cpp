@@ -1,0 +1,220 @@
+#include <cmath>
+
+#include "nunchi/kernels/attention.h"
+#include "nunchi/kernels/cpu/attention_tiles.h"
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/tile_product.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// What one thread needs: the queries of a whole sentence and tiles of its keys.
+template <class T>
+struct Scratch {
+  T *queries, *d_out, *d_queries, *delta;              // [max_queries, D or 1]
+  T *keys, *keys_transposed, *values_transposed;       // [kKeyTile, D] or [D, kKeyTile]
+  T *d_keys, *d_values;                                // [kKeyTile, D]
+  T *weights, *d_scores;                               // [kQueryTile, kKeyTile]
+  T *keep, *d_bias;                                    // [kKeyTile], [kQueryTile + kKeyTile]
+
+  static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
+    const std::int64_t full = padded<T>(head_width);
+    return max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
+           2 * kQueryTile * kKeyTile + keep_capacity(kKeyTile) + BiasLine<T>::kLength + 64;
+  }
+  Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
+    const std::int64_t full = padded<T>(head_width);
+    const auto take = [&from](std::int64_t count) { return std::exchange(from, from + count); };
+    queries = take(max_queries * full);
+    d_out = take(max_queries * full);
+    d_queries = take(max_queries * full);
+    keys = take(kKeyTile * full);
+    d_keys = take(kKeyTile * full);
+    d_values = take(kKeyTile * full);
+    weights = take(kQueryTile * kKeyTile);
+    d_scores = take(kQueryTile * kKeyTile);
+    keep = take(keep_capacity(kKeyTile));
+    keys_transposed = take(kKeyTile * head_width);
+    values_transposed = take(kKeyTile * head_width);
+    delta = take(max_queries);
+    d_bias = take(BiasLine<T>::kLength);
+  }
+};
+
+template <class T>
+void write_rows(std::int64_t rows, std::int64_t width, const T* from, T factor, T* to,
+                std::int64_t stride, bool accumulate) {
+  const std::int64_t full = padded<T>(width);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+      const V value = load<V>(from + r * full + i) * factor;
+      store<V>(to + r * stride + i, accumulate ? load<V>(to + r * stride + i) + value : value);
+    });
+  }
+}
+
+// One head of one sentence. `d_table` collects the table's gradient for this head, [buckets].
+template <class T>
+class HeadBackward {
+ public:
+  HeadBackward(const AttentionBackward<T>& p, const HeadView<T>& view, const Scratch<T>& scratch,
+               double* d_table)
+      : p_(p), in_(p.in), view_(view), s_(scratch), d_table_(d_table), width_(in_.head_width),
+        full_(padded<T>(width_)) {}
+
+  void run(bool first_of_group) {
+    const std::int64_t at = view_.head * width_;
+    const T* d_out = p_.d_out + view_.first_query * p_.d_out_stride + at;
+    const T* out = p_.out + view_.first_query * p_.out_stride + at;
+    pack_rows<T>(view_.queries, width_, view_.q, in_.q_stride, static_cast<T>(in_.scale), s_.queries);
+    pack_rows<T>(view_.queries, width_, d_out, p_.d_out_stride, T(1), s_.d_out);
+    std::fill(s_.d_queries, s_.d_queries + view_.queries * full_, T(0));
+    for (std::int64_t i = 0; i < view_.queries; ++i) {
+      RowSum<T> dot;
+      over_row<T>(width_, [&]<class V>(std::int64_t d, V) {
+        dot.add(load<V>(out + i * p_.out_stride + d) * load<V>(s_.d_out + i * full_ + d));
+      });
+      s_.delta[i] = dot.total();
+    }
+    const int kv_head = view_.head / (in_.heads / in_.kv_heads);
+    for (std::int64_t key = 0; key < view_.keys; key += kKeyTile) {
+      const std::int64_t count = std::min(kKeyTile, view_.keys - key);
+      key_tile(key, count);
+      const std::int64_t row = view_.first_key + key, column = kv_head * width_;
+      write_rows<T>(count, width_, s_.d_keys, T(1), p_.d_k + row * p_.d_k_stride + column,
+                    p_.d_k_stride, p_.accumulate_k || !first_of_group);
+      write_rows<T>(count, width_, s_.d_values, T(1), p_.d_v + row * p_.d_v_stride + column,
+                    p_.d_v_stride, p_.accumulate_v || !first_of_group);
+    }
+    write_rows<T>(view_.queries, width_, s_.d_queries, static_cast<T>(in_.scale),
+                  p_.d_q + view_.first_query * p_.d_q_stride + at, p_.d_q_stride, p_.accumulate_q);
+  }
+
+ private:
+  void key_tile(std::int64_t key, std::int64_t count) {
+    const T* k = view_.k + key * in_.k_stride;
+    const T* v = view_.v + key * in_.v_stride;
+    pack_rows<T>(count, width_, k, in_.k_stride, T(1), s_.keys);
+    pack_transposed<T>(count, width_, k, in_.k_stride, s_.keys_transposed);
+    pack_transposed<T>(count, width_, v, in_.v_stride, s_.values_transposed);
+    std::fill(s_.d_keys, s_.d_keys + kKeyTile * full_, T(0));
+    std::fill(s_.d_values, s_.d_values + kKeyTile * full_, T(0));
+    for (std::int64_t i = 0; i < view_.queries; i += kQueryTile) {
+      const std::int64_t rows = std::min(kQueryTile, view_.queries - i);
+      if (visible_keys(in_, view_, i + rows - 1) > key) query_tile(i, rows, key, count);
+    }
+  }
+
+  void query_tile(std::int64_t i, std::int64_t rows, std::int64_t key, std::int64_t count) {
+    const std::int64_t columns = padded<T>(count);
+    const T* queries = s_.queries + i * full_;
+    const T* d_out = s_.d_out + i * full_;
+    tile_product<T>(rows, columns, width_, {queries, full_, 1}, s_.keys_transposed, kKeyTile,
+                    s_.weights, kKeyTile, false);
+    tile_product<T>(rows, columns, width_, {d_out, full_, 1}, s_.values_transposed, kKeyTile,
+                    s_.d_scores, kKeyTile, false);
+    const BiasLine<T> bias(in_, view_.head, i + view_.shift, key);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      score_gradient(i, r, key, std::min(count, visible_keys(in_, view_, i + r) - key), columns,
+                     bias.active() ? bias.row(r) : nullptr);
+    }
+    if (d_table_ != nullptr) table_gradient(i, rows, key, count);
+    tile_product<T>(count, full_, rows, {s_.weights, 1, kKeyTile}, d_out, full_, s_.d_values, full_,
+                    true);
+    tile_product<T>(count, full_, rows, {s_.d_scores, 1, kKeyTile}, queries, full_, s_.d_keys, full_,
+                    true);
+    tile_product<T>(rows, full_, count, {s_.d_scores, kKeyTile, 1}, s_.keys, full_,
+                    s_.d_queries + i * full_, full_, true);
+  }
+
+  // Row r of a tile: scores become weights (after dropout), their gradient that of the scores.
+  void score_gradient(std::int64_t i, std::int64_t r, std::int64_t key, std::int64_t visible,
+                      std::int64_t columns, const T* bias) {
+    using V = Vec<T>;
+    const std::int64_t query = i + r;
+    T* weights = s_.weights + r * kKeyTile;
+    T* d_scores = s_.d_scores + r * kKeyTile;
+    const T log_sum = p_.log_sum[view_.head * p_.rows.capacity + view_.first_query + query];
+    const T delta = s_.delta[query];
+    const bool dropping = in_.dropout.active();
+    if (dropping) {
+      const Keeper<T> keeper(in_.dropout);
+      keeper.fill(static_cast<std::uint32_t>(in_.sentence[view_.sentence]),
+                  static_cast<std::uint32_t>(query), draw_column(view_.head, key), columns, s_.keep);
+    }
+    for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+      V score = load<V>(weights + j) - log_sum;
+      if (bias != nullptr) score += load<V>(bias + j);
+      V weight = exponential<V>(score);
+      if (j + kLanes<T> > visible) weight = first_lanes<T>(weight, visible - j, T(0));
+      V d_weight = load<V>(d_scores + j);
+      if (dropping) {
+        const V keep = load<V>(s_.keep + j);
+        d_weight *= keep;
+        store<V>(weights + j, weight * keep);
+      } else {
+        store<V>(weights + j, weight);
+      }
+      store<V>(d_scores + j, weight * (d_weight - delta));
+    }
+  }
+
+  void table_gradient(std::int64_t i, std::int64_t rows, std::int64_t key, std::int64_t count) {
+    std::fill(s_.d_bias, s_.d_bias + BiasLine<T>::kLength, T(0));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* line = s_.d_bias + kQueryTile - 1 - r;
+      for (std::int64_t j = 0; j < count; ++j) line[j] += s_.d_scores[r * kKeyTile + j];
+    }
+    for (std::int64_t n = 0; n < BiasLine<T>::kLength; ++n) {
+      const std::int64_t relative = key - (i + view_.shift) + n - (kQueryTile - 1);
+      d_table_[BiasLine<T>::bucket(in_, relative)] += static_cast<double>(s_.d_bias[n]);
+    }
+  }
+
+  const AttentionBackward<T>& p_;
+  const AttentionInputs<T>& in_;
+  const HeadView<T>& view_;
+  const Scratch<T>& s_;
+  double* d_table_;
+  std::int64_t width_, full_;
+};
+
+template <class T>
+void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
+  const AttentionInputs<T>& in = p.in;
+  const std::int64_t each = Scratch<T>::elements(in.max_queries, in.head_width);
+  T* scratch = reinterpret_cast<T*>(ctx.arena().allocate(
+      static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  // Each (sentence, head) sums its own part of the table's gradient; they are added in order.
+  const std::int64_t tables = p.d_table != nullptr ? in.sentences * in.heads * in.bias.buckets : 0;
+  double* d_tables = reinterpret_cast<double*>(
+      ctx.arena().allocate(static_cast<std::size_t>(tables) * sizeof(double)));
+  std::fill(d_tables, d_tables + tables, 0.0);
+  const int group = in.heads / in.kv_heads;
+  parallel_tasks(ctx, in.sentences * in.kv_heads, [&](std::int64_t task, int thread) {
+    const std::int64_t sentence = task / in.kv_heads;
+    const Scratch<T> own(scratch + thread * each, in.max_queries, in.head_width);
+    for (int member = 0; member < group; ++member) {
+      const int head = static_cast<int>(task % in.kv_heads) * group + member;
+      const HeadView<T> view = head_view(in, sentence, head);
+      double* d_table =
+          tables > 0 ? d_tables + (sentence * in.heads + head) * in.bias.buckets : nullptr;
+      HeadBackward<T>(p, view, own, d_table).run(member == 0);
+    }
+  });
+  for (std::int64_t part = 0; part < tables; ++part) {
+    const std::int64_t bucket = part % in.bias.buckets, head = part / in.bias.buckets % in.heads;
+    p.d_table[bucket * in.heads + head] += static_cast<T>(d_tables[part]);
+  }
+  ctx.arena().release(reinterpret_cast<std::byte*>(d_tables));
+  ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const AttentionBackward<float>& p) { attend_backward(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const AttentionBackward<double>& p) { attend_backward(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,72 @@
+#include "nunchi/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/simd.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+template <class T>
+T loss_of_row(const CrossEntropy<T>& p, T* x, std::int32_t target) {
+  const std::int64_t size = p.vocabulary;
+  RowMax<T> highest;
+  over_row<T>(size, [&]<class V>(std::int64_t i, V) { highest.add(load<V>(x + i)); });
+  const T top = highest.total();
+  const double target_score = static_cast<double>(x[target]) - static_cast<double>(top);
+  // f64 between blocks: a sum of tens of thousands of exponentials loses three digits in f32.
+  constexpr std::int64_t kBlock = 1024;
+  double exponentials = 0, scores = 0;
+  for (std::int64_t begin = 0; begin < size; begin += kBlock) {
+    T* block = x + begin;
+    RowSum<T> block_exponentials, block_scores;
+    over_row<T>(std::min(kBlock, size - begin), [&]<class V>(std::int64_t i, V) {
+      const V score = load<V>(block + i) - top;
+      const V e = exponential<V>(score);
+      block_exponentials.add(e);
+      block_scores.add(score);
+      if (p.write_gradient) store<V>(block + i, e);
+    });
+    exponentials += static_cast<double>(block_exponentials.total());
+    scores += static_cast<double>(block_scores.total());
+  }
+  if (p.write_gradient) {
+    const T inverse = static_cast<T>(1 / exponentials);
+    const T spread = static_cast<T>(p.smoothing / static_cast<double>(size));
+    over_row<T>(size, [&]<class V>(std::int64_t i, V) {
+      store<V>(x + i, load<V>(x + i) * inverse - spread);
+    });
+    x[target] -= static_cast<T>(1 - p.smoothing);
+  }
+  return static_cast<T>(std::log(exponentials) - (1 - p.smoothing) * target_score -
+                        p.smoothing / static_cast<double>(size) * scores);
+}
+
+template <class T>
+void cross_entropy(CpuContext& ctx, const CrossEntropy<T>& p) {
+  const std::int64_t count =
+      std::clamp<std::int64_t>(count_of(p.rows) - p.first, 0, p.chunk);
+  parallel_ranges(ctx, count, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      p.loss[r] = loss_of_row(p, p.logits + r * p.vocabulary, p.targets[r]);
+    }
+  });
+  for (std::int64_t r = count; r < p.chunk; ++r) p.loss[r] = T(0);
+  if (p.write_gradient) {
+    std::memset(p.logits + count * p.vocabulary, 0,
+                static_cast<std::size_t>((p.chunk - count) * p.vocabulary) * sizeof(T));
+  }
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const CrossEntropy<float>& p) { cross_entropy(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const CrossEntropy<double>& p) { cross_entropy(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,134 @@
+// Dropout's draws, a row at a time, many Philox counters side by side in a vector.
+#pragma once
+
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "nunchi/base/random.h"
+#include "nunchi/kernels/cpu/simd.h"
+#include "nunchi/kernels/dropout.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+using Words = Vec<std::uint32_t>;
+constexpr int kWordLanes = kLanes<std::uint32_t>;
+// Columns that one round of the generator draws; buffers for keep factors are padded to it.
+constexpr std::int64_t kKeepBlock = 8 * kWordLanes;
+
+constexpr std::int64_t keep_capacity(std::int64_t width) {
+  return (width + kKeepBlock - 1) / kKeepBlock * kKeepBlock;
+}
+
+// The 64-bit products of 32-bit lanes, as their upper and lower halves.
+[[gnu::always_inline]] inline void multiply(Words a, std::uint32_t by, Words& high, Words& low) {
+#if defined(__x86_64__)
+#if defined(__AVX512F__)
+  using Native = __m512i;
+  const Native m = _mm512_set1_epi64(by);
+  const Native even = _mm512_mul_epu32((Native)a, m);
+  const Native odd = _mm512_mul_epu32(_mm512_srli_epi64((Native)a, 32), m);
+#elif defined(__AVX2__)
+  using Native = __m256i;
+  const Native m = _mm256_set1_epi64x(by);
+  const Native even = _mm256_mul_epu32((Native)a, m);
+  const Native odd = _mm256_mul_epu32(_mm256_srli_epi64((Native)a, 32), m);
+#else
+  using Native = __m128i;
+  const Native m = _mm_set1_epi64x(by);
+  const Native even = _mm_mul_epu32((Native)a, m);
+  const Native odd = _mm_mul_epu32(_mm_srli_epi64((Native)a, 32), m);
+#endif
+  using Longs = Vec<std::uint64_t>;
+  constexpr std::uint64_t kLow = 0xFFFFFFFFull;
+  high = (Words)(((Longs)even >> 32) | ((Longs)odd & ~kLow));
+  low = (Words)(((Longs)even & kLow) | ((Longs)odd << 32));
+#else
+  for (int i = 0; i < kWordLanes; ++i) {
+    const std::uint64_t product = std::uint64_t{a[i]} * by;
+    high[i] = static_cast<std::uint32_t>(product >> 32);
+    low[i] = static_cast<std::uint32_t>(product);
+  }
+#endif
+}
+
+// Picks 4-lane groups like unpack instructions do: pairs of 32 or of 64 bits of a and b in turn.
+template <bool Wide, bool Upper, int... I>
+[[gnu::always_inline]] inline Words interleave(Words a, Words b, std::integer_sequence<int, I...>) {
+  constexpr auto from = [](int lane) {
+    const int group = lane / 4 * 4, place = lane % 4;
+    const int source = Wide ? place / 2 : place % 2;
+    const int index = Wide ? place % 2 + (Upper ? 2 : 0) : place / 2 + (Upper ? 2 : 0);
+    return source * kWordLanes + group + index;
+  };
+  return __builtin_shufflevector(a, b, from(I)...);
+}
+
+template <bool Wide, bool Upper>
+[[gnu::always_inline]] inline Words interleave(Words a, Words b) {
+  return interleave<Wide, Upper>(a, b, std::make_integer_sequence<int, kWordLanes>{});
+}
+
+// Which elements of a row stay, as factors: 0 or 1 / (1 - p).
+template <class T>
+class Keeper {
+ public:
+  Keeper(const Dropout& dropout)
+      : key_(philox::key_of(*dropout.key)),
+        place_(dropout.place),
+        threshold_(dropout.threshold()),
+        scale_(static_cast<T>(dropout.scale())) {}
+
+  // Factors of `width` columns from `first_column` (a multiple of 8); writes keep_capacity(width).
+  void fill(std::uint32_t sentence, std::uint32_t row, std::uint32_t first_column,
+            std::int64_t width, T* keep) const {
+    // Lane 4 g + k draws the columns that end up in part k, group g after the transposition.
+    Words order;
+    for (int lane = 0; lane < kWordLanes; ++lane) {
+      order[lane] = static_cast<std::uint32_t>(lane % 4 * (kWordLanes / 4) + lane / 4);
+    }
+    for (std::int64_t begin = 0; begin < width; begin += kKeepBlock) {
+      const std::uint32_t first = (first_column + static_cast<std::uint32_t>(begin)) / 8;
+      alignas(64) std::uint16_t draws[kKeepBlock];
+      draw(order + first, row, sentence, draws);
+      for (std::int64_t i = 0; i < kKeepBlock; ++i) {
+        keep[begin + i] = draws[i] < threshold_ ? T(0) : scale_;
+      }
+    }
+  }
+
+ private:
+  [[gnu::always_inline]] void draw(Words c0, std::uint32_t row, std::uint32_t sentence,
+                                   std::uint16_t* draws) const {
+    Words c1 = row - Words{}, c2 = sentence - Words{}, c3 = place_ - Words{};
+    std::uint32_t key0 = key_[0], key1 = key_[1];
+    for (int round = 0; round < philox::kRounds; ++round) {
+      Words high0, low0, high1, low1;
+      multiply(c0, philox::kMultiplier0, high0, low0);
+      multiply(c2, philox::kMultiplier1, high1, low1);
+      c0 = high1 ^ c1 ^ key0;
+      c1 = low1;
+      c2 = high0 ^ c3 ^ key1;
+      c3 = low0;
+      key0 += philox::kWeyl0;
+      key1 += philox::kWeyl1;
+    }
+    const Words low01 = interleave<false, false>(c0, c1), high01 = interleave<false, true>(c0, c1);
+    const Words low23 = interleave<false, false>(c2, c3), high23 = interleave<false, true>(c2, c3);
+    const Words parts[4] = {
+        interleave<true, false>(low01, low23), interleave<true, true>(low01, low23),
+        interleave<true, false>(high01, high23), interleave<true, true>(high01, high23)};
+    __builtin_memcpy(draws, parts, sizeof parts);
+  }
+
+  philox::Key key_;
+  std::uint32_t place_;
+  std::uint32_t threshold_;
+  T scale_;
+};
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu

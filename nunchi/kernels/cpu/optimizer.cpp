@@ -1,0 +1,64 @@
+#include "nunchi/kernels/optimizer.h"
+
+#include <cmath>
+
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/simd.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// Lanes keep their own square roots; the compiler turns the loop into one instruction.
+template <class V>
+[[gnu::always_inline]] inline V root(V x) {
+  using T = Element<V>;
+  if constexpr (std::is_same_v<V, T>) {
+    return std::sqrt(x);
+  } else {
+    T lanes[kLanes<T>];
+    store<V>(lanes, x);
+    for (T& lane : lanes) lane = std::sqrt(lane);
+    return load<V>(lanes);
+  }
+}
+
+template <class T>
+void adam(CpuContext& ctx, const Adam<T>& p) {
+  const AdamNumbers& n = *p.numbers;
+  const double correction1 = 1 - std::pow(n.beta1, static_cast<double>(n.step));
+  const double correction2 = 1 - std::pow(n.beta2, static_cast<double>(n.step));
+  const T scale = static_cast<T>(p.report->scale);
+  const T beta1 = static_cast<T>(n.beta1), beta2 = static_cast<T>(n.beta2);
+  const T rest1 = static_cast<T>(1 - n.beta1), rest2 = static_cast<T>(1 - n.beta2);
+  const T rate = static_cast<T>(n.learning_rate / correction1);
+  const T inverse_root = static_cast<T>(1 / std::sqrt(correction2));
+  const T epsilon = static_cast<T>(n.epsilon);
+  const T shrunk = static_cast<T>(1 - n.learning_rate * n.weight_decay);
+  const auto update = [&](std::int64_t begin, std::int64_t end, T shrink) {
+    T *w = p.weights + begin, *g = p.gradients + begin, *m = p.first + begin, *v = p.second + begin;
+    over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
+      const V gradient = load<V>(g + i) * scale;
+      const V first = load<V>(m + i) * beta1 + gradient * rest1;
+      const V second = load<V>(v + i) * beta2 + gradient * gradient * rest2;
+      const V step = rate * first / (root<V>(second) * inverse_root + epsilon);
+      store<V>(w + i, load<V>(w + i) * shrink - step);
+      store<V>(m + i, first);
+      store<V>(v + i, second);
+      store<V>(g + i, V{});
+    });
+  };
+  parallel_ranges(ctx, p.count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t middle = std::clamp(p.decayed, begin, end);
+    update(begin, middle, shrunk);
+    update(middle, end, T(1));
+  });
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const Adam<float>& p) { adam(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const Adam<double>& p) { adam(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,187 @@
+// f32 products by oneDNN. A product is planned once for its sizes and options; plans live with the
+// context. The library's threads are OpenMP's, as ours are.
+#include <omp.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/kernels/product.h"
+
+namespace nunchi::kernels {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+constexpr auto kF32 = memory::data_type::f32;
+
+struct PlanKey {
+  std::int64_t m, n, k;
+  bool transpose_a, transpose_b, packed, accumulate, bias, relu;
+  bool operator==(const PlanKey&) const = default;
+};
+
+struct HashKey {
+  std::size_t operator()(const PlanKey& key) const {
+    std::size_t hash = 0;
+    const auto mix = [&hash](std::size_t value) {
+      hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
+      hash ^= hash >> 29;
+    };
+    mix(static_cast<std::size_t>(key.m));
+    mix(static_cast<std::size_t>(key.n));
+    mix(static_cast<std::size_t>(key.k));
+    mix(static_cast<std::size_t>(key.transpose_a | key.transpose_b << 1 | key.packed << 2 |
+                                 key.accumulate << 3 | key.bias << 4 | key.relu << 5));
+    return hash;
+  }
+};
+
+struct Plan {
+  dnnl::matmul primitive;
+  memory::desc a, b, c, bias, scratchpad;
+};
+
+struct PackPlan {
+  dnnl::reorder primitive;
+  memory::desc from, to;
+};
+
+memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
+  return {{rows, columns}, kF32, transposed ? Tag::ba : Tag::ab};
+}
+
+// Everything of oneDNN's that one context keeps.
+class Plans {
+ public:
+  const Plan& product(const PlanKey& key) {
+    const auto found = products_.find(key);
+    if (found != products_.end()) return found->second;
+    return products_.emplace(key, make_product(key)).first->second;
+  }
+
+  const PackPlan& pack(std::int64_t n, std::int64_t k, bool transpose_b) {
+    const auto key = std::make_tuple(n, k, transpose_b);
+    for (const auto& [known, plan] : packs_) {
+      if (known == key) return plan;
+    }
+    // The layout is the same for every m, so any m tells it.
+    const PlanKey probe{.m = kProbeRows, .n = n, .k = k, .transpose_b = transpose_b, .packed = true};
+    const memory::desc from = matrix(k, n, transpose_b), to = product(probe).b;
+    const dnnl::reorder::primitive_desc description(engine, from, engine, to);
+    packs_.emplace_back(key, PackPlan{dnnl::reorder(description), from, to});
+    return packs_.back().second;
+  }
+
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream{engine};
+
+ private:
+  static constexpr std::int64_t kProbeRows = 64;
+
+  Plan make_product(const PlanKey& key) {
+    const memory::desc a = matrix(key.m, key.k, key.transpose_a), c = matrix(key.m, key.n, false);
+    const memory::desc b = key.packed ? memory::desc({key.k, key.n}, kF32, Tag::any)
+                                      : matrix(key.k, key.n, key.transpose_b);
+    const memory::desc bias({1, key.n}, kF32, Tag::ab);
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::post_ops after;
+    if (key.accumulate) after.append_sum(1.0f);
+    if (key.relu) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attributes.set_post_ops(after);
+    const dnnl::matmul::desc description =
+        key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
+    const dnnl::matmul::primitive_desc chosen(description, attributes, engine);
+    return {dnnl::matmul(chosen), a, chosen.weights_desc(), c, bias, chosen.scratchpad_desc()};
+  }
+
+  std::unordered_map<PlanKey, Plan, HashKey> products_;
+  std::vector<std::pair<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan>> packs_;
+};
+
+// oneDNN asks OpenMP how many threads there are, when it plans and when it runs.
+class ThreadsOf {
+ public:
+  explicit ThreadsOf(const CpuContext& ctx) : before_(omp_get_max_threads()) {
+    if (before_ != ctx.threads()) omp_set_num_threads(ctx.threads());
+  }
+  ~ThreadsOf() { omp_set_num_threads(before_); }
+  ThreadsOf(const ThreadsOf&) = delete;
+  ThreadsOf& operator=(const ThreadsOf&) = delete;
+
+ private:
+  int before_;
+};
+
+void* pointer(const float* data) { return const_cast<float*>(data); }
+
+}  // namespace
+
+const bool kRowsAreIndependent = true;
+
+const char* product_library() {
+  static const std::string name = [] {
+    const dnnl_version_t* version = dnnl_version();
+    return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch);
+  }();
+  return name.c_str();
+}
+
+std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack) {
+  const ThreadsOf threads(ctx);
+  const PackPlan& plan = ctx.cache<Plans>().pack(pack.n, pack.k, pack.transpose_b);
+  return static_cast<std::int64_t>(plan.to.get_size() / sizeof(float));
+}
+std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0; }
+
+namespace cpu {
+
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const PackMatrix<float>& p) {
+  const ThreadsOf threads(ctx);
+  Plans& plans = ctx.cache<Plans>();
+  const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
+  memory from(plan.from, plans.engine, pointer(p.b)), to(plan.to, plans.engine, p.packed);
+  plan.primitive.execute(plans.stream, from, to);
+  plans.stream.wait();
+}
+
+template <>
+void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
+
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const ThreadsOf threads(ctx);
+  Plans& plans = ctx.cache<Plans>();
+  const Plan& plan = plans.product({.m = p.m,
+                                    .n = p.n,
+                                    .k = p.k,
+                                    .transpose_a = p.transpose_a,
+                                    .transpose_b = p.transpose_b,
+                                    .packed = p.packed_b != nullptr,
+                                    .accumulate = p.accumulate,
+                                    .bias = p.bias != nullptr,
+                                    .relu = p.relu});
+  std::byte* scratchpad = ctx.arena().allocate(plan.scratchpad.get_size());
+  std::unordered_map<int, memory> arguments = {
+      {DNNL_ARG_SRC, memory(plan.a, plans.engine, pointer(p.a))},
+      {DNNL_ARG_WEIGHTS,
+       memory(plan.b, plans.engine, pointer(p.packed_b != nullptr ? p.packed_b : p.b))},
+      {DNNL_ARG_DST, memory(plan.c, plans.engine, p.c)},
+      {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad)}};
+  if (p.bias != nullptr) {
+    arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, pointer(p.bias)));
+  }
+  plan.primitive.execute(plans.stream, arguments);
+  plans.stream.wait();
+  ctx.arena().release(scratchpad);
+}
+
+}  // namespace cpu
+}  // namespace nunchi::kernels

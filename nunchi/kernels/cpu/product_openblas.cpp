@@ -1,0 +1,45 @@
+// f32 products by OpenBLAS, where oneDNN is missing. It has no packed form that callers could keep.
+#include <cblas.h>
+#include <omp.h>
+
+#include <string>
+
+#include "nunchi/kernels/product.h"
+
+namespace nunchi::kernels {
+
+const bool kRowsAreIndependent = false;
+
+const char* product_library() { return OPENBLAS_VERSION; }
+
+std::int64_t packed_elements(CpuContext&, const PackMatrix<float>&) { return 0; }
+std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0; }
+
+namespace cpu {
+
+template <>
+void compute<Isa::portable>(CpuContext&, const PackMatrix<float>&) {}
+template <>
+void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
+
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+  if (p.m == 0 || p.n == 0) return;
+  if (openblas_get_num_threads() != ctx.threads()) openblas_set_num_threads(ctx.threads());
+  const auto m = static_cast<blasint>(p.m), n = static_cast<blasint>(p.n), k = static_cast<blasint>(p.k);
+  cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
+              p.transpose_b ? CblasTrans : CblasNoTrans, m, n, k, 1.0f, p.a, p.transpose_a ? m : k,
+              p.b, p.transpose_b ? k : n, p.accumulate ? 1.0f : 0.0f, p.c, n);
+  if (p.bias == nullptr && !p.relu) return;
+#pragma omp parallel for num_threads(ctx.threads()) schedule(static)
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    float* row = p.c + i * p.n;
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      const float value = p.bias != nullptr ? row[j] + p.bias[j] : row[j];
+      row[j] = p.relu && value < 0 ? 0.0f : value;
+    }
+  }
+}
+
+}  // namespace cpu
+}  // namespace nunchi::kernels

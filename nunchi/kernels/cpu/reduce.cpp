@@ -1,0 +1,80 @@
+#include "nunchi/kernels/reduce.h"
+
+#include <algorithm>
+
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/simd.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+template <class T>
+void column_sum(CpuContext& ctx, const ColumnSum<T>& p) {
+  // Threads share the columns, never the rows: each column is one sum from the first row down.
+  constexpr std::int64_t kColumns = 64;
+  parallel_ranges(ctx, (p.width + kColumns - 1) / kColumns, 1,
+                  [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first * kColumns; begin < last * kColumns; begin += kColumns) {
+      const std::int64_t width = std::min(kColumns, p.width - begin);
+      T sums[kColumns] = {};
+      for (std::int64_t r = 0; r < p.rows; ++r) {
+        const T* x = p.x + r * p.width + begin;
+        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+          store<V>(sums + i, load<V>(sums + i) + load<V>(x + i));
+        });
+      }
+      for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
+    }
+  });
+}
+
+// The order is fixed by the block and lane that an element falls into, whatever the threads.
+template <class T>
+double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
+  constexpr int kSums = 8;
+  double sums[kSums] = {};
+  std::int64_t i = begin;
+  for (; i + kSums <= end; i += kSums) {
+    for (int l = 0; l < kSums; ++l) {
+      const double x = p.x[i + l];
+      sums[l] += p.squares ? x * x : x;
+    }
+  }
+  for (; i < end; ++i) {
+    const double x = p.x[i];
+    sums[0] += p.squares ? x * x : x;
+  }
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+template <class T>
+void sum(CpuContext& ctx, const Sum<T>& p) {
+  constexpr std::int64_t kBlock = 4096, kBlocksAtOnce = 1024;
+  double total = 0;
+  for (std::int64_t start = 0; start < p.count; start += kBlock * kBlocksAtOnce) {
+    double partial[kBlocksAtOnce];
+    const std::int64_t blocks =
+        std::min(kBlocksAtOnce, (p.count - start + kBlock - 1) / kBlock);
+    parallel_ranges(ctx, blocks, 8, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t b = first; b < last; ++b) {
+        const std::int64_t begin = start + b * kBlock;
+        partial[b] = sum_of_block(p, begin, std::min(p.count, begin + kBlock));
+      }
+    });
+    for (std::int64_t b = 0; b < blocks; ++b) total += partial[b];
+  }
+  *p.out = total;
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const ColumnSum<float>& p) { column_sum(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const ColumnSum<double>& p) { column_sum(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const Sum<float>& p) { sum(ctx, p); }
+template <>
+void compute<kIsa>(CpuContext& ctx, const Sum<double>& p) { sum(ctx, p); }
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,34 @@
+// Rows of a ragged batch, on the CPU.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "nunchi/kernels/rows.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+inline std::int64_t count_of(const Rows& rows) {
+  return rows.count != nullptr ? std::min<std::int64_t>(*rows.count, rows.capacity) : rows.capacity;
+}
+
+// Rows from `count` to the capacity become zero.
+template <class T>
+void clear_tail(const Rows& rows, std::int64_t width, T* out) {
+  const std::int64_t count = count_of(rows);
+  std::memset(out + count * width, 0,
+              static_cast<std::size_t>((rows.capacity - count) * width) * sizeof(T));
+}
+
+// Draws need to know where a row is; without that, the row's own number serves.
+inline std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
+  return rows.sentence != nullptr ? static_cast<std::uint32_t>(rows.sentence[row]) : 0;
+}
+inline std::uint32_t position_of(const Rows& rows, std::int64_t row) {
+  return static_cast<std::uint32_t>(rows.position != nullptr ? rows.position[row] : row);
+}
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu

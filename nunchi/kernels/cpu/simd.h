@@ -1,0 +1,199 @@
+// Vectors of the width that this version's instruction set has, on the compiler's vector types.
+//
+// Kernels are written once, for any element type and width: a loop body takes either a vector or,
+// at the end of a row, a single element (over_row).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "nunchi/kernels/cpu/isa_version.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kVectorBytes)));
+};
+template <class T>
+using Vec = typename VectorOf<T>::type;
+
+template <class T>
+constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+// The element of a vector, or the type itself.
+template <class V>
+struct ElementOf {
+  using type = std::remove_cvref_t<decltype(std::declval<V>()[0])>;
+};
+template <>
+struct ElementOf<float> {
+  using type = float;
+};
+template <>
+struct ElementOf<double> {
+  using type = double;
+};
+template <class V>
+using Element = typename ElementOf<V>::type;
+
+// Integers as wide as T.
+template <class T>
+using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+template <class V>
+struct IntegersOf {
+  using type = Vec<Integer<Element<V>>>;
+};
+template <>
+struct IntegersOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct IntegersOf<double> {
+  using type = std::int64_t;
+};
+
+template <class V>
+[[gnu::always_inline]] inline V load(const Element<V>* from) {
+  V value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class V>
+[[gnu::always_inline]] inline void store(Element<V>* to, V value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+template <class V>
+[[gnu::always_inline]] inline V splat(Element<V> value) {
+  if constexpr (std::is_same_v<V, Element<V>>) {
+    return value;
+  } else {
+    return value - V{};
+  }
+}
+
+template <class V>
+[[gnu::always_inline]] inline V larger(V a, V b) {
+  return a > b ? a : b;
+}
+
+template <class T>
+[[gnu::always_inline]] inline T sum_of(Vec<T> v) {
+  T lanes[kLanes<T>];
+  store<Vec<T>>(lanes, v);
+  for (int width = kLanes<T> / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+template <class T>
+[[gnu::always_inline]] inline T max_of(Vec<T> v) {
+  T lanes[kLanes<T>];
+  store<Vec<T>>(lanes, v);
+  for (int width = kLanes<T> / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] = larger(lanes[i], lanes[i + width]);
+  }
+  return lanes[0];
+}
+
+// body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the elements left over.
+template <class T, class F>
+[[gnu::always_inline]] inline void over_row(std::int64_t width, F&& body) {
+  std::int64_t i = 0;
+  for (; i + kLanes<T> <= width; i += kLanes<T>) body(i, Vec<T>{});
+  for (; i < width; ++i) body(i, T{});
+}
+
+// A sum over a row: lanes apart, then one after another.
+template <class T>
+struct RowSum {
+  Vec<T> lanes{};
+  T rest{};
+  [[gnu::always_inline]] void add(Vec<T> value) { lanes += value; }
+  [[gnu::always_inline]] void add(T value) { rest += value; }
+  [[gnu::always_inline]] T total() const { return sum_of<T>(lanes) + rest; }
+};
+
+template <class T>
+struct RowMax {
+  static constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  Vec<T> lanes = splat<Vec<T>>(kLowest);
+  T rest = kLowest;
+  [[gnu::always_inline]] void add(Vec<T> value) { lanes = larger(lanes, value); }
+  [[gnu::always_inline]] void add(T value) { rest = larger(rest, value); }
+  [[gnu::always_inline]] T total() const { return larger(max_of<T>(lanes), rest); }
+};
+
+// e^x: 2^n · e^r with |r| <= ln 2 / 2 and a polynomial for e^r. Below the smallest normal number's
+// logarithm, -inf included, the result is 0; NaN stays NaN.
+template <class V>
+[[gnu::always_inline]] inline V exponential(V x) {
+  using T = Element<V>;
+  using Bits = typename IntegersOf<V>::type;
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr int kFraction = kSingle ? 23 : 52;
+  constexpr T kLow = kSingle ? T(-87.3) : T(-708.3);
+  constexpr T kHigh = kSingle ? T(88.7) : T(709.7);
+  constexpr T kRounder = kSingle ? T(12582912.0) : T(6755399441055744.0);  // 1.5 · 2^fraction
+  constexpr T kLog2E = T(1.44269504088896340736);
+  constexpr T kLn2High = kSingle ? T(0.693359375) : T(6.93145751953125e-1);
+  constexpr T kLn2Low = kSingle ? T(-2.12194440e-4) : T(1.42860682030941723212e-6);
+  const V clipped_low = x < kLow ? splat<V>(kLow) : x;
+  const V clipped = clipped_low > kHigh ? splat<V>(kHigh) : clipped_low;
+  const V shifted = clipped * kLog2E + kRounder;
+  const V n = shifted - kRounder;
+  const V r = (clipped - n * kLn2High) - n * kLn2Low;
+  V p;
+  if constexpr (kSingle) {
+    p = splat<V>(T(1.9875691500e-4));
+    p = p * r + T(1.3981999507e-3);
+    p = p * r + T(8.3334519073e-3);
+    p = p * r + T(4.1665795894e-2);
+    p = p * r + T(1.6666665459e-1);
+    p = p * r + T(5.0000001201e-1);
+    p = p * (r * r) + r + T(1);
+  } else {
+    // Taylor's series to r^13: |r| <= 0.35 leaves less than half a unit in the last place.
+    p = splat<V>(T(1.0 / 6227020800.0));
+    constexpr T kInverseFactorials[] = {T(1.0 / 479001600.0), T(1.0 / 39916800.0), T(1.0 / 3628800.0),
+                                        T(1.0 / 362880.0),    T(1.0 / 40320.0),    T(1.0 / 5040.0),
+                                        T(1.0 / 720.0),       T(1.0 / 120.0),      T(1.0 / 24.0),
+                                        T(1.0 / 6.0),         T(0.5),              T(1.0),
+                                        T(1.0)};
+    for (const T coefficient : kInverseFactorials) p = p * r + coefficient;
+  }
+  // The rounder left n in the low bits of `shifted`; moved up, they are n in the exponent.
+  Bits exponent;
+  __builtin_memcpy(&exponent, &shifted, sizeof exponent);
+  Bits bits;
+  __builtin_memcpy(&bits, &p, sizeof bits);
+  using Unsigned = std::make_unsigned_t<Integer<T>>;
+  if constexpr (std::is_same_v<V, T>) {
+    bits = static_cast<Integer<T>>(static_cast<Unsigned>(bits) +
+                                   (static_cast<Unsigned>(exponent) << kFraction));
+  } else {
+    bits += exponent << kFraction;
+  }
+  V result;
+  __builtin_memcpy(&result, &bits, sizeof result);
+  result = x < kLow ? V{} : result;
+  result = x > kHigh ? splat<V>(std::numeric_limits<T>::infinity()) : result;
+  return x != x ? x : result;
+}
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu

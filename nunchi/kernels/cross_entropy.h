@@ -1,0 +1,32 @@
+// Label-smoothed cross-entropy of rows of logits, and its gradient in their place.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// loss[t] = -(1 - s) log p[target] - (s / V) sum_v log p[v], with p = softmax(logits).
+// With `write_gradient` the logits become d loss / d logits; rows past the count become zero.
+template <class T>
+struct CrossEntropy {
+  Rows rows;               // of the whole batch
+  std::int64_t first = 0;  // this chunk begins at this row of it
+  std::int64_t chunk = 0;  // and has so many rows
+  std::int64_t vocabulary = 0;
+  double smoothing = 0;
+  bool write_gradient = false;
+  const std::int32_t* targets = nullptr;  // [chunk]
+  T* logits = nullptr;                    // [chunk, V]
+  T* loss = nullptr;                      // [chunk]; zero past the count
+
+  const char* name() const { return "cross_entropy"; }
+  Work work() const {
+    return {.bytes = (write_gradient ? 2.0 : 1.0) * static_cast<double>(chunk * vocabulary) *
+                     sizeof(T)};
+  }
+};
+
+}  // namespace nunchi::kernels

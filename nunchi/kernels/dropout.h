@@ -1,0 +1,29 @@
+// Dropout as part of other kernels: each element is kept with probability 1 - p and scaled by the
+// inverse, or becomes zero.
+//
+// The draw for (place, sentence, row, column) is 16 bits of Philox under the step's key: one call
+// with counter (column / 8, row, sentence, place) serves eight neighbouring columns, the lower half
+// of each word before the upper. p is rounded to 1/65,536; the scale uses the rounded one.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "nunchi/base/random.h"
+
+namespace nunchi::kernels {
+
+struct Dropout {
+  float probability = 0;
+  std::uint32_t place = 0;         // the operation's fixed number in the model
+  const RandomKey* key = nullptr;  // in device memory
+
+  // An element is dropped when its draw is below this.
+  std::uint32_t threshold() const {
+    return static_cast<std::uint32_t>(std::lround(double{probability} * 65536.0));
+  }
+  bool active() const { return threshold() > 0; }
+  double scale() const { return 65536.0 / (65536.0 - threshold()); }
+};
+
+}  // namespace nunchi::kernels

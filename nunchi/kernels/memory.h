@@ -1,0 +1,105 @@
+// Moving and filling memory: between host and device, between types, and with random numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "nunchi/base/random.h"
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// out[i] = value
+template <class T>
+struct Fill {
+  std::int64_t count = 0;
+  T value{};
+  T* out = nullptr;  // [count]
+
+  const char* name() const { return "fill"; }
+  Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
+};
+
+// Bytes from the host to the device, from the device to the host, or within the device. Returns
+// when `from` may be changed and, towards the host, when `to` may be read.
+struct CopyBytes {
+  enum class Direction : std::uint8_t { to_device, to_host, within };
+  Direction direction = Direction::within;
+  std::size_t bytes = 0;
+  const void* from = nullptr;
+  void* to = nullptr;
+
+  const char* name() const { return "copy"; }
+  Work work() const { return {.bytes = 2.0 * static_cast<double>(bytes)}; }
+};
+
+// to[i] = from[i] as another floating type, rounded to nearest even.
+template <class From, class To>
+struct Convert {
+  std::int64_t count = 0;
+  const From* from = nullptr;
+  To* to = nullptr;
+
+  const char* name() const { return "convert"; }
+  Work work() const { return {.bytes = static_cast<double>(count) * (sizeof(From) + sizeof(To))}; }
+};
+
+// A matrix as int8 with a scale per row: q = round(x / scale), scale = max |x| / 127 (1 for zeros).
+struct QuantizeRows {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  const float* from = nullptr;  // [rows, width]
+  std::int8_t* to = nullptr;    // [rows, width]
+  float* scale = nullptr;       // [rows]
+
+  const char* name() const { return "quantize_rows"; }
+  Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
+};
+
+// x = q * scale: the way back.
+struct DequantizeRows {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  const std::int8_t* from = nullptr;  // [rows, width]
+  const float* scale = nullptr;       // [rows]
+  float* to = nullptr;                // [rows, width]
+
+  const char* name() const { return "dequantize_rows"; }
+  Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
+};
+
+// out[r, c] += x[r, c]
+template <class T>
+struct AddInto {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  const T* x = nullptr;  // [rows, width]
+  std::int64_t x_stride = 0;
+  T* out = nullptr;  // [rows, width]
+  std::int64_t out_stride = 0;
+
+  const char* name() const { return "add_into"; }
+  Work work() const { return {.bytes = 3.0 * static_cast<double>(rows * width) * sizeof(T)}; }
+};
+
+// Random numbers to start from: element i is drawn at counter (i, place), whatever the shape.
+template <class T>
+struct RandomFill {
+  enum class Distribution : std::uint8_t { uniform, normal };
+  Distribution distribution = Distribution::uniform;
+  double scale = 1;  // uniform on [-scale, scale), or the standard deviation
+  RandomKey key;
+  std::uint32_t place = 0;
+  std::int64_t count = 0;
+  T* out = nullptr;  // [count]
+
+  const char* name() const { return "random_fill"; }
+  Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
+};
+
+namespace cpu {
+template <>
+inline constexpr bool kOneVersion<CopyBytes> = true;
+}
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,70 @@
+// Normalisation of rows, with the residual sum and the dropout that always come with it.
+// A row's result depends on that row alone, summed in a fixed order: batches don't change bits.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/dropout.h"
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+enum class NormKind : std::uint8_t { layer, rms };
+
+// sum = residual + dropout(branch);  out = (sum - mean) * rstd * gamma + beta.
+// rms has no mean and no beta. Keeps mean and rstd for the way back.
+template <class T>
+struct ResidualNorm {
+  NormKind kind = NormKind::layer;
+  Rows rows;
+  std::int64_t width = 0;  // C
+  double epsilon = 1e-5;
+  Dropout dropout;              // of the branch, before the sum
+  const T* residual = nullptr;  // [T, C]
+  const T* branch = nullptr;    // [T, C]; null: sum is residual, and is not written
+  const T* gamma = nullptr;     // [C]
+  const T* beta = nullptr;      // [C]
+  T* sum = nullptr;             // [T, C]
+  T* out = nullptr;             // [T, C]
+  T* mean = nullptr;            // [T]
+  T* rstd = nullptr;            // [T]
+
+  const char* name() const { return "residual_norm"; }
+  Work work() const {
+    return {.bytes = (branch != nullptr ? 4.0 : 2.0) * static_cast<double>(rows.capacity * width) *
+                     sizeof(T)};
+  }
+};
+
+// The way back. d_gamma and d_beta are added to; the others are written, tail rows as zero.
+template <class T>
+struct ResidualNormBackward {
+  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads.
+  static constexpr std::int64_t kRowsPerPartial = 64;
+
+  NormKind kind = NormKind::layer;
+  Rows rows;
+  std::int64_t width = 0;
+  Dropout dropout;
+  const T* sum = nullptr;     // [T, C]
+  const T* gamma = nullptr;   // [C]
+  const T* mean = nullptr;    // [T]
+  const T* rstd = nullptr;    // [T]
+  const T* d_out = nullptr;   // [T, C]
+  const T* d_sum = nullptr;   // [T, C] what reaches `sum` from elsewhere; may be null
+  T* d_residual = nullptr;    // [T, C]
+  bool accumulate_residual = false;
+  T* d_branch = nullptr;   // [T, C]; null: nobody wants it
+  T* d_gamma = nullptr;    // [C]
+  T* d_beta = nullptr;     // [C]; null for rms
+  T* workspace = nullptr;  // [ceil(T / kRowsPerPartial), 2, C]
+
+  const char* name() const { return "residual_norm_backward"; }
+  Work work() const {
+    const double passes = 3.0 + (d_sum != nullptr) + accumulate_residual + (d_branch != nullptr);
+    return {.bytes = passes * static_cast<double>(rows.capacity * width) * sizeof(T)};
+  }
+};
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,61 @@
+// Adam over flat buffers in one pass, with clipping by the global norm.
+//
+// What changes from step to step is read from device memory, so that a step can be replayed.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// What an update of the weights needs to know; lives in device memory.
+struct AdamNumbers {
+  double learning_rate = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.98;
+  double epsilon = 1e-9;
+  double weight_decay = 0;  // AdamW's, decoupled; 0 is Adam
+  double max_norm = 0;      // 0: no clipping
+  double tokens = 1;        // gradients are sums; they are divided once by this
+  std::int64_t step = 0;    // of this update, from 1
+};
+
+// What comes out of the update, beside the weights; lives in device memory.
+struct AdamReport {
+  double gradient_norm = 0;  // of the mean gradient, before clipping
+  double scale = 0;          // what each summed gradient was multiplied by
+};
+
+// scale = 1 / tokens, times max_norm / (norm + 1e-6) where the norm is larger than max_norm.
+struct ClipScale {
+  const AdamNumbers* numbers = nullptr;
+  const double* squared_norm = nullptr;  // of the summed gradients
+  AdamReport* report = nullptr;
+
+  const char* name() const { return "clip_scale"; }
+  Work work() const { return {}; }
+};
+
+// One step of Adam or AdamW over all parameters. Gradients become zero for the next step.
+template <class T>
+struct Adam {
+  std::int64_t count = 0;
+  std::int64_t decayed = 0;  // weight decay applies to the first so many: the matrices
+  const AdamNumbers* numbers = nullptr;
+  const AdamReport* report = nullptr;
+  T* weights = nullptr;    // [count]
+  T* gradients = nullptr;  // [count]
+  T* first = nullptr;      // [count] first moment
+  T* second = nullptr;     // [count] second moment
+
+  const char* name() const { return "adam"; }
+  Work work() const { return {.bytes = 8.0 * static_cast<double>(count) * sizeof(T)}; }
+};
+
+namespace cpu {
+template <>
+inline constexpr bool kOneVersion<ClipScale> = true;
+}
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,64 @@
+// Matrix products: by a library in f32, by our own loops in f64.
+//
+// A row of c depends on its row of a and on b alone, to the bit, however many rows there are (with
+// oneDNN; OpenBLAS does not promise it): see `kRowsAreIndependent`.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// c = a · b, or c += a · b; then + bias and max(0, ·) where asked for.
+template <class T>
+struct Product {
+  std::int64_t m = 0, n = 0, k = 0;
+  const T* a = nullptr;  // [M, K], or [K, M] when transposed
+  bool transpose_a = false;
+  const T* b = nullptr;  // [K, N], or [N, K] when transposed
+  bool transpose_b = false;
+  const T* packed_b = nullptr;  // the same b as PackMatrix left it; null: not packed
+  T* c = nullptr;               // [M, N]
+  bool accumulate = false;
+  const T* bias = nullptr;  // [N]; not with accumulate
+  bool relu = false;        // not with accumulate
+  const char* label = "product";
+
+  const char* name() const { return label; }
+  Work work() const {
+    return {.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
+  }
+};
+
+// b in the layout in which the library reads it fastest; serves products of every m.
+template <class T>
+struct PackMatrix {
+  std::int64_t n = 0, k = 0;
+  const T* b = nullptr;  // [K, N], or [N, K] when transposed
+  bool transpose_b = false;
+  T* packed = nullptr;  // packed_elements() of them
+
+  const char* name() const { return "pack_matrix"; }
+  Work work() const { return {.bytes = 2.0 * static_cast<double>(n * k) * sizeof(T)}; }
+};
+
+// Elements that a packed b takes; 0 where packing gains nothing and products take b as it is.
+std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
+std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
+
+// Whether a row's bits stay the same for any number of rows.
+extern const bool kRowsAreIndependent;
+// The library behind f32 products, with its version.
+const char* product_library();
+
+namespace cpu {
+template <>
+inline constexpr bool kOneVersion<Product<float>> = true;
+template <>
+inline constexpr bool kOneVersion<PackMatrix<float>> = true;
+template <>
+inline constexpr bool kOneVersion<PackMatrix<double>> = true;
+}  // namespace cpu
+
+}  // namespace nunchi::kernels

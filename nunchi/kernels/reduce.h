@@ -1,0 +1,34 @@
+// Sums in a fixed order, which depends on neither the threads nor the instruction set's width.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/run.h"
+
+namespace nunchi::kernels {
+
+// out[c] += sum over rows of x[r, c]: the gradient of a bias.
+template <class T>
+struct ColumnSum {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  const T* x = nullptr;  // [rows, width]
+  T* out = nullptr;      // [width]
+
+  const char* name() const { return "column_sum"; }
+  Work work() const { return {.bytes = static_cast<double>(rows * width) * sizeof(T)}; }
+};
+
+// out[0] = sum of x[i], or of their squares, in f64.
+template <class T>
+struct Sum {
+  std::int64_t count = 0;
+  bool squares = false;
+  const T* x = nullptr;  // [count]
+  double* out = nullptr;
+
+  const char* name() const { return squares ? "squared_norm" : "sum"; }
+  Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
+};
+
+}  // namespace nunchi::kernels

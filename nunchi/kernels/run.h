@@ -1,0 +1,58 @@
+// How kernels are called: a kernel is a struct of its arguments, run() executes it.
+//
+//   kernels::run(ctx, kernels::Fill<float>{.count = n, .value = 0, .out = p});
+//
+// The context's type picks the device when the call is compiled; on the CPU the context's
+// instruction set picks among the versions of the same source (kernels/cpu/isa_version.h).
+#pragma once
+
+#include <chrono>
+
+#include "nunchi/device/context.h"
+
+namespace nunchi::kernels {
+
+namespace cpu {
+
+// Kernels that hand their work to a library have one version only.
+template <class Args>
+inline constexpr bool kOneVersion = false;
+
+// Defined in kernels/cpu, once per instruction set.
+template <Isa I, class Args>
+void compute(CpuContext& ctx, const Args& args);
+
+template <class Args>
+void compute_best(CpuContext& ctx, const Args& args) {
+  if constexpr (kOneVersion<Args>) {
+    compute<Isa::portable>(ctx, args);
+  } else {
+    switch (ctx.isa()) {
+#if defined(__x86_64__)
+      case Isa::v4:
+        return compute<Isa::v4>(ctx, args);
+      case Isa::v3:
+        return compute<Isa::v3>(ctx, args);
+      case Isa::v2:
+        return compute<Isa::v2>(ctx, args);
+#endif
+      default:
+        return compute<Isa::portable>(ctx, args);
+    }
+  }
+}
+
+}  // namespace cpu
+
+// Runs `args` on the CPU and returns when it is done.
+template <class Args>
+void run(CpuContext& ctx, const Args& args) {
+  Profile* profile = ctx.profile();
+  if (profile == nullptr) return cpu::compute_best(ctx, args);
+  const auto begin = std::chrono::steady_clock::now();
+  cpu::compute_best(ctx, args);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  profile->add(args.name(), took.count(), args.work());
+}
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,29 @@
+// What every family of models has: a name, parameters and options that can be written down.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nunchi/nn/parameters.h"
+
+namespace nunchi {
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual std::string family() const = 0;
+  // config.json's text: the effective options.
+  virtual std::string config_json() const = 0;
+
+  nn::Parameters& parameters() { return parameters_; }
+  const nn::Parameters& parameters() const { return parameters_; }
+
+ protected:
+  nn::Parameters parameters_;
+};
+
+// The model that config.json's text describes, without memory for its parameters yet. Throws Error,
+// naming `where`, for an unknown family or bad options.
+std::unique_ptr<Model> make_model(const std::string& config_json, const std::string& where);
+
+}  // namespace nunchi

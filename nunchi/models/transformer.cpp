@@ -1,0 +1,111 @@
+#include "nunchi/models/transformer.h"
+
+#include <cmath>
+
+#include "nunchi/ops/linear.h"
+
+namespace nunchi {
+namespace {
+
+Variable make_table(nn::Parameters& parameters, const std::string& name, std::int64_t vocabulary,
+                    std::int64_t width) {
+  return parameters.add(name, {vocabulary, width},
+                        nn::Init::normal(1 / std::sqrt(static_cast<double>(width))));
+}
+
+template <class Layer>
+std::vector<Layer> make_layers(nn::Parameters& parameters, const std::string& stack, int count,
+                               const nn::BlockConfig& config, const nn::Position& position) {
+  std::vector<Layer> layers;
+  layers.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    layers.emplace_back(parameters, stack + ".layers." + std::to_string(i), config, position);
+  }
+  return layers;
+}
+
+std::unique_ptr<nn::Position> position_for(nn::Parameters& parameters, const std::string& name,
+                                           const TransformerConfig& config) {
+  return nn::make_position(
+      parameters, name,
+      {.kind = config.position, .width = config.width, .maximum = config.max_positions});
+}
+
+}  // namespace
+
+// With V tokens, width C, feed-forward F and L layers in each stack, the paper's model has
+//   V·C                                       the one embedding table
+//   L·(4·C² + 4·C + 2·C·F + F + C + 4·C)      encoder: Q, K, V, O; feed-forward; two norms
+//   L·(8·C² + 8·C + 2·C·F + F + C + 6·C)      decoder: two attentions; feed-forward; three norms
+// parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
+Transformer::Transformer(const TransformerConfig& config)
+    : config_(config),
+      source_table_(make_table(parameters_,
+                               config.tied_embeddings == TiedEmbeddings::all
+                                   ? "shared.embedding.weight"
+                                   : "encoder.embedding.weight",
+                               config.source_vocabulary, config.width)),
+      target_table_(config.tied_embeddings == TiedEmbeddings::all
+                        ? source_table_
+                        : make_table(parameters_, "decoder.embedding.weight",
+                                     config.target_vocabulary, config.width)),
+      output_table_(config.tied_embeddings == TiedEmbeddings::none
+                        ? make_table(parameters_, "decoder.output.weight",
+                                     config.target_vocabulary, config.width)
+                        : target_table_),
+      source_position_(position_for(parameters_, "encoder.position", config)),
+      target_position_(position_for(parameters_, "decoder.position", config)),
+      source_embedding_(parameters_, source_table_, config.width, config.dropout),
+      target_embedding_(parameters_, target_table_, config.width, config.dropout),
+      encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
+                                                    config.block(), *source_position_)),
+      encoder_end_(parameters_, "encoder", config.block().residual()),
+      memory_kv_(parameters_, "decoder.memory_kv",
+                 {.inputs = config.width,
+                  .outputs = 2 * config.width * config.decoder_layers,
+                  .stacked = std::int64_t{2} * config.decoder_layers}),
+      decoder_layers_(make_layers<nn::DecoderLayer>(parameters_, "decoder", config.decoder_layers,
+                                                    config.block(), *target_position_)),
+      decoder_end_(parameters_, "decoder", config.block().residual()) {
+  config.check("the model's options");
+}
+
+Variable Transformer::encode(const TokenBatch& source) const {
+  nn::Stream stream{source_embedding_(source.ids, source.rows, *source_position_), {}, {}};
+  tap(Tap::embedding, {"encoder", -1, ""}, stream.value.value(), source.rows);
+  for (std::size_t i = 0; i < encoder_layers_.size(); ++i) {
+    stream = encoder_layers_[i](stream, source.rows, static_cast<int>(i));
+  }
+  const Variable memory = encoder_end_(stream, source.rows);
+  tap(Tap::stack_output, {"encoder", -1, ""}, memory.value(), source.rows);
+  return memory;
+}
+
+Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
+                             const Ragged& source) const {
+  const Variable all_kv = memory_kv_(memory);
+  nn::Stream stream{target_embedding_(target.ids, target.rows, *target_position_), {}, {}};
+  tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), target.rows);
+  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
+    const std::int64_t width = 2 * config_.width;
+    const Variable kv = all_kv.columns(static_cast<std::int64_t>(i) * width, width);
+    stream = decoder_layers_[i](stream, target.rows, kv, source, static_cast<int>(i));
+  }
+  const Variable hidden = decoder_end_(stream, target.rows);
+  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
+  return hidden;
+}
+
+Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
+  const Variable scores = linear(hidden, {.weight = output_table_});
+  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  return scores;
+}
+
+VocabularyLoss Transformer::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
+  const Variable memory = encode(batch.source);
+  const Variable hidden = decode(batch.target, memory, batch.source.rows);
+  return vocabulary_loss(hidden, output_table_, batch.labels, batch.target.rows, options);
+}
+
+}  // namespace nunchi

@@ -1,0 +1,46 @@
+// The encoder-decoder Transformer of "Attention Is All You Need".
+//
+//   source ids → embedding → encoder layers → memory
+//   target ids → embedding → decoder layers (over the memory) → hidden → vocabulary
+#pragma once
+
+#include <vector>
+
+#include "nunchi/data/batch.h"
+#include "nunchi/models/model.h"
+#include "nunchi/models/transformer_config.h"
+#include "nunchi/nn/embedding.h"
+#include "nunchi/ops/vocabulary_loss.h"
+
+namespace nunchi {
+
+class Transformer final : public Model {
+ public:
+  explicit Transformer(const TransformerConfig& config);
+
+  std::string family() const override { return "transformer"; }
+  std::string config_json() const override { return config_.to_json(); }
+  const TransformerConfig& config() const { return config_; }
+
+  // The encoder's output, [S, C].
+  Variable encode(const TokenBatch& source) const;
+  // What the decoder makes of the target so far, [T, C]; row t has seen tokens 0 to t.
+  Variable decode(const TokenBatch& target, const Variable& memory, const Ragged& source) const;
+  // Scores of the next token for each row of hidden [T, C]: [T, V].
+  Variable logits(const Variable& hidden, const Ragged& rows) const;
+  // The summed loss of the labels under teacher forcing.
+  VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const;
+
+ private:
+  TransformerConfig config_;
+  Variable source_table_, target_table_, output_table_;  // [V, C]; one or several parameters
+  std::unique_ptr<nn::Position> source_position_, target_position_;
+  nn::Embedding source_embedding_, target_embedding_;
+  std::vector<nn::EncoderLayer> encoder_layers_;
+  nn::StreamEnd encoder_end_;
+  nn::Linear memory_kv_;  // keys and values of the memory for all decoder layers: [S, L · 2 C]
+  std::vector<nn::DecoderLayer> decoder_layers_;
+  nn::StreamEnd decoder_end_;
+};
+
+}  // namespace nunchi

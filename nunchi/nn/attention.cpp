@@ -1,0 +1,72 @@
+#include "nunchi/nn/attention.h"
+
+namespace nunchi::nn {
+namespace {
+
+AttentionOptions options_of(Parameters& parameters, const AttentionConfig& config) {
+  return {.heads = config.heads,
+          .causal = config.causal,
+          .dropout = {config.dropout, parameters.next_place()}};
+}
+
+struct Heads {
+  const Variable &q, &k, &v;
+  const Ragged &queries, &keys;
+};
+
+// Attention and its projection, with what they show to a trace.
+Variable attend(const Heads& heads, const AttentionOptions& options, const Linear& output,
+                const TapPlace& place) {
+  if (Trace* trace = heads.q.value().context().trace()) {
+    trace->write(Tap::query, place, heads.q.value(), heads.queries);
+    trace->write(Tap::key, place, heads.k.value(), heads.keys);
+    trace->write(Tap::value, place, heads.v.value(), heads.keys);
+    trace->write_attention_weights(place, heads.q.value(), heads.k.value(), heads.queries,
+                                   heads.keys, options);
+  }
+  const Variable context =
+      attention(heads.q, heads.k, heads.v, heads.queries, heads.keys, options);
+  tap(Tap::attention_context, place, context.value(), heads.queries);
+  const Variable result = output(context);
+  tap(Tap::attention_output, place, result.value(), heads.queries);
+  return result;
+}
+
+}  // namespace
+
+SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
+                             const AttentionConfig& config, const Position& position)
+    : width_(config.width),
+      options_(options_of(parameters, config)),
+      position_(position),
+      qkv_(parameters, name + ".qkv",
+           {.inputs = config.width, .outputs = 3 * config.width, .stacked = 3}),
+      output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
+
+Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
+                                   const TapPlace& place) const {
+  const Variable qkv = qkv_(x);
+  Variable q = qkv.columns(0, width_), k = qkv.columns(width_, width_);
+  const Variable v = qkv.columns(2 * width_, width_);
+  position_.rotate(q, k, batch);
+  AttentionOptions options = options_;
+  options.bias = position_.score_bias();
+  return attend({q, k, v, batch, batch}, options, output_, place);
+}
+
+CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
+                               const AttentionConfig& config)
+    : width_(config.width),
+      options_(options_of(parameters, config)),
+      query_(parameters, name + ".query", {.inputs = config.width, .outputs = config.width}),
+      output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
+
+Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
+                                    const Variable& memory_kv, const Ragged& memory,
+                                    const TapPlace& place) const {
+  const Variable q = query_(x);
+  const Variable k = memory_kv.columns(0, width_), v = memory_kv.columns(width_, width_);
+  return attend({q, k, v, batch, memory}, options_, output_, place);
+}
+
+}  // namespace nunchi::nn

@@ -1,0 +1,80 @@
+#include "nunchi/nn/blocks.h"
+
+namespace nunchi::nn {
+namespace {
+
+AttentionConfig attention_config(const BlockConfig& config, bool causal) {
+  return {.width = config.width,
+          .heads = config.heads,
+          .causal = causal,
+          .dropout = config.attention_dropout};
+}
+
+FeedForward::Options feed_forward_options(const BlockConfig& config) {
+  return {.width = config.width,
+          .hidden = config.hidden,
+          .activation = config.activation,
+          .dropout = config.activation_dropout};
+}
+
+Variable fed_forward(const FeedForward& layer, const Variable& x, const Ragged& batch,
+                     const TapPlace& place) {
+  const Variable result = layer(x, batch);
+  tap(Tap::feed_forward, place, result.value(), batch);
+  return result;
+}
+
+void tap_output(const Stream& stream, const Ragged& batch, const TapPlace& place) {
+  if (stream.value.value().context().trace() != nullptr) {
+    tap(Tap::layer_output, place, settled(stream, batch).value(), batch);
+  }
+}
+
+}  // namespace
+
+EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
+                           const BlockConfig& config, const Position& position)
+    : self_attention_(parameters, name + ".self_attention", attention_config(config, false),
+                      position),
+      around_attention_(parameters, name + ".self_attention", config.residual()),
+      feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
+      around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}
+
+Stream EncoderLayer::operator()(const Stream& stream, const Ragged& batch, int layer) const {
+  const Stream attended = around_attention_.around(stream, batch, [&](const Variable& x) {
+    return self_attention_(x, batch, {"encoder", layer, "self_attention"});
+  });
+  const Stream result = around_feed_forward_.around(attended, batch, [&](const Variable& x) {
+    return fed_forward(feed_forward_, x, batch, {"encoder", layer, "feed_forward"});
+  });
+  tap_output(result, batch, {"encoder", layer, ""});
+  return result;
+}
+
+DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
+                           const BlockConfig& config, const Position& position)
+    : self_attention_(parameters, name + ".self_attention", attention_config(config, true),
+                      position),
+      around_self_attention_(parameters, name + ".self_attention", config.residual()),
+      cross_attention_(parameters, name + ".cross_attention", attention_config(config, false)),
+      around_cross_attention_(parameters, name + ".cross_attention", config.residual()),
+      feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
+      around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}
+
+Stream DecoderLayer::operator()(const Stream& stream, const Ragged& batch,
+                                const Variable& memory_kv, const Ragged& memory, int layer) const {
+  const Stream looked_back = around_self_attention_.around(stream, batch, [&](const Variable& x) {
+    return self_attention_(x, batch, {"decoder", layer, "self_attention"});
+  });
+  const Stream looked_over =
+      around_cross_attention_.around(looked_back, batch, [&](const Variable& x) {
+        return cross_attention_(x, batch, memory_kv, memory, {"decoder", layer, "cross_attention"});
+      });
+  const Stream result = around_feed_forward_.around(looked_over, batch, [&](const Variable& x) {
+    return fed_forward(feed_forward_, x, batch, {"decoder", layer, "feed_forward"});
+  });
+  tap_output(result, batch, {"decoder", layer, ""});
+  return result;
+}
+
+}  // namespace nunchi::nn

@@ -1,0 +1,21 @@
+#include "nunchi/nn/embedding.h"
+
+#include <cmath>
+
+namespace nunchi::nn {
+
+Embedding::Embedding(Parameters& parameters, Variable table, std::int64_t width, float dropout)
+    : table_(std::move(table)),
+      scale_(std::sqrt(static_cast<double>(width))),
+      dropout_{dropout, parameters.next_place()} {}
+
+Variable Embedding::operator()(const Tensor& ids, const Ragged& batch,
+                               const Position& position) const {
+  return embedding(ids, batch,
+                   {.table = table_,
+                    .scale = scale_,
+                    .positions = position.embed(batch.max_length),
+                    .dropout = dropout_});
+}
+
+}  // namespace nunchi::nn

@@ -1,0 +1,21 @@
+#include "nunchi/nn/feed_forward.h"
+
+namespace nunchi::nn {
+
+FeedForward::FeedForward(Parameters& parameters, const std::string& name, const Options& options)
+    : activation_(options.activation),
+      fused_(options.activation == ActivationKind::relu && options.dropout == 0),
+      dropout_{options.dropout, parameters.next_place()},
+      up_(parameters, name + ".up",
+          {.inputs = options.width,
+           .outputs = kernels::input_width(options.activation, options.hidden),
+           .stacked = options.activation == ActivationKind::swiglu ? 2 : 1,
+           .relu = fused_}),
+      down_(parameters, name + ".down", {.inputs = options.hidden, .outputs = options.width}) {}
+
+Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
+  const Variable hidden = up_(x);
+  return down_(fused_ ? hidden : activation(hidden, batch, activation_, dropout_));
+}
+
+}  // namespace nunchi::nn

@@ -1,0 +1,29 @@
+// Two linear layers with a non-linearity between them, for each token on its own.
+#pragma once
+
+#include "nunchi/nn/linear.h"
+#include "nunchi/ops/activation.h"
+
+namespace nunchi::nn {
+
+class FeedForward {
+ public:
+  struct Options {
+    std::int64_t width = 0;   // C
+    std::int64_t hidden = 0;  // F
+    ActivationKind activation = ActivationKind::relu;
+    float dropout = 0;  // of the hidden activations
+  };
+  FeedForward(Parameters& parameters, const std::string& name, const Options& options);
+
+  // x [T, C] → [T, C]
+  Variable operator()(const Variable& x, const Ragged& batch) const;
+
+ private:
+  ActivationKind activation_;
+  bool fused_;  // relu without dropout is part of the product
+  Dropout dropout_;
+  Linear up_, down_;
+};
+
+}  // namespace nunchi::nn

@@ -1,0 +1,26 @@
+// A linear layer: weight [N, K] and bias [N].
+#pragma once
+
+#include "nunchi/nn/parameters.h"
+#include "nunchi/ops/linear.h"
+
+namespace nunchi::nn {
+
+class Linear {
+ public:
+  struct Options {
+    std::int64_t inputs = 0;
+    std::int64_t outputs = 0;
+    // The weight may be several matrices on top of one another (Q, K and V); each starts on its own.
+    std::int64_t stacked = 1;
+    bool relu = false;
+  };
+  Linear(Parameters& parameters, const std::string& name, const Options& options);
+
+  Variable operator()(const Variable& x) const { return linear(x, parameters_); }
+
+ private:
+  nunchi::Linear parameters_;
+};
+
+}  // namespace nunchi::nn

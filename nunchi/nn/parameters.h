@@ -1,0 +1,74 @@
+// The parameters of a model: names, shapes and how they start, in one flat buffer.
+//
+// Layers add() what they need while they are built; allocate() then gives all of them memory at
+// once. Weights and gradients are one buffer each, the parameters views of it, in registry order
+// with matrices before vectors (weight decay applies to the matrices: a prefix). Each view starts at
+// a multiple of 16 elements; the gaps are zero and stay zero.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nunchi/autograd/variable.h"
+
+namespace nunchi::nn {
+
+// How a parameter starts.
+struct Init {
+  enum class Kind : std::uint8_t { zeros, ones, uniform, normal };
+  Kind kind = Kind::zeros;
+  double scale = 0;  // uniform on [-scale, scale), or the standard deviation
+
+  static Init zeros() { return {}; }
+  static Init ones() { return {Kind::ones, 0}; }
+  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  // Glorot and Bengio's uniform distribution.
+  static Init xavier(std::int64_t inputs, std::int64_t outputs);
+};
+
+struct ParameterEntry {
+  std::string name;
+  Shape shape;
+  Init init;
+  Variable variable;
+  std::int64_t offset = 0;  // in the flat buffers, elements
+};
+
+class Parameters {
+ public:
+  Parameters() : version_(std::make_shared<std::uint64_t>(1)) {}
+
+  // The variable has no memory before allocate(). Throws Error for a name that exists.
+  Variable add(std::string name, const Shape& shape, const Init& init);
+  // A fixed number for an operation that draws random numbers.
+  std::uint32_t next_place() { return places_++; }
+
+  struct Memory {
+    DType dtype = DType::f32;
+    bool gradients = false;  // training needs them
+  };
+  void allocate(ContextBase& context, const Memory& memory);
+  // Draws the initial weights; the same seed gives the same, whatever the threads.
+  void initialize(std::uint64_t seed);
+
+  const std::vector<ParameterEntry>& entries() const { return entries_; }
+  const ParameterEntry* find(const std::string& name) const;
+  std::int64_t count() const;  // of numbers, without gaps
+  const Tensor& weights() const { return weights_; }      // [flat size]
+  const Tensor& gradients() const { return gradients_; }  // [flat size]; undefined without
+  std::int64_t decayed() const { return decayed_; }       // the matrices' part of the flat size
+  bool allocated() const { return weights_.defined(); }
+
+  // To be called by whoever changes the weights: their packed and quantised forms are stale then.
+  void changed() { ++*version_; }
+
+ private:
+  std::vector<ParameterEntry> entries_;
+  std::shared_ptr<std::uint64_t> version_;
+  Tensor weights_, gradients_;
+  std::int64_t decayed_ = 0;
+  std::uint32_t places_ = 1;
+};
+
+}  // namespace nunchi::nn

@@ -1,0 +1,19 @@
+// A row per position, learned like a token's.
+#pragma once
+
+#include "nunchi/nn/position/position.h"
+
+namespace nunchi::nn {
+
+class Learned final : public Position {
+ public:
+  Learned(Parameters& parameters, const std::string& name, const PositionOptions& options);
+
+  // Throws Error for a sentence longer than the table.
+  Variable embed(std::int64_t length) const override;
+
+ private:
+  Variable table_;  // [maximum, C]
+};
+
+}  // namespace nunchi::nn

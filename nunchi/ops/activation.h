@@ -1,0 +1,17 @@
+// Element-wise non-linearity with the dropout that may follow it.
+#pragma once
+
+#include "nunchi/autograd/variable.h"
+#include "nunchi/kernels/activation.h"
+#include "nunchi/ops/dropout.h"
+#include "nunchi/tensor/ragged.h"
+
+namespace nunchi {
+
+using kernels::ActivationKind;
+
+// x [T, C] → [T, C], or [T, 2 C] → [T, C] for swiglu.
+Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
+                    const Dropout& dropout = {});
+
+}  // namespace nunchi

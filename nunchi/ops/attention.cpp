@@ -1,0 +1,162 @@
+#include "nunchi/ops/attention.h"
+
+#include <cmath>
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+AttentionOptions completed(AttentionOptions options, std::int64_t width) {
+  if (options.kv_heads == 0) options.kv_heads = options.heads;
+  check(options.heads > 0 && options.kv_heads > 0 && options.heads % options.kv_heads == 0 &&
+            width % options.heads == 0,
+        "attention",
+        "a width of " + std::to_string(width) + " cannot be cut into " +
+            std::to_string(options.heads) + " heads over " + std::to_string(options.kv_heads));
+  if (options.scale == 0) {
+    options.scale = 1 / std::sqrt(static_cast<double>(width / options.heads));
+  }
+  return options;
+}
+
+template <class T>
+kernels::ScoreBias<T> bias_of(const ScoreBias& bias) {
+  using Kind = typename kernels::ScoreBias<T>::Kind;
+  switch (bias.kind) {
+    case ScoreBias::Kind::none:
+      return {};
+    case ScoreBias::Kind::slopes:
+      return {.kind = Kind::slopes, .slopes = bias.slopes.data<T>()};
+    case ScoreBias::Kind::buckets:
+      return {.kind = Kind::buckets,
+              .table = bias.table.value().data<T>(),
+              .buckets = static_cast<int>(bias.table.value().size(0)),
+              .max_distance = bias.max_distance,
+              .bidirectional = bias.bidirectional};
+  }
+  return {};
+}
+
+template <class T>
+kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v,
+                                      const Ragged& queries, const Ragged& keys,
+                                      const AttentionOptions& options,
+                                      const kernels::Dropout& dropout) {
+  double pairs = 0;
+  for (std::size_t b = 0; b < queries.lengths.size(); ++b) {
+    pairs += static_cast<double>(queries.lengths[b]) * keys.lengths[b];
+  }
+  return {.sentences = queries.sentences,
+          .heads = options.heads,
+          .kv_heads = options.kv_heads,
+          .head_width = q.size(1) / options.heads,
+          .max_queries = queries.max_length,
+          .max_keys = keys.max_length,
+          .q = q.data<T>(),
+          .k = k.data<T>(),
+          .v = v.data<T>(),
+          .q_stride = q.row_stride(),
+          .k_stride = k.row_stride(),
+          .v_stride = v.row_stride(),
+          .q_offsets = queries.offsets.data<std::int32_t>(),
+          .k_begin = keys.begin.data<std::int32_t>(),
+          .k_length = keys.length.data<std::int32_t>(),
+          .sentence = queries.sentence_index.data<std::int32_t>(),
+          .causal = options.causal,
+          .scale = options.scale,
+          .bias = bias_of<T>(options.bias),
+          .dropout = dropout,
+          .score_pairs = options.causal ? pairs / 2 : pairs};
+}
+
+void check_inputs(const Tensor& q, const Tensor& k, const Ragged& queries, const Ragged& keys,
+                  const AttentionOptions& options) {
+  check(queries.sentences == keys.sentences, "attention",
+        std::to_string(queries.sentences) + " sentences of queries meet " +
+            std::to_string(keys.sentences) + " of keys");
+  check_shape("attention", "q", q, {queries.capacity, q.size(1)});
+  check_shape("attention", "k", k,
+              {keys.capacity, q.size(1) / options.heads * options.kv_heads});
+}
+
+}  // namespace
+
+Variable attention(const Variable& q, const Variable& k, const Variable& v, const Ragged& queries,
+                   const Ragged& keys, const AttentionOptions& given) {
+  const AttentionOptions options = completed(given, q.value().size(1));
+  check_inputs(q.value(), k.value(), queries, keys, options);
+  check_shape("attention", "v", v.value(), k.value().shape());
+  ContextBase& context = q.value().context();
+  const DType dtype = q.value().dtype();
+  const kernels::Dropout draws = dropout_on(context, options.dropout);
+  const Variable& table = options.bias.table;
+  const bool recorded = recording({q, k, v, table});
+
+  const Tensor out = Tensor::empty(context, dtype, q.value().shape());
+  const Tensor log_sum =
+      recorded ? Tensor::empty(context, dtype, {options.heads, queries.capacity}) : Tensor();
+  dispatch(out, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Attention<T>{
+                          .in = inputs_of<T>(q.value(), k.value(), v.value(), queries, keys,
+                                             options, draws),
+                          .rows = rows_of(queries),
+                          .out = out.data<T>(),
+                          .out_stride = out.row_stride(),
+                          .log_sum = log_sum.defined() ? log_sum.data<T>() : nullptr});
+  });
+  return record(
+      "attention", out, {q, k, v, table},
+      [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
+       log_sum](Gradients& d) {
+        const Tensor& d_out = d.of_output();
+        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+        dispatch(out, [&]<class T>(auto& ctx) {
+          kernels::run(ctx,
+                       kernels::AttentionBackward<T>{
+                           .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
+                           .rows = rows_of(queries),
+                           .out = out.data<T>(),
+                           .d_out = d_out.data<T>(),
+                           .out_stride = out.row_stride(),
+                           .d_out_stride = d_out.row_stride(),
+                           .log_sum = log_sum.data<T>(),
+                           .d_q = d_q.tensor.data<T>(),
+                           .d_k = d_k.tensor.data<T>(),
+                           .d_v = d_v.tensor.data<T>(),
+                           .d_q_stride = d_q.tensor.row_stride(),
+                           .d_k_stride = d_k.tensor.row_stride(),
+                           .d_v_stride = d_v.tensor.row_stride(),
+                           .accumulate_q = d_q.accumulate,
+                           .accumulate_k = d_k.accumulate,
+                           .accumulate_v = d_v.accumulate,
+                           .d_table = d.wanted(3) ? d.into(3).tensor.template data<T>() : nullptr});
+        });
+      });
+}
+
+WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
+                                const Ragged& keys, const AttentionOptions& given) {
+  const AttentionOptions options = completed(given, q.size(1));
+  check_inputs(q, k, queries, keys, options);
+  WeightsResult result;
+  std::int64_t elements = 0;
+  for (std::size_t b = 0; b < queries.lengths.size(); ++b) {
+    result.begin.push_back(elements);
+    elements += std::int64_t{options.heads} * queries.lengths[b] * keys.lengths[b];
+  }
+  result.weights = Tensor::empty(q.context(), q.dtype(), {elements});
+  const Tensor begin = from_host(q.context(), result.begin, {queries.sentences});
+  dispatch(q, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::AttentionWeights<T>{
+                          .in = inputs_of<T>(q, k, k, queries, keys, options, {}),
+                          .begin = begin.data<std::int64_t>(),
+                          .weights = result.weights.data<T>()});
+  });
+  return result;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,20 @@
+// Tokens to rows: table × scale + position + dropout, in one pass.
+#pragma once
+
+#include "nunchi/autograd/variable.h"
+#include "nunchi/ops/dropout.h"
+#include "nunchi/tensor/ragged.h"
+
+namespace nunchi {
+
+struct Embedding {
+  Variable table;      // [V, C]
+  double scale = 1;
+  Variable positions;  // [P, C], P at least the longest sentence; undefined: nothing is added
+  Dropout dropout;
+};
+
+// ids i32 [capacity], each in [0, V) → [capacity, C]
+Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters);
+
+}  // namespace nunchi

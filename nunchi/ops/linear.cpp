@@ -1,0 +1,54 @@
+#include "nunchi/ops/linear.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/kernels/activation.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/products.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+// In place: what did not pass through relu gets no gradient.
+void relu_backward(const Tensor& y, const Tensor& d_y) {
+  dispatch(y, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::ActivationBackward<T>{.kind = kernels::ActivationKind::relu,
+                                                     .rows = {.capacity = y.size(0)},
+                                                     .width = y.size(1),
+                                                     .x = y.data<T>(),
+                                                     .d_out = d_y.data<T>(),
+                                                     .d_x = d_y.data<T>()});
+  });
+}
+
+}  // namespace
+
+Variable linear(const Variable& x, const Linear& parameters) {
+  const Variable &weight = parameters.weight, &bias = parameters.bias;
+  const Tensor& w = weight.value();
+  check(x.value().shape().dimensions() == 2 && w.shape().dimensions() == 2 &&
+            x.value().size(1) == w.size(1) && x.value().contiguous(),
+        "linear",
+        "rows " + x.value().shape().to_string() + " do not fit a weight " + w.shape().to_string());
+  if (bias.defined()) check_shape("linear", "bias", bias.value(), {w.size(0)});
+
+  const Tensor y = Tensor::empty(w.context(), w.dtype(), {x.value().size(0), w.size(0)});
+  multiply(x.value(), pack_for_forward(weight), y,
+           {.bias = bias.defined() ? bias.value() : Tensor(),
+            .relu = parameters.relu,
+            .label = "linear"});
+  return record("linear", y, {x, weight, bias},
+                [x = x.value(), weight, y = parameters.relu ? y : Tensor()](Gradients& d) {
+                  const Tensor& d_y = d.of_output();
+                  if (y.defined()) relu_backward(y, d_y);
+                  if (d.wanted(0)) {
+                    const GradientTarget d_x = d.into(0);
+                    multiply(d_y, pack_for_backward(weight), d_x.tensor,
+                             {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
+                  }
+                  if (d.wanted(1)) add_outer(d_y, x, d.into(1).tensor, "linear_backward_weight");
+                  if (d.wanted(2)) add_column_sum(d_y, d.into(2).tensor);
+                });
+}
+
+}  // namespace nunchi

@@ -1,0 +1,85 @@
+#include "nunchi/ops/products.h"
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/kernels/reduce.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+// The product reads b as [K, N]: forward that is the weight transposed, backward the weight itself.
+Tensor pack(const Tensor& weight, bool transposed) {
+  Tensor packed;
+  dispatch(weight, [&]<class T>(auto& ctx) {
+    kernels::PackMatrix<T> job{.n = weight.size(transposed ? 0 : 1),
+                               .k = weight.size(transposed ? 1 : 0),
+                               .b = weight.data<T>(),
+                               .transpose_b = transposed};
+    const std::int64_t elements = kernels::packed_elements(ctx, job);
+    if (elements == 0) return;
+    packed = Tensor::empty(weight.context(), weight.dtype(), {elements});
+    job.packed = packed.data<T>();
+    kernels::run(ctx, job);
+  });
+  return packed;
+}
+
+}  // namespace
+
+PackedWeight pack_for_forward(const Variable& weight) {
+  const Tensor& plain = weight.value();
+  if (plain.context().tape() != nullptr) return {plain, pack(plain, true), true};
+  Variable::PackedForm& kept = weight.packed_form();
+  if (!kept.tensor.defined() || kept.version != weight.version()) {
+    kept = {pack(plain, true), weight.version()};
+  }
+  return {plain, kept.tensor, true};
+}
+
+PackedWeight pack_for_backward(const Variable& weight) {
+  return {weight.value(), pack(weight.value(), false), false};
+}
+
+void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
+              const ProductOptions& options) {
+  dispatch(x, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Product<T>{
+                          .m = x.size(0),
+                          .n = weight.plain.size(weight.transposed ? 0 : 1),
+                          .k = weight.plain.size(weight.transposed ? 1 : 0),
+                          .a = x.data<T>(),
+                          .b = weight.plain.data<T>(),
+                          .transpose_b = weight.transposed,
+                          .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
+                          .c = out.data<T>(),
+                          .accumulate = options.accumulate,
+                          .bias = options.bias.defined() ? options.bias.data<T>() : nullptr,
+                          .relu = options.relu,
+                          .label = options.label});
+  });
+}
+
+void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const char* label) {
+  dispatch(x, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Product<T>{.m = d_y.size(1),
+                                          .n = x.size(1),
+                                          .k = x.size(0),
+                                          .a = d_y.data<T>(),
+                                          .transpose_a = true,
+                                          .b = x.data<T>(),
+                                          .c = d_weight.data<T>(),
+                                          .accumulate = true,
+                                          .label = label});
+  });
+}
+
+void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
+  dispatch(d_y, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::ColumnSum<T>{.rows = d_y.size(0),
+                                            .width = d_y.size(1),
+                                            .x = d_y.data<T>(),
+                                            .out = d_bias.data<T>()});
+  });
+}
+
+}  // namespace nunchi

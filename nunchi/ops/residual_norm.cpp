@@ -1,0 +1,116 @@
+#include "nunchi/ops/residual_norm.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+struct Saved {
+  Ragged batch;
+  Norm norm;
+  kernels::Dropout dropout;
+  bool has_branch;
+  Tensor sum, mean, rstd;
+};
+
+void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradients& d) {
+  const Tensor& sum = saved.sum;
+  const std::int64_t width = sum.size(1);
+  ContextBase& context = sum.context();
+  // Someone may have used the sum alone.
+  if (!d_out.defined()) d_out = zeros(context, sum.dtype(), sum.shape());
+  const bool branch_wanted = saved.has_branch && d.wanted(1);
+  // Without dropout the branch's gradient is the residual's: one tensor serves both.
+  const bool share = branch_wanted && !saved.dropout.active();
+  GradientTarget d_residual;
+  if (share) {
+    d_residual = {Tensor::empty(context, sum.dtype(), sum.shape()), false};
+  } else if (d.wanted(0)) {
+    d_residual = d.into(0);
+  }
+  const Tensor d_branch = branch_wanted && !share
+                              ? Tensor::empty(context, sum.dtype(), sum.shape())
+                              : Tensor();
+  dispatch(sum, [&]<class T>(auto& ctx) {
+    using Kernel = kernels::ResidualNormBackward<T>;
+    const std::int64_t partials =
+        (saved.batch.capacity + Kernel::kRowsPerPartial - 1) / Kernel::kRowsPerPartial;
+    const Tensor workspace = Tensor::empty(context, sum.dtype(), {partials, 2, width});
+    const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
+    kernels::run(ctx, Kernel{.kind = saved.norm.kind,
+                             .rows = rows_of(saved.batch),
+                             .width = width,
+                             .dropout = saved.dropout,
+                             .sum = sum.data<T>(),
+                             .gamma = saved.norm.gamma.value().template data<T>(),
+                             .mean = saved.mean.data<T>(),
+                             .rstd = saved.rstd.data<T>(),
+                             .d_out = d_out.data<T>(),
+                             .d_sum = data(d_sum),
+                             .d_residual = data(d_residual.tensor),
+                             .accumulate_residual = d_residual.accumulate,
+                             .d_branch = data(d_branch),
+                             .d_gamma = data(d.into(2).tensor),
+                             .d_beta = d.wanted(3) ? data(d.into(3).tensor) : nullptr,
+                             .workspace = workspace.data<T>()});
+  });
+  if (share) {
+    if (d.wanted(0)) d.give(0, d_residual.tensor);
+    d.give(1, d_residual.tensor);
+  } else if (branch_wanted) {
+    d.give(1, d_branch);
+  }
+}
+
+}  // namespace
+
+ResidualNormResult residual_norm(const Variable& residual, const Variable& branch,
+                                 const Ragged& batch, const Norm& norm, const Dropout& dropout) {
+  const Tensor& x = residual.value();
+  check(x.shape().dimensions() == 2 && x.size(0) == batch.capacity && x.contiguous(),
+        "residual_norm", "residual has shape " + x.shape().to_string());
+  if (branch.defined()) check_shape("residual_norm", "branch", branch.value(), x.shape());
+  check_shape("residual_norm", "gamma", norm.gamma.value(), {x.size(1)});
+
+  ContextBase& context = x.context();
+  Saved saved{.batch = batch,
+              .norm = norm,
+              .dropout = dropout_on(context, dropout),
+              .has_branch = branch.defined(),
+              .sum = branch.defined() ? Tensor::empty(context, x.dtype(), x.shape()) : x,
+              .mean = Tensor::empty(context, x.dtype(), {x.size(0)}),
+              .rstd = Tensor::empty(context, x.dtype(), {x.size(0)})};
+  const Tensor out = Tensor::empty(context, x.dtype(), x.shape());
+  dispatch(x, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::ResidualNorm<T>{
+                          .kind = norm.kind,
+                          .rows = rows_of(batch),
+                          .width = x.size(1),
+                          .epsilon = norm.epsilon,
+                          .dropout = saved.dropout,
+                          .residual = x.data<T>(),
+                          .branch = branch.defined() ? branch.value().data<T>() : nullptr,
+                          .gamma = norm.gamma.value().template data<T>(),
+                          .beta = norm.beta.defined() ? norm.beta.value().template data<T>() : nullptr,
+                          .sum = saved.sum.data<T>(),
+                          .out = out.data<T>(),
+                          .mean = saved.mean.data<T>(),
+                          .rstd = saved.rstd.data<T>()});
+  });
+  const Tensor sum = saved.sum;
+  if (!branch.defined()) {
+    return {residual, record("norm", out, {residual, branch, norm.gamma, norm.beta},
+                             [saved = std::move(saved)](Gradients& d) {
+                               run_backward(saved, Tensor(), d.of_output(), d);
+                             })};
+  }
+  std::vector<Variable> results = record(
+      "residual_norm", std::vector<Tensor>{sum, out}, {residual, branch, norm.gamma, norm.beta},
+      [saved = std::move(saved)](Gradients& d) { run_backward(saved, d.of_output(0), d.of_output(1), d); });
+  return {results[0], results[1]};
+}
+
+}  // namespace nunchi

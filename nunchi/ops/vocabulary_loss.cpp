@@ -1,0 +1,67 @@
+#include "nunchi/ops/vocabulary_loss.h"
+
+#include <algorithm>
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/kernels/cross_entropy.h"
+#include "nunchi/kernels/reduce.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/products.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+
+VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
+                               const Tensor& targets, const Ragged& batch,
+                               const VocabularyLossOptions& options) {
+  const Tensor &h = hidden.value(), &w = weight.value();
+  check(h.shape().dimensions() == 2 && h.size(1) == w.size(1) && h.contiguous(), "vocabulary_loss",
+        "rows " + h.shape().to_string() + " do not fit a table " + w.shape().to_string());
+  check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
+  check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
+        "label smoothing is a number from 0 to 1");
+
+  ContextBase& context = h.context();
+  const bool recorded = recording({hidden, weight});
+  const std::int64_t rows = batch.capacity, vocabulary = w.size(0);
+  const std::int64_t chunk = std::min(options.chunk, rows);
+  const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
+  const Tensor tokens = Tensor::empty(context, h.dtype(), {rows});
+  const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
+  // The weight's gradient is a parameter's: it is there before the way back, to be added to.
+  const Tensor d_weight = recorded && weight.needs_gradient() ? weight.gradient() : Tensor();
+  const PackedWeight forward = pack_for_forward(weight);
+  const PackedWeight backward = recorded ? pack_for_backward(weight) : PackedWeight();
+
+  for (std::int64_t first = 0; first < rows; first += chunk) {
+    const std::int64_t here = std::min(chunk, rows - first);
+    const Tensor scores = logits.rows(0, here), part = h.rows(first, here);
+    multiply(part, forward, scores, {.label = "vocabulary"});
+    dispatch(h, [&]<class T>(auto& ctx) {
+      kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
+                                                 .first = first,
+                                                 .chunk = here,
+                                                 .vocabulary = vocabulary,
+                                                 .smoothing = options.smoothing,
+                                                 .write_gradient = recorded,
+                                                 .targets = targets.data<std::int32_t>() + first,
+                                                 .logits = scores.data<T>(),
+                                                 .loss = tokens.data<T>() + first});
+    });
+    if (!recorded) continue;
+    multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});
+    if (d_weight.defined()) add_outer(scores, part, d_weight, "vocabulary_backward_weight");
+  }
+  const Tensor total = Tensor::empty(context, DType::f64, {1});
+  dispatch(h, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
+  });
+  return {record("vocabulary_loss", total, {hidden, weight},
+                 [d_hidden](Gradients& d) {
+                   if (d.wanted(0)) d.give(0, d_hidden);
+                 }),
+          tokens};
+}
+
+}  // namespace nunchi

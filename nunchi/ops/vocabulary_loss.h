@@ -1,0 +1,28 @@
+// The projection to the vocabulary and the label-smoothed cross-entropy after it, over chunks of
+// tokens: all logits together never exist.
+//
+// The gradients of the hidden rows and of the weight are made on the way forward, chunk by chunk,
+// so the loss must be where the way back begins (its own gradient is one).
+#pragma once
+
+#include "nunchi/autograd/variable.h"
+#include "nunchi/tensor/ragged.h"
+
+namespace nunchi {
+
+struct VocabularyLossOptions {
+  double smoothing = 0;
+  std::int64_t chunk = 512;  // rows of logits that exist at once
+};
+
+struct VocabularyLoss {
+  Variable total;  // f64 [1]: the sum over all tokens
+  Tensor tokens;   // [capacity]: each token's; zero past the count
+};
+
+// hidden [T, C], weight [V, C], targets i32 [T]. The last chunk may reach past the capacity's end.
+VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
+                               const Tensor& targets, const Ragged& batch,
+                               const VocabularyLossOptions& options);
+
+}  // namespace nunchi

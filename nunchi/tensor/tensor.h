@@ -1,0 +1,73 @@
+// A tensor: typed elements in a context's memory, row-major, the last dimension contiguous.
+//
+// A Tensor is a handle: copies share the storage, which goes back to the arena with the last of
+// them. Only kernels look at the elements; everything else passes pointers on.
+#pragma once
+
+#include <memory>
+
+#include "nunchi/device/context.h"
+#include "nunchi/tensor/dtype.h"
+#include "nunchi/tensor/shape.h"
+
+namespace nunchi {
+
+// One block of an arena.
+class Storage {
+ public:
+  Storage(ContextBase& context, std::size_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  ContextBase& context() const { return context_; }
+  std::byte* data() const { return data_; }
+
+ private:
+  ContextBase& context_;
+  std::byte* data_;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // Uninitialised.
+  static Tensor empty(ContextBase& context, DType dtype, const Shape& shape);
+
+  bool defined() const { return storage_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t size(int dimension) const { return shape_[dimension]; }
+  std::int64_t elements() const { return shape_.elements(); }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype_); }
+  // Elements from one row of a matrix to the next; larger than its width in a view of columns.
+  std::int64_t row_stride() const { return row_stride_; }
+  bool contiguous() const;
+  ContextBase& context() const { return storage_->context(); }
+  // No other tensor shares this one's memory.
+  bool sole_owner() const { return storage_.use_count() == 1; }
+
+  // The first element. Throws Error when the tensor holds another type.
+  template <class T>
+  T* data() const {
+    check_type(dtype_of<T>);
+    return reinterpret_cast<T*>(storage_->data()) + offset_;
+  }
+
+  // Views, which share the storage.
+  Tensor columns(std::int64_t begin, std::int64_t count) const;  // of a matrix [R, C]
+  Tensor rows(std::int64_t begin, std::int64_t count) const;     // of the outermost dimension
+  Tensor part(std::int64_t begin, const Shape& shape) const;     // of a contiguous tensor
+  Tensor reshaped(const Shape& shape) const;
+
+ private:
+  void check_type(DType asked) const;
+
+  std::shared_ptr<Storage> storage_;
+  DType dtype_ = DType::f32;
+  Shape shape_;
+  std::int64_t offset_ = 0;  // elements
+  std::int64_t row_stride_ = 0;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,72 @@
+#include "nunchi/trace/trace.h"
+
+#include <array>
+
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::array<std::string_view, 11> kNames = {
+    "embedding",        "query",        "key",          "value",        "attention_weights",
+    "attention_context", "attention_output", "feed_forward", "layer_output", "stack_output",
+    "logits"};
+
+std::vector<float> as_floats(const Tensor& values) {
+  if (values.dtype() == DType::f32) return to_host<float>(values);
+  const std::vector<double> wide = to_host_f64(values);
+  return {wide.begin(), wide.end()};
+}
+
+TapRecord record_at(Tap tap, const TapPlace& place) {
+  TapRecord record;
+  record.tap = tap;
+  record.stack = place.stack;
+  record.layer = place.layer;
+  record.part = place.part;
+  return record;
+}
+
+}  // namespace
+
+std::string_view name_of(Tap tap) { return kNames[static_cast<std::size_t>(tap)]; }
+
+void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
+  TapRecord record = record_at(tap, place);
+  const Tensor real = values.rows(0, rows.rows);
+  record.shape = {real.size(0), real.size(1)};
+  record.lengths = rows.lengths;
+  record.values = as_floats(real);
+  records_.push_back(std::move(record));
+}
+
+void Trace::write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
+                                    const Ragged& queries, const Ragged& keys,
+                                    const AttentionOptions& options) {
+  const WeightsResult result = nunchi::attention_weights(q, k, queries, keys, options);
+  TapRecord record = record_at(Tap::attention_weights, place);
+  record.shape = {result.weights.elements()};
+  record.lengths = queries.lengths;
+  record.keys = keys.lengths;
+  record.begin = result.begin;
+  record.heads = options.heads;
+  record.values = as_floats(result.weights);
+  records_.push_back(std::move(record));
+}
+
+const TapRecord* Trace::find(Tap tap, std::string_view stack, int layer,
+                             std::string_view part) const {
+  for (const TapRecord& record : records_) {
+    if (record.tap == tap && record.stack == stack && record.layer == layer &&
+        (part.empty() || record.part == part)) {
+      return &record;
+    }
+  }
+  return nullptr;
+}
+
+void tap(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
+  if (Trace* trace = values.context().trace()) trace->write(tap, place, values, rows);
+}
+
+}  // namespace nunchi

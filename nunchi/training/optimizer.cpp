@@ -1,0 +1,84 @@
+#include "nunchi/training/optimizer.h"
+
+#include "nunchi/base/error.h"
+#include "nunchi/kernels/memory.h"
+#include "nunchi/kernels/reduce.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+using kernels::AdamNumbers;
+using kernels::AdamReport;
+
+template <class S>
+Tensor room_for(ContextBase& context) {
+  return Tensor::empty(context, DType::i8, {static_cast<std::int64_t>(sizeof(S))});
+}
+
+template <class S>
+S* as(const Tensor& tensor) {
+  return reinterpret_cast<S*>(tensor.data<std::int8_t>());
+}
+
+}  // namespace
+
+AdamOptimizer::AdamOptimizer(nn::Parameters& parameters, const AdamOptions& options)
+    : parameters_(parameters), options_(options) {
+  if (!parameters.gradients().defined()) throw Error("an optimiser needs gradients.");
+  const Tensor& weights = parameters.weights();
+  ContextBase& context = weights.context();
+  first_ = zeros(context, weights.dtype(), weights.shape());
+  second_ = zeros(context, weights.dtype(), weights.shape());
+  numbers_ = room_for<AdamNumbers>(context);
+  report_ = room_for<AdamReport>(context);
+  squared_norm_ = zeros(context, DType::f64, {1});
+}
+
+void AdamOptimizer::step(const Step& step) {
+  const Tensor &weights = parameters_.weights(), &gradients = parameters_.gradients();
+  const AdamNumbers numbers{.learning_rate = step.learning_rate,
+                            .beta1 = options_.beta1,
+                            .beta2 = options_.beta2,
+                            .epsilon = options_.epsilon,
+                            .weight_decay = options_.weight_decay,
+                            .max_norm = options_.max_norm,
+                            .tokens = step.tokens,
+                            .step = ++steps_};
+  dispatch(weights, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
+                                         .bytes = sizeof numbers,
+                                         .from = &numbers,
+                                         .to = as<AdamNumbers>(numbers_)});
+    kernels::run(ctx, kernels::Sum<T>{.count = gradients.elements(),
+                                      .squares = true,
+                                      .x = gradients.data<T>(),
+                                      .out = squared_norm_.data<double>()});
+    kernels::run(ctx, kernels::ClipScale{.numbers = as<AdamNumbers>(numbers_),
+                                         .squared_norm = squared_norm_.data<double>(),
+                                         .report = as<AdamReport>(report_)});
+    kernels::run(ctx, kernels::Adam<T>{.count = weights.elements(),
+                                       .decayed = parameters_.decayed(),
+                                       .numbers = as<AdamNumbers>(numbers_),
+                                       .report = as<AdamReport>(report_),
+                                       .weights = weights.data<T>(),
+                                       .gradients = gradients.data<T>(),
+                                       .first = first_.data<T>(),
+                                       .second = second_.data<T>()});
+  });
+  parameters_.changed();
+}
+
+double AdamOptimizer::gradient_norm() const {
+  AdamReport report;
+  on_device(report_.context(), [&](auto& ctx) {
+    kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
+                                         .bytes = sizeof report,
+                                         .from = as<AdamReport>(report_),
+                                         .to = &report});
+  });
+  return report.gradient_norm;
+}
+
+}  // namespace nunchi

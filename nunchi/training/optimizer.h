@@ -1,0 +1,45 @@
+// Adam and AdamW over a model's flat buffers, with clipping by the global norm.
+#pragma once
+
+#include "nunchi/kernels/optimizer.h"
+#include "nunchi/nn/parameters.h"
+
+namespace nunchi {
+
+struct AdamOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.98;
+  double epsilon = 1e-9;
+  double weight_decay = 0;  // decoupled (AdamW), of matrices only; 0: Adam
+  double max_norm = 0;      // clipping by the global norm; 0: none
+};
+
+class AdamOptimizer {
+ public:
+  // `parameters` have gradients and outlive this.
+  AdamOptimizer(nn::Parameters& parameters, const AdamOptions& options);
+
+  struct Step {
+    double learning_rate = 0;
+    double tokens = 1;  // the gradients are sums over so many target tokens
+  };
+  // Changes the weights and clears the gradients.
+  void step(const Step& step);
+  // The norm of the mean gradient in the last step, before clipping.
+  double gradient_norm() const;
+
+  std::int64_t steps() const { return steps_; }
+  const Tensor& first_moment() const { return first_; }
+  const Tensor& second_moment() const { return second_; }
+
+ private:
+  nn::Parameters& parameters_;
+  AdamOptions options_;
+  std::int64_t steps_ = 0;
+  Tensor first_, second_;  // like the weights
+  Tensor numbers_;         // an AdamNumbers in device memory
+  Tensor report_;          // an AdamReport
+  Tensor squared_norm_;    // f64 [1]
+};
+
+}  // namespace nunchi

@@ -1,0 +1,223 @@
+#include "nunchi/base/atomic_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "nunchi-test-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a temporary folder");
+    path_ = name;
+  }
+  ~TemporaryFolder() { fs::remove_all(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  fs::path operator/(std::string_view name) const { return path_ / name; }
+  std::ptrdiff_t files() const {
+    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_whole(const fs::path& path, std::string_view text) {
+  AtomicFile file(path);
+  file.write(bytes(text));
+  file.commit();
+}
+
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+TEST(AtomicFile, HoldsEverythingWrittenOnceCommitted) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "a.txt");
+  file.write(bytes("one "));
+  file.write({});
+  file.write(bytes("two"));
+  EXPECT_FALSE(fs::exists(folder / "a.txt"));
+  file.commit();
+  EXPECT_EQ(content(folder / "a.txt"), "one two");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, ReplacesAnEarlierFile) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "a long first version");
+  write_whole(folder / "a.txt", "second");
+  EXPECT_EQ(content(folder / "a.txt"), "second");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, MayBeEmpty) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "");
+  EXPECT_TRUE(fs::exists(folder / "a.txt"));
+  EXPECT_EQ(fs::file_size(folder / "a.txt"), 0u);
+}
+
+TEST(AtomicFile, LeavesNoTraceWithoutCommit) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "old");
+  {
+    AtomicFile file(folder / "a.txt");
+    file.write(bytes("new"));
+    EXPECT_EQ(folder.files(), 2);
+  }
+  EXPECT_EQ(content(folder / "a.txt"), "old");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
+  const TemporaryFolder folder;
+  AtomicFile first(folder / "a.txt"), second(folder / "a.txt");
+  first.write(bytes("first"));
+  second.write(bytes("second"));
+  second.commit();
+  EXPECT_EQ(content(folder / "a.txt"), "second");
+  first.commit();
+  EXPECT_EQ(content(folder / "a.txt"), "first");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, ARelativeNameStaysInTheFolderWhereItBegan) {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder / "");
+  AtomicFile file("a.txt");
+  fs::current_path(before);
+  file.write(bytes("here"));
+  file.commit();
+  EXPECT_EQ(content(folder / "a.txt"), "here");
+}
+
+TEST(AtomicFile, ANewFileHasTheUsualPermissions) {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(027);
+  write_whole(folder / "a.txt", "");
+  ::umask(before);
+  EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0640));
+}
+
+TEST(AtomicFile, AKilledWriterLeavesTheEarlierFileAndIsNotInTheWay) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(folder / "a.txt");
+    file.write(bytes("half of the n"));
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(content(folder / "a.txt"), "old");
+  write_whole(folder / "a.txt", "new");
+  EXPECT_EQ(content(folder / "a.txt"), "new");
+}
+
+TEST(AtomicFile, ALeftOverTemporaryFileIsNotInTheWay) {
+  const TemporaryFolder folder;
+  const auto left_over = folder / (".nunchi-" + std::to_string(::getpid()) + "-0.tmp");
+  std::ofstream(left_over) << "left over";
+  write_whole(folder / "a.txt", "new");
+  EXPECT_EQ(content(folder / "a.txt"), "new");
+  EXPECT_EQ(content(left_over), "left over");
+}
+
+TEST(AtomicFile, NothingCanBeWrittenAfterCommit) {
+  const TemporaryFolder folder;
+  AtomicFile file(folder / "a.txt");
+  file.write(bytes("whole"));
+  file.commit();
+  EXPECT_THROW(file.write(bytes("more")), Error);
+  EXPECT_THROW(file.commit(), Error);
+  EXPECT_EQ(content(folder / "a.txt"), "whole");
+}
+
+TEST(AtomicFile, AMissingFolderIsAnErrorThatNamesTheFile) {
+  const TemporaryFolder folder;
+  const std::string message = error_of([&] { AtomicFile file(folder / "none/a.txt"); });
+  EXPECT_TRUE(says(message, "cannot write")) << message;
+  EXPECT_TRUE(says(message, "none/a.txt: No such file or directory")) << message;
+}
+
+TEST(AtomicFile, AFolderInTheFilesPlaceStays) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a.txt");
+  const std::string message = error_of([&] { write_whole(folder / "a.txt", "new"); });
+  EXPECT_TRUE(says(message, "a.txt: Is a directory")) << message;
+  EXPECT_TRUE(fs::is_directory(folder / "a.txt"));
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, AReadOnlyFolderIsAnErrorWithTheReason) {
+  constexpr uid_t kNobody = 65534;
+  const TemporaryFolder folder;
+  fs::permissions(folder / "", fs::perms(0555));
+  // The permission bits do not bind root.
+  const uid_t before = ::geteuid();
+  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
+  ASSERT_EQ(::seteuid(before), 0);
+  fs::permissions(folder / "", fs::perms(0755));
+  EXPECT_TRUE(says(message, "a.txt: Permission denied")) << message;
+}
+
+// A limit on the size of files stands in for a full disk: both fail in the middle of the data.
+TEST(AtomicFile, ADiskThatFillsUpLeavesTheEarlierFile) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message =
+      error_of([&] { write_whole(folder / "a.txt", std::string(10'000, 'x')); });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, previous);
+  EXPECT_TRUE(says(message, "a.txt: File too large")) << message;
+  EXPECT_EQ(content(folder / "a.txt"), "old");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+}  // namespace
+}  // namespace nunchi

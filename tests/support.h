@@ -1,0 +1,94 @@
+// What tests share: contexts for every instruction set, random tensors, temporary folders.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "nunchi/base/random.h"
+#include "nunchi/device/context.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi::testing {
+
+// Every instruction set that this processor can run.
+inline std::vector<Isa> all_isas() {
+  std::vector<Isa> isas;
+  for (int i = 0; i <= static_cast<int>(detected_isa()); ++i) isas.push_back(static_cast<Isa>(i));
+  return isas;
+}
+
+// Numbers in [-scale, scale) that depend on `seed` alone.
+template <class T>
+std::vector<T> random_values(std::int64_t count, std::uint64_t seed, double scale = 1) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  const philox::Key key = philox::key_of({.seed = seed});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const philox::Words words = philox::bits({static_cast<std::uint32_t>(i), 0, 0, 0}, key);
+    values[i] = static_cast<T>(scale * (static_cast<double>(words[0]) * 0x1p-31 - 1));
+  }
+  return values;
+}
+
+template <class T>
+Tensor random_tensor(ContextBase& context, const Shape& shape, std::uint64_t seed, double scale = 1) {
+  return from_host(context, random_values<T>(shape.elements(), seed, scale), shape);
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+// The largest |a - b|; infinite when a number is not finite on one side only.
+template <class A, class B>
+double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(difference <= largest)) largest = difference;  // a NaN stays
+  }
+  return largest;
+}
+
+// A folder of its own for one test, removed with everything in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    static std::atomic<int> counter{0};
+    path_ = std::filesystem::temp_directory_path() /
+            ("nunchi-test-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
+    std::filesystem::create_directories(path_);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Runs f and returns the message of the Error it throws; fails the test when it throws none.
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return {};
+}
+
+}  // namespace nunchi::testing
