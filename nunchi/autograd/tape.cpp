@@ -100,9 +100,12 @@ void Tape::add(const char* name, const std::vector<Variable>& outputs,
   records_.push_back(std::move(record));
 }
 
-void Tape::backward(const Variable& loss) {
-  if (!loss.needs_gradient()) throw Error("nothing was recorded that leads to this loss.");
-  loss.node_->written = true;
+void Tape::backward(const Variable& loss) { backward(loss, Tensor()); }
+
+void Tape::backward(const Variable& output, Tensor gradient) {
+  if (!output.needs_gradient()) throw Error("nothing was recorded that leads to this loss.");
+  output.node_->gradient = std::move(gradient);
+  output.node_->written = true;
   while (!records_.empty()) {
     Record record = std::move(records_.back());
     records_.pop_back();

@@ -56,6 +56,8 @@ class Tape {
            std::initializer_list<Variable> inputs, Backward backward);
   // Runs the records backwards from `loss`, whose own gradient is one. The tape is empty after it.
   void backward(const Variable& loss);
+  // The same from any output, with its gradient given.
+  void backward(const Variable& output, Tensor gradient);
   std::size_t size() const { return records_.size(); }
 
  private:

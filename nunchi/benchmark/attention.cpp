@@ -49,6 +49,7 @@ AttentionBenchResult measure_attention(CpuContext& context, const AttentionBench
                                           .log_sum = log_sum.data<float>()};
   const kernels::AttentionBackward<float> backward{.in = in,
                                                    .rows = rows_of(rows),
+                                                   .key_rows = rows_of(rows),
                                                    .out = out.data<float>(),
                                                    .d_out = d_out.data<float>(),
                                                    .out_stride = columns,

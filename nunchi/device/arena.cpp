@@ -44,6 +44,7 @@ std::byte* Arena::allocate(std::size_t bytes) {
   used_.emplace(offset, size);
   in_use_ += size;
   peak_ = std::max(peak_, in_use_);
+  if (poisoned_) source_->set_bytes(source_->base() + offset, size, 0xFF);
   return source_->base() + offset;
 }
 

@@ -26,6 +26,8 @@ class MemorySource {
   // Backs [0, bytes) of the reservation with memory. Called with growing values only; throws Error
   // when the system has no more.
   virtual void grow_to(std::size_t bytes) = 0;
+  // Sets every byte of a part of the reservation that is backed.
+  virtual void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) = 0;
 };
 
 class Arena {
@@ -39,6 +41,9 @@ class Arena {
   // an address of their own too.
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
+
+  // For tests: memory is handed out full of NaN, so that whoever reads before writing is found.
+  void poison() { poisoned_ = true; }
 
   std::size_t in_use() const { return in_use_; }
   std::size_t peak() const { return peak_; }
@@ -60,6 +65,7 @@ class Arena {
   std::size_t in_use_ = 0;
   std::size_t peak_ = 0;
   std::int64_t system_requests_ = 0;
+  bool poisoned_ = false;
 };
 
 }  // namespace nunchi

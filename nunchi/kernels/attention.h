@@ -74,11 +74,12 @@ template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;
   Rows rows;                  // of the queries
+  Rows key_rows;              // of the keys
   const T* out = nullptr;     // [T, H * D]
   const T* d_out = nullptr;   // [T, H * D]
   std::int64_t out_stride = 0, d_out_stride = 0;
   const T* log_sum = nullptr;  // [H, T]
-  // Written where the sentences' rows are; rows of no sentence are left alone.
+  // Written, tail rows as zero, or added to.
   T* d_q = nullptr;
   T* d_k = nullptr;
   T* d_v = nullptr;

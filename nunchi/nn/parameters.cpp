@@ -22,6 +22,7 @@ Init Init::xavier(std::int64_t inputs, std::int64_t outputs) {
 
 Variable Parameters::add(std::string name, const Shape& shape, const Init& init) {
   if (find(name) != nullptr) throw Error("two parameters are called '" + name + "'.");
+  places_.emplace(name, entries_.size());
   entries_.push_back({std::move(name), shape, init, Variable(Tensor(), false)});
   return entries_.back().variable;
 }
@@ -72,10 +73,8 @@ void Parameters::initialize(std::uint64_t seed) {
 }
 
 const ParameterEntry* Parameters::find(const std::string& name) const {
-  for (const ParameterEntry& entry : entries_) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
+  const auto place = places_.find(name);
+  return place == places_.end() ? nullptr : &entries_[place->second];
 }
 
 std::int64_t Parameters::count() const {

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "nunchi/autograd/variable.h"
@@ -42,7 +43,7 @@ class Parameters {
   // The variable has no memory before allocate(). Throws Error for a name that exists.
   Variable add(std::string name, const Shape& shape, const Init& init);
   // A fixed number for an operation that draws random numbers.
-  std::uint32_t next_place() { return places_++; }
+  std::uint32_t next_place() { return next_place_++; }
 
   struct Memory {
     DType dtype = DType::f32;
@@ -65,10 +66,11 @@ class Parameters {
 
  private:
   std::vector<ParameterEntry> entries_;
+  std::unordered_map<std::string, std::size_t> places_;  // of the entries, by name
   std::shared_ptr<std::uint64_t> version_;
   Tensor weights_, gradients_;
   std::int64_t decayed_ = 0;
-  std::uint32_t places_ = 1;
+  std::uint32_t next_place_ = 1;
 };
 
 }  // namespace nunchi::nn

@@ -17,6 +17,16 @@ AttentionOptions completed(AttentionOptions options, std::int64_t width) {
         "attention",
         "a width of " + std::to_string(width) + " cannot be cut into " +
             std::to_string(options.heads) + " heads over " + std::to_string(options.kv_heads));
+  const ScoreBias& bias = options.bias;
+  if (bias.kind == ScoreBias::Kind::slopes) {
+    check_shape("attention", "slopes", bias.slopes, {options.heads});
+  } else if (bias.kind == ScoreBias::Kind::buckets) {
+    const std::int64_t buckets = bias.table.value().size(0), exact = buckets / (bias.bidirectional ? 4 : 2);
+    check_shape("attention", "the bias table", bias.table.value(), {buckets, options.heads});
+    check(exact >= 1 && bias.max_distance > exact, "attention",
+          std::to_string(buckets) + " buckets cannot reach a distance of " +
+              std::to_string(bias.max_distance));
+  }
   if (options.scale == 0) {
     options.scale = 1 / std::sqrt(static_cast<double>(width / options.heads));
   }
@@ -119,6 +129,7 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
                        kernels::AttentionBackward<T>{
                            .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
                            .rows = rows_of(queries),
+                           .key_rows = rows_of(keys),
                            .out = out.data<T>(),
                            .d_out = d_out.data<T>(),
                            .out_stride = out.row_stride(),

@@ -48,6 +48,9 @@ class ReservedMemory final : public MemorySource {
     ::madvise(from, bytes - open_, MADV_HUGEPAGE);
     open_ = bytes;
   }
+  void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) override {
+    std::memset(begin, value, bytes);
+  }
 
  private:
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;

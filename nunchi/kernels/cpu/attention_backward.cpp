@@ -3,6 +3,7 @@
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cpu/attention_tiles.h"
 #include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/tile_product.h"
 
 namespace nunchi::kernels::cpu {
@@ -179,6 +180,15 @@ class HeadBackward {
   std::int64_t width_, full_;
 };
 
+// Gradients of rows past the count are zero; where they are added to, they are already.
+template <class T>
+void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t stride, bool accumulate) {
+  if (accumulate) return;
+  for (std::int64_t row = count_of(rows); row < rows.capacity; ++row) {
+    std::fill_n(out + row * stride, width, T(0));
+  }
+}
+
 template <class T>
 void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const AttentionInputs<T>& in = p.in;
@@ -206,6 +216,10 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
     const std::int64_t bucket = part % in.bias.buckets, head = part / in.bias.buckets % in.heads;
     p.d_table[bucket * in.heads + head] += static_cast<T>(d_tables[part]);
   }
+  const std::int64_t kv_width = in.kv_heads * in.head_width;
+  clear_tail(p.rows, in.heads * in.head_width, p.d_q, p.d_q_stride, p.accumulate_q);
+  clear_tail(p.key_rows, kv_width, p.d_k, p.d_k_stride, p.accumulate_k);
+  clear_tail(p.key_rows, kv_width, p.d_v, p.d_v_stride, p.accumulate_v);
   ctx.arena().release(reinterpret_cast<std::byte*>(d_tables));
   ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
 }

@@ -2,11 +2,11 @@
 // context. The library's threads are OpenMP's, as ours are.
 #include <omp.h>
 
+#include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <vector>
 
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/product.h"
@@ -63,28 +63,28 @@ class Plans {
     return products_.emplace(key, make_product(key)).first->second;
   }
 
+  // One layout for every m: the one that oneDNN likes best for many rows. Left to itself, it may
+  // choose another for few.
   const PackPlan& pack(std::int64_t n, std::int64_t k, bool transpose_b) {
     const auto key = std::make_tuple(n, k, transpose_b);
-    for (const auto& [known, plan] : packs_) {
-      if (known == key) return plan;
-    }
-    // The layout is the same for every m, so any m tells it.
-    const PlanKey probe{.m = kProbeRows, .n = n, .k = k, .transpose_b = transpose_b, .packed = true};
-    const memory::desc from = matrix(k, n, transpose_b), to = product(probe).b;
+    const auto found = packs_.find(key);
+    if (found != packs_.end()) return found->second;
+    constexpr std::int64_t kManyRows = 1024;
+    const memory::desc from = matrix(k, n, transpose_b), any({k, n}, kF32, Tag::any);
+    const dnnl::matmul::primitive_desc chosen(
+        dnnl::matmul::desc(matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)), engine);
+    const memory::desc to = chosen.weights_desc();
     const dnnl::reorder::primitive_desc description(engine, from, engine, to);
-    packs_.emplace_back(key, PackPlan{dnnl::reorder(description), from, to});
-    return packs_.back().second;
+    return packs_.emplace(key, PackPlan{dnnl::reorder(description), from, to}).first->second;
   }
 
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
 
  private:
-  static constexpr std::int64_t kProbeRows = 64;
-
   Plan make_product(const PlanKey& key) {
     const memory::desc a = matrix(key.m, key.k, key.transpose_a), c = matrix(key.m, key.n, false);
-    const memory::desc b = key.packed ? memory::desc({key.k, key.n}, kF32, Tag::any)
+    const memory::desc b = key.packed ? pack(key.n, key.k, key.transpose_b).to
                                       : matrix(key.k, key.n, key.transpose_b);
     const memory::desc bias({1, key.n}, kF32, Tag::ab);
     dnnl::primitive_attr attributes;
@@ -96,11 +96,11 @@ class Plans {
     const dnnl::matmul::desc description =
         key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     const dnnl::matmul::primitive_desc chosen(description, attributes, engine);
-    return {dnnl::matmul(chosen), a, chosen.weights_desc(), c, bias, chosen.scratchpad_desc()};
+    return {dnnl::matmul(chosen), a, b, c, bias, chosen.scratchpad_desc()};
   }
 
   std::unordered_map<PlanKey, Plan, HashKey> products_;
-  std::vector<std::pair<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan>> packs_;
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan> packs_;
 };
 
 // oneDNN asks OpenMP how many threads there are, when it plans and when it runs.

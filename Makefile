@@ -1,0 +1,70 @@
+# Everything is CMake's work (see CMakePresets.json); this file says it in one word.
+
+# What `make run` runs.
+MAIN_JOB := build/nunchi bench train --preset base --sentences 32 --length 32 --vocab 32000 --seconds 45
+
+FUZZ_SECONDS ?= 600
+JOBS ?= $(shell nproc)
+CXX_FILES = $(shell find nunchi cli tests bench -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+
+cmake_options := $(if $(filter true,$(CI)),-DNUNCHI_WERROR=ON)
+cmake_options += $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
+# $(call configure,PRESET,FOLDER): the stamp is set once CMake has found what it needs, so that later
+# calls need not ask the package manager.
+define configure
+@test $(2)/.dependencies -nt scripts/install-dependencies || scripts/install-dependencies
+@cmake --preset $(1) $(cmake_options)
+@touch $(2)/.dependencies
+endef
+
+.PHONY: help run build test test-slow debug asan fuzz format tidy clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+run: ## build the program and run its main job
+	$(call configure,release,build)
+	@cmake --build --preset release --parallel $(JOBS) --target nunchi_program
+	$(MAIN_JOB)
+
+build: ## build the program and its tests into build/
+	$(call configure,release,build)
+	@cmake --build --preset release --parallel $(JOBS)
+
+test: build ## run the tests, all but the slow ones
+	@ctest --preset release
+
+test-slow: build ## run the slow tests
+	@ctest --preset release-slow
+
+debug: ## build for the debugger into build-debug/
+	$(call configure,debug,build-debug)
+	@cmake --build --preset debug --parallel $(JOBS)
+
+asan: ## run every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(call configure,asan,build-asan)
+	@cmake --build --preset asan --parallel $(JOBS)
+	@ctest --preset asan
+
+# Inputs that reach new code go to build-fuzz/found/, those that fail to build-fuzz/failed/.
+fuzz: ## search for inputs that break the readers of files, FUZZ_SECONDS=600 for each
+	@command -v clang++ >/dev/null || { echo 'make fuzz needs clang++ (Debian: clang libomp-dev).' >&2; exit 1; }
+	$(call configure,fuzz,build-fuzz)
+	@cmake --build --preset fuzz --parallel $(JOBS)
+	@ctest --test-dir build-fuzz/tests/fuzz --output-on-failure
+	@set -e; for source in tests/fuzz/*_fuzz.cpp; do \
+	  target=$$(basename $$source .cpp); name=$${target%_fuzz}; \
+	  mkdir -p build-fuzz/found/$$name build-fuzz/failed; \
+	  build-fuzz/$$target -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=512 -print_final_stats=1 \
+	    -artifact_prefix=build-fuzz/failed/$$name- build-fuzz/found/$$name tests/fuzz/corpus/$$name; \
+	done
+
+format: ## rewrite the sources with clang-format
+	@clang-format -i $(CXX_FILES)
+
+tidy: build ## look for mistakes with clang-tidy
+	@run-clang-tidy -quiet -p build -j $(JOBS) '^$(CURDIR)/(nunchi|cli|tests)/'
+
+clean: ## remove the build folders
+	rm -rf build build-debug build-asan build-tsan build-fuzz

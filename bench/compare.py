@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""Nunchi and PyTorch in one run, taking turns, and the ratio of their medians.
+
+    bench/compare.py train --preset base --sentences 128 --length 32 --vocab 32000 --threads 2
+    bench/compare.py train --config configs/tiny.yaml --preset tiny --vocab 8000 \\
+        --source train.en --target train.de --tokens 4096 --threads 2
+    bench/compare.py attention --length 16384 --heads 8 --width 64 --threads 2 [--causal]
+
+Each round runs `build/nunchi bench ... --json` and then the peer (pytorch_train.py, eager and compiled,
+of which the faster counts; pytorch_attention.py). With --config Nunchi trains on what the file names, the
+peer on --source and --target: give it the same text, model, --vocab and --tokens. PyTorch must be there
+for --python, and a C++ compiler for torch.compile. Nothing else should run on the machine meanwhile.
+"""
+import argparse
+import json
+import shlex
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+EAGER, COMPILED, PYTORCH, NUNCHI = "pytorch eager", "pytorch compiled", "pytorch", "nunchi"
+Figures = dict[str, float]
+
+
+class Failed(Exception):
+    pass
+
+
+def figures_of(command: list[str]) -> Figures:
+    """Runs the command and reads the JSON object that it prints last."""
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
+    except OSError as error:
+        raise Failed(f"{command[0]}: {error.strerror}") from error
+    if run.returncode != 0:
+        last_lines = "\n".join(run.stderr.strip().splitlines()[-5:])
+        raise Failed(f"{shlex.join(command)}\nended with exit code {run.returncode}:\n{last_lines}")
+    try:
+        return json.loads(run.stdout[run.stdout.index("{"):])
+    except ValueError as error:
+        raise Failed(f"{shlex.join(command)}\nprinted no JSON object: {run.stdout[:200]!r}") from error
+
+
+def given(**options) -> list[str]:
+    """--name value for each option that has one; a list gives one pair an entry, True a lone --name."""
+    words = []
+    for name, value in options.items():
+        flag = "--" + name
+        for entry in value if isinstance(value, list) else [value]:
+            if entry is True:
+                words.append(flag)
+            elif entry is not None and entry is not False:
+                words += [flag, str(entry)]
+    return words
+
+
+def train_commands(a: argparse.Namespace) -> dict[str, list[str]]:
+    nunchi = [a.nunchi, "bench", "train"]
+    if a.config:
+        nunchi += [a.config, *given(set=a.set)]
+    else:
+        nunchi += given(preset=a.preset, sentences=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision)
+    nunchi += given(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
+    norm = a.norm or ("pre" if a.preset == "tiny" else "post")  # as Nunchi's presets have it
+    peer = [a.python, str(BENCH / "pytorch_train.py")] + given(
+        model=a.preset, batch=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision,
+        threads=a.threads, device=a.device, norm=norm, steps=a.peer_steps)
+    if a.config:
+        peer += given(source=a.source, target=a.target, tokens=a.tokens)
+    return {NUNCHI: nunchi, EAGER: peer, COMPILED: peer + ["--compile"]}
+
+
+def attention_commands(a: argparse.Namespace) -> dict[str, list[str]]:
+    options = given(length=a.length, heads=a.heads, width=a.width, causal=a.causal, threads=a.threads)
+    return {NUNCHI: [a.nunchi, "bench", "attention", *options, "--json", *shlex.split(a.nunchi_options)],
+            PYTORCH: [a.python, str(BENCH / "pytorch_attention.py"), *options]}
+
+
+def take_turns(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> dict[str, list[Figures]]:
+    """A B A B ...; a peer that fails is left out from then on."""
+    results: dict[str, list[Figures]] = {name: [] for name in commands}
+    failed = set()
+    for turn in range(1, rounds + 1):
+        for name, command in commands.items():
+            if name in failed:
+                continue
+            try:
+                figures = figures_of(command)
+            except Failed as problem:
+                if name == NUNCHI:
+                    raise
+                failed.add(name)
+                print(f"{name} is left out: {problem}", file=sys.stderr)
+                continue
+            results[name].append(figures)
+            print(f"round {turn}  {name:17}" + "".join(f"  {key} {figures[key]:,.1f}" for key in keys), flush=True)
+    peers = {name: runs for name, runs in results.items() if name != NUNCHI and name not in failed}
+    if not peers:
+        raise Failed("no peer could be measured.")
+    return {NUNCHI: results[NUNCHI], **peers}
+
+
+def medians(results: dict[str, list[Figures]], keys: list[str]) -> dict[str, Figures]:
+    return {name: {key: statistics.median(run[key] for run in runs) for key in keys}
+            for name, runs in results.items()}
+
+
+def compare_train(a: argparse.Namespace):
+    if bool(a.config) != bool(a.source and a.target):
+        raise Failed("--config, --source and --target go together: both sides train on the same text.")
+    keys = ["target_tokens_per_s", "ms_per_step", "peak_mib"]
+    median = medians(take_turns(train_commands(a), a.rounds, keys), keys)
+    print(f"\nmedians of {a.rounds}      target tok/s     ms a step    peak MiB")
+    for name, figures in median.items():
+        print(f"{name:17}" + "".join(f"{figures[key]:14,.1f}" for key in keys[:2]) + f"{figures['peak_mib']:12,.0f}")
+    nunchi = median.pop(NUNCHI)
+    best = max(median, key=lambda name: median[name]["target_tokens_per_s"])
+    print(f"\nspeed   {nunchi['target_tokens_per_s'] / median[best]['target_tokens_per_s']:.2f}x {best}")
+    print(f"memory  {nunchi['peak_mib'] / median[best]['peak_mib']:.2f}x {best}")
+
+
+def compare_attention(a: argparse.Namespace):
+    keys = ["forward_ms", "backward_ms", "peak_mib"]
+    median = medians(take_turns(attention_commands(a), a.rounds, keys), keys)
+    product = 2 * a.length ** 2 * a.width * a.heads / (2 if a.causal else 1)
+    print(f"\nmedians of {a.rounds}      forward ms     GFLOP/s   backward ms     GFLOP/s    peak MiB")
+    for name, figures in median.items():
+        rates = [products * product / figures[key] / 1e6 for products, key in ((2, "forward_ms"), (5, "backward_ms"))]
+        print(f"{name:13}{figures['forward_ms']:14,.1f}{rates[0]:12,.1f}{figures['backward_ms']:14,.1f}"
+              f"{rates[1]:12,.1f}{figures['peak_mib']:12,.0f}")
+    print()
+    for label, key in ("forward ", "forward_ms"), ("backward", "backward_ms"):
+        print(f"{label}  {median[PYTORCH][key] / median[NUNCHI][key]:.2f}x as fast as {PYTORCH}")
+    print(f"memory    {median[NUNCHI]['peak_mib'] / median[PYTORCH]['peak_mib']:.2f}x {PYTORCH}")
+
+
+def arguments() -> argparse.Namespace:
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--rounds", type=int, default=3)
+    shared.add_argument("--threads", type=int, default=2)
+    shared.add_argument("--nunchi", default=str(BENCH.parent / "build" / "nunchi"), help="the program")
+    shared.add_argument("--nunchi-options", default="", metavar="TEXT", help="more options for `nunchi bench`")
+    shared.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    jobs = parser.add_subparsers(required=True, metavar="train|attention")
+    train = jobs.add_parser("train", parents=[shared])
+    train.set_defaults(compare=compare_train)
+    train.add_argument("--preset", default="base", choices=["tiny", "base", "big", "gpt2"])
+    train.add_argument("--norm", choices=["post", "pre"], help="of the peer; default: the preset's")
+    train.add_argument("--sentences", type=int, default=128)
+    train.add_argument("--length", type=int, default=32)
+    train.add_argument("--vocab", type=int, default=32000)
+    train.add_argument("--precision", default="f32", choices=["f32", "bf16"])
+    train.add_argument("--device", default="cpu")
+    train.add_argument("--peer-steps", type=int, help="steps the peer measures; default: its own")
+    train.add_argument("--config", metavar="FILE", help="real text: Nunchi's configuration")
+    train.add_argument("--set", action="append", metavar="KEY=VALUE", help="changes to it")
+    train.add_argument("--source", metavar="FILE", help="real text: the peer's")
+    train.add_argument("--target", metavar="FILE")
+    train.add_argument("--tokens", type=int, default=4096, help="target tokens a batch, of the peer")
+
+    attention = jobs.add_parser("attention", parents=[shared])
+    attention.set_defaults(compare=compare_attention)
+    attention.add_argument("--length", type=int, default=16384)
+    attention.add_argument("--heads", type=int, default=8)
+    attention.add_argument("--width", type=int, default=64, help="of a head")
+    attention.add_argument("--causal", action="store_true")
+    return parser.parse_args()
+
+
+def main() -> int:
+    a = arguments()
+    try:
+        a.compare(a)
+    except Failed as problem:
+        print(f"compare.py: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""What PyTorch makes of small Transformers: the golden files that the C++ tests compare with.
+
+    pip install torch numpy
+    python3 tests/golden/make_golden.py                 writes *.safetensors beside this script
+    python3 tests/golden/make_golden.py --base FOLDER   writes FOLDER/base.safetensors (400 MB)
+
+The model below is written to be obviously right, not fast: padded batches, masks, a softmax over all
+scores. Parameters are drawn and rounded to f32, so that both sides begin with the same numbers;
+everything else is computed in f64 and stored as f32. Running it again gives the same bytes.
+
+A file holds, with T target rows in all (<s> y: one row more than y has tokens):
+
+    parameters/NAME, gradients/NAME   of the summed loss
+    source_ids, source_lengths        i32, one sentence after another; the final </s> is in them
+    target_ids, target_lengths        i32; neither <s> nor </s> is in them
+    logits [T, V], token_losses [T]   the real rows, one sentence after another
+    loss [1]                          their sum; label smoothing 0.1, no dropout
+    losses [N]                        the summed loss before each of N steps of Adam, clipping at 1
+    adamw_losses [N]                  the same from the start again: AdamW, decay on matrices, no clipping
+
+and as metadata "config", the text of the model's config.json, and "torch", the version.
+"""
+import argparse
+import copy
+import json
+import math
+import struct
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+BOS, EOS, FIRST_WORD = 1, 2, 3
+SMOOTHING = 0.1
+
+
+@dataclass
+class Config:
+    """The keys of config.json, in its order, with the paper's base model as defaults."""
+
+    family: str = "transformer"
+    source_vocabulary: int = 37000
+    target_vocabulary: int = 37000
+    encoder_layers: int = 6
+    decoder_layers: int = 6
+    width: int = 512
+    heads: int = 8
+    feed_forward: int = 2048
+    norm_placement: str = "post"
+    norm: str = "layer"
+    activation: str = "relu"
+    tied_embeddings: str = "all"
+    position: str = "sinusoidal"
+    max_positions: int = 1024
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+
+
+POST = Config(source_vocabulary=37, target_vocabulary=37, encoder_layers=2, decoder_layers=2, width=40,
+              heads=2, feed_forward=72, max_positions=16)
+SMALL = replace(POST, width=26, feed_forward=46)  # an odd head width, and smaller files
+FIXTURES = dict(
+    post=POST,
+    pre=replace(SMALL, norm_placement="pre"),
+    options=replace(SMALL, source_vocabulary=41, encoder_layers=1, norm_placement="pre", norm="rms",
+                    activation="swiglu", tied_embeddings="none", position="learned"),
+    gelu=replace(SMALL, source_vocabulary=41, encoder_layers=1, decoder_layers=1, activation="gelu",
+                 tied_embeddings="target", position="none"))
+SOURCE_LENGTHS = [7, 1, 11, 4, 9]  # with </s>
+TARGET_LENGTHS = [5, 3, 0, 10, 8]  # without <s> and </s>
+BASE = Config(source_vocabulary=8000, target_vocabulary=8000)
+BASE_SOURCE_LENGTHS = [40, 1, 17, 33, 8, 26, 39, 12]
+BASE_TARGET_LENGTHS = [35, 2, 20, 39, 0, 24, 31, 15]
+
+
+# The model. Its attributes are nested so that PyTorch gives the parameters Nunchi's names.
+
+
+def make_norm(config: Config) -> nn.Module:
+    kind = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm
+    return kind(config.width, eps=1e-5)
+
+
+def attend(config: Config, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """q [B, T, C], k and v [B, S, C], mask [B, T, S]: true where a row may look."""
+    def split(x: Tensor) -> Tensor:  # [B, H, rows, D]
+        return x.unflatten(-1, (config.heads, config.width // config.heads)).transpose(1, 2)
+
+    scores = split(q) @ split(k).transpose(2, 3) / math.sqrt(config.width / config.heads)
+    weights = torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), dim=-1)
+    return (weights @ split(v)).transpose(1, 2).flatten(2)
+
+
+class SelfAttention(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        self.qkv = nn.Linear(config.width, 3 * config.width)
+        self.output = nn.Linear(config.width, config.width)
+        self.norm = make_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        return self.output(attend(self.config, q, k, v, mask))
+
+
+class CrossAttention(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        self.query = nn.Linear(config.width, config.width)
+        self.output = nn.Linear(config.width, config.width)
+        self.norm = make_norm(config)
+
+    def forward(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        return self.output(attend(self.config, self.query(x), k, v, mask))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.activation = config.activation
+        columns = 2 if config.activation == "swiglu" else 1
+        self.up = nn.Linear(config.width, columns * config.feed_forward)
+        self.down = nn.Linear(config.feed_forward, config.width)
+        self.norm = make_norm(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.up(x)
+        if self.activation == "swiglu":
+            gate, linear = hidden.chunk(2, dim=-1)
+            return self.down(F.silu(gate) * linear)
+        functions = dict(relu=F.relu, gelu=F.gelu, gelu_tanh=lambda t: F.gelu(t, approximate="tanh"))
+        return self.down(functions[self.activation](hidden))
+
+
+class Layer(nn.Module):
+    """Of the encoder, or with `cross` of the decoder."""
+
+    def __init__(self, config: Config, cross: bool):
+        super().__init__()
+        self.pre = config.norm_placement == "pre"
+        self.self_attention = SelfAttention(config)
+        if cross:
+            self.cross_attention = CrossAttention(config)
+        self.feed_forward = FeedForward(config)
+
+    def around(self, x: Tensor, sublayer: nn.Module, *more: Tensor) -> Tensor:
+        if self.pre:
+            return x + sublayer(sublayer.norm(x), *more)
+        return sublayer.norm(x + sublayer(x, *more))
+
+    def forward(self, x: Tensor, mask: Tensor, *memory: Tensor) -> Tensor:
+        x = self.around(x, self.self_attention, mask)
+        if memory:  # keys, values, mask
+            x = self.around(x, self.cross_attention, *memory)
+        return self.around(x, self.feed_forward)
+
+
+class Stack(nn.Module):
+    """What encoder and decoder have in common: layers, and perhaps positions and a last norm."""
+
+    def __init__(self, config: Config, layers: int, cross: bool):
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(config, cross) for _ in range(layers))
+        if config.position == "learned":
+            self.position = nn.Embedding(config.max_positions, config.width)
+        if config.norm_placement == "pre":
+            self.norm = make_norm(config)
+
+
+class Transformer(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.config = config
+        self.encoder = Stack(config, config.encoder_layers, cross=False)
+        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.decoder.memory_kv = nn.Linear(config.width, config.decoder_layers * 2 * config.width)
+        if config.tied_embeddings == "all":
+            self.shared = nn.Module()
+            self.shared.embedding = nn.Embedding(config.source_vocabulary, config.width)
+        else:
+            self.encoder.embedding = nn.Embedding(config.source_vocabulary, config.width)
+            self.decoder.embedding = nn.Embedding(config.target_vocabulary, config.width)
+        if config.tied_embeddings == "none":
+            self.decoder.output = nn.Linear(config.width, config.target_vocabulary, bias=False)
+
+    def embed(self, stack: Stack, ids: Tensor) -> Tensor:  # [B, N] → [B, N, C]
+        C, N = self.config.width, ids.shape[1]
+        table = self.shared.embedding if self.config.tied_embeddings == "all" else stack.embedding
+        x = table(ids) * math.sqrt(C)
+        if self.config.position == "sinusoidal":
+            columns = torch.arange(0, C, 2, dtype=torch.float64)
+            angles = torch.arange(N)[:, None] / 10000 ** (columns / C)
+            x = x + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        if self.config.position == "learned":
+            x = x + stack.position(torch.arange(N))
+        return x
+
+    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """source [B, S] and which of it is real, target [B, T] → logits [B, T, V]."""
+        S, T = source.shape[1], target.shape[1]
+        memory = self.embed(self.encoder, source)
+        for layer in self.encoder.layers:
+            memory = layer(memory, source_mask[:, None].expand(-1, S, -1))
+        if self.config.norm_placement == "pre":
+            memory = self.encoder.norm(memory)
+        x = self.embed(self.decoder, target)
+        causal = torch.ones(T, T, dtype=torch.bool).tril().expand(len(target), T, T)
+        kv = self.decoder.memory_kv(memory).chunk(2 * self.config.decoder_layers, dim=-1)
+        for i, layer in enumerate(self.decoder.layers):
+            x = layer(x, causal, kv[2 * i], kv[2 * i + 1], source_mask[:, None].expand(-1, T, -1))
+        if self.config.norm_placement == "pre":
+            x = self.decoder.norm(x)
+        if self.config.tied_embeddings == "none":
+            return self.decoder.output(x)
+        table = self.shared if self.config.tied_embeddings == "all" else self.decoder
+        return x @ table.embedding.weight.T
+
+
+def draw_parameters(model: nn.Module, rng: np.random.Generator):
+    """Large enough everywhere that a wrong gradient shows; all of them numbers of f32."""
+    for name, parameter in model.named_parameters():
+        values = rng.standard_normal(tuple(parameter.shape))
+        if parameter.dim() == 2:
+            values /= math.sqrt(parameter.shape[1])
+        else:
+            values = 0.1 * values + (1 if name.endswith("norm.weight") else 0)
+        parameter.data = torch.from_numpy(values.astype(np.float32).astype(np.float64))
+
+
+# What is asked of it.
+
+
+class Batch:
+    def __init__(self, sources: list[list[int]], targets: list[list[int]]):
+        self.sources, self.targets = sources, targets
+        self.source, self.source_mask = self.padded(sources)
+        self.target, self.target_mask = self.padded([[BOS, *y] for y in targets])
+        self.labels, _ = self.padded([[*y, EOS] for y in targets])
+        self.tokens = int(self.target_mask.sum())
+
+    @staticmethod
+    def padded(sentences: list[list[int]]) -> tuple[Tensor, Tensor]:
+        longest = max(map(len, sentences))
+        ids = torch.tensor([s + [0] * (longest - len(s)) for s in sentences])
+        return ids, torch.tensor([[i < len(s) for i in range(longest)] for s in sentences])
+
+    def logits(self, model: Transformer) -> Tensor:  # [T, V], the real rows
+        return model(self.source, self.source_mask, self.target)[self.target_mask]
+
+    def loss(self, logits: Tensor, reduction: str = "sum") -> Tensor:
+        labels = self.labels[self.target_mask]
+        return F.cross_entropy(logits, labels, label_smoothing=SMOOTHING, reduction=reduction)
+
+
+def draw_batch(config: Config, lengths: tuple[list[int], list[int]], rng: np.random.Generator) -> Batch:
+    def words(vocabulary: int, count: int) -> list[int]:
+        return rng.integers(FIRST_WORD, vocabulary, count).tolist()
+
+    return Batch([words(config.source_vocabulary, n - 1) + [EOS] for n in lengths[0]],
+                 [words(config.target_vocabulary, n) for n in lengths[1]])
+
+
+def step_off_kinks(model: Transformer, batch: Batch):
+    """Moves the feed-forwards' biases a little, so that no input of a ReLU is close to zero: there
+    the slope jumps, and two right answers could differ by a rounding on one side or the other."""
+    def move(up: nn.Linear, inputs: tuple[Tensor], hidden: Tensor) -> Tensor:
+        shifts = torch.linspace(-0.02, 0.02, 41, dtype=torch.float64)
+        nearest = torch.stack([(hidden + shift).abs().amin(dim=(0, 1)) for shift in shifts])
+        up.bias.data = (up.bias + shifts[nearest.argmax(dim=0)]).float().double()
+        return F.linear(inputs[0], up.weight, up.bias)
+
+    hooks = [layer.feed_forward.up.register_forward_hook(move)
+             for stack in (model.encoder, model.decoder) for layer in stack.layers]
+    with torch.no_grad():
+        batch.logits(model)
+    for hook in hooks:
+        hook.remove()
+
+
+def check_padding(model: Transformer, batch: Batch, logits: Tensor):
+    """A sentence alone, which has no padding, gives the rows it gives in the batch."""
+    alone = [Batch([x], [y]).logits(model) for x, y in zip(batch.sources, batch.targets)]
+    torch.testing.assert_close(torch.cat(alone), logits, rtol=0, atol=1e-11)
+
+
+def train(start: Transformer, batch: Batch, steps: int, optimizer: str) -> Tensor:
+    model = copy.deepcopy(start)
+    options = dict(lr=1e-3, betas=(0.9, 0.98), eps=1e-9)
+    if optimizer == "adam":
+        optimizer = torch.optim.Adam(model.parameters(), **options)
+        max_norm = 1.0
+    else:
+        matrices = [p for p in model.parameters() if p.dim() >= 2]
+        vectors = [p for p in model.parameters() if p.dim() < 2]
+        optimizer = torch.optim.AdamW([dict(params=matrices, weight_decay=0.1),
+                                       dict(params=vectors, weight_decay=0.0)], **options)
+        max_norm = math.inf
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = batch.loss(batch.logits(model))
+        losses.append(loss.item())
+        (loss / batch.tokens).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        optimizer.step()
+    return torch.tensor(losses, dtype=torch.float64)
+
+
+def make_fixture(config: Config, lengths: tuple[list[int], list[int]], steps: int) -> dict[str, Tensor]:
+    rng = np.random.default_rng(2017)
+    model = Transformer(config)
+    draw_parameters(model, rng)
+    batch = draw_batch(config, lengths, rng)
+    if config.activation == "relu":
+        step_off_kinks(model, batch)
+    logits = batch.logits(model)
+    check_padding(model, batch, logits)
+    loss = batch.loss(logits)
+    loss.backward()
+    fixture = dict(logits=logits, token_losses=batch.loss(logits, "none"), loss=loss.reshape(1),
+                   losses=train(model, batch, steps, "adam"),
+                   adamw_losses=train(model, batch, steps, "adamw"))
+    for name, parameter in model.named_parameters():
+        fixture["parameters/" + name] = parameter
+        fixture["gradients/" + name] = parameter.grad
+    for side, sentences in ("source", batch.sources), ("target", batch.targets):
+        fixture[side + "_ids"] = torch.tensor(sum(sentences, []), dtype=torch.int32)
+        fixture[side + "_lengths"] = torch.tensor([len(s) for s in sentences], dtype=torch.int32)
+    return fixture
+
+
+def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]):
+    """Like safetensors' own writer, which however puts metadata in a different order every time."""
+    header, blocks, offset = {"__metadata__": metadata}, [], 0
+    for name, tensor in sorted(tensors.items()):
+        integers = tensor.dtype == torch.int32
+        blocks.append(tensor.detach().numpy().astype("<i4" if integers else "<f4").tobytes())
+        header[name] = dict(dtype="I32" if integers else "F32", shape=list(tensor.shape),
+                            data_offsets=[offset, offset + len(blocks[-1])])
+        offset += len(blocks[-1])
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(blocks))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--base", metavar="FOLDER", type=Path, help="the base model, into FOLDER")
+    folder = parser.parse_args().base
+    if folder:
+        jobs = [(folder / "base.safetensors", BASE, (BASE_SOURCE_LENGTHS, BASE_TARGET_LENGTHS), 3)]
+    else:
+        torch.set_num_threads(1)  # a sum's bits depend on how many share it
+        folder = Path(__file__).parent
+        jobs = [(folder / f"{name}.safetensors", config, (SOURCE_LENGTHS, TARGET_LENGTHS), 10)
+                for name, config in FIXTURES.items()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, config, lengths, steps in jobs:
+        fixture = make_fixture(config, lengths, steps)
+        config_json = json.dumps(asdict(config), indent=2) + "\n"
+        metadata = {"config": config_json, "torch": torch.__version__}
+        write_safetensors(path, fixture, metadata)
+        losses = fixture["losses"].tolist()
+        print(f"{path}: {path.stat().st_size:,} bytes, loss {losses[0]:.3f} to {losses[-1]:.3f}")
+
+
+if __name__ == "__main__":
+    main()

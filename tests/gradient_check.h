@@ -1,0 +1,83 @@
+// Gradients against central differences in f64, at the tolerance that everything must hold.
+#pragma once
+
+#include <functional>
+
+#include "nunchi/autograd/tape.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+
+struct Leaf {
+  std::string name;
+  Variable variable;
+};
+
+// A leaf with memory for its gradient, like a parameter.
+inline Leaf leaf(ContextBase& context, const std::string& name, const Shape& shape,
+                 std::uint64_t seed, double scale = 1) {
+  Variable variable(Tensor(), true);
+  variable.bind(random_tensor<double>(context, shape, seed, scale),
+                zeros(context, DType::f64, shape));
+  variable.share_version(std::make_shared<std::uint64_t>(1));
+  return {name, variable};
+}
+
+// How far `gradient` is from `expected`, relative to max(|expected|, 1e-3).
+inline double relative_error(const std::vector<double>& gradient, const std::vector<double>& expected) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (gradient[i] - expected[i]) * (gradient[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-3);
+}
+
+// d value / d leaf by central differences; the leaf is as before when this returns.
+inline std::vector<double> numerical_gradient(const Leaf& leaf, const std::function<double()>& value) {
+  constexpr double kStep = 1e-5;
+  const Tensor& tensor = leaf.variable.value();
+  std::vector<double> x = to_host<double>(tensor), gradient(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double before = x[i];
+    const auto at = [&](double moved) {
+      x[i] = moved;
+      copy_from_host(std::span<const double>(x), tensor);
+      return value();
+    };
+    gradient[i] = (at(before + kStep) - at(before - kStep)) / (2 * kStep);
+    x[i] = before;
+  }
+  copy_from_host(std::span<const double>(x), tensor);
+  return gradient;
+}
+
+// Checks d (output · seed) / d leaf for every leaf of an operation's output [R, C]; only the first
+// `rows` rows are real.
+inline void expect_gradients(ContextBase& context, const std::vector<Leaf>& leaves, std::int64_t rows,
+                             const std::function<Variable()>& output) {
+  std::vector<double> seed;
+  // Both ways record, so that dropout acts in both.
+  const auto value = [&] {
+    Tape tape(context);
+    const std::vector<double> values = to_host<double>(output().value());
+    double sum = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) sum += seed[i] * values[i];
+    return sum;
+  };
+  {
+    Tape tape(context);
+    const Variable out = output();
+    const Tensor& tensor = out.value();
+    seed = random_values<double>(tensor.elements(), 99);
+    const auto width = static_cast<std::size_t>(tensor.size(1));
+    for (std::size_t i = static_cast<std::size_t>(rows) * width; i < seed.size(); ++i) seed[i] = 0;
+    tape.backward(out, from_host(context, seed, tensor.shape()));
+  }
+  for (const Leaf& leaf : leaves) {
+    const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
+    EXPECT_LE(relative_error(gradient, numerical_gradient(leaf, value)), 1e-6) << leaf.name;
+  }
+}
+
+}  // namespace nunchi::testing

@@ -1,0 +1,154 @@
+// Model folders: what is written is read again, and what is wrong gets one clear sentence.
+#include "nunchi/models/folder.h"
+
+#include <fstream>
+
+#include "nunchi/models/safetensors.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+class ModelFolder : public ::testing::Test {
+ protected:
+  ModelFolder() { save_model(*make_transformer(context_, small_config()), path_); }
+
+  void change_config(const std::string& from, const std::string& to) {
+    std::string text = text_of(path_ / "config.json");
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos);
+    write_text(path_ / "config.json", text.replace(at, from.size(), to));
+  }
+  void expect_refused(const std::string& because) {
+    const std::size_t before = context_.arena().in_use();
+    const std::string message = error_of([&] { load_model(path_, context_); });
+    EXPECT_NE(message.find(because), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "one sentence";
+    EXPECT_EQ(context_.arena().in_use(), before);
+    EXPECT_LT(context_.arena().peak(), std::size_t{64} << 20);
+  }
+
+  CpuContext context_;
+  TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path() / "model";
+};
+
+TEST_F(ModelFolder, RoundTripKeepsEveryBit) {
+  const auto written = make_transformer(context_, small_config());
+  const std::unique_ptr<Model> read = load_model(path_, context_);
+  EXPECT_EQ(read->family(), "transformer");
+  EXPECT_EQ(read->config_json(), written->config_json());
+  EXPECT_TRUE(same_bits(to_host<float>(read->parameters().weights()), to_host<float>(written->parameters().weights())));
+}
+
+TEST_F(ModelFolder, EveryOptionSurvives) {
+  TransformerConfig config = small_config();
+  config.source_vocabulary = 41;
+  config.norm_placement = nn::NormPlacement::pre;
+  config.norm = NormKind::rms;
+  config.activation = ActivationKind::swiglu;
+  config.tied_embeddings = TiedEmbeddings::none;
+  config.position = nn::PositionKind::learned;
+  config.max_positions = 9;
+  config.dropout = 0.3f;
+  config.attention_dropout = 0.1f;
+  config.activation_dropout = 0.05f;
+  EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").to_json(), config.to_json());
+  EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").dropout, 0.3f);
+}
+
+TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
+  const std::unique_ptr<Model> wide = load_model(path_, context_, {.dtype = DType::f64});
+  save_model(*wide, path_);
+  const std::unique_ptr<Model> narrow = load_model(path_, context_);
+  EXPECT_EQ(largest_difference(to_host<double>(wide->parameters().weights()), to_host<float>(narrow->parameters().weights())), 0);
+}
+
+TEST_F(ModelFolder, MissingFolderOrFiles) {
+  EXPECT_NE(error_of([&] { load_model(folder_.path() / "nowhere", context_); }).find("there is no such folder"), std::string::npos);
+  EXPECT_NE(error_of([&] { load_model(folder_.path(), context_); }).find("has no config.json"), std::string::npos);
+  std::filesystem::remove(path_ / "model.safetensors");
+  expect_refused("model.safetensors");
+}
+
+TEST_F(ModelFolder, UnknownKeyNamesTheNearest) {
+  change_config("\"dropout\"", "\"droput\"");
+  expect_refused("unknown key 'droput'. Did you mean 'dropout'?");
+}
+
+TEST_F(ModelFolder, WrongValues) {
+  change_config("\"width\": 40", "\"width\": \"forty\"");
+  expect_refused("'width' is a whole number from 1 to");
+}
+
+TEST_F(ModelFolder, HeadsThatDoNotFit) {
+  change_config("\"heads\": 2", "\"heads\": 3");
+  expect_refused("cannot be cut into 3 heads");
+}
+
+TEST_F(ModelFolder, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
+  change_config("\"width\": 40", "\"width\": 65536");
+  change_config("\"encoder_layers\": 2", "\"encoder_layers\": 1024");
+  expect_refused("has the shape");
+}
+
+TEST_F(ModelFolder, UnknownFamily) {
+  change_config("\"transformer\"", "\"oracle\"");
+  expect_refused("unknown family 'oracle'; known are: transformer");
+}
+
+TEST_F(ModelFolder, DeepJson) {
+  write_text(path_ / "config.json", "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}");
+  expect_refused("nested too deeply");
+}
+
+TEST_F(ModelFolder, BrokenJson) {
+  write_text(path_ / "config.json", "{\"family\": \"transformer\"");
+  expect_refused("not valid JSON");
+  write_text(path_ / "config.json", "[1]");
+  expect_refused("object");
+  write_text(path_ / "config.json", "");
+  expect_refused("not valid JSON");
+}
+
+TEST_F(ModelFolder, MissingAndSurplusTensors) {
+  change_config("\"encoder_layers\": 2", "\"encoder_layers\": 3");
+  expect_refused("the tensor 'encoder.layers.2.self_attention.qkv.weight' is missing");
+  change_config("\"encoder_layers\": 3", "\"encoder_layers\": 1");
+  expect_refused("belongs to no part of the model");
+}
+
+TEST_F(ModelFolder, AnotherShape) {
+  change_config("\"feed_forward\": 72", "\"feed_forward\": 73");
+  expect_refused("has the shape [72, 40], but config.json asks for [73, 40]");
+}
+
+TEST_F(ModelFolder, TruncatedWeights) {
+  std::filesystem::resize_file(path_ / "model.safetensors", 1000);
+  expect_refused("model.safetensors");
+}
+
+TEST_F(ModelFolder, WholeNumbersWhereWeightsAreExpected) {
+  const SafetensorsFile file = SafetensorsFile::open(path_ / "model.safetensors");
+  std::vector<SafetensorsEntry> entries(file.entries().begin(), file.entries().end());
+  entries[0].dtype = DType::i32;
+  write_safetensors(path_ / "other.safetensors", entries);
+  std::filesystem::rename(path_ / "other.safetensors", path_ / "model.safetensors");
+  expect_refused("has i32 numbers");
+}
+
+TEST_F(ModelFolder, ReadOnlyPlaces) {
+  EXPECT_NE(error_of([&] { save_model(*make_transformer(context_, small_config()), "/proc/nunchi"); }).find("cannot"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

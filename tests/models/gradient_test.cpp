@@ -1,0 +1,68 @@
+// The gradient of a whole two-layer model against central differences in f64.
+#include "tests/gradient_check.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+namespace {
+
+void check_model(TransformerConfig config) {
+  CpuContext context({.threads = 1});
+  context.arena().poison();
+  config.source_vocabulary = config.target_vocabulary = 7;
+  config.width = 6;
+  config.feed_forward = 5;
+  const auto model = make_transformer(context, config, {.dtype = DType::f64, .gradients = true});
+  const PairBatch batch =
+      make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1), sentences_of({2, 0, 4}, 7, 2), {7, 7});
+  const auto loss = [&] {
+    context.set_random({.seed = 5, .step = 2});
+    return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total;
+  };
+  {
+    Tape tape(context);
+    tape.backward(loss());
+  }
+  // Before anything else runs: a recorded loss adds its weight's gradient on the way forward.
+  std::vector<std::vector<double>> gradients;
+  for (const nn::ParameterEntry& entry : model->parameters().entries()) {
+    gradients.push_back(to_host<double>(entry.variable.gradient()));
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const nn::ParameterEntry& entry = model->parameters().entries()[i];
+    // A tape, so that dropout acts.
+    const auto value = [&] {
+      Tape tape(context);
+      return to_host<double>(loss().value())[0];
+    };
+    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)), 1e-6)
+        << entry.name;
+  }
+}
+
+TEST(ModelGradients, PostNormWithDropout) {
+  TransformerConfig config = small_config();
+  config.dropout = config.attention_dropout = 0.2f;
+  check_model(config);
+}
+
+TEST(ModelGradients, PreNormRmsSwigluLearnedPositionsUntied) {
+  TransformerConfig config = small_config();
+  config.norm_placement = nn::NormPlacement::pre;
+  config.norm = NormKind::rms;
+  config.activation = ActivationKind::swiglu;
+  config.tied_embeddings = TiedEmbeddings::none;
+  config.position = nn::PositionKind::learned;
+  config.max_positions = 8;
+  config.activation_dropout = 0.1f;
+  check_model(config);
+}
+
+TEST(ModelGradients, PreNormGelu) {
+  TransformerConfig config = small_config();
+  config.norm_placement = nn::NormPlacement::pre;
+  config.activation = ActivationKind::gelu;
+  check_model(config);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

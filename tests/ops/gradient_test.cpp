@@ -1,0 +1,202 @@
+// Every operation's gradient against central differences in f64.
+#include "tests/gradient_check.h"
+
+#include "nunchi/ops/activation.h"
+#include "nunchi/ops/attention.h"
+#include "nunchi/ops/embedding.h"
+#include "nunchi/ops/linear.h"
+#include "nunchi/ops/residual_norm.h"
+#include "nunchi/ops/vocabulary_loss.h"
+
+namespace nunchi::testing {
+namespace {
+
+class OpGradients : public ::testing::Test {
+ protected:
+  OpGradients() {
+    context_.set_random({.seed = 7, .step = 3});
+    context_.arena().poison();
+  }
+  CpuContext context_{CpuOptions{.threads = 2}};
+  // Nine rows, capacity sixteen: the tail is there and must not matter.
+  const std::vector<std::int32_t> lengths_ = {4, 1, 4};
+  const Ragged batch_ = make_ragged(context_, lengths_);
+  const Dropout dropout_{.probability = 0.3f, .place = 5};
+};
+
+TEST_F(OpGradients, Linear) {
+  for (const bool relu : {false, true}) {
+    const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {7, 5}, 2),
+               b = leaf(context_, "b", {7}, 3);
+    expect_gradients(context_, {x, w, b}, 16, [&] {
+      return linear(x.variable, {.weight = w.variable, .bias = b.variable, .relu = relu});
+    });
+  }
+}
+
+TEST_F(OpGradients, LinearWithoutBias) {
+  const Leaf x = leaf(context_, "x", {4, 3}, 1), w = leaf(context_, "w", {2, 3}, 2);
+  expect_gradients(context_, {x, w}, 4, [&] { return linear(x.variable, {.weight = w.variable}); });
+}
+
+TEST_F(OpGradients, AnInputUsedTwiceGetsBothGradients) {
+  const Leaf x = leaf(context_, "x", {16, 6}, 1), w = leaf(context_, "w", {6, 6}, 2);
+  expect_gradients(context_, {x, w}, 16, [&] {
+    return linear(linear(x.variable, {.weight = w.variable}), {.weight = w.variable});
+  });
+}
+
+TEST_F(OpGradients, ViewsOfColumnsShareTheirParentsGradient) {
+  const Leaf x = leaf(context_, "x", {16, 4}, 1), w = leaf(context_, "w", {12, 4}, 2);
+  const Leaf gamma = leaf(context_, "gamma", {4}, 3), beta = leaf(context_, "beta", {4}, 4);
+  expect_gradients(context_, {x, w}, 9, [&] {
+    const Variable qkv = linear(x.variable, {.weight = w.variable});
+    const Variable nested = qkv.columns(4, 8);
+    return attention(qkv.columns(0, 4), nested.columns(0, 4), nested.columns(4, 4), batch_, batch_,
+                     {.heads = 2});
+  });
+}
+
+TEST_F(OpGradients, AttentionClearsTheTailOfGradientsThatAreItsOwn) {
+  const std::vector<std::int32_t> lengths = {2, 7, 3};
+  const Ragged memory = make_ragged(context_, lengths);
+  const Leaf x = leaf(context_, "x", {16, 4}, 1), y = leaf(context_, "y", {memory.capacity, 4}, 2),
+             wq = leaf(context_, "wq", {4, 4}, 3), wk = leaf(context_, "wk", {4, 4}, 4),
+             wv = leaf(context_, "wv", {4, 4}, 5);
+  expect_gradients(context_, {x, y, wq, wk, wv}, 9, [&] {
+    return attention(linear(x.variable, {.weight = wq.variable}), linear(y.variable, {.weight = wk.variable}),
+                     linear(y.variable, {.weight = wv.variable}), batch_, memory, {.heads = 2});
+  });
+}
+
+TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
+  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu,
+                                    ActivationKind::gelu_tanh, ActivationKind::swiglu}) {
+    for (const float probability : {0.0f, 0.3f}) {
+      const Leaf x = leaf(context_, "x", {16, 6}, 1, 3);
+      expect_gradients(context_, {x}, 9, [&] {
+        return activation(x.variable, batch_, kind, {.probability = probability, .place = 2});
+      });
+    }
+  }
+}
+
+TEST_F(OpGradients, ResidualNormThroughItsNormAndItsSum) {
+  for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+    for (const float probability : {0.0f, 0.3f}) {
+      const Leaf x = leaf(context_, "x", {16, 6}, 1), y = leaf(context_, "y", {16, 6}, 2),
+                 gamma = leaf(context_, "gamma", {6}, 3), beta = leaf(context_, "beta", {6}, 4);
+      const Norm norm{.kind = kind,
+                      .gamma = gamma.variable,
+                      .beta = kind == NormKind::layer ? beta.variable : Variable()};
+      const std::vector<Leaf> leaves = kind == NormKind::layer ? std::vector<Leaf>{x, y, gamma, beta}
+                                                               : std::vector<Leaf>{x, y, gamma};
+      const Dropout dropout{.probability = probability, .place = 4};
+      const auto both = [&] {
+        return residual_norm(x.variable, y.variable, batch_, norm, dropout);
+      };
+      expect_gradients(context_, leaves, 9, [&] { return both().out; });
+    }
+  }
+}
+
+TEST_F(OpGradients, ResidualNormWhoseSumIsUsedAgain) {
+  // As pre-norm uses it: the sum is the next residual, the norm the next branch.
+  const Leaf x = leaf(context_, "x", {16, 6}, 1), y = leaf(context_, "y", {16, 6}, 2),
+             gamma = leaf(context_, "gamma", {6}, 3), beta = leaf(context_, "beta", {6}, 4);
+  const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
+  expect_gradients(context_, {x, y, gamma, beta}, 9, [&] {
+    const auto [sum, out] = residual_norm(x.variable, y.variable, batch_, norm, dropout_);
+    return residual_norm(sum, out, batch_, norm, {}).out;
+  });
+}
+
+TEST_F(OpGradients, NormWithoutBranch) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), gamma = leaf(context_, "gamma", {5}, 3),
+             beta = leaf(context_, "beta", {5}, 4);
+  const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
+  expect_gradients(context_, {x, gamma, beta}, 9,
+                   [&] { return residual_norm(x.variable, {}, batch_, norm).out; });
+}
+
+TEST_F(OpGradients, EmbeddingWithLearnedPositions) {
+  const std::vector<std::int32_t> ids = {3, 0, 3, 2, 1, 4, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0};
+  const Tensor tokens = from_host(context_, ids, {16});
+  const Leaf table = leaf(context_, "table", {5, 6}, 1), positions = leaf(context_, "p", {4, 6}, 2);
+  expect_gradients(context_, {table, positions}, 9, [&] {
+    return embedding(tokens, batch_,
+                     {.table = table.variable,
+                      .scale = 2.5,
+                      .positions = positions.variable,
+                      .dropout = dropout_});
+  });
+}
+
+// Attention in all its forms; `keys` may be other sentences than the queries'.
+void check_attention(CpuContext& context, const Ragged& queries, const Ragged& keys,
+                     AttentionOptions options, Leaf table = {}) {
+  const std::int64_t kv_heads = options.kv_heads > 0 ? options.kv_heads : options.heads;
+  const Leaf q = leaf(context, "q", {queries.capacity, 3 * options.heads}, 1, 2),
+             k = leaf(context, "k", {keys.capacity, 3 * kv_heads}, 2, 2),
+             v = leaf(context, "v", {keys.capacity, 3 * kv_heads}, 3);
+  std::vector<Leaf> leaves = {q, k, v};
+  if (table.variable.defined()) leaves.push_back(table);
+  expect_gradients(context, leaves, queries.rows, [&] {
+    return attention(q.variable, k.variable, v.variable, queries, keys, options);
+  });
+}
+
+TEST_F(OpGradients, SelfAttention) {
+  check_attention(context_, batch_, batch_, {.heads = 2});
+  check_attention(context_, batch_, batch_, {.heads = 2, .causal = true});
+  check_attention(context_, batch_, batch_, {.heads = 2, .causal = true, .dropout = dropout_});
+}
+
+TEST_F(OpGradients, CrossAttentionWithGroupedHeads) {
+  const std::vector<std::int32_t> lengths = {2, 7, 3};
+  const Ragged memory = make_ragged(context_, lengths);
+  check_attention(context_, batch_, memory, {.heads = 4, .kv_heads = 2, .dropout = dropout_});
+}
+
+TEST_F(OpGradients, AttentionWithSlopes) {
+  const Tensor slopes = from_host(context_, std::vector<double>{0.5, 0.125}, {2});
+  check_attention(context_, batch_, batch_,
+                  {.heads = 2, .causal = true, .bias = {.kind = ScoreBias::Kind::slopes, .slopes = slopes}});
+}
+
+TEST_F(OpGradients, AttentionWithBucketsAndTheirTable) {
+  for (const bool bidirectional : {false, true}) {
+    const Leaf table = leaf(context_, "table", {8, 2}, 9);
+    check_attention(context_, batch_, batch_,
+                    {.heads = 2,
+                     .causal = !bidirectional,
+                     .bias = {.kind = ScoreBias::Kind::buckets,
+                              .table = table.variable,
+                              .max_distance = 6,
+                              .bidirectional = bidirectional}},
+                    table);
+  }
+}
+
+TEST_F(OpGradients, VocabularyLossOverChunks) {
+  const std::vector<std::int32_t> labels = {3, 0, 3, 2, 1, 4, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0};
+  const Tensor targets = from_host(context_, labels, {16});
+  for (const std::int64_t chunk : {3, 5, 64}) {
+    const Leaf h = leaf(context_, "h", {16, 6}, 1), w = leaf(context_, "w", {5, 6}, 2);
+    const auto loss = [&] {
+      return vocabulary_loss(h.variable, w.variable, targets, batch_, {.smoothing = 0.1, .chunk = chunk});
+    };
+    {
+      Tape tape(context_);
+      tape.backward(loss().total);
+    }
+    for (const Leaf& leaf : {h, w}) {
+      const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
+      const auto value = [&] { return to_host<double>(loss().total.value())[0]; };
+      EXPECT_LE(relative_error(gradient, numerical_gradient(leaf, value)), 1e-6) << leaf.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
