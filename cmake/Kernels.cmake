@@ -37,5 +37,6 @@ function(nunchi_add_cpu_kernels target)
   endforeach()
 
   target_sources(${target} PRIVATE ${NUNCHI_KERNELS_ONCE} ${NUNCHI_PRODUCT_SOURCE})
+  target_include_directories(${target} SYSTEM PRIVATE ${NUNCHI_PRODUCT_INCLUDE})
   target_link_libraries(${target} PRIVATE ${NUNCHI_PRODUCT_LIBRARY})
 endfunction()

@@ -1,14 +1,11 @@
-// What tests share: contexts for every instruction set, random tensors, temporary folders.
+// What tests share: every instruction set, random tensors, comparisons, errors.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "nunchi/base/random.h"
@@ -57,27 +54,6 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   }
   return largest;
 }
-
-// A folder of its own for one test, removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    static std::atomic<int> counter{0};
-    path_ = std::filesystem::temp_directory_path() /
-            ("nunchi-test-" + std::to_string(::getpid()) + "-" + std::to_string(counter++));
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Runs f and returns the message of the Error it throws; fails the test when it throws none.
 template <class F>

@@ -13,38 +13,15 @@
 #include <string_view>
 
 #include "nunchi/base/error.h"
+#include "tests/files.h"
 
 namespace nunchi {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "nunchi-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  std::ptrdiff_t files() const {
-    return std::distance(fs::directory_iterator(path_), fs::directory_iterator());
-  }
-
- private:
-  fs::path path_;
-};
-
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+using testing::bytes;
+using testing::content;
+using testing::TemporaryFolder;
 
 void write_whole(const fs::path& path, std::string_view text) {
   AtomicFile file(path);

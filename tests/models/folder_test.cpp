@@ -1,29 +1,19 @@
 // Model folders: what is written is read again, and what is wrong gets one clear sentence.
 #include "nunchi/models/folder.h"
 
-#include <fstream>
-
 #include "nunchi/models/safetensors.h"
+#include "tests/files.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 class ModelFolder : public ::testing::Test {
  protected:
   ModelFolder() { save_model(*make_transformer(context_, small_config()), path_); }
 
   void change_config(const std::string& from, const std::string& to) {
-    std::string text = text_of(path_ / "config.json");
+    std::string text = content(path_ / "config.json");
     const std::size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos);
     write_text(path_ / "config.json", text.replace(at, from.size(), to));

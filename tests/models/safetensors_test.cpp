@@ -1,7 +1,6 @@
 #include "nunchi/models/safetensors.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include <cstring>
@@ -14,36 +13,15 @@
 #include <utility>
 
 #include "nunchi/base/error.h"
+#include "tests/files.h"
 
 namespace nunchi {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "nunchi-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  fs::path operator/(std::string_view name) const { return path_ / name; }
-  bool empty() const { return fs::is_empty(path_); }
-
- private:
-  fs::path path_;
-};
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+using testing::bytes;
+using testing::content;
+using testing::TemporaryFolder;
 
 std::string length_field(std::uint64_t length) {
   std::string field(8, '\0');

@@ -56,7 +56,7 @@ void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t
     tops = larger(tops, score);
   }
   const T top = larger(highest, max_of<T>(tops));
-  if (top == kLowest) {
+  if (visible <= 0 && top == kLowest) {
     for (std::int64_t j = 0; j < columns; ++j) scores[j] = T(0);
     return;
   }

@@ -43,7 +43,7 @@ T loss_of_row(const CrossEntropy<T>& p, T* x, std::int32_t target) {
     x[target] -= static_cast<T>(1 - p.smoothing);
   }
   return static_cast<T>(std::log(exponentials) - (1 - p.smoothing) * target_score -
-                        p.smoothing / static_cast<double>(size) * scores);
+                        (p.smoothing > 0 ? p.smoothing / static_cast<double>(size) * scores : 0));
 }
 
 template <class T>

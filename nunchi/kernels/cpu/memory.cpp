@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
@@ -79,7 +80,7 @@ void quantize(CpuContext& ctx, const QuantizeRows& p) {
       const float* from = p.from + r * p.width;
       float largest = 0;
       for (std::int64_t i = 0; i < p.width; ++i) largest = std::max(largest, std::fabs(from[i]));
-      const float scale = largest > 0 ? largest / 127 : 1;
+      const float scale = largest >= std::numeric_limits<float>::min() ? largest / 127 : 1;
       p.scale[r] = scale;
       for (std::int64_t i = 0; i < p.width; ++i) {
         p.to[r * p.width + i] = static_cast<std::int8_t>(std::nearbyint(from[i] / scale));

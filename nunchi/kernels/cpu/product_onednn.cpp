@@ -54,9 +54,23 @@ memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
   return {{rows, columns}, kF32, transposed ? Tag::ba : Tag::ab};
 }
 
+// NUNCHI_ISA pins the products' instructions too. oneDNN takes this once per process, before its
+// first primitive.
+void pin_instructions() {
+  static const bool pinned = [] {
+    const Isa isa = chosen_isa();
+    if (isa == detected_isa()) return false;
+    return dnnl::set_max_cpu_isa(isa == Isa::v3 ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41) ==
+           dnnl::status::success;
+  }();
+  static_cast<void>(pinned);
+}
+
 // Everything of oneDNN's that one context keeps.
 class Plans {
  public:
+  Plans() { pin_instructions(); }
+
   const Plan& product(const PlanKey& key) {
     const auto found = products_.find(key);
     if (found != products_.end()) return found->second;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
+#include <utility>
 
 #include "nunchi/kernels/cpu/isa_version.h"
 
@@ -90,24 +91,31 @@ template <class V>
   return a > b ? a : b;
 }
 
+// The lanes of v, turned by `By`.
+template <int By, class V, int... I>
+[[gnu::always_inline]] inline V turned(V v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, ((I + By) % static_cast<int>(sizeof...(I)))...);
+}
+
+// All lanes folded in halves: lane i with lane i + W/2, then W/4, …
+template <int By, class T, class F>
+[[gnu::always_inline]] inline Vec<T> folded(Vec<T> v, F&& f) {
+  if constexpr (By == 0) {
+    return v;
+  } else {
+    const auto lanes = std::make_integer_sequence<int, kLanes<T>>{};
+    return folded<By / 2, T>(f(v, turned<By>(v, lanes)), f);
+  }
+}
+
 template <class T>
 [[gnu::always_inline]] inline T sum_of(Vec<T> v) {
-  T lanes[kLanes<T>];
-  store<Vec<T>>(lanes, v);
-  for (int width = kLanes<T> / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+  return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return a + b; })[0];
 }
 
 template <class T>
 [[gnu::always_inline]] inline T max_of(Vec<T> v) {
-  T lanes[kLanes<T>];
-  store<Vec<T>>(lanes, v);
-  for (int width = kLanes<T> / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] = larger(lanes[i], lanes[i + width]);
-  }
-  return lanes[0];
+  return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return larger(a, b); })[0];
 }
 
 // body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the elements left over.

@@ -1,0 +1,268 @@
+#include "nunchi/kernels/attention.h"
+
+#include "tests/reference/attention_problem.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::Attention;
+using kernels::AttentionWeights;
+using Bias = AttentionSetup::Bias;
+
+// Scores of this size lose as many digits in the softmax.
+template <class T>
+double tolerance_of(const AttentionSetup& setup) {
+  return kTolerance<T> * std::max(1.0, setup.spread * setup.spread / 2);
+}
+
+template <class T>
+void expect_forward(const AttentionProblem<T>& x, const reference::Attention& expected) {
+  const double tolerance = tolerance_of<T>(x.setup);
+  const std::int64_t rows = x.batch.count, capacity = x.batch.capacity;
+  expect_close("out", x.dense_out(), expected.out, tolerance);
+  expect_zero_from("out", x.dense_out(), rows * x.out.width);
+  for (int h = 0; h < x.setup.heads; ++h) {
+    expect_close("log_sum", part(x.log_sum, h * capacity, rows),
+                 part(expected.log_sum, h * rows, rows), tolerance);
+  }
+  for (std::int64_t r = 0; r < capacity; ++r) {
+    const auto row = part(x.output, r * x.out.stride, x.out.stride);
+    ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(row.back()))
+        << "row " << r << " wrote beside its slice";
+  }
+}
+
+template <class T>
+void check_forward(const AttentionSetup& setup, const std::vector<Isa>& isas) {
+  AttentionProblem<T> x(setup);
+  const reference::Attention expected = reference::attention(x.inputs());
+  for (const Isa isa : isas) {
+    SCOPED_TRACE(name_of(isa));
+    CpuContext ctx({.threads = 2, .isa = isa});
+    std::fill(x.output.begin(), x.output.end(), static_cast<T>(NAN));
+    kernels::run(ctx, x.forward());
+    expect_forward(x, expected);
+  }
+}
+
+TEST(RelativeBucket, AgreesWithTheBoundsOfEveryBucket) {
+  for (const bool bidirectional : {false, true}) {
+    for (const auto& [buckets, max_distance] :
+         {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}}) {
+      for (std::int64_t relative = -1100; relative <= 1100; ++relative) {
+        ASSERT_EQ(kernels::relative_bucket(relative, buckets, max_distance, bidirectional),
+                  reference::relative_bucket(relative, buckets, max_distance, bidirectional))
+            << relative << " of " << buckets << " up to " << max_distance;
+      }
+    }
+  }
+}
+
+TEST(RelativeBucket, IsT5s) {
+  const auto both = [](int relative) { return kernels::relative_bucket(relative, 32, 128, true); };
+  const auto back = [](int relative) { return kernels::relative_bucket(relative, 32, 128, false); };
+  EXPECT_EQ(both(0), 0);
+  EXPECT_EQ(both(-1), 1);
+  EXPECT_EQ(both(1), 17);
+  EXPECT_EQ(both(-8), 8);
+  EXPECT_EQ(both(-16), 10);
+  EXPECT_EQ(both(64), 16 + 14);
+  EXPECT_EQ(both(-127), 15);
+  EXPECT_EQ(both(5000), 31);
+  EXPECT_EQ(back(5), 0);
+  EXPECT_EQ(back(-15), 15);
+  EXPECT_EQ(back(-16), 16);
+  EXPECT_EQ(back(-5000), 31);
+}
+
+TEST(Attention, AgreesWithTheWholeMatrixOfScores) {
+  for (const AttentionSetup& setup : attention_setups()) {
+    for_both_types(setup,
+                   []<class T>(const AttentionSetup& s) { check_forward<T>(s, all_isas()); });
+  }
+}
+
+TEST(Attention, AgreesOverAThousandTokens) {
+  for (const bool causal : {false, true}) {
+    check_forward<float>(
+        {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},
+        {detected_isa()});
+  }
+}
+
+TEST(Attention, TakesDenseMatricesAndNeedsNoLogSum) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    AttentionProblem<T> x({.heads = 2, .kv_heads = 2});
+    const reference::Attention expected = reference::attention(x.inputs());
+    const std::int64_t width = x.q.width;
+    const std::vector<T> q = dense(x.queries, x.q, x.batch.capacity);
+    const std::vector<T> k = dense(x.keys, x.k, x.key_rows), v = dense(x.keys, x.v, x.key_rows);
+    std::vector<T> out = unwritten<T>(x.batch.capacity * width);
+    Attention<T> p = x.forward();
+    p.in.q = q.data();
+    p.in.k = k.data();
+    p.in.v = v.data();
+    p.in.q_stride = p.in.k_stride = p.in.v_stride = width;
+    p.out = out.data();
+    p.out_stride = width;
+    p.log_sum = nullptr;
+    kernels::run(ctx, p);
+    expect_close("out", out, expected.out);
+    expect_zero_from("out", out, x.batch.count * width);
+  });
+}
+
+TEST(Attention, ASentenceWithoutKeysGetsZeros) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}, .dropout = 0.1f});
+    kernels::run(ctx, x.forward());
+    expect_zero_from("out", x.dense_out(), 3 * x.q.width);
+  });
+}
+
+// What the queries [first, first + count) of the sentence got, bit for bit.
+template <class T>
+std::vector<T> rows_of_out(const AttentionProblem<T>& x, std::int64_t first, std::int64_t count) {
+  return part(x.dense_out(), first * x.out.width, count * x.out.width);
+}
+
+TEST(Attention, ANaNStaysVisible) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const bool causal : {false, true}) {
+      for (const std::int32_t queries : {1, 2, 33, 127}) {
+        AttentionProblem<T> x({.queries = {queries}, .causal = causal});
+        x.keys[x.k.column] = static_cast<T>(NAN);
+        kernels::run(ctx, x.forward());
+        for (std::int64_t i = 0; i < queries; ++i) {
+          EXPECT_TRUE(std::isnan(x.dense_out()[i * x.out.width]))
+              << "query " << i << " of " << queries;
+        }
+      }
+    }
+  });
+}
+
+TEST(Attention, AFutureKeyChangesNoEarlierBit) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int32_t changed : {1, 31, 63, 64, 100, 126}) {
+      AttentionProblem<T> before({.queries = {127}, .causal = true}), after(before.setup);
+      for (std::int64_t c = 0; c < after.k.stride; ++c)
+        after.keys[changed * after.k.stride + c] += T(50);
+      kernels::run(ctx, before.forward());
+      kernels::run(ctx, after.forward());
+      EXPECT_TRUE(same_bits(rows_of_out(before, 0, changed), rows_of_out(after, 0, changed)));
+      EXPECT_FALSE(same_bits(rows_of_out(before, changed, 1), rows_of_out(after, changed, 1)));
+    }
+  });
+}
+
+TEST(Attention, TheLastQueriesAloneGetTheSameBits) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets}) {
+      AttentionProblem<T> all({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
+      kernels::run(ctx, all.forward());
+      for (const std::int32_t count : {1, 2, 50}) {
+        AttentionProblem<T> last({.queries = {count}, .keys = {127}, .causal = true, .bias = bias});
+        std::copy(all.queries.begin() + (127 - count) * all.q.stride,
+                  all.queries.begin() + 127 * all.q.stride, last.queries.begin());
+        kernels::run(ctx, last.forward());
+        EXPECT_TRUE(same_bits(rows_of_out(all, 127 - count, count), rows_of_out(last, 0, count)));
+      }
+    }
+  });
+}
+
+TEST(Attention, ASentenceGetsTheSameBitsAloneAndInABatch) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    AttentionProblem<T> all(
+        {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
+    AttentionProblem<T> one({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
+    std::copy(all.queries.begin() + 33 * all.q.stride, all.queries.begin() + 160 * all.q.stride,
+              one.queries.begin());
+    one.keys = one.queries;
+    kernels::run(ctx, all.forward());
+    kernels::run(ctx, one.forward());
+    EXPECT_TRUE(same_bits(rows_of_out(all, 33, 127), rows_of_out(one, 0, 127)));
+  });
+}
+
+TEST(Attention, ThreadsChangeNothing) {
+  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+    AttentionProblem<T> x(
+        {.queries = {33, 250, 127, 1}, .kv_heads = 2, .causal = true, .dropout = 0.1f});
+    kernels::run(ctx, x.forward());
+    std::vector<T> all = rows_of_out(x, 0, x.batch.count);
+    all.insert(all.end(), x.log_sum.begin(), x.log_sum.end());
+    return all;
+  });
+}
+
+// Where each sentence's weights [H, queries, keys] begin, and their number.
+template <class T>
+std::vector<std::int64_t> weight_offsets(const AttentionProblem<T>& x) {
+  std::vector<std::int64_t> offsets{0};
+  for (std::size_t b = 0; b < x.length.size(); ++b) {
+    offsets.push_back(offsets.back() +
+                      std::int64_t{x.setup.heads} * x.setup.queries[b] * x.length[b]);
+  }
+  return offsets;
+}
+
+template <class T>
+void check_weights(const AttentionSetup& setup) {
+  AttentionProblem<T> x(setup);
+  const std::vector<std::int64_t> begin = weight_offsets(x);
+  std::vector<double> expected;
+  for (std::size_t b = 0; b < x.length.size(); ++b) {
+    for (int h = 0; h < setup.heads; ++h) {
+      const reference::Scores s = reference::scores_of(x.inputs(), static_cast<std::int64_t>(b), h);
+      expected.insert(expected.end(), s.weights.begin(), s.weights.end());
+    }
+  }
+  for (const Isa isa : all_isas()) {
+    SCOPED_TRACE(name_of(isa));
+    CpuContext ctx({.threads = 2, .isa = isa});
+    std::vector<T> weights = unwritten<T>(begin.back());
+    kernels::run(ctx, AttentionWeights<T>{
+                          .in = x.inputs(), .begin = begin.data(), .weights = weights.data()});
+    expect_close("weights", weights, expected, tolerance_of<T>(setup));
+  }
+}
+
+TEST(AttentionWeights, AreTheSoftmaxWithoutDropout) {
+  for (const AttentionSetup& setup : attention_setups()) {
+    for_both_types(setup, []<class T>(const AttentionSetup& s) { check_weights<T>(s); });
+  }
+}
+
+TEST(AttentionWeights, SumToOneAndTimesVAreTheOutput) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    AttentionProblem<T> x({.kv_heads = 2, .causal = true, .bias = Bias::slopes});
+    const std::vector<std::int64_t> begin = weight_offsets(x);
+    std::vector<T> weights = unwritten<T>(begin.back());
+    kernels::run(ctx, AttentionWeights<T>{
+                          .in = x.inputs(), .begin = begin.data(), .weights = weights.data()});
+    kernels::run(ctx, x.forward());
+    std::vector<double> out(static_cast<std::size_t>(x.batch.count * x.out.width));
+    const T* weight = weights.data();
+    for (std::size_t b = 0; b < x.length.size(); ++b) {
+      for (int h = 0; h < x.setup.heads; ++h) {
+        for (std::int64_t i = 0; i < x.setup.queries[b]; ++i) {
+          double sum = 0;
+          for (std::int64_t j = 0; j < x.length[b]; ++j, ++weight) {
+            sum += *weight;
+            const T* v = reference::value_of(x.inputs(), static_cast<std::int64_t>(b), h, j);
+            for (std::int64_t d = 0; d < x.setup.width; ++d) {
+              out[(x.batch.offsets[b] + i) * x.out.width + h * x.setup.width + d] += *weight * v[d];
+            }
+          }
+          ASSERT_NEAR(sum, 1, kTolerance<T>);
+        }
+      }
+    }
+    expect_close("out", x.dense_out(), out);
+  });
+}
+
+}  // namespace
+}  // namespace nunchi::testing

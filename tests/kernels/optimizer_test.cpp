@@ -1,0 +1,132 @@
+#include "nunchi/kernels/optimizer.h"
+
+#include "nunchi/kernels/reduce.h"
+#include "tests/reference/optimizer.h"
+#include "tests/reference/versions.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::Adam;
+using kernels::AdamNumbers;
+using kernels::AdamReport;
+using kernels::ClipScale;
+
+// A few steps of the kernels beside the reference's. The gradients are sums over numbers.tokens.
+template <class T>
+void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std::int64_t decayed) {
+  std::vector<T> weights = random_values<T>(count, 1), gradients;
+  std::vector<T> first(static_cast<std::size_t>(count)), second(static_cast<std::size_t>(count));
+  reference::Parameters expected{{weights.begin(), weights.end()},
+                                 std::vector<double>(static_cast<std::size_t>(count)),
+                                 std::vector<double>(static_cast<std::size_t>(count))};
+  for (int step = 1; step <= 5; ++step) {
+    gradients = random_values<T>(count, 100 + step, numbers.tokens);
+    numbers.step = step;
+    numbers.learning_rate *= 0.9;
+    const std::vector<double> summed(gradients.begin(), gradients.end());
+    double squared_norm = 0;
+    AdamReport report;
+    kernels::run(ctx,
+                 kernels::Sum<T>{
+                     .count = count, .squares = true, .x = gradients.data(), .out = &squared_norm});
+    kernels::run(ctx,
+                 ClipScale{.numbers = &numbers, .squared_norm = &squared_norm, .report = &report});
+    EXPECT_NEAR(report.gradient_norm, reference::norm_of(summed) / numbers.tokens, 1e-9);
+    kernels::run(ctx, Adam<T>{.count = count,
+                              .decayed = decayed,
+                              .numbers = &numbers,
+                              .report = &report,
+                              .weights = weights.data(),
+                              .gradients = gradients.data(),
+                              .first = first.data(),
+                              .second = second.data()});
+    reference::adam(numbers, decayed, summed, expected);
+    expect_close("weights", weights, expected.weights);
+    expect_close("first", first, expected.first);
+    expect_close("second", second, expected.second);
+    expect_zero_from("gradients", gradients, 0);
+  }
+}
+
+constexpr std::int64_t kCounts[] = {1, 3, 37, 130, 20001};
+
+TEST(Adam, AgreesWithThePaper) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t count : kCounts) {
+      expect_steps<T>(ctx, {.learning_rate = 0.05, .tokens = 300}, count, 0);
+    }
+  });
+}
+
+TEST(Adam, DecaysTheFirstWeightsOnly) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t count : kCounts) {
+      for (const std::int64_t decayed : {std::int64_t{0}, count / 2, count}) {
+        expect_steps<T>(ctx, {.learning_rate = 0.05, .weight_decay = 0.3}, count, decayed);
+      }
+    }
+  });
+}
+
+TEST(Adam, ClipsByTheNormOfTheMeanGradient) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const double max_norm : {0.1, 1000.0}) {
+      AdamNumbers numbers{
+          .learning_rate = 0.05, .epsilon = 1e-3, .max_norm = max_norm, .tokens = 17};
+      expect_steps<T>(ctx, numbers, 130, 64);
+    }
+  });
+}
+
+TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    const AdamNumbers numbers{.learning_rate = 0.25, .step = 1};
+    const AdamReport report{.scale = 1};
+    std::vector<T> weights(4), gradients{T(5), T(-3), T(0.01), T(0)}, first(4), second(4);
+    kernels::run(ctx, Adam<T>{.count = 4,
+                              .numbers = &numbers,
+                              .report = &report,
+                              .weights = weights.data(),
+                              .gradients = gradients.data(),
+                              .first = first.data(),
+                              .second = second.data()});
+    expect_close("weights", weights, {-0.25, 0.25, -0.25, 0}, 1e-5);
+  });
+}
+
+TEST(ClipScale, LeavesASmallNormAlone) {
+  CpuContext ctx({.threads = 1});
+  AdamReport report;
+  const AdamNumbers numbers{.max_norm = 2, .tokens = 4};
+  const double nine = 9, large = 160000;
+  kernels::run(ctx, ClipScale{.numbers = &numbers, .squared_norm = &nine, .report = &report});
+  EXPECT_EQ(report.gradient_norm, 0.75);
+  EXPECT_EQ(report.scale, 0.25);
+  kernels::run(ctx, ClipScale{.numbers = &numbers, .squared_norm = &large, .report = &report});
+  EXPECT_EQ(report.gradient_norm, 100);
+  EXPECT_EQ(report.scale, 2 / (100 + 1e-6) / 4);
+}
+
+TEST(Adam, ThreadsChangeNothing) {
+  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+    const AdamNumbers numbers{.learning_rate = 0.1, .weight_decay = 0.1, .step = 2};
+    const AdamReport report{.scale = 0.7};
+    const std::int64_t count = 50001;
+    auto weights = random_values<T>(count, 1), gradients = random_values<T>(count, 2);
+    auto first = random_values<T>(count, 3);
+    std::vector<T> second(static_cast<std::size_t>(count), T(0.25));
+    kernels::run(ctx, Adam<T>{.count = count,
+                              .decayed = 20003,
+                              .numbers = &numbers,
+                              .report = &report,
+                              .weights = weights.data(),
+                              .gradients = gradients.data(),
+                              .first = first.data(),
+                              .second = second.data()});
+    return weights;
+  });
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,205 @@
+#include "nunchi/kernels/product.h"
+
+#include <tuple>
+
+#include "tests/reference/product.h"
+#include "tests/reference/versions.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::PackMatrix;
+using kernels::Product;
+
+struct Size {
+  std::int64_t m, n, k;
+};
+const std::vector<Size> kSizes = {{1, 1, 1},   {1, 37, 20},    {31, 3, 64},   {33, 130, 37},
+                                  {32, 64, 3}, {127, 20, 130}, {64, 130, 64}, {5, 33, 1}};
+
+// f32 products have one version, f64's one per instruction set.
+template <class F>
+void for_every_product(F&& f) {
+  CpuContext context({.threads = 2});
+  {
+    SCOPED_TRACE("f32");
+    f.template operator()<float>(context);
+  }
+  for (const Isa isa : all_isas()) {
+    SCOPED_TRACE(name_of(isa));
+    CpuContext other({.threads = 2, .isa = isa});
+    f.template operator()<double>(other);
+  }
+}
+
+template <class T>
+struct Matrices {
+  explicit Matrices(const Size& size)
+      : a(random_values<T>(size.m * size.k, 1)),
+        b(random_values<T>(size.k * size.n, 2)),
+        bias(random_values<T>(size.n, 3)),
+        c(random_values<T>(size.m * size.n, 4)) {}
+  std::vector<T> a, b, bias, c;
+};
+
+template <class T>
+void check(CpuContext& ctx, const Product<T>& p, const std::vector<T>& c) {
+  const std::vector<double> expected = reference::product(p);
+  kernels::run(ctx, p);
+  expect_close("c", c, expected, kTolerance<T> * std::sqrt(static_cast<double>(p.k)));
+}
+
+TEST(Product, AgreesWithThreeLoopsForEveryTransposition) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    for (const Size& size : kSizes) {
+      for (const bool transpose_a : {false, true}) {
+        for (const bool transpose_b : {false, true}) {
+          Matrices<T> x(size);
+          x.c = unwritten<T>(size.m * size.n);
+          check<T>(ctx,
+                   {.m = size.m,
+                    .n = size.n,
+                    .k = size.k,
+                    .a = x.a.data(),
+                    .transpose_a = transpose_a,
+                    .b = x.b.data(),
+                    .transpose_b = transpose_b,
+                    .c = x.c.data()},
+                   x.c);
+        }
+      }
+    }
+  });
+}
+
+TEST(Product, AddsToWhatIsThere) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    for (const Size& size : kSizes) {
+      for (const bool transposed : {false, true}) {
+        Matrices<T> x(size);
+        check<T>(ctx,
+                 {.m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .a = x.a.data(),
+                  .transpose_a = transposed,
+                  .b = x.b.data(),
+                  .c = x.c.data(),
+                  .accumulate = true},
+                 x.c);
+      }
+    }
+  });
+}
+
+TEST(Product, AddsTheBiasAndCutsNegatives) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    for (const Size& size : kSizes) {
+      for (const auto& [bias, relu] : {std::pair{true, false}, {false, true}, {true, true}}) {
+        Matrices<T> x(size);
+        x.c = unwritten<T>(size.m * size.n);
+        check<T>(ctx,
+                 {.m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .a = x.a.data(),
+                  .b = x.b.data(),
+                  .c = x.c.data(),
+                  .bias = bias ? x.bias.data() : nullptr,
+                  .relu = relu},
+                 x.c);
+      }
+    }
+  });
+}
+
+TEST(Product, APackedMatrixServesEveryNumberOfRows) {
+  CpuContext ctx({.threads = 2});
+  for (const Size& size : {Size{0, 37, 20}, {0, 130, 64}, {0, 64, 130}, {0, 1, 3}}) {
+    for (const bool transpose_b : {false, true}) {
+      const auto b = random_values<float>(size.k * size.n, 2);
+      const PackMatrix<float> pack{
+          .n = size.n, .k = size.k, .b = b.data(), .transpose_b = transpose_b};
+      const std::int64_t elements = packed_elements(ctx, pack);
+      if (elements == 0) GTEST_SKIP() << kernels::product_library() << " packs nothing";
+      auto packed = unwritten<float>(elements);
+      PackMatrix<float> packing = pack;
+      packing.packed = packed.data();
+      kernels::run(ctx, packing);
+      for (const std::int64_t m : {1, 2, 31, 64, 127}) {
+        for (const bool fused : {false, true}) {
+          Matrices<float> x({m, size.n, size.k});
+          check<float>(ctx,
+                       {.m = m,
+                        .n = size.n,
+                        .k = size.k,
+                        .a = x.a.data(),
+                        .b = b.data(),
+                        .transpose_b = transpose_b,
+                        .packed_b = packed.data(),
+                        .c = x.c.data(),
+                        .bias = fused ? x.bias.data() : nullptr,
+                        .relu = fused},
+                       x.c);
+        }
+      }
+    }
+  }
+}
+
+TEST(Product, F64HasNothingToPack) {
+  CpuContext ctx({.threads = 1});
+  const std::vector<double> b(6);
+  EXPECT_EQ(packed_elements(ctx, PackMatrix<double>{.n = 2, .k = 3, .b = b.data()}), 0);
+}
+
+// Rows [0, m) of a product of m rows, by a packed b where there is one.
+template <class T>
+std::vector<T> product_of(CpuContext& ctx, const Size& size, const std::vector<T>& a,
+                          const std::vector<T>& b, bool pack) {
+  std::vector<T> c(static_cast<std::size_t>(size.m * size.n)), packed;
+  if (pack) {
+    PackMatrix<T> packing{.n = size.n, .k = size.k, .b = b.data()};
+    packed.resize(static_cast<std::size_t>(packed_elements(ctx, packing)));
+    packing.packed = packed.data();
+    kernels::run(ctx, packing);
+  }
+  kernels::run(ctx, Product<T>{.m = size.m,
+                               .n = size.n,
+                               .k = size.k,
+                               .a = a.data(),
+                               .b = b.data(),
+                               .packed_b = packed.empty() ? nullptr : packed.data(),
+                               .c = c.data()});
+  return c;
+}
+
+TEST(Product, ARowHasTheSameBitsHoweverManyThereAre) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    if (sizeof(T) == 4 && !kernels::kRowsAreIndependent) return;
+    const std::int64_t n = 130, k = 200;
+    const auto a = random_values<T>(127 * k, 1), b = random_values<T>(k * n, 2);
+    for (const bool pack : {false, true}) {
+      const std::vector<T> all = product_of<T>(ctx, {127, n, k}, a, b, pack);
+      for (const std::int64_t m : {1, 2, 7, 32, 64}) {
+        for (const std::int64_t first : {std::int64_t{0}, 127 - m}) {
+          const std::vector<T> some =
+              product_of<T>(ctx, {m, n, k}, part(a, first * k, m * k), b, pack);
+          EXPECT_TRUE(same_bits(some, part(all, first * n, m * n))) << m << " rows from " << first;
+        }
+      }
+    }
+  });
+}
+
+TEST(Product, OfNoRowsTouchesNothing) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    const std::vector<T> b = random_values<T>(6, 1);
+    T c = 5;
+    kernels::run(ctx, Product<T>{.m = 0, .n = 2, .k = 3, .b = b.data(), .c = &c});
+    EXPECT_EQ(c, T(5));
+  });
+}
+
+}  // namespace
+}  // namespace nunchi::testing

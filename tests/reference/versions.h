@@ -1,0 +1,126 @@
+// What the kernel tests share: every compiled version of a kernel, ragged batches, comparisons.
+//
+// Kernels get vectors of exactly the promised sizes, so a sanitizer sees every step outside them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+
+// Below, at and above what vectors and tiles hold.
+inline const std::vector<std::int32_t> kLengths = {33, 1, 127, 32, 31};
+inline const std::vector<std::int64_t> kWidths = {1, 3, 20, 37, 64, 130};
+
+template <class T>
+inline constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
+template <class T>
+inline constexpr const char* kTypeName = sizeof(T) == 4 ? "f32" : "f64";
+
+// f.operator()<T>(context) for f32 and f64 in every instruction set.
+template <class F>
+void for_every_version(F&& f) {
+  for (const Isa isa : all_isas()) {
+    SCOPED_TRACE(name_of(isa));
+    CpuContext context({.threads = 2, .isa = isa});
+    {
+      SCOPED_TRACE("f32");
+      f.template operator()<float>(context);
+    }
+    {
+      SCOPED_TRACE("f64");
+      f.template operator()<double>(context);
+    }
+  }
+}
+
+// f.operator()<T>(context) returns numbers that must have the same bits for 1, 2 and 4 threads.
+template <class F>
+void expect_threads_change_nothing(F&& f) {
+  for (const Isa isa : all_isas()) {
+    CpuContext one({.threads = 1, .isa = isa});
+    const auto single = f.template operator()<float>(one);
+    const auto twice = f.template operator()<double>(one);
+    for (const int threads : {2, 4}) {
+      CpuContext more({.threads = threads, .isa = isa});
+      EXPECT_TRUE(same_bits(single, f.template operator()<float>(more)))
+          << name_of(isa) << " f32, " << threads << " threads";
+      EXPECT_TRUE(same_bits(twice, f.template operator()<double>(more)))
+          << name_of(isa) << " f64, " << threads << " threads";
+    }
+  }
+}
+
+// A ragged batch with `spare` rows more than its sentences have.
+struct Batch {
+  explicit Batch(const std::vector<std::int32_t>& lengths, std::int64_t spare = 0,
+                 const std::vector<std::int32_t>& indices = {}) {
+    for (std::size_t b = 0; b < lengths.size(); ++b) {
+      index.push_back(indices.empty() ? static_cast<std::int32_t>(b) : indices[b]);
+      offsets.push_back(offsets.back() + lengths[b]);
+      longest = std::max<std::int64_t>(longest, lengths[b]);
+      for (std::int32_t i = 0; i < lengths[b]; ++i) {
+        sentence.push_back(index.back());
+        position.push_back(i);
+      }
+    }
+    count = offsets.back();
+    capacity = count + spare;
+    sentence.resize(static_cast<std::size_t>(capacity));
+    position.resize(static_cast<std::size_t>(capacity));
+  }
+
+  kernels::Rows rows() const {
+    return {.capacity = capacity,
+            .count = &count,
+            .sentence = sentence.data(),
+            .position = position.data()};
+  }
+
+  std::vector<std::int32_t> index, offsets{0}, sentence, position;
+  std::int32_t count = 0;
+  std::int64_t capacity = 0, longest = 0;
+};
+
+// What a kernel writes to: an element that it forgets stays NaN.
+template <class T>
+std::vector<T> unwritten(std::int64_t count) {
+  return std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(NAN));
+}
+
+template <class T>
+std::vector<T> part(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
+  return {all.begin() + begin, all.begin() + begin + count};
+}
+
+// The first elements of `actual` against all of `expected`, each relative to 1 + |expected|.
+template <class T>
+void expect_close(const char* what, const std::vector<T>& actual,
+                  const std::vector<double>& expected, double tolerance = kTolerance<T>) {
+  ASSERT_GE(actual.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::fabs(static_cast<double>(actual[i]) - expected[i]);
+    ASSERT_LE(difference, tolerance * (1 + std::fabs(expected[i])))
+        << what << '[' << i << "] is " << actual[i] << ", not " << expected[i];
+  }
+}
+
+template <class T>
+void expect_finite_from(const char* what, const std::vector<T>& values, std::int64_t begin) {
+  for (std::size_t i = static_cast<std::size_t>(begin); i < values.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(values[i])) << what << '[' << i << "] is " << values[i];
+  }
+}
+
+template <class T>
+void expect_zero_from(const char* what, const std::vector<T>& values, std::int64_t begin) {
+  for (std::size_t i = static_cast<std::size_t>(begin); i < values.size(); ++i) {
+    ASSERT_EQ(values[i], T(0)) << what << '[' << i << ']';
+  }
+}
+
+}  // namespace nunchi::testing
