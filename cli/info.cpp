@@ -38,13 +38,16 @@ void run(const Arguments& arguments) {
   }
   fmt::print("{:<20}{}\n", "family", model.family());
   fmt::print("{:<20}{}\n", "parameters", grouped(model.parameters().count()));
-  fmt::print("{:<20}{:.1f} MiB\n", "on disk", static_cast<double>(described.file_bytes) / (1 << 20));
+  fmt::print("{:<20}{:.1f} MiB\n", "on disk",
+             static_cast<double>(described.file_bytes) / (1 << 20));
   for (const auto& [key, value] : config.items()) {
-    if (key != "family") fmt::print("{:<20}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    if (key != "family")
+      fmt::print("{:<20}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   if (!arguments.tensors) return;
   for (const nn::ParameterEntry& entry : model.parameters().entries()) {
-    fmt::print("{:<56}{:>16}{:>14}\n", entry.name, entry.shape.to_string(), grouped(entry.shape.elements()));
+    fmt::print("{:<56}{:>16}{:>14}\n", entry.name, entry.shape.to_string(),
+               grouped(entry.shape.elements()));
   }
 }
 

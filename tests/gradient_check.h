@@ -24,7 +24,8 @@ inline Leaf leaf(ContextBase& context, const std::string& name, const Shape& sha
 }
 
 // How far `gradient` is from `expected`, relative to max(|expected|, 1e-3).
-inline double relative_error(const std::vector<double>& gradient, const std::vector<double>& expected) {
+inline double relative_error(const std::vector<double>& gradient,
+                             const std::vector<double>& expected) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     difference += (gradient[i] - expected[i]) * (gradient[i] - expected[i]);
@@ -34,7 +35,8 @@ inline double relative_error(const std::vector<double>& gradient, const std::vec
 }
 
 // d value / d leaf by central differences; the leaf is as before when this returns.
-inline std::vector<double> numerical_gradient(const Leaf& leaf, const std::function<double()>& value) {
+inline std::vector<double> numerical_gradient(const Leaf& leaf,
+                                              const std::function<double()>& value) {
   constexpr double kStep = 1e-5;
   const Tensor& tensor = leaf.variable.value();
   std::vector<double> x = to_host<double>(tensor), gradient(x.size());
@@ -54,8 +56,8 @@ inline std::vector<double> numerical_gradient(const Leaf& leaf, const std::funct
 
 // Checks d (output · seed) / d leaf for every leaf of an operation's output [R, C]; only the first
 // `rows` rows are real.
-inline void expect_gradients(ContextBase& context, const std::vector<Leaf>& leaves, std::int64_t rows,
-                             const std::function<Variable()>& output) {
+inline void expect_gradients(ContextBase& context, const std::vector<Leaf>& leaves,
+                             std::int64_t rows, const std::function<Variable()>& output) {
   std::vector<double> seed;
   // Both ways record, so that dropout acts in both.
   const auto value = [&] {

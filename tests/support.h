@@ -34,7 +34,8 @@ std::vector<T> random_values(std::int64_t count, std::uint64_t seed, double scal
 }
 
 template <class T>
-Tensor random_tensor(ContextBase& context, const Shape& shape, std::uint64_t seed, double scale = 1) {
+Tensor random_tensor(ContextBase& context, const Shape& shape, std::uint64_t seed,
+                     double scale = 1) {
   return from_host(context, random_values<T>(shape.elements(), seed, scale), shape);
 }
 

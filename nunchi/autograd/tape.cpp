@@ -40,8 +40,8 @@ Tensor zeros_like(const Tensor& x) {
 Tensor copy_of(const Tensor& x) {
   Tensor copy = Tensor::empty(x.context(), x.dtype(), x.shape());
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::CopyBytes{.bytes = x.bytes(), .from = x.data<T>(), .to = copy.data<T>()});
+    kernels::run(ctx,
+                 kernels::CopyBytes{.bytes = x.bytes(), .from = x.data<T>(), .to = copy.data<T>()});
   });
   return copy;
 }

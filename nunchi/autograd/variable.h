@@ -26,7 +26,9 @@ class Variable {
   // Gives a parameter its memory: `gradient` is kept from step to step and added to.
   void bind(Tensor value, Tensor gradient);
   // What the caches of a weight's other forms compare: changes whenever the value does.
-  void share_version(std::shared_ptr<const std::uint64_t> version) { node_->version = std::move(version); }
+  void share_version(std::shared_ptr<const std::uint64_t> version) {
+    node_->version = std::move(version);
+  }
   std::uint64_t version() const { return node_->version != nullptr ? *node_->version : 0; }
 
   // The weight as the product library wants it, kept until the version changes.

@@ -10,7 +10,8 @@ namespace nunchi {
 // Owns the mapping; the bytes live as long as it does. Movable, not copyable.
 class MappedFile {
  public:
-  // Throws Error when `path` is missing, unreadable or no plain file. An empty file maps to no bytes.
+  // Throws Error when `path` is missing, unreadable or no plain file. An empty file maps to no
+  // bytes.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;

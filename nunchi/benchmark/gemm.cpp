@@ -9,8 +9,8 @@ namespace {
 
 Tensor random_matrix(CpuContext& context, std::int64_t rows, std::int64_t columns) {
   const Tensor matrix = Tensor::empty(context, DType::f32, {rows, columns});
-  kernels::run(context, kernels::RandomFill<float>{.count = matrix.elements(),
-                                                   .out = matrix.data<float>()});
+  kernels::run(context,
+               kernels::RandomFill<float>{.count = matrix.elements(), .out = matrix.data<float>()});
   return matrix;
 }
 
@@ -43,12 +43,15 @@ std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocab
     std::int64_t rows, inputs, outputs;
   };
   std::vector<GemmShape> shapes;
-  for (const Layer& layer : {Layer{"qkv", tokens, 512, 1536}, Layer{"output", tokens, 512, 512},
-                             Layer{"up", tokens, 512, 2048}, Layer{"down", tokens, 2048, 512},
-                             Layer{"vocabulary", std::min<std::int64_t>(tokens, 512), 512, vocabulary}}) {
+  for (const Layer& layer :
+       {Layer{"qkv", tokens, 512, 1536}, Layer{"output", tokens, 512, 512},
+        Layer{"up", tokens, 512, 2048}, Layer{"down", tokens, 2048, 512},
+        Layer{"vocabulary", std::min<std::int64_t>(tokens, 512), 512, vocabulary}}) {
     shapes.push_back({layer.name, ProductRole::forward, layer.rows, layer.outputs, layer.inputs});
-    shapes.push_back({layer.name, ProductRole::backward_input, layer.rows, layer.inputs, layer.outputs});
-    shapes.push_back({layer.name, ProductRole::backward_weight, layer.outputs, layer.inputs, layer.rows});
+    shapes.push_back(
+        {layer.name, ProductRole::backward_input, layer.rows, layer.inputs, layer.outputs});
+    shapes.push_back(
+        {layer.name, ProductRole::backward_weight, layer.outputs, layer.inputs, layer.rows});
   }
   return shapes;
 }
@@ -56,7 +59,8 @@ std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocab
 GemmResult measure_gemm(CpuContext& context, const GemmShape& shape) {
   const bool of_weight = shape.role == ProductRole::backward_weight;
   const bool transpose_b = shape.role == ProductRole::forward;
-  const Tensor a = random_matrix(context, shape.m, shape.k), b = random_matrix(context, shape.k, shape.n);
+  const Tensor a = random_matrix(context, shape.m, shape.k),
+               b = random_matrix(context, shape.k, shape.n);
   const Tensor c = zeros(context, DType::f32, {shape.m, shape.n});
   GemmResult result{.shape = shape};
   Tensor packed;

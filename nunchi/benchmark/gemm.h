@@ -25,7 +25,8 @@ struct GemmResult {
   double pack_ms = 0;  // packing W once, as each training step does
 };
 
-// The products of the base model with so many tokens and vocabulary, in chunks of 512 for the latter.
+// The products of the base model with so many tokens and vocabulary, in chunks of 512 for the
+// latter.
 std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocabulary);
 GemmResult measure_gemm(CpuContext& context, const GemmShape& shape);
 

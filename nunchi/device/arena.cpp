@@ -11,7 +11,9 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kGrowth = std::size_t{2} << 20;  // a huge page
 
-constexpr std::size_t round_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
 
 }  // namespace
 

@@ -2,7 +2,8 @@
 //
 // Everything that changes while a program runs hangs on a context, nothing on globals: the arena,
 // the tape that records (autograd), the trace that looks (trace), the random key of the step.
-// Programs may have several contexts; each is used by one thread at a time and outlives its tensors.
+// Programs may have several contexts; each is used by one thread at a time and outlives its
+// tensors.
 #pragma once
 
 #include <any>
@@ -62,7 +63,7 @@ template <Device D>
 class Context;
 
 struct CpuOptions {
-  int threads = 0;           // 0: one for each core that this process may use
+  int threads = 0;  // 0: one for each core that this process may use
   Isa isa = chosen_isa();
 };
 

@@ -38,7 +38,7 @@ struct AttentionInputs {
   std::int64_t sentences = 0;  // B
   int heads = 1;               // H
   int kv_heads = 1;
-  std::int64_t head_width = 0;  // D
+  std::int64_t head_width = 0;   // D
   std::int64_t max_queries = 0;  // the longest sentence's, known on the host
   std::int64_t max_keys = 0;
   const T* q = nullptr;  // [T, H * D]
@@ -61,10 +61,10 @@ struct AttentionInputs {
 template <class T>
 struct Attention {
   AttentionInputs<T> in;
-  Rows rows;                    // of the queries
-  T* out = nullptr;             // [T, H * D]; tail rows become zero
+  Rows rows;         // of the queries
+  T* out = nullptr;  // [T, H * D]; tail rows become zero
   std::int64_t out_stride = 0;
-  T* log_sum = nullptr;         // [H, T] log of the softmax's denominator, for the way back
+  T* log_sum = nullptr;  // [H, T] log of the softmax's denominator, for the way back
 
   const char* name() const { return "attention"; }
   Work work() const { return {.flops = 4.0 * in.heads * in.score_pairs * double(in.head_width)}; }
@@ -73,10 +73,10 @@ struct Attention {
 template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;
-  Rows rows;                  // of the queries
-  Rows key_rows;              // of the keys
-  const T* out = nullptr;     // [T, H * D]
-  const T* d_out = nullptr;   // [T, H * D]
+  Rows rows;                 // of the queries
+  Rows key_rows;             // of the keys
+  const T* out = nullptr;    // [T, H * D]
+  const T* d_out = nullptr;  // [T, H * D]
   std::int64_t out_stride = 0, d_out_stride = 0;
   const T* log_sum = nullptr;  // [H, T]
   // Written, tail rows as zero, or added to.

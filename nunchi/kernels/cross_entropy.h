@@ -24,8 +24,8 @@ struct CrossEntropy {
 
   const char* name() const { return "cross_entropy"; }
   Work work() const {
-    return {.bytes = (write_gradient ? 2.0 : 1.0) * static_cast<double>(chunk * vocabulary) *
-                     sizeof(T)};
+    return {.bytes =
+                (write_gradient ? 2.0 : 1.0) * static_cast<double>(chunk * vocabulary) * sizeof(T)};
   }
 };
 

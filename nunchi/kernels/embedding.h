@@ -13,7 +13,7 @@ namespace nunchi::kernels {
 template <class T>
 struct Embedding {
   Rows rows;
-  std::int64_t width = 0;             // C
+  std::int64_t width = 0;  // C
   double scale = 1;
   Dropout dropout;
   const std::int32_t* ids = nullptr;  // [T], each in [0, V)

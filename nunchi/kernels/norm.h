@@ -47,13 +47,13 @@ struct ResidualNormBackward {
   Rows rows;
   std::int64_t width = 0;
   Dropout dropout;
-  const T* sum = nullptr;     // [T, C]
-  const T* gamma = nullptr;   // [C]
-  const T* mean = nullptr;    // [T]
-  const T* rstd = nullptr;    // [T]
-  const T* d_out = nullptr;   // [T, C]
-  const T* d_sum = nullptr;   // [T, C] what reaches `sum` from elsewhere; may be null
-  T* d_residual = nullptr;    // [T, C]
+  const T* sum = nullptr;    // [T, C]
+  const T* gamma = nullptr;  // [C]
+  const T* mean = nullptr;   // [T]
+  const T* rstd = nullptr;   // [T]
+  const T* d_out = nullptr;  // [T, C]
+  const T* d_sum = nullptr;  // [T, C] what reaches `sum` from elsewhere; may be null
+  T* d_residual = nullptr;   // [T, C]
   bool accumulate_residual = false;
   T* d_branch = nullptr;   // [T, C]; null: nobody wants it
   T* d_gamma = nullptr;    // [C]

@@ -27,7 +27,8 @@ struct Product {
 
   const char* name() const { return label; }
   Work work() const {
-    return {.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
+    return {.flops =
+                2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
   }
 };
 

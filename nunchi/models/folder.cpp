@@ -36,8 +36,8 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const SafetensorsEntry* found = file.find(entry.name);
     if (found == nullptr) throw Error(where + ": the tensor '" + entry.name + "' is missing.");
-    const bool floating = found->dtype == DType::f32 || found->dtype == DType::f64 ||
-                          found->dtype == DType::bf16;
+    const bool floating =
+        found->dtype == DType::f32 || found->dtype == DType::f64 || found->dtype == DType::bf16;
     if (!floating) {
       throw Error(where + ": the tensor '" + entry.name + "' has " + name_of(found->dtype) +
                   " numbers; f32, f64 or bf16 are expected.");

@@ -3,8 +3,8 @@
 //   config.json          the family and its options, all of them
 //   model.safetensors    the parameters by name, f32 (f64 and bf16 are read too)
 //
-// Nothing in it is executable, and nothing in it is trusted: every size and offset is checked before
-// memory is taken.
+// Nothing in it is executable, and nothing in it is trusted: every size and offset is checked
+// before memory is taken.
 #pragma once
 
 #include <filesystem>

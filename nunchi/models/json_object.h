@@ -65,7 +65,8 @@ class JsonObject {
   }
 
   template <class E>
-  void choice(const std::string& key, E& field, const std::vector<std::pair<std::string, E>>& choices) {
+  void choice(const std::string& key, E& field,
+              const std::vector<std::pair<std::string, E>>& choices) {
     const nlohmann::json* value = take(key);
     if (value == nullptr) return;
     std::string all;

@@ -50,8 +50,8 @@ Transformer::Transformer(const TransformerConfig& config)
                         : make_table(parameters_, "decoder.embedding.weight",
                                      config.target_vocabulary, config.width)),
       output_table_(config.tied_embeddings == TiedEmbeddings::none
-                        ? make_table(parameters_, "decoder.output.weight",
-                                     config.target_vocabulary, config.width)
+                        ? make_table(parameters_, "decoder.output.weight", config.target_vocabulary,
+                                     config.width)
                         : target_table_),
       source_position_(position_for(parameters_, "encoder.position", config)),
       target_position_(position_for(parameters_, "decoder.position", config)),
@@ -102,7 +102,8 @@ Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
   return scores;
 }
 
-VocabularyLoss Transformer::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
+VocabularyLoss Transformer::loss(const PairBatch& batch,
+                                 const VocabularyLossOptions& options) const {
   const Variable memory = encode(batch.source);
   const Variable hidden = decode(batch.target, memory, batch.source.rows);
   return vocabulary_loss(hidden, output_table_, batch.labels, batch.target.rows, options);

@@ -64,24 +64,23 @@ TransformerConfig TransformerConfig::preset(const std::string& name, std::int64_
 }
 
 std::string TransformerConfig::to_json() const {
-  const nlohmann::ordered_json json = {
-      {"family", "transformer"},
-      {"source_vocabulary", source_vocabulary},
-      {"target_vocabulary", target_vocabulary},
-      {"encoder_layers", encoder_layers},
-      {"decoder_layers", decoder_layers},
-      {"width", width},
-      {"heads", heads},
-      {"feed_forward", feed_forward},
-      {"norm_placement", name_in(kPlacements, norm_placement)},
-      {"norm", name_in(kNorms, norm)},
-      {"activation", name_in(kActivations, activation)},
-      {"tied_embeddings", name_in(kTied, tied_embeddings)},
-      {"position", name_in(kPositions, position)},
-      {"max_positions", max_positions},
-      {"dropout", short_decimal(dropout)},
-      {"attention_dropout", short_decimal(attention_dropout)},
-      {"activation_dropout", short_decimal(activation_dropout)}};
+  const nlohmann::ordered_json json = {{"family", "transformer"},
+                                       {"source_vocabulary", source_vocabulary},
+                                       {"target_vocabulary", target_vocabulary},
+                                       {"encoder_layers", encoder_layers},
+                                       {"decoder_layers", decoder_layers},
+                                       {"width", width},
+                                       {"heads", heads},
+                                       {"feed_forward", feed_forward},
+                                       {"norm_placement", name_in(kPlacements, norm_placement)},
+                                       {"norm", name_in(kNorms, norm)},
+                                       {"activation", name_in(kActivations, activation)},
+                                       {"tied_embeddings", name_in(kTied, tied_embeddings)},
+                                       {"position", name_in(kPositions, position)},
+                                       {"max_positions", max_positions},
+                                       {"dropout", short_decimal(dropout)},
+                                       {"attention_dropout", short_decimal(attention_dropout)},
+                                       {"activation_dropout", short_decimal(activation_dropout)}};
   return json.dump(2) + "\n";
 }
 

@@ -15,7 +15,7 @@ struct TransformerConfig {
   std::int64_t target_vocabulary = 37000;
   int encoder_layers = 6;
   int decoder_layers = 6;
-  std::int64_t width = 512;          // d_model
+  std::int64_t width = 512;  // d_model
   int heads = 8;
   std::int64_t feed_forward = 2048;
   nn::NormPlacement norm_placement = nn::NormPlacement::post;

@@ -24,8 +24,7 @@ Variable attend(const Heads& heads, const AttentionOptions& options, const Linea
     trace->write_attention_weights(place, heads.q.value(), heads.k.value(), heads.queries,
                                    heads.keys, options);
   }
-  const Variable context =
-      attention(heads.q, heads.k, heads.v, heads.queries, heads.keys, options);
+  const Variable context = attention(heads.q, heads.k, heads.v, heads.queries, heads.keys, options);
   tap(Tap::attention_context, place, context.value(), heads.queries);
   const Variable result = output(context);
   tap(Tap::attention_output, place, result.value(), heads.queries);

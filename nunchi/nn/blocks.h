@@ -8,8 +8,8 @@
 namespace nunchi::nn {
 
 struct BlockConfig {
-  std::int64_t width = 512;   // C
-  int heads = 8;              // H
+  std::int64_t width = 512;    // C
+  int heads = 8;               // H
   std::int64_t hidden = 2048;  // F
   NormPlacement placement = NormPlacement::post;
   NormKind norm = NormKind::layer;

@@ -3,10 +3,10 @@
 namespace nunchi::nn {
 
 Linear::Linear(Parameters& parameters, const std::string& name, const Options& options)
-    : parameters_{.weight = parameters.add(
-                      name + ".weight", {options.outputs, options.inputs},
-                      Init::xavier(options.inputs, options.outputs / options.stacked)),
-                  .bias = parameters.add(name + ".bias", {options.outputs}, Init::zeros()),
-                  .relu = options.relu} {}
+    : parameters_{
+          .weight = parameters.add(name + ".weight", {options.outputs, options.inputs},
+                                   Init::xavier(options.inputs, options.outputs / options.stacked)),
+          .bias = parameters.add(name + ".bias", {options.outputs}, Init::zeros()),
+          .relu = options.relu} {}
 
 }  // namespace nunchi::nn

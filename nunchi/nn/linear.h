@@ -11,7 +11,8 @@ class Linear {
   struct Options {
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;
-    // The weight may be several matrices on top of one another (Q, K and V); each starts on its own.
+    // The weight may be several matrices on top of one another (Q, K and V); each starts on its
+    // own.
     std::int64_t stacked = 1;
     bool relu = false;
   };

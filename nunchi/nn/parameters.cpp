@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;
 
-std::int64_t aligned(std::int64_t count) { return (count + kAlignment - 1) / kAlignment * kAlignment; }
+std::int64_t aligned(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace
 
@@ -41,9 +43,8 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
   if (memory.gradients) gradients_ = zeros(context, memory.dtype, {size});
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);
-    entry.variable.bind(
-        weights_.part(entry.offset, entry.shape),
-        memory.gradients ? gradients_.part(entry.offset, entry.shape) : Tensor());
+    entry.variable.bind(weights_.part(entry.offset, entry.shape),
+                        memory.gradients ? gradients_.part(entry.offset, entry.shape) : Tensor());
   }
 }
 
@@ -58,15 +59,14 @@ void Parameters::initialize(std::uint64_t seed) {
     }
     dispatch(value, [&]<class T>(auto& ctx) {
       using Distribution = typename kernels::RandomFill<T>::Distribution;
-      kernels::run(ctx, kernels::RandomFill<T>{
-                            .distribution = entry.init.kind == Init::Kind::normal
-                                                ? Distribution::normal
-                                                : Distribution::uniform,
-                            .scale = entry.init.scale,
-                            .key = {.seed = seed},
-                            .place = own_place,
-                            .count = value.elements(),
-                            .out = value.data<T>()});
+      kernels::run(ctx, kernels::RandomFill<T>{.distribution = entry.init.kind == Init::Kind::normal
+                                                                   ? Distribution::normal
+                                                                   : Distribution::uniform,
+                                               .scale = entry.init.scale,
+                                               .key = {.seed = seed},
+                                               .place = own_place,
+                                               .count = value.elements(),
+                                               .out = value.data<T>()});
     });
   }
   changed();

@@ -2,8 +2,8 @@
 //
 // Layers add() what they need while they are built; allocate() then gives all of them memory at
 // once. Weights and gradients are one buffer each, the parameters views of it, in registry order
-// with matrices before vectors (weight decay applies to the matrices: a prefix). Each view starts at
-// a multiple of 16 elements; the gaps are zero and stay zero.
+// with matrices before vectors (weight decay applies to the matrices: a prefix). Each view starts
+// at a multiple of 16 elements; the gaps are zero and stay zero.
 #pragma once
 
 #include <memory>
@@ -55,7 +55,7 @@ class Parameters {
 
   const std::vector<ParameterEntry>& entries() const { return entries_; }
   const ParameterEntry* find(const std::string& name) const;
-  std::int64_t count() const;  // of numbers, without gaps
+  std::int64_t count() const;                             // of numbers, without gaps
   const Tensor& weights() const { return weights_; }      // [flat size]
   const Tensor& gradients() const { return gradients_; }  // [flat size]; undefined without
   std::int64_t decayed() const { return decayed_; }       // the matrices' part of the flat size

@@ -21,7 +21,8 @@ AttentionOptions completed(AttentionOptions options, std::int64_t width) {
   if (bias.kind == ScoreBias::Kind::slopes) {
     check_shape("attention", "slopes", bias.slopes, {options.heads});
   } else if (bias.kind == ScoreBias::Kind::buckets) {
-    const std::int64_t buckets = bias.table.value().size(0), exact = buckets / (bias.bidirectional ? 4 : 2);
+    const std::int64_t buckets = bias.table.value().size(0),
+                       exact = buckets / (bias.bidirectional ? 4 : 2);
     check_shape("attention", "the bias table", bias.table.value(), {buckets, options.heads});
     check(exact >= 1 && bias.max_distance > exact, "attention",
           std::to_string(buckets) + " buckets cannot reach a distance of " +
@@ -89,8 +90,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Ragged& queries, const
         std::to_string(queries.sentences) + " sentences of queries meet " +
             std::to_string(keys.sentences) + " of keys");
   check_shape("attention", "q", q, {queries.capacity, q.size(1)});
-  check_shape("attention", "k", k,
-              {keys.capacity, q.size(1) / options.heads * options.kv_heads});
+  check_shape("attention", "k", k, {keys.capacity, q.size(1) / options.heads * options.kv_heads});
 }
 
 }  // namespace
@@ -110,13 +110,13 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   const Tensor log_sum =
       recorded ? Tensor::empty(context, dtype, {options.heads, queries.capacity}) : Tensor();
   dispatch(out, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Attention<T>{
-                          .in = inputs_of<T>(q.value(), k.value(), v.value(), queries, keys,
-                                             options, draws),
-                          .rows = rows_of(queries),
-                          .out = out.data<T>(),
-                          .out_stride = out.row_stride(),
-                          .log_sum = log_sum.defined() ? log_sum.data<T>() : nullptr});
+    kernels::run(
+        ctx, kernels::Attention<T>{
+                 .in = inputs_of<T>(q.value(), k.value(), v.value(), queries, keys, options, draws),
+                 .rows = rows_of(queries),
+                 .out = out.data<T>(),
+                 .out_stride = out.row_stride(),
+                 .log_sum = log_sum.defined() ? log_sum.data<T>() : nullptr});
   });
   return record(
       "attention", out, {q, k, v, table},
@@ -162,10 +162,10 @@ WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& 
   result.weights = Tensor::empty(q.context(), q.dtype(), {elements});
   const Tensor begin = from_host(q.context(), result.begin, {queries.sentences});
   dispatch(q, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::AttentionWeights<T>{
-                          .in = inputs_of<T>(q, k, k, queries, keys, options, {}),
-                          .begin = begin.data<std::int64_t>(),
-                          .weights = result.weights.data<T>()});
+    kernels::run(
+        ctx, kernels::AttentionWeights<T>{.in = inputs_of<T>(q, k, k, queries, keys, options, {}),
+                                          .begin = begin.data<std::int64_t>(),
+                                          .weights = result.weights.data<T>()});
   });
   return result;
 }

@@ -38,15 +38,14 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                     const auto data = [&](int input) {
                       return d.wanted(input) ? d.into(input).tensor.template data<T>() : nullptr;
                     };
-                    kernels::run(ctx, kernels::EmbeddingBackward<T>{
-                                          .rows = rows_of(batch),
-                                          .width = d_out.size(1),
-                                          .scale = scale,
-                                          .dropout = draws,
-                                          .ids = ids.data<std::int32_t>(),
-                                          .d_out = d_out.data<T>(),
-                                          .d_table = data(0),
-                                          .d_positions = data(1)});
+                    kernels::run(ctx, kernels::EmbeddingBackward<T>{.rows = rows_of(batch),
+                                                                    .width = d_out.size(1),
+                                                                    .scale = scale,
+                                                                    .dropout = draws,
+                                                                    .ids = ids.data<std::int32_t>(),
+                                                                    .d_out = d_out.data<T>(),
+                                                                    .d_table = data(0),
+                                                                    .d_positions = data(1)});
                   });
                 });
 }

@@ -8,7 +8,7 @@
 namespace nunchi {
 
 struct Embedding {
-  Variable table;      // [V, C]
+  Variable table;  // [V, C]
   double scale = 1;
   Variable positions;  // [P, C], P at least the longest sentence; undefined: nothing is added
   Dropout dropout;

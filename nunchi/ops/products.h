@@ -1,4 +1,5 @@
-// Products of tensors with a weight, packed on the way: what linear layers and the vocabulary share.
+// Products of tensors with a weight, packed on the way: what linear layers and the vocabulary
+// share.
 #pragma once
 
 #include "nunchi/autograd/variable.h"

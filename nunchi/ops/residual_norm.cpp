@@ -31,9 +31,8 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   } else if (d.wanted(0)) {
     d_residual = d.into(0);
   }
-  const Tensor d_branch = branch_wanted && !share
-                              ? Tensor::empty(context, sum.dtype(), sum.shape())
-                              : Tensor();
+  const Tensor d_branch =
+      branch_wanted && !share ? Tensor::empty(context, sum.dtype(), sum.shape()) : Tensor();
   dispatch(sum, [&]<class T>(auto& ctx) {
     using Kernel = kernels::ResidualNormBackward<T>;
     const std::int64_t partials =
@@ -85,20 +84,21 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
               .rstd = Tensor::empty(context, x.dtype(), {x.size(0)})};
   const Tensor out = Tensor::empty(context, x.dtype(), x.shape());
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::ResidualNorm<T>{
-                          .kind = norm.kind,
-                          .rows = rows_of(batch),
-                          .width = x.size(1),
-                          .epsilon = norm.epsilon,
-                          .dropout = saved.dropout,
-                          .residual = x.data<T>(),
-                          .branch = branch.defined() ? branch.value().data<T>() : nullptr,
-                          .gamma = norm.gamma.value().template data<T>(),
-                          .beta = norm.beta.defined() ? norm.beta.value().template data<T>() : nullptr,
-                          .sum = saved.sum.data<T>(),
-                          .out = out.data<T>(),
-                          .mean = saved.mean.data<T>(),
-                          .rstd = saved.rstd.data<T>()});
+    kernels::run(ctx,
+                 kernels::ResidualNorm<T>{
+                     .kind = norm.kind,
+                     .rows = rows_of(batch),
+                     .width = x.size(1),
+                     .epsilon = norm.epsilon,
+                     .dropout = saved.dropout,
+                     .residual = x.data<T>(),
+                     .branch = branch.defined() ? branch.value().data<T>() : nullptr,
+                     .gamma = norm.gamma.value().template data<T>(),
+                     .beta = norm.beta.defined() ? norm.beta.value().template data<T>() : nullptr,
+                     .sum = saved.sum.data<T>(),
+                     .out = out.data<T>(),
+                     .mean = saved.mean.data<T>(),
+                     .rstd = saved.rstd.data<T>()});
   });
   const Tensor sum = saved.sum;
   if (!branch.defined()) {
@@ -107,9 +107,11 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
                                run_backward(saved, Tensor(), d.of_output(), d);
                              })};
   }
-  std::vector<Variable> results = record(
-      "residual_norm", std::vector<Tensor>{sum, out}, {residual, branch, norm.gamma, norm.beta},
-      [saved = std::move(saved)](Gradients& d) { run_backward(saved, d.of_output(0), d.of_output(1), d); });
+  std::vector<Variable> results =
+      record("residual_norm", std::vector<Tensor>{sum, out},
+             {residual, branch, norm.gamma, norm.beta}, [saved = std::move(saved)](Gradients& d) {
+               run_backward(saved, d.of_output(0), d.of_output(1), d);
+             });
   return {results[0], results[1]};
 }
 

@@ -16,16 +16,17 @@ using Direction = kernels::CopyBytes::Direction;
 void copy_bytes(ContextBase& context, Direction direction, std::size_t bytes, const void* from,
                 void* to) {
   on_device(context, [&](auto& ctx) {
-    kernels::run(ctx, kernels::CopyBytes{
-                          .direction = direction, .bytes = bytes, .from = from, .to = to});
+    kernels::run(
+        ctx, kernels::CopyBytes{.direction = direction, .bytes = bytes, .from = from, .to = to});
   });
 }
 
 template <class From, class To>
 void convert_typed(const Tensor& from, const Tensor& to) {
   on_device(from.context(), [&](auto& ctx) {
-    kernels::run(ctx, kernels::Convert<From, To>{
-                          .count = from.elements(), .from = from.data<From>(), .to = to.data<To>()});
+    kernels::run(ctx,
+                 kernels::Convert<From, To>{
+                     .count = from.elements(), .from = from.data<From>(), .to = to.data<To>()});
   });
 }
 
@@ -73,7 +74,8 @@ template <class T>
 std::vector<T> to_host(const Tensor& tensor) {
   std::vector<T> values(static_cast<std::size_t>(tensor.elements()));
   if (tensor.contiguous()) {
-    copy_bytes(tensor.context(), Direction::to_host, tensor.bytes(), tensor.data<T>(), values.data());
+    copy_bytes(tensor.context(), Direction::to_host, tensor.bytes(), tensor.data<T>(),
+               values.data());
     return values;
   }
   const auto width = static_cast<std::size_t>(tensor.size(1));
@@ -142,7 +144,8 @@ Ragged make_ragged(ContextBase& context, std::span<const std::int32_t> lengths,
   batch.rows = rows;
   batch.capacity = row_capacity(rows);
 
-  // One upload for all: offsets [B + 1], length [B], sentence_index [B], then the rows' two columns.
+  // One upload for all: offsets [B + 1], length [B], sentence_index [B], then the rows' two
+  // columns.
   const std::size_t sentences = lengths.size(), capacity = static_cast<std::size_t>(batch.capacity);
   std::vector<std::int32_t> all(3 * sentences + 1 + 2 * capacity, 0);
   std::int32_t* offset = all.data();
@@ -159,8 +162,7 @@ Ragged make_ragged(ContextBase& context, std::span<const std::int32_t> lengths,
       row_position[offset[b] + i] = i;
     }
   }
-  const Tensor tensor =
-      from_host(context, all, {static_cast<std::int64_t>(all.size())});
+  const Tensor tensor = from_host(context, all, {static_cast<std::int64_t>(all.size())});
   const std::int64_t b = batch.sentences;
   batch.offsets = tensor.part(0, {b + 1});
   batch.begin = tensor.part(0, {b});

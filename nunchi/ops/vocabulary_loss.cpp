@@ -55,7 +55,8 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
   dispatch(h, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
+    kernels::run(
+        ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
   });
   return {record("vocabulary_loss", total, {hidden, weight},
                  [d_hidden](Gradients& d) {

@@ -11,10 +11,10 @@ namespace nunchi {
 // Sentences one after another: sentence b has rows offsets[b] to offsets[b + 1]. The tensors are
 // i32 on the context's device; what the host knows stands beside them. Made by make_ragged (ops).
 struct Ragged {
-  std::int64_t sentences = 0;   // B
-  std::int64_t rows = 0;        // real rows
-  std::int64_t capacity = 0;    // rows that matrices of this batch have room for
-  std::int64_t max_length = 0;  // the longest sentence's
+  std::int64_t sentences = 0;         // B
+  std::int64_t rows = 0;              // real rows
+  std::int64_t capacity = 0;          // rows that matrices of this batch have room for
+  std::int64_t max_length = 0;        // the longest sentence's
   std::vector<std::int32_t> lengths;  // [B]
 
   Tensor offsets;         // [B + 1]

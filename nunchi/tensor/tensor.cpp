@@ -64,8 +64,7 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
     sizes[static_cast<std::size_t>(i)] = i == 0 ? count : shape_[i];
     if (i > 0 && shape_.dimensions() > 2) row_elements *= shape_[i];
   }
-  view.shape_ =
-      Shape(std::span(sizes.data(), static_cast<std::size_t>(shape_.dimensions())));
+  view.shape_ = Shape(std::span(sizes.data(), static_cast<std::size_t>(shape_.dimensions())));
   if (shape_.dimensions() == 1) view.row_stride_ = count;
   view.offset_ += begin * row_elements;
   return view;

@@ -7,10 +7,17 @@
 namespace nunchi {
 namespace {
 
-constexpr std::array<std::string_view, 11> kNames = {
-    "embedding",        "query",        "key",          "value",        "attention_weights",
-    "attention_context", "attention_output", "feed_forward", "layer_output", "stack_output",
-    "logits"};
+constexpr std::array<std::string_view, 11> kNames = {"embedding",
+                                                     "query",
+                                                     "key",
+                                                     "value",
+                                                     "attention_weights",
+                                                     "attention_context",
+                                                     "attention_output",
+                                                     "feed_forward",
+                                                     "layer_output",
+                                                     "stack_output",
+                                                     "logits"};
 
 std::vector<float> as_floats(const Tensor& values) {
   if (values.dtype() == DType::f32) return to_host<float>(values);

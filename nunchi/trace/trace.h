@@ -55,7 +55,7 @@ struct TapRecord {
   std::string stack;
   int layer;
   std::string part;
-  std::vector<std::int64_t> shape;   // of all values; attention_weights: {elements}
+  std::vector<std::int64_t> shape;    // of all values; attention_weights: {elements}
   std::vector<std::int32_t> lengths;  // rows (queries) of each sentence
   std::vector<std::int32_t> keys;     // attention_weights: keys of each sentence
   std::vector<std::int64_t> begin;    // attention_weights: where each sentence's block starts

@@ -22,13 +22,15 @@ Ended run(const std::string& arguments, const std::string& before = "") {
                               (folder / "out").string() + " 2>" + (folder / "error").string() +
                               " </dev/null";
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder / "out"), content(folder / "error")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder / "out"),
+          content(folder / "error")};
 }
 
 TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
-  for (const char* arguments : {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
-                                "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
-                                "bench train --device tpu", "info"}) {
+  for (const char* arguments :
+       {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
+        "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
+        "bench train --device tpu", "info"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
     EXPECT_FALSE(ended.error.empty()) << arguments;
@@ -45,14 +47,16 @@ TEST(Program, HelpAndVersionEndWell) {
 TEST(Program, AWrongInstructionSetIsAWrongCall) {
   const Ended unknown = run("bench attention --length 8", "NUNCHI_ISA=v9");
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.error.find("NUNCHI_ISA is 'v9'; it can be portable, v2, v3 or v4."), std::string::npos);
+  EXPECT_NE(unknown.error.find("NUNCHI_ISA is 'v9'; it can be portable, v2, v3 or v4."),
+            std::string::npos);
 }
 
 TEST(Program, EveryInstructionSetTrainsToTheSameLoss) {
   std::vector<double> losses;
   for (const Isa isa : all_isas()) {
-    const Ended ended = run("bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 3 --json",
-                            std::string("NUNCHI_ISA=") + name_of(isa));
+    const Ended ended =
+        run("bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 3 --json",
+            std::string("NUNCHI_ISA=") + name_of(isa));
     ASSERT_EQ(ended.code, 0) << ended.error;
     losses.push_back(nlohmann::json::parse(ended.out)["last_loss"].get<double>());
     EXPECT_NEAR(losses.back(), losses.front(), 1e-4) << name_of(isa);
@@ -60,10 +64,12 @@ TEST(Program, EveryInstructionSetTrainsToTheSameLoss) {
 }
 
 TEST(Program, BenchTrainPrintsOneJsonObjectWithItsFigures) {
-  const Ended ended = run("bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 2 --threads 1 --json");
+  const Ended ended = run(
+      "bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 2 --threads 1 --json");
   ASSERT_EQ(ended.code, 0) << ended.error;
   const auto json = nlohmann::json::parse(ended.out);
-  for (const char* key : {"target_tokens_per_s", "ms_per_step", "gflops", "peak_fraction", "peak_mib", "first_loss", "last_loss"}) {
+  for (const char* key : {"target_tokens_per_s", "ms_per_step", "gflops", "peak_fraction",
+                          "peak_mib", "first_loss", "last_loss"}) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
   }
   EXPECT_EQ(json.at("threads"), 1);
@@ -91,7 +97,8 @@ TEST(Program, InfoShowsFamilyParametersAndConfig) {
   EXPECT_EQ(json.at("family"), "transformer");
   EXPECT_EQ(json.at("parameters"), model->parameters().count());
   EXPECT_EQ(json.at("config").at("width"), 40);
-  EXPECT_NE(run("info --tensors " + folder.path().string()).out.find("decoder.memory_kv.weight"), std::string::npos);
+  EXPECT_NE(run("info --tensors " + folder.path().string()).out.find("decoder.memory_kv.weight"),
+            std::string::npos);
 }
 
 TEST(Program, InfoOnSomethingElseIsOneSentence) {
@@ -99,7 +106,8 @@ TEST(Program, InfoOnSomethingElseIsOneSentence) {
   for (const std::string& path : {folder.path().string(), (folder / "nothing").string()}) {
     const Ended ended = run("info " + path);
     EXPECT_EQ(ended.code, 1);
-    EXPECT_EQ(ended.error.rfind("nunchi: '" + path + "' is not a model folder", 0), 0u) << ended.error;
+    EXPECT_EQ(ended.error.rfind("nunchi: '" + path + "' is not a model folder", 0), 0u)
+        << ended.error;
     EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1);
   }
 }

@@ -27,9 +27,11 @@ TEST(Arena, ReusesWhatWasReleasedAndMergesNeighbours) {
 
 TEST(Arena, RefusesAnAbsurdSizeWithAWord) {
   CpuContext context;
-  EXPECT_NE(error_of([&] { context.arena().allocate(std::size_t{1} << 50); }).find("out of memory"), std::string::npos);
-  EXPECT_NE(error_of([&] { Tensor::empty(context, DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40}); })
-                .find("does not fit"),
+  EXPECT_NE(error_of([&] { context.arena().allocate(std::size_t{1} << 50); }).find("out of memory"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] {
+              Tensor::empty(context, DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40});
+            }).find("does not fit"),
             std::string::npos);
 }
 

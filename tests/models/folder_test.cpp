@@ -37,7 +37,8 @@ TEST_F(ModelFolder, RoundTripKeepsEveryBit) {
   const std::unique_ptr<Model> read = load_model(path_, context_);
   EXPECT_EQ(read->family(), "transformer");
   EXPECT_EQ(read->config_json(), written->config_json());
-  EXPECT_TRUE(same_bits(to_host<float>(read->parameters().weights()), to_host<float>(written->parameters().weights())));
+  EXPECT_TRUE(same_bits(to_host<float>(read->parameters().weights()),
+                        to_host<float>(written->parameters().weights())));
 }
 
 TEST_F(ModelFolder, EveryOptionSurvives) {
@@ -60,12 +61,18 @@ TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
   const std::unique_ptr<Model> wide = load_model(path_, context_, {.dtype = DType::f64});
   save_model(*wide, path_);
   const std::unique_ptr<Model> narrow = load_model(path_, context_);
-  EXPECT_EQ(largest_difference(to_host<double>(wide->parameters().weights()), to_host<float>(narrow->parameters().weights())), 0);
+  EXPECT_EQ(largest_difference(to_host<double>(wide->parameters().weights()),
+                               to_host<float>(narrow->parameters().weights())),
+            0);
 }
 
 TEST_F(ModelFolder, MissingFolderOrFiles) {
-  EXPECT_NE(error_of([&] { load_model(folder_.path() / "nowhere", context_); }).find("there is no such folder"), std::string::npos);
-  EXPECT_NE(error_of([&] { load_model(folder_.path(), context_); }).find("has no config.json"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              load_model(folder_.path() / "nowhere", context_);
+            }).find("there is no such folder"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { load_model(folder_.path(), context_); }).find("has no config.json"),
+            std::string::npos);
   std::filesystem::remove(path_ / "model.safetensors");
   expect_refused("model.safetensors");
 }
@@ -97,7 +104,8 @@ TEST_F(ModelFolder, UnknownFamily) {
 }
 
 TEST_F(ModelFolder, DeepJson) {
-  write_text(path_ / "config.json", "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}");
+  write_text(path_ / "config.json",
+             "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}");
   expect_refused("nested too deeply");
 }
 
@@ -137,7 +145,10 @@ TEST_F(ModelFolder, WholeNumbersWhereWeightsAreExpected) {
 }
 
 TEST_F(ModelFolder, ReadOnlyPlaces) {
-  EXPECT_NE(error_of([&] { save_model(*make_transformer(context_, small_config()), "/proc/nunchi"); }).find("cannot"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              save_model(*make_transformer(context_, small_config()), "/proc/nunchi");
+            }).find("cannot"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ void check_model(TransformerConfig config) {
   config.width = 6;
   config.feed_forward = 5;
   const auto model = make_transformer(context, config, {.dtype = DType::f64, .gradients = true});
-  const PairBatch batch =
-      make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1), sentences_of({2, 0, 4}, 7, 2), {7, 7});
+  const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
+                                          sentences_of({2, 0, 4}, 7, 2), {7, 7});
   const auto loss = [&] {
     context.set_random({.seed = 5, .step = 2});
     return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total;
@@ -34,7 +34,8 @@ void check_model(TransformerConfig config) {
       Tape tape(context);
       return to_host<double>(loss().value())[0];
     };
-    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)), 1e-6)
+    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)),
+              1e-6)
         << entry.name;
   }
 }

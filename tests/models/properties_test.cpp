@@ -25,7 +25,9 @@ TEST(Causality, AFutureTokenChangesNoEarlierLogit) {
     const auto model = make_transformer(context, config);
     const std::vector<Tokens> source = sentences_of({9, 70}, 37, 1);
     std::vector<Tokens> target = sentences_of({5, 130}, 37, 2);
-    const auto logits = [&] { return logits_of(*model, make_pair_batch(context, source, target, {37, 37})); };
+    const auto logits = [&] {
+      return logits_of(*model, make_pair_batch(context, source, target, {37, 37}));
+    };
     const std::vector<float> before = logits();
     const std::size_t first_row = target[0].size() + 1;  // of the second sentence
     for (const std::size_t changed : {0, 1, 30, 63, 64, 100, 129}) {
@@ -35,8 +37,9 @@ TEST(Causality, AFutureTokenChangesNoEarlierLogit) {
       token = kept;
       // Row r has seen <s> and tokens before r: token `changed` is first seen in row changed + 1.
       const std::size_t unchanged = (first_row + changed + 1) * 37;
-      EXPECT_TRUE(std::equal(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(unchanged),
-                             after.begin(), [](float a, float b) { return same_bits<float>({a}, {b}); }))
+      EXPECT_TRUE(std::equal(before.begin(),
+                             before.begin() + static_cast<std::ptrdiff_t>(unchanged), after.begin(),
+                             [](float a, float b) { return same_bits<float>({a}, {b}); }))
           << "token " << changed;
       EXPECT_FALSE(same_bits(before, after)) << "the token must matter to later rows";
     }
@@ -48,7 +51,8 @@ class BatchInvariance : public ::testing::TestWithParam<int> {};
 // Each sentence alone, and in batches of 2 to 64 in another order, to the bit.
 TEST_P(BatchInvariance, ASentenceGetsTheSameLogitsInAnyBatch) {
   if (!kernels::kRowsAreIndependent) {
-    GTEST_SKIP() << kernels::product_library() << " does not keep a row's bits when others are added";
+    GTEST_SKIP() << kernels::product_library()
+                 << " does not keep a row's bits when others are added";
   }
   CpuContext context({.threads = GetParam()});
   for (const TransformerConfig& config : {small_config(), base_shaped()}) {
@@ -63,9 +67,9 @@ TEST_P(BatchInvariance, ASentenceGetsTheSameLogitsInAnyBatch) {
     const std::vector<Tokens> targets = sentences_of(target_lengths, vocabulary, 2);
     std::vector<std::vector<float>> alone;
     for (std::size_t b = 0; b < 64; ++b) {
-      alone.push_back(logits_of(*model, make_pair_batch(context, std::span(sources).subspan(b, 1),
-                                                        std::span(targets).subspan(b, 1),
-                                                        {vocabulary, vocabulary})));
+      alone.push_back(logits_of(
+          *model, make_pair_batch(context, std::span(sources).subspan(b, 1),
+                                  std::span(targets).subspan(b, 1), {vocabulary, vocabulary})));
     }
     for (const std::size_t size : {2, 3, 5, 8, 17, 33, 64}) {
       std::vector<std::size_t> order(64);
@@ -107,7 +111,8 @@ TEST(Parameters, TheBaseModelHasThePapersCount) {
 TEST(Parameters, TheSameSeedGivesTheSameWeightsOnAnyNumberOfThreads) {
   CpuContext one({.threads = 1}), four({.threads = 4});
   const auto a = make_transformer(one, small_config()), b = make_transformer(four, small_config());
-  EXPECT_TRUE(same_bits(to_host<float>(a->parameters().weights()), to_host<float>(b->parameters().weights())));
+  EXPECT_TRUE(same_bits(to_host<float>(a->parameters().weights()),
+                        to_host<float>(b->parameters().weights())));
 }
 
 TEST(Parameters, StartAsThePaperSays) {
@@ -116,7 +121,8 @@ TEST(Parameters, StartAsThePaperSays) {
   config.encoder_layers = config.decoder_layers = 1;
   const auto model = make_transformer(context, config);
   const auto deviation = [&](const char* name) {
-    const std::vector<float> values = to_host<float>(model->parameters().find(name)->variable.value());
+    const std::vector<float> values =
+        to_host<float>(model->parameters().find(name)->variable.value());
     double squares = 0;
     for (const float value : values) squares += double{value} * value;
     return std::sqrt(squares / static_cast<double>(values.size()));

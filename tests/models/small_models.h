@@ -17,7 +17,8 @@ inline TransformerConfig small_config(std::int64_t vocabulary = 37) {
   return config;
 }
 
-inline std::unique_ptr<Transformer> make_transformer(ContextBase& context, const TransformerConfig& config,
+inline std::unique_ptr<Transformer> make_transformer(ContextBase& context,
+                                                     const TransformerConfig& config,
                                                      const nn::Parameters::Memory& memory = {}) {
   auto model = std::make_unique<Transformer>(config);
   model->parameters().allocate(context, memory);
@@ -26,8 +27,8 @@ inline std::unique_ptr<Transformer> make_transformer(ContextBase& context, const
 }
 
 // Sentences of these lengths; sentence b's tokens depend on b alone.
-inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths, std::int64_t vocabulary,
-                                        std::uint64_t seed) {
+inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths,
+                                        std::int64_t vocabulary, std::uint64_t seed) {
   std::vector<Tokens> sentences;
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     Tokens tokens;
@@ -43,7 +44,8 @@ inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths
 inline std::vector<float> logits_of(const Transformer& model, const PairBatch& batch) {
   const Variable memory = model.encode(batch.source);
   const Variable hidden = model.decode(batch.target, memory, batch.source.rows);
-  return to_host<float>(model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
+  return to_host<float>(
+      model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
 }
 
 }  // namespace nunchi::testing

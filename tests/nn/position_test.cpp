@@ -16,9 +16,11 @@ TEST(Sinusoidal, EqualsTheFormulaForPositionsZeroToTenThousand) {
   double largest = 0;
   for (std::int64_t pos = 0; pos < kPositions; ++pos) {
     for (std::int64_t i = 0; 2 * i < kWidth; ++i) {
-      const double angle = static_cast<double>(pos) / std::pow(10000.0, 2.0 * static_cast<double>(i) / kWidth);
+      const double angle =
+          static_cast<double>(pos) / std::pow(10000.0, 2.0 * static_cast<double>(i) / kWidth);
       const auto at = static_cast<std::size_t>(pos * kWidth + 2 * i);
-      largest = std::max({largest, std::fabs(table[at] - std::sin(angle)), std::fabs(table[at + 1] - std::cos(angle))});
+      largest = std::max({largest, std::fabs(table[at] - std::sin(angle)),
+                          std::fabs(table[at + 1] - std::cos(angle))});
     }
   }
   EXPECT_LE(largest, 1e-6);
@@ -33,10 +35,12 @@ TEST(Sinusoidal, LooksAsTheNotesShow) {
 TEST(Learned, RefusesASentenceLongerThanItsTable) {
   CpuContext context;
   nn::Parameters parameters;
-  const auto position = nn::make_position(parameters, "p", {.kind = nn::PositionKind::learned, .width = 4, .maximum = 3});
+  const auto position = nn::make_position(
+      parameters, "p", {.kind = nn::PositionKind::learned, .width = 4, .maximum = 3});
   parameters.allocate(context, {});
   EXPECT_EQ(position->embed(3).value().shape(), (Shape{3, 4}));
-  EXPECT_NE(error_of([&] { position->embed(4); }).find("longer than the 3 positions"), std::string::npos);
+  EXPECT_NE(error_of([&] { position->embed(4); }).find("longer than the 3 positions"),
+            std::string::npos);
 }
 
 }  // namespace

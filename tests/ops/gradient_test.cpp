@@ -64,7 +64,8 @@ TEST_F(OpGradients, AttentionClearsTheTailOfGradientsThatAreItsOwn) {
              wq = leaf(context_, "wq", {4, 4}, 3), wk = leaf(context_, "wk", {4, 4}, 4),
              wv = leaf(context_, "wv", {4, 4}, 5);
   expect_gradients(context_, {x, y, wq, wk, wv}, 9, [&] {
-    return attention(linear(x.variable, {.weight = wq.variable}), linear(y.variable, {.weight = wk.variable}),
+    return attention(linear(x.variable, {.weight = wq.variable}),
+                     linear(y.variable, {.weight = wk.variable}),
                      linear(y.variable, {.weight = wv.variable}), batch_, memory, {.heads = 2});
   });
 }
@@ -89,8 +90,9 @@ TEST_F(OpGradients, ResidualNormThroughItsNormAndItsSum) {
       const Norm norm{.kind = kind,
                       .gamma = gamma.variable,
                       .beta = kind == NormKind::layer ? beta.variable : Variable()};
-      const std::vector<Leaf> leaves = kind == NormKind::layer ? std::vector<Leaf>{x, y, gamma, beta}
-                                                               : std::vector<Leaf>{x, y, gamma};
+      const std::vector<Leaf> leaves = kind == NormKind::layer
+                                           ? std::vector<Leaf>{x, y, gamma, beta}
+                                           : std::vector<Leaf>{x, y, gamma};
       const Dropout dropout{.probability = probability, .place = 4};
       const auto both = [&] {
         return residual_norm(x.variable, y.variable, batch_, norm, dropout);
@@ -160,8 +162,9 @@ TEST_F(OpGradients, CrossAttentionWithGroupedHeads) {
 
 TEST_F(OpGradients, AttentionWithSlopes) {
   const Tensor slopes = from_host(context_, std::vector<double>{0.5, 0.125}, {2});
-  check_attention(context_, batch_, batch_,
-                  {.heads = 2, .causal = true, .bias = {.kind = ScoreBias::Kind::slopes, .slopes = slopes}});
+  check_attention(
+      context_, batch_, batch_,
+      {.heads = 2, .causal = true, .bias = {.kind = ScoreBias::Kind::slopes, .slopes = slopes}});
 }
 
 TEST_F(OpGradients, AttentionWithBucketsAndTheirTable) {
@@ -184,7 +187,8 @@ TEST_F(OpGradients, VocabularyLossOverChunks) {
   for (const std::int64_t chunk : {3, 5, 64}) {
     const Leaf h = leaf(context_, "h", {16, 6}, 1), w = leaf(context_, "w", {5, 6}, 2);
     const auto loss = [&] {
-      return vocabulary_loss(h.variable, w.variable, targets, batch_, {.smoothing = 0.1, .chunk = chunk});
+      return vocabulary_loss(h.variable, w.variable, targets, batch_,
+                             {.smoothing = 0.1, .chunk = chunk});
     };
     {
       Tape tape(context_);

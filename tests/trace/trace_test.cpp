@@ -14,8 +14,8 @@ struct Traced {
 
 // For every layer and head: the traced weights' rows sum to one, and weights × V is what the fused
 // kernel gave.
-void check_attention(const Traced& traced, const std::string& stack, int layer, const std::string& part,
-                     bool causal) {
+void check_attention(const Traced& traced, const std::string& stack, int layer,
+                     const std::string& part, bool causal) {
   const auto find = [&](Tap tap) { return traced.trace.find(tap, stack, layer, part); };
   const TapRecord *weights = find(Tap::attention_weights), *values = find(Tap::value),
                   *context = find(Tap::attention_context);
@@ -23,10 +23,12 @@ void check_attention(const Traced& traced, const std::string& stack, int layer, 
   ASSERT_NE(values, nullptr);
   ASSERT_NE(context, nullptr);
   const int heads = traced.config.heads;
-  const auto width = static_cast<std::size_t>(traced.config.width), head_width = width / static_cast<std::size_t>(heads);
+  const auto width = static_cast<std::size_t>(traced.config.width),
+             head_width = width / static_cast<std::size_t>(heads);
   std::size_t first_query = 0, first_key = 0;
   for (std::size_t b = 0; b < weights->lengths.size(); ++b) {
-    const auto queries = static_cast<std::size_t>(weights->lengths[b]), keys = static_cast<std::size_t>(weights->keys[b]);
+    const auto queries = static_cast<std::size_t>(weights->lengths[b]),
+               keys = static_cast<std::size_t>(weights->keys[b]);
     for (std::size_t h = 0; h < static_cast<std::size_t>(heads); ++h) {
       const float* block = weights->values.data() + weights->begin[b] + h * queries * keys;
       for (std::size_t i = 0; i < queries; ++i) {
@@ -44,7 +46,8 @@ void check_attention(const Traced& traced, const std::string& stack, int layer, 
         }
         EXPECT_NEAR(sum, 1, 1e-5);
         for (std::size_t d = 0; d < head_width; ++d) {
-          EXPECT_NEAR(mixed[d], context->values[(first_query + i) * width + h * head_width + d], 1e-5);
+          EXPECT_NEAR(mixed[d], context->values[(first_query + i) * width + h * head_width + d],
+                      1e-5);
         }
       }
     }
@@ -89,15 +92,18 @@ TEST(Trace, PreNormLayersShowTheSettledStream) {
   context.set_trace(&trace);
   model->encode(make_token_batch(context, sentences_of({4, 6}, 37, 1), 37));
   context.set_trace(nullptr);
-  const TapRecord *layer = trace.find(Tap::layer_output, "encoder", 1), *stack = trace.find(Tap::stack_output, "encoder", -1);
+  const TapRecord *layer = trace.find(Tap::layer_output, "encoder", 1),
+                  *stack = trace.find(Tap::stack_output, "encoder", -1);
   ASSERT_NE(layer, nullptr);
   ASSERT_NE(stack, nullptr);
   for (std::size_t r = 0; r < 10; ++r) {
     double mean = 0, squares = 0;
     for (std::size_t c = 0; c < 40; ++c) mean += layer->values[r * 40 + c] / 40;
-    for (std::size_t c = 0; c < 40; ++c) squares += std::pow(layer->values[r * 40 + c] - mean, 2) / 40;
+    for (std::size_t c = 0; c < 40; ++c)
+      squares += std::pow(layer->values[r * 40 + c] - mean, 2) / 40;
     for (std::size_t c = 0; c < 40; ++c) {
-      EXPECT_NEAR((layer->values[r * 40 + c] - mean) / std::sqrt(squares + 1e-5), stack->values[r * 40 + c], 1e-5);
+      EXPECT_NEAR((layer->values[r * 40 + c] - mean) / std::sqrt(squares + 1e-5),
+                  stack->values[r * 40 + c], 1e-5);
     }
   }
 }

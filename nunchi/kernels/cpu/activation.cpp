@@ -153,12 +153,20 @@ void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Activation<float>& p) { activate(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Activation<float>& p) {
+  activate(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Activation<double>& p) { activate(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Activation<double>& p) {
+  activate(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const ActivationBackward<float>& p) { activate_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ActivationBackward<float>& p) {
+  activate_backward(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const ActivationBackward<double>& p) { activate_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ActivationBackward<double>& p) {
+  activate_backward(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

@@ -23,8 +23,8 @@ struct Scratch {
 
   static std::int64_t elements(std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
-    return 2 * kQueryChunk * full + kKeyTile * head_width + kKeyTile * full + kQueryTile * kKeyTile +
-           keep_capacity(kKeyTile) + 2 * kQueryChunk;
+    return 2 * kQueryChunk * full + kKeyTile * head_width + kKeyTile * full +
+           kQueryTile * kKeyTile + KeepTile<T>::kElements + 2 * kQueryChunk;
   }
   Scratch(T* from, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
@@ -34,24 +34,24 @@ struct Scratch {
     values = take(kKeyTile * full);
     scores = take(kQueryTile * kKeyTile);
     keys = take(kKeyTile * head_width);
-    keep = take(keep_capacity(kKeyTile));
+    keep = take(KeepTile<T>::kElements);
     highest = take(kQueryChunk);
     total = take(kQueryChunk);
   }
 };
 
-// One row of a tile: scores become weights relative to the highest score so far, and what was summed
-// before is brought to the same scale.
+// One row of a tile: scores become weights relative to the highest score so far, and what was
+// summed before is brought to the same scale.
 template <class T>
-void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t columns, T& highest,
-                    T& total, T* sums, std::int64_t width) {
+void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t columns,
+                    T& highest, T& total, T* sums, std::int64_t width) {
   using V = Vec<T>;
   constexpr T kLowest = -std::numeric_limits<T>::infinity();
   V tops = splat<V>(kLowest);
   for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
     V score = load<V>(scores + j);
     if (bias != nullptr) score += load<V>(bias + j);
-    if (j + kLanes<T> > visible) score = first_lanes<T>(score, visible - j, kLowest);
+    if (j + kLanes < T >> visible) score = first_lanes<T>(score, visible - j, kLowest);
     store<V>(scores + j, score);
     tops = larger(tops, score);
   }
@@ -69,7 +69,8 @@ void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t
   if (top != highest) {
     const T shrink = highest == kLowest ? T(0) : exponential<T>(highest - top);
     total *= shrink;
-    for (std::int64_t d = 0; d < width; d += kLanes<T>) store<V>(sums + d, load<V>(sums + d) * shrink);
+    for (std::int64_t d = 0; d < width; d += kLanes<T>)
+      store<V>(sums + d, load<V>(sums + d) * shrink);
     highest = top;
   }
   total += sum_of<T>(added);
@@ -86,6 +87,7 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
   std::fill(s.highest, s.highest + queries, -std::numeric_limits<T>::infinity());
   std::fill(s.total, s.total + queries, T(0));
   const std::int64_t keys = visible_keys(in, view, end - 1);
+  KeepTile<T> keep(in, s.keep);
   for (std::int64_t key = 0; key < keys; key += kKeyTile) {
     const std::int64_t count = std::min(kKeyTile, view.keys - key), columns = padded<T>(count);
     pack_transposed<T>(count, width, view.k + key * in.k_stride, in.k_stride, s.keys);
@@ -96,17 +98,15 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
       tile_product<T>(rows, columns, width, {s.queries + i * full, full, 1}, s.keys, kKeyTile,
                       s.scores, kKeyTile, false);
       const BiasLine<T> bias(in, view.head, begin + i + view.shift, key);
+      keep.draw(in, view, begin + i, rows, key, columns);
       for (std::int64_t r = 0; r < rows; ++r) {
         const std::int64_t query = begin + i + r;
         T* scores = s.scores + r * kKeyTile;
         online_softmax<T>(scores, bias.active() ? bias.row(r) : nullptr,
                           std::min(count, visible_keys(in, view, query) - key), columns,
                           s.highest[i + r], s.total[i + r], s.sums + (i + r) * full, full);
-        if (in.dropout.active()) {
-          const Keeper<T> keeper(in.dropout);
-          keeper.fill(static_cast<std::uint32_t>(in.sentence[view.sentence]),
-                      static_cast<std::uint32_t>(query), draw_column(view.head, key), columns, s.keep);
-          for (std::int64_t j = 0; j < columns; ++j) scores[j] *= s.keep[j];
+        if (keep.active()) {
+          for (std::int64_t j = 0; j < columns; ++j) scores[j] *= keep.row(r)[j];
         }
       }
       tile_product<T>(rows, full, count, {s.scores, kKeyTile, 1}, s.values, full, s.sums + i * full,
@@ -132,15 +132,17 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
   const AttentionInputs<T>& in = p.in;
   const std::int64_t chunks = (in.max_queries + kQueryChunk - 1) / kQueryChunk;
   const std::int64_t each = Scratch<T>::elements(in.head_width);
-  T* scratch = reinterpret_cast<T*>(ctx.arena().allocate(
-      static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  T* scratch = reinterpret_cast<T*>(
+      ctx.arena().allocate(static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
   parallel_tasks(ctx, in.sentences * in.heads * chunks, [&](std::int64_t task, int thread) {
     // Later chunks of a causal sentence see more keys: the longest tasks start first.
     const std::int64_t chunk = chunks - 1 - task / (in.sentences * in.heads);
     const std::int64_t rest = task % (in.sentences * in.heads);
     const HeadView<T> view = head_view(in, rest / in.heads, static_cast<int>(rest % in.heads));
-    const std::int64_t begin = chunk * kQueryChunk, end = std::min(view.queries, begin + kQueryChunk);
-    if (begin < end) attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
+    const std::int64_t begin = chunk * kQueryChunk,
+                       end = std::min(view.queries, begin + kQueryChunk);
+    if (begin < end)
+      attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
   });
   ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
   for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
@@ -181,12 +183,20 @@ void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Attention<float>& p) { attend(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Attention<float>& p) {
+  attend(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Attention<double>& p) { attend(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Attention<double>& p) {
+  attend(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionWeights<float>& p) { weigh(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AttentionWeights<float>& p) {
+  weigh(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionWeights<double>& p) { weigh(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AttentionWeights<double>& p) {
+  weigh(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

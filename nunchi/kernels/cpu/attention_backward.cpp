@@ -12,16 +12,16 @@ namespace {
 // What one thread needs: the queries of a whole sentence and tiles of its keys.
 template <class T>
 struct Scratch {
-  T *queries, *d_out, *d_queries, *delta;              // [max_queries, D or 1]
-  T *keys, *keys_transposed, *values_transposed;       // [kKeyTile, D] or [D, kKeyTile]
-  T *d_keys, *d_values;                                // [kKeyTile, D]
-  T *weights, *d_scores;                               // [kQueryTile, kKeyTile]
-  T *keep, *d_bias;                                    // [kKeyTile], [kQueryTile + kKeyTile]
+  T *queries, *d_out, *d_queries, *delta;         // [max_queries, D or 1]
+  T *keys, *keys_transposed, *values_transposed;  // [kKeyTile, D] or [D, kKeyTile]
+  T *d_keys, *d_values;                           // [kKeyTile, D]
+  T *weights, *d_scores;                          // [kQueryTile, kKeyTile]
+  T *keep, *d_bias;                               // KeepTile's, [kQueryTile + kKeyTile]
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
     return max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
-           2 * kQueryTile * kKeyTile + keep_capacity(kKeyTile) + BiasLine<T>::kLength + 64;
+           2 * kQueryTile * kKeyTile + KeepTile<T>::kElements + BiasLine<T>::kLength;
   }
   Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
@@ -34,7 +34,7 @@ struct Scratch {
     d_values = take(kKeyTile * full);
     weights = take(kQueryTile * kKeyTile);
     d_scores = take(kQueryTile * kKeyTile);
-    keep = take(keep_capacity(kKeyTile));
+    keep = take(KeepTile<T>::kElements);
     keys_transposed = take(kKeyTile * head_width);
     values_transposed = take(kKeyTile * head_width);
     delta = take(max_queries);
@@ -60,14 +60,21 @@ class HeadBackward {
  public:
   HeadBackward(const AttentionBackward<T>& p, const HeadView<T>& view, const Scratch<T>& scratch,
                double* d_table)
-      : p_(p), in_(p.in), view_(view), s_(scratch), d_table_(d_table), width_(in_.head_width),
-        full_(padded<T>(width_)) {}
+      : p_(p),
+        in_(p.in),
+        view_(view),
+        s_(scratch),
+        d_table_(d_table),
+        width_(in_.head_width),
+        full_(padded<T>(width_)),
+        keep_(in_, s_.keep) {}
 
   void run(bool first_of_group) {
     const std::int64_t at = view_.head * width_;
     const T* d_out = p_.d_out + view_.first_query * p_.d_out_stride + at;
     const T* out = p_.out + view_.first_query * p_.out_stride + at;
-    pack_rows<T>(view_.queries, width_, view_.q, in_.q_stride, static_cast<T>(in_.scale), s_.queries);
+    pack_rows<T>(view_.queries, width_, view_.q, in_.q_stride, static_cast<T>(in_.scale),
+                 s_.queries);
     pack_rows<T>(view_.queries, width_, d_out, p_.d_out_stride, T(1), s_.d_out);
     std::fill(s_.d_queries, s_.d_queries + view_.queries * full_, T(0));
     for (std::int64_t i = 0; i < view_.queries; ++i) {
@@ -115,42 +122,37 @@ class HeadBackward {
     tile_product<T>(rows, columns, width_, {d_out, full_, 1}, s_.values_transposed, kKeyTile,
                     s_.d_scores, kKeyTile, false);
     const BiasLine<T> bias(in_, view_.head, i + view_.shift, key);
+    keep_.draw(in_, view_, i, rows, key, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
-      score_gradient(i, r, key, std::min(count, visible_keys(in_, view_, i + r) - key), columns,
+      score_gradient(i, r, std::min(count, visible_keys(in_, view_, i + r) - key), columns,
                      bias.active() ? bias.row(r) : nullptr);
     }
     if (d_table_ != nullptr) table_gradient(i, rows, key, count);
     tile_product<T>(count, full_, rows, {s_.weights, 1, kKeyTile}, d_out, full_, s_.d_values, full_,
                     true);
-    tile_product<T>(count, full_, rows, {s_.d_scores, 1, kKeyTile}, queries, full_, s_.d_keys, full_,
-                    true);
+    tile_product<T>(count, full_, rows, {s_.d_scores, 1, kKeyTile}, queries, full_, s_.d_keys,
+                    full_, true);
     tile_product<T>(rows, full_, count, {s_.d_scores, kKeyTile, 1}, s_.keys, full_,
                     s_.d_queries + i * full_, full_, true);
   }
 
   // Row r of a tile: scores become weights (after dropout), their gradient that of the scores.
-  void score_gradient(std::int64_t i, std::int64_t r, std::int64_t key, std::int64_t visible,
-                      std::int64_t columns, const T* bias) {
+  void score_gradient(std::int64_t i, std::int64_t r, std::int64_t visible, std::int64_t columns,
+                      const T* bias) {
     using V = Vec<T>;
     const std::int64_t query = i + r;
     T* weights = s_.weights + r * kKeyTile;
     T* d_scores = s_.d_scores + r * kKeyTile;
     const T log_sum = p_.log_sum[view_.head * p_.rows.capacity + view_.first_query + query];
     const T delta = s_.delta[query];
-    const bool dropping = in_.dropout.active();
-    if (dropping) {
-      const Keeper<T> keeper(in_.dropout);
-      keeper.fill(static_cast<std::uint32_t>(in_.sentence[view_.sentence]),
-                  static_cast<std::uint32_t>(query), draw_column(view_.head, key), columns, s_.keep);
-    }
     for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
       V score = load<V>(weights + j) - log_sum;
       if (bias != nullptr) score += load<V>(bias + j);
       V weight = exponential<V>(score);
-      if (j + kLanes<T> > visible) weight = first_lanes<T>(weight, visible - j, T(0));
+      if (j + kLanes < T >> visible) weight = first_lanes<T>(weight, visible - j, T(0));
       V d_weight = load<V>(d_scores + j);
-      if (dropping) {
-        const V keep = load<V>(s_.keep + j);
+      if (keep_.active()) {
+        const V keep = load<V>(keep_.row(r) + j);
         d_weight *= keep;
         store<V>(weights + j, weight * keep);
       } else {
@@ -178,11 +180,13 @@ class HeadBackward {
   const Scratch<T>& s_;
   double* d_table_;
   std::int64_t width_, full_;
+  KeepTile<T> keep_;
 };
 
 // Gradients of rows past the count are zero; where they are added to, they are already.
 template <class T>
-void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t stride, bool accumulate) {
+void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t stride,
+                bool accumulate) {
   if (accumulate) return;
   for (std::int64_t row = count_of(rows); row < rows.capacity; ++row) {
     std::fill_n(out + row * stride, width, T(0));
@@ -193,8 +197,8 @@ template <class T>
 void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const AttentionInputs<T>& in = p.in;
   const std::int64_t each = Scratch<T>::elements(in.max_queries, in.head_width);
-  T* scratch = reinterpret_cast<T*>(ctx.arena().allocate(
-      static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  T* scratch = reinterpret_cast<T*>(
+      ctx.arena().allocate(static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
   // Each (sentence, head) sums its own part of the table's gradient; they are added in order.
   const std::int64_t tables = p.d_table != nullptr ? in.sentences * in.heads * in.bias.buckets : 0;
   double* d_tables = reinterpret_cast<double*>(
@@ -227,8 +231,12 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionBackward<float>& p) { attend_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AttentionBackward<float>& p) {
+  attend_backward(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionBackward<double>& p) { attend_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AttentionBackward<double>& p) {
+  attend_backward(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

@@ -70,18 +70,58 @@ void pack_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_
   }
 }
 
-// to[d, r] = from[r, d] for the keys of a tile; columns past `rows` zero.
+// The elements of a and b in turn: the lower halves of both, or the upper ones.
+template <bool Upper, class V, int... I>
+[[gnu::always_inline]] inline V zipped(V a, V b, std::integer_sequence<int, I...>) {
+  constexpr int W = static_cast<int>(sizeof...(I));
+  return __builtin_shufflevector(a, b, ((I % 2) * W + I / 2 + (Upper ? W / 2 : 0))...);
+}
+
+// to[j, i] = from[i, j] for a block of W × W, of which the first `columns` j are written. Zipping
+// row i with row i + W/2, log2 W times, turns rows into columns.
+template <class T>
+[[gnu::always_inline]] inline void transpose_block(const T* from, std::int64_t from_stride, T* to,
+                                                   std::int64_t to_stride, std::int64_t columns) {
+  using V = Vec<T>;
+  constexpr int W = kLanes<T>;
+  constexpr auto lanes = std::make_integer_sequence<int, W>{};
+  V rows[W];
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) rows[i] = load<V>(from + i * from_stride);
+#pragma GCC unroll 4
+  for (int step = 1; step < W; step *= 2) {
+    V next[W];
+#pragma GCC unroll 8
+    for (int i = 0; i < W / 2; ++i) {
+      next[2 * i] = zipped<false>(rows[i], rows[i + W / 2], lanes);
+      next[2 * i + 1] = zipped<true>(rows[i], rows[i + W / 2], lanes);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < W; ++i) rows[i] = next[i];
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) {
+    if (i < columns) store<V>(to + i * to_stride, rows[i]);
+  }
+}
+
+// to[d, r] = from[r, d] for the keys of a tile; columns up to the next multiple of W zero.
 template <class T>
 void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::int64_t stride,
                      T* to) {
-  constexpr std::int64_t kBlock = 16;  // columns at once, so that a row's cache line is read once
-  for (std::int64_t d0 = 0; d0 < width; d0 += kBlock) {
-    const std::int64_t d1 = std::min(width, d0 + kBlock);
-    for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t d = d0; d < d1; ++d) to[d * kKeyTile + r] = from[r * stride + d];
-    }
-    for (std::int64_t d = d0; d < d1; ++d) {
-      for (std::int64_t r = rows; r < kKeyTile; ++r) to[d * kKeyTile + r] = T(0);
+  constexpr std::int64_t W = kLanes<T>;
+  for (std::int64_t r = 0; r < rows; r += W) {
+    for (std::int64_t d = 0; d < width; d += W) {
+      const std::int64_t some_rows = std::min(W, rows - r), columns = std::min(W, width - d);
+      const T* block = from + r * stride + d;
+      if (some_rows == W && columns == W) {
+        transpose_block<T>(block, stride, to + d * kKeyTile + r, kKeyTile, W);
+        continue;
+      }
+      T whole[W * W] = {};
+      for (std::int64_t i = 0; i < some_rows; ++i)
+        std::copy_n(block + i * stride, columns, whole + i * W);
+      transpose_block<T>(whole, W, to + d * kKeyTile + r, kKeyTile, columns);
     }
   }
 }
@@ -118,10 +158,34 @@ class BiasLine {
   T line_[kLength] = {};
 };
 
-// The first of a head's columns in dropout's draws.
-inline std::uint32_t draw_column(int head, std::int64_t key) {
-  return (static_cast<std::uint32_t>(head) << 23) + static_cast<std::uint32_t>(key);
-}
+// Dropout's factors for a tile of weights, row after row.
+template <class T>
+class KeepTile {
+ public:
+  static constexpr std::int64_t kElements = kQueryTile * kKeyTile + kKeepBlock;
+
+  KeepTile(const AttentionInputs<T>& in, T* buffer)
+      : active_(in.dropout.active()), buffer_(buffer), keeper_(in.dropout) {}
+
+  // For `rows` queries from `query` and `columns` keys from `key` on.
+  void draw(const AttentionInputs<T>& in, const HeadView<T>& view, std::int64_t query,
+            std::int64_t rows, std::int64_t key, std::int64_t columns) {
+    if (!active_) return;
+    shift_ = columns > 32 ? 3 : columns > 16 ? 2 : columns > 8 ? 1 : 0;
+    const std::uint32_t column =
+        (static_cast<std::uint32_t>(view.head) << 23) + static_cast<std::uint32_t>(key);
+    keeper_.fill_tile(static_cast<std::uint32_t>(in.sentence[view.sentence]),
+                      static_cast<std::uint32_t>(query), rows, column, shift_, buffer_);
+  }
+  bool active() const { return active_; }
+  const T* row(std::int64_t r) const { return buffer_ + (r << (shift_ + 3)); }
+
+ private:
+  bool active_;
+  T* buffer_;
+  int shift_ = 0;
+  Keeper<T> keeper_;
+};
 
 // Lane numbers 0, 1, 2, … to compare with a count.
 template <class T>

@@ -48,8 +48,7 @@ T loss_of_row(const CrossEntropy<T>& p, T* x, std::int32_t target) {
 
 template <class T>
 void cross_entropy(CpuContext& ctx, const CrossEntropy<T>& p) {
-  const std::int64_t count =
-      std::clamp<std::int64_t>(count_of(p.rows) - p.first, 0, p.chunk);
+  const std::int64_t count = std::clamp<std::int64_t>(count_of(p.rows) - p.first, 0, p.chunk);
   parallel_ranges(ctx, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       p.loss[r] = loss_of_row(p, p.logits + r * p.vocabulary, p.targets[r]);
@@ -65,8 +64,12 @@ void cross_entropy(CpuContext& ctx, const CrossEntropy<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const CrossEntropy<float>& p) { cross_entropy(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const CrossEntropy<float>& p) {
+  cross_entropy(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const CrossEntropy<double>& p) { cross_entropy(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const CrossEntropy<double>& p) {
+  cross_entropy(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

@@ -40,40 +40,51 @@ template <class T>
 void embed_backward(CpuContext& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   constexpr std::int64_t kColumns = 128;
-  parallel_ranges(ctx, (width + kColumns - 1) / kColumns, 1,
-                  [&](std::int64_t first, std::int64_t last) {
-    const std::int64_t begin = first * kColumns, columns = std::min(width, last * kColumns) - begin;
-    std::vector<T> keep(static_cast<std::size_t>(p.dropout.active() ? keep_capacity(columns) : 0));
-    for (std::int64_t r = 0; r < count; ++r) {
-      const T* d_out = p.d_out + r * width + begin;
-      if (p.dropout.active()) {
-        const Keeper<T> keeper(p.dropout);
-        keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r),
-                    static_cast<std::uint32_t>(begin), columns, keep.data());
-      }
-      T* token = p.d_table != nullptr ? p.d_table + p.ids[r] * width + begin : nullptr;
-      T* position = p.d_positions != nullptr
-                        ? p.d_positions + position_of(p.rows, r) * width + begin
-                        : nullptr;
-      over_row<T>(columns, [&]<class V>(std::int64_t i, V) {
-        V d = load<V>(d_out + i);
-        if (p.dropout.active()) d *= load<V>(keep.data() + i);
-        if (token != nullptr) store<V>(token + i, load<V>(token + i) + d * static_cast<T>(p.scale));
-        if (position != nullptr) store<V>(position + i, load<V>(position + i) + d);
+  parallel_ranges(
+      ctx, (width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
+        const std::int64_t begin = first * kColumns,
+                           columns = std::min(width, last * kColumns) - begin;
+        std::vector<T> keep(
+            static_cast<std::size_t>(p.dropout.active() ? keep_capacity(columns) : 0));
+        for (std::int64_t r = 0; r < count; ++r) {
+          const T* d_out = p.d_out + r * width + begin;
+          if (p.dropout.active()) {
+            const Keeper<T> keeper(p.dropout);
+            keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r),
+                        static_cast<std::uint32_t>(begin), columns, keep.data());
+          }
+          T* token = p.d_table != nullptr ? p.d_table + p.ids[r] * width + begin : nullptr;
+          T* position = p.d_positions != nullptr
+                            ? p.d_positions + position_of(p.rows, r) * width + begin
+                            : nullptr;
+          over_row<T>(columns, [&]<class V>(std::int64_t i, V) {
+            V d = load<V>(d_out + i);
+            if (p.dropout.active()) d *= load<V>(keep.data() + i);
+            if (token != nullptr)
+              store<V>(token + i, load<V>(token + i) + d * static_cast<T>(p.scale));
+            if (position != nullptr) store<V>(position + i, load<V>(position + i) + d);
+          });
+        }
       });
-    }
-  });
 }
 
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Embedding<float>& p) { embed(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Embedding<float>& p) {
+  embed(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Embedding<double>& p) { embed(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Embedding<double>& p) {
+  embed(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<float>& p) { embed_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<float>& p) {
+  embed_backward(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<double>& p) { embed_backward(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<double>& p) {
+  embed_backward(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

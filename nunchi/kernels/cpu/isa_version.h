@@ -1,8 +1,9 @@
 // Which instruction set this compilation of a kernel file is for.
 //
-// Files in kernels/cpu that define cpu::compute<kIsa, …> are compiled once per instruction set, with
-// NUNCHI_ISA set by the build. Everything else in them must be in an unnamed namespace or be always
-// inlined: a function shared between versions could carry instructions that a processor lacks.
+// Files in kernels/cpu that define cpu::compute<kIsa, …> are compiled once per instruction set,
+// with NUNCHI_ISA set by the build. Everything else in them must be in an unnamed namespace or be
+// always inlined: a function shared between versions could carry instructions that a processor
+// lacks.
 #pragma once
 
 #include "nunchi/device/cpu/isa.h"

@@ -1,4 +1,4 @@
-// Dropout's draws, a row at a time, many Philox counters side by side in a vector.
+// Dropout's draws, many Philox counters side by side in a vector.
 #pragma once
 
 #include <utility>
@@ -72,38 +72,50 @@ template <bool Wide, bool Upper>
   return interleave<Wide, Upper>(a, b, std::make_integer_sequence<int, kWordLanes>{});
 }
 
-// Which elements of a row stay, as factors: 0 or 1 / (1 - p).
+template <int Lanes>
+struct HalfWords {
+  typedef std::uint16_t type __attribute__((vector_size(2 * Lanes)));
+};
+
+// Which elements stay, as factors: 0 or 1 / (1 - p).
 template <class T>
 class Keeper {
  public:
-  Keeper(const Dropout& dropout)
-      : key_(philox::key_of(*dropout.key)),
+  explicit Keeper(const Dropout& dropout)
+      : key_(dropout.active() ? philox::key_of(*dropout.key) : philox::Key{}),
         place_(dropout.place),
         threshold_(dropout.threshold()),
-        scale_(static_cast<T>(dropout.scale())) {}
+        scale_(static_cast<T>(dropout.scale())) {
+    // Lane 4 g + k draws the columns that end up in part k, group g after the transposition.
+    for (int lane = 0; lane < kWordLanes; ++lane) {
+      order_[lane] = static_cast<std::uint32_t>(lane % 4 * (kWordLanes / 4) + lane / 4);
+    }
+  }
 
   // Factors of `width` columns from `first_column` (a multiple of 8); writes keep_capacity(width).
   void fill(std::uint32_t sentence, std::uint32_t row, std::uint32_t first_column,
             std::int64_t width, T* keep) const {
-    // Lane 4 g + k draws the columns that end up in part k, group g after the transposition.
-    Words order;
-    for (int lane = 0; lane < kWordLanes; ++lane) {
-      order[lane] = static_cast<std::uint32_t>(lane % 4 * (kWordLanes / 4) + lane / 4);
-    }
     for (std::int64_t begin = 0; begin < width; begin += kKeepBlock) {
       const std::uint32_t first = (first_column + static_cast<std::uint32_t>(begin)) / 8;
-      alignas(64) std::uint16_t draws[kKeepBlock];
-      draw(order + first, row, sentence, draws);
-      for (std::int64_t i = 0; i < kKeepBlock; ++i) {
-        keep[begin + i] = draws[i] < threshold_ ? T(0) : scale_;
-      }
+      draw(order_ + first, row - Words{}, sentence, keep + begin);
+    }
+  }
+
+  // Factors of a tile: `rows` rows from `first_row`, 2^`shift` times 8 columns each, one row after
+  // another. Short rows share a round of the generator. Writes keep_capacity(all of them).
+  void fill_tile(std::uint32_t sentence, std::uint32_t first_row, std::int64_t rows,
+                 std::uint32_t first_column, int shift, T* keep) const {
+    const std::int64_t all = rows << (shift + 3);
+    for (std::int64_t begin = 0; begin < all; begin += kKeepBlock) {
+      const Words group = order_ + static_cast<std::uint32_t>(begin / 8);
+      const std::uint32_t last = (1u << shift) - 1;
+      draw((group & last) + first_column / 8, (group >> shift) + first_row, sentence, keep + begin);
     }
   }
 
  private:
-  [[gnu::always_inline]] void draw(Words c0, std::uint32_t row, std::uint32_t sentence,
-                                   std::uint16_t* draws) const {
-    Words c1 = row - Words{}, c2 = sentence - Words{}, c3 = place_ - Words{};
+  [[gnu::always_inline]] void draw(Words c0, Words c1, std::uint32_t sentence, T* keep) const {
+    Words c2 = sentence - Words{}, c3 = place_ - Words{};
     std::uint32_t key0 = key_[0], key1 = key_[1];
     for (int round = 0; round < philox::kRounds; ++round) {
       Words high0, low0, high1, low1;
@@ -121,9 +133,18 @@ class Keeper {
     const Words parts[4] = {
         interleave<true, false>(low01, low23), interleave<true, true>(low01, low23),
         interleave<true, false>(high01, high23), interleave<true, true>(high01, high23)};
+    alignas(64) std::uint16_t draws[kKeepBlock];
     __builtin_memcpy(draws, parts, sizeof parts);
+    const auto threshold = static_cast<Integer<T>>(threshold_);
+    for (std::int64_t i = 0; i < kKeepBlock; i += kLanes<T>) {
+      typename HalfWords<kLanes<T>>::type halves;
+      __builtin_memcpy(&halves, draws + i, sizeof halves);
+      const auto wide = __builtin_convertvector(halves, Vec<Integer<T>>);
+      store<Vec<T>>(keep + i, wide < threshold ? Vec<T>{} : splat<Vec<T>>(scale_));
+    }
   }
 
+  Words order_;
   philox::Key key_;
   std::uint32_t place_;
   std::uint32_t threshold_;

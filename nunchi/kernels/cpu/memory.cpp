@@ -60,9 +60,9 @@ void random_fill(CpuContext& ctx, const RandomFill<T>& p) {
   parallel_ranges(ctx, p.count, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<std::uint64_t>(i);
-      const philox::Words words = philox::bits({static_cast<std::uint32_t>(index),
-                                                static_cast<std::uint32_t>(index >> 32), 0, p.place},
-                                               key);
+      const philox::Words words = philox::bits(
+          {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, p.place},
+          key);
       const double u = unit(words[0], words[1]), v = unit(words[2], words[3]);
       // Box and Muller's; 1 - u is never zero.
       const double draw =
@@ -102,32 +102,60 @@ void dequantize(CpuContext& ctx, const DequantizeRows& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<float>& p) { fill(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Fill<float>& p) {
+  fill(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<double>& p) { fill(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Fill<double>& p) {
+  fill(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<std::int32_t>& p) { fill(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Fill<std::int32_t>& p) {
+  fill(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<float, BFloat16>& p) { convert(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Convert<float, BFloat16>& p) {
+  convert(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, float>& p) { convert(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, float>& p) {
+  convert(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<float, double>& p) { convert(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Convert<float, double>& p) {
+  convert(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<double, float>& p) { convert(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Convert<double, float>& p) {
+  convert(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, double>& p) { convert(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, double>& p) {
+  convert(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const AddInto<float>& p) { add_into(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AddInto<float>& p) {
+  add_into(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const AddInto<double>& p) { add_into(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const AddInto<double>& p) {
+  add_into(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const RandomFill<float>& p) { random_fill(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const RandomFill<float>& p) {
+  random_fill(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const RandomFill<double>& p) { random_fill(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const RandomFill<double>& p) {
+  random_fill(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const QuantizeRows& p) { quantize(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const QuantizeRows& p) {
+  quantize(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const DequantizeRows& p) { dequantize(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const DequantizeRows& p) {
+  dequantize(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

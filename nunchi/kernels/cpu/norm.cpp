@@ -30,7 +30,8 @@ void residual_norm(CpuContext& ctx, const ResidualNorm<T>& p) {
           keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep.data());
         }
         over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          const V added = dropping ? load<V>(branch + i) * load<V>(keep.data() + i) : load<V>(branch + i);
+          const V added =
+              dropping ? load<V>(branch + i) * load<V>(keep.data() + i) : load<V>(branch + i);
           const V value = load<V>(x + i) + added;
           store<V>(sum + i, value);
           total.add(value);
@@ -129,9 +130,13 @@ void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNorm<float>& p) { residual_norm(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ResidualNorm<float>& p) {
+  residual_norm(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNorm<double>& p) { residual_norm(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ResidualNorm<double>& p) {
+  residual_norm(ctx, p);
+}
 template <>
 void compute<kIsa>(CpuContext& ctx, const ResidualNormBackward<float>& p) {
   residual_norm_backward(ctx, p);

@@ -57,8 +57,12 @@ void adam(CpuContext& ctx, const Adam<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Adam<float>& p) { adam(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Adam<float>& p) {
+  adam(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Adam<double>& p) { adam(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Adam<double>& p) {
+  adam(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

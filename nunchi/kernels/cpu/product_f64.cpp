@@ -12,17 +12,20 @@ void product(CpuContext& ctx, const Product<double>& p) {
   constexpr std::int64_t kPanel = kBlockVectors * kLanes<double>;
   const std::int64_t panels = (p.n + kPanel - 1) / kPanel;
   parallel_ranges(ctx, panels, 1, [&](std::int64_t first, std::int64_t last) {
-    std::vector<double> b(static_cast<std::size_t>(p.k * kPanel)), c(static_cast<std::size_t>(p.m * kPanel));
+    std::vector<double> b(static_cast<std::size_t>(p.k * kPanel)),
+        c(static_cast<std::size_t>(p.m * kPanel));
     for (std::int64_t panel = first; panel < last; ++panel) {
       const std::int64_t begin = panel * kPanel, columns = std::min(kPanel, p.n - begin);
       for (std::int64_t kk = 0; kk < p.k; ++kk) {
         for (std::int64_t j = 0; j < kPanel; ++j) {
           const std::int64_t column = begin + j;
-          b[static_cast<std::size_t>(kk * kPanel + j)] =
-              j >= columns ? 0.0 : p.transpose_b ? p.b[column * p.k + kk] : p.b[kk * p.n + column];
+          b[static_cast<std::size_t>(kk * kPanel + j)] = j >= columns    ? 0.0
+                                                         : p.transpose_b ? p.b[column * p.k + kk]
+                                                                         : p.b[kk * p.n + column];
         }
       }
-      const TileA<double> a = p.transpose_a ? TileA<double>{p.a, 1, p.m} : TileA<double>{p.a, p.k, 1};
+      const TileA<double> a =
+          p.transpose_a ? TileA<double>{p.a, 1, p.m} : TileA<double>{p.a, p.k, 1};
       tile_product<double>(p.m, kPanel, p.k, a, b.data(), kPanel, c.data(), kPanel, false);
       for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < columns; ++j) {
@@ -40,6 +43,8 @@ void product(CpuContext& ctx, const Product<double>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const Product<double>& p) { product(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Product<double>& p) {
+  product(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

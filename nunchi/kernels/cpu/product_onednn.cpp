@@ -98,8 +98,8 @@ class Plans {
  private:
   Plan make_product(const PlanKey& key) {
     const memory::desc a = matrix(key.m, key.k, key.transpose_a), c = matrix(key.m, key.n, false);
-    const memory::desc b = key.packed ? pack(key.n, key.k, key.transpose_b).to
-                                      : matrix(key.k, key.n, key.transpose_b);
+    const memory::desc b =
+        key.packed ? pack(key.n, key.k, key.transpose_b).to : matrix(key.k, key.n, key.transpose_b);
     const memory::desc bias({1, key.n}, kF32, Tag::ab);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

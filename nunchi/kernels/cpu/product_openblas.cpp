@@ -26,7 +26,8 @@ template <>
 void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
   if (p.m == 0 || p.n == 0) return;
   if (openblas_get_num_threads() != ctx.threads()) openblas_set_num_threads(ctx.threads());
-  const auto m = static_cast<blasint>(p.m), n = static_cast<blasint>(p.n), k = static_cast<blasint>(p.k);
+  const auto m = static_cast<blasint>(p.m), n = static_cast<blasint>(p.n),
+             k = static_cast<blasint>(p.k);
   cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
               p.transpose_b ? CblasTrans : CblasNoTrans, m, n, k, 1.0f, p.a, p.transpose_a ? m : k,
               p.b, p.transpose_b ? k : n, p.accumulate ? 1.0f : 0.0f, p.c, n);

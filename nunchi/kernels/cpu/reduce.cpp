@@ -12,20 +12,20 @@ template <class T>
 void column_sum(CpuContext& ctx, const ColumnSum<T>& p) {
   // Threads share the columns, never the rows: each column is one sum from the first row down.
   constexpr std::int64_t kColumns = 64;
-  parallel_ranges(ctx, (p.width + kColumns - 1) / kColumns, 1,
-                  [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t begin = first * kColumns; begin < last * kColumns; begin += kColumns) {
-      const std::int64_t width = std::min(kColumns, p.width - begin);
-      T sums[kColumns] = {};
-      for (std::int64_t r = 0; r < p.rows; ++r) {
-        const T* x = p.x + r * p.width + begin;
-        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          store<V>(sums + i, load<V>(sums + i) + load<V>(x + i));
-        });
-      }
-      for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
-    }
-  });
+  parallel_ranges(
+      ctx, (p.width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t begin = first * kColumns; begin < last * kColumns; begin += kColumns) {
+          const std::int64_t width = std::min(kColumns, p.width - begin);
+          T sums[kColumns] = {};
+          for (std::int64_t r = 0; r < p.rows; ++r) {
+            const T* x = p.x + r * p.width + begin;
+            over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+              store<V>(sums + i, load<V>(sums + i) + load<V>(x + i));
+            });
+          }
+          for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
+        }
+      });
 }
 
 // The order is fixed by the block and lane that an element falls into, whatever the threads.
@@ -53,8 +53,7 @@ void sum(CpuContext& ctx, const Sum<T>& p) {
   double total = 0;
   for (std::int64_t start = 0; start < p.count; start += kBlock * kBlocksAtOnce) {
     double partial[kBlocksAtOnce];
-    const std::int64_t blocks =
-        std::min(kBlocksAtOnce, (p.count - start + kBlock - 1) / kBlock);
+    const std::int64_t blocks = std::min(kBlocksAtOnce, (p.count - start + kBlock - 1) / kBlock);
     parallel_ranges(ctx, blocks, 8, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t begin = start + b * kBlock;
@@ -69,12 +68,20 @@ void sum(CpuContext& ctx, const Sum<T>& p) {
 }  // namespace
 
 template <>
-void compute<kIsa>(CpuContext& ctx, const ColumnSum<float>& p) { column_sum(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ColumnSum<float>& p) {
+  column_sum(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const ColumnSum<double>& p) { column_sum(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const ColumnSum<double>& p) {
+  column_sum(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Sum<float>& p) { sum(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Sum<float>& p) {
+  sum(ctx, p);
+}
 template <>
-void compute<kIsa>(CpuContext& ctx, const Sum<double>& p) { sum(ctx, p); }
+void compute<kIsa>(CpuContext& ctx, const Sum<double>& p) {
+  sum(ctx, p);
+}
 
 }  // namespace nunchi::kernels::cpu

@@ -177,10 +177,18 @@ template <class V>
   } else {
     // Taylor's series to r^13: |r| <= 0.35 leaves less than half a unit in the last place.
     p = splat<V>(T(1.0 / 6227020800.0));
-    constexpr T kInverseFactorials[] = {T(1.0 / 479001600.0), T(1.0 / 39916800.0), T(1.0 / 3628800.0),
-                                        T(1.0 / 362880.0),    T(1.0 / 40320.0),    T(1.0 / 5040.0),
-                                        T(1.0 / 720.0),       T(1.0 / 120.0),      T(1.0 / 24.0),
-                                        T(1.0 / 6.0),         T(0.5),              T(1.0),
+    constexpr T kInverseFactorials[] = {T(1.0 / 479001600.0),
+                                        T(1.0 / 39916800.0),
+                                        T(1.0 / 3628800.0),
+                                        T(1.0 / 362880.0),
+                                        T(1.0 / 40320.0),
+                                        T(1.0 / 5040.0),
+                                        T(1.0 / 720.0),
+                                        T(1.0 / 120.0),
+                                        T(1.0 / 24.0),
+                                        T(1.0 / 6.0),
+                                        T(0.5),
+                                        T(1.0),
                                         T(1.0)};
     for (const T coefficient : kInverseFactorials) p = p * r + coefficient;
   }

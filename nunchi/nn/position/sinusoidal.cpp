@@ -32,9 +32,10 @@ Variable Sinusoidal::embed(std::int64_t length) const {
     std::int64_t positions = 256;
     while (positions < length) positions *= 2;
     ContextBase& context = parameters_.weights().context();
-    table_ = Variable(parameters_.weights().dtype() == DType::f64
-                          ? from_host(context, table_of<double>(positions, width_), {positions, width_})
-                          : from_host(context, table_of<float>(positions, width_), {positions, width_}));
+    table_ =
+        Variable(parameters_.weights().dtype() == DType::f64
+                     ? from_host(context, table_of<double>(positions, width_), {positions, width_})
+                     : from_host(context, table_of<float>(positions, width_), {positions, width_}));
   }
   return table_;
 }
