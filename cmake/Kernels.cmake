@@ -17,8 +17,6 @@ function(nunchi_add_cpu_kernels target)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(APPEND isas v2 v3 v4)
   endif()
-  # The portable version comes first: where versions share an inline function, the linker keeps the
-  # first, which runs everywhere.
   foreach(isa ${isas})
     set(library nunchi_kernels_${isa})
     add_library(${library} OBJECT ${versions})

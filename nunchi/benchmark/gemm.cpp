@@ -16,7 +16,8 @@ Tensor random_matrix(CpuContext& context, std::int64_t rows, std::int64_t column
 
 }  // namespace
 
-Limits measure_limits(CpuContext& context) {
+Limits measure_limits(int threads) {
+  CpuContext context({.threads = threads});
   Limits limits;
   for (const GemmShape& shape : {GemmShape{"", ProductRole::forward, 4096, 512, 2048},
                                  GemmShape{"", ProductRole::forward, 4096, 2048, 512},

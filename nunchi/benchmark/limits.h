@@ -14,8 +14,8 @@ struct Limits {
   double memory_gbps = 0;     // reading and writing memory
 };
 
-// Takes about two seconds.
-Limits measure_limits(CpuContext& context);
+// In memory of its own, which is given back. Takes about two seconds.
+Limits measure_limits(int threads);
 
 inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

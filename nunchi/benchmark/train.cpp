@@ -75,7 +75,7 @@ TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& 
       spent += seconds;
     }
     result.last_loss = loss;
-    progress({.step = step, .seconds = seconds, .loss = loss});
+    progress({.step = step, .seconds = seconds, .spent = spent, .loss = loss});
   }
   result.steps = static_cast<int>(times.size());
   result.seconds_per_step = median(times);

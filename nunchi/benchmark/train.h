@@ -23,7 +23,8 @@ struct TrainBenchOptions {
 struct TrainBenchStep {
   int step = 0;  // from 1; warm-up steps are 0 and below
   double seconds = 0;
-  double loss = 0;  // per target token
+  double spent = 0;  // in timed steps so far
+  double loss = 0;   // per target token
 };
 
 struct TrainBenchResult {

@@ -7,17 +7,17 @@
 namespace nunchi {
 namespace {
 
-// The product reads b as [K, N]: forward that is the weight transposed, backward the weight itself.
-Tensor pack(const Tensor& weight, bool transposed) {
+// The product reads b as [K, N]: the matrix itself, or its transpose.
+Tensor pack(const Tensor& matrix, bool transposed) {
   Tensor packed;
-  dispatch(weight, [&]<class T>(auto& ctx) {
-    kernels::PackMatrix<T> job{.n = weight.size(transposed ? 0 : 1),
-                               .k = weight.size(transposed ? 1 : 0),
-                               .b = weight.data<T>(),
+  dispatch(matrix, [&]<class T>(auto& ctx) {
+    kernels::PackMatrix<T> job{.n = matrix.size(transposed ? 0 : 1),
+                               .k = matrix.size(transposed ? 1 : 0),
+                               .b = matrix.data<T>(),
                                .transpose_b = transposed};
     const std::int64_t elements = kernels::packed_elements(ctx, job);
     if (elements == 0) return;
-    packed = Tensor::empty(weight.context(), weight.dtype(), {elements});
+    packed = Tensor::empty(matrix.context(), matrix.dtype(), {elements});
     job.packed = packed.data<T>();
     kernels::run(ctx, job);
   });
@@ -60,6 +60,9 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
 }
 
 void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const char* label) {
+  // Packing x pays when many rows of d_weight read it.
+  constexpr std::int64_t kManyRows = 1024;
+  const Tensor packed = d_y.size(1) >= kManyRows ? pack(x, false) : Tensor();
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::Product<T>{.m = d_y.size(1),
                                           .n = x.size(1),
@@ -67,6 +70,7 @@ void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const
                                           .a = d_y.data<T>(),
                                           .transpose_a = true,
                                           .b = x.data<T>(),
+                                          .packed_b = packed.defined() ? packed.data<T>() : nullptr,
                                           .c = d_weight.data<T>(),
                                           .accumulate = true,
                                           .label = label});

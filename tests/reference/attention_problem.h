@@ -166,7 +166,7 @@ struct AttentionProblem {
 // Lengths, masks, biases, groups of heads and dropout, each at least once with each other kind.
 inline std::vector<AttentionSetup> attention_setups() {
   using Bias = AttentionSetup::Bias;
-  const std::vector<std::int32_t> longer = {40, 70, 130, 32, 64}, other = {20, 0, 65, 127, 1};
+  const std::vector<std::int32_t> longer = {40, 70, 130, 32, 64}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionSetup> setups;
   for (const std::int64_t width : kWidths) {
     setups.push_back({.heads = 1, .kv_heads = 1, .width = width});

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "nunchi/kernels/cpu/attention_tiles.h"
 #include "nunchi/kernels/cpu/parallel.h"
@@ -51,7 +50,7 @@ void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t
   for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
     V score = load<V>(scores + j);
     if (bias != nullptr) score += load<V>(bias + j);
-    if (j + kLanes < T >> visible) score = first_lanes<T>(score, visible - j, kLowest);
+    if (visible < j + kLanes<T>) score = first_lanes<T>(score, visible - j, kLowest);
     store<V>(scores + j, score);
     tops = larger(tops, score);
   }

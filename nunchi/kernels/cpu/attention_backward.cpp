@@ -20,8 +20,10 @@ struct Scratch {
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
-    return max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
-           2 * kQueryTile * kKeyTile + KeepTile<T>::kElements + BiasLine<T>::kLength;
+    const std::int64_t all = max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
+                             2 * kQueryTile * kKeyTile + KeepTile<T>::kElements +
+                             BiasLine<T>::kLength;
+    return padded<T>(all);  // each thread's part is aligned
   }
   Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
@@ -149,7 +151,7 @@ class HeadBackward {
       V score = load<V>(weights + j) - log_sum;
       if (bias != nullptr) score += load<V>(bias + j);
       V weight = exponential<V>(score);
-      if (j + kLanes < T >> visible) weight = first_lanes<T>(weight, visible - j, T(0));
+      if (visible < j + kLanes<T>) weight = first_lanes<T>(weight, visible - j, T(0));
       V d_weight = load<V>(d_scores + j);
       if (keep_.active()) {
         const V keep = load<V>(keep_.row(r) + j);

@@ -11,21 +11,23 @@ namespace {
 template <class T>
 void column_sum(CpuContext& ctx, const ColumnSum<T>& p) {
   // Threads share the columns, never the rows: each column is one sum from the first row down.
-  constexpr std::int64_t kColumns = 64;
-  parallel_ranges(
-      ctx, (p.width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t begin = first * kColumns; begin < last * kColumns; begin += kColumns) {
-          const std::int64_t width = std::min(kColumns, p.width - begin);
-          T sums[kColumns] = {};
-          for (std::int64_t r = 0; r < p.rows; ++r) {
-            const T* x = p.x + r * p.width + begin;
-            over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-              store<V>(sums + i, load<V>(sums + i) + load<V>(x + i));
-            });
-          }
-          for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
-        }
-      });
+  constexpr std::int64_t kColumns = 256, kRows = 4;
+  parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first; begin < last; begin += kColumns) {
+      const std::int64_t width = std::min(kColumns, last - begin);
+      T sums[kColumns] = {};
+      for (std::int64_t r = 0; r < p.rows; r += kRows) {
+        const T* x = p.x + r * p.width + begin;
+        const std::int64_t rows = std::min(kRows, p.rows - r);
+        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+          V sum = load<V>(sums + i);
+          for (std::int64_t k = 0; k < rows; ++k) sum += load<V>(x + k * p.width + i);
+          store<V>(sums + i, sum);
+        });
+      }
+      for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
+    }
+  });
 }
 
 // The order is fixed by the block and lane that an element falls into, whatever the threads.

@@ -1,0 +1,32 @@
+// What the benchmarks of the program share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "nunchi/benchmark/limits.h"
+
+namespace nunchi::cli {
+
+using Json = nlohmann::ordered_json;
+
+// What every benchmark can be told.
+struct BenchOptions {
+  int threads = 0;
+  std::string device = "cpu";
+  std::string precision = "f32";
+  bool json = false;
+
+  void add_to(CLI::App& command);
+};
+
+// The machine and its limits, for people (on stderr) and for programs.
+void print_machine(const CpuContext& context, const benchmark::Limits& limits);
+void add_machine(Json& json, const CpuContext& context, const benchmark::Limits& limits);
+
+void add_bench_gemm(CLI::App& bench);
+void add_bench_attention(CLI::App& bench);
+void add_bench_train(CLI::App& bench);
+
+}  // namespace nunchi::cli
