@@ -6,12 +6,12 @@
 namespace nunchi::testing {
 namespace {
 
-struct Run {
+struct Trained {
   std::vector<float> weights;
   double first_loss = 0, last_loss = 0;  // per token
 };
 
-Run train(int threads, int steps, float dropout) {
+Trained train(int threads, int steps, float dropout) {
   CpuContext context({.threads = threads});
   TransformerConfig config = small_config();
   config.dropout = config.attention_dropout = dropout;
@@ -21,7 +21,7 @@ Run train(int threads, int steps, float dropout) {
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 3, 7, 4}, 37, 1);
   const PairBatch batch = make_pair_batch(context, sentences, sentences, {37, 37});
   const auto tokens = static_cast<double>(batch.target.rows.rows);
-  Run run;
+  Trained run;
   for (int step = 0; step < steps; ++step) {
     context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
     Tape tape(context);
@@ -46,7 +46,7 @@ TEST(TrainingSteps, DropoutDrawsDependOnTheStep) {
 }
 
 TEST(TrainingSteps, LearnToCopyASentence) {
-  const Run run = train(2, 150, 0);
+  const Trained run = train(2, 150, 0);
   EXPECT_GT(run.first_loss, 3);
   // With a smoothing of 0.1 over 37 tokens no loss is below 0.65.
   EXPECT_LT(run.last_loss, 0.8);

@@ -13,17 +13,19 @@ namespace {
 
 // A thread takes so many queries at once through all keys: their sums stay in the second cache, and
 // each tile of keys is packed once for all of them.
-constexpr std::int64_t kQueryChunk = 4 * kQueryTile;
+constexpr std::int64_t kQueryChunk = 8 * kQueryTile;
 
 // What one thread needs, cut from one block of the arena.
 template <class T>
 struct Scratch {
-  T *queries, *sums, *keys, *values, *scores, *keep, *highest, *total;
+  T *queries, *sums, *keys, *values, *scores, *keep;
+  T* highest;  // [kQueryChunk] the highest score so far
+  T* total;    // [kQueryChunk, W] the sum of weights so far, lanes apart
 
   static std::int64_t elements(std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
     return 2 * kQueryChunk * full + kKeyTile * head_width + kKeyTile * full +
-           kQueryTile * kKeyTile + KeepTile<T>::kElements + 2 * kQueryChunk;
+           kQueryTile * kKeyTile + KeepTile<T>::kElements + kQueryChunk * (1 + kLanes<T>);
   }
   Scratch(T* from, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
@@ -35,45 +37,86 @@ struct Scratch {
     keys = take(kKeyTile * head_width);
     keep = take(KeepTile<T>::kElements);
     highest = take(kQueryChunk);
-    total = take(kQueryChunk);
+    total = take(kQueryChunk * kLanes<T>);
   }
 };
 
-// One row of a tile: scores become weights relative to the highest score so far, and what was
-// summed before is brought to the same scale.
+// The rows of one tile: scores become weights relative to the highest score so far, and what was
+// summed before is brought to the same scale. Two passes over the rows: the highest scores first,
+// so that no row waits for the one before it.
 template <class T>
-void online_softmax(T* scores, const T* bias, std::int64_t visible, std::int64_t columns,
-                    T& highest, T& total, T* sums, std::int64_t width) {
+class OnlineSoftmax {
+ public:
+  OnlineSoftmax(const AttentionInputs<T>& in, const HeadView<T>& view, const Scratch<T>& scratch)
+      : in_(in), view_(view), s_(scratch), width_(padded<T>(in.head_width)) {}
+
+  // Rows i to i + rows of the chunk, which stand for queries from `query` on; `count` keys from
+  // `key`.
+  void run(std::int64_t i, std::int64_t rows, std::int64_t query, std::int64_t key,
+           std::int64_t count) const {
+    const std::int64_t columns = padded<T>(count);
+    const BiasLine<T> bias(in_, view_.head, query + view_.shift, key);
+    T tops[kQueryTile];
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t visible = std::min(count, visible_keys(in_, view_, query + r) - key);
+      tops[r] = larger(s_.highest[i + r],
+                       highest_score(s_.scores + r * kKeyTile,
+                                     bias.active() ? bias.row(r) : nullptr, visible, columns));
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* scores = s_.scores + r * kKeyTile;
+      // Nothing to see in this tile, and nothing seen before it.
+      if (tops[r] == kLowest && visible_keys(in_, view_, query + r) <= key) {
+        std::fill(scores, scores + columns, T(0));
+      } else {
+        weigh(scores, tops[r], columns, i + r);
+      }
+    }
+  }
+
+ private:
   using V = Vec<T>;
-  constexpr T kLowest = -std::numeric_limits<T>::infinity();
-  V tops = splat<V>(kLowest);
-  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
-    V score = load<V>(scores + j);
-    if (bias != nullptr) score += load<V>(bias + j);
-    if (visible < j + kLanes<T>) score = first_lanes<T>(score, visible - j, kLowest);
-    store<V>(scores + j, score);
-    tops = larger(tops, score);
+  static constexpr T kLowest = -std::numeric_limits<T>::infinity();
+
+  // Biases and masks the scores on the way.
+  static T highest_score(T* scores, const T* bias, std::int64_t visible, std::int64_t columns) {
+    V tops = splat<V>(kLowest);
+    for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+      V score = load<V>(scores + j);
+      if (bias != nullptr) score += load<V>(bias + j);
+      if (visible < j + kLanes<T>) score = first_lanes<T>(score, visible - j, kLowest);
+      if (bias != nullptr || visible < j + kLanes<T>) store<V>(scores + j, score);
+      tops = larger(tops, score);
+    }
+    return max_of<T>(tops);
   }
-  const T top = larger(highest, max_of<T>(tops));
-  if (visible <= 0 && top == kLowest) {
-    for (std::int64_t j = 0; j < columns; ++j) scores[j] = T(0);
-    return;
+
+  void weigh(T* scores, T top, std::int64_t columns, std::int64_t row) const {
+    V added{};
+    for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+      const V weight = exponential<V>(load<V>(scores + j) - top);
+      store<V>(scores + j, weight);
+      added += weight;
+    }
+    T* total = s_.total + row * kLanes<T>;
+    T& highest = s_.highest[row];
+    if (top != highest) {
+      const T shrink = highest == kLowest ? T(0) : exponential<T>(highest - top);
+      T* sums = s_.sums + row * width_;
+      for (std::int64_t d = 0; d < width_; d += kLanes<T>) {
+        store<V>(sums + d, load<V>(sums + d) * shrink);
+      }
+      store<V>(total, load<V>(total) * shrink);
+      highest = top;
+    }
+    store<V>(total, load<V>(total) + added);
   }
-  V added{};
-  for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
-    const V weight = exponential<V>(load<V>(scores + j) - top);
-    store<V>(scores + j, weight);
-    added += weight;
-  }
-  if (top != highest) {
-    const T shrink = highest == kLowest ? T(0) : exponential<T>(highest - top);
-    total *= shrink;
-    for (std::int64_t d = 0; d < width; d += kLanes<T>)
-      store<V>(sums + d, load<V>(sums + d) * shrink);
-    highest = top;
-  }
-  total += sum_of<T>(added);
-}
+
+  const AttentionInputs<T>& in_;
+  const HeadView<T>& view_;
+  const Scratch<T>& s_;
+  std::int64_t width_;
+};
 
 template <class T>
 void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t begin,
@@ -84,8 +127,9 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
                s.queries);
   std::fill(s.sums, s.sums + queries * full, T(0));
   std::fill(s.highest, s.highest + queries, -std::numeric_limits<T>::infinity());
-  std::fill(s.total, s.total + queries, T(0));
+  std::fill(s.total, s.total + queries * kLanes<T>, T(0));
   const std::int64_t keys = visible_keys(in, view, end - 1);
+  const OnlineSoftmax<T> softmax(in, view, s);
   KeepTile<T> keep(in, s.keep);
   for (std::int64_t key = 0; key < keys; key += kKeyTile) {
     const std::int64_t count = std::min(kKeyTile, view.keys - key), columns = padded<T>(count);
@@ -96,16 +140,12 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
       if (visible_keys(in, view, begin + i + rows - 1) <= key) continue;
       tile_product<T>(rows, columns, width, {s.queries + i * full, full, 1}, s.keys, kKeyTile,
                       s.scores, kKeyTile, false);
-      const BiasLine<T> bias(in, view.head, begin + i + view.shift, key);
-      keep.draw(in, view, begin + i, rows, key, columns);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t query = begin + i + r;
-        T* scores = s.scores + r * kKeyTile;
-        online_softmax<T>(scores, bias.active() ? bias.row(r) : nullptr,
-                          std::min(count, visible_keys(in, view, query) - key), columns,
-                          s.highest[i + r], s.total[i + r], s.sums + (i + r) * full, full);
-        if (keep.active()) {
-          for (std::int64_t j = 0; j < columns; ++j) scores[j] *= keep.row(r)[j];
+      softmax.run(i, rows, begin + i, key, count);
+      if (keep.active()) {
+        keep.draw(in, view, begin + i, rows, key, columns);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          T* weights = s.scores + r * kKeyTile;
+          for (std::int64_t j = 0; j < columns; ++j) weights[j] *= keep.row(r)[j];
         }
       }
       tile_product<T>(rows, full, count, {s.scores, kKeyTile, 1}, s.values, full, s.sums + i * full,
@@ -114,7 +154,8 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
   }
   for (std::int64_t i = 0; i < queries; ++i) {
     const std::int64_t row = view.first_query + begin + i;
-    const T total = s.total[i], inverse = total > T(0) ? T(1) / total : T(0);
+    const T total = sum_of<T>(load<Vec<T>>(s.total + i * kLanes<T>));
+    const T inverse = total > T(0) ? T(1) / total : T(0);
     T* out = p.out + row * p.out_stride + view.head * width;
     over_row<T>(width, [&]<class V>(std::int64_t d, V) {
       store<V>(out + d, load<V>(s.sums + i * full + d) * inverse);

@@ -3,10 +3,6 @@
 
 #include <utility>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "nunchi/base/random.h"
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/dropout.h"

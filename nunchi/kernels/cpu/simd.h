@@ -10,6 +10,10 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "nunchi/kernels/cpu/isa_version.h"
 
 namespace nunchi::kernels::cpu {
@@ -108,6 +112,27 @@ template <int By, class T, class F>
   }
 }
 
+// a · b + c, rounded once where the instruction set can. Said outright: left to the compiler, sums
+// of different shapes may be fused or not, and a row's bits would depend on its neighbours.
+template <class V>
+[[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<Element<V>, float>) {
+    return (V)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+  } else {
+    return (V)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+  }
+#elif defined(__FMA__)
+  if constexpr (std::is_same_v<Element<V>, float>) {
+    return (V)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+  } else {
+    return (V)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+  }
+#else
+  return a * b + c;
+#endif
+}
+
 template <class T>
 [[gnu::always_inline]] inline T sum_of(Vec<T> v) {
   return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return a + b; })[0];
@@ -146,36 +171,21 @@ struct RowMax {
   [[gnu::always_inline]] T total() const { return larger(max_of<T>(lanes), rest); }
 };
 
-// e^x: 2^n · e^r with |r| <= ln 2 / 2 and a polynomial for e^r. Below the smallest normal number's
-// logarithm, -inf included, the result is 0; NaN stays NaN.
+// e^r for |r| <= ln 2 / 2.
 template <class V>
-[[gnu::always_inline]] inline V exponential(V x) {
+[[gnu::always_inline]] inline V exponential_polynomial(V r) {
   using T = Element<V>;
-  using Bits = typename IntegersOf<V>::type;
-  constexpr bool kSingle = sizeof(T) == 4;
-  constexpr int kFraction = kSingle ? 23 : 52;
-  constexpr T kLow = kSingle ? T(-87.3) : T(-708.3);
-  constexpr T kHigh = kSingle ? T(88.7) : T(709.7);
-  constexpr T kRounder = kSingle ? T(12582912.0) : T(6755399441055744.0);  // 1.5 · 2^fraction
-  constexpr T kLog2E = T(1.44269504088896340736);
-  constexpr T kLn2High = kSingle ? T(0.693359375) : T(6.93145751953125e-1);
-  constexpr T kLn2Low = kSingle ? T(-2.12194440e-4) : T(1.42860682030941723212e-6);
-  const V clipped_low = x < kLow ? splat<V>(kLow) : x;
-  const V clipped = clipped_low > kHigh ? splat<V>(kHigh) : clipped_low;
-  const V shifted = clipped * kLog2E + kRounder;
-  const V n = shifted - kRounder;
-  const V r = (clipped - n * kLn2High) - n * kLn2Low;
   V p;
-  if constexpr (kSingle) {
+  if constexpr (sizeof(T) == 4) {
     p = splat<V>(T(1.9875691500e-4));
     p = p * r + T(1.3981999507e-3);
     p = p * r + T(8.3334519073e-3);
     p = p * r + T(4.1665795894e-2);
     p = p * r + T(1.6666665459e-1);
     p = p * r + T(5.0000001201e-1);
-    p = p * (r * r) + r + T(1);
+    return p * (r * r) + r + T(1);
   } else {
-    // Taylor's series to r^13: |r| <= 0.35 leaves less than half a unit in the last place.
+    // Taylor's series to r^13 leaves less than half a unit in the last place.
     p = splat<V>(T(1.0 / 6227020800.0));
     constexpr T kInverseFactorials[] = {T(1.0 / 479001600.0),
                                         T(1.0 / 39916800.0),
@@ -191,7 +201,40 @@ template <class V>
                                         T(1.0),
                                         T(1.0)};
     for (const T coefficient : kInverseFactorials) p = p * r + coefficient;
+    return p;
   }
+}
+
+// e^x: 2^n · e^r with |r| <= ln 2 / 2. Below the smallest normal number's logarithm, -inf included,
+// the result is 0 or nearly so; NaN stays NaN.
+template <class V>
+[[gnu::always_inline]] inline V exponential(V x) {
+  using T = Element<V>;
+  using Bits = typename IntegersOf<V>::type;
+  constexpr bool kSingle = sizeof(T) == 4;
+  constexpr T kLog2E = T(1.44269504088896340736);
+  constexpr T kLn2High = kSingle ? T(0.693359375) : T(6.93145751953125e-1);
+  constexpr T kLn2Low = kSingle ? T(-2.12194440e-4) : T(1.42860682030941723212e-6);
+#if defined(__AVX512F__)
+  // One instruction multiplies by 2^n, past the smallest numbers to 0 and past the largest to
+  // infinity. Of its two operands, max and min return the second where one is NaN.
+  if constexpr (std::is_same_v<V, Vec<float>>) {
+    const __m512 clipped =
+        _mm512_min_ps(_mm512_set1_ps(150), _mm512_max_ps(_mm512_set1_ps(-150), (__m512)x));
+    const __m512 n = _mm512_roundscale_ps((__m512)((V)clipped * kLog2E), 0);
+    const V r = ((V)clipped - (V)n * kLn2High) - (V)n * kLn2Low;
+    return (V)_mm512_scalef_ps((__m512)exponential_polynomial<V>(r), n);
+  }
+#endif
+  constexpr int kFraction = kSingle ? 23 : 52;
+  constexpr T kLow = kSingle ? T(-87.3) : T(-708.3);
+  constexpr T kHigh = kSingle ? T(88.7) : T(709.7);
+  constexpr T kRounder = kSingle ? T(12582912.0) : T(6755399441055744.0);  // 1.5 · 2^fraction
+  const V clipped_low = x < kLow ? splat<V>(kLow) : x;
+  const V clipped = clipped_low > kHigh ? splat<V>(kHigh) : clipped_low;
+  const V shifted = clipped * kLog2E + kRounder;
+  const V n = shifted - kRounder;
+  const V p = exponential_polynomial<V>((clipped - n * kLn2High) - n * kLn2Low);
   // The rounder left n in the low bits of `shifted`; moved up, they are n in the exponent.
   Bits exponent;
   __builtin_memcpy(&exponent, &shifted, sizeof exponent);

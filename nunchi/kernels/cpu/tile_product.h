@@ -43,7 +43,7 @@ template <int Rows, int Vectors, class T>
     for (int i = 0; i < Rows; ++i) {
       const V factor = splat<V>(a.data[i * a.row + kk * a.step]);
 #pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) sums[i][v] += factor * columns[v];
+      for (int v = 0; v < Vectors; ++v) sums[i][v] = multiply_add(factor, columns[v], sums[i][v]);
     }
   }
 #pragma GCC unroll 8
