@@ -19,9 +19,9 @@ Tensor random_matrix(CpuContext& context, std::int64_t rows, std::int64_t column
 Limits measure_limits(int threads) {
   CpuContext context({.threads = threads});
   Limits limits;
-  for (const GemmShape& shape : {GemmShape{"", ProductRole::forward, 4096, 512, 2048},
-                                 GemmShape{"", ProductRole::forward, 4096, 2048, 512},
-                                 GemmShape{"", ProductRole::forward, 2048, 2048, 2048}}) {
+  for (const GemmShape& shape : {GemmShape{"", ProductRole::forward, 2048, 512, 2048},
+                                 GemmShape{"", ProductRole::forward, 2048, 2048, 512},
+                                 GemmShape{"", ProductRole::forward, 1024, 2048, 2048}}) {
     limits.product_gflops = std::max(limits.product_gflops, measure_gemm(context, shape).gflops);
   }
   const std::int64_t count = std::int64_t{1} << 24;

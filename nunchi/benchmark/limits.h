@@ -14,7 +14,7 @@ struct Limits {
   double memory_gbps = 0;     // reading and writing memory
 };
 
-// In memory of its own, which is given back. Takes about two seconds.
+// In memory of its own, which is given back. Takes about a second.
 Limits measure_limits(int threads);
 
 inline double seconds_now() {
