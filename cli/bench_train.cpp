@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "cli/bench.h"
@@ -40,7 +41,7 @@ class Progress {
 
  private:
   std::string bar(double spent) const {
-    if (seconds_ <= 0) return {};
+    if (seconds_ <= 0 || !terminal_) return {};
     constexpr std::size_t kWidth = 20;
     const auto filled = static_cast<std::size_t>(kWidth * std::min(1.0, spent / seconds_));
     return fmt::format("[{}{}] {:.0f}s of {:.0f}s  ", std::string(filled, '#'),
@@ -144,7 +145,13 @@ void add_bench_train(CLI::App& bench) {
   count("--steps", options.steps, "Timed steps", 1);
   count("--warmup", options.warmup, "Steps before them", 1);
   train->add_option("--seconds", options.seconds, "Run for so long instead of --steps")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check([](const std::string& text) {
+        // CLI11's own range lets NaN through.
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool fits = end != text.c_str() && *end == '\0' && value >= 0 && value <= 86400;
+        return fits ? std::string() : "it is a number from 0 to 86400, not " + text;
+      });
   train->add_flag("--profile", options.profile, "Show where the time goes");
   train->callback([=] { run(*common, *arguments); });
 }

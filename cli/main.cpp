@@ -22,6 +22,9 @@ int main(int argc, char** argv) {
   nunchi::cli::add_info(program);
   try {
     program.parse(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return report("the output could not be written.", 1);
+    }
     return 0;
   } catch (const CLI::ParseError& error) {
     // --help and --version end here too, with code 0.

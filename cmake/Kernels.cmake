@@ -8,7 +8,7 @@ set(NUNCHI_KERNELS_ONCE
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)
-  list(FILTER versions EXCLUDE REGEX "/product_o[a-z]+.cpp$")
+  list(FILTER versions EXCLUDE REGEX "/product_(onednn|openblas).cpp$")
   foreach(once ${NUNCHI_KERNELS_ONCE})
     list(REMOVE_ITEM versions ${PROJECT_SOURCE_DIR}/${once})
   endforeach()

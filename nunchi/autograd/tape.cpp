@@ -1,5 +1,6 @@
 #include "nunchi/autograd/tape.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -29,11 +30,17 @@ void add_into(const Tensor& x, const Tensor& out) {
   });
 }
 
-Tensor zeros_like(const Tensor& x) {
-  Tensor zeros = Tensor::empty(x.context(), x.dtype(), x.shape());
-  dispatch(zeros, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Fill<T>{.count = zeros.elements(), .out = zeros.data<T>()});
+Tensor empty_like(const Tensor& x) { return Tensor::empty(x.context(), x.dtype(), x.shape()); }
+
+void set_zero(const Tensor& x) {
+  dispatch(x, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Fill<T>{.count = x.elements(), .out = x.data<T>()});
   });
+}
+
+Tensor zeros_like(const Tensor& x) {
+  Tensor zeros = empty_like(x);
+  set_zero(zeros);
   return zeros;
 }
 
@@ -59,30 +66,41 @@ bool Gradients::wanted(int input) const {
 
 GradientTarget Gradients::into(int input) {
   Node& node = *inputs_[static_cast<std::size_t>(input)];
+  if (!node.needs_gradient) return {empty_like(node.value), false};
+  Node& owner = node.parent != nullptr ? *node.parent : node;
+  // Someone else may still read this gradient; only a parameter's is a view that is ours to add to.
+  // What this operation was given before is its own.
+  const bool ours =
+      owner.bound || std::find(claimed_.begin(), claimed_.end(), &owner) != claimed_.end();
+  if (owner.gradient.defined() && !ours && !owner.gradient.sole_owner()) {
+    owner.gradient = copy_of(owner.gradient);
+  }
+  claimed_.push_back(&owner);
   if (node.parent != nullptr) {
     // Columns that no view writes to must be zero, so views always add.
-    Node& parent = *node.parent;
-    if (!parent.gradient.defined()) parent.gradient = zeros_like(parent.value);
-    parent.written = true;
-    return {parent.gradient.columns(node.first_column, node.value.size(1)), true};
+    if (!owner.gradient.defined()) owner.gradient = zeros_like(owner.value);
+    owner.written = true;
+    return {owner.gradient.columns(node.first_column, node.value.size(1)), true};
   }
-  if (!node.gradient.defined()) {
-    node.gradient = Tensor::empty(node.value.context(), node.value.dtype(), node.value.shape());
-  } else if (node.version == nullptr && !node.gradient.sole_owner()) {
-    // Someone else still reads this gradient; only a parameter's is a view that is ours to add to.
-    node.gradient = copy_of(node.gradient);
-  }
+  if (!node.gradient.defined()) node.gradient = empty_like(node.value);
   return {node.gradient, std::exchange(node.written, true)};
+}
+
+Tensor Gradients::sum(int input) {
+  const GradientTarget target = into(input);
+  if (!target.accumulate) set_zero(target.tensor);
+  return target.tensor;
 }
 
 void Gradients::give(int input, Tensor gradient) {
   Node& node = *inputs_[static_cast<std::size_t>(input)];
+  if (!node.needs_gradient) return;
   if (node.parent == nullptr && !node.gradient.defined()) {
     node.gradient = std::move(gradient);
     node.written = true;
     return;
   }
-  add_into(gradient, into(input).tensor);
+  add_into(gradient, sum(input));
 }
 
 Tape::Tape(ContextBase& context) : context_(context) {
@@ -104,6 +122,12 @@ void Tape::backward(const Variable& loss) { backward(loss, Tensor()); }
 
 void Tape::backward(const Variable& output, Tensor gradient) {
   if (!output.needs_gradient()) throw Error("nothing was recorded that leads to this loss.");
+  if (output.node_->parent != nullptr) throw Error("the way back cannot begin at a view.");
+  if (gradient.defined() &&
+      (gradient.shape() != output.value().shape() || gradient.dtype() != output.value().dtype())) {
+    throw Error("a gradient of shape " + gradient.shape().to_string() +
+                " does not fit an output of shape " + output.value().shape().to_string() + ".");
+  }
   output.node_->gradient = std::move(gradient);
   output.node_->written = true;
   while (!records_.empty()) {

@@ -27,8 +27,10 @@ class Gradients {
   // d loss / d output; undefined when nothing depends on that output.
   const Tensor& of_output(int i = 0) const;
   bool wanted(int input) const;
-  // Where to write or add d loss / d input. Only for wanted inputs.
+  // Where to write or add d loss / d input. What nobody wants goes to memory that is thrown away.
   GradientTarget into(int input);
+  // The same for kernels that always add: zero, or what is there already.
+  Tensor sum(int input);
   // Hands over a finished gradient, to be kept or added to what is there. Only for wanted inputs.
   void give(int input, Tensor gradient);
 
@@ -39,6 +41,7 @@ class Gradients {
       : outputs_(outputs), inputs_(inputs) {}
   std::vector<std::shared_ptr<Node>>& outputs_;
   std::vector<std::shared_ptr<Node>>& inputs_;
+  std::vector<const Node*> claimed_;  // whose gradients this operation writes to
 };
 
 using Backward = std::function<void(Gradients&)>;
@@ -54,9 +57,11 @@ class Tape {
   // What record() below calls: `backward` runs when gradients of the outputs have come together.
   void add(const char* name, const std::vector<Variable>& outputs,
            std::initializer_list<Variable> inputs, Backward backward);
-  // Runs the records backwards from `loss`, whose own gradient is one. The tape is empty after it.
+  // Runs the records backwards from a loss that made its gradients on the way forward (see
+  // vocabulary_loss). The tape is empty after it.
   void backward(const Variable& loss);
-  // The same from any output, with its gradient given.
+  // The same from any operation's output, no view, with its gradient given: of
+  // the same shape and type. Throws Error otherwise.
   void backward(const Variable& output, Tensor gradient);
   std::size_t size() const { return records_.size(); }
 

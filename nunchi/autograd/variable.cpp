@@ -20,7 +20,7 @@ void Variable::bind(Tensor value, Tensor gradient) {
   node_->value = std::move(value);
   node_->gradient = std::move(gradient);
   node_->needs_gradient = node_->gradient.defined();
-  node_->written = node_->needs_gradient;
+  node_->written = node_->bound = node_->needs_gradient;
 }
 
 }  // namespace nunchi

@@ -47,6 +47,7 @@ class Variable {
     Tensor gradient;
     bool needs_gradient = false;
     bool written = false;          // the gradient holds something
+    bool bound = false;            // a parameter: its gradient is part of a larger buffer
     std::shared_ptr<Node> parent;  // of a view of columns
     std::int64_t first_column = 0;
     std::shared_ptr<const std::uint64_t> version;

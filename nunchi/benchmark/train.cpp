@@ -1,6 +1,7 @@
 #include "nunchi/benchmark/train.h"
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/base/error.h"
 #include "nunchi/models/transformer.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/optimizer.h"
@@ -36,6 +37,11 @@ double total_flops(const Profile& profile) {
 
 TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& options,
                                   const std::function<void(const TrainBenchStep&)>& progress) {
+  constexpr std::int64_t kMostTokens = 1 << 24;
+  if (options.sentences > kMostTokens / options.length) {
+    throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
+                     std::to_string(options.length) + " tokens is too large.");
+  }
   Transformer model(options.model);
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(1);

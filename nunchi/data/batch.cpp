@@ -37,6 +37,7 @@ TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> senten
   TokenBatch batch;
   batch.rows = make_ragged(context, lengths);
   batch.ids = flat_ids(context, sentences, batch.rows, vocabulary);
+  batch.vocabulary = vocabulary;
   return batch;
 }
 

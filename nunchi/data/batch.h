@@ -13,7 +13,8 @@ using Tokens = std::vector<std::int32_t>;
 // Token numbers of a batch, one sentence after another without padding.
 struct TokenBatch {
   Ragged rows;
-  Tensor ids;  // i32 [capacity]
+  Tensor ids;                   // i32 [capacity]
+  std::int64_t vocabulary = 0;  // every id is below this
 };
 
 // Throws Error when a token is not in [0, vocabulary).

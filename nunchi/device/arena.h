@@ -68,4 +68,22 @@ class Arena {
   bool poisoned_ = false;
 };
 
+// Memory of an arena for as long as a scope lasts: what a kernel works in.
+class ScratchMemory {
+ public:
+  ScratchMemory(Arena& arena, std::size_t bytes) : arena_(arena), data_(arena.allocate(bytes)) {}
+  ~ScratchMemory() { arena_.release(data_); }
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+
+  template <class T>
+  T* as() const {
+    return reinterpret_cast<T*>(data_);
+  }
+
+ private:
+  Arena& arena_;
+  std::byte* data_;
+};
+
 }  // namespace nunchi

@@ -24,10 +24,11 @@ struct AdamNumbers {
 // What comes out of the update, beside the weights; lives in device memory.
 struct AdamReport {
   double gradient_norm = 0;  // of the mean gradient, before clipping
-  double scale = 0;          // what each summed gradient was multiplied by
+  double scale = 0;          // what each summed gradient was multiplied by; 0: the step was skipped
 };
 
-// scale = 1 / tokens, times max_norm / (norm + 1e-6) where the norm is larger than max_norm.
+// scale = 0 for a norm that is not finite, else 1 / tokens, times max_norm / (norm + 1e-6) where
+// the norm is larger than max_norm.
 struct ClipScale {
   const AdamNumbers* numbers = nullptr;
   const double* squared_norm = nullptr;  // of the summed gradients
@@ -37,7 +38,8 @@ struct ClipScale {
   Work work() const { return {}; }
 };
 
-// One step of Adam or AdamW over all parameters. Gradients become zero for the next step.
+// One step of Adam or AdamW over all parameters. Gradients become zero for the next step. A scale
+// of zero (the norm was not finite) leaves weights and moments as they are.
 template <class T>
 struct Adam {
   std::int64_t count = 0;

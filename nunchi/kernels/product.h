@@ -1,7 +1,8 @@
 // Matrix products: by a library in f32, by our own loops in f64.
 //
-// A row of c depends on its row of a and on b alone, to the bit, however many rows there are (with
-// oneDNN; OpenBLAS does not promise it): see `kRowsAreIndependent`.
+// A row of c depends on its row of a and on b alone, to the bit, however many rows there are, where
+// oneDNN has AVX-512; elsewhere, and with OpenBLAS, its last bits may change:
+// rows_are_independent().
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 
 // Whether a row's bits stay the same for any number of rows.
-extern const bool kRowsAreIndependent;
+bool rows_are_independent();
 // The library behind f32 products, with its version.
 const char* product_library();
 

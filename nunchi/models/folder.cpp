@@ -6,6 +6,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/base/printable.h"
 #include "nunchi/models/safetensors.h"
 #include "nunchi/ops/tensors.h"
 
@@ -55,7 +56,7 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
   }
   for (const SafetensorsEntry& entry : file.entries()) {
     if (parameters.find(entry.name) == nullptr) {
-      throw Error(where + ": the tensor '" + entry.name.substr(0, 80) +
+      throw Error(where + ": the tensor '" + printable(entry.name) +
                   "' belongs to no part of the model that config.json describes.");
     }
   }
@@ -68,7 +69,6 @@ struct Opened {
 
 Opened open_folder(const std::filesystem::path& folder) {
   const std::string config = read_config(folder);
-  // The weights bound what the config may ask for: a tiny file cannot describe a huge model.
   SafetensorsFile weights = SafetensorsFile::open(folder / kWeights);
   std::unique_ptr<Model> model = make_model(config, (folder / kConfig).string());
   check_tensors(model->parameters(), weights, (folder / kWeights).string());

@@ -3,12 +3,14 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nunchi/base/error.h"
 #include "nunchi/base/nearest.h"
+#include "nunchi/base/printable.h"
 
 namespace nunchi {
 
@@ -31,7 +33,16 @@ inline nlohmann::json parse_json_object(const std::string& text, const std::stri
     if (c == '}' || c == ']') --depth;
     if (depth > kDeepest) throw Error(where + ": the JSON is nested too deeply.");
   }
-  nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+  if (text.find('\0') != std::string::npos) throw Error(where + ": this is not valid JSON.");
+  std::set<std::string> keys;
+  std::string twice;
+  const auto note_keys = [&](int level, nlohmann::json::parse_event_t event, nlohmann::json& part) {
+    const bool outermost = level == 1 && event == nlohmann::json::parse_event_t::key;
+    if (outermost && !keys.insert(part.get<std::string>()).second) twice = part.get<std::string>();
+    return true;
+  };
+  nlohmann::json object = nlohmann::json::parse(text, note_keys, false);
+  if (!twice.empty()) throw Error(where + ": the key '" + printable(twice) + "' is there twice.");
   if (object.is_discarded()) throw Error(where + ": this is not valid JSON.");
   if (!object.is_object()) throw Error(where + ": a JSON object { … } is expected.");
   return object;
@@ -59,9 +70,9 @@ class JsonObject {
     const nlohmann::json* value = take(key);
     if (value == nullptr) return;
     const double number = value->is_number() ? value->get<double>() : -1;
-    if (!(number >= 0 && number < 1)) fail(key, "is a number from 0 up to, but not, 1");
-    // Through the shortest text, so that 0.1 reads as 0.1f.
-    field = static_cast<float>(number);
+    const float narrow = static_cast<float>(number);
+    if (!(narrow >= 0 && narrow < 1)) fail(key, "is a number from 0 up to, but not, 1");
+    field = narrow;
   }
 
   template <class E>
@@ -88,7 +99,7 @@ class JsonObject {
       for (const std::string& taken : taken_) known = known || taken == key;
       if (known) continue;
       const std::string near = nearest(key, taken_);
-      throw Error(where_ + ": unknown key '" + key.substr(0, 64) + "'." +
+      throw Error(where_ + ": unknown key '" + printable(key) + "'." +
                   (near.empty() ? "" : " Did you mean '" + near + "'?"));
     }
   }

@@ -10,7 +10,11 @@ namespace nunchi {
 
 class Model {
  public:
+  Model() = default;
   virtual ~Model() = default;
+  // Parts of a model refer to one another.
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
   virtual std::string family() const = 0;
   // config.json's text: the effective options.
   virtual std::string config_json() const = 0;

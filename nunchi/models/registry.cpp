@@ -2,6 +2,7 @@
 #include <array>
 #include <functional>
 
+#include "nunchi/base/printable.h"
 #include "nunchi/models/json_object.h"
 #include "nunchi/models/model.h"
 #include "nunchi/models/transformer.h"
@@ -34,7 +35,7 @@ std::unique_ptr<Model> make_model(const std::string& config_json, const std::str
     if (*family == known.name) return known.make(config_json, where);
     all += (all.empty() ? "" : ", ") + std::string(known.name);
   }
-  throw Error(where + ": unknown family '" + family->get<std::string>().substr(0, 64) +
+  throw Error(where + ": unknown family '" + printable(family->get<std::string>()) +
               "'; known are: " + all + ".");
 }
 

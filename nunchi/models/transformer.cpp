@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "nunchi/base/error.h"
 #include "nunchi/ops/linear.h"
 
 namespace nunchi {
@@ -31,6 +32,19 @@ std::unique_ptr<nn::Position> position_for(nn::Parameters& parameters, const std
       {.kind = config.position, .width = config.width, .maximum = config.max_positions});
 }
 
+// Before anything is built on them.
+const TransformerConfig& checked(const TransformerConfig& config) {
+  config.check("the model's options");
+  return config;
+}
+
+void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side) {
+  if (batch.vocabulary > vocabulary) {
+    throw Error(std::string("the batch was made for ") + std::to_string(batch.vocabulary) + " " +
+                side + " tokens, but the model knows " + std::to_string(vocabulary) + ".");
+  }
+}
+
 }  // namespace
 
 // With V tokens, width C, feed-forward F and L layers in each stack, the paper's model has
@@ -39,7 +53,7 @@ std::unique_ptr<nn::Position> position_for(nn::Parameters& parameters, const std
 //   L·(8·C² + 8·C + 2·C·F + F + C + 6·C)      decoder: two attentions; feed-forward; three norms
 // parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
 Transformer::Transformer(const TransformerConfig& config)
-    : config_(config),
+    : config_(checked(config)),
       source_table_(make_table(parameters_,
                                config.tied_embeddings == TiedEmbeddings::all
                                    ? "shared.embedding.weight"
@@ -66,11 +80,10 @@ Transformer::Transformer(const TransformerConfig& config)
                   .stacked = std::int64_t{2} * config.decoder_layers}),
       decoder_layers_(make_layers<nn::DecoderLayer>(parameters_, "decoder", config.decoder_layers,
                                                     config.block(), *target_position_)),
-      decoder_end_(parameters_, "decoder", config.block().residual()) {
-  config.check("the model's options");
-}
+      decoder_end_(parameters_, "decoder", config.block().residual()) {}
 
 Variable Transformer::encode(const TokenBatch& source) const {
+  check_vocabulary(source, config_.source_vocabulary, "source");
   nn::Stream stream{source_embedding_(source.ids, source.rows, *source_position_), {}, {}};
   tap(Tap::embedding, {"encoder", -1, ""}, stream.value.value(), source.rows);
   for (std::size_t i = 0; i < encoder_layers_.size(); ++i) {
@@ -83,6 +96,7 @@ Variable Transformer::encode(const TokenBatch& source) const {
 
 Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
                              const Ragged& source) const {
+  check_vocabulary(target, config_.target_vocabulary, "target");
   const Variable all_kv = memory_kv_(memory);
   nn::Stream stream{target_embedding_(target.ids, target.rows, *target_position_), {}, {}};
   tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), target.rows);

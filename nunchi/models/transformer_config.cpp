@@ -1,5 +1,7 @@
 #include "nunchi/models/transformer_config.h"
 
+#include <fmt/format.h>
+
 #include "nunchi/models/json_object.h"
 
 namespace nunchi {
@@ -33,9 +35,11 @@ std::string name_in(const NamedValues<E>& names, E value) {
 constexpr std::int64_t kLargestVocabulary = 16 << 20;
 constexpr std::int64_t kLargestWidth = 1 << 16;
 constexpr std::int64_t kMostLayers = 1 << 10;
+constexpr std::int64_t kMostHeads = 256;  // dropout's draws tell so many apart
 
-// 0.1f as 0.1, not as 0.10000000149011612.
-double short_decimal(float value) { return std::stod(std::to_string(value)); }
+// 0.1f as 0.1, not as 0.10000000149011612: the shortest text that reads back as
+// the same float.
+double short_decimal(float value) { return std::stod(fmt::format("{}", value)); }
 
 }  // namespace
 
@@ -93,7 +97,7 @@ TransformerConfig TransformerConfig::from_json(const std::string& text, const st
   object.integer("encoder_layers", config.encoder_layers, 0, kMostLayers);
   object.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
   object.integer("width", config.width, 1, kLargestWidth);
-  object.integer("heads", config.heads, 1, kLargestWidth);
+  object.integer("heads", config.heads, 1, kMostHeads);
   object.integer("feed_forward", config.feed_forward, 1, 4 * kLargestWidth);
   object.choice("norm_placement", config.norm_placement, kPlacements);
   object.choice("norm", config.norm, kNorms);
@@ -110,6 +114,11 @@ TransformerConfig TransformerConfig::from_json(const std::string& text, const st
 }
 
 void TransformerConfig::check(const std::string& where) const {
+  if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || decoder_layers < 1 ||
+      encoder_layers < 0 || source_vocabulary < 1 || target_vocabulary < 1 || max_positions < 1) {
+    throw Error(where + ": every size is at least one, and there are at most " +
+                std::to_string(kMostHeads) + " heads.");
+  }
   if (width % heads != 0) {
     throw Error(where + ": a width of " + std::to_string(width) + " cannot be cut into " +
                 std::to_string(heads) + " heads of equal width.");

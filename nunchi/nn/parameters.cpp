@@ -40,12 +40,13 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
     if (matrices) decayed_ = size;
   }
   weights_ = zeros(context, memory.dtype, {size});
-  if (memory.gradients) gradients_ = zeros(context, memory.dtype, {size});
+  gradients_ = memory.gradients ? zeros(context, memory.dtype, {size}) : Tensor();
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);
     entry.variable.bind(weights_.part(entry.offset, entry.shape),
                         memory.gradients ? gradients_.part(entry.offset, entry.shape) : Tensor());
   }
+  changed();
 }
 
 void Parameters::initialize(std::uint64_t seed) {

@@ -118,35 +118,34 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
                  .out_stride = out.row_stride(),
                  .log_sum = log_sum.defined() ? log_sum.data<T>() : nullptr});
   });
-  return record(
-      "attention", out, {q, k, v, table},
-      [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
-       log_sum](Gradients& d) {
-        const Tensor& d_out = d.of_output();
-        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
-        dispatch(out, [&]<class T>(auto& ctx) {
-          kernels::run(ctx,
-                       kernels::AttentionBackward<T>{
-                           .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
-                           .rows = rows_of(queries),
-                           .key_rows = rows_of(keys),
-                           .out = out.data<T>(),
-                           .d_out = d_out.data<T>(),
-                           .out_stride = out.row_stride(),
-                           .d_out_stride = d_out.row_stride(),
-                           .log_sum = log_sum.data<T>(),
-                           .d_q = d_q.tensor.data<T>(),
-                           .d_k = d_k.tensor.data<T>(),
-                           .d_v = d_v.tensor.data<T>(),
-                           .d_q_stride = d_q.tensor.row_stride(),
-                           .d_k_stride = d_k.tensor.row_stride(),
-                           .d_v_stride = d_v.tensor.row_stride(),
-                           .accumulate_q = d_q.accumulate,
-                           .accumulate_k = d_k.accumulate,
-                           .accumulate_v = d_v.accumulate,
-                           .d_table = d.wanted(3) ? d.into(3).tensor.template data<T>() : nullptr});
-        });
-      });
+  return record("attention", out, {q, k, v, table},
+                [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
+                 log_sum](Gradients& d) {
+                  const Tensor& d_out = d.of_output();
+                  const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+                  dispatch(out, [&]<class T>(auto& ctx) {
+                    kernels::run(
+                        ctx, kernels::AttentionBackward<T>{
+                                 .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
+                                 .rows = rows_of(queries),
+                                 .key_rows = rows_of(keys),
+                                 .out = out.data<T>(),
+                                 .d_out = d_out.data<T>(),
+                                 .out_stride = out.row_stride(),
+                                 .d_out_stride = d_out.row_stride(),
+                                 .log_sum = log_sum.data<T>(),
+                                 .d_q = d_q.tensor.data<T>(),
+                                 .d_k = d_k.tensor.data<T>(),
+                                 .d_v = d_v.tensor.data<T>(),
+                                 .d_q_stride = d_q.tensor.row_stride(),
+                                 .d_k_stride = d_k.tensor.row_stride(),
+                                 .d_v_stride = d_v.tensor.row_stride(),
+                                 .accumulate_q = d_q.accumulate,
+                                 .accumulate_k = d_k.accumulate,
+                                 .accumulate_v = d_v.accumulate,
+                                 .d_table = d.wanted(3) ? d.sum(3).template data<T>() : nullptr});
+                  });
+                });
 }
 
 WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,

@@ -9,16 +9,20 @@
 namespace nunchi {
 namespace {
 
-// In place: what did not pass through relu gets no gradient.
-void relu_backward(const Tensor& y, const Tensor& d_y) {
+// What did not pass through relu gets no gradient. In place, unless someone
+// else reads d_y too.
+Tensor relu_backward(const Tensor& y, const Tensor& d_y) {
+  const Tensor d_x =
+      d_y.sole_owner() ? d_y : Tensor::empty(d_y.context(), d_y.dtype(), d_y.shape());
   dispatch(y, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::ActivationBackward<T>{.kind = kernels::ActivationKind::relu,
                                                      .rows = {.capacity = y.size(0)},
                                                      .width = y.size(1),
                                                      .x = y.data<T>(),
                                                      .d_out = d_y.data<T>(),
-                                                     .d_x = d_y.data<T>()});
+                                                     .d_x = d_x.data<T>()});
   });
+  return d_x;
 }
 
 }  // namespace
@@ -39,15 +43,14 @@ Variable linear(const Variable& x, const Linear& parameters) {
             .label = "linear"});
   return record("linear", y, {x, weight, bias},
                 [x = x.value(), weight, y = parameters.relu ? y : Tensor()](Gradients& d) {
-                  const Tensor& d_y = d.of_output();
-                  if (y.defined()) relu_backward(y, d_y);
+                  const Tensor d_y = y.defined() ? relu_backward(y, d.of_output()) : d.of_output();
                   if (d.wanted(0)) {
                     const GradientTarget d_x = d.into(0);
                     multiply(d_y, pack_for_backward(weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   }
-                  if (d.wanted(1)) add_outer(d_y, x, d.into(1).tensor, "linear_backward_weight");
-                  if (d.wanted(2)) add_column_sum(d_y, d.into(2).tensor);
+                  if (d.wanted(1)) add_outer(d_y, x, d.sum(1), "linear_backward_weight");
+                  if (d.wanted(2)) add_column_sum(d_y, d.sum(2));
                 });
 }
 

@@ -52,8 +52,8 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .d_residual = data(d_residual.tensor),
                              .accumulate_residual = d_residual.accumulate,
                              .d_branch = data(d_branch),
-                             .d_gamma = data(d.into(2).tensor),
-                             .d_beta = d.wanted(3) ? data(d.into(3).tensor) : nullptr,
+                             .d_gamma = data(d.sum(2)),
+                             .d_beta = d.wanted(3) ? data(d.sum(3)) : nullptr,
                              .workspace = workspace.data<T>()});
   });
   if (share) {

@@ -29,7 +29,8 @@ std::vector<T> to_host(const Tensor& tensor);
 // The same as f64, from any floating type.
 std::vector<double> to_host_f64(const Tensor& tensor);
 
-// f32, f64 and bf16 to one another; contiguous tensors of equal size.
+// Between f32 and f64, f32 and bf16, and from bf16 to f64; contiguous tensors
+// of equal size.
 void convert(const Tensor& from, const Tensor& to);
 
 // A batch of sentences of these lengths, numbered from 0 or as `indices` says (for random draws).

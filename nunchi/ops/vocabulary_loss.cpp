@@ -21,6 +21,9 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
   check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
   check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
         "label smoothing is a number from 0 to 1");
+  check(options.chunk > 0, "vocabulary_loss", "a chunk has at least one row");
+  check(!recording({hidden, weight}) || !weight.needs_gradient() || weight.gradient().defined(),
+        "vocabulary_loss", "the weight needs memory for its gradient before the way back");
 
   ContextBase& context = h.context();
   const bool recorded = recording({hidden, weight});

@@ -2,7 +2,8 @@
 // tokens: all logits together never exist.
 //
 // The gradients of the hidden rows and of the weight are made on the way forward, chunk by chunk,
-// so the loss must be where the way back begins (its own gradient is one).
+// so the loss must be where the way back begins (its own gradient is one), and a recorded loss has
+// added to the weight's gradient even if nobody goes back from it.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -20,7 +21,7 @@ struct VocabularyLoss {
   Tensor tokens;   // [capacity]: each token's; zero past the count
 };
 
-// hidden [T, C], weight [V, C], targets i32 [T]. The last chunk may reach past the capacity's end.
+// hidden [T, C], weight [V, C], targets i32 [T].
 VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
                                const Tensor& targets, const Ragged& batch,
                                const VocabularyLossOptions& options);

@@ -37,6 +37,7 @@ AdamOptimizer::AdamOptimizer(nn::Parameters& parameters, const AdamOptions& opti
 }
 
 void AdamOptimizer::step(const Step& step) {
+  if (!(step.tokens > 0)) throw Error("a step needs at least one target token.");
   const Tensor &weights = parameters_.weights(), &gradients = parameters_.gradients();
   const AdamNumbers numbers{.learning_rate = step.learning_rate,
                             .beta1 = options_.beta1,

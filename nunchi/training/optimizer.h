@@ -23,7 +23,8 @@ class AdamOptimizer {
     double learning_rate = 0;
     double tokens = 1;  // the gradients are sums over so many target tokens
   };
-  // Changes the weights and clears the gradients.
+  // Changes the weights and clears the gradients. Gradients with a NaN or an
+  // infinity among them change nothing: gradient_norm() tells.
   void step(const Step& step);
   // The norm of the mean gradient in the last step, before clipping.
   double gradient_norm() const;

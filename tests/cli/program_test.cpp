@@ -30,7 +30,7 @@ TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
   for (const char* arguments :
        {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
         "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
-        "bench train --device tpu", "info"}) {
+        "bench train --device tpu", "bench train --seconds nan", "info"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
     EXPECT_FALSE(ended.error.empty()) << arguments;

@@ -160,7 +160,7 @@ std::vector<T> gradients(CpuContext& ctx, AttentionProblem<T>& x, std::int64_t f
 
 TEST(AttentionBackward, ThreadsChangeNothing) {
   expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> x({.queries = {33, 250, 127, 1},
+    AttentionProblem<T> x({.queries = {33, 450, 127, 1},
                            .kv_heads = 2,
                            .causal = true,
                            .bias = Bias::buckets,

@@ -98,25 +98,30 @@ TEST(CrossEntropy, EveryGradientSumsToZero) {
   });
 }
 
-// With the logits (0, x) the gradient of a wrong second token is e^x / (1 + e^x).
+// With the logits 0 for the target, x for another token and next to nothing for the rest, x's
+// gradient is e^x / (1 + e^x). Few tokens are taken one by one, more of them as vectors.
 TEST(CrossEntropy, SmallProbabilitiesKeepTheirRelativeAccuracy) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const double lowest = sizeof(T) == 4 ? -87 : -708;
-    const std::int64_t rows = 4001;
-    Problem<T> x(rows, 2, 0);
-    std::vector<double> expected;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      x.targets[r] = 0;
-      x.logits[2 * r + 1] =
-          static_cast<T>(lowest * static_cast<double>(r) / static_cast<double>(rows));
-      const double e = std::exp(static_cast<double>(x.logits[2 * r + 1]));
-      expected.push_back(e / (1 + e));
-    }
-    x.p.smoothing = 0;
-    kernels::run(ctx, x.p);
     const double tolerance = sizeof(T) == 4 ? 4e-7 : 1e-15;
-    for (std::int64_t r = 0; r < rows; ++r) {
-      ASSERT_NEAR(x.logits[2 * r + 1] / expected[r], 1, tolerance) << r;
+    const std::int64_t rows = 4001;
+    for (const std::int64_t vocabulary : {2, 64}) {
+      Problem<T> x(rows, vocabulary, 0);
+      std::fill(x.targets.begin(), x.targets.end(), 0);
+      std::fill(x.logits.begin(), x.logits.end(), T(-2000));
+      std::vector<double> expected;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const auto logit = static_cast<T>(lowest * static_cast<double>(r) / rows);
+        x.logits[r * vocabulary] = 0;
+        x.logits[r * vocabulary + 1] = logit;
+        expected.push_back(std::exp(double{logit}) / (1 + std::exp(double{logit})));
+      }
+      x.p.smoothing = 0;
+      kernels::run(ctx, x.p);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        ASSERT_NEAR(x.logits[r * vocabulary + 1] / expected[r], 1, tolerance)
+            << "row " << r << " of " << vocabulary;
+      }
     }
   });
 }

@@ -109,6 +109,13 @@ TEST_F(ModelFolder, DeepJson) {
   expect_refused("nested too deeply");
 }
 
+TEST_F(ModelFolder, KeysGivenTwiceAndNamesThatWouldControlATerminal) {
+  change_config("\"heads\": 2", "\"heads\": 2, \"heads\": 4");
+  expect_refused("the key 'heads' is there twice");
+  change_config("\"heads\": 2, \"heads\": 4", "\"heads\": 2, \"\\u001b[2J\": 4");
+  expect_refused("unknown key '?[2J'");
+}
+
 TEST_F(ModelFolder, BrokenJson) {
   write_text(path_ / "config.json", "{\"family\": \"transformer\"");
   expect_refused("not valid JSON");

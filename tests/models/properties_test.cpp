@@ -50,7 +50,7 @@ class BatchInvariance : public ::testing::TestWithParam<int> {};
 
 // Each sentence alone, and in batches of 2 to 64 in another order, to the bit.
 TEST_P(BatchInvariance, ASentenceGetsTheSameLogitsInAnyBatch) {
-  if (!kernels::kRowsAreIndependent) {
+  if (!kernels::rows_are_independent()) {
     GTEST_SKIP() << kernels::product_library()
                  << " does not keep a row's bits when others are added";
   }

@@ -70,6 +70,53 @@ TEST_F(OpGradients, AttentionClearsTheTailOfGradientsThatAreItsOwn) {
   });
 }
 
+TEST_F(OpGradients, AGradientThatTwoShareIsChangedForNeither) {
+  // Without dropout the norm hands one tensor to its residual and to its branch.
+  const Leaf r = leaf(context_, "r", {16, 6}, 1), x = leaf(context_, "x", {16, 5}, 2),
+             w = leaf(context_, "w", {6, 5}, 3), v = leaf(context_, "v", {6, 6}, 6),
+             gamma = leaf(context_, "gamma", {6}, 4), beta = leaf(context_, "beta", {6}, 5);
+  const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
+  expect_gradients(context_, {r, x, w, v, gamma, beta}, 9, [&] {
+    const Variable residual = linear(r.variable, {.weight = v.variable});
+    const Variable branch = linear(x.variable, {.weight = w.variable, .relu = true});
+    return residual_norm(residual, branch, batch_, norm).out;
+  });
+}
+
+TEST_F(OpGradients, AViewAddsToNoGradientThatAnotherReads) {
+  const Leaf r = leaf(context_, "r", {16, 6}, 1), v = leaf(context_, "v", {6, 6}, 6),
+             gamma = leaf(context_, "gamma", {6}, 4), beta = leaf(context_, "beta", {6}, 5);
+  const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
+  expect_gradients(context_, {r, v, gamma, beta}, 9, [&] {
+    const Variable residual = linear(r.variable, {.weight = v.variable});
+    const Variable branch = attention(residual.columns(0, 6), residual.columns(0, 6),
+                                      residual.columns(0, 6), batch_, batch_, {.heads = 2});
+    return residual_norm(residual, branch, batch_, norm).out;
+  });
+}
+
+TEST_F(OpGradients, AWeightWithoutMemoryOfItsOwnStartsFromZero) {
+  const Variable x(random_tensor<double>(context_, {4, 3}, 1), true);
+  const Variable w(random_tensor<double>(context_, {2, 3}, 2), true);
+  Tape tape(context_);
+  const Variable y = linear(x, {.weight = w});
+  tape.backward(y, random_tensor<double>(context_, {4, 2}, 3));
+  for (const double value : to_host<double>(w.gradient())) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST_F(OpGradients, TheWayBackRefusesWhatDoesNotFit) {
+  const Leaf x = leaf(context_, "x", {4, 4}, 1), w = leaf(context_, "w", {4, 4}, 2);
+  Tape tape(context_);
+  const Variable y = linear(x.variable, {.weight = w.variable});
+  EXPECT_NE(
+      error_of([&] { tape.backward(y, zeros(context_, DType::f64, {1})); }).find("does not fit"),
+      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              tape.backward(y.columns(0, 2), zeros(context_, DType::f64, {4, 2}));
+            }).find("view"),
+            std::string::npos);
+}
+
 TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
   for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu,
                                     ActivationKind::gelu_tanh, ActivationKind::swiglu}) {

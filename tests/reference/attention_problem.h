@@ -183,6 +183,9 @@ inline std::vector<AttentionSetup> attention_setups() {
   setups.push_back({.keys = longer, .causal = true, .dropout = 0.1f});
   setups.push_back({.keys = other, .causal = true});  // some queries stand before the first key
   setups.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}});
+  // More queries than a thread takes at once.
+  setups.push_back(
+      {.queries = {450}, .heads = 1, .kv_heads = 1, .causal = true, .bias = Bias::slopes});
   setups.push_back({.queries = {0, 0}});
   setups.push_back({.causal = true, .spread = 40});  // scores of thousands
   return setups;

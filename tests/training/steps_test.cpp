@@ -41,6 +41,22 @@ TEST(TrainingSteps, TheSameRunGivesTheSameBits) {
   }
 }
 
+TEST(TrainingSteps, GradientsThatAreNotFiniteNeverReachTheWeights) {
+  CpuContext context({.threads = 2});
+  const auto model = make_transformer(context, small_config(), {.gradients = true});
+  AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
+  const std::vector<float> before = to_host<float>(model->parameters().weights());
+  for (const double bad : {NAN, INFINITY}) {
+    fill(model->parameters().gradients(), bad);
+    optimizer.step({.learning_rate = 1e-3, .tokens = 5});
+    EXPECT_FALSE(std::isfinite(optimizer.gradient_norm()));
+    EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
+    for (const float value : to_host<float>(model->parameters().gradients())) EXPECT_EQ(value, 0);
+  }
+  EXPECT_NE(error_of([&] { optimizer.step({.learning_rate = 1e-3, .tokens = 0}); }).find("token"),
+            std::string::npos);
+}
+
 TEST(TrainingSteps, DropoutDrawsDependOnTheStep) {
   EXPECT_FALSE(same_bits(train(1, 2, 0.1f).weights, train(1, 2, 0.0f).weights));
 }

@@ -18,8 +18,8 @@ class ReservedMemory final : public MemorySource {
   ReservedMemory() {
     // Where the system limits addresses, less is reserved.
     for (std::size_t bytes = std::size_t{1} << 40; bytes >= (std::size_t{1} << 28); bytes >>= 1) {
-      void* address = ::mmap(nullptr, bytes + kHugePage, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* address =
+          ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (address == MAP_FAILED) continue;
       start_ = static_cast<std::byte*>(address);
       length_ = bytes + kHugePage;

@@ -1,7 +1,6 @@
 #include "nunchi/kernels/activation.h"
 
 #include <cmath>
-#include <vector>
 
 #include "nunchi/kernels/cpu/keep.h"
 #include "nunchi/kernels/cpu/parallel.h"
@@ -66,16 +65,17 @@ template <ActivationKind Kind, class V>
 template <class T, class P, class F>
 void over_rows(CpuContext& ctx, const P& p, F&& row) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.width));
+  const KeepRows<T> keeps(ctx, p.dropout.active() ? p.width : 0);
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     if (!p.dropout.active()) {
       for (std::int64_t r = begin; r < end; ++r) row(r, static_cast<const T*>(nullptr));
       return;
     }
     const Keeper<T> keeper(p.dropout);
-    std::vector<T> keep(static_cast<std::size_t>(keep_capacity(p.width)));
+    T* keep = keeps.own();
     for (std::int64_t r = begin; r < end; ++r) {
-      keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep.data());
-      row(r, static_cast<const T*>(keep.data()));
+      keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep);
+      row(r, static_cast<const T*>(keep));
     }
   });
 }

@@ -172,19 +172,19 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
   const AttentionInputs<T>& in = p.in;
   const std::int64_t chunks = (in.max_queries + kQueryChunk - 1) / kQueryChunk;
   const std::int64_t each = Scratch<T>::elements(in.head_width);
-  T* scratch = reinterpret_cast<T*>(
-      ctx.arena().allocate(static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  const ScratchMemory memory(ctx.arena(),
+                             static_cast<std::size_t>(each * ctx.threads()) * sizeof(T));
+  T* scratch = memory.as<T>();
   parallel_tasks(ctx, in.sentences * in.heads * chunks, [&](std::int64_t task, int thread) {
     // Later chunks of a causal sentence see more keys: the longest tasks start first.
     const std::int64_t chunk = chunks - 1 - task / (in.sentences * in.heads);
     const std::int64_t rest = task % (in.sentences * in.heads);
     const HeadView<T> view = head_view(in, rest / in.heads, static_cast<int>(rest % in.heads));
-    const std::int64_t begin = chunk * kQueryChunk,
-                       end = std::min(view.queries, begin + kQueryChunk);
-    if (begin < end)
-      attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
+    const std::int64_t begin = chunk * kQueryChunk;
+    const std::int64_t end = std::min(view.queries, begin + kQueryChunk);
+    if (begin >= end) return;
+    attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
   });
-  ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
   for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
     std::fill_n(p.out + row * p.out_stride, in.heads * in.head_width, T(0));
   }

@@ -199,12 +199,13 @@ template <class T>
 void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const AttentionInputs<T>& in = p.in;
   const std::int64_t each = Scratch<T>::elements(in.max_queries, in.head_width);
-  T* scratch = reinterpret_cast<T*>(
-      ctx.arena().allocate(static_cast<std::size_t>(each * ctx.threads()) * sizeof(T)));
+  const ScratchMemory memory(ctx.arena(),
+                             static_cast<std::size_t>(each * ctx.threads()) * sizeof(T));
+  T* scratch = memory.as<T>();
   // Each (sentence, head) sums its own part of the table's gradient; they are added in order.
   const std::int64_t tables = p.d_table != nullptr ? in.sentences * in.heads * in.bias.buckets : 0;
-  double* d_tables = reinterpret_cast<double*>(
-      ctx.arena().allocate(static_cast<std::size_t>(tables) * sizeof(double)));
+  const ScratchMemory table_memory(ctx.arena(), static_cast<std::size_t>(tables) * sizeof(double));
+  double* d_tables = table_memory.as<double>();
   std::fill(d_tables, d_tables + tables, 0.0);
   const int group = in.heads / in.kv_heads;
   parallel_tasks(ctx, in.sentences * in.kv_heads, [&](std::int64_t task, int thread) {
@@ -226,8 +227,6 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   clear_tail(p.rows, in.heads * in.head_width, p.d_q, p.d_q_stride, p.accumulate_q);
   clear_tail(p.key_rows, kv_width, p.d_k, p.d_k_stride, p.accumulate_k);
   clear_tail(p.key_rows, kv_width, p.d_v, p.d_v_stride, p.accumulate_v);
-  ctx.arena().release(reinterpret_cast<std::byte*>(d_tables));
-  ctx.arena().release(reinterpret_cast<std::byte*>(scratch));
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "nunchi/kernels/embedding.h"
 
-#include <vector>
-
 #include "nunchi/kernels/cpu/keep.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
@@ -14,8 +12,9 @@ template <class T>
 void embed(CpuContext& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
   const bool dropping = p.dropout.active();
+  const KeepRows<T> keeps(ctx, dropping ? width : 0);
   parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<T> keep(static_cast<std::size_t>(dropping ? keep_capacity(width) : 0));
+    T* keep = keeps.own();
     for (std::int64_t r = begin; r < end; ++r) {
       const T* token = p.table + p.ids[r] * width;
       const T* position =
@@ -23,12 +22,12 @@ void embed(CpuContext& ctx, const Embedding<T>& p) {
       T* out = p.out + r * width;
       if (dropping) {
         const Keeper<T> keeper(p.dropout);
-        keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep.data());
+        keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
       }
       over_row<T>(width, [&]<class V>(std::int64_t i, V) {
         V value = load<V>(token + i) * static_cast<T>(p.scale);
         if (position != nullptr) value += load<V>(position + i);
-        store<V>(out + i, dropping ? value * load<V>(keep.data() + i) : value);
+        store<V>(out + i, dropping ? value * load<V>(keep + i) : value);
       });
     }
   });
@@ -40,18 +39,18 @@ template <class T>
 void embed_backward(CpuContext& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   constexpr std::int64_t kColumns = 128;
+  const KeepRows<T> keeps(ctx, p.dropout.active() ? width : 0);
   parallel_ranges(
       ctx, (width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
         const std::int64_t begin = first * kColumns,
                            columns = std::min(width, last * kColumns) - begin;
-        std::vector<T> keep(
-            static_cast<std::size_t>(p.dropout.active() ? keep_capacity(columns) : 0));
+        T* keep = keeps.own();
         for (std::int64_t r = 0; r < count; ++r) {
           const T* d_out = p.d_out + r * width + begin;
           if (p.dropout.active()) {
             const Keeper<T> keeper(p.dropout);
             keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r),
-                        static_cast<std::uint32_t>(begin), columns, keep.data());
+                        static_cast<std::uint32_t>(begin), columns, keep);
           }
           T* token = p.d_table != nullptr ? p.d_table + p.ids[r] * width + begin : nullptr;
           T* position = p.d_positions != nullptr
@@ -59,7 +58,7 @@ void embed_backward(CpuContext& ctx, const EmbeddingBackward<T>& p) {
                             : nullptr;
           over_row<T>(columns, [&]<class V>(std::int64_t i, V) {
             V d = load<V>(d_out + i);
-            if (p.dropout.active()) d *= load<V>(keep.data() + i);
+            if (p.dropout.active()) d *= load<V>(keep + i);
             if (token != nullptr)
               store<V>(token + i, load<V>(token + i) + d * static_cast<T>(p.scale));
             if (position != nullptr) store<V>(position + i, load<V>(position + i) + d);

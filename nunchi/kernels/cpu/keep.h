@@ -1,9 +1,12 @@
 // Dropout's draws, many Philox counters side by side in a vector.
 #pragma once
 
+#include <omp.h>
+
 #include <utility>
 
 #include "nunchi/base/random.h"
+#include "nunchi/device/context.h"
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/dropout.h"
 
@@ -145,6 +148,22 @@ class Keeper {
   std::uint32_t place_;
   std::uint32_t threshold_;
   T scale_;
+};
+
+// Room for the factors of one row for each thread, taken before the threads
+// start: what they throw nobody could catch.
+template <class T>
+class KeepRows {
+ public:
+  KeepRows(CpuContext& ctx, std::int64_t width)
+      : capacity_(keep_capacity(width)),
+        memory_(ctx.arena(), static_cast<std::size_t>(capacity_ * ctx.threads()) * sizeof(T)) {}
+  // The calling thread's.
+  T* own() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
+
+ private:
+  std::int64_t capacity_;
+  ScratchMemory memory_;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "nunchi/kernels/norm.h"
 
 #include <cmath>
-#include <vector>
 
 #include "nunchi/kernels/cpu/keep.h"
 #include "nunchi/kernels/cpu/parallel.h"
@@ -17,8 +16,9 @@ template <class T>
 void residual_norm(CpuContext& ctx, const ResidualNorm<T>& p) {
   const std::int64_t width = p.width;
   const bool dropping = p.branch != nullptr && p.dropout.active();
+  const KeepRows<T> keeps(ctx, dropping ? width : 0);
   parallel_ranges(ctx, count_of(p.rows), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<T> keep(static_cast<std::size_t>(dropping ? keep_capacity(width) : 0));
+    T* keep = keeps.own();
     for (std::int64_t r = begin; r < end; ++r) {
       const T* x = p.residual + r * width;
       RowSum<T> total;
@@ -27,11 +27,10 @@ void residual_norm(CpuContext& ctx, const ResidualNorm<T>& p) {
         T* sum = p.sum + r * width;
         if (dropping) {
           const Keeper<T> keeper(p.dropout);
-          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep.data());
+          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
         }
         over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          const V added =
-              dropping ? load<V>(branch + i) * load<V>(keep.data() + i) : load<V>(branch + i);
+          const V added = dropping ? load<V>(branch + i) * load<V>(keep + i) : load<V>(branch + i);
           const V value = load<V>(x + i) + added;
           store<V>(sum + i, value);
           total.add(value);
@@ -101,17 +100,18 @@ void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   const std::int64_t partials = (count + kRows - 1) / kRows;
   const bool dropping = p.d_branch != nullptr && p.dropout.active();
+  const KeepRows<T> keeps(ctx, dropping ? width : 0);
   parallel_ranges(ctx, partials, 1, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<T> keep(static_cast<std::size_t>(dropping ? keep_capacity(width) : 0));
+    T* keep = keeps.own();
     for (std::int64_t partial = begin; partial < end; ++partial) {
       T* d_gamma = p.workspace + partial * 2 * width;
       std::fill(d_gamma, d_gamma + 2 * width, T(0));
       for (std::int64_t r = partial * kRows; r < std::min(count, (partial + 1) * kRows); ++r) {
         if (dropping) {
           const Keeper<T> keeper(p.dropout);
-          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep.data());
+          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
         }
-        backward_row(p, r, dropping ? keep.data() : nullptr, d_gamma, d_gamma + width);
+        backward_row(p, r, dropping ? keep : nullptr, d_gamma, d_gamma + width);
       }
     }
   });

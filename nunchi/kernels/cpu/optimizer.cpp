@@ -48,6 +48,10 @@ void adam(CpuContext& ctx, const Adam<T>& p) {
     });
   };
   parallel_ranges(ctx, p.count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    if (scale == T(0)) {
+      std::fill(p.gradients + begin, p.gradients + end, T(0));
+      return;
+    }
     const std::int64_t middle = std::clamp(p.decayed, begin, end);
     update(begin, middle, shrunk);
     update(middle, end, T(1));

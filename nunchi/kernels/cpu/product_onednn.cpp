@@ -135,7 +135,10 @@ void* pointer(const float* data) { return const_cast<float*>(data); }
 
 }  // namespace
 
-const bool kRowsAreIndependent = true;
+bool rows_are_independent() {
+  pin_instructions();
+  return detected_isa() == Isa::v4 && chosen_isa() == Isa::v4;
+}
 
 const char* product_library() {
   static const std::string name = [] {
@@ -147,6 +150,7 @@ const char* product_library() {
 }
 
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack) {
+  if (pack.n == 0 || pack.k == 0) return 0;
   const ThreadsOf threads(ctx);
   const PackPlan& plan = ctx.cache<Plans>().pack(pack.n, pack.k, pack.transpose_b);
   return static_cast<std::int64_t>(plan.to.get_size() / sizeof(float));
@@ -171,6 +175,7 @@ void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
 template <>
 void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
   if (p.m == 0 || p.n == 0) return;
+  if (p.k == 0) throw Error("a product over no columns was asked for.");
   const ThreadsOf threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const Plan& plan = plans.product({.m = p.m,
@@ -182,19 +187,18 @@ void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
                                     .accumulate = p.accumulate,
                                     .bias = p.bias != nullptr,
                                     .relu = p.relu});
-  std::byte* scratchpad = ctx.arena().allocate(plan.scratchpad.get_size());
+  const ScratchMemory scratchpad(ctx.arena(), plan.scratchpad.get_size());
   std::unordered_map<int, memory> arguments = {
       {DNNL_ARG_SRC, memory(plan.a, plans.engine, pointer(p.a))},
       {DNNL_ARG_WEIGHTS,
        memory(plan.b, plans.engine, pointer(p.packed_b != nullptr ? p.packed_b : p.b))},
       {DNNL_ARG_DST, memory(plan.c, plans.engine, p.c)},
-      {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad)}};
+      {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad.as<void>())}};
   if (p.bias != nullptr) {
     arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, pointer(p.bias)));
   }
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();
-  ctx.arena().release(scratchpad);
 }
 
 }  // namespace cpu

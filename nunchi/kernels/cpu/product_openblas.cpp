@@ -8,7 +8,7 @@
 
 namespace nunchi::kernels {
 
-const bool kRowsAreIndependent = false;
+bool rows_are_independent() { return false; }
 
 const char* product_library() { return OPENBLAS_VERSION; }
 

@@ -1,0 +1,21 @@
+// Text from files, made fit for a terminal.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nunchi {
+
+// At most 80 bytes of `text`, control characters as '?', so that a file cannot
+// flood or control the terminal it is complained about on.
+inline std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 80;
+  std::string shown(text.substr(0, kLongest));
+  for (char& c : shown) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) c = '?';
+  }
+  return text.size() > kLongest ? shown + "..." : shown;
+}
+
+}  // namespace nunchi
