@@ -27,6 +27,20 @@ std::vector<Tokens> random_sentences(std::int64_t count, std::int64_t length,
   return sentences;
 }
 
+// The context's profile for as long as a step lasts, however it ends.
+class Measured {
+ public:
+  Measured(CpuContext& context, Profile* profile) : context_(context) {
+    context.set_profile(profile);
+  }
+  ~Measured() { context_.set_profile(nullptr); }
+  Measured(const Measured&) = delete;
+  Measured& operator=(const Measured&) = delete;
+
+ private:
+  CpuContext& context_;
+};
+
 double total_flops(const Profile& profile) {
   double flops = 0;
   for (const auto& [name, entry] : profile.entries()) flops += entry.work.flops;
@@ -60,7 +74,7 @@ TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& 
     if (step > 1 && options.seconds > 0 && spent >= options.seconds) break;
     // The first step counts the work, which is the same in all.
     const bool counting = step == 1 - options.warmup;
-    if (counting || options.profile) context.set_profile(&result.profile);
+    const Measured measured(context, counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();
     context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
     double loss = 0;
@@ -72,7 +86,6 @@ TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& 
     }
     optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(tokens)});
     const double seconds = seconds_now() - begin;
-    context.set_profile(nullptr);
     if (counting) result.flops_per_step = total_flops(result.profile);
     if (counting) result.first_loss = loss;
     if (step < 1) result.profile.clear();
