@@ -108,6 +108,39 @@ TEST(ClipScale, LeavesASmallNormAlone) {
   EXPECT_EQ(report.scale, 2 / (100 + 1e-6) / 4);
 }
 
+TEST(Adam, AGradientThatIsNotFiniteSkipsTheStep) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+      const AdamNumbers numbers{
+          .learning_rate = 0.1, .weight_decay = 0.5, .max_norm = 1, .step = 3};
+      const auto before = random_values<T>(37, 1), moment = random_values<T>(37, 2);
+      std::vector<T> weights = before, first = moment, second = moment, gradients(37, T(1));
+      gradients[20] = static_cast<T>(bad);
+      double squared_norm = 0;
+      AdamReport report;
+      kernels::run(ctx,
+                   kernels::Sum<T>{
+                       .count = 37, .squares = true, .x = gradients.data(), .out = &squared_norm});
+      kernels::run(
+          ctx, ClipScale{.numbers = &numbers, .squared_norm = &squared_norm, .report = &report});
+      EXPECT_FALSE(std::isfinite(report.gradient_norm));
+      EXPECT_EQ(report.scale, 0);
+      kernels::run(ctx, Adam<T>{.count = 37,
+                                .decayed = 37,
+                                .numbers = &numbers,
+                                .report = &report,
+                                .weights = weights.data(),
+                                .gradients = gradients.data(),
+                                .first = first.data(),
+                                .second = second.data()});
+      EXPECT_TRUE(same_bits(weights, before));
+      EXPECT_TRUE(same_bits(first, moment));
+      EXPECT_TRUE(same_bits(second, moment));
+      expect_zero_from("gradients", gradients, 0);
+    }
+  });
+}
+
 TEST(Adam, ThreadsChangeNothing) {
   expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
     const AdamNumbers numbers{.learning_rate = 0.1, .weight_decay = 0.1, .step = 2};
