@@ -5,10 +5,9 @@
 #include <vector>
 
 #include "nunchi/tensor/ragged.h"
+#include "nunchi/text/tokens.h"
 
 namespace nunchi {
-
-using Tokens = std::vector<std::int32_t>;
 
 // Token numbers of a batch, one sentence after another without padding.
 struct TokenBatch {
@@ -26,11 +25,6 @@ struct PairBatch {
   TokenBatch source;
   TokenBatch target;  // <s> y
   Tensor labels;      // i32 [capacity]: y </s>
-};
-
-struct SpecialTokens {
-  std::int32_t begin = 1;  // <s>
-  std::int32_t end = 2;    // </s>
 };
 
 struct Vocabularies {

@@ -1,0 +1,40 @@
+// From text to token numbers and back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "nunchi/text/tokens.h"
+
+namespace nunchi {
+
+// Immutable once made; any number of threads may use it at once.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Every id is in [0, vocabulary()).
+  virtual std::int64_t vocabulary() const = 0;
+  // The text's tokens, without <s> and </s>. Invalid UTF-8 becomes U+FFFD and the text NFC first,
+  // so that one text in two encodings is one text. Any bytes are allowed.
+  virtual Tokens encode(std::string_view text) const = 0;
+  // The text of these tokens; <s> and </s> are left out.
+  virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
+  // How one token looks: "▁bike", "<0xEA>", "</s>".
+  virtual std::string piece(std::int32_t id) const = 0;
+  SpecialTokens special() const { return {}; }
+
+  // Decides what encode() gives: two tokenizers with the same fingerprint agree on every text.
+  virtual std::uint64_t fingerprint() const = 0;
+  // The file's bytes, to be written into a model folder.
+  virtual const std::string& serialized() const = 0;
+};
+
+// Reads a .spm file. Throws Error when it is missing or broken; see text/sentencepiece.h.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
+
+}  // namespace nunchi

@@ -1,0 +1,26 @@
+// What Nunchi needs to know about Unicode.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nunchi {
+
+bool is_valid_utf8(std::string_view text);
+
+// The text with each maximal invalid part replaced by one U+FFFD, as Python's
+// bytes.decode("utf-8", "replace") does.
+std::string repaired_utf8(std::string_view text);
+
+// Normalisation form C: decomposed Hangul becomes syllables. `text` is valid UTF-8.
+std::string nfc(std::string_view text);
+
+// Lower case as Python's str.lower(): a final sigma is ς, İ becomes i and a combining dot. `text`
+// is valid UTF-8.
+std::string lowercased(std::string_view text);
+
+// Columns that the text takes in a terminal: 2 for a Hangul syllable, 0 for a combining mark.
+// `text` is valid UTF-8.
+int display_width(std::string_view text);
+
+}  // namespace nunchi
