@@ -68,8 +68,6 @@ std::size_t first_invalid(std::string_view text) {
   return at;
 }
 
-// Takes the next character off `text`. Callers promise valid UTF-8; where it is not, U+FFFD stands
-// for the bad part, so that no caller can read past the end.
 CodePoint take(std::string_view& text) {
   const Decoded next = decode_at(text, 0);
   text.remove_prefix(next.length);
@@ -213,6 +211,8 @@ int width_of(CodePoint value) {
 }  // namespace
 
 bool is_valid_utf8(std::string_view text) { return first_invalid(text) == text.size(); }
+
+char32_t take_character(std::string_view& text) { return static_cast<char32_t>(take(text)); }
 
 std::string repaired_utf8(std::string_view text) {
   std::size_t at = first_invalid(text);
