@@ -37,8 +37,8 @@ void add_resample(const Statistics& statistics, const philox::Key& key,
 
 std::vector<double> resampled_scores(const Statistics& statistics, const ScoreOf& score_of,
                                      const BootstrapOptions& options) {
-  if (options.resamples < 1) throw UsageError("The bootstrap needs at least one resample.");
-  if (statistics.lines() == 0) throw Error("There are no lines to resample.");
+  if (options.resamples < 1) throw UsageError("the bootstrap needs at least one resample.");
+  if (statistics.lines() == 0) throw Error("there are no lines to resample.");
   std::vector<double> scores;
   std::vector<std::int64_t> sums(statistics.width());
   for (int resample = 0; resample < options.resamples; ++resample) {
@@ -72,7 +72,7 @@ PairedEstimate paired_bootstrap(const Statistics& system, const Statistics& base
                                 const ScoreOf& score_of, const BootstrapOptions& options) {
   if (system.lines() != baseline.lines()) {
     throw Error(
-        fmt::format("A paired bootstrap needs two systems of one size, not {} and {} lines.",
+        fmt::format("a paired bootstrap needs two systems of one size, not {} and {} lines.",
                     system.lines(), baseline.lines()));
   }
   const std::vector<double> of_system = resampled_scores(system, score_of, options);

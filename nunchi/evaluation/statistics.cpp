@@ -2,20 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "nunchi/base/error.h"
 
 namespace nunchi::evaluation {
 namespace {
 
-// Counts of one line are 32 bits wide; lower case and spaces around marks make a line longer.
-constexpr std::size_t kLongestLine = std::numeric_limits<std::int32_t>::max() / 8;
-
 void check_lengths(std::span<const std::string> lines, const std::string& of_what) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     if (lines[at].size() <= kLongestLine) continue;
-    throw Error(fmt::format("Line {} of {} has {} bytes; a line to be scored has at most {}.",
+    throw Error(fmt::format("line {} of {} has {} bytes; a line to be scored has at most {}.",
                             at + 1, of_what, lines[at].size(), kLongestLine));
   }
 }
@@ -29,12 +24,12 @@ std::vector<std::int64_t> Statistics::sum() const {
 }
 
 void check_corpus(std::span<const std::string> hypotheses, std::span<const Lines> references) {
-  if (hypotheses.empty()) throw Error("There are no lines to score.");
-  if (references.empty()) throw Error("A score needs at least one reference.");
+  if (hypotheses.empty()) throw Error("there are no lines to score.");
+  if (references.empty()) throw Error("a score needs at least one reference.");
   check_lengths(hypotheses, "the hypotheses");
   for (std::size_t r = 0; r < references.size(); ++r) {
     if (references[r].size() != hypotheses.size()) {
-      throw Error(fmt::format("Reference {} has {} lines but there are {} hypotheses.", r + 1,
+      throw Error(fmt::format("reference {} has {} lines but there are {} hypotheses.", r + 1,
                               references[r].size(), hypotheses.size()));
     }
     check_lengths(references[r], fmt::format("reference {}", r + 1));

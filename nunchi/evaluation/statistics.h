@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@ namespace nunchi::evaluation {
 
 // A file's lines; as references one such for each translator, all of the hypotheses' length.
 using Lines = std::vector<std::string>;
+
+// Bytes of a line. Its counts are 32 bits wide, and lower case can make it longer.
+inline constexpr std::size_t kLongestLine = std::numeric_limits<std::int32_t>::max() / 8;
 
 class Statistics {
  public:
@@ -33,7 +37,8 @@ class Statistics {
   std::vector<std::int32_t> counts_;  // [lines, width]
 };
 
-// Throws Error unless there are lines, at least one reference, and as many lines in each.
+// Throws Error unless there are lines, at least one reference, and as many lines in each; or
+// when a line is longer than kLongestLine.
 void check_corpus(std::span<const std::string> hypotheses, std::span<const Lines> references);
 
 }  // namespace nunchi::evaluation
