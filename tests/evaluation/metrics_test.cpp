@@ -51,7 +51,7 @@ struct Texts {
 // The last bits of exp and log may differ between C libraries; digits that people see do not.
 void expect_same(double ours, const Json& theirs) { EXPECT_DOUBLE_EQ(ours, theirs.get<double>()); }
 
-TEST(Expected, ComesFromTheVersionThatSignaturesName) {
+TEST(ExpectedScores, ComesFromTheVersionThatSignaturesName) {
   EXPECT_EQ(expected().at("sacrebleu"), kSacreBleuVersion);
   EXPECT_GE(expected().at("cases").size(), 10u);
 }
@@ -145,7 +145,7 @@ TEST(Bleu, KnowsItsTokenizersByName) {
   EXPECT_THROW(bleu_tokenizer_of("intl"), UsageError);
 }
 
-TEST(Scores, InvalidBytesCountAsReplacementCharacters) {
+TEST(CorpusScores, InvalidBytesCountAsReplacementCharacters) {
   const Lines broken{
       "a\xFF"
       "b \xE2\x82 c"},
@@ -154,7 +154,7 @@ TEST(Scores, InvalidBytesCountAsReplacementCharacters) {
   EXPECT_DOUBLE_EQ(corpus_chrf(repaired, broken), 100);
 }
 
-TEST(Scores, TextsThatDoNotFitAreRefused) {
+TEST(CorpusScores, TextsThatDoNotFitAreRefused) {
   const Lines two{"a", "b"}, one{"a"};
   EXPECT_THROW(corpus_bleu(Lines{}, Lines{}), Error);
   EXPECT_THROW(corpus_bleu(two, std::vector<Lines>{}), Error);
@@ -163,7 +163,7 @@ TEST(Scores, TextsThatDoNotFitAreRefused) {
   EXPECT_THROW(corpus_chrf(one, one, {.character_order = 0}), UsageError);
 }
 
-TEST(Estimate, EqualsSacreBleus) {
+TEST(BootstrapEstimate, EqualsSacreBleus) {
   for (const Json& wanted : expected().at("estimates")) {
     const std::vector<double> system = wanted.at("system"), baseline = wanted.at("baseline");
     const Estimate found = estimate(system);
@@ -255,7 +255,7 @@ TEST(Bootstrap, RefusesWhatCannotBeResampled) {
   EXPECT_THROW(resampled_scores(Statistics(0, 1), score_of, {}), Error);
 }
 
-TEST(Signature, NamesTheBootstrap) {
+TEST(ScoreSignature, NamesTheBootstrap) {
   const Setting setting{.references = 2,
                         .bootstrap = BootstrapOptions{.resamples = 500, .seed = 9}};
   EXPECT_EQ(signature(BleuOptions{}, setting),

@@ -20,7 +20,7 @@ using Words = std::vector<std::string>;
 
 Words words_13a(const std::string& line) { return bleu_words(line, {}); }
 
-TEST(Split, KnowsPythonsWhiteSpace) {
+TEST(PythonSplit, KnowsPythonsWhiteSpace) {
   using namespace std::string_literals;
   const Words spaces{" ",      "\t",     "\v",     "\f",     "\r",     "\x1C",   "\x1D",
                      "\x1E",   "\x1F",   "\u0085", "\u00A0", "\u1680", "\u2000", "\u200A",
@@ -42,7 +42,7 @@ TEST(Split, KnowsPythonsWhiteSpace) {
   EXPECT_TRUE(stripped_right(" \u3000 ").empty());
 }
 
-TEST(Characters, AreCodePointsWithTheirBytes) {
+TEST(VisibleCharacters, AreCodePointsWithTheirBytes) {
   const auto found = visible_characters("a\u00E9 \uAC00\U0001F600");
   ASSERT_EQ(found.size(), 4u);
   const std::vector<char32_t> code_points{U'a', U'\u00E9', U'\uAC00', U'\U0001F600'};
@@ -76,7 +76,7 @@ TEST(BleuWords, FollowTheOptions) {
 }
 
 // Every n-gram of every sequence as itself.
-TEST(Ngrams, EqualNumbersAreEqualNgrams) {
+TEST(NgramNumbers, EqualNumbersAreEqualNgrams) {
   std::mt19937 random(11);
   Ngrams ngrams;
   for (int round = 0; round < 200; ++round) {
@@ -104,7 +104,7 @@ TEST(Ngrams, EqualNumbersAreEqualNgrams) {
   }
 }
 
-TEST(TextFiles, AreReadLineByLine) {
+TEST(EvaluationFiles, AreReadLineByLine) {
   const testing::TemporaryFolder folder;
   testing::write_text(folder / "text",
                       "\xEF\xBB\xBF"
@@ -114,7 +114,7 @@ TEST(TextFiles, AreReadLineByLine) {
   EXPECT_EQ(text.repaired, 1);
 }
 
-TEST(TextFiles, ComplaintsNameTheFile) {
+TEST(EvaluationFiles, ComplaintsNameTheFile) {
   const testing::TemporaryFolder folder;
   testing::write_text(folder / "empty", "");
   const std::string empty = (folder / "empty").string();
