@@ -46,7 +46,7 @@ Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), toke
 // The bytes at an address that is a multiple of 8, as a mapping's are.
 class Aligned {
  public:
-  explicit Aligned(std::string_view text) : words_((text.size() + 7) / 8), size_(text.size()) {
+  explicit Aligned(std::string_view text) : words_(text.size() / 8 + 1), size_(text.size()) {
     std::memcpy(words_.data(), text.data(), text.size());
   }
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)).first(size_); }

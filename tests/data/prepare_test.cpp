@@ -109,9 +109,9 @@ TEST_F(Prepare, EveryLineIsKeptOrCounted) {
                                             .unequal_lengths = 2,
                                             .repaired = 1}));
   options.limits = {.max_length = 4, .max_ratio = 0};
-  EXPECT_EQ(prepare().report(),
-            (PairReport{
-                .lines = 10, .kept = 4, .cut = 1, .empty = 2, .too_long = 3, .repaired = 1}));
+  EXPECT_EQ(
+      prepare().report(),
+      (PairReport{.lines = 10, .kept = 4, .cut = 1, .empty = 2, .too_long = 3, .repaired = 1}));
   options.limits = {.max_length = 0};
   EXPECT_EQ(prepare().report(),
             (PairReport{.lines = 10, .kept = 7, .cut = 1, .empty = 2, .repaired = 2}));
