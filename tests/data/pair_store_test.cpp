@@ -195,6 +195,19 @@ TEST(PairStore, TrustsNoNumberInTheFile) {
   EXPECT_GT(taken, 10);  // the key, and values that were right
 }
 
+TEST(PairStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+  const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/pair_store";
+  int seeds = 0;
+  for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {
+    const bool valid = seed.path().filename().string().starts_with("valid-");
+    const Aligned file(content(seed.path()));
+    const std::string message = error_of([&] { parse_pairs(file.bytes(), "f"); });
+    EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 15);
+}
+
 // A limit on the size of files stands in for a full disk: both fail in the middle of the data.
 TEST(PairStore, ADiskThatFillsUpIsAnErrorThatLeavesNothing) {
   const TemporaryFolder folder;
