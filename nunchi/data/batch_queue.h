@@ -38,7 +38,7 @@ class BatchQueue {
  public:
   // `order` must outlive the queue.
   explicit BatchQueue(const BatchOrder& order, const BatchPlace& start = {}, std::size_t depth = 4);
-  ~BatchQueue();
+  ~BatchQueue() = default;
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 

@@ -97,14 +97,12 @@ class PairWriter {
   void commit(const PairReport& report);
 
  private:
-  template <class T>
-  void write(std::span<const T> values);
-  void pad();
+  void write(std::span<const std::byte> bytes);
+  void flush();
 
   AtomicFile file_;
   Digest key_;
   ContentHash tokens_hash_;
-  ContentHash index_hash_;
   std::vector<std::int32_t> buffer_;
   std::vector<std::uint64_t> places_{0};
   std::vector<std::uint32_t> source_lengths_;
