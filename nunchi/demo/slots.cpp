@@ -109,6 +109,8 @@ constexpr auto kItems = std::to_array<Word>({
     {"오븐", "oven"},
     {"지갑", "wallet"},
     {"목걸이", "necklace"},
+    {"바이올린", "violin"},
+    {"텐트", "tent"},
 });
 
 constexpr auto kTransports = std::to_array<Word>({
