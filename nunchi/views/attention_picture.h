@@ -1,11 +1,11 @@
 // Who looks at whom, as text for a terminal: a row for each target, a column for each source.
 //
-//             서 만
-//             울 나
-//             에 요
-//             서
-//   Let's │   ░░ ██*│ 만나요 81%
-//      in │   ██*   │ 서울에서 93%
+//          서
+//          울 만
+//          에 나
+//          서 요
+//   meet │   ██*│ 만나요 97%
+//     in │▓▓*▓▓ │ 서울에서 55%
 //
 // Sources are written downwards over their columns: a Hangul syllable is as wide as a cell, and
 // twenty words stand where sideways only five would. The star marks the strongest source of a
