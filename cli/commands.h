@@ -7,5 +7,6 @@ namespace nunchi::cli {
 
 void add_bench(CLI::App& program);
 void add_info(CLI::App& program);
+void add_tokenizer(CLI::App& program);
 
 }  // namespace nunchi::cli

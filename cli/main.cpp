@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "nunchi 0.1.0");
   nunchi::cli::add_bench(program);
   nunchi::cli::add_info(program);
+  nunchi::cli::add_tokenizer(program);
   try {
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -12,8 +12,11 @@ namespace {
 
 using Kind = OptionValue::Kind;
 
-// In JSON's quotes, which are YAML's too.
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+// In JSON's quotes, which are YAML's too. Bytes that are no UTF-8 become U+FFFD: no reader has them.
+std::string quoted(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 bool is_container(const OptionValue& value) {
   return value.kind == Kind::list || value.kind == Kind::map;
