@@ -5,6 +5,7 @@
 
 namespace nunchi::cli {
 
+void add_average(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_info(CLI::App& program);
 

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   CLI::App program("Nunchi (눈치): the Transformer, from raw text to translation.", "nunchi");
   program.require_subcommand(1);
   program.set_version_flag("--version", "nunchi 0.1.0");
+  nunchi::cli::add_average(program);
   nunchi::cli::add_bench(program);
   nunchi::cli::add_info(program);
   try {

@@ -31,7 +31,7 @@ double after_warmup(const Schedule& schedule, std::int64_t step) {
       return final + (peak - final) * (1 + std::cos(angle)) / 2;
     }
     case ScheduleKind::linear:
-      return peak + (final - peak) * progress(schedule, step);
+      return final + (peak - final) * (1 - progress(schedule, step));
     case ScheduleKind::constant:
       return peak;
   }
