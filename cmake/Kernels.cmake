@@ -4,7 +4,9 @@
 set(NUNCHI_KERNELS_ONCE
     nunchi/kernels/cpu/copy.cpp
     nunchi/kernels/cpu/clip_scale.cpp
-    nunchi/kernels/cpu/relative_bucket.cpp)
+    nunchi/kernels/cpu/extend_slots.cpp
+    nunchi/kernels/cpu/relative_bucket.cpp
+    nunchi/kernels/cpu/search_steps.cpp)
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)

@@ -1,9 +1,9 @@
 // The list of families: a new one adds one line here.
 #include <array>
-#include <functional>
 
+#include "nunchi/base/error.h"
+#include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
-#include "nunchi/models/json_object.h"
 #include "nunchi/models/model.h"
 #include "nunchi/models/transformer.h"
 
@@ -12,31 +12,31 @@ namespace {
 
 struct Family {
   const char* name;
-  std::unique_ptr<Model> (*make)(const std::string& config_json, const std::string& where);
+  std::unique_ptr<Model> (*make)(OptionReader& config);
 };
 
 constexpr std::array kFamilies = {
     Family{"transformer",
-           [](const std::string& json, const std::string& where) -> std::unique_ptr<Model> {
-             return std::make_unique<Transformer>(TransformerConfig::from_json(json, where));
+           [](OptionReader& config) -> std::unique_ptr<Model> {
+             return std::make_unique<Transformer>(TransformerConfig::from_options(config));
            }},
 };
 
 }  // namespace
 
 std::unique_ptr<Model> make_model(const std::string& config_json, const std::string& where) {
-  const nlohmann::json object = parse_json_object(config_json, where);
-  const auto family = object.find("family");
-  if (family == object.end() || !family->is_string()) {
+  const Options options = Options::from_json(config_json, where);
+  OptionReader config(options);
+  if (!config.has("family")) {
     throw Error(where + ": 'family' is missing; it says which kind of model this is.");
   }
-  std::string all;
+  std::string family, all;
+  config.text("family", family);
   for (const Family& known : kFamilies) {
-    if (*family == known.name) return known.make(config_json, where);
+    if (family == known.name) return known.make(config);
     all += (all.empty() ? "" : ", ") + std::string(known.name);
   }
-  throw Error(where + ": unknown family '" + printable(family->get<std::string>()) +
-              "'; known are: " + all + ".");
+  throw Error(where + ": unknown family '" + printable(family) + "'; known are: " + all + ".");
 }
 
 }  // namespace nunchi

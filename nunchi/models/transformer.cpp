@@ -94,6 +94,11 @@ Variable Transformer::encode(const TokenBatch& source) const {
   return memory;
 }
 
+Variable Transformer::memory_of_layer(const Variable& all_kv, std::size_t i) const {
+  const std::int64_t width = 2 * config_.width;
+  return all_kv.columns(static_cast<std::int64_t>(i) * width, width);
+}
+
 Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
                              const Ragged& source) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
@@ -101,9 +106,8 @@ Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
   nn::Stream stream{target_embedding_(target.ids, target.rows, *target_position_), {}, {}};
   tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), target.rows);
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
-    const std::int64_t width = 2 * config_.width;
-    const Variable kv = all_kv.columns(static_cast<std::int64_t>(i) * width, width);
-    stream = decoder_layers_[i](stream, target.rows, kv, source, static_cast<int>(i));
+    stream = decoder_layers_[i](stream, target.rows, memory_of_layer(all_kv, i), source,
+                                static_cast<int>(i));
   }
   const Variable hidden = decoder_end_(stream, target.rows);
   tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
@@ -121,6 +125,48 @@ VocabularyLoss Transformer::loss(const PairBatch& batch,
   const Variable memory = encode(batch.source);
   const Variable hidden = decode(batch.target, memory, batch.source.rows);
   return vocabulary_loss(hidden, output_table_, batch.labels, batch.target.rows, options);
+}
+
+namespace {
+
+struct DecodingState final : SequenceModel::State {
+  DecodingState(Variable memory_kv, ContextBase& context, const nn::DecoderCache::Options& options)
+      : all_kv(std::move(memory_kv)), cache(context, options) {}
+  Variable all_kv;  // [S, L · 2 C]: computed once for all steps
+  nn::DecoderCache cache;
+};
+
+}  // namespace
+
+std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& source) const {
+  ContextBase& context = source.ids.context();
+  if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
+  return std::make_unique<DecodingState>(
+      memory_kv_(encode(source)), context,
+      nn::DecoderCache::Options{.layers = config_.decoder_layers,
+                                .width = 2 * config_.width,
+                                .dtype = parameters_.weights().dtype(),
+                                .memory = &source.rows});
+}
+
+Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
+  auto& state = static_cast<DecodingState&>(any_state);
+  const nn::DecodeStep step = state.cache.extend(tokens);
+  nn::Stream stream{target_embedding_(tokens.ids, step.rows, *target_position_), {}, {}};
+  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
+    stream = decoder_layers_[i].step(stream, step, state.cache.layer(i),
+                                     memory_of_layer(state.all_kv, i));
+  }
+  const Tensor hidden = decoder_end_(stream, step.rows).value();
+  return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
+}
+
+std::int64_t Transformer::max_length() const {
+  return config_.position == nn::PositionKind::learned ? config_.max_positions : kUnlimited;
+}
+
+Tensor Transformer::next_scores(const Tensor& hidden) const {
+  return linear(Variable(hidden), {.weight = output_table_}).value();
 }
 
 }  // namespace nunchi

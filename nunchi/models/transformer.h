@@ -8,13 +8,14 @@
 
 #include "nunchi/data/batch.h"
 #include "nunchi/models/model.h"
+#include "nunchi/models/sequence_model.h"
 #include "nunchi/models/transformer_config.h"
 #include "nunchi/nn/embedding.h"
 #include "nunchi/ops/vocabulary_loss.h"
 
 namespace nunchi {
 
-class Transformer final : public Model {
+class Transformer final : public Model, public TranslationModel {
  public:
   explicit Transformer(const TransformerConfig& config);
 
@@ -29,9 +30,20 @@ class Transformer final : public Model {
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
   // The summed loss of the labels under teacher forcing.
-  VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const;
+  VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
+
+  // Generation, token by token; the same layers over a cache.
+  std::int64_t source_vocabulary() const override { return config_.source_vocabulary; }
+  std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
+  std::int64_t max_length() const override;
+  std::unique_ptr<State> start(const TokenBatch& source) const override;
+  Tensor step(State& state, const nn::StepTokens& tokens) const override;
+  Tensor next_scores(const Tensor& hidden) const override;
 
  private:
+  // Layer i's columns of the keys and values of all layers.
+  Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
+
   TransformerConfig config_;
   Variable source_table_, target_table_, output_table_;  // [V, C]; one or several parameters
   std::unique_ptr<nn::Position> source_position_, target_position_;

@@ -1,45 +1,66 @@
 #include "nunchi/models/transformer_config.h"
 
-#include <fmt/format.h>
+#include <array>
+#include <string_view>
 
-#include "nunchi/models/json_object.h"
+#include "nunchi/base/error.h"
 
 namespace nunchi {
 namespace {
 
-template <class E>
-using NamedValues = std::vector<std::pair<std::string, E>>;
-
-const NamedValues<nn::NormPlacement> kPlacements = {{"post", nn::NormPlacement::post},
-                                                    {"pre", nn::NormPlacement::pre}};
-const NamedValues<NormKind> kNorms = {{"layer", NormKind::layer}, {"rms", NormKind::rms}};
-const NamedValues<ActivationKind> kActivations = {{"relu", ActivationKind::relu},
-                                                  {"gelu", ActivationKind::gelu},
-                                                  {"gelu_tanh", ActivationKind::gelu_tanh},
-                                                  {"swiglu", ActivationKind::swiglu}};
-const NamedValues<TiedEmbeddings> kTied = {{"all", TiedEmbeddings::all},
-                                           {"target", TiedEmbeddings::target},
-                                           {"none", TiedEmbeddings::none}};
-const NamedValues<nn::PositionKind> kPositions = {{"none", nn::PositionKind::none},
-                                                  {"sinusoidal", nn::PositionKind::sinusoidal},
-                                                  {"learned", nn::PositionKind::learned}};
-
-template <class E>
-std::string name_in(const NamedValues<E>& names, E value) {
-  for (const auto& [name, named] : names) {
-    if (named == value) return name;
-  }
-  return "";
-}
+constexpr std::array kPlacements = {Choice{"post", nn::NormPlacement::post},
+                                    Choice{"pre", nn::NormPlacement::pre}};
+constexpr std::array kNorms = {Choice{"layer", NormKind::layer}, Choice{"rms", NormKind::rms}};
+constexpr std::array kActivations = {
+    Choice{"relu", ActivationKind::relu}, Choice{"gelu", ActivationKind::gelu},
+    Choice{"gelu_tanh", ActivationKind::gelu_tanh}, Choice{"swiglu", ActivationKind::swiglu}};
+constexpr std::array kTied = {Choice{"all", TiedEmbeddings::all},
+                              Choice{"target", TiedEmbeddings::target},
+                              Choice{"none", TiedEmbeddings::none}};
+constexpr std::array kPositions = {Choice{"none", nn::PositionKind::none},
+                                   Choice{"sinusoidal", nn::PositionKind::sinusoidal},
+                                   Choice{"learned", nn::PositionKind::learned}};
 
 constexpr std::int64_t kLargestVocabulary = 16 << 20;
 constexpr std::int64_t kLargestWidth = 1 << 16;
 constexpr std::int64_t kMostLayers = 1 << 10;
 constexpr std::int64_t kMostHeads = 256;  // dropout's draws tell so many apart
 
-// 0.1f as 0.1, not as 0.10000000149011612: the shortest text that reads back as
-// the same float.
-double short_decimal(float value) { return std::stod(fmt::format("{}", value)); }
+// Names as they are looked up in preset().
+constexpr std::array kPresets = {Choice{"tiny", std::string_view("tiny")},
+                                 Choice{"base", std::string_view("base")},
+                                 Choice{"big", std::string_view("big")}};
+
+constexpr const char* kFamily = "transformer";
+
+void take_family(OptionReader& in) {
+  std::string family = kFamily;
+  in.text("family", family);
+  if (family != kFamily) in.fail("family", std::string("is ") + kFamily + " here");
+}
+
+void vocabularies(auto& in, auto& config) {
+  in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
+  in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+}
+
+// Everything else.
+void shape(auto& in, auto& config) {
+  in.integer("encoder_layers", config.encoder_layers, 0, kMostLayers);
+  in.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
+  in.integer("width", config.width, 1, kLargestWidth);
+  in.integer("heads", config.heads, 1, kMostHeads);
+  in.integer("feed_forward", config.feed_forward, 1, 4 * kLargestWidth);
+  in.choice("norm_placement", config.norm_placement, kPlacements);
+  in.choice("norm", config.norm, kNorms);
+  in.choice("activation", config.activation, kActivations);
+  in.choice("tied_embeddings", config.tied_embeddings, kTied);
+  in.choice("position", config.position, kPositions);
+  in.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
+  in.fraction("dropout", config.dropout);
+  in.fraction("attention_dropout", config.attention_dropout);
+  in.fraction("activation_dropout", config.activation_dropout);
+}
 
 }  // namespace
 
@@ -67,50 +88,49 @@ TransformerConfig TransformerConfig::preset(const std::string& name, std::int64_
   throw UsageError("there is no preset '" + name + "'; known are tiny, base and big.");
 }
 
-std::string TransformerConfig::to_json() const {
-  const nlohmann::ordered_json json = {{"family", "transformer"},
-                                       {"source_vocabulary", source_vocabulary},
-                                       {"target_vocabulary", target_vocabulary},
-                                       {"encoder_layers", encoder_layers},
-                                       {"decoder_layers", decoder_layers},
-                                       {"width", width},
-                                       {"heads", heads},
-                                       {"feed_forward", feed_forward},
-                                       {"norm_placement", name_in(kPlacements, norm_placement)},
-                                       {"norm", name_in(kNorms, norm)},
-                                       {"activation", name_in(kActivations, activation)},
-                                       {"tied_embeddings", name_in(kTied, tied_embeddings)},
-                                       {"position", name_in(kPositions, position)},
-                                       {"max_positions", max_positions},
-                                       {"dropout", short_decimal(dropout)},
-                                       {"attention_dropout", short_decimal(attention_dropout)},
-                                       {"activation_dropout", short_decimal(activation_dropout)}};
-  return json.dump(2) + "\n";
+TransformerConfig TransformerConfig::from_options(OptionReader& in) {
+  TransformerConfig config;
+  take_family(in);
+  vocabularies(in, config);
+  shape(in, config);
+  in.finish();
+  config.check(in.where());
+  return config;
+}
+
+TransformerConfig TransformerConfig::from_training_options(OptionReader& in) {
+  TransformerConfig config;
+  take_family(in);
+  if (std::string_view preset; in.has("preset")) {
+    in.choice("preset", preset, kPresets);
+    config = TransformerConfig::preset(std::string(preset), config.target_vocabulary);
+  }
+  for (const char* key : {"source_vocabulary", "target_vocabulary"}) {
+    in.refuse(key, "the tokenizers decide it.");
+  }
+  shape(in, config);
+  in.finish();
+  config.check(in.where());
+  return config;
 }
 
 TransformerConfig TransformerConfig::from_json(const std::string& text, const std::string& where) {
-  TransformerConfig config;
-  JsonObject object(parse_json_object(text, where), where);
-  object.ignore("family");
-  object.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
-  object.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
-  object.integer("encoder_layers", config.encoder_layers, 0, kMostLayers);
-  object.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
-  object.integer("width", config.width, 1, kLargestWidth);
-  object.integer("heads", config.heads, 1, kMostHeads);
-  object.integer("feed_forward", config.feed_forward, 1, 4 * kLargestWidth);
-  object.choice("norm_placement", config.norm_placement, kPlacements);
-  object.choice("norm", config.norm, kNorms);
-  object.choice("activation", config.activation, kActivations);
-  object.choice("tied_embeddings", config.tied_embeddings, kTied);
-  object.choice("position", config.position, kPositions);
-  object.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
-  object.fraction("dropout", config.dropout);
-  object.fraction("attention_dropout", config.attention_dropout);
-  object.fraction("activation_dropout", config.activation_dropout);
-  object.finish();
-  config.check(where);
-  return config;
+  const Options options = Options::from_json(text, where);
+  OptionReader in(options);
+  return from_options(in);
+}
+
+std::string TransformerConfig::to_json() const {
+  OptionWriter out;
+  out.text("family", kFamily);
+  vocabularies(out, *this);
+  shape(out, *this);
+  return nunchi::to_json(out.tree());
+}
+
+void TransformerConfig::write_training_options(OptionWriter& out) const {
+  out.text("family", kFamily);
+  shape(out, *this);
 }
 
 void TransformerConfig::check(const std::string& where) const {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "nunchi/base/options.h"
 #include "nunchi/nn/blocks.h"
 
 namespace nunchi {
@@ -35,6 +36,13 @@ struct TransformerConfig {
   // range, unknown keys (with the nearest known one).
   std::string to_json() const;
   static TransformerConfig from_json(const std::string& text, const std::string& where);
+  // The same from the reader of a whole config.json.
+  static TransformerConfig from_options(OptionReader& in);
+
+  // The model of a training config: the keys of config.json and `preset`, whose values the other
+  // keys override. The vocabularies come from the tokenizers: not read, not written.
+  static TransformerConfig from_training_options(OptionReader& in);
+  void write_training_options(OptionWriter& out) const;
 
   // Throws Error with `where` when sizes do not fit together or are absurd.
   void check(const std::string& where) const;

@@ -42,15 +42,32 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
            {.inputs = config.width, .outputs = 3 * config.width, .stacked = 3}),
       output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
 
-Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
-                                   const TapPlace& place) const {
+SelfAttention::Projected SelfAttention::project(const Variable& x, const Ragged& batch) const {
   const Variable qkv = qkv_(x);
   Variable q = qkv.columns(0, width_), k = qkv.columns(width_, width_);
-  const Variable v = qkv.columns(2 * width_, width_);
   position_.rotate(q, k, batch);
+  return {q, k, qkv.columns(2 * width_, width_)};
+}
+
+AttentionOptions SelfAttention::options() const {
   AttentionOptions options = options_;
   options.bias = position_.score_bias();
-  return attend({q, k, v, batch, batch}, options, output_, place);
+  return options;
+}
+
+Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
+                                   const TapPlace& place) const {
+  const auto [q, k, v] = project(x, batch);
+  return attend({q, k, v, batch, batch}, options(), output_, place);
+}
+
+Variable SelfAttention::step(const Variable& x, const DecodeStep& step, const Tensor& cache) const {
+  const auto [q, k, v] = project(x, step.rows);
+  const Tensor keys = cache.columns(0, width_), values = cache.columns(width_, width_);
+  scatter_rows(k.value(), step.rows, step.row_slot, keys);
+  scatter_rows(v.value(), step.rows, step.row_slot, values);
+  return output_(
+      Variable(decode_attention({q.value(), keys, values}, step.rows, step.past, options())));
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
@@ -66,6 +83,15 @@ Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
   const Variable q = query_(x);
   const Variable k = memory_kv.columns(0, width_), v = memory_kv.columns(width_, width_);
   return attend({q, k, v, batch, memory}, options_, output_, place);
+}
+
+Variable CrossAttention::step(const Variable& x, const DecodeStep& step,
+                              const Variable& memory_kv) const {
+  const Variable q = query_(x);
+  const Tensor &kv = memory_kv.value(), keys = kv.columns(0, width_),
+               values = kv.columns(width_, width_);
+  return output_(
+      Variable(decode_attention({q.value(), keys, values}, step.rows, step.memory, options_)));
 }
 
 }  // namespace nunchi::nn

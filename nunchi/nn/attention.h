@@ -1,6 +1,7 @@
 // Multi-head attention: of a sentence over itself, and over another's encoding.
 #pragma once
 
+#include "nunchi/nn/decoder_cache.h"
 #include "nunchi/nn/linear.h"
 #include "nunchi/nn/position/position.h"
 #include "nunchi/trace/trace.h"
@@ -23,8 +24,17 @@ class SelfAttention {
 
   // x [T, C] → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
+  // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
+  // values join `cache` [slots, 2 C].
+  Variable step(const Variable& x, const DecodeStep& step, const Tensor& cache) const;
 
  private:
+  struct Projected {
+    Variable q, k, v;
+  };
+  Projected project(const Variable& x, const Ragged& batch) const;
+  AttentionOptions options() const;
+
   std::int64_t width_;
   AttentionOptions options_;
   const Position& position_;
@@ -40,6 +50,8 @@ class CrossAttention {
   // x [T, C]; memory_kv [S, 2 C], keys then values → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch, const Variable& memory_kv,
                       const Ragged& memory, const TapPlace& place) const;
+  // The newest tokens of hypotheses, x [R, C], over the memory of their sentences.
+  Variable step(const Variable& x, const DecodeStep& step, const Variable& memory_kv) const;
 
  private:
   std::int64_t width_;

@@ -41,8 +41,16 @@ class DecoderLayer {
   // memory_kv [S, 2 C]: this layer's keys and values of the encoder's output.
   Stream operator()(const Stream& stream, const Ragged& batch, const Variable& memory_kv,
                     const Ragged& memory, int layer) const;
+  // The newest tokens of hypotheses; `cache` [slots, 2 C] is this layer's.
+  Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache,
+              const Variable& memory_kv) const;
 
  private:
+  // The three sub-layers, whatever the two attentions look at.
+  template <class Self, class Cross, class Feed>
+  Stream through(const Stream& stream, const Ragged& rows, const Self& self, const Cross& cross,
+                 const Feed& feed) const;
+
   SelfAttention self_attention_;
   Residual around_self_attention_;
   CrossAttention cross_attention_;

@@ -1,56 +1,13 @@
 #include "nunchi/ops/attention.h"
 
-#include <cmath>
-
 #include "nunchi/autograd/tape.h"
+#include "nunchi/ops/attention_options.h"
 #include "nunchi/ops/check.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
 namespace {
-
-AttentionOptions completed(AttentionOptions options, std::int64_t width) {
-  if (options.kv_heads == 0) options.kv_heads = options.heads;
-  check(options.heads > 0 && options.kv_heads > 0 && options.heads % options.kv_heads == 0 &&
-            width % options.heads == 0,
-        "attention",
-        "a width of " + std::to_string(width) + " cannot be cut into " +
-            std::to_string(options.heads) + " heads over " + std::to_string(options.kv_heads));
-  const ScoreBias& bias = options.bias;
-  if (bias.kind == ScoreBias::Kind::slopes) {
-    check_shape("attention", "slopes", bias.slopes, {options.heads});
-  } else if (bias.kind == ScoreBias::Kind::buckets) {
-    const std::int64_t buckets = bias.table.value().size(0),
-                       exact = buckets / (bias.bidirectional ? 4 : 2);
-    check_shape("attention", "the bias table", bias.table.value(), {buckets, options.heads});
-    check(exact >= 1 && bias.max_distance > exact, "attention",
-          std::to_string(buckets) + " buckets cannot reach a distance of " +
-              std::to_string(bias.max_distance));
-  }
-  if (options.scale == 0) {
-    options.scale = 1 / std::sqrt(static_cast<double>(width / options.heads));
-  }
-  return options;
-}
-
-template <class T>
-kernels::ScoreBias<T> bias_of(const ScoreBias& bias) {
-  using Kind = typename kernels::ScoreBias<T>::Kind;
-  switch (bias.kind) {
-    case ScoreBias::Kind::none:
-      return {};
-    case ScoreBias::Kind::slopes:
-      return {.kind = Kind::slopes, .slopes = bias.slopes.data<T>()};
-    case ScoreBias::Kind::buckets:
-      return {.kind = Kind::buckets,
-              .table = bias.table.value().data<T>(),
-              .buckets = static_cast<int>(bias.table.value().size(0)),
-              .max_distance = bias.max_distance,
-              .bidirectional = bias.bidirectional};
-  }
-  return {};
-}
 
 template <class T>
 kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Tensor& v,
@@ -79,7 +36,7 @@ kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Te
           .sentence = queries.sentence_index.data<std::int32_t>(),
           .causal = options.causal,
           .scale = options.scale,
-          .bias = bias_of<T>(options.bias),
+          .bias = kernel_bias<T>(options.bias),
           .dropout = dropout,
           .score_pairs = options.causal ? pairs / 2 : pairs};
 }
@@ -97,7 +54,7 @@ void check_inputs(const Tensor& q, const Tensor& k, const Ragged& queries, const
 
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const Ragged& queries,
                    const Ragged& keys, const AttentionOptions& given) {
-  const AttentionOptions options = completed(given, q.value().size(1));
+  const AttentionOptions options = completed_options(given, q.value().size(1));
   check_inputs(q.value(), k.value(), queries, keys, options);
   check_shape("attention", "v", v.value(), k.value().shape());
   ContextBase& context = q.value().context();
@@ -150,7 +107,7 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
 
 WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
                                 const Ragged& keys, const AttentionOptions& given) {
-  const AttentionOptions options = completed(given, q.size(1));
+  const AttentionOptions options = completed_options(given, q.size(1));
   check_inputs(q, k, queries, keys, options);
   WeightsResult result;
   std::int64_t elements = 0;

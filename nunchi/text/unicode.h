@@ -8,6 +8,9 @@ namespace nunchi {
 
 bool is_valid_utf8(std::string_view text);
 
+// Takes the first character off `text`, which is not empty; U+FFFD for a part that is not UTF-8.
+char32_t take_character(std::string_view& text);
+
 // The text with each maximal invalid part replaced by one U+FFFD, as Python's
 // bytes.decode("utf-8", "replace") does.
 std::string repaired_utf8(std::string_view text);

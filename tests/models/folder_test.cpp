@@ -84,7 +84,7 @@ TEST_F(ModelFolder, UnknownKeyNamesTheNearest) {
 
 TEST_F(ModelFolder, WrongValues) {
   change_config("\"width\": 40", "\"width\": \"forty\"");
-  expect_refused("'width' is a whole number from 1 to");
+  expect_refused("config.json:7: 'width' is a whole number from 1 to 65536, not the text 'forty'.");
 }
 
 TEST_F(ModelFolder, HeadsThatDoNotFit) {
@@ -101,6 +101,13 @@ TEST_F(ModelFolder, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
 TEST_F(ModelFolder, UnknownFamily) {
   change_config("\"transformer\"", "\"oracle\"");
   expect_refused("unknown family 'oracle'; known are: transformer");
+}
+
+TEST_F(ModelFolder, AFamilyIsAText) {
+  change_config("\"transformer\"", "3");
+  expect_refused("config.json:2: 'family' is a text, not '3'.");
+  change_config("\"family\": 3,", "");
+  expect_refused("'family' is missing");
 }
 
 TEST_F(ModelFolder, DeepJson) {

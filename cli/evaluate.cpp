@@ -1,0 +1,322 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/commands.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/evaluation/bleu.h"
+#include "nunchi/evaluation/bootstrap.h"
+#include "nunchi/evaluation/chrf.h"
+#include "nunchi/evaluation/files.h"
+
+namespace nunchi::cli {
+namespace {
+
+using evaluation::BleuOptions;
+using evaluation::BleuScore;
+using evaluation::BootstrapOptions;
+using evaluation::ChrfOptions;
+using evaluation::Estimate;
+using evaluation::Lines;
+using evaluation::Statistics;
+using evaluation::TextFile;
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string hypotheses;
+  std::vector<std::string> references;
+  std::string against;
+  std::vector<std::string> metrics{"bleu", "chrf", "chrf++"};
+  std::string tokenizer = "13a";
+  bool lowercase = false;
+  bool json = false;
+  bool sentence = false;
+  std::optional<int> resamples;
+  std::uint64_t seed = BootstrapOptions{}.seed;
+
+  bool paired() const { return !against.empty(); }
+  std::optional<BootstrapOptions> bootstrap() const {
+    if (!resamples && !paired()) return std::nullopt;
+    return BootstrapOptions{.resamples = resamples.value_or(BootstrapOptions{}.resamples),
+                            .seed = seed};
+  }
+  void check() const;
+};
+
+// The files of a call, which fit together.
+struct Corpus {
+  Lines hypotheses;
+  std::vector<Lines> references;
+  Lines baseline;  // empty without --against
+};
+
+struct Metric {
+  std::string key, name;
+  std::string signature;
+  std::function<Statistics(const Lines& hypotheses)> count;
+  evaluation::ScoreOf score;
+  // What JSON and people are told besides the score; nothing for chrF.
+  std::function<BleuScore(std::span<const std::int64_t> sums)> bleu = nullptr;
+};
+
+void Arguments::check() const {
+  const auto from_stdin =
+      std::ranges::count(references, "-") + (hypotheses == "-" ? 1 : 0) + (against == "-" ? 1 : 0);
+  if (from_stdin > 1) throw UsageError("only one of the files can be '-', the standard input.");
+  if (sentence && bootstrap()) {
+    throw UsageError(
+        "--sentence scores each line alone; --against and --bootstrap score them all.");
+  }
+}
+
+Corpus read(const Arguments& arguments) {
+  const auto read_one = [](const std::string& path) {
+    TextFile text = evaluation::read_text(path);
+    if (text.repaired > 0) {
+      fmt::print(stderr, "nunchi: {}: {} with invalid UTF-8, read as U+FFFD.\n", text.name,
+                 text.repaired == 1 ? "1 line" : grouped(text.repaired) + " lines");
+    }
+    return text;
+  };
+  TextFile hypotheses = read_one(arguments.hypotheses);
+  const auto read_other = [&](const std::string& path) {
+    TextFile other = read_one(path);
+    evaluation::check_same_lines(hypotheses, other);
+    return std::move(other.lines);
+  };
+  Corpus corpus;
+  for (const std::string& path : arguments.references) {
+    corpus.references.push_back(read_other(path));
+  }
+  if (arguments.paired()) corpus.baseline = read_other(arguments.against);
+  corpus.hypotheses = std::move(hypotheses.lines);
+  return corpus;
+}
+
+Metric make_bleu(const BleuOptions& options, const Corpus& corpus,
+                 const evaluation::Setting& setting) {
+  return {.key = "bleu",
+          .name = "BLEU",
+          .signature = signature(options, setting),
+          .count =
+              [&corpus, options](const Lines& hypotheses) {
+                return evaluation::bleu_statistics(hypotheses, corpus.references, options);
+              },
+          .score = [options](auto sums) { return evaluation::bleu_of(sums, options).score; },
+          .bleu = [options](auto sums) { return evaluation::bleu_of(sums, options); }};
+}
+
+Metric make_chrf(const std::string& key, const ChrfOptions& options, const Corpus& corpus,
+                 const evaluation::Setting& setting) {
+  return {.key = key,
+          .name = name_of(options),
+          .signature = signature(options, setting),
+          .count =
+              [&corpus, options](const Lines& hypotheses) {
+                return evaluation::chrf_statistics(hypotheses, corpus.references, options);
+              },
+          .score = [options](auto sums) { return evaluation::chrf_of(sums, options); }};
+}
+
+Metric make_metric(const std::string& key, const Arguments& arguments, const Corpus& corpus) {
+  const evaluation::Setting setting{.references = corpus.references.size(),
+                                    .bootstrap = arguments.bootstrap()};
+  if (key == "bleu") {
+    return make_bleu({.tokenizer = evaluation::bleu_tokenizer_of(arguments.tokenizer),
+                      .lowercase = arguments.lowercase,
+                      .effective_order = arguments.sentence},
+                     corpus, setting);
+  }
+  const int word_order = key == "chrf++" ? 2 : 0;
+  return make_chrf(key, {.word_order = word_order, .lowercase = arguments.lowercase}, corpus,
+                   setting);
+}
+
+// sacreBLEU warns of this too: the commonest way to a BLEU that nobody else gets.
+void warn_of_tokenized_lines(const Arguments& arguments, const Lines& hypotheses) {
+  constexpr std::ptrdiff_t kMany = 100;
+  const auto lines =
+      std::ranges::count_if(hypotheses, [](const auto& line) { return line.ends_with(" ."); });
+  if (lines < kMany || arguments.tokenizer != "13a") return;
+  fmt::print(stderr,
+             "nunchi: {} lines of {} end in ' .'. BLEU is for text as people write it; is this "
+             "tokenized?\n",
+             grouped(lines), arguments.hypotheses);
+}
+
+// Everything that was found out about one metric.
+struct Result {
+  std::vector<std::int64_t> sums;
+  double score = 0;
+  std::optional<Estimate> estimate;
+  double baseline_score = 0;
+  std::optional<Estimate> baseline;
+  double p_value = 1;
+};
+
+Result evaluate(const Metric& metric, const Corpus& corpus,
+                const std::optional<BootstrapOptions>& bootstrap) {
+  const Statistics statistics = metric.count(corpus.hypotheses);
+  Result result{.sums = statistics.sum()};
+  result.score = metric.score(result.sums);
+  if (!bootstrap) return result;
+  if (corpus.baseline.empty()) {
+    result.estimate = evaluation::estimate(resampled_scores(statistics, metric.score, *bootstrap));
+    return result;
+  }
+  const Statistics of_baseline = metric.count(corpus.baseline);
+  const auto paired = paired_bootstrap(statistics, of_baseline, metric.score, *bootstrap);
+  result.estimate = paired.system;
+  result.baseline_score = metric.score(of_baseline.sum());
+  result.baseline = paired.baseline;
+  result.p_value = paired.p_value;
+  return result;
+}
+
+Json to_json(const Metric& metric, const Result& result) {
+  Json json = {{"score", result.score}, {"signature", metric.signature}};
+  if (metric.bleu) {
+    const BleuScore bleu = metric.bleu(result.sums);
+    json["precisions"] = bleu.precisions;
+    json["brevity_penalty"] = bleu.brevity_penalty;
+    json["ratio"] = bleu.ratio;
+    json["hypothesis_length"] = bleu.hypothesis_length;
+    json["reference_length"] = bleu.reference_length;
+    json["counts"] = bleu.matched;
+    json["totals"] = bleu.total;
+    json["details"] = bleu.details();
+  }
+  if (result.estimate) {
+    json["mean"] = result.estimate->mean;
+    json["interval"] = result.estimate->half_width;
+  }
+  if (result.baseline) {
+    json["against"] = {{"score", result.baseline_score},
+                       {"mean", result.baseline->mean},
+                       {"interval", result.baseline->half_width}};
+    json["p_value"] = result.p_value;
+  }
+  return json;
+}
+
+void print(const Metric& metric, const Result& result) {
+  const auto row = [](std::string_view label, const std::string& value) {
+    fmt::print("{:<18}{}\n", label, value);
+  };
+  const auto with_estimate = [](double score, const std::optional<Estimate>& estimate) {
+    if (!estimate) return fmt::format("{:>6.2f}", score);
+    return fmt::format("{:>6.2f}   resampled {:.2f} ± {:.2f}", score, estimate->mean,
+                       estimate->half_width);
+  };
+  row(metric.name, with_estimate(result.score, result.estimate));
+  if (result.baseline) {
+    row("  against", with_estimate(result.baseline_score, result.baseline));
+    row("  difference", fmt::format("{:>+6.2f}   p = {:.4f}", result.score - result.baseline_score,
+                                    result.p_value));
+  }
+  if (metric.bleu) {
+    const BleuScore bleu = metric.bleu(result.sums);
+    const auto& p = bleu.precisions;
+    row("  precisions", fmt::format("{:>6.1f} / {:.1f} / {:.1f} / {:.1f}", p[0], p[1], p[2], p[3]));
+    row("  brevity penalty", fmt::format("{:>7.3f}", bleu.brevity_penalty));
+    row("  length", fmt::format("{:>7.3f}   {} of {} words", bleu.ratio,
+                                grouped(bleu.hypothesis_length), grouped(bleu.reference_length)));
+  }
+  row("  signature", " " + metric.signature);
+}
+
+std::vector<double> sentence_scores(const Metric& metric, const Corpus& corpus) {
+  const Statistics statistics = metric.count(corpus.hypotheses);
+  std::vector<double> scores;
+  for (std::size_t line = 0; line < statistics.lines(); ++line) {
+    const auto counts = statistics.line(line);
+    scores.push_back(metric.score(std::vector<std::int64_t>(counts.begin(), counts.end())));
+  }
+  return scores;
+}
+
+// A line of scores for each line of text, one column a metric.
+void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, bool as_json) {
+  std::vector<std::vector<double>> columns;
+  Json json = {{"lines", corpus.hypotheses.size()}, {"references", corpus.references.size()}};
+  for (const Metric& metric : metrics) {
+    columns.push_back(sentence_scores(metric, corpus));
+    if (as_json)
+      json[metric.key] = {{"sentences", columns.back()}, {"signature", metric.signature}};
+    else
+      fmt::print(stderr, "nunchi: {} {}\n", metric.name, metric.signature);
+  }
+  if (as_json) {
+    fmt::print("{}\n", json.dump());
+    return;
+  }
+  for (std::size_t line = 0; line < corpus.hypotheses.size(); ++line) {
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      fmt::print("{}{:.2f}", c == 0 ? "" : "\t", columns[c][line]);
+    }
+    fmt::print("\n");
+  }
+}
+
+void run(const Arguments& arguments) {
+  arguments.check();
+  const Corpus corpus = read(arguments);
+  std::vector<Metric> metrics;
+  for (const std::string& key : arguments.metrics) {
+    metrics.push_back(make_metric(key, arguments, corpus));
+    if (key == "bleu") warn_of_tokenized_lines(arguments, corpus.hypotheses);
+  }
+  if (arguments.sentence) return run_sentences(metrics, corpus, arguments.json);
+  Json json = {{"lines", corpus.hypotheses.size()}, {"references", corpus.references.size()}};
+  for (const Metric& metric : metrics) {
+    const Result result = evaluate(metric, corpus, arguments.bootstrap());
+    if (arguments.json) {
+      json[metric.key] = to_json(metric, result);
+    } else {
+      print(metric, result);
+    }
+  }
+  if (arguments.json) fmt::print("{}\n", json.dump());
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& program) {
+  CLI::App* evaluate = program.add_subcommand("evaluate", "Score translations: BLEU, chrF, chrF++");
+  auto arguments = std::make_shared<Arguments>();
+  evaluate->add_option("HYP", arguments->hypotheses, "Translations, a line each; '-' for stdin")
+      ->required();
+  evaluate
+      ->add_option("--reference", arguments->references, "References, a file for each translator")
+      ->type_name("REF")
+      ->required();
+  evaluate->add_option("--against", arguments->against, "Translations of a system to compare with")
+      ->type_name("HYP2");
+  evaluate->add_option("--metric", arguments->metrics, "bleu, chrf, chrf++, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"bleu", "chrf", "chrf++"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  evaluate->add_option("--tokenize", arguments->tokenizer, "BLEU's words: 13a, char or none")
+      ->check(CLI::IsMember({"13a", "char", "none"}))
+      ->type_name("NAME")
+      ->capture_default_str();
+  evaluate->add_flag("--lowercase", arguments->lowercase, "Letter case does not count");
+  evaluate->add_option("--bootstrap", arguments->resamples, "Resamples for intervals and p-values")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  evaluate->add_option("--seed", arguments->seed, "Of the resamples")
+      ->type_name("N")
+      ->capture_default_str();
+  evaluate->add_flag("--sentence", arguments->sentence, "Score every line alone");
+  evaluate->add_flag("--json", arguments->json, "One JSON object on stdout");
+  evaluate->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

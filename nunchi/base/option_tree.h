@@ -1,0 +1,70 @@
+// Options as they were written down, before anybody knows what they mean: a tree of maps, lists and
+// scalars that comes from YAML or JSON text and remembers where each value stands.
+//
+// The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 deep; a map has no key
+// twice. Of YAML there is one document, without anchors, aliases and tags. Anything else is refused
+// with an Error that names the file and the line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nunchi {
+
+struct OptionValue {
+  enum class Kind : std::uint8_t {
+    nothing,  // "key:" in YAML, null in both
+    text,     // quoted
+    literal,  // JSON's numbers, true and false
+    plain,    // YAML's unquoted scalars: a text, a number or a flag, whatever is asked for
+    list,
+    map,
+  };
+
+  Kind kind = Kind::nothing;
+  std::string key;                 // in the map around it
+  std::string text;                // of a scalar, without quotes
+  std::vector<OptionValue> items;  // of a list or a map, in the order of the text
+  std::size_t source = 0;          // which of the Options' sources it comes from
+  int line = 0;                    // from 1; 0: not known
+
+  // The item of a map with this key, or null.
+  const OptionValue* find(std::string_view name) const;
+};
+
+// A whole tree; its root is a map.
+class Options {
+ public:
+  // `name` stands for the text in errors.
+  static Options from_yaml(std::string_view text, const std::string& name);
+  static Options from_json(std::string_view text, const std::string& name);
+  static Options read_yaml(const std::filesystem::path& file);
+
+  // "training.max_steps=100" puts 100, read as YAML, in the place of what stands there; a list or a
+  // map is replaced as a whole. The key need not be known: the reader of the options complains, and
+  // names this assignment. Throws UsageError when the assignment itself is wrong.
+  void set(const std::string& assignment);
+
+  const OptionValue& root() const { return root_; }
+
+  // "configs/tiny.yaml:14", or "--set model.dropout=0.2".
+  std::string where(const OptionValue& value) const;
+  // Throws "WHERE: WHAT" as an Error, or as a UsageError for what was set.
+  [[noreturn]] void fail(const OptionValue& value, const std::string& what) const;
+
+ private:
+  explicit Options(const std::string& name) : sources_{name} {}
+
+  OptionValue root_;
+  std::vector<std::string> sources_;  // the file, then the assignments as they are shown
+};
+
+// The map as text that reads back as the same options.
+std::string to_yaml(const OptionValue& map);
+std::string to_json(const OptionValue& map);
+
+}  // namespace nunchi

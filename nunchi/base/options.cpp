@@ -1,0 +1,238 @@
+#include "nunchi/base/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "nunchi/base/nearest.h"
+#include "nunchi/base/printable.h"
+
+namespace nunchi {
+namespace {
+
+using Kind = OptionValue::Kind;
+
+// Quotes make a text of a number.
+bool may_be_number(const OptionValue& value) {
+  return value.kind == Kind::literal || value.kind == Kind::plain;
+}
+bool may_be_text(const OptionValue& value) {
+  return value.kind == Kind::text || value.kind == Kind::plain;
+}
+
+// How a wrong value is shown behind what was expected: ", not 'abc'".
+std::string but(const OptionValue& value) {
+  switch (value.kind) {
+    case Kind::nothing:
+      return ", but nothing stands here";
+    case Kind::list:
+      return ", not a list";
+    case Kind::map:
+      return ", not a map";
+    case Kind::text:
+      return ", not the text '" + printable(value.text) + "'";
+    default:
+      return ", not '" + printable(value.text) + "'";
+  }
+}
+
+// The number that the whole text is; JSON's and YAML's common ground, so neither 007 nor +7.
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  const bool zeros = digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (zeros || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+OptionReader::OptionReader(const Options& options) : OptionReader(options, options.root(), "") {}
+
+OptionReader::OptionReader(const Options& options, const OptionValue& map, std::string path)
+    : options_(&options), map_(&map), path_(std::move(path)) {}
+
+std::optional<std::int64_t> OptionReader::take_integer(std::string_view key, std::int64_t low,
+                                                       std::int64_t high) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  const auto number = number_in<std::int64_t>(may_be_number(*value) ? value->text : "");
+  if (!number || *number < low || *number > high) {
+    expect(*value, key, fmt::format("a whole number from {} to {}", low, high));
+  }
+  return number;
+}
+
+std::optional<double> OptionReader::take_number(std::string_view key, const Range& range) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  const auto number = number_in<double>(may_be_number(*value) ? value->text : "");
+  if (!number || !(*number >= range.low && *number <= range.high)) {
+    expect(*value, key,
+           range.words.empty() ? fmt::format("a number from {} to {}", range.low, range.high)
+                               : range.words);
+  }
+  return number;
+}
+
+std::optional<std::size_t> OptionReader::take_choice(std::string_view key,
+                                                     std::span<const std::string_view> names) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return std::nullopt;
+  const auto found = std::find(names.begin(), names.end(), value->text);
+  if (!may_be_text(*value) || found == names.end()) {
+    expect(*value, key, fmt::format("one of {}", fmt::join(names, " | ")));
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+void OptionReader::flag(std::string_view key, bool& field) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return;
+  const bool yes = value->text == "true", no = value->text == "false";
+  if (!may_be_number(*value) || !(yes || no)) expect(*value, key, "true or false");
+  field = yes;
+}
+
+void OptionReader::text(std::string_view key, std::string& field) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return;
+  if (!may_be_text(*value)) expect(*value, key, "a text");
+  field = value->text;
+}
+
+void OptionReader::path(std::string_view key, std::filesystem::path& field) {
+  std::string name = field.string();
+  text(key, name);
+  // A name in JSON may hold a zero byte, written \u0000, where the system's names end.
+  if (name.find('\0') != name.npos) fail(key, "is the name of a file, without a zero byte");
+  field = name;
+}
+
+void OptionReader::texts(std::string_view key, std::vector<std::string>& field) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return;
+  if (value->kind != Kind::list) expect(*value, key, "a list of texts, [a, b]");
+  std::vector<std::string> texts;
+  for (const OptionValue& item : value->items) {
+    if (!may_be_text(item)) expect(item, key, "a list of texts");
+    texts.push_back(item.text);
+  }
+  field = std::move(texts);
+}
+
+void OptionReader::map(std::string_view key, const std::function<void(OptionReader&)>& read) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return;
+  // A key whose lines are all commented out is a map of nothing.
+  if (value->kind != Kind::map && value->kind != Kind::nothing) expect(*value, key, "a map");
+  OptionReader in(*options_, *value, full(key) + ".");
+  read(in);
+  in.finish();
+}
+
+bool OptionReader::take_maps(std::string_view key, const std::function<void(OptionReader&)>& read) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return false;
+  if (value->kind != Kind::list) {
+    map(key, read);
+    return true;
+  }
+  for (std::size_t i = 0; i < value->items.size(); ++i) {
+    const OptionValue& item = value->items[i];
+    if (item.kind != Kind::map) expect(item, key, "a list of maps");
+    OptionReader in(*options_, item, fmt::format("{}[{}].", full(key), i));
+    read(in);
+    in.finish();
+  }
+  return true;
+}
+
+void OptionReader::refuse(std::string_view key, const std::string& why) {
+  if (const OptionValue* value = map_->find(key)) {
+    options_->fail(*value, "'" + full(key) + "' cannot be given here: " + why);
+  }
+}
+
+void OptionReader::fail(std::string_view key, const std::string& what) const {
+  // The nearest thing that was given: the key itself, or a map around it.
+  const OptionValue* place = map_;
+  std::string_view rest = key;
+  while (!rest.empty()) {
+    const std::size_t dot = std::min(rest.find('.'), rest.size());
+    const OptionValue* below = place->find(rest.substr(0, dot));
+    if (below == nullptr) break;
+    place = below;
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  options_->fail(*place, "'" + full(key) + "' " + what + ".");
+}
+
+void OptionReader::finish() const {
+  for (const OptionValue& item : map_->items) {
+    if (std::find(taken_.begin(), taken_.end(), item.key) != taken_.end()) continue;
+    const std::string near = nearest(item.key, taken_);
+    options_->fail(item, "unknown key '" + full(printable(item.key)) + "'." +
+                             (near.empty() ? "" : " Did you mean '" + full(near) + "'?"));
+  }
+}
+
+const OptionValue* OptionReader::take(std::string_view key) {
+  taken_.emplace_back(key);
+  return map_->find(key);
+}
+
+std::string OptionReader::full(std::string_view key) const { return path_ + std::string(key); }
+
+void OptionReader::expect(const OptionValue& value, std::string_view key,
+                          const std::string& what) const {
+  options_->fail(value, "'" + full(key) + "' is " + what + but(value) + ".");
+}
+
+void OptionWriter::number(std::string_view key, float field, double, double) {
+  add(key, Kind::literal, fmt::format("{}", field));
+}
+
+void OptionWriter::number(std::string_view key, double field, double, double) {
+  add(key, Kind::literal, fmt::format("{}", field));
+}
+
+void OptionWriter::flag(std::string_view key, bool field) {
+  add(key, Kind::literal, field ? "true" : "false");
+}
+
+void OptionWriter::text(std::string_view key, const std::string& field) {
+  add(key, Kind::text, field);
+}
+
+void OptionWriter::path(std::string_view key, const std::filesystem::path& field) {
+  if (!field.empty()) text(key, field.string());
+}
+
+void OptionWriter::texts(std::string_view key, const std::vector<std::string>& field) {
+  OptionValue list{.kind = Kind::list};
+  for (const std::string& text : field) list.items.push_back({.kind = Kind::text, .text = text});
+  add(key, std::move(list));
+}
+
+void OptionWriter::map(std::string_view key, const std::function<void(OptionWriter&)>& write) {
+  OptionWriter below;
+  write(below);
+  add(key, std::move(below.map_));
+}
+
+void OptionWriter::add(std::string_view key, OptionValue::Kind kind, std::string text) {
+  add(key, OptionValue{.kind = kind, .text = std::move(text)});
+}
+
+void OptionWriter::add(std::string_view key, OptionValue value) {
+  value.key = key;
+  map_.items.push_back(std::move(value));
+}
+
+}  // namespace nunchi

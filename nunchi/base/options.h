@@ -1,0 +1,183 @@
+// Options as typed fields with defaults. A config struct is described once, field by field:
+//
+//   void fields(auto& in, auto& config) {   // const for the writer
+//     in.integer("layers", config.layers, 1, 64);
+//     in.fraction("dropout", config.dropout);
+//   }
+//
+// An OptionReader takes the fields from a tree, an OptionWriter makes the tree from them.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nunchi/base/option_tree.h"
+
+namespace nunchi {
+
+// A name for each value of an enum.
+template <class E>
+struct Choice {
+  std::string_view name;
+  E value;
+};
+template <class E>
+Choice(const char*, E) -> Choice<E>;
+
+template <class E, std::size_t N>
+std::string_view name_in(const std::array<Choice<E>, N>& choices, E value) {
+  for (const Choice<E>& choice : choices) {
+    if (choice.value == value) return choice.name;
+  }
+  return "";
+}
+
+// Takes the fields of one map. A field whose key is missing keeps its value; a wrong value, and in
+// finish() an unknown key, is an Error that says where it stands. The Options outlive the reader.
+class OptionReader {
+ public:
+  explicit OptionReader(const Options& options);
+
+  // A whole number from low to high, in digits alone: no 1e3, no 12_000.
+  template <std::integral T>
+  void integer(std::string_view key, T& field, std::int64_t low, std::int64_t high) {
+    if (const auto value = take_integer(key, low, high)) field = static_cast<T>(*value);
+  }
+
+  // A number from low to high; never NaN or infinite.
+  template <std::floating_point T>
+  void number(std::string_view key, T& field, double low, double high) {
+    if (const auto value = take_number(key, {.low = low, .high = high})) {
+      field = static_cast<T>(*value);
+    }
+  }
+  // A number above 0.
+  template <std::floating_point T>
+  void positive(std::string_view key, T& field) {
+    const double least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
+    if (const auto value = take_number(key, {least, most, "a number above 0"})) {
+      field = static_cast<T>(*value);
+    }
+  }
+  // A number with 0 <= x < 1.
+  template <std::floating_point T>
+  void fraction(std::string_view key, T& field) {
+    const double most = 1 - std::numeric_limits<T>::epsilon();
+    if (const auto value = take_number(key, {0, most, "a number from 0 up to, but not, 1"})) {
+      field = static_cast<T>(*value);
+    }
+  }
+
+  void flag(std::string_view key, bool& field);  // true | false
+  void text(std::string_view key, std::string& field);
+  void path(std::string_view key, std::filesystem::path& field);
+  void texts(std::string_view key, std::vector<std::string>& field);
+
+  template <class E, std::size_t N>
+  void choice(std::string_view key, E& field, const std::array<Choice<E>, N>& choices) {
+    std::array<std::string_view, N> names;
+    for (std::size_t i = 0; i < N; ++i) names[i] = choices[i].name;
+    if (const auto chosen = take_choice(key, names)) field = choices[*chosen].value;
+  }
+
+  // Hands the map at `key` to read(reader), and finishes it.
+  void map(std::string_view key, const std::function<void(OptionReader&)>& read);
+
+  // A list of maps, each handed to read(reader, item) with a new item; a map alone is a list of
+  // one.
+  template <class T, class Read>
+  void maps(std::string_view key, std::vector<T>& field, const Read& read) {
+    std::vector<T> items;
+    if (!take_maps(key, [&](OptionReader& in) { read(in, items.emplace_back()); })) return;
+    field = std::move(items);
+  }
+
+  // A key that makes sense elsewhere and is refused here; `why` is a sentence.
+  void refuse(std::string_view key, const std::string& why);
+
+  bool has(std::string_view key) const { return map_->find(key) != nullptr; }
+  // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of one below.
+  [[noreturn]] void fail(std::string_view key, const std::string& what) const;
+  // Where this map stands.
+  std::string where() const { return options_->where(*map_); }
+
+  // Throws for the first key that nobody asked for, and names the nearest that somebody did.
+  void finish() const;
+
+ private:
+  struct Range {
+    double low, high;
+    std::string words = "";  // what is expected; empty: from low to high
+  };
+
+  OptionReader(const Options& options, const OptionValue& map, std::string path);
+
+  const OptionValue* take(std::string_view key);
+  std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
+                                           std::int64_t high);
+  std::optional<double> take_number(std::string_view key, const Range& range);
+  std::optional<std::size_t> take_choice(std::string_view key,
+                                         std::span<const std::string_view> names);
+  bool take_maps(std::string_view key, const std::function<void(OptionReader&)>& read);
+  std::string full(std::string_view key) const;
+  [[noreturn]] void expect(const OptionValue& value, std::string_view key,
+                           const std::string& what) const;
+
+  const Options* options_;
+  const OptionValue* map_;
+  std::string path_;  // of the map: "" or "model."
+  std::vector<std::string> taken_;
+};
+
+// Makes a map from the fields, each with its value.
+class OptionWriter {
+ public:
+  template <std::integral T>
+  void integer(std::string_view key, T field, std::int64_t, std::int64_t) {
+    add(key, OptionValue::Kind::literal, std::to_string(field));
+  }
+  void number(std::string_view key, float field, double, double);
+  void number(std::string_view key, double field, double, double);
+  void positive(std::string_view key, auto field) { number(key, field, 0, 0); }
+  void fraction(std::string_view key, auto field) { number(key, field, 0, 0); }
+  void flag(std::string_view key, bool field);
+  void text(std::string_view key, const std::string& field);
+  // A path that is empty is not given: nothing is written.
+  void path(std::string_view key, const std::filesystem::path& field);
+  void texts(std::string_view key, const std::vector<std::string>& field);
+
+  template <class E, std::size_t N>
+  void choice(std::string_view key, E field, const std::array<Choice<E>, N>& choices) {
+    text(key, std::string(name_in(choices, field)));
+  }
+
+  void map(std::string_view key, const std::function<void(OptionWriter&)>& write);
+
+  template <class T, class Write>
+  void maps(std::string_view key, const std::vector<T>& field, const Write& write) {
+    OptionValue list;
+    list.kind = OptionValue::Kind::list;
+    for (const T& item : field) {
+      OptionWriter out;
+      write(out, item);
+      list.items.push_back(std::move(out.map_));
+    }
+    add(key, std::move(list));
+  }
+
+  const OptionValue& tree() const { return map_; }
+
+ private:
+  void add(std::string_view key, OptionValue::Kind kind, std::string text);
+  void add(std::string_view key, OptionValue value);
+
+  OptionValue map_{.kind = OptionValue::Kind::map};
+};
+
+}  // namespace nunchi

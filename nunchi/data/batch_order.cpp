@@ -1,0 +1,205 @@
+#include "nunchi/data/batch_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/base/random.h"
+#include "nunchi/data/content_hash.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::int64_t kMostPairs = std::numeric_limits<std::uint32_t>::max();
+constexpr double kMostWeight = 1e6;
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
+// Raised when the same data and options would give another order.
+constexpr std::uint64_t kVersion = 1;
+
+// What a shuffle is for; each has random numbers of its own.
+enum class Purpose : std::uint32_t { part = 1, epoch = 2, batches = 3 };
+
+// "order": not the numbers of a step's dropout, which has the same seed.
+RandomKey random_key(std::uint64_t seed, std::int64_t turn) {
+  return {seed ^ 0x6F72646572ull, static_cast<std::uint64_t>(turn)};
+}
+
+// A number below `bound`, evenly: 64 random bits times the bound, without the lower 64.
+std::uint32_t below(std::uint32_t bound, const philox::Words& random) {
+  const std::uint64_t low = (std::uint64_t{random[0]} * bound) >> 32;
+  return static_cast<std::uint32_t>((std::uint64_t{random[1]} * bound + low) >> 32);
+}
+
+// Fisher and Yates; `stream` tells shuffles of one purpose and key apart.
+void shuffle(std::span<std::uint32_t> values, const RandomKey& key, Purpose purpose,
+             std::uint32_t stream = 0) {
+  const philox::Key words = philox::key_of(key);
+  for (std::size_t left = values.size(); left > 1; --left) {
+    const auto last = static_cast<std::uint32_t>(left - 1);
+    const auto random = philox::bits({last, static_cast<std::uint32_t>(purpose), stream, 0}, words);
+    std::swap(values[last], values[below(last + 1, random)]);
+  }
+}
+
+// A pair in its window: sorted by its lengths, then by its place in the shuffled order.
+struct Sortable {
+  std::uint32_t target;
+  std::uint32_t source;
+  std::uint32_t place;
+  std::uint32_t pair;
+
+  friend auto operator<=>(const Sortable&, const Sortable&) = default;
+};
+
+}  // namespace
+
+std::span<const std::uint32_t> EpochBatches::batch(std::int64_t number) const {
+  const std::size_t at = order_.at(static_cast<std::size_t>(number));
+  return std::span(pairs_).subspan(begins_[at], begins_[at + 1] - begins_[at]);
+}
+
+BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& options)
+    : options_(options) {
+  if (options.batch_tokens < 1 || options.batch_tokens > kMostTokens || options.source_tokens < 0 ||
+      options.source_tokens > kMostTokens) {
+    throw UsageError("a batch needs room for at least one token, and for 2^40 at most.");
+  }
+  if (options.window < 1) throw UsageError("a window of sentences needs at least one.");
+  if (options_.source_tokens == 0) options_.source_tokens = 8 * options.batch_tokens;
+  std::int64_t first = 0, all = 0;
+  for (const WeightedPairs& part : parts) {
+    if (!(part.weight > 0 && part.weight <= kMostWeight)) {
+      throw UsageError("the weight of a part of the corpus is a number above 0, and 10^6 at most.");
+    }
+    const std::int64_t pairs = part.pairs->size();
+    const double asked = part.weight * static_cast<double>(pairs);
+    if (pairs > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
+      throw Error("an epoch can have " + grouped(kMostPairs) +
+                  " pairs at most; these parts of the corpus, by their weights, have more.");
+    }
+    const std::int64_t per_epoch = pairs == 0 ? 0 : std::max<std::int64_t>(1, std::llround(asked));
+    parts_.push_back({part.pairs, part.weight, first, per_epoch});
+    first += pairs;
+    all += per_epoch;
+  }
+}
+
+std::int64_t BatchOrder::epoch_pairs() const {
+  return std::accumulate(parts_.begin(), parts_.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Part& part) { return sum + part.per_epoch; });
+}
+
+// A part is a sequence without end: its pairs in one random order, then in another, and so on. An
+// epoch takes the next per_epoch of it.
+std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
+  std::vector<std::uint32_t> drawn;
+  drawn.reserve(static_cast<std::size_t>(epoch_pairs()));
+  for (std::size_t number = 0; number < parts_.size(); ++number) {
+    const Part& part = parts_[number];
+    const std::int64_t pairs = part.store->size();
+    std::int64_t begin = epoch * part.per_epoch;
+    const std::int64_t end = begin + part.per_epoch;
+    while (begin < end) {
+      const std::int64_t pass = begin / pairs, from = begin % pairs;
+      const std::int64_t count = std::min(end - begin, pairs - from);
+      std::vector<std::uint32_t> order(static_cast<std::size_t>(pairs));
+      std::iota(order.begin(), order.end(), static_cast<std::uint32_t>(part.first));
+      // A whole pass is shuffled with the epoch anyway.
+      if (count < pairs) {
+        shuffle(order, random_key(options_.seed, pass), Purpose::part,
+                static_cast<std::uint32_t>(number));
+      }
+      drawn.insert(drawn.end(), order.begin() + from, order.begin() + from + count);
+      begin += count;
+    }
+  }
+  shuffle(drawn, random_key(options_.seed, epoch), Purpose::epoch);
+  return drawn;
+}
+
+// Sorts the window, which has `before` pairs before it, and adds its batches.
+void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
+                     EpochBatches& batches) const {
+  std::vector<Sortable> sorted;
+  sorted.reserve(window.size());
+  for (const std::uint32_t pair : window) {
+    const auto [store, at] = find(pair);
+    sorted.push_back({static_cast<std::uint32_t>(store->target_length(at)),
+                      static_cast<std::uint32_t>(store->source_length(at)),
+                      static_cast<std::uint32_t>(sorted.size()), pair});
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::int64_t targets = 0, sources = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    window[i] = sorted[i].pair;
+    const std::int64_t target = std::int64_t{sorted[i].target} + 1, source = sorted[i].source;
+    if (i == 0 || targets + target > options_.batch_tokens ||
+        sources + source > options_.source_tokens) {
+      batches.begins_.push_back(static_cast<std::uint32_t>(before + static_cast<std::int64_t>(i)));
+      targets = sources = 0;
+    }
+    targets += target;
+    sources += source;
+  }
+}
+
+EpochBatches BatchOrder::epoch(std::int64_t epoch) const {
+  if (epoch < 0 || epoch > std::numeric_limits<std::int32_t>::max()) {
+    throw Error("there is no epoch " + std::to_string(epoch) + ".");
+  }
+  EpochBatches batches;
+  batches.pairs_ = draw(epoch);
+  const auto all = static_cast<std::int64_t>(batches.pairs_.size());
+  // Windows of equal size, but for one pair: a short last one would have worse batches than the
+  // others.
+  const std::int64_t windows = (all + options_.window - 1) / options_.window;
+  for (std::int64_t i = 0; i < windows; ++i) {
+    const std::int64_t begin = i * (all / windows) + std::min(i, all % windows);
+    const std::int64_t size = all / windows + (i < all % windows ? 1 : 0);
+    cut(std::span(batches.pairs_)
+            .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size)),
+        begin, batches);
+  }
+  batches.order_.resize(batches.begins_.size());
+  batches.begins_.push_back(static_cast<std::uint32_t>(all));
+  std::iota(batches.order_.begin(), batches.order_.end(), std::uint32_t{0});
+  shuffle(batches.order_, random_key(options_.seed, epoch), Purpose::batches);
+  return batches;
+}
+
+std::pair<const PairStore*, std::int64_t> BatchOrder::find(std::int64_t pair) const {
+  const auto after =
+      std::upper_bound(parts_.begin(), parts_.end(), pair,
+                       [](std::int64_t number, const Part& part) { return number < part.first; });
+  const Part& part = *std::prev(after);
+  return {part.store, pair - part.first};
+}
+
+std::span<const std::int32_t> BatchOrder::source(std::int64_t pair) const {
+  const auto [store, at] = find(pair);
+  return store->source(at);
+}
+
+std::span<const std::int32_t> BatchOrder::target(std::int64_t pair) const {
+  const auto [store, at] = find(pair);
+  return store->target(at);
+}
+
+std::uint64_t BatchOrder::fingerprint() const {
+  ContentHash hash;
+  hash.update(kVersion).update(options_.seed);
+  hash.update(static_cast<std::uint64_t>(options_.batch_tokens));
+  hash.update(static_cast<std::uint64_t>(options_.source_tokens));
+  hash.update(static_cast<std::uint64_t>(options_.window));
+  for (const Part& part : parts_) {
+    hash.update(part.store->key()).update(std::bit_cast<std::uint64_t>(part.weight));
+  }
+  return hash.digest().low;
+}
+
+}  // namespace nunchi

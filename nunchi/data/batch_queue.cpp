@@ -1,0 +1,72 @@
+#include "nunchi/data/batch_queue.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+
+namespace nunchi {
+namespace {
+
+HostBatch gather(const BatchOrder& order, const EpochBatches& epoch, const BatchPlace& place) {
+  HostBatch batch{.epoch = place.epoch, .number = place.number, .epoch_batches = epoch.size()};
+  for (const std::uint32_t pair : epoch.batch(place.number)) {
+    const auto source = order.source(pair);
+    const auto target = order.target(pair);
+    batch.sources.emplace_back(source.begin(), source.end());
+    batch.targets.emplace_back(target.begin(), target.end());
+    batch.pairs.push_back(pair);
+    batch.target_tokens += static_cast<std::int64_t>(target.size()) + 1;
+  }
+  return batch;
+}
+
+}  // namespace
+
+BatchQueue::BatchQueue(const BatchOrder& order, const BatchPlace& start, std::size_t depth)
+    : order_(order),
+      depth_(std::max<std::size_t>(depth, 1)),
+      thread_([this, start](std::stop_token stop) { run(stop, start); }) {}
+
+HostBatch BatchQueue::next() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !waiting_.empty() || failure_; });
+  if (waiting_.empty()) std::rethrow_exception(failure_);
+  HostBatch batch = std::move(waiting_.front());
+  waiting_.pop_front();
+  changed_.notify_all();
+  return batch;
+}
+
+bool BatchQueue::put(std::stop_token stop, HostBatch batch) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait(lock, stop, [&] { return waiting_.size() < depth_; })) return false;
+  waiting_.push_back(std::move(batch));
+  changed_.notify_all();
+  return true;
+}
+
+void BatchQueue::run(std::stop_token stop, BatchPlace place) {
+  try {
+    if (order_.epoch_pairs() == 0) throw Error("the corpus has no pairs to make batches of.");
+    while (!stop.stop_requested()) {
+      const EpochBatches epoch = order_.epoch(place.epoch);
+      if (place.number < 0 || place.number > epoch.size()) {
+        throw Error("epoch " + grouped(place.epoch) + " has " + grouped(epoch.size()) +
+                    " batches; there is no batch " + grouped(place.number) + " to go on from.");
+      }
+      for (; place.number < epoch.size(); ++place.number) {
+        if (!put(stop, gather(order_, epoch, place))) return;
+      }
+      place = {place.epoch + 1, 0};
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace nunchi

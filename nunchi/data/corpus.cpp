@@ -1,0 +1,118 @@
+#include "nunchi/data/corpus.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+
+namespace nunchi {
+namespace {
+
+// The column with this number, counted from 1; nothing when the line has fewer.
+std::optional<std::string_view> column_of(std::string_view line, int number) {
+  for (; number > 1; --number) {
+    const std::size_t tab = line.find('\t');
+    if (tab == line.npos) return std::nullopt;
+    line.remove_prefix(tab + 1);
+  }
+  return line.substr(0, line.find('\t'));
+}
+
+std::string columns(std::int64_t count) {
+  return grouped(count) + (count == 1 ? " column" : " columns");
+}
+
+// "train.de has 1 line"
+std::string counted(const LineReader& reader) {
+  const std::int64_t lines = reader.line_number();
+  return reader.path().string() + " has " + grouped(lines) + (lines == 1 ? " line" : " lines");
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
+  if (!part.tsv.empty()) {
+    if (!part.source.empty() || !part.target.empty()) {
+      throw UsageError("a part of a corpus is either a source and a target or a tsv; " +
+                       part.tsv.string() + " stands beside another file.");
+    }
+    if (part.source_column < 1 || part.target_column < 1) {
+      throw UsageError("the columns of " + part.tsv.string() + " are counted from 1.");
+    }
+    return {part.tsv};
+  }
+  if (part.source.empty() || part.target.empty()) {
+    const auto& given = part.source.empty() ? part.target : part.source;
+    throw UsageError(given.empty() ? "a part of a corpus needs a source and a target, or a tsv."
+                                   : "a part of a corpus needs a source and a target; only " +
+                                         given.string() + " is given.");
+  }
+  return {part.source, part.target};
+}
+
+PairReader::PairReader(const CorpusPart& part)
+    : first_(files_of(part).front()),
+      source_column_(part.source_column),
+      target_column_(part.target_column) {
+  if (part.tsv.empty()) second_.emplace(part.target);
+}
+
+bool PairReader::next(RawPair& pair) { return second_ ? next_of_two(pair) : next_of_tsv(pair); }
+
+std::int64_t PairReader::consumed() const {
+  return first_.consumed() + (second_ ? second_->consumed() : 0);
+}
+
+bool PairReader::next_of_two(RawPair& pair) {
+  const bool more_source = first_.next(pair.source);
+  const bool more_target = second_->next(pair.target);
+  if (more_source != more_target) fail_unequal();
+  pair.cut = first_.was_cut() || second_->was_cut();
+  if (lonely_ == 0 && pair.source.empty() != pair.target.empty()) {
+    lonely_ = first_.line_number();
+    lonely_in_source_ = pair.source.empty();
+  }
+  return more_source;
+}
+
+bool PairReader::next_of_tsv(RawPair& pair) {
+  pair.source.clear();
+  pair.target.clear();
+  if (!first_.next(line_)) return false;
+  pair.cut = first_.was_cut();
+  if (pair.cut || line_.empty()) return true;
+  for (const auto& [number, text] :
+       {std::pair(source_column_, &pair.source), std::pair(target_column_, &pair.target)}) {
+    const auto column = column_of(line_, number);
+    if (!column) {
+      const auto tabs = std::count(line_.begin(), line_.end(), '\t');
+      throw Error(first_.path().string() + ":" + std::to_string(first_.line_number()) + ": " +
+                  columns(tabs + 1) + ", but column " + std::to_string(number) +
+                  " is asked for. Columns are separated by tabs.");
+    }
+    text->assign(*column);
+  }
+  return true;
+}
+
+void PairReader::fail_unequal() {
+  while (first_.next(line_)) {
+  }
+  while (second_->next(line_)) {
+  }
+  std::string message = counted(*second_) + " but " + first_.path().string() + " has " +
+                        grouped(first_.line_number()) + ". A pair needs one line on each side; ";
+  if (lonely_ > 0) {
+    message += "the first difference is ";
+    message += lonely_ == 1 ? "line 1" : "after line " + grouped(lonely_ - 1);
+    message +=
+        " (an empty line in " + (lonely_in_source_ ? first_ : *second_).path().string() + "?).";
+  } else {
+    message += "look for a line that was split, joined or lost.";
+  }
+  throw Error(message);
+}
+
+}  // namespace nunchi

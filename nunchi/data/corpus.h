@@ -1,0 +1,67 @@
+// Pairs of lines on disk: two files side by side, or two columns of one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nunchi/data/lines.h"
+
+namespace nunchi {
+
+// Either `source` and `target`, whose lines belong together one by one, or `tsv`, whose columns are
+// separated by tabs. Plain text, gzip or xz.
+struct CorpusPart {
+  std::filesystem::path source;
+  std::filesystem::path target;
+  std::filesystem::path tsv;
+  int source_column = 1;  // of the tsv, counted from 1
+  int target_column = 2;
+  double weight = 1;  // how often its pairs come in an epoch; see data/batch_order.h
+};
+
+// The part's files: two, or the tsv. Throws UsageError unless the part names one of the two forms.
+std::vector<std::filesystem::path> files_of(const CorpusPart& part);
+
+struct RawPair {
+  std::string source;
+  std::string target;
+  // A line was longer than LineReader keeps: what stands here is not what belongs together.
+  bool cut = false;
+};
+
+// Reads the pairs of a part from front to back; see LineReader for what a line is.
+//
+// Throws Error when the two files have unequal numbers of lines (at the end of the shorter one:
+// both are counted first) and when a line of a tsv has too few columns. A tsv's empty line is a
+// pair of empty sentences.
+class PairReader {
+ public:
+  explicit PairReader(const CorpusPart& part);
+
+  // False at the end.
+  bool next(RawPair& pair);
+
+  // The last pair's, counted from 1.
+  std::int64_t line_number() const { return first_.line_number(); }
+  // Bytes of the files taken so far.
+  std::int64_t consumed() const;
+
+ private:
+  bool next_of_two(RawPair& pair);
+  bool next_of_tsv(RawPair& pair);
+  [[noreturn]] void fail_unequal();
+
+  LineReader first_;                  // the source, or the tsv
+  std::optional<LineReader> second_;  // the target
+  int source_column_ = 0;
+  int target_column_ = 0;
+  std::string line_;
+  // The first line that is empty on one side alone; 0 while there is none.
+  std::int64_t lonely_ = 0;
+  bool lonely_in_source_ = false;
+};
+
+}  // namespace nunchi

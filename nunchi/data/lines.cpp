@@ -1,0 +1,95 @@
+#include "nunchi/data/lines.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/data/byte_stream.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::size_t kBuffer = std::size_t{1} << 16;
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
+
+// Shortens the text to at most `longest` bytes, not in the middle of a character.
+void cut(std::string& text, std::size_t longest) {
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
+  std::size_t end = longest;
+  // A character has at most three bytes after its first; more are no UTF-8 and cut anywhere.
+  for (int step = 0; step < 3 && end > 0 && continues(end); ++step) --end;
+  text.resize(continues(end) ? longest : end);
+}
+
+}  // namespace
+
+LineReader::LineReader(const std::filesystem::path& path, const LineOptions& options)
+    : path_(path), options_(options), buffer_(kBuffer) {
+  try {
+    bytes_ = open_unpacked(path);
+  } catch (const Error& error) {
+    throw Error("cannot read " + path.string() + ": " + error.what() + ".");
+  }
+  // A stream may give its first bytes one at a time.
+  while (end_ < kMark.size() && fill()) {
+  }
+  const std::string_view start(reinterpret_cast<const char*>(buffer_.data()), end_);
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
+    throw Error("cannot read " + path.string() +
+                ": it is in UTF-16; write it in UTF-8 (iconv -f UTF-16 -t UTF-8).");
+  }
+  if (start.starts_with(kMark)) begin_ = kMark.size();
+}
+
+LineReader::~LineReader() = default;
+LineReader::LineReader(LineReader&&) noexcept = default;
+LineReader& LineReader::operator=(LineReader&&) noexcept = default;
+
+std::int64_t LineReader::consumed() const { return bytes_->consumed(); }
+
+// Adds to what is waiting, if the file has more.
+bool LineReader::fill() {
+  if (begin_ == end_) begin_ = end_ = 0;
+  try {
+    const std::size_t got = bytes_->read(std::span(buffer_).subspan(end_));
+    end_ += got;
+    return got > 0;
+  } catch (const Error& error) {
+    throw Error("cannot read " + path_.string() + " after line " + grouped(line_number_) + ": " +
+                error.what() + ".");
+  }
+}
+
+bool LineReader::next(std::string& line) {
+  line.clear();
+  was_cut_ = false;
+  // One byte more than is kept, for the "\r" before the line's end; one more to see that it is
+  // longer.
+  const std::size_t room = options_.longest + 2;
+  bool any = false, ended = false;
+  while (!ended && (begin_ < end_ || fill())) {
+    any = true;
+    const auto* text = reinterpret_cast<const char*>(buffer_.data()) + begin_;
+    const std::size_t count = end_ - begin_;
+    const auto* newline = static_cast<const char*>(std::memchr(text, '\n', count));
+    ended = newline != nullptr;
+    const std::size_t part = ended ? static_cast<std::size_t>(newline - text) : count;
+    line.append(text, std::min(part, room - line.size()));
+    begin_ += part + (ended ? 1 : 0);
+  }
+  if (!any) return false;
+  ++line_number_;
+  if (line.size() <= options_.longest + 1 && line.ends_with('\r')) line.pop_back();
+  if (line.size() > options_.longest) {
+    cut(line, options_.longest);
+    was_cut_ = true;
+    ++cut_lines_;
+  }
+  return true;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,88 @@
+// Threads that do jobs side by side and give them back in the order in which they came.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace nunchi {
+
+// Used by one thread, which submits and takes. Jobs that were not taken are dropped at the end,
+// after those that have begun.
+template <class Job>
+class OrderedWorkers {
+ public:
+  // `work` is called by several threads at once.
+  OrderedWorkers(int threads, std::function<void(Job&)> work) : work_(std::move(work)) {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this](std::stop_token stop) { run(stop); });
+    }
+  }
+
+  void submit(Job job) {
+    const std::lock_guard lock(mutex_);
+    slots_.push_back(std::make_unique<Slot>(std::move(job)));
+    changed_.notify_all();
+  }
+
+  // How many were submitted and not yet taken.
+  std::size_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return slots_.size();
+  }
+
+  // Waits for the oldest job; throws what its work threw. At least one must be waiting.
+  Job take() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return slots_.front()->done; });
+    const std::unique_ptr<Slot> slot = std::move(slots_.front());
+    slots_.pop_front();
+    --begun_;
+    if (slot->failure) std::rethrow_exception(slot->failure);
+    return std::move(slot->job);
+  }
+
+ private:
+  struct Slot {
+    explicit Slot(Job given) : job(std::move(given)) {}
+    Job job;
+    bool done = false;
+    std::exception_ptr failure;
+  };
+
+  void run(std::stop_token stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return begun_ < slots_.size(); })) {
+      if (stop.stop_requested()) return;
+      Slot& slot = *slots_[begun_++];
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        work_(slot.job);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      slot.failure = failure;
+      slot.done = true;
+      changed_.notify_all();
+    }
+  }
+
+  std::function<void(Job&)> work_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::unique_ptr<Slot>> slots_;  // in order; the first begun_ have been picked up
+  std::size_t begun_ = 0;
+  std::vector<std::jthread> threads_;  // last: they stop before the rest goes
+};
+
+}  // namespace nunchi

@@ -1,0 +1,112 @@
+// Tokenised pairs in a file, mapped into memory: nothing is read before somebody asks for it.
+//
+//   64 bytes   "nunchi pairs 1\n" and zeros
+//   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ...
+//   8 * (N+1)  where each pair begins, counted in tokens, and at last T
+//   4 * N      the length of each source with its </s>
+//   the rest   the footer, words of 8 bytes: magic, key (2), N, T, the report, the tokens' digest
+//   (2),
+//              the file's size, the digest (2) of everything from the pairs' places to here
+//
+// Zeros bring each piece to a multiple of 8 bytes; numbers are little-endian. The footer comes last
+// so that a writer goes through the file once, with 12 bytes a pair in memory.
+//
+// The reader trusts nothing: every size, place and length is checked against the file when it is
+// opened, so that no file can lead outside of its own bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/data/content_hash.h"
+
+namespace nunchi {
+
+// What became of the lines of a corpus: each is kept, or counted under the first reason that left
+// it out, in this order.
+struct PairReport {
+  std::int64_t lines = 0;
+  std::int64_t kept = 0;
+  std::int64_t cut = 0;              // a line longer than LineReader keeps
+  std::int64_t empty = 0;            // a side without tokens
+  std::int64_t too_long = 0;         // more tokens than max_length
+  std::int64_t unequal_lengths = 0;  // token counts that differ by more than max_ratio
+  std::int64_t repaired = 0;         // kept, with invalid UTF-8 replaced by U+FFFD
+
+  PairReport& operator+=(const PairReport& other);
+  friend bool operator==(const PairReport&, const PairReport&) = default;
+};
+
+// "29,000 lines: 28,990 pairs kept, 10 left out (3 empty, 7 too long); 1 had invalid UTF-8, ..."
+std::string to_text(const PairReport& report);
+
+// Immutable; any number of threads may read it at once. Movable; spans stay valid as long as the
+// store they came from, or the one it was moved to, lives.
+class PairStore {
+ public:
+  // Throws Error when the file is missing, or is anything else than what PairWriter writes; of the
+  // tokens themselves only their place is checked, not their digest.
+  static PairStore open(const std::filesystem::path& path);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
+  // Ends with </s>.
+  std::span<const std::int32_t> source(std::int64_t pair) const;
+  // Neither <s> nor </s>.
+  std::span<const std::int32_t> target(std::int64_t pair) const;
+  std::int64_t source_length(std::int64_t pair) const;
+  std::int64_t target_length(std::int64_t pair) const;
+
+  // What the pairs were made of; equal keys mean equal pairs.
+  const Digest& key() const { return key_; }
+  const PairReport& report() const { return report_; }
+  // Reads all tokens and compares them with their digest.
+  bool tokens_are_whole() const;
+
+ private:
+  friend PairStore parse_pairs(std::span<const std::byte>, const std::string&);
+  PairStore() = default;
+
+  std::optional<MappedFile> mapping_;
+  std::span<const std::int32_t> tokens_;
+  std::span<const std::uint64_t> places_;
+  std::span<const std::uint32_t> source_lengths_;
+  Digest key_;
+  Digest tokens_digest_;
+  PairReport report_;
+};
+
+// The same for a file that is in memory already, at an address that is a multiple of 8, called
+// `display_name` in errors. `bytes` must outlive the result.
+PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name);
+
+// Writes such a file pair by pair; it appears whole at commit(), or not at all. Throws Error with
+// the system's reason when it cannot be written.
+class PairWriter {
+ public:
+  PairWriter(const std::filesystem::path& path, const Digest& key);
+
+  // `tokens` holds the source, </s> and the target; the source with its </s> has `source_length`.
+  void add(std::span<const std::int32_t> tokens, std::uint32_t source_length);
+  void commit(const PairReport& report);
+
+ private:
+  void write(std::span<const std::byte> bytes);
+  void flush();
+
+  AtomicFile file_;
+  Digest key_;
+  ContentHash tokens_hash_;
+  std::vector<std::int32_t> buffer_;
+  std::vector<std::uint64_t> places_{0};
+  std::vector<std::uint32_t> source_lengths_;
+  std::uint64_t written_ = 0;  // bytes
+};
+
+}  // namespace nunchi

@@ -1,0 +1,258 @@
+#include "nunchi/data/prepare.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "nunchi/base/error.h"
+#include "nunchi/data/byte_stream.h"
+#include "nunchi/data/ordered_workers.h"
+#include "nunchi/text/unicode.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+using Stage = PrepareProgress::Stage;
+
+// Raised when the same input would give other pairs: what is kept, what is counted.
+constexpr std::uint64_t kVersion = 1;
+// A chunk of lines is what a thread tokenises at a time.
+constexpr std::size_t kChunkPairs = 2048;
+constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+constexpr std::size_t kChunksPerThread = 3;
+constexpr int kMostThreads = 256;
+
+// Enough to notice that a file was written to or replaced between two looks.
+struct FileStamp {
+  std::int64_t device = 0, number = 0, bytes = 0, seconds = 0, nanoseconds = 0;
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+FileStamp stamp_of(const fs::path& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw Error("cannot read " + path.string() + ": " + std::strerror(errno) + ".");
+  }
+  if (S_ISDIR(status.st_mode)) throw Error("cannot read " + path.string() + ": it is a folder.");
+  if (!S_ISREG(status.st_mode)) {
+    throw Error("cannot read " + path.string() +
+                ": a corpus is read twice, and this is not a plain file.");
+  }
+  return {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
+          status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+// What the part's files looked like before they were read.
+class Inputs {
+ public:
+  explicit Inputs(const CorpusPart& part) : files_(files_of(part)) {
+    for (const fs::path& file : files_) {
+      stamps_.push_back(stamp_of(file));
+      bytes_ += stamps_.back().bytes;
+    }
+  }
+
+  std::span<const fs::path> files() const { return files_; }
+  double fraction(std::int64_t bytes) const {
+    return bytes_ == 0 ? 1
+                       : std::min(1.0, static_cast<double>(bytes) / static_cast<double>(bytes_));
+  }
+
+  void check_unchanged() const {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      if (stamp_of(files_[i]) != stamps_[i]) {
+        throw Error(files_[i].string() + " changed while it was read; start again.");
+      }
+    }
+  }
+
+ private:
+  std::vector<fs::path> files_;
+  std::vector<FileStamp> stamps_;
+  std::int64_t bytes_ = 0;
+};
+
+Digest digest_of(const Inputs& inputs, const PrepareOptions& options) {
+  std::vector<std::byte> buffer(std::size_t{1} << 20);
+  ContentHash all;
+  std::int64_t before = 0;
+  for (const fs::path& path : inputs.files()) {
+    const auto reading = [&](auto step) {
+      try {
+        return step();
+      } catch (const Error& error) {
+        throw Error("cannot read " + path.string() + ": " + error.what() + ".");
+      }
+    };
+    const auto file = reading([&] { return open_raw(path); });
+    ContentHash hash;
+    while (const std::size_t got = reading([&] { return file->read(buffer); })) {
+      hash.update(std::span<const std::byte>(buffer).first(got));
+      if (options.progress) {
+        options.progress({Stage::reading, inputs.fraction(before + file->consumed()), 0});
+      }
+    }
+    before += file->consumed();
+    all.update(hash.digest());
+  }
+  return all.digest();
+}
+
+// Of everything that the pairs depend on.
+Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers, const PairLimits& limits,
+              const Digest& files) {
+  ContentHash key;
+  key.update(kVersion).update(files);
+  key.update(part.tsv.empty() ? 0 : static_cast<std::uint64_t>(part.source_column));
+  key.update(part.tsv.empty() ? 0 : static_cast<std::uint64_t>(part.target_column));
+  key.update(tokenizers.source.fingerprint()).update(tokenizers.target.fingerprint());
+  key.update(static_cast<std::uint64_t>(tokenizers.source.special().end));
+  key.update(static_cast<std::uint64_t>(limits.max_length));
+  key.update(std::bit_cast<std::uint64_t>(limits.max_ratio));
+  key.update(LineOptions{}.longest);
+  return key.digest();
+}
+
+struct Chunk {
+  std::vector<RawPair> raw;
+  Tokens tokens;  // as PairWriter takes them, pair after pair
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // of the pair, of its source
+  PairReport report;
+  double fraction = 0;  // of the corpus, up to its end
+};
+
+void tokenize(Chunk& chunk, const PairTokenizers& tokenizers, const PairLimits& limits) {
+  for (const RawPair& pair : chunk.raw) {
+    ++chunk.report.lines;
+    if (pair.cut) {
+      ++chunk.report.cut;
+      continue;
+    }
+    const Tokens source = tokenizers.source.encode(pair.source);
+    const Tokens target = tokenizers.target.encode(pair.target);
+    const auto [less, more] = std::minmax(source.size(), target.size());
+    if (less == 0) {
+      ++chunk.report.empty;
+    } else if (limits.max_length > 0 && more + 1 > static_cast<std::size_t>(limits.max_length)) {
+      ++chunk.report.too_long;
+    } else if (limits.max_ratio > 0 &&
+               static_cast<double>(more) > limits.max_ratio * static_cast<double>(less)) {
+      ++chunk.report.unequal_lengths;
+    } else {
+      ++chunk.report.kept;
+      if (!is_valid_utf8(pair.source) || !is_valid_utf8(pair.target)) ++chunk.report.repaired;
+      chunk.tokens.insert(chunk.tokens.end(), source.begin(), source.end());
+      chunk.tokens.push_back(tokenizers.source.special().end);
+      chunk.tokens.insert(chunk.tokens.end(), target.begin(), target.end());
+      chunk.lengths.emplace_back(static_cast<std::uint32_t>(source.size() + 1 + target.size()),
+                                 static_cast<std::uint32_t>(source.size() + 1));
+    }
+  }
+  chunk.raw.clear();
+}
+
+// The next lines; none at the end of the corpus.
+Chunk next_chunk(PairReader& reader, const Inputs& inputs) {
+  Chunk chunk;
+  std::size_t bytes = 0;
+  RawPair pair;
+  while (chunk.raw.size() < kChunkPairs && bytes < kChunkBytes && reader.next(pair)) {
+    bytes += pair.source.size() + pair.target.size();
+    chunk.raw.push_back(std::move(pair));
+  }
+  chunk.fraction = inputs.fraction(reader.consumed());
+  return chunk;
+}
+
+void write_pairs(PairWriter& writer, const Chunk& chunk) {
+  std::span<const std::int32_t> tokens(chunk.tokens);
+  for (const auto& [length, source_length] : chunk.lengths) {
+    writer.add(tokens.first(length), source_length);
+    tokens = tokens.subspan(length);
+  }
+}
+
+PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers,
+                        const PrepareOptions& options, const Inputs& inputs, PairWriter& writer) {
+  const int threads = std::clamp(options.threads, 1, kMostThreads);
+  PairReader reader(part);
+  PairReport report;
+  OrderedWorkers<Chunk> workers(threads,
+                                [&](Chunk& chunk) { tokenize(chunk, tokenizers, options.limits); });
+  const std::size_t most = kChunksPerThread * static_cast<std::size_t>(threads);
+  bool more = true;
+  while (more || workers.waiting() > 0) {
+    while (more && workers.waiting() < most) {
+      Chunk chunk = next_chunk(reader, inputs);
+      more = !chunk.raw.empty();
+      if (more) workers.submit(std::move(chunk));
+    }
+    if (workers.waiting() == 0) break;
+    const Chunk done = workers.take();
+    write_pairs(writer, done);
+    report += done.report;
+    if (options.progress) options.progress({Stage::tokenizing, done.fraction, report.lines});
+  }
+  return report;
+}
+
+// The store under this name if it is there and whole.
+std::optional<PairStore> found(const fs::path& path, const Digest& key) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  try {
+    PairStore store = PairStore::open(path);
+    if (store.key() == key && store.tokens_are_whole()) return store;
+  } catch (const Error&) {
+    // Damaged, unreadable or of an earlier version: it is written again.
+  }
+  return std::nullopt;
+}
+
+void check(const PrepareOptions& options) {
+  if (options.cache.empty()) throw UsageError("tokenised pairs need a cache folder.");
+  if (options.limits.max_length < 0) throw UsageError("data.max_length cannot be negative.");
+  const double ratio = options.limits.max_ratio;
+  if (!std::isfinite(ratio) || ratio < 0 || (ratio > 0 && ratio < 1)) {
+    throw UsageError("data.max_ratio is a factor of 1 or more, or 0 for no limit.");
+  }
+}
+
+}  // namespace
+
+PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers,
+                        const PrepareOptions& options) {
+  check(options);
+  const Inputs inputs(part);
+  const Digest key = key_of(part, tokenizers, options.limits, digest_of(inputs, options));
+  const fs::path path = options.cache / ("pairs-" + key.hex() + ".bin");
+  if (auto store = found(path, key)) return std::move(*store);
+  std::error_code failed;
+  fs::create_directories(options.cache, failed);
+  if (failed) {
+    throw Error("cannot make the folder " + options.cache.string() + ": " + failed.message() + ".");
+  }
+  PairWriter writer(path, key);
+  const PairReport report = tokenize_all(part, tokenizers, options, inputs, writer);
+  // What was hashed is what was tokenised.
+  inputs.check_unchanged();
+  writer.commit(report);
+  return PairStore::open(path);
+}
+
+std::vector<PairStore> prepare_pairs(std::span<const CorpusPart> parts,
+                                     const PairTokenizers& tokenizers,
+                                     const PrepareOptions& options) {
+  std::vector<PairStore> stores;
+  for (const CorpusPart& part : parts) stores.push_back(prepare_pairs(part, tokenizers, options));
+  return stores;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,341 @@
+#include "nunchi/decoding/search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nunchi/base/error.h"
+#include "nunchi/kernels/memory.h"
+#include "nunchi/kernels/search.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// A unit is a sentence that is looked for: of each source one, or one for each sample.
+struct Units {
+  std::int64_t count = 0;
+  std::int64_t beam = 1;
+  std::int64_t stride = 0;                            // tokens that a hypothesis has room for
+  std::vector<std::int32_t> source;                   // [units]
+  std::vector<std::int64_t> stream;                   // [units] number for draws
+  std::vector<std::int32_t> max_length;               // [units]
+  std::vector<std::int32_t> prefix_length;            // [units]
+  std::vector<std::span<const std::int32_t>> prefix;  // [units]
+};
+
+std::int64_t longest_target(const SequenceModel& model, const SearchOptions& options,
+                            std::int64_t source_length) {
+  constexpr std::int64_t kFactor = 3, kMore = 20;
+  const std::int64_t wanted =
+      std::max(options.min_length, std::min(options.max_length, kFactor * source_length + kMore));
+  return std::clamp<std::int64_t>(wanted, 1, model.max_length() - 1);
+}
+
+Units make_units(const SequenceModel& model, const SearchInput& input,
+                 const SearchOptions& options) {
+  const Ragged& source = input.source.rows;
+  const std::int64_t each = options.sample ? options.n_best : 1;
+  Units units{.count = source.sentences * each, .beam = options.sample ? 1 : options.beam_size};
+  for (std::int64_t u = 0; u < units.count; ++u) {
+    const std::int64_t b = u / each;
+    const std::span<const std::int32_t> prefix =
+        input.prefixes.empty() ? std::span<const std::int32_t>() : input.prefixes[index(b)];
+    const std::int64_t number = input.numbers.empty() ? b : input.numbers[index(b)];
+    const std::int64_t prefix_length = static_cast<std::int64_t>(prefix.size());
+    // A prefix is kept whole and gets at least one token more.
+    const std::int64_t longest =
+        std::max(longest_target(model, options, source.lengths[index(b)]), prefix_length + 1);
+    if (longest >= model.max_length()) {
+      throw Error("a prefix of " + std::to_string(prefix_length) +
+                  " tokens is too long for a model that knows " +
+                  std::to_string(model.max_length()) + " positions.");
+    }
+    units.source.push_back(static_cast<std::int32_t>(b));
+    units.stream.push_back(number * each + u % each);
+    units.max_length.push_back(static_cast<std::int32_t>(longest));
+    units.prefix_length.push_back(static_cast<std::int32_t>(prefix_length));
+    units.prefix.push_back(prefix);
+    units.stride = std::max(units.stride, longest + 1);
+  }
+  return units;
+}
+
+// The hypotheses of one step, in device memory.
+struct RowMemory {
+  Tensor tokens, token_scores, score, unit;
+
+  RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride)
+      : tokens(Tensor::empty(context, DType::i32, {rows, stride})),
+        token_scores(Tensor::empty(context, DType::f32, {rows, stride})),
+        score(zeros(context, DType::f64, {rows})),
+        unit(Tensor::empty(context, DType::i32, {rows})) {}
+
+  kernels::SearchRows rows() const {
+    return {.tokens = tokens.data<std::int32_t>(),
+            .token_scores = token_scores.data<float>(),
+            .score = score.data<double>(),
+            .unit = unit.data<std::int32_t>()};
+  }
+};
+
+struct FinishedMemory {
+  Tensor tokens, token_scores, score, length, ended, count;
+
+  FinishedMemory(ContextBase& context, const Units& units)
+      : tokens(Tensor::empty(context, DType::i32, {units.count, units.beam, units.stride})),
+        token_scores(Tensor::empty(context, DType::f32, {units.count, units.beam, units.stride})),
+        score(Tensor::empty(context, DType::f64, {units.count, units.beam})),
+        length(zeros(context, DType::i32, {units.count, units.beam})),
+        ended(zeros(context, DType::i32, {units.count, units.beam})),
+        count(zeros(context, DType::i32, {units.count})) {}
+
+  kernels::FinishedRows rows() const {
+    return {.tokens = tokens.data<std::int32_t>(),
+            .token_scores = token_scores.data<float>(),
+            .score = score.data<double>(),
+            .length = length.data<std::int32_t>(),
+            .ended = ended.data<std::int32_t>(),
+            .count = count.data<std::int32_t>()};
+  }
+};
+
+class Search {
+ public:
+  Search(const SequenceModel& model, const SearchInput& input, const SearchOptions& options)
+      : model_(model),
+        special_(input.special),
+        options_(options),
+        context_(input.source.ids.context()),
+        units_(make_units(model, input, options)),
+        candidates_(units_.beam == 1 ? 1 : std::min(units_.beam + 1, model.target_vocabulary())),
+        now_(context_, units_.count * units_.beam, units_.stride),
+        then_(context_, units_.count * units_.beam, units_.stride),
+        finished_(context_, units_),
+        source_of_unit_(device_copy(units_.source)),
+        stream_of_unit_(device_copy(units_.stream)),
+        max_length_(device_copy(units_.max_length)),
+        prefix_length_(device_copy(units_.prefix_length)),
+        next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
+        parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
+        sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
+        active_count_(zeros(context_, DType::i32, {1})) {}
+
+  std::vector<Hypotheses> run(const TokenBatch& source) {
+    if (units_.count == 0) return {};
+    const std::unique_ptr<SequenceModel::State> state = model_.start(source);
+    nn::StepTokens tokens = first_tokens();
+    std::int64_t active = units_.count, width = 1;
+    for (std::int64_t generated = 0; active > 0; ++generated) {
+      const Tensor scores = model_.next_scores(model_.step(*state, tokens));
+      active = choose(scores, {.active = active, .width = width, .generated = generated});
+      width = units_.beam;
+      const std::int64_t rows = active * width;
+      tokens = {.hypotheses = rows,
+                .tokens = rows,
+                .ids = next_.part(0, {nn::decode_capacity(rows)}),
+                .parents = parents_,
+                .sentences = sentences_};
+    }
+    return results(source.rows.sentences);
+  }
+
+ private:
+  struct Step {
+    std::int64_t active;     // units
+    std::int64_t width;      // rows of each
+    std::int64_t generated;  // tokens beyond the prefix
+  };
+
+  template <class T>
+  Tensor device_copy(const std::vector<T>& values) const {
+    return from_host(context_, values, {static_cast<std::int64_t>(values.size())});
+  }
+
+  // <s> and the prefix of each unit; its hypothesis so far is the prefix.
+  nn::StepTokens first_tokens() {
+    Tokens ids, history(index(units_.count * units_.stride), 0);
+    std::vector<std::int32_t> offsets{0}, numbers;
+    std::int64_t most = 0;
+    for (std::int64_t u = 0; u < units_.count; ++u) {
+      const auto prefix = units_.prefix[index(u)];
+      ids.push_back(special_.begin);
+      ids.insert(ids.end(), prefix.begin(), prefix.end());
+      std::copy(prefix.begin(), prefix.end(), history.begin() + u * units_.stride);
+      offsets.push_back(static_cast<std::int32_t>(ids.size()));
+      numbers.push_back(static_cast<std::int32_t>(u));
+      most = std::max(most, 1 + static_cast<std::int64_t>(prefix.size()));
+    }
+    check_tokens(ids);
+    copy_from_host(std::span<const std::int32_t>(history), now_.tokens.rows(0, units_.count));
+    fill(now_.token_scores, 0);
+    copy_from_host(std::span<const std::int32_t>(numbers), now_.unit.part(0, {units_.count}));
+    const std::int64_t count = static_cast<std::int64_t>(ids.size());
+    ids.resize(index(nn::decode_capacity(count)), 0);
+    return {.hypotheses = units_.count,
+            .tokens = count,
+            .most = most,
+            .ids = device_copy(ids),
+            .sentences = source_of_unit_,
+            .offsets = most > 1 ? device_copy(offsets) : Tensor()};
+  }
+
+  void check_tokens(const Tokens& ids) const {
+    for (const std::int32_t id : ids) {
+      if (id < 0 || id >= model_.target_vocabulary()) {
+        throw Error("the prefix has a token " + std::to_string(id) + " in a vocabulary of " +
+                    std::to_string(model_.target_vocabulary()) + ".");
+      }
+    }
+  }
+
+  // From the scores of the next tokens to the hypotheses that go on. Returns how many units do.
+  std::int64_t choose(const Tensor& scores, const Step& step) {
+    const std::int64_t rows = step.active * step.width, vocabulary = scores.size(1);
+    const Tensor log_probs = Tensor::empty(context_, scores.dtype(), {rows, candidates_});
+    const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
+    dispatch(scores, [&]<class T>(auto& ctx) {
+      kernels::run(ctx, kernels::BanTokens<T>{.rows = rows,
+                                              .vocabulary = vocabulary,
+                                              .stride = units_.stride,
+                                              .begin_token = special_.begin,
+                                              .end_token = special_.end,
+                                              .generated = step.generated,
+                                              .min_length = options_.min_length,
+                                              .no_repeat_ngram = options_.no_repeat_ngram,
+                                              .max_repeats = options_.max_repeats,
+                                              .hypotheses = now_.rows(),
+                                              .prefix_length = prefix_length_.data<std::int32_t>(),
+                                              .logits = scores.data<T>()});
+      if (options_.sample) {
+        kernels::run(ctx,
+                     kernels::SampleTokens<T>{.rows = rows,
+                                              .vocabulary = vocabulary,
+                                              .temperature = options_.temperature,
+                                              .top_k = options_.top_k,
+                                              .top_p = options_.top_p,
+                                              .seed = options_.seed,
+                                              .position = static_cast<std::int32_t>(step.generated),
+                                              .unit = now_.unit.data<std::int32_t>(),
+                                              .stream = stream_of_unit_.data<std::int64_t>(),
+                                              .logits = scores.data<T>(),
+                                              .log_probs = log_probs.data<T>(),
+                                              .ids = ids.data<std::int32_t>()});
+      } else {
+        kernels::run(ctx, kernels::TopTokens<T>{.rows = rows,
+                                                .vocabulary = vocabulary,
+                                                .count = candidates_,
+                                                .logits = scores.data<T>(),
+                                                .log_probs = log_probs.data<T>(),
+                                                .ids = ids.data<std::int32_t>()});
+      }
+      kernels::run(ctx, kernels::BeamStep<T>{.units = step.active,
+                                             .width = step.width,
+                                             .beam = units_.beam,
+                                             .candidates = candidates_,
+                                             .stride = units_.stride,
+                                             .generated = step.generated,
+                                             .end_token = special_.end,
+                                             .log_probs = log_probs.data<T>(),
+                                             .ids = ids.data<std::int32_t>(),
+                                             .prefix_length = prefix_length_.data<std::int32_t>(),
+                                             .max_length = max_length_.data<std::int32_t>(),
+                                             .from = now_.rows(),
+                                             .to = then_.rows(),
+                                             .finished = finished_.rows(),
+                                             .parents = parents_.data<std::int32_t>(),
+                                             .next = next_.data<std::int32_t>(),
+                                             .row_source = sentences_.data<std::int32_t>(),
+                                             .unit_source = source_of_unit_.data<std::int32_t>(),
+                                             .active = active_count_.data<std::int32_t>()});
+    });
+    std::swap(now_, then_);
+    return to_host<std::int32_t>(active_count_)[0];
+  }
+
+  std::vector<Hypotheses> results(std::int64_t sentences) const {
+    const auto tokens = to_host<std::int32_t>(finished_.tokens);
+    const auto token_scores = to_host<float>(finished_.token_scores);
+    const auto score = to_host<double>(finished_.score);
+    const auto length = to_host<std::int32_t>(finished_.length);
+    const auto ended = to_host<std::int32_t>(finished_.ended);
+    const auto count = to_host<std::int32_t>(finished_.count);
+    std::vector<Hypotheses> found(index(sentences));
+    for (std::int64_t u = 0; u < units_.count; ++u) {
+      if (count[index(u)] == 0) throw Error("the model's scores are not numbers.");
+      const std::int64_t prefix = units_.prefix_length[index(u)];
+      for (std::int64_t f = 0; f < count[index(u)]; ++f) {
+        const std::size_t at = index(u * units_.beam + f);
+        const auto row = static_cast<std::ptrdiff_t>(at) * units_.stride;
+        Hypothesis one{.log_probability = score[at], .ended = ended[at] != 0};
+        one.tokens.assign(tokens.begin() + row, tokens.begin() + row + length[at]);
+        const std::int64_t scored = length[at] + (one.ended ? 1 : 0);
+        one.token_scores.assign(token_scores.begin() + row, token_scores.begin() + row + scored);
+        one.score = score[at] / std::pow(static_cast<double>(scored - prefix), options_.normalize);
+        found[index(units_.source[index(u)])].push_back(std::move(one));
+      }
+    }
+    for (Hypotheses& each : found) {
+      std::stable_sort(each.begin(), each.end(),
+                       [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+      if (each.size() > index(options_.n_best)) each.resize(index(options_.n_best));
+    }
+    return found;
+  }
+
+  const SequenceModel& model_;
+  SpecialTokens special_;
+  SearchOptions options_;
+  ContextBase& context_;
+  Units units_;
+  std::int64_t candidates_;  // of each row
+  RowMemory now_, then_;
+  FinishedMemory finished_;
+  Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
+  Tensor next_, parents_, sentences_;                                    // of the rows that go on
+  Tensor active_count_;                                                  // [1]
+};
+
+}  // namespace
+
+void SearchOptions::check() const {
+  const auto need = [](bool holds, const std::string& what) {
+    if (!holds) throw UsageError(what);
+  };
+  constexpr int kLargestBeam = 4096;
+  need(beam_size >= 1 && beam_size <= kLargestBeam,
+       "the beam size is a whole number from 1 to " + std::to_string(kLargestBeam) + ".");
+  need(n_best >= 1 && n_best <= kLargestBeam, "n-best is a whole number from 1 to 4096.");
+  need(sample || n_best <= beam_size, "n-best (" + std::to_string(n_best) +
+                                          ") cannot be larger than the beam size (" +
+                                          std::to_string(beam_size) + ").");
+  need(!sample || beam_size == 1, "sampling and a beam exclude each other.");
+  need(std::isfinite(normalize) && normalize >= 0, "normalize is a number from 0 up.");
+  need(std::isfinite(temperature) && temperature > 0, "the temperature is a number above 0.");
+  need(top_p > 0 && top_p <= 1, "top-p is a number above 0 and up to 1.");
+  need(top_k >= 0, "top-k is a whole number from 0 up.");
+  need(min_length >= 0 && max_length >= 1 && min_length <= max_length,
+       "the minimum length (" + std::to_string(min_length) +
+           ") cannot be larger than the maximum (" + std::to_string(max_length) +
+           "), nor can the maximum be 0.");
+  need(no_repeat_ngram >= 0 && max_repeats >= 0, "limits on repetition are whole numbers from 0.");
+}
+
+std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
+                               const SearchOptions& options) {
+  options.check();
+  const std::size_t sentences = input.source.rows.lengths.size();
+  if (!input.prefixes.empty() && input.prefixes.size() != sentences) {
+    throw Error(std::to_string(sentences) + " sentences came with " +
+                std::to_string(input.prefixes.size()) + " prefixes.");
+  }
+  if (!input.numbers.empty() && input.numbers.size() != sentences) {
+    throw Error(std::to_string(sentences) + " sentences came with " +
+                std::to_string(input.numbers.size()) + " numbers.");
+  }
+  return Search(model, input, options).run(input.source);
+}
+
+}  // namespace nunchi

@@ -1,0 +1,57 @@
+// Searching for the sentences that a model finds likely, for anything that generates.
+//
+// The result for a sentence depends on that sentence and the options alone, to the bit: not on the
+// batch it came in, nor on its place there.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "nunchi/models/sequence_model.h"
+
+namespace nunchi {
+
+struct SearchOptions {
+  int beam_size = 1;     // 1: greedy
+  double normalize = 1;  // scores are log-probabilities divided by length^normalize
+  int n_best = 1;        // at most beam_size, unless sampling
+
+  bool sample = false;     // draw tokens instead, n_best independent sentences
+  std::int64_t top_k = 0;  // from the so many likeliest; 0: all
+  double top_p = 1;        // from the likeliest that hold so much of the probability
+  double temperature = 1;
+  std::uint64_t seed = 0;
+
+  std::int64_t min_length = 0;    // tokens, </s> not counted
+  std::int64_t max_length = 256;  // and never more than 3 times the source's + 20
+  int no_repeat_ngram = 0;        // no n tokens in a row come twice; 0: allowed
+  int max_repeats = 8;            // how often a few tokens may follow one another; 0: for ever
+
+  // Throws UsageError for what makes no sense.
+  void check() const;
+};
+
+// What the search starts from.
+struct SearchInput {
+  const TokenBatch& source;                    // each sentence ends with </s>
+  std::span<const Tokens> prefixes = {};       // what each target begins with; empty: nothing
+  std::span<const std::int64_t> numbers = {};  // of the sentences, for draws; empty: 0, 1, 2, …
+  SpecialTokens special = {};
+};
+
+struct Hypothesis {
+  Tokens tokens;                    // prefix included, </s> not
+  std::vector<float> token_scores;  // log-probabilities; zero for a prefix; one more for </s>
+  double log_probability = 0;       // their sum
+  double score = 0;                 // normalised
+  bool ended = false;               // by </s>; else cut at its maximum length
+};
+
+using Hypotheses = std::vector<Hypothesis>;  // best first
+
+// n_best hypotheses, or fewer, for each sentence of the source. The context is the source's. Throws
+// Error when the model's scores are not numbers.
+std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
+                               const SearchOptions& options);
+
+}  // namespace nunchi

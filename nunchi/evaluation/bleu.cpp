@@ -1,0 +1,197 @@
+#include "nunchi/evaluation/bleu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "nunchi/base/error.h"
+#include "nunchi/evaluation/ngrams.h"
+#include "nunchi/evaluation/tokenizer_13a.h"
+#include "nunchi/evaluation/words.h"
+
+namespace nunchi::evaluation {
+namespace {
+
+// The places of a line's counts.
+constexpr std::size_t kHypothesisLength = 0, kReferenceLength = 1, kMatched = 2,
+                      kTotal = kMatched + kBleuOrder, kWidth = kTotal + kBleuOrder;
+
+// The line's text as it is cut into words: what words_of() returns points into it.
+std::string cuttable(std::string_view line, const BleuOptions& options) {
+  const std::string text = prepared(line, options.lowercase ? LetterCase::lower : LetterCase::kept);
+  const std::string_view stripped = stripped_right(text);
+  return options.tokenizer == BleuTokenizer::v13a ? tokenized_13a(stripped) : std::string(stripped);
+}
+
+std::vector<std::string_view> words_of(std::string_view text, const BleuOptions& options) {
+  if (options.tokenizer != BleuTokenizer::character) return split(text);
+  std::vector<std::string_view> words;
+  for (const Character& character : visible_characters(text)) words.push_back(character.bytes);
+  return words;
+}
+
+// The nearest to the hypothesis's; the shorter of two that are equally near.
+std::size_t closest_length(std::size_t length, std::span<const Sequence> references) {
+  std::size_t closest = references.front().size();
+  const auto distance = [&](std::size_t other) {
+    return other > length ? other - length : length - other;
+  };
+  for (const Sequence& reference : references) {
+    const std::size_t other = reference.size();
+    if (distance(other) < distance(closest)) closest = other;
+    if (distance(other) == distance(closest)) closest = std::min(closest, other);
+  }
+  return closest;
+}
+
+// Counts line after line; its memory is kept from one to the next.
+class LineCounter {
+ public:
+  LineCounter(std::size_t references, const BleuOptions& options)
+      : options_(options), texts_(references + 1), sequences_(references + 1) {}
+
+  // Sentence 0 is the hypothesis, the others are references.
+  void read(std::size_t sentence, std::string_view line) {
+    texts_[sentence] = cuttable(line, options_);
+  }
+
+  void count(std::span<std::int32_t> counts) {
+    symbols_.restart();
+    for (std::size_t s = 0; s < texts_.size(); ++s) {
+      sequences_[s].clear();
+      for (const std::string_view word : words_of(texts_[s], options_)) {
+        sequences_[s].push_back(symbols_.symbol(word));
+      }
+    }
+    const std::size_t length = sequences_.front().size();
+    counts[kHypothesisLength] = static_cast<std::int32_t>(length);
+    counts[kReferenceLength] = static_cast<std::int32_t>(
+        closest_length(length, std::span<const Sequence>(sequences_).subspan(1)));
+    ngrams_.start(sequences_);
+    for (std::size_t n = 0; n < kBleuOrder; ++n) {
+      if (n > 0) ngrams_.extend();
+      counts[kTotal + n] = static_cast<std::int32_t>(ngrams_.of(0).size());
+      counts[kMatched + n] = matched();
+    }
+  }
+
+ private:
+  // An n-gram may be used as often as the reference that has most of it does.
+  std::int32_t matched() {
+    ngrams_.count(1, allowed_);
+    for (std::size_t s = 2; s < sequences_.size(); ++s) {
+      ngrams_.count(s, counts_);
+      std::ranges::transform(allowed_, counts_, allowed_.begin(),
+                             [](std::int32_t a, std::int32_t b) { return std::max(a, b); });
+    }
+    ngrams_.count(0, counts_);
+    return shared(counts_, allowed_);
+  }
+
+  BleuOptions options_;
+  std::vector<std::string> texts_;
+  std::vector<Sequence> sequences_;
+  WordSymbols symbols_;
+  Ngrams ngrams_;
+  std::vector<std::int32_t> allowed_, counts_;
+};
+
+}  // namespace
+
+std::string BleuScore::details() const {
+  return fmt::format(
+      "{:.1f}/{:.1f}/{:.1f}/{:.1f} (BP = {:.3f} ratio = {:.3f} hyp_len = {} ref_len = {})",
+      precisions[0], precisions[1], precisions[2], precisions[3], brevity_penalty, ratio,
+      hypothesis_length, reference_length);
+}
+
+BleuTokenizer bleu_tokenizer_of(std::string_view name) {
+  for (const auto tokenizer :
+       {BleuTokenizer::v13a, BleuTokenizer::character, BleuTokenizer::none}) {
+    if (name == name_of(tokenizer)) return tokenizer;
+  }
+  throw UsageError(fmt::format("'{}' is no tokenizer for BLEU; 13a, char and none are.", name));
+}
+
+std::string_view name_of(BleuTokenizer tokenizer) {
+  switch (tokenizer) {
+    case BleuTokenizer::v13a:
+      return "13a";
+    case BleuTokenizer::character:
+      return "char";
+    case BleuTokenizer::none:
+      break;
+  }
+  return "none";
+}
+
+std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options) {
+  const std::string text = cuttable(line, options);
+  const std::vector<std::string_view> words = words_of(text, options);
+  return {words.begin(), words.end()};
+}
+
+Statistics bleu_statistics(std::span<const std::string> hypotheses,
+                           std::span<const Lines> references, const BleuOptions& options) {
+  check_corpus(hypotheses, references);
+  Statistics statistics(hypotheses.size(), kWidth);
+  LineCounter counter(references.size(), options);
+  for (std::size_t line = 0; line < hypotheses.size(); ++line) {
+    counter.read(0, hypotheses[line]);
+    for (std::size_t r = 0; r < references.size(); ++r) counter.read(r + 1, references[r][line]);
+    counter.count(statistics.line(line));
+  }
+  return statistics;
+}
+
+BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options) {
+  BleuScore score;
+  score.hypothesis_length = sums[kHypothesisLength];
+  score.reference_length = sums[kReferenceLength];
+  std::copy_n(&sums[kMatched], kBleuOrder, score.matched.begin());
+  std::copy_n(&sums[kTotal], kBleuOrder, score.total.begin());
+  const auto length = static_cast<double>(score.hypothesis_length);
+  const auto wanted = static_cast<double>(score.reference_length);
+  if (wanted > 0) score.ratio = length / wanted;
+  if (length < wanted) score.brevity_penalty = length > 0 ? std::exp(1 - wanted / length) : 0;
+  if (std::ranges::all_of(score.matched, [](std::int64_t n) { return n == 0; })) return score;
+
+  double smoothing = 1, logarithms = 0;
+  std::size_t orders = 0;  // those that the hypothesis is long enough for
+  for (; orders < kBleuOrder && score.total[orders] > 0; ++orders) {
+    const auto total = static_cast<double>(score.total[orders]);
+    const auto matched = static_cast<double>(score.matched[orders]);
+    // The first order without a match counts as half a match, the next as a quarter, and so on.
+    if (matched == 0) smoothing *= 2;
+    const double precision = matched > 0 ? 100 * matched / total : 100 / (smoothing * total);
+    score.precisions[orders] = precision;
+    logarithms += std::log(precision);
+  }
+  // An order with no n-grams at all has a precision of 0, and the geometric mean with it.
+  if (orders < kBleuOrder && !options.effective_order) return score;
+  score.score = score.brevity_penalty * std::exp(logarithms / static_cast<double>(orders));
+  return score;
+}
+
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const Lines> references,
+                      const BleuOptions& options) {
+  return bleu_of(bleu_statistics(hypotheses, references, options).sum(), options);
+}
+
+BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::string> references,
+                        BleuOptions options) {
+  options.effective_order = true;
+  std::vector<Lines> each;
+  for (const std::string& reference : references) each.push_back({reference});
+  return corpus_bleu({&hypothesis, 1}, each, options);
+}
+
+std::string signature(const BleuOptions& options, const Setting& setting) {
+  return signature_of(
+      setting, fmt::format("case:{}|eff:{}|tok:{}|smooth:exp", options.lowercase ? "lc" : "mixed",
+                           options.effective_order ? "yes" : "no", name_of(options.tokenizer)));
+}
+
+}  // namespace nunchi::evaluation

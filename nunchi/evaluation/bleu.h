@@ -1,0 +1,68 @@
+// BLEU (Papineni et al. 2002), equal to sacreBLEU's to every digit: up to 4-grams, exponential
+// smoothing of orders without a match, the reference length closest to the hypothesis's.
+//
+// Lines are UTF-8; white space at their end does not count, invalid bytes count as U+FFFD.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nunchi/evaluation/signature.h"
+#include "nunchi/evaluation/statistics.h"
+
+namespace nunchi::evaluation {
+
+inline constexpr std::size_t kBleuOrder = 4;
+
+enum class BleuTokenizer {
+  v13a,       // the one of mteval-v13a: ASCII punctuation apart, numbers whole
+  character,  // every character that is not white space
+  none        // what stands between white space
+};
+
+struct BleuOptions {
+  BleuTokenizer tokenizer = BleuTokenizer::v13a;
+  bool lowercase = false;
+  // Orders longer than the hypothesis do not count: for single sentences.
+  bool effective_order = false;
+};
+
+struct BleuScore {
+  double score = 0;                             // 0 to 100
+  std::array<double, kBleuOrder> precisions{};  // in percent, smoothed
+  double brevity_penalty = 1;
+  double ratio = 0;  // of the lengths; 0 when the reference is empty
+  std::int64_t hypothesis_length = 0, reference_length = 0;
+  std::array<std::int64_t, kBleuOrder> matched{}, total{};  // n-grams of the hypothesis
+
+  // "60.0/33.3/14.3/5.0 (BP = 1.000 ratio = 1.026 hyp_len = 39 ref_len = 38)", as sacreBLEU has it.
+  std::string details() const;
+};
+
+// "13a", "char" or "none". Throws UsageError for another name.
+BleuTokenizer bleu_tokenizer_of(std::string_view name);
+std::string_view name_of(BleuTokenizer tokenizer);
+
+// The words that BLEU counts in a line.
+std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options);
+
+// The score of a corpus. Throws Error where check_corpus() does.
+BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const Lines> references,
+                      const BleuOptions& options = {});
+// The score of one line against its references (at least one), with the effective order.
+BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::string> references,
+                        BleuOptions options = {});
+
+// The two halves of corpus_bleu: counts of each line, and the score of their sum.
+Statistics bleu_statistics(std::span<const std::string> hypotheses,
+                           std::span<const Lines> references, const BleuOptions& options);
+BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options);
+
+// E.g. "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:…".
+std::string signature(const BleuOptions& options, const Setting& setting);
+
+}  // namespace nunchi::evaluation

@@ -1,0 +1,52 @@
+// How sure a score is: bootstrap resampling (Koehn 2004), computed as sacreBLEU computes it.
+//
+// A resample draws as many lines as the corpus has, with replacement. Draws are Philox of (seed,
+// resample, draw), so that every metric and every system of one size sees the same resamples.
+// sacreBLEU draws with NumPy's generator: its intervals differ from these as two seeds do.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "nunchi/evaluation/statistics.h"
+
+namespace nunchi::evaluation {
+
+struct BootstrapOptions {
+  int resamples = 1000;  // at least 1
+  std::uint64_t seed = 1;
+};
+
+// The score of a corpus with these sums of statistics.
+using ScoreOf = std::function<double(std::span<const std::int64_t> sums)>;
+
+// 95% of the resampled scores lie in an interval 2 × `half_width` wide.
+struct Estimate {
+  double mean = 0;
+  double half_width = 0;
+};
+
+struct PairedEstimate {
+  Estimate system, baseline;
+  double p_value = 1;  // of a difference this large if both were equally good
+};
+
+// One score for each resample.
+std::vector<double> resampled_scores(const Statistics& statistics, const ScoreOf& score_of,
+                                     const BootstrapOptions& options);
+
+// `scores` is not empty.
+Estimate estimate(std::vector<double> scores);
+
+// The share of resamples whose difference exceeds the mean one by more than the real `difference`
+// (which is not negative), counting the real one in. Both have the same resamples, in one order.
+double paired_p_value(std::span<const double> system, std::span<const double> baseline,
+                      double difference);
+
+// Throws Error unless both systems have the same number of lines.
+PairedEstimate paired_bootstrap(const Statistics& system, const Statistics& baseline,
+                                const ScoreOf& score_of, const BootstrapOptions& options);
+
+}  // namespace nunchi::evaluation

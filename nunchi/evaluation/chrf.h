@@ -1,0 +1,43 @@
+// chrF (Popović 2015): the F-score of character n-grams, and chrF++ (Popović 2017), which counts
+// words and pairs of words too. Equal to sacreBLEU's to every digit.
+//
+// Lines are UTF-8; white space does not count, invalid bytes count as U+FFFD. With several
+// references the best of a line counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "nunchi/evaluation/signature.h"
+#include "nunchi/evaluation/statistics.h"
+
+namespace nunchi::evaluation {
+
+struct ChrfOptions {
+  int character_order = 6;  // at least 1
+  int word_order = 0;       // 2 makes it chrF++
+  int beta = 2;             // recall counts as beta times precision
+  bool lowercase = false;
+};
+
+// The score of a corpus, 0 to 100. Throws Error where check_corpus() does.
+double corpus_chrf(std::span<const std::string> hypotheses, std::span<const Lines> references,
+                   const ChrfOptions& options = {});
+// The score of one line against its references, of which there is at least one.
+double sentence_chrf(const std::string& hypothesis, std::span<const std::string> references,
+                     const ChrfOptions& options = {});
+
+// The two halves of corpus_chrf: counts of each line, and the score of their sum.
+Statistics chrf_statistics(std::span<const std::string> hypotheses,
+                           std::span<const Lines> references, const ChrfOptions& options);
+double chrf_of(std::span<const std::int64_t> sums, const ChrfOptions& options);
+
+// "chrF2" or, with words, "chrF2++".
+std::string name_of(const ChrfOptions& options);
+// E.g. "nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:…".
+std::string signature(const ChrfOptions& options, const Setting& setting);
+
+}  // namespace nunchi::evaluation

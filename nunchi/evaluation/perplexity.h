@@ -1,0 +1,14 @@
+// Perplexity: how many equally likely words a model hesitates between.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace nunchi::evaluation {
+
+// exp of the mean negative log-likelihood (natural logarithm) of a token. `tokens` is at least 1.
+inline double perplexity(double negative_log_likelihood, std::int64_t tokens) {
+  return std::exp(negative_log_likelihood / static_cast<double>(tokens));
+}
+
+}  // namespace nunchi::evaluation

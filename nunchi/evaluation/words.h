@@ -1,0 +1,33 @@
+// Text cut up as Python's str methods cut it: BLEU and chrF are defined by a program in Python.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nunchi::evaluation {
+
+enum class LetterCase { kept, lower };
+
+// The line as valid UTF-8, each invalid part replaced by U+FFFD, in the asked letter case.
+std::string prepared(std::string_view line, LetterCase letters);
+
+// The functions below take valid UTF-8; what they return points into it.
+
+// What str.isspace() holds to be white space: more than Unicode does, by U+001C to U+001F.
+bool is_space(char32_t c);
+
+// str.split(): the parts between white space, none of them empty.
+std::vector<std::string_view> split(std::string_view text);
+
+// str.rstrip().
+std::string_view stripped_right(std::string_view text);
+
+// The code points that are not white space, each with the bytes that it stands in.
+struct Character {
+  char32_t code_point;
+  std::string_view bytes;
+};
+std::vector<Character> visible_characters(std::string_view text);
+
+}  // namespace nunchi::evaluation

@@ -1,0 +1,39 @@
+#include <algorithm>
+
+#include "nunchi/kernels/decode_attention.h"
+
+namespace nunchi::kernels::cpu {
+
+template <>
+void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
+  std::int64_t row = 0;
+  for (std::int64_t h = 0; h < p.hypotheses; ++h) {
+    std::int32_t* slot = p.slot + h * p.stride;
+    std::int32_t length = 0;
+    if (p.parent != nullptr) {
+      length = p.old_length[p.parent[h]];
+      std::copy_n(p.old_slot + p.parent[h] * p.old_stride, length, slot);
+    }
+    const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
+    const std::int32_t sentence = p.sentence[h];
+    for (std::int32_t i = 0; i < tokens; ++i, ++row) {
+      slot[length] = static_cast<std::int32_t>(p.first_slot + row);
+      p.row_hypothesis[row] = static_cast<std::int32_t>(h);
+      p.row_position[row] = length;
+      p.row_visible[row] = ++length;
+      p.row_slot[row] = static_cast<std::int32_t>(p.first_slot + row);
+      p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
+      p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
+    }
+    p.length[h] = length;
+    p.last_row[h] = static_cast<std::int32_t>(row - 1);
+  }
+  for (std::int32_t* rows :
+       {p.row_hypothesis, p.row_position, p.row_visible, p.row_slot, p.row_begin, p.row_memory}) {
+    std::fill(rows + row, rows + p.capacity, 0);
+  }
+  p.count[0] = static_cast<std::int32_t>(row);
+  p.count[1] = static_cast<std::int32_t>(p.hypotheses);
+}
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,211 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "nunchi/kernels/cpu/isa_version.h"
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/simd.h"
+#include "nunchi/kernels/search.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+template <class T>
+T highest_of(std::int64_t size, const T* x) {
+  RowMax<T> highest;
+  over_row<T>(size, [&]<class V>(std::int64_t i, V) { highest.add(load<V>(x + i)); });
+  return highest.total();
+}
+
+// log Σ exp(x), given the highest x.
+template <class T>
+double log_sum(std::int64_t size, const T* x, T top) {
+  // f64 between blocks: a sum of tens of thousands of exponentials loses three digits in f32.
+  constexpr std::int64_t kBlock = 1024;
+  double sum = 0;
+  for (std::int64_t begin = 0; begin < size; begin += kBlock) {
+    RowSum<T> part;
+    over_row<T>(std::min(kBlock, size - begin), [&]<class V>(std::int64_t i, V) {
+      part.add(exponential<V>(load<V>(x + begin + i) - top));
+    });
+    sum += static_cast<double>(part.total());
+  }
+  return static_cast<double>(top) + std::log(sum);
+}
+
+// The best `count` values seen so far, best first; of equals the one that came first.
+template <class T>
+class Best {
+ public:
+  Best(std::int64_t count, T* values, std::int32_t* ids)
+      : count_(count), values_(values), ids_(ids) {}
+
+  T threshold() const { return size_ < count_ ? kLowest : values_[count_ - 1]; }
+
+  void offer(T value, std::int64_t id) {
+    if (size_ == count_ && !(value > values_[count_ - 1])) return;
+    std::int64_t at = std::min(size_, count_ - 1);
+    for (; at > 0 && value > values_[at - 1]; --at) {
+      values_[at] = values_[at - 1];
+      ids_[at] = ids_[at - 1];
+    }
+    values_[at] = value;
+    ids_[at] = static_cast<std::int32_t>(id);
+    size_ = std::min(size_ + 1, count_);
+  }
+
+ private:
+  static constexpr T kLowest = -std::numeric_limits<T>::infinity();
+  std::int64_t count_, size_ = 0;
+  T* values_;
+  std::int32_t* ids_;
+};
+
+template <class T>
+void top_of_row(const TopTokens<T>& p, std::int64_t row) {
+  const T* x = p.logits + row * p.vocabulary;
+  T* values = p.log_probs + row * p.count;
+  Best<T> best(p.count, values, p.ids + row * p.count);
+  // Blocks whose highest value does not pass the threshold are passed over: nearly all of them.
+  constexpr std::int64_t kBlock = 64;
+  for (std::int64_t begin = 0; begin < p.vocabulary; begin += kBlock) {
+    const std::int64_t size = std::min(kBlock, p.vocabulary - begin);
+    if (begin >= p.count && !(highest_of(size, x + begin) > best.threshold())) continue;
+    for (std::int64_t i = 0; i < size; ++i) best.offer(x[begin + i], begin + i);
+  }
+  const double sum = log_sum(p.vocabulary, x, values[0]);
+  for (std::int64_t i = 0; i < p.count; ++i) {
+    values[i] = static_cast<T>(static_cast<double>(values[i]) - sum);
+  }
+}
+
+template <class T>
+void top_tokens(CpuContext& ctx, const TopTokens<T>& p) {
+  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) top_of_row(p, r);
+  });
+}
+
+// Draws one token of a row after another.
+template <class T>
+class Sampler {
+ public:
+  Sampler(const SampleTokens<T>& p, double* weights, std::int32_t* order)
+      : p_(p), weights_(weights), order_(order) {}
+
+  void draw(std::int64_t row) {
+    const T* x = p_.logits + row * p_.vocabulary;
+    const T top = highest_of(p_.vocabulary, x);
+    const std::int32_t id = pick(x, top, uniform(row));
+    p_.ids[row] = id;
+    p_.log_probs[row] = static_cast<T>(static_cast<double>(x[id]) - log_sum(p_.vocabulary, x, top));
+  }
+
+ private:
+  double uniform(std::int64_t row) const {
+    const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[row]]);
+    const philox::Words words =
+        philox::bits({static_cast<std::uint32_t>(p_.position), static_cast<std::uint32_t>(stream),
+                      static_cast<std::uint32_t>(stream >> 32), kPlace},
+                     philox::key_of({.seed = p_.seed}));
+    const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
+    return static_cast<double>(bits >> 11) * 0x1p-53;
+  }
+
+  std::int32_t pick(const T* x, T top, double uniform) {
+    for (std::int64_t i = 0; i < p_.vocabulary; ++i) {
+      order_[i] = static_cast<std::int32_t>(i);
+      weights_[i] =
+          std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / p_.temperature);
+    }
+    const std::int64_t kept = cut_by_mass(cut_by_number());
+    double left = uniform * mass(kept);
+    for (std::int64_t i = 0; i < kept; ++i) {
+      left -= weights_[order_[i]];
+      if (left < 0 && weights_[order_[i]] > 0) return order_[i];
+    }
+    // Rounding can leave a crumb: it belongs to the last that can come at all.
+    for (std::int64_t i = kept - 1; i > 0; --i) {
+      if (weights_[order_[i]] > 0) return order_[i];
+    }
+    return order_[0];
+  }
+
+  // The likeliest `count` of the first `size` come first, in order.
+  void bring_forward(std::int64_t count, std::int64_t size) {
+    const auto likelier = [this](std::int32_t a, std::int32_t b) {
+      return weights_[a] != weights_[b] ? weights_[a] > weights_[b] : a < b;
+    };
+    if (count < size) std::nth_element(order_, order_ + count, order_ + size, likelier);
+    std::sort(order_, order_ + count, likelier);
+  }
+
+  double mass(std::int64_t count) const {
+    double sum = 0;
+    for (std::int64_t i = 0; i < count; ++i) sum += weights_[order_[i]];
+    return sum;
+  }
+
+  std::int64_t cut_by_number() {
+    if (p_.top_k == 0 || p_.top_k >= p_.vocabulary) return p_.vocabulary;
+    bring_forward(p_.top_k, p_.vocabulary);
+    return p_.top_k;
+  }
+
+  // Sorting all of a vocabulary for the few that hold most of its mass would take far longer than
+  // trying with a few first.
+  std::int64_t cut_by_mass(std::int64_t size) {
+    if (p_.top_p >= 1) return size;
+    const double wanted = p_.top_p * mass(size);
+    constexpr std::int64_t kFirst = 64, kGrowth = 8;
+    for (std::int64_t tried = std::min(kFirst, size);; tried = std::min(tried * kGrowth, size)) {
+      bring_forward(tried, size);
+      double sum = 0;
+      for (std::int64_t i = 0; i < tried; ++i) {
+        sum += weights_[order_[i]];
+        if (sum >= wanted) return i + 1;
+      }
+      if (tried == size) return size;
+    }
+  }
+
+  static constexpr std::uint32_t kPlace = 0x5A3B1E00u;
+  const SampleTokens<T>& p_;
+  double* weights_;
+  std::int32_t* order_;
+};
+
+template <class T>
+void sample_tokens(CpuContext& ctx, const SampleTokens<T>& p) {
+  const auto threads = static_cast<std::size_t>(ctx.threads());
+  const auto size = static_cast<std::size_t>(p.vocabulary);
+  const ScratchMemory weights(ctx.arena(), threads * size * sizeof(double));
+  const ScratchMemory order(ctx.arena(), threads * size * sizeof(std::int32_t));
+  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+    Sampler<T> sampler(p, weights.as<double>() + thread * size,
+                       order.as<std::int32_t>() + thread * size);
+    for (std::int64_t r = begin; r < end; ++r) sampler.draw(r);
+  });
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const TopTokens<float>& p) {
+  top_tokens(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const TopTokens<double>& p) {
+  top_tokens(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const SampleTokens<float>& p) {
+  sample_tokens(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const SampleTokens<double>& p) {
+  sample_tokens(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cpu

@@ -1,0 +1,55 @@
+// A model that generates: what the search needs of it, and nothing else.
+//
+//   state = model.start(source)
+//   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
+//   scores = model.logits(hidden)            of the token that comes next
+//
+// Hypotheses may change their number and order from step to step: each names its parent in the step
+// before.
+#pragma once
+
+#include <memory>
+
+#include "nunchi/data/batch.h"
+#include "nunchi/models/model.h"
+#include "nunchi/nn/decoder_cache.h"
+#include "nunchi/ops/vocabulary_loss.h"
+
+namespace nunchi {
+
+class SequenceModel {
+ public:
+  // What the model remembers of a generation under way: its own business.
+  class State {
+   public:
+    virtual ~State() = default;
+  };
+
+  virtual ~SequenceModel() = default;
+  virtual std::int64_t target_vocabulary() const = 0;
+  // Tokens that a sentence can have on either side, <s> and </s> included.
+  virtual std::int64_t max_length() const { return kUnlimited; }
+  // `source` outlives the state. The context may not record.
+  virtual std::unique_ptr<State> start(const TokenBatch& source) const = 0;
+  // What the model makes of the newest token of each hypothesis: [decode_capacity(H), C].
+  virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
+  // [rows of hidden, V]
+  virtual Tensor next_scores(const Tensor& hidden) const = 0;
+
+ protected:
+  static constexpr std::int64_t kUnlimited = std::int64_t{1} << 20;
+};
+
+// A model that turns one sentence into another, and can be taught to.
+class TranslationModel : public SequenceModel {
+ public:
+  virtual std::int64_t source_vocabulary() const = 0;
+  // The summed loss of the labels under teacher forcing.
+  virtual VocabularyLoss loss(const PairBatch& batch,
+                              const VocabularyLossOptions& options) const = 0;
+};
+
+// The model as one that translates. Throws Error naming its family when it is none.
+const TranslationModel& as_translation_model(const Model& model);
+
+}  // namespace nunchi

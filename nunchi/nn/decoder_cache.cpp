@@ -1,0 +1,132 @@
+#include "nunchi/nn/decoder_cache.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "nunchi/base/error.h"
+#include "nunchi/kernels/decode_attention.h"
+#include "nunchi/kernels/memory.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi::nn {
+namespace {
+
+// At least `needed`, and so much more than `now` that growing costs little in the end.
+std::int64_t grown(std::int64_t now, std::int64_t needed, std::int64_t least) {
+  return std::max({needed, 2 * now, least});
+}
+
+}  // namespace
+
+std::int64_t decode_capacity(std::int64_t rows) {
+  if (rows <= 16) return std::max<std::int64_t>(rows, 1);
+  const std::int64_t unit = rows <= 64 ? 8 : 16;
+  return (rows + unit - 1) / unit * unit;
+}
+
+DecoderCache::DecoderCache(ContextBase& context, const Options& options) : context_(context) {
+  if (options.memory != nullptr) {
+    memory_begin_ = options.memory->begin;
+    memory_length_ = options.memory->length;
+    memory_longest_ = options.memory->max_length;
+  }
+  for (int i = 0; i < options.layers; ++i) {
+    layers_.push_back(Tensor::empty(context, options.dtype, {0, options.width}));
+  }
+}
+
+void DecoderCache::reserve_slots(std::int64_t slots) {
+  if (slots > std::numeric_limits<std::int32_t>::max()) {
+    throw Error("decoding needs " + std::to_string(slots) +
+                " slots for keys and values, which is too many; use smaller batches or a lower "
+                "maximum length.");
+  }
+  for (Tensor& layer : layers_) {
+    if (layer.size(0) >= slots) continue;
+    constexpr std::int64_t kLeast = 64;
+    const Tensor larger = Tensor::empty(context_, layer.dtype(),
+                                        {grown(layer.size(0), slots, kLeast), layer.size(1)});
+    dispatch(layer, [&]<class T>(auto& ctx) {
+      kernels::run(ctx, kernels::CopyBytes{
+                            .bytes = static_cast<std::size_t>(slots_ * layer.size(1)) * sizeof(T),
+                            .from = layer.data<T>(),
+                            .to = larger.data<T>()});
+    });
+    layer = larger;
+  }
+}
+
+DecodeStep DecoderCache::extend(const StepTokens& tokens) {
+  const std::int64_t capacity = tokens.ids.size(0), hypotheses = tokens.hypotheses;
+  if (capacity != decode_capacity(tokens.tokens)) {
+    throw Error("a step of " + std::to_string(tokens.tokens) + " tokens came with room for " +
+                std::to_string(capacity) + ".");
+  }
+  reserve_slots(slots_ + tokens.tokens);
+  positions_ += tokens.most;
+  constexpr std::int64_t kLeastPositions = 32;
+  const std::int64_t before = table_.defined() ? table_.size(1) : 0;
+  const std::int64_t stride =
+      before >= positions_ ? before : grown(before, positions_, kLeastPositions);
+
+  const Tensor table = Tensor::empty(context_, DType::i32, {hypotheses, stride});
+  // lengths and last_row [H] each, six columns of the rows, the count.
+  const Tensor numbers = Tensor::empty(context_, DType::i32, {2 * hypotheses + 6 * capacity + 2});
+  const auto of_hypotheses = [&](int i) { return numbers.part(i * hypotheses, {hypotheses}); };
+  const auto of_rows = [&](int i) {
+    return numbers.part(2 * hypotheses + i * capacity, {capacity});
+  };
+  const Tensor lengths = of_hypotheses(0), last_row = of_hypotheses(1);
+  const Tensor hypothesis = of_rows(0), position = of_rows(1), visible = of_rows(2),
+               slot = of_rows(3), begin = of_rows(4), memory = of_rows(5);
+  const Tensor count = numbers.part(2 * hypotheses + 6 * capacity, {2});
+  const auto data = [](const Tensor& tensor) {
+    return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
+  };
+  on_device(context_, [&](auto& ctx) {
+    kernels::run(ctx, kernels::ExtendSlots{.hypotheses = hypotheses,
+                                           .first_slot = slots_,
+                                           .capacity = capacity,
+                                           .parent = data(tokens.parents),
+                                           .sentence = data(tokens.sentences),
+                                           .offset = data(tokens.offsets),
+                                           .old_slot = data(table_),
+                                           .old_stride = before,
+                                           .old_length = data(lengths_),
+                                           .slot = data(table),
+                                           .stride = stride,
+                                           .length = data(lengths),
+                                           .memory_begin = data(memory_begin_),
+                                           .memory_length = data(memory_length_),
+                                           .row_hypothesis = data(hypothesis),
+                                           .row_position = data(position),
+                                           .row_visible = data(visible),
+                                           .row_slot = data(slot),
+                                           .row_begin = data(begin),
+                                           .row_memory = data(memory),
+                                           .last_row = data(last_row),
+                                           .count = data(count)});
+  });
+  slots_ += tokens.tokens;
+  table_ = table;
+  lengths_ = lengths;
+
+  DecodeStep step{
+      .last_row = last_row,
+      .row_slot = slot,
+      .past = {.slot = table, .hypothesis = hypothesis, .length = visible, .max_keys = positions_},
+      .memory = {.begin = begin, .length = memory, .max_keys = memory_longest_}};
+  step.rows.rows = tokens.tokens;
+  step.rows.capacity = capacity;
+  step.rows.max_length = positions_;
+  step.rows.count = count.part(0, {1});
+  step.rows.row_sentence = hypothesis;
+  step.rows.row_position = position;
+  step.last = step.rows;
+  step.last.rows = hypotheses;
+  step.last.count = count.part(1, {1});
+  step.last.capacity = decode_capacity(hypotheses);
+  return step;
+}
+
+}  // namespace nunchi::nn

@@ -1,0 +1,68 @@
+// What a decoder remembers while it generates: the keys and values of every token so far.
+//
+// Each token has a slot, a row of the cache [slots, 2 C] of every layer. A table says which slots a
+// hypothesis consists of, so that hypotheses share what they have in common, and reordering a beam
+// copies numbers only.
+#pragma once
+
+#include <vector>
+
+#include "nunchi/ops/decode_attention.h"
+#include "nunchi/tensor/ragged.h"
+
+namespace nunchi::nn {
+
+// The tokens that a step feeds to the decoder: one for each hypothesis, or several, one hypothesis
+// after another. All tensors are i32.
+struct StepTokens {
+  std::int64_t hypotheses = 0;  // H
+  std::int64_t tokens = 0;      // of all hypotheses
+  std::int64_t most = 1;        // of one hypothesis
+  Tensor ids;                   // [decode_capacity(tokens)]
+  Tensor parents;               // [H] hypothesis of the step before; undefined: the first step
+  Tensor sentences;             // [H] source sentence
+  Tensor offsets;               // [H + 1] first token of each; undefined: one each
+};
+
+// What a decoder's layers need to know of a step.
+struct DecodeStep {
+  Ragged rows;       // of the tokens; only its rows, capacity, count, positions and max_length
+  Ragged last;       // of the hypotheses' newest tokens: as many rows as hypotheses
+  Tensor last_row;   // i32 [H] where they stand among the rows
+  Tensor row_slot;   // i32 [R] where new keys and values go
+  KeyPlaces past;    // each row's own hypothesis, itself included
+  KeyPlaces memory;  // its sentence's encoding
+};
+
+// Rows of a decode step: finer than a training batch's, since a row costs as much as a step here.
+std::int64_t decode_capacity(std::int64_t rows);
+
+class DecoderCache {
+ public:
+  struct Options {
+    int layers = 0;
+    std::int64_t width = 0;  // of keys and values together
+    DType dtype = DType::f32;
+    const Ragged* memory = nullptr;  // of the source sentences; null: the model has none
+  };
+  DecoderCache(ContextBase& context, const Options& options);
+
+  // Makes room for the tokens and gives them slots.
+  DecodeStep extend(const StepTokens& tokens);
+  // [slots, width] of layer i; valid until the next extend().
+  const Tensor& layer(std::size_t i) const { return layers_[i]; }
+
+ private:
+  void reserve_slots(std::int64_t slots);
+
+  ContextBase& context_;
+  Tensor memory_begin_, memory_length_;  // i32 [sentences]
+  std::int64_t memory_longest_ = 0;
+  std::vector<Tensor> layers_;
+  std::int64_t slots_ = 0;      // taken
+  std::int64_t positions_ = 0;  // of the longest hypothesis
+  Tensor table_;                // i32 [hypotheses, positions]
+  Tensor lengths_;              // i32 [hypotheses]
+};
+
+}  // namespace nunchi::nn

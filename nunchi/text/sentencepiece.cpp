@@ -1,0 +1,154 @@
+#include "nunchi/text/sentencepiece.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/text/sentencepiece_check.h"
+#include "nunchi/text/sentencepiece_library.h"
+#include "nunchi/text/unicode.h"
+
+namespace nunchi {
+namespace {
+
+// Longer texts go to the library in parts where that changes nothing: it needs some hundred bytes
+// for each byte of a text.
+constexpr std::size_t kLongText = 64 << 10;
+// The library counts bytes in an int after making up to three of one.
+constexpr std::size_t kLongestPart = std::size_t{256} << 20;
+constexpr std::string_view kSpace = "\u2581";
+
+std::uint64_t fnv1a(std::string_view bytes) {
+  std::uint64_t hash = 0xCBF29CE484222325;
+  for (const char byte : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
+  }
+  return hash;
+}
+
+// How much of `text` to encode at once: all of it or, when it is long, up to a space.
+std::size_t part_of(std::string_view text) {
+  std::size_t at = kLongText;
+  while (at < text.size()) {
+    at = text.find(' ', at);
+    if (at == text.npos) break;
+    // After a ▁ of the text's own the space would be the part's last and dropped with it.
+    if (!text.substr(0, at).ends_with(kSpace)) return at;
+    ++at;
+  }
+  return text.size();
+}
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::string bytes, const std::string& name)
+      : facts_(check_sentencepiece(bytes, name)),
+        fingerprint_(fnv1a(bytes)),
+        serialized_(std::move(bytes)) {
+    silence_sentencepiece();
+    const auto status = processor_.LoadFromSerializedProto(serialized_);
+    if (!status.ok()) {
+      throw Error(fmt::format("{} is not a tokenizer that can be used: SentencePiece says '{}'.",
+                              name, status.message()));
+    }
+    if (!facts_.byte_fallback && !facts_.rewrites) find_known_characters();
+  }
+
+  std::int64_t vocabulary() const override { return facts_.vocabulary; }
+
+  Tokens encode(std::string_view text) const override {
+    const std::string composed = without_unknown_runs(nfc(repaired_utf8(text)));
+    Tokens tokens;
+    for (std::string_view rest = composed; !rest.empty();) {
+      const bool apart = facts_.spaces_begin_pieces && !facts_.rewrites;
+      const std::string_view part = rest.substr(0, apart ? part_of(rest) : rest.size());
+      append_encoded(tokens, part);
+      rest.remove_prefix(part.size());
+    }
+    return tokens;
+  }
+
+  std::string decode(std::span<const std::int32_t> ids) const override {
+    for (const std::int32_t id : ids) check_id(id);
+    std::string text;
+    const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    if (!status.ok())
+      throw Error(fmt::format("the tokens cannot be decoded: {}", status.message()));
+    return text;
+  }
+
+  std::string piece(std::int32_t id) const override {
+    check_id(id);
+    return processor_.IdToPiece(id);
+  }
+
+  std::uint64_t fingerprint() const override { return fingerprint_; }
+  const std::string& serialized() const override { return serialized_; }
+
+ private:
+  void check_id(std::int32_t id) const {
+    if (id < 0 || id >= facts_.vocabulary) {
+      throw Error(fmt::format("token {} is not in the vocabulary, which has {} tokens.", id,
+                              facts_.vocabulary));
+    }
+  }
+
+  void append_encoded(Tokens& tokens, std::string_view part) const {
+    if (part.size() > kLongestPart) {
+      throw Error("a text of more than 256 MiB cannot be encoded at once.");
+    }
+    std::vector<int> ids;
+    const auto status = processor_.Encode({part.data(), part.size()}, &ids);
+    if (!status.ok()) throw Error(fmt::format("a text cannot be encoded: {}", status.message()));
+    tokens.insert(tokens.end(), ids.begin(), ids.end());
+  }
+
+  void find_known_characters() {
+    known_.resize(0x110000, false);
+    for (int id = 0; id < facts_.vocabulary; ++id) {
+      if (processor_.IsControl(id) || processor_.IsUnknown(id)) continue;
+      for (std::string_view rest = processor_.IdToPiece(id); !rest.empty();) {
+        known_[take_character(rest)] = true;
+      }
+    }
+    known_[U' '] = true;
+  }
+
+  // A row of unknown characters is one <unk>, however long. The library copies the whole row for
+  // each of its characters, so it gets only the first.
+  std::string without_unknown_runs(std::string text) const {
+    if (known_.empty()) return text;
+    std::string shorter;
+    bool after_unknown = false;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view from = rest;
+      const bool unknown = !known_[take_character(rest)];
+      if (!(unknown && after_unknown)) shorter += from.substr(0, from.size() - rest.size());
+      after_unknown = unknown;
+    }
+    return shorter;
+  }
+
+  SentencePieceFacts facts_;
+  std::uint64_t fingerprint_;
+  std::string serialized_;
+  sentencepiece::SentencePieceProcessor processor_;
+  std::vector<bool> known_;  // by character; empty where unknown rows cannot be long
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name) {
+  return std::make_unique<SentencePieceTokenizer>(std::move(bytes), name);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  return make_tokenizer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+}
+
+}  // namespace nunchi

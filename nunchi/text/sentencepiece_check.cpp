@@ -1,0 +1,338 @@
+#include "nunchi/text/sentencepiece_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <bitset>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/printable.h"
+#include "nunchi/text/charsmap_check.h"
+#include "nunchi/text/unicode.h"
+#include "nunchi/text/wire_format.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr std::size_t kMostPieces = std::size_t{1} << 24;
+// The library walks back through a piece it may not use by recursion, a byte at a time at worst.
+constexpr std::size_t kLongestPiece = 2048;
+// Loading encodes the samples, so they must not be a way to make it take hours.
+constexpr std::size_t kMostSampleBytes = 64 << 10;
+constexpr std::size_t kLongestUnknownSurface = 256;
+constexpr std::string_view kSpace = "\u2581";
+
+enum PieceType {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
+enum ModelType { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
+
+// Reads the fields of one message. A field that may stand there once must not come twice: which
+// one counts is a question that two readers can answer differently.
+class Fields {
+ public:
+  explicit Fields(std::string_view message) : reader_(message) {}
+
+  bool next() {
+    field_ = reader_.next();
+    return field_.has_value();
+  }
+  std::uint32_t number() const { return field_->number; }
+
+  std::string_view bytes() { return once(WireType::bytes).bytes; }
+  std::string_view repeated_bytes() const { return typed(WireType::bytes).bytes; }
+  std::uint64_t varint() { return once(WireType::varint).value; }
+  bool flag() { return varint() != 0; }
+  float real() {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(once(WireType::fixed32).value));
+  }
+  [[noreturn]] void refuse_unknown() const {
+    throw Error(fmt::format("field {} is unknown", number()));
+  }
+
+ private:
+  const WireField& typed(WireType type) const {
+    if (field_->type != type) throw Error(fmt::format("field {} has the wrong type", number()));
+    return *field_;
+  }
+  const WireField& once(WireType type) {
+    if (seen_[number()]) throw Error(fmt::format("field {} comes twice", number()));
+    seen_[number()] = true;
+    return typed(type);
+  }
+
+  WireReader reader_;
+  std::optional<WireField> field_;
+  std::bitset<64> seen_;  // only known fields are read, and their numbers are small
+};
+
+struct Piece {
+  std::string_view text;
+  std::uint64_t type = kNormal;
+};
+
+struct TrainerSettings {
+  std::uint64_t model_type = kUnigram;
+  bool byte_fallback = false;
+  bool space_is_suffix = false;
+};
+
+struct NormalizerSettings {
+  bool rewrites = false;
+  bool adds_prefix = true;
+  bool removes_extra_spaces = true;
+};
+
+Piece read_piece(std::string_view message) {
+  Piece piece;
+  for (Fields fields(message); fields.next();) {
+    switch (fields.number()) {
+      case 1:
+        piece.text = fields.bytes();
+        break;
+      case 2:
+        if (!std::isfinite(fields.real())) throw Error("its score is not finite");
+        break;
+      case 3:
+        piece.type = fields.varint();
+        break;
+      default:
+        fields.refuse_unknown();
+    }
+  }
+  if (piece.text.empty()) throw Error("it is empty");
+  if (piece.text.size() > kLongestPiece) throw Error("it is too long");
+  if (!is_valid_utf8(piece.text)) throw Error("it is not UTF-8");
+  if (piece.text.find('\0') != piece.text.npos) throw Error("it has a zero byte");
+  if (piece.type < kNormal || piece.type > kByte) throw Error("its type is unknown");
+  return piece;
+}
+
+TrainerSettings read_trainer(std::string_view message) {
+  TrainerSettings settings;
+  for (Fields fields(message); fields.next();) {
+    switch (fields.number()) {
+      case 3:
+        settings.model_type = fields.varint();
+        break;
+      case 24:
+        settings.space_is_suffix = fields.flag();
+        break;
+      case 35:
+        settings.byte_fallback = fields.flag();
+        break;
+      case 44: {  // what <unk> is decoded as
+        const std::string_view surface = fields.bytes();
+        if (surface.size() > kLongestUnknownSurface || !is_valid_utf8(surface)) {
+          throw Error("the text for <unk> is too long or not UTF-8");
+        }
+        break;
+      }
+      default:
+        break;  // how it was trained; newer versions add to this, and encoding does not look at it
+    }
+  }
+  return settings;
+}
+
+NormalizerSettings read_normalizer(std::string_view message) {
+  NormalizerSettings settings;
+  for (Fields fields(message); fields.next();) {
+    switch (fields.number()) {
+      case 1:  // its name
+      case 6:  // the file its rules came from
+        fields.bytes();
+        break;
+      case 2: {
+        const std::string_view charsmap = fields.bytes();
+        settings.rewrites = !charsmap.empty();
+        if (settings.rewrites) check_charsmap(charsmap);
+        break;
+      }
+      case 3:
+        settings.adds_prefix = fields.flag();
+        break;
+      case 4:
+        settings.removes_extra_spaces = fields.flag();
+        break;
+      case 5:
+        fields.flag();
+        break;
+      default:
+        fields.refuse_unknown();
+    }
+  }
+  return settings;
+}
+
+// Spaces have to be escaped as ▁ for encoding. A denormalizer runs over plain text and says false.
+void check_spaces_are_escaped(std::string_view normalizer) {
+  for (Fields fields(normalizer); fields.next();) {
+    if (fields.number() == 5 && !fields.flag()) throw Error("it does not write spaces as ▁");
+  }
+}
+
+std::string described(std::size_t id, const Piece& piece) {
+  return fmt::format("piece {} ('{}')", id, printable(piece.text));
+}
+
+void check_special(const std::vector<Piece>& pieces) {
+  struct Special {
+    std::string_view text;
+    PieceType type;
+  };
+  constexpr Special kSpecial[] = {{"<unk>", kUnknown}, {"<s>", kControl}, {"</s>", kControl}};
+  for (std::size_t id = 0; id < 3; ++id) {
+    const auto& [text, type] = kSpecial[id];
+    if (id < pieces.size() && pieces[id].text == text && pieces[id].type == type) continue;
+    throw Error(
+        fmt::format("{} has to be '{}'. Train it with unk_id=0, bos_id=1, eos_id=2 (the "
+                    "defaults of spm_train), or with 'nunchi tokenizer train'",
+                    id < pieces.size() ? described(id, pieces[id])
+                                       : fmt::format("piece {}, which is missing,", id),
+                    text));
+  }
+}
+
+bool is_one_character(std::string_view text) {
+  take_character(text);
+  return text.empty();
+}
+
+bool is_byte_piece(std::string_view text) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
+  return text.size() == 6 && text.starts_with("<0x") && is_digit(text[3]) && is_digit(text[4]) &&
+         text[5] == '>';
+}
+
+void check_types(const std::vector<Piece>& pieces, bool byte_fallback) {
+  std::size_t bytes = 0;
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    const Piece& piece = pieces[id];
+    const auto refuse = [&](const char* why) { throw Error(described(id, piece) + ' ' + why); };
+    if (piece.type == kUnknown && id != 0) refuse("is a second unknown piece");
+    // BPE looks a lone character up among all pieces: text could become a control token.
+    if (piece.type == kControl && is_one_character(piece.text)) refuse("is a control character");
+    if (piece.type != kByte) continue;
+    if (!byte_fallback) refuse("is for a byte, but there is no byte fallback");
+    if (!is_byte_piece(piece.text)) refuse("does not name a byte");
+    ++bytes;
+  }
+  // No two pieces have one text, so 256 of them are all.
+  if (byte_fallback && bytes != 256) throw Error("the pieces for the 256 bytes are not complete");
+}
+
+void check_unique(const std::vector<Piece>& pieces) {
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(pieces.size());
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    if (!seen.insert(pieces[id].text).second) {
+      throw Error(described(id, pieces[id]) + " comes twice");
+    }
+  }
+}
+
+void check_samples(std::string_view message) {
+  if (message.size() > kMostSampleBytes) throw Error("its samples for testing itself are too long");
+  for (Fields fields(message); fields.next();) {
+    if (fields.number() == 1) fields.repeated_bytes();
+  }
+}
+
+bool spaces_only_begin(const std::vector<Piece>& pieces) {
+  return std::ranges::all_of(pieces, [](const Piece& piece) {
+    return piece.text.find(kSpace, 1) == piece.text.npos && piece.text.find(' ') == piece.text.npos;
+  });
+}
+
+SentencePieceFacts check(std::string_view file) {
+  if (file.empty()) throw Error("it is empty");
+  if (file.size() > kMostBytes) throw Error("it has more than 256 MiB");
+  std::vector<Piece> pieces;
+  TrainerSettings trainer;
+  NormalizerSettings normalizer;
+  for (Fields fields(file); fields.next();) {
+    switch (fields.number()) {
+      case 1:
+        if (pieces.size() == kMostPieces) throw Error("it has more than 16,777,216 pieces");
+        try {
+          pieces.push_back(read_piece(fields.repeated_bytes()));
+        } catch (const Error& error) {
+          throw Error(fmt::format("piece {} is broken: {}", pieces.size(), error.what()));
+        }
+        break;
+      case 2:
+        trainer = read_trainer(fields.bytes());
+        break;
+      case 3: {
+        const std::string_view message = fields.bytes();
+        normalizer = read_normalizer(message);
+        check_spaces_are_escaped(message);
+        break;
+      }
+      case 4:
+        check_samples(fields.bytes());
+        break;
+      case 5:
+        read_normalizer(fields.bytes());
+        break;
+      default:
+        fields.refuse_unknown();
+    }
+  }
+  if (trainer.model_type == kWord) throw Error("models of whole words are not supported");
+  if (trainer.model_type != kUnigram && trainer.model_type != kBpe &&
+      trainer.model_type != kCharacter) {
+    throw Error("its kind is unknown");
+  }
+  check_special(pieces);
+  check_types(pieces, trainer.byte_fallback);
+  check_unique(pieces);
+  std::vector<std::string_view> symbols;
+  for (const Piece& piece : pieces) {
+    if (piece.type == kUserDefined) symbols.push_back(piece.text);
+  }
+  if (most_nested(std::move(symbols)) > kMostNestedSymbols) {
+    throw Error("more than 64 of its symbols begin with one another");
+  }
+  return {.vocabulary = static_cast<std::int64_t>(pieces.size()),
+          .byte_fallback = trainer.byte_fallback,
+          .rewrites = normalizer.rewrites,
+          .spaces_begin_pieces = spaces_only_begin(pieces) && !trainer.space_is_suffix &&
+                                 normalizer.adds_prefix && normalizer.removes_extra_spaces};
+}
+
+}  // namespace
+
+std::size_t most_nested(std::vector<std::string_view> symbols) {
+  std::ranges::sort(symbols);
+  std::vector<std::string_view> begun;  // those that the current one begins with, shortest first
+  std::size_t most = 0;
+  for (const std::string_view symbol : symbols) {
+    while (!begun.empty() && !symbol.starts_with(begun.back())) begun.pop_back();
+    begun.push_back(symbol);
+    most = std::max(most, begun.size());
+  }
+  return most;
+}
+
+SentencePieceFacts check_sentencepiece(std::string_view bytes, const std::string& name) {
+  try {
+    return check(bytes);
+  } catch (const Error& error) {
+    throw Error(name + " is not a tokenizer that can be used: " + error.what() + ".");
+  }
+}
+
+}  // namespace nunchi

@@ -1,0 +1,60 @@
+#include "nunchi/text/wire_format.h"
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+
+std::string_view WireReader::take(std::uint64_t bytes) {
+  if (bytes > message_.size() - at_) throw Error("a field reaches past the end");
+  const std::string_view taken = message_.substr(at_, bytes);
+  at_ += bytes;
+  return taken;
+}
+
+std::uint64_t WireReader::varint() {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(take(1).front());
+    if (shift == 63 && byte > 1) break;
+    value |= std::uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) return value;
+  }
+  throw Error("a number has more than 64 bits");
+}
+
+std::uint64_t WireReader::fixed(std::size_t bytes) {
+  std::uint64_t value = 0;
+  int shift = 0;
+  for (const char byte : take(bytes)) {
+    value |= std::uint64_t{static_cast<unsigned char>(byte)} << shift;
+    shift += 8;
+  }
+  return value;
+}
+
+std::optional<WireField> WireReader::next() {
+  if (at_ == message_.size()) return std::nullopt;
+  const std::uint64_t tag = varint();
+  const std::uint64_t number = tag >> 3;
+  constexpr std::uint64_t kLargest = (1u << 29) - 1;
+  if (number == 0 || number > kLargest) throw Error("a field has no valid number");
+  WireField field{.number = static_cast<std::uint32_t>(number),
+                  .type = static_cast<WireType>(tag & 7)};
+  switch (field.type) {
+    case WireType::varint:
+      field.value = varint();
+      return field;
+    case WireType::fixed64:
+      field.value = fixed(8);
+      return field;
+    case WireType::bytes:
+      field.bytes = take(varint());
+      return field;
+    case WireType::fixed32:
+      field.value = fixed(4);
+      return field;
+  }
+  throw Error("a field has no valid type");
+}
+
+}  // namespace nunchi
