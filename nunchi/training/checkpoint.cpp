@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <limits>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/models/folder.h"
-#include "nunchi/models/json_object.h"
 #include "nunchi/models/safetensors.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/atomic_folder.h"
@@ -19,7 +19,6 @@ namespace nunchi {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* kFirst = "first_moment.";
 constexpr const char* kSecond = "second_moment.";
@@ -36,50 +35,45 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
+// trainer.json, both ways.
+void fields(auto& in, auto& state) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const auto count = [&](const char* key, auto& field) { in.integer(key, field, 0, INT64_MAX); };
+  count("step", state.step);
+  count("epoch", state.epoch);
+  count("batch", state.batch);
+  in.text("order_digest", state.order_digest);
+  count("seed", state.seed);
+  in.text("config_digest", state.config_digest);
+  count("last_validation", state.last_validation);
+  count("validations_without_gain", state.validations_without_gain);
+  in.maps("best", state.best, [&](auto& inner, auto& entry) {
+    inner.integer("step", entry.step, 0, INT64_MAX);
+    inner.number("score", entry.score, -kMost, kMost);
+  });
+  in.number("elapsed_seconds", state.elapsed_seconds, 0, kMost);
+  count("skipped_steps", state.skipped_steps);
+  count("skipped_in_a_row", state.skipped_in_a_row);
+  in.number("window_loss", state.window_loss, -kMost, kMost);
+  count("window_tokens", state.window_tokens);
+}
+
 std::string to_json(const TrainerState& state) {
-  Json best = Json::array();
-  for (const StepScore& entry : state.best) {
-    best.push_back({{"step", entry.step}, {"score", entry.score}});
-  }
-  const Json json = {{"step", state.step},
-                     {"epoch", state.epoch},
-                     {"batch", state.batch},
-                     {"seed", state.seed},
-                     {"best", best},
-                     {"validations_without_gain", state.validations_without_gain},
-                     {"elapsed_seconds", state.elapsed_seconds},
-                     {"target_tokens", state.target_tokens},
-                     {"skipped_steps", state.skipped_steps},
-                     {"skipped_in_a_row", state.skipped_in_a_row},
-                     {"config_digest", state.config_digest}};
-  return json.dump(2) + "\n";
+  OptionWriter out;
+  fields(out, state);
+  return to_json(out.tree());
 }
 
 TrainerState read_state(const fs::path& path) {
   const MappedFile file(path);
-  const std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  const nlohmann::json json = parse_json_object(text, path.string());
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  const Options options = Options::from_json(text, path.string());
+  OptionReader in(options);
+  if (!in.has("step")) in.fail("step", "is missing; this is not the state of a trainer");
   TrainerState state;
-  try {
-    json.at("step").get_to(state.step);
-    json.at("epoch").get_to(state.epoch);
-    json.at("batch").get_to(state.batch);
-    json.at("seed").get_to(state.seed);
-    for (const auto& entry : json.at("best")) {
-      state.best.push_back({entry.at("step").get<std::int64_t>(), entry.at("score").get<double>()});
-    }
-    json.at("validations_without_gain").get_to(state.validations_without_gain);
-    json.at("elapsed_seconds").get_to(state.elapsed_seconds);
-    json.at("target_tokens").get_to(state.target_tokens);
-    json.at("skipped_steps").get_to(state.skipped_steps);
-    json.at("skipped_in_a_row").get_to(state.skipped_in_a_row);
-    json.at("config_digest").get_to(state.config_digest);
-  } catch (const nlohmann::json::exception&) {
-    throw Error(path.string() + ": this is not the state of a trainer.");
-  }
-  if (state.step < 0 || state.epoch < 0 || state.batch < 0) {
-    throw Error(path.string() + ": a step, an epoch or a batch is below zero.");
-  }
+  fields(in, state);
+  in.finish();
   return state;
 }
 

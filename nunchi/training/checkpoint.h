@@ -31,17 +31,22 @@ struct StepScore {
 
 // Where a run stands, beside its weights and moments.
 struct TrainerState {
-  std::int64_t step = 0;   // steps taken
-  std::int64_t epoch = 0;  // of the next batch, from 0
-  std::int64_t batch = 0;  // its number in the epoch, from 0
-  std::uint64_t seed = 0;
-  std::vector<StepScore> best;  // checkpoints by validation, the best first
+  std::int64_t step = 0;      // steps taken
+  std::int64_t epoch = 0;     // of the next batch, from 0
+  std::int64_t batch = 0;     // its number in the epoch, from 0
+  std::string order_digest;   // of the data and their order, which that number belongs to
+  std::uint64_t seed = 0;     // below 2^63
+  std::string config_digest;  // of the options that the run had
+
+  std::int64_t last_validation = 0;  // the step
   std::int64_t validations_without_gain = 0;
+  std::vector<StepScore> best;  // checkpoints by their validation, the best first
+
   double elapsed_seconds = 0;
-  std::int64_t target_tokens = 0;
   std::int64_t skipped_steps = 0;
   std::int64_t skipped_in_a_row = 0;
-  std::string config_digest;  // of what decides the numbers that follow
+  double window_loss = 0;          // summed since the log's last line
+  std::int64_t window_tokens = 0;  // that it is the sum over
   bool operator==(const TrainerState&) const = default;
 };
 

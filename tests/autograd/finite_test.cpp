@@ -43,11 +43,11 @@ class FiniteCheck : public ::testing::Test {
 TEST_F(FiniteCheck, SaysNothingAboutASoundStep) { EXPECT_EQ(complaint(), "nothing"); }
 
 TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
-  set("encoder.layers.1.feed_forward.up.bias", 3, NAN);
+  set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   const std::string forward = complaint();
   EXPECT_TRUE(says(forward, "linear (operation ")) << forward;
   EXPECT_TRUE(says(forward, "on the way forward")) << forward;
-  EXPECT_TRUE(says(forward, "72]")) << forward;  // the feed-forward's width
+  EXPECT_TRUE(says(forward, "40]")) << forward;
 }
 
 TEST_F(FiniteCheck, LooksAtGradientsToo) {
@@ -57,7 +57,7 @@ TEST_F(FiniteCheck, LooksAtGradientsToo) {
 }
 
 TEST_F(FiniteCheck, IsOffUnlessAskedFor) {
-  set("encoder.layers.1.feed_forward.up.bias", 3, NAN);
+  set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   Tape tape(context_);
   EXPECT_NO_THROW(tape.backward(model_->loss(batch_, {}).total));
 }

@@ -50,14 +50,17 @@ struct SomeRun {
   AdamOptimizer optimizer;
   TrainerState state{.epoch = 2,
                      .batch = 17,
-                     .seed = 0xFFFFFFFFFFFFFFFFull,
-                     .best = {{5, 30.25}, {3, 1.0 / 3}},
+                     .order_digest = "fedc",
+                     .seed = INT64_MAX,
+                     .config_digest = "0123abcd",
+                     .last_validation = 5,
                      .validations_without_gain = 1,
+                     .best = {{5, 30.25}, {3, 1.0 / 3}},
                      .elapsed_seconds = 12.5,
-                     .target_tokens = 4096,
                      .skipped_steps = 2,
                      .skipped_in_a_row = 1,
-                     .config_digest = "0123abcd"};
+                     .window_loss = 1e-7 / 3,
+                     .window_tokens = 4096};
 };
 
 TEST(Checkpoint, EverythingComesBackBitForBit) {
