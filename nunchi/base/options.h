@@ -89,6 +89,12 @@ class OptionReader {
   // Hands the map at `key` to read(reader), and finishes it.
   void map(std::string_view key, const std::function<void(OptionReader&)>& read);
 
+  // The same for a map that may be missing as a whole: read(reader, value).
+  template <class T, class Read>
+  void map(std::string_view key, std::optional<T>& field, const Read& read) {
+    map(key, [&](OptionReader& in) { read(in, field.emplace()); });
+  }
+
   // A list of maps, each handed to read(reader, item) with a new item; a map alone is a list of
   // one.
   template <class T, class Read>
@@ -158,6 +164,11 @@ class OptionWriter {
   }
 
   void map(std::string_view key, const std::function<void(OptionWriter&)>& write);
+
+  template <class T, class Write>
+  void map(std::string_view key, const std::optional<T>& field, const Write& write) {
+    if (field) map(key, [&](OptionWriter& out) { write(out, *field); });
+  }
 
   template <class T, class Write>
   void maps(std::string_view key, const std::vector<T>& field, const Write& write) {

@@ -1,0 +1,263 @@
+#include "nunchi/training/train_config.h"
+
+#include <algorithm>
+#include <array>
+
+namespace nunchi {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;  // steps and the like
+constexpr std::int64_t kMostTokens = 1 << 24;
+
+constexpr std::array kTokenizers = {Choice{"bpe", TokenizerKind::bpe},
+                                    Choice{"unigram", TokenizerKind::unigram}};
+constexpr std::array kObjectives = {Choice{"translation", ObjectiveKind::translation}};
+constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
+                                    Choice{"adamw", OptimizerConfig::Kind::adamw}};
+constexpr std::array kSchedules = {Choice{"paper", ScheduleConfig::Kind::paper},
+                                   Choice{"inverse_sqrt", ScheduleConfig::Kind::inverse_sqrt},
+                                   Choice{"cosine", ScheduleConfig::Kind::cosine},
+                                   Choice{"linear", ScheduleConfig::Kind::linear},
+                                   Choice{"constant", ScheduleConfig::Kind::constant}};
+constexpr std::array kMetrics = {Choice{"bleu", ValidationMetric::bleu},
+                                 Choice{"chrf", ValidationMetric::chrf},
+                                 Choice{"loss", ValidationMetric::loss}};
+
+void model_fields(OptionReader& in, ModelOptions& model) {
+  if (!in.has("family")) in.fail("family", "is missing; 'transformer' is a family of models");
+  in.text("family", model.family);
+  model.transformer = TransformerConfig::from_training_options(in);
+}
+void model_fields(OptionWriter& out, const ModelOptions& model) {
+  model.transformer.write_training_options(out);
+}
+
+void tokenizer_fields(auto& in, auto& tokenizer) {
+  in.choice("kind", tokenizer.options.kind, kTokenizers);
+  in.integer("vocabulary", tokenizer.options.vocabulary, 4, kMostTokens);
+  in.flag("shared", tokenizer.shared);
+  in.flag("byte_fallback", tokenizer.options.byte_fallback);
+  in.number("character_coverage", tokenizer.options.character_coverage, 0.98, 1);
+  in.texts("symbols", tokenizer.options.symbols);
+  in.flag("split_digits", tokenizer.options.split_digits);
+  in.integer("max_lines", tokenizer.options.max_lines, 1, kMost);
+  in.path("source", tokenizer.source);
+  in.path("target", tokenizer.target);
+}
+
+void pair_fields(auto& in, auto& part) {
+  in.path("source", part.source);
+  in.path("target", part.target);
+  in.path("tsv", part.tsv);
+  in.integer("source_column", part.source_column, 1, 1000);
+  in.integer("target_column", part.target_column, 1, 1000);
+}
+
+void data_fields(auto& in, auto& data) {
+  in.path("root", data.root);
+  in.path("cache", data.cache);
+  in.maps("train", data.train, [](auto& in, auto& part) {
+    pair_fields(in, part);
+    in.positive("weight", part.weight);
+  });
+  in.map("validation", data.validation, [](auto& in, auto& part) { pair_fields(in, part); });
+  in.integer("max_length", data.limits.max_length, 1, kMostTokens);
+  in.number("max_ratio", data.limits.max_ratio, 0, 1e6);
+}
+
+void optimizer_fields(auto& in, auto& optimizer) {
+  in.choice("kind", optimizer.kind, kOptimizers);
+  in.fraction("beta1", optimizer.adam.beta1);
+  in.fraction("beta2", optimizer.adam.beta2);
+  in.positive("epsilon", optimizer.adam.epsilon);
+  in.fraction("weight_decay", optimizer.adam.weight_decay);
+  in.number("clip_norm", optimizer.adam.max_norm, 0, 1e9);
+}
+
+void schedule_fields(auto& in, auto& schedule) {
+  in.choice("kind", schedule.kind, kSchedules);
+  in.number("learning_rate", schedule.learning_rate, 0, 1000);
+  in.integer("warmup", schedule.warmup, 0, kMost);
+  in.number("final", schedule.final, 0, 1000);
+}
+
+void training_fields(auto& in, auto& training) {
+  in.choice("objective", training.objective, kObjectives);
+  in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
+  in.integer("accumulate", training.accumulate, 1, 1 << 16);
+  in.fraction("label_smoothing", training.label_smoothing);
+  in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
+  in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
+  in.integer("max_steps", training.max_steps, 0, kMost);
+  in.integer("max_epochs", training.max_epochs, 0, kMost);
+  in.number("max_minutes", training.max_minutes, 0, 1e9);
+  in.integer("log_every", training.log_every, 1, kMost);
+}
+
+void checkpoint_fields(auto& in, auto& checkpoints) {
+  in.integer("every", checkpoints.every, 1, kMost);
+  in.integer("keep_last", checkpoints.keep_last, 1, 10000);
+  in.integer("keep_best", checkpoints.keep_best, 1, 10000);
+  in.integer("average", checkpoints.average, 1, 10000);
+}
+
+void validation_fields(auto& in, auto& validation) {
+  in.integer("every", validation.every, 0, kMost);
+  in.choice("metric", validation.metric, kMetrics);
+  in.flag("lowercase", validation.lowercase);
+  in.integer("beam_size", validation.beam_size, 1, 1024);
+  in.integer("patience", validation.patience, 0, kMost);
+}
+
+void generation_fields(auto& in, auto& generation) {
+  in.integer("beam_size", generation.beam_size, 1, 1024);
+  in.number("normalize", generation.normalize, 0, 10);
+  in.integer("max_length", generation.max_length, 1, kMostTokens);
+}
+
+void fields(auto& in, auto& config) {
+  in.path("output", config.output);
+  in.integer("seed", config.seed, 0, INT64_MAX);
+  in.path("initialize_from", config.initialize_from);
+  in.map("model", [&](auto& in) { model_fields(in, config.model); });
+  in.map("tokenizer", [&](auto& in) { tokenizer_fields(in, config.tokenizer); });
+  in.map("data", [&](auto& in) { data_fields(in, config.data); });
+  in.map("training", [&](auto& in) { training_fields(in, config.training); });
+  in.map("checkpoints", [&](auto& in) { checkpoint_fields(in, config.checkpoints); });
+  in.map("validation", [&](auto& in) { validation_fields(in, config.validation); });
+  in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
+}
+
+void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
+  const TokenizerConfig& tokenizer = config.tokenizer;
+  if (tokenizer.shared && !tokenizer.target.empty()) {
+    in.fail("tokenizer.target", "has no use while 'tokenizer.shared' is true: source is for both");
+  }
+  if (!tokenizer.shared && tokenizer.source.empty() != tokenizer.target.empty()) {
+    in.fail(tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target",
+            "is missing: two tokenizers are read from files, or both are learned");
+  }
+  if (!tokenizer.shared && config.model.transformer.tied_embeddings == TiedEmbeddings::all) {
+    in.fail("model.tied_embeddings",
+            "is 'all', which needs 'tokenizer.shared: true'; with two vocabularies it is 'target' "
+            "or 'none'");
+  }
+}
+
+void check_part(const CorpusPart& part, const std::string& key, const OptionReader& in) {
+  const bool pair = !part.source.empty() && !part.target.empty();
+  const bool half = part.source.empty() != part.target.empty();
+  if (half || pair == !part.tsv.empty()) {
+    in.fail(key, "names either 'source' and 'target' or one 'tsv'");
+  }
+}
+
+void check_data(const TrainConfig& config, const OptionReader& in) {
+  const DataConfig& data = config.data;
+  if (data.train.empty()) {
+    in.fail("data.train", "is missing; it names the pairs of sentences to learn from");
+  }
+  for (const CorpusPart& part : data.train) check_part(part, "data.train", in);
+  if (data.validation) check_part(*data.validation, "data.validation", in);
+  const TransformerConfig& model = config.model.transformer;
+  const std::int64_t longest = std::max(data.limits.max_length, config.generation.max_length);
+  if (model.position == nn::PositionKind::learned && model.max_positions < longest) {
+    in.fail("model.max_positions", "is " + std::to_string(model.max_positions) +
+                                       ", but sentences have up to " + std::to_string(longest) +
+                                       " tokens; see 'data.max_length', 'generation.max_length'");
+  }
+}
+
+void check_schedule(const TrainingOptions& training, const OptionReader& in) {
+  using Kind = ScheduleConfig::Kind;
+  const ScheduleConfig& schedule = training.schedule;
+  if (schedule.kind == Kind::paper && schedule.warmup == 0) {
+    in.fail("training.schedule.warmup", "is at least 1 for the paper's schedule");
+  }
+  if (schedule.kind != Kind::paper && schedule.learning_rate == 0) {
+    in.fail("training.schedule.learning_rate", "is 0, and so nothing would be learned");
+  }
+  if (schedule.kind != Kind::paper && schedule.final > schedule.learning_rate) {
+    in.fail("training.schedule.final", "is above 'training.schedule.learning_rate'");
+  }
+  const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
+  if (ends && training.max_steps <= schedule.warmup) {
+    in.fail("training.max_steps",
+            "is where this schedule ends, so it is above 'training.schedule.warmup', " +
+                std::to_string(schedule.warmup));
+  }
+}
+
+void check_training(const TrainConfig& config, const OptionReader& in) {
+  const TrainingOptions& training = config.training;
+  check_schedule(training, in);
+  const OptimizerConfig& optimizer = training.optimizer;
+  if (optimizer.kind == OptimizerConfig::Kind::adam && optimizer.adam.weight_decay > 0) {
+    in.fail("training.optimizer.weight_decay", "is for 'kind: adamw'; adam has none");
+  }
+  const bool ends = training.max_steps > 0 || training.max_epochs > 0 || training.max_minutes > 0;
+  if (!ends && config.validation.patience == 0) {
+    in.fail("training",
+            "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
+  }
+  if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
+    in.fail("validation.patience", "needs 'data.validation' and 'validation.every' above 0");
+  }
+  const CheckpointConfig& checkpoints = config.checkpoints;
+  const bool judged = config.data.validation.has_value();
+  if (checkpoints.average > (judged ? checkpoints.keep_best : checkpoints.keep_last)) {
+    in.fail("checkpoints.average", std::string("is more than 'checkpoints.") +
+                                       (judged ? "keep_best" : "keep_last") + "' keeps");
+  }
+}
+
+std::filesystem::path below(const std::filesystem::path& root, const std::filesystem::path& name) {
+  return name.empty() || root == "." ? name : root / name;
+}
+
+CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
+  part.source = below(root, part.source);
+  part.target = below(root, part.target);
+  part.tsv = below(root, part.tsv);
+  return part;
+}
+
+}  // namespace
+
+std::vector<CorpusPart> DataConfig::train_parts() const {
+  std::vector<CorpusPart> parts;
+  for (const CorpusPart& part : train) parts.push_back(below(root, part));
+  return parts;
+}
+
+std::optional<CorpusPart> DataConfig::validation_part() const {
+  return validation ? std::optional(below(root, *validation)) : std::nullopt;
+}
+
+TrainConfig read_train_config(const Options& options) {
+  OptionReader in(options);
+  TrainConfig config;
+  fields(in, config);
+  in.finish();
+  if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
+  if (!in.has("model")) in.fail("model", "is missing; it holds at least 'family: transformer'");
+  check_tokenizer(config, in);
+  check_data(config, in);
+  check_training(config, in);
+  return config;
+}
+
+TrainConfig read_train_config(const std::filesystem::path& file,
+                              std::span<const std::string> assignments) {
+  Options options = Options::read_yaml(file);
+  for (const std::string& assignment : assignments) options.set(assignment);
+  return read_train_config(options);
+}
+
+std::string to_yaml(const TrainConfig& config) {
+  OptionWriter out;
+  fields(out, config);
+  return to_yaml(out.tree());
+}
+
+}  // namespace nunchi

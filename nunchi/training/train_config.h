@@ -1,0 +1,124 @@
+// Everything that `nunchi train` can be told, as its YAML file has it: a struct for each map, a
+// field for each key, with the defaults.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/base/options.h"
+#include "nunchi/data/corpus.h"
+#include "nunchi/data/prepare.h"
+#include "nunchi/models/transformer_config.h"
+#include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/training/optimizer.h"
+
+namespace nunchi {
+
+struct ModelOptions {
+  std::string family = "transformer";
+  TransformerConfig transformer;  // its vocabularies are filled in when the tokenizers are there
+};
+
+// Tokenizers are learned from the training data, or read from files.
+struct TokenizerConfig {
+  TokenizerOptions options;
+  bool shared = true;            // one for both sides, or one each
+  std::filesystem::path source;  // an existing .spm file instead of a new one; of both if shared
+  std::filesystem::path target;
+};
+
+struct DataConfig {
+  std::filesystem::path root = ".";  // where relative names of the data start
+  std::filesystem::path cache;       // empty: OUTPUT/cache
+  std::vector<CorpusPart> train;
+  std::optional<CorpusPart> validation;
+  PairLimits limits;
+
+  // The parts with `root` before their relative names.
+  std::vector<CorpusPart> train_parts() const;
+  std::optional<CorpusPart> validation_part() const;
+};
+
+struct OptimizerConfig {
+  enum class Kind : std::uint8_t { adam, adamw };
+  Kind kind = Kind::adam;  // adamw: with weight decay
+  AdamOptions adam{.max_norm = 1};
+};
+
+struct ScheduleConfig {
+  enum class Kind : std::uint8_t { paper, inverse_sqrt, cosine, linear, constant };
+  Kind kind = Kind::inverse_sqrt;
+  double learning_rate = 5e-4;  // the highest; the paper's follows from width and warm-up
+  std::int64_t warmup = 4000;   // steps
+  double final = 0;             // the lowest after the warm-up
+};
+
+enum class ObjectiveKind : std::uint8_t { translation };
+
+struct TrainingOptions {
+  ObjectiveKind objective = ObjectiveKind::translation;
+  std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
+  std::int64_t accumulate = 1;       // micro-batches a step
+  double label_smoothing = 0.1;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  // Whichever comes first; 0: no such limit.
+  std::int64_t max_steps = 0;
+  std::int64_t max_epochs = 0;
+  double max_minutes = 0;
+  std::int64_t log_every = 50;  // steps
+};
+
+struct CheckpointConfig {
+  std::int64_t every = 500;    // steps
+  std::int64_t keep_last = 5;  // checkpoints
+  std::int64_t keep_best = 5;  // by the validation's metric
+  std::int64_t average = 5;    // of the best: their mean is the run's model
+};
+
+enum class ValidationMetric : std::uint8_t { bleu, chrf, loss };
+
+struct ValidationConfig {
+  std::int64_t every = 500;  // steps; 0: only at the end
+  ValidationMetric metric = ValidationMetric::bleu;
+  bool lowercase = false;
+  std::int64_t beam_size = 1;
+  std::int64_t patience = 0;  // validations without a gain that end the run; 0: none do
+};
+
+// What `nunchi translate` does with the model unless it is told otherwise.
+struct GenerationConfig {
+  std::int64_t beam_size = 5;
+  double normalize = 1;  // scores are divided by length to this power
+  std::int64_t max_length = 256;
+};
+
+struct TrainConfig {
+  std::filesystem::path output;  // the run's folder
+  std::uint64_t seed = 1;
+  std::filesystem::path initialize_from;  // a model folder whose weights the run starts from
+  ModelOptions model;
+  TokenizerConfig tokenizer;
+  DataConfig data;
+  TrainingOptions training;
+  CheckpointConfig checkpoints;
+  ValidationConfig validation;
+  GenerationConfig generation;
+
+  std::filesystem::path cache() const { return data.cache.empty() ? output / "cache" : data.cache; }
+};
+
+// The file with assignments such as "training.max_steps=100" put into it. Throws Error with the
+// file and line, or UsageError with the assignment, for what is wrong or does not fit together.
+TrainConfig read_train_config(const std::filesystem::path& file,
+                              std::span<const std::string> assignments = {});
+TrainConfig read_train_config(const Options& options);
+
+// Every key with its value; reads back as the same config.
+std::string to_yaml(const TrainConfig& config);
+
+}  // namespace nunchi

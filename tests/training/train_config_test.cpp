@@ -1,0 +1,327 @@
+// The training config: what the file says, what the defaults are, and what does not fit together.
+#include "nunchi/training/train_config.h"
+
+#include <gtest/gtest.h>
+
+#include "nunchi/base/error.h"
+#include "tests/files.h"
+
+namespace nunchi::testing {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(NUNCHI_SOURCE_DIR) / "configs";
+
+constexpr const char* kSmallest =
+    "output: run\n"
+    "model: {family: transformer}\n"
+    "data: {train: {source: a.en, target: a.de}, validation: {source: b.en, target: b.de}}\n"
+    "training: {max_steps: 10}\n";
+
+TrainConfig config_of(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  Options options = Options::from_yaml(text, "a.yaml");
+  for (const std::string& assignment : assignments) options.set(assignment);
+  return read_train_config(options);
+}
+
+std::string error_of(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  try {
+    config_of(text, assignments);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// What the smallest config says once this is set.
+std::string error_with(const std::vector<std::string>& assignments) {
+  return error_of(kSmallest, assignments);
+}
+
+TEST(TrainConfig, TheSmallestHasTheDefaults) {
+  const TrainConfig config = config_of(kSmallest);
+  EXPECT_EQ(config.output, "run");
+  EXPECT_EQ(config.cache(), "run/cache");
+  EXPECT_EQ(config.seed, 1u);
+  EXPECT_EQ(config.model.family, "transformer");
+  EXPECT_EQ(config.model.transformer.width, 512);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::bpe);
+  EXPECT_TRUE(config.tokenizer.shared);
+  ASSERT_EQ(config.data.train.size(), 1u);
+  EXPECT_EQ(config.data.train_parts()[0].source, "a.en");
+  EXPECT_EQ(config.data.train[0].weight, 1);
+  EXPECT_EQ(config.data.validation_part()->target, "b.de");
+  EXPECT_EQ(config.training.optimizer.adam.beta2, 0.98);
+  EXPECT_EQ(config.training.optimizer.adam.max_norm, 1);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::inverse_sqrt);
+  EXPECT_EQ(config.training.max_steps, 10);
+  EXPECT_EQ(config.generation.beam_size, 5);
+}
+
+TEST(TrainConfig, EveryKeyIsRead) {
+  const TrainConfig config = config_of(R"(
+output: runs/x
+seed: 7
+initialize_from: models/old
+model: {family: transformer, preset: tiny, dropout: 0.25, tied_embeddings: target, position: learned}
+tokenizer: {kind: unigram, vocabulary: 500, shared: false, byte_fallback: false,
+            character_coverage: 0.995, symbols: [<ko>, "2"], split_digits: true, max_lines: 9,
+            source: s.spm, target: t.spm}
+data:
+  root: /data
+  cache: /cache
+  train:
+    - {source: a.en, target: /b/a.de, weight: 2}
+    - {tsv: c.tsv.xz, source_column: 2, target_column: 3, weight: 0.5}
+  validation: {tsv: d.tsv}
+  max_length: 100
+  max_ratio: 2.5
+training:
+  objective: translation
+  batch_tokens: 1000
+  accumulate: 3
+  label_smoothing: 0.2
+  optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
+  schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
+  max_steps: 50
+  max_epochs: 2
+  max_minutes: 1.5
+  log_every: 5
+checkpoints: {every: 10, keep_last: 1, keep_best: 3, average: 2}
+validation: {every: 20, metric: chrf, lowercase: true, beam_size: 2, patience: 4}
+generation: {beam_size: 6, normalize: 0.6, max_length: 90}
+)");
+  EXPECT_EQ(config.output, "runs/x");
+  EXPECT_EQ(config.seed, 7u);
+  EXPECT_EQ(config.initialize_from, "models/old");
+  EXPECT_EQ(config.model.transformer.width, 128);
+  EXPECT_EQ(config.model.transformer.dropout, 0.25f);
+  EXPECT_EQ(config.model.transformer.attention_dropout, 0.2f);
+  EXPECT_EQ(config.model.transformer.tied_embeddings, TiedEmbeddings::target);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::unigram);
+  EXPECT_EQ(config.tokenizer.options.vocabulary, 500);
+  EXPECT_FALSE(config.tokenizer.shared);
+  EXPECT_FALSE(config.tokenizer.options.byte_fallback);
+  EXPECT_EQ(config.tokenizer.options.character_coverage, 0.995);
+  EXPECT_EQ(config.tokenizer.options.symbols, (std::vector<std::string>{"<ko>", "2"}));
+  EXPECT_TRUE(config.tokenizer.options.split_digits);
+  EXPECT_EQ(config.tokenizer.options.max_lines, 9);
+  EXPECT_EQ(config.tokenizer.source, "s.spm");
+  EXPECT_EQ(config.tokenizer.target, "t.spm");
+  EXPECT_EQ(config.cache(), "/cache");
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].source, "/data/a.en");
+  EXPECT_EQ(parts[0].target, "/b/a.de");
+  EXPECT_TRUE(parts[0].tsv.empty());
+  EXPECT_EQ(parts[0].weight, 2);
+  EXPECT_EQ(parts[1].tsv, "/data/c.tsv.xz");
+  EXPECT_TRUE(parts[1].source.empty());
+  EXPECT_EQ(parts[1].source_column, 2);
+  EXPECT_EQ(parts[1].target_column, 3);
+  EXPECT_EQ(config.data.validation_part()->tsv, "/data/d.tsv");
+  EXPECT_EQ(config.data.limits.max_length, 100);
+  EXPECT_EQ(config.data.limits.max_ratio, 2.5);
+  EXPECT_EQ(config.training.batch_tokens, 1000);
+  EXPECT_EQ(config.training.accumulate, 3);
+  EXPECT_EQ(config.training.label_smoothing, 0.2);
+  EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
+  EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);
+  EXPECT_EQ(config.training.optimizer.adam.beta2, 0.9);
+  EXPECT_EQ(config.training.optimizer.adam.epsilon, 1e-8);
+  EXPECT_EQ(config.training.optimizer.adam.weight_decay, 0.01);
+  EXPECT_EQ(config.training.optimizer.adam.max_norm, 0);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::cosine);
+  EXPECT_EQ(config.training.schedule.learning_rate, 0.001);
+  EXPECT_EQ(config.training.schedule.warmup, 10);
+  EXPECT_EQ(config.training.schedule.final, 1e-5);
+  EXPECT_EQ(config.training.max_steps, 50);
+  EXPECT_EQ(config.training.max_epochs, 2);
+  EXPECT_EQ(config.training.max_minutes, 1.5);
+  EXPECT_EQ(config.training.log_every, 5);
+  EXPECT_EQ(config.checkpoints.every, 10);
+  EXPECT_EQ(config.checkpoints.keep_last, 1);
+  EXPECT_EQ(config.checkpoints.keep_best, 3);
+  EXPECT_EQ(config.checkpoints.average, 2);
+  EXPECT_EQ(config.validation.every, 20);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::chrf);
+  EXPECT_TRUE(config.validation.lowercase);
+  EXPECT_EQ(config.validation.beam_size, 2);
+  EXPECT_EQ(config.validation.patience, 4);
+  EXPECT_EQ(config.generation.beam_size, 6);
+  EXPECT_EQ(config.generation.normalize, 0.6);
+  EXPECT_EQ(config.generation.max_length, 90);
+  // All of it stands in the text, so two texts that agree are two configs that do.
+  const std::string written = to_yaml(config);
+  EXPECT_EQ(to_yaml(config_of(written)), written);
+  for (const char* key :
+       {"initialize_from: models/old", "dropout: 0.25", "split_digits: true", "max_lines: 9",
+        "target: t.spm", "cache: /cache", "weight: 0.5", "tsv: d.tsv", "max_ratio: 2.5",
+        "weight_decay: 0.01", "final: 1e-05", "max_minutes: 1.5", "metric: chrf", "patience: 4",
+        "normalize: 0.6", "symbols: [<ko>, 2]"}) {
+    EXPECT_NE(written.find(key), std::string::npos) << key << " is not in\n" << written;
+  }
+}
+
+TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    const TrainConfig config = read_train_config(
+        entry.path(), std::vector<std::string>{"data.root=/data", "training.max_steps=100"});
+    EXPECT_EQ(config.data.train_parts()[0].source.parent_path(), "/data") << entry.path();
+    EXPECT_EQ(config.training.max_steps, 100);
+    EXPECT_EQ(config.output, "runs" / entry.path().stem());
+    EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+    ++count;
+  }
+  EXPECT_GE(count, 3);
+}
+
+TEST(TrainConfig, ThePaperIsThePaper) {
+  const TrainConfig config = read_train_config(kConfigs / "paper-base.yaml");
+  const TransformerConfig& model = config.model.transformer;
+  EXPECT_EQ(model.encoder_layers, 6);
+  EXPECT_EQ(model.decoder_layers, 6);
+  EXPECT_EQ(model.width, 512);
+  EXPECT_EQ(model.heads, 8);
+  EXPECT_EQ(model.feed_forward, 2048);
+  EXPECT_EQ(model.norm_placement, nn::NormPlacement::post);
+  EXPECT_EQ(model.dropout, 0.1f);
+  EXPECT_EQ(model.attention_dropout, 0);
+  EXPECT_EQ(model.activation_dropout, 0);
+  EXPECT_EQ(config.tokenizer.options.vocabulary, 37000);
+  EXPECT_EQ(config.training.batch_tokens * config.training.accumulate, 25000);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::paper);
+  EXPECT_EQ(config.training.schedule.warmup, 4000);
+  EXPECT_EQ(config.training.max_steps, 100000);
+  EXPECT_EQ(config.checkpoints.average, 5);
+}
+
+TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
+  EXPECT_EQ(error_of("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
+            "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
+  EXPECT_EQ(error_of("training:\n  batch_tokens: abc\n"),
+            "a.yaml:2: 'training.batch_tokens' is a whole number from 1 to 16777216, not 'abc'.");
+  EXPECT_EQ(error_with({"training.shedule.warmup=3"}),
+            "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
+            "'training.schedule'?");
+  EXPECT_EQ(error_with({"model.preset=huge"}),
+            "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
+  EXPECT_EQ(error_with({"model.family=rnn"}),
+            "--set model.family=rnn: 'model.family' is transformer here.");
+  EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
+            "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
+            "the tokenizers decide it.");
+  EXPECT_NE(error_with({"model.heads=3"}).find("cannot be cut into 3 heads"), std::string::npos);
+  EXPECT_NE(error_with({"data.train={source: a, target: b, weight: 0}"}).find("above 0"),
+            std::string::npos);
+  EXPECT_NE(error_with({"data.validation={source: a, target: b, weight: 1}"}).find("unknown key"),
+            std::string::npos);
+  for (const char* wrong :
+       {"training.optimizer.epsilon=nan", "training.schedule.learning_rate=.inf",
+        "training.label_smoothing=1", "seed=-1", "training.accumulate=0", "generation.beam_size=0",
+        "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1", "checkpoints.every=0",
+        "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]"}) {
+    EXPECT_EQ(error_with({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
+        << error_with({wrong});
+  }
+}
+
+TEST(TrainConfig, WhatIsMissing) {
+  EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
+  EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
+  EXPECT_EQ(error_of("output: x\nmodel:\n  width: 8\n"),
+            "a.yaml:2: 'model.family' is missing; 'transformer' is a family of models.");
+  EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
+            "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
+  EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
+  EXPECT_EQ(error_with({"training.max_steps=0"}),
+            "a.yaml:4: 'training' never ends: set 'max_steps', 'max_epochs', 'max_minutes' or "
+            "'validation.patience'.");
+  for (const char* end :
+       {"training.max_epochs=1", "training.max_minutes=0.5", "validation.patience=3"}) {
+    EXPECT_EQ(error_with({"training.max_steps=0", end}), "no error") << end;
+  }
+}
+
+TEST(TrainConfig, PairsAreTwoFilesOrOne) {
+  for (const char* part : {"{source: a}", "{target: a}", "{}", "{tsv: a, source: b}",
+                           "{tsv: a, source: b, target: c}", "{weight: 2}"}) {
+    for (const std::string key : {"data.train", "data.validation"}) {
+      if (key == "data.validation" && std::string(part) == "{weight: 2}") continue;
+      EXPECT_NE(error_with({key + "=" + part})
+                    .find("'" + key + "' names either 'source' and 'target' or one 'tsv'."),
+                std::string::npos)
+          << key << part << error_with({key + "=" + part});
+    }
+  }
+  EXPECT_EQ(error_with({"data.train={tsv: a}"}), "no error");
+}
+
+TEST(TrainConfig, SchedulesFitTheRun) {
+  EXPECT_EQ(error_with({"training.schedule={kind: paper, warmup: 0}"}),
+            "--set training.schedule={kind: paper, warmup: 0}: 'training.schedule.warmup' is at "
+            "least 1 for the paper's schedule.");
+  for (const std::string kind : {"cosine", "linear"}) {
+    const std::string schedule = "training.schedule={kind: " + kind + ", warmup: 10}";
+    EXPECT_NE(error_with({schedule}).find("a.yaml:4: 'training.max_steps' is where"),
+              std::string::npos);
+    EXPECT_EQ(error_with({schedule, "training.max_steps=11"}), "no error");
+  }
+  EXPECT_EQ(error_with({"training.schedule={kind: constant, warmup: 10}"}), "no error");
+  EXPECT_NE(error_with({"training.schedule.final=1"}).find("'training.schedule.final' is above"),
+            std::string::npos);
+  EXPECT_NE(error_with({"training.schedule.learning_rate=0"}).find("nothing would be learned"),
+            std::string::npos);
+  EXPECT_NE(error_with({"training.optimizer.weight_decay=0.1"}).find("'kind: adamw'"),
+            std::string::npos);
+  EXPECT_EQ(error_with({"training.optimizer={kind: adamw, weight_decay: 0.1}"}), "no error");
+}
+
+TEST(TrainConfig, AveragesAndPatienceNeedSomethingToGoBy) {
+  EXPECT_EQ(error_with({"checkpoints.average=6"}),
+            "--set checkpoints.average=6: 'checkpoints.average' is more than "
+            "'checkpoints.keep_best' keeps.");
+  const std::string blind =
+      "output: run\nmodel: {family: transformer}\ndata: {train: {tsv: a}}\n"
+      "training: {max_steps: 10}\n";
+  EXPECT_EQ(error_of(blind), "no error");
+  EXPECT_NE(error_of(blind, {"checkpoints.keep_last=2"}).find("'checkpoints.keep_last' keeps"),
+            std::string::npos);
+  EXPECT_NE(error_of(blind, {"validation.patience=2"}).find("needs 'data.validation'"),
+            std::string::npos);
+  EXPECT_NE(error_with({"validation.patience=2", "validation.every=0"}).find("'validation.every'"),
+            std::string::npos);
+}
+
+TEST(TrainConfig, TokenizersFitTheModel) {
+  EXPECT_EQ(error_with({"tokenizer.source=a.spm"}), "no error");
+  EXPECT_NE(error_with({"tokenizer.target=a.spm"}).find("has no use"), std::string::npos);
+  EXPECT_NE(error_with({"tokenizer.shared=false"}).find("'model.tied_embeddings' is 'all'"),
+            std::string::npos);
+  const std::vector<std::string> apart = {"tokenizer.shared=false", "model.tied_embeddings=target"};
+  EXPECT_EQ(error_with(apart), "no error");
+  EXPECT_NE(
+      error_with({apart[0], apart[1], "tokenizer.source=a"}).find("'tokenizer.target' is missing"),
+      std::string::npos);
+  EXPECT_NE(
+      error_with({apart[0], apart[1], "tokenizer.target=a"}).find("'tokenizer.source' is missing"),
+      std::string::npos);
+  EXPECT_EQ(error_with({apart[0], apart[1], "tokenizer.source=a", "tokenizer.target=b"}),
+            "no error");
+}
+
+TEST(TrainConfig, LearnedPositionsHoldTheLongestSentence) {
+  EXPECT_EQ(error_with({"model.position=learned"}), "no error");
+  EXPECT_NE(error_with({"model.position=learned", "model.max_positions=255"})
+                .find("'model.max_positions' is 255, but sentences have up to 256 tokens"),
+            std::string::npos);
+  EXPECT_NE(error_with({"model.position=learned", "data.max_length=1025"}).find("up to 1025"),
+            std::string::npos);
+}
+
+TEST(TrainConfig, AFileThatIsNotThere) {
+  EXPECT_THROW(read_train_config("/nowhere/a.yaml"), Error);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
