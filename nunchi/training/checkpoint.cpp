@@ -156,9 +156,7 @@ void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts)
   save_model(parts.model, folder.temporary());
   write_moments(folder.temporary() / "optimizer.safetensors", parts.model.parameters(),
                 parts.optimizer);
-  for (const NamedFile& file : parts.files) {
-    write_file(folder.temporary() / file.name, file.content);
-  }
+  if (parts.companions) parts.companions(folder.temporary());
   write_file(folder.temporary() / "trainer.json", to_json(parts.state));
   folder.commit();
 }

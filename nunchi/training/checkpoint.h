@@ -6,7 +6,7 @@
 //     for
 //                                       each parameter, and in the metadata its count of steps
 //     trainer.json                      the TrainerState
-//     and the files that the run puts beside them: config.yaml, tokenizers
+//     and what the run puts beside them: config.yaml, tokenizers, generation_config.json
 //
 // So a checkpoint is a model folder too. A checkpoint appears whole or not at all (AtomicFolder),
 // and numbers come back bit for bit.
@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,16 +51,12 @@ struct TrainerState {
   bool operator==(const TrainerState&) const = default;
 };
 
-struct NamedFile {
-  std::string name;
-  std::string content;
-};
-
 struct CheckpointParts {
   const Model& model;
   const AdamOptimizer& optimizer;
   const TrainerState& state;
-  std::span<const NamedFile> files;
+  // Writes the other files into a folder that it is given, each with AtomicFile.
+  const std::function<void(const std::filesystem::path& folder)>& companions;
 };
 
 // Writes checkpoints/step-N, N being the state's step. `checkpoints` exists. Throws Error with the

@@ -51,7 +51,7 @@ void remove_run(const fs::path& run) {
   };
   if (is_there(run / "checkpoints")) remove_folder(run / "checkpoints");
   for (const char* name : {"log.jsonl", "events", "failed", "config.json", "model.safetensors",
-                           "generation_config.json", "config.yaml"}) {
+                           "generation_config.json"}) {
     remove(run / name);
   }
   std::error_code failure;

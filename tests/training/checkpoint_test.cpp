@@ -39,10 +39,13 @@ struct SomeRun {
   }
   std::vector<float> weights() const { return to_host<float>(model->parameters().weights()); }
   void save(const fs::path& folder, std::int64_t step) const {
-    const std::vector<NamedFile> files = {{"config.yaml", "seed: 1\n"}, {"shared.spm", "pieces"}};
+    const auto companions = [](const fs::path& temporary) {
+      write_text(temporary / "config.yaml", "seed: 1\n");
+      write_text(temporary / "tokenizer.spm", "pieces");
+    };
     TrainerState own = state;
     own.step = step;
-    write_checkpoint(folder, {*model, optimizer, own, files});
+    write_checkpoint(folder, {*model, optimizer, own, companions});
   }
 
   CpuContext context;
@@ -215,7 +218,7 @@ TEST(Average, IsTheMeanOfTheWeights) {
     const double sum = static_cast<double>(x[i]) + static_cast<double>(y[i]) + z[i];
     ASSERT_EQ(m[i], static_cast<float>(sum / 3)) << i;
   }
-  EXPECT_EQ(content(folder / "mean/shared.spm"), "pieces");
+  EXPECT_EQ(content(folder / "mean/tokenizer.spm"), "pieces");
   EXPECT_FALSE(fs::exists(folder / "mean/trainer.json"));
 }
 
@@ -237,7 +240,7 @@ TEST(Average, OfModelsThatDoNotFitIsAnErrorAndLeavesNothing) {
   SomeRun(1).save(folder.path(), 1);
   SomeRun(1, wider).save(folder.path(), 2);
   SomeRun(1).save(folder.path(), 3);
-  write_text(folder / "step-3/shared.spm", "other pieces");
+  write_text(folder / "step-3/tokenizer.spm", "other pieces");
   for (const char* other : {"step-2", "step-3", "nothing"}) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
     EXPECT_THROW(average_models(both, folder / "mean"), Error) << other;
