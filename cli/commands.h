@@ -9,5 +9,7 @@ void add_average(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_info(CLI::App& program);
+void add_score(CLI::App& program);
+void add_translate(CLI::App& program);
 
 }  // namespace nunchi::cli

@@ -223,7 +223,7 @@ void print(const Metric& metric, const Result& result) {
   if (metric.bleu) {
     const BleuScore bleu = metric.bleu(result.sums);
     const auto& p = bleu.precisions;
-    row("  precisions", fmt::format("{:>6.1f} / {:.1f} / {:.1f} / {:.1f}", p[0], p[1], p[2], p[3]));
+    row("  precisions", fmt::format("{:>5.1f} / {:.1f} / {:.1f} / {:.1f}", p[0], p[1], p[2], p[3]));
     row("  brevity penalty", fmt::format("{:>7.3f}", bleu.brevity_penalty));
     row("  length", fmt::format("{:>7.3f}   {} of {} words", bleu.ratio,
                                 grouped(bleu.hypothesis_length), grouped(bleu.reference_length)));
@@ -269,6 +269,7 @@ void run(const Arguments& arguments) {
   const Corpus corpus = read(arguments);
   std::vector<Metric> metrics;
   for (const std::string& key : arguments.metrics) {
+    if (std::ranges::find(metrics, key, &Metric::key) != metrics.end()) continue;
     metrics.push_back(make_metric(key, arguments, corpus));
     if (key == "bleu") warn_of_tokenized_lines(arguments, corpus.hypotheses);
   }
@@ -312,6 +313,7 @@ void add_evaluate(CLI::App& program) {
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
   evaluate->add_option("--seed", arguments->seed, "Of the resamples")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("N")
       ->capture_default_str();
   evaluate->add_flag("--sentence", arguments->sentence, "Score every line alone");

@@ -22,6 +22,8 @@ int main(int argc, char** argv) {
   nunchi::cli::add_bench(program);
   nunchi::cli::add_evaluate(program);
   nunchi::cli::add_info(program);
+  nunchi::cli::add_score(program);
+  nunchi::cli::add_translate(program);
   try {
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -97,7 +97,7 @@ std::int64_t BatchOrder::epoch_pairs() const {
 // A part is a sequence without end: its pairs in one random order, then in another, and so on. An
 // epoch takes the next per_epoch of it.
 std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
-  std::vector<std::uint32_t> drawn;
+  std::vector<std::uint32_t> drawn, pass;
   drawn.reserve(static_cast<std::size_t>(epoch_pairs()));
   for (std::size_t number = 0; number < parts_.size(); ++number) {
     const Part& part = parts_[number];
@@ -105,16 +105,16 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
     std::int64_t begin = epoch * part.per_epoch;
     const std::int64_t end = begin + part.per_epoch;
     while (begin < end) {
-      const std::int64_t pass = begin / pairs, from = begin % pairs;
+      const std::int64_t from = begin % pairs;
       const std::int64_t count = std::min(end - begin, pairs - from);
-      std::vector<std::uint32_t> order(static_cast<std::size_t>(pairs));
-      std::iota(order.begin(), order.end(), static_cast<std::uint32_t>(part.first));
-      // A whole pass is shuffled with the epoch anyway.
+      pass.resize(static_cast<std::size_t>(pairs));
+      std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first));
+      // A whole pass needs no order of its own: it is shuffled with the epoch.
       if (count < pairs) {
-        shuffle(order, random_key(options_.seed, pass), Purpose::part,
+        shuffle(pass, random_key(options_.seed, begin / pairs), Purpose::part,
                 static_cast<std::uint32_t>(number));
       }
-      drawn.insert(drawn.end(), order.begin() + from, order.begin() + from + count);
+      drawn.insert(drawn.end(), pass.begin() + from, pass.begin() + from + count);
       begin += count;
     }
   }

@@ -137,7 +137,7 @@ void tokenize(Chunk& chunk, const PairTokenizers& tokenizers, const PairLimits& 
     }
     const Tokens source = tokenizers.source.encode(pair.source);
     const Tokens target = tokenizers.target.encode(pair.target);
-    const auto [less, more] = std::minmax(source.size(), target.size());
+    const auto [less, more] = std::minmax({source.size(), target.size()});
     if (less == 0) {
       ++chunk.report.empty;
     } else if (limits.max_length > 0 && more + 1 > static_cast<std::size_t>(limits.max_length)) {

@@ -53,6 +53,10 @@ std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& op
 // The score of a corpus. Throws Error where check_corpus() does.
 BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const Lines> references,
                       const BleuOptions& options = {});
+inline BleuScore corpus_bleu(std::span<const std::string> hypotheses, const Lines& reference,
+                             const BleuOptions& options = {}) {
+  return corpus_bleu(hypotheses, std::span(&reference, 1), options);
+}
 // The score of one line against its references (at least one), with the effective order.
 BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::string> references,
                         BleuOptions options = {});

@@ -26,6 +26,10 @@ struct ChrfOptions {
 // The score of a corpus, 0 to 100. Throws Error where check_corpus() does.
 double corpus_chrf(std::span<const std::string> hypotheses, std::span<const Lines> references,
                    const ChrfOptions& options = {});
+inline double corpus_chrf(std::span<const std::string> hypotheses, const Lines& reference,
+                          const ChrfOptions& options = {}) {
+  return corpus_chrf(hypotheses, std::span(&reference, 1), options);
+}
 // The score of one line against its references, of which there is at least one.
 double sentence_chrf(const std::string& hypothesis, std::span<const std::string> references,
                      const ChrfOptions& options = {});

@@ -1,5 +1,6 @@
 #include "nunchi/trace/trace.h"
 
+#include <algorithm>
 #include <array>
 
 #include "nunchi/ops/tensors.h"
@@ -38,7 +39,12 @@ TapRecord record_at(Tap tap, const TapPlace& place) {
 
 std::string_view name_of(Tap tap) { return kNames[static_cast<std::size_t>(tap)]; }
 
+bool Trace::wants(Tap tap) const {
+  return only_.empty() || std::find(only_.begin(), only_.end(), tap) != only_.end();
+}
+
 void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
+  if (!wants(tap)) return;
   TapRecord record = record_at(tap, place);
   const Tensor real = values.rows(0, rows.rows);
   record.shape = {real.size(0), real.size(1)};
@@ -50,6 +56,7 @@ void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ra
 void Trace::write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
                                     const Ragged& queries, const Ragged& keys,
                                     const AttentionOptions& options) {
+  if (!wants(Tap::attention_weights)) return;
   const WeightsResult result = nunchi::attention_weights(q, k, queries, keys, options);
   TapRecord record = record_at(Tap::attention_weights, place);
   record.shape = {result.weights.elements()};

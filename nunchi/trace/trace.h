@@ -65,6 +65,9 @@ struct TapRecord {
 
 class Trace {
  public:
+  // Writes down these taps only; all of them when none is named.
+  explicit Trace(std::vector<Tap> only = {}) : only_(std::move(only)) {}
+
   void write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
   void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
                                const Ragged& queries, const Ragged& keys,
@@ -77,6 +80,9 @@ class Trace {
   void clear() { records_.clear(); }
 
  private:
+  bool wants(Tap tap) const;
+
+  std::vector<Tap> only_;
   std::vector<TapRecord> records_;
 };
 

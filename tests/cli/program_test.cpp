@@ -1,30 +1,13 @@
 // The real program: what it prints where, and how it ends.
-#include <sys/wait.h>
-
 #include <nlohmann/json.hpp>
 
 #include "nunchi/models/folder.h"
+#include "tests/cli/program.h"
 #include "tests/files.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
-
-struct Ended {
-  int code;
-  std::string out, error;
-};
-
-// `before` may set environment variables.
-Ended run(const std::string& arguments, const std::string& before = "") {
-  const TemporaryFolder folder;
-  const std::string command = before + " " + NUNCHI_PROGRAM + " " + arguments + " >" +
-                              (folder / "out").string() + " 2>" + (folder / "error").string() +
-                              " </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder / "out"),
-          content(folder / "error")};
-}
 
 TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
   for (const char* arguments :

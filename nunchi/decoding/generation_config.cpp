@@ -1,0 +1,46 @@
+#include "nunchi/decoding/generation_config.h"
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/options.h"
+
+namespace nunchi {
+namespace {
+
+constexpr const char* kFile = "generation_config.json";
+
+void fields(auto& in, auto& options) {
+  in.integer("num_beams", options.beam_size, 1, 4096);
+  in.number("length_penalty", options.normalize, 0, 100);
+  in.integer("min_length", options.min_length, 0, 1 << 20);
+  in.integer("max_length", options.max_length, 1, 1 << 20);
+  in.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
+}
+
+}  // namespace
+
+SearchOptions load_generation_config(const std::filesystem::path& folder) {
+  SearchOptions options;
+  const std::filesystem::path path = folder / kFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return options;
+  const MappedFile file(path);
+  const Options tree = Options::from_json(
+      {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
+  OptionReader reader(tree);
+  fields(reader, options);
+  reader.finish();
+  options.check();
+  return options;
+}
+
+void save_generation_config(const SearchOptions& options, const std::filesystem::path& folder) {
+  OptionWriter writer;
+  fields(writer, options);
+  const std::string text = to_json(writer.tree());
+  AtomicFile file(folder / kFile);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace nunchi

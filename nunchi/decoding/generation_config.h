@@ -1,0 +1,15 @@
+// How a model is best asked to generate: generation_config.json of its folder, with the names that
+// Hugging Face gives these options. What the file does not say keeps its default.
+#pragma once
+
+#include <filesystem>
+
+#include "nunchi/decoding/search.h"
+
+namespace nunchi {
+
+// The defaults when the folder has no such file. Throws Error for one that is broken.
+SearchOptions load_generation_config(const std::filesystem::path& folder);
+void save_generation_config(const SearchOptions& options, const std::filesystem::path& folder);
+
+}  // namespace nunchi

@@ -1,0 +1,27 @@
+// The little English grammar that the demo's sentences need.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nunchi::demo {
+
+// 0 to 12 in words.
+std::string_view number_word(int number);
+
+// 1 to 12 in words: third.
+std::string_view ordinal_word(int number);
+
+// 1st, 2nd, 3rd, 4th, 11th, 21st.
+std::string ordinal(int number);
+
+// 12,500.
+std::string with_commas(int number);
+
+// "a" or "an" before what follows; by its first letter, so not for "hour" or "university".
+std::string_view article(std::string_view following);
+
+// 1 to 12.
+std::string_view month_name(unsigned month);
+
+}  // namespace nunchi::demo

@@ -1,0 +1,29 @@
+// The little Korean grammar that the demo's sentences need.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace nunchi::demo {
+
+// The consonant that closes a syllable decides which form of a particle follows it.
+enum class FinalConsonant { none, rieul, other };
+
+// Of the text's last character. Throws Error when that is no Hangul syllable: a particle after a
+// digit or a Latin letter depends on how it is read aloud.
+FinalConsonant final_consonant(std::string_view text);
+
+// Which of the two forms of `forms` ("을/를", "은/는", "이/가", "과/와", "으로/로": after a
+// consonant, after a vowel) follows `text`. 로 also follows ㄹ: 서울로, but 부산으로.
+std::string_view particle(std::string_view text, std::string_view forms);
+
+// 1 to 12 as they stand before a counter: 한, 두, 세, 네, 다섯, …, 열두.
+std::string_view native_number(int number);
+
+// 세 번째; the first is 첫 번째.
+std::string native_ordinal(int number);
+
+// 1 to 99,999,999 in Sino-Korean, a space after the ten thousands: 만 이천오백.
+std::string sino_number(int number);
+
+}  // namespace nunchi::demo

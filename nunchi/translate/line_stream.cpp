@@ -1,0 +1,84 @@
+#include "nunchi/translate/line_stream.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+
+bool LineStream::has_line() const { return buffer_.find('\n', searched_) != std::string::npos; }
+
+bool LineStream::fill() {
+  if (ended_) return false;
+  if (begin_ > 0) {
+    buffer_.erase(0, begin_);
+    searched_ -= begin_;
+    begin_ = 0;
+  }
+  char bytes[1 << 16];
+  ssize_t count = -1;
+  do {
+    count = ::read(descriptor_, bytes, sizeof bytes);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0)
+    throw Error(std::string("the input cannot be read: ") + std::strerror(errno) + ".");
+  if (count == 0) {
+    ended_ = true;
+    return false;
+  }
+  std::string_view more(bytes, static_cast<std::size_t>(count));
+  if (skipping_) {
+    const std::size_t end = more.find('\n');
+    if (end == more.npos) return true;
+    skipping_ = false;
+    more.remove_prefix(end);  // the end of the line stays: the line itself waits in the buffer
+  }
+  buffer_ += more;
+  if (buffer_.size() - begin_ > longest_ && !has_line()) {
+    // Cut between characters.
+    std::size_t end = begin_ + longest_;
+    while (end > begin_ && (static_cast<unsigned char>(buffer_[end]) & 0xC0u) == 0x80u) --end;
+    buffer_.resize(end);
+    skipping_ = true;
+    ++cut_lines_;
+  }
+  return true;
+}
+
+bool LineStream::next(std::string& line) {
+  line.clear();
+  while (!has_line()) {
+    searched_ = buffer_.size();
+    if (!fill()) break;
+  }
+  if (begin_ == buffer_.size()) return false;
+  const std::size_t end = buffer_.find('\n', searched_);
+  const bool whole = end != std::string::npos;
+  std::string_view found =
+      std::string_view(buffer_).substr(begin_, (whole ? end : buffer_.size()) - begin_);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (first_ && found.starts_with(kMark)) found.remove_prefix(kMark.size());
+  first_ = false;
+  if (found.ends_with('\r')) found.remove_suffix(1);
+  line = found;
+  begin_ = searched_ = whole ? end + 1 : buffer_.size();
+  return true;
+}
+
+bool LineStream::is_waiting() {
+  while (!has_line()) {
+    if (ended_) return true;
+    searched_ = buffer_.size();
+    pollfd poll_for{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (::poll(&poll_for, 1, 0) <= 0) return false;
+    fill();
+  }
+  return true;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,39 @@
+// Lines from a file descriptor, as they come: a pipe, a terminal or a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nunchi {
+
+// Does not own the descriptor. Lines end with "\n" or "\r\n"; a byte order mark at the beginning is
+// left out. Memory is bounded: what is longer than `longest` bytes is cut.
+class LineStream {
+ public:
+  explicit LineStream(int descriptor, std::size_t longest = std::size_t{1} << 20)
+      : descriptor_(descriptor), longest_(longest) {}
+
+  // Waits for a line; false at the end. Throws Error when reading fails.
+  bool next(std::string& line);
+  // Whether next() would return at once: a line has come, or the end.
+  bool is_waiting();
+
+  std::int64_t cut_lines() const { return cut_lines_; }
+
+ private:
+  bool has_line() const;
+  bool fill();  // false at the end
+
+  int descriptor_;
+  std::size_t longest_;
+  std::string buffer_;
+  std::size_t begin_ = 0;     // of what has not been handed out
+  std::size_t searched_ = 0;  // up to here there is no end of line
+  bool ended_ = false;
+  bool first_ = true;
+  bool skipping_ = false;  // the rest of a line that was cut
+  std::int64_t cut_lines_ = 0;
+};
+
+}  // namespace nunchi

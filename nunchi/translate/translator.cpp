@@ -1,0 +1,138 @@
+#include "nunchi/translate/translator.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nunchi/base/error.h"
+#include "nunchi/decoding/generation_config.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/text/unicode.h"
+
+namespace nunchi {
+
+TranslationFolder::TranslationFolder(ContextBase& context, const std::filesystem::path& folder)
+    : model_(load_model(folder, context)),
+      tokenizers_(load_tokenizers(folder)),
+      search_(load_generation_config(folder)) {
+  tokenizers_.check_fit(as_translation_model(*model_), folder.string());
+}
+
+Translator::Translator(const Model& model, const Tokenizers& tokenizers,
+                       const TranslatorOptions& options)
+    : model_(as_translation_model(model)),
+      context_(model.parameters().weights().context()),
+      tokenizers_(tokenizers),
+      options_(options) {
+  options.search.check();
+  tokenizers.check_fit(model_, "the translator");
+  options_.max_source_length = std::min(options.max_source_length, model_.max_length());
+}
+
+// Lines that are translated together, as the model sees them.
+struct Translator::Batch {
+  std::vector<std::size_t> lines;  // among those of the call
+  std::vector<Tokens> sources;     // </s> included
+  std::vector<Tokens> prefixes;
+  std::vector<std::int64_t> numbers;
+};
+
+std::vector<Translations> Translator::translate(std::span<const SourceLine> lines) {
+  std::vector<Translations> translations(lines.size(), Translations(1));
+  for (const Batch& batch : batches_of(lines)) {
+    const TokenBatch source = make_token_batch(context_, batch.sources, model_.source_vocabulary());
+    const std::vector<Hypotheses> found =
+        search(model_, {.source = source, .prefixes = batch.prefixes, .numbers = batch.numbers},
+               options_.search);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      translations[batch.lines[i]] = to_text(found[i]);
+      if (options_.alignment) align(batch.sources[i], found[i], translations[batch.lines[i]]);
+    }
+  }
+  return translations;
+}
+
+Translation Translator::translate(const std::string& text) {
+  return translate(std::vector<SourceLine>{{.text = text}})[0][0];
+}
+
+// Sentences of similar length together, longest first: they finish at about the same time, and what
+// does not fit into memory shows at once.
+std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine> lines) {
+  std::vector<Tokens> sources;
+  for (const SourceLine& line : lines) sources.push_back(tokens_of(line.text));
+  std::vector<std::size_t> order(lines.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].size() > sources[b].size();
+  });
+  std::vector<Batch> batches;
+  std::int64_t tokens = 0;
+  for (const std::size_t line : order) {
+    if (sources[line].empty()) break;  // as are all after it
+    const auto length = static_cast<std::int64_t>(sources[line].size());
+    const bool full =
+        batches.empty() || tokens + length > options_.batch_tokens ||
+        static_cast<std::int64_t>(batches.back().lines.size()) >= options_.batch_sentences;
+    if (full) {
+      batches.emplace_back();
+      tokens = 0;
+    }
+    Batch& batch = batches.back();
+    batch.lines.push_back(line);
+    batch.sources.push_back(std::move(sources[line]));
+    batch.prefixes.push_back(tokenizers_.target().encode(lines[line].prefix));
+    batch.numbers.push_back(lines[line].number);
+    tokens += length;
+  }
+  return batches;
+}
+
+// Nothing for a line without words; else with </s>.
+Tokens Translator::tokens_of(const std::string& text) {
+  if (!is_valid_utf8(text)) ++counts_.repaired;
+  Tokens tokens = tokenizers_.source().encode(text);
+  if (tokens.empty()) {
+    ++counts_.empty;
+    return tokens;
+  }
+  const auto most = static_cast<std::size_t>(options_.max_source_length - 1);
+  if (tokens.size() > most) {
+    ++counts_.cut;
+    tokens.resize(most);
+  }
+  tokens.push_back(tokenizers_.source().special().end);
+  return tokens;
+}
+
+Translations Translator::to_text(const Hypotheses& found) const {
+  const Tokenizer& tokenizer = tokenizers_.target();
+  Translations translations;
+  for (const Hypothesis& one : found) {
+    Translation& translation = translations.emplace_back();
+    translation.text = tokenizer.decode(one.tokens);
+    translation.score = one.score;
+    translation.log_probability = one.log_probability;
+    translation.token_scores = one.token_scores;
+    for (const std::int32_t id : one.tokens) translation.pieces.push_back(tokenizer.piece(id));
+    if (one.ended) translation.pieces.push_back(tokenizer.piece(tokenizer.special().end));
+  }
+  return translations;
+}
+
+void Translator::align(const Tokens& source, const Hypotheses& found,
+                       Translations& translations) const {
+  std::vector<std::string> pieces;
+  for (const std::int32_t id : source) pieces.push_back(tokenizers_.source().piece(id));
+  std::vector<Tokens> targets;
+  for (const Hypothesis& one : found) targets.push_back(one.tokens);
+  const std::vector<Tokens> sources(found.size(), source);
+  const auto weights = cross_attention(model_, context_, sources, targets);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    AttentionMatrix& attention = translations[i].attention;
+    attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};
+    // A translation that was cut never came to say </s>.
+    attention.weights.resize(attention.targets.size() * pieces.size());
+  }
+}
+
+}  // namespace nunchi

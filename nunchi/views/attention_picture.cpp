@@ -1,0 +1,283 @@
+#include "nunchi/views/attention_picture.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "nunchi/base/error.h"
+#include "nunchi/text/unicode.h"
+
+namespace nunchi {
+namespace {
+
+constexpr int kNarrowest = 40;
+constexpr int kCell = 3;      // two columns of shade and one for the star
+constexpr int kTallest = 10;  // lines of a heading
+constexpr int kWidestTarget = 14;
+constexpr int kWidestSource = 10;  // at the end of a row
+constexpr std::string_view kWordStart = "▁";
+constexpr std::string_view kCut = "…";
+constexpr std::string_view kBar = "│";
+
+struct Shade {
+  float from;  // the least weight that is drawn so
+  std::string_view cell;
+  std::string_view color;
+};
+constexpr std::array<Shade, 4> kShades{{{0.05f, "░░", "\x1b[38;5;25m"},
+                                        {0.20f, "▒▒", "\x1b[38;5;32m"},
+                                        {0.40f, "▓▓", "\x1b[38;5;39m"},
+                                        {0.60f, "██", "\x1b[38;5;45m"}}};
+constexpr std::string_view kStarColor = "\x1b[38;5;208m";
+constexpr std::string_view kNoColor = "\x1b[0m";
+constexpr std::string_view kLegend = "░░ 5%+  ▒▒ 20%+  ▓▓ 40%+  ██ 60%+  * max";
+
+void check_size(const AttentionMatrix& attention) {
+  const std::size_t rows = attention.targets.size(), columns = attention.sources.size();
+  if (attention.weights.size() == rows * columns) return;
+  throw Error("attention: " + std::to_string(attention.weights.size()) + " weights for " +
+              std::to_string(rows) + " targets and " + std::to_string(columns) + " sources.");
+}
+
+// ---- Words ----
+
+bool stands_alone(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
+
+// The byte of a piece like <0xEA>.
+std::optional<char> byte_of(std::string_view piece) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return std::nullopt;
+  const std::size_t high = kDigits.find(piece[3]), low = kDigits.find(piece[4]);
+  if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+  return static_cast<char>(high * 16 + low);
+}
+
+struct Words {
+  std::vector<std::string> texts;
+  std::vector<int> sizes;     // pieces of each word
+  std::vector<int> of_piece;  // the word that a piece belongs to
+};
+
+Words words_of(const std::vector<std::string>& pieces) {
+  Words words;
+  bool alone = false;
+  for (const std::string& piece : pieces) {
+    const bool begins = words.texts.empty() || alone || stands_alone(piece) ||
+                        std::string_view(piece).starts_with(kWordStart);
+    if (begins) {
+      words.texts.emplace_back();
+      words.sizes.push_back(0);
+    }
+    std::string_view rest = piece;
+    if (rest.starts_with(kWordStart)) rest.remove_prefix(kWordStart.size());
+    if (const auto byte = byte_of(piece)) {
+      words.texts.back() += *byte;
+    } else {
+      words.texts.back() += rest;
+    }
+    ++words.sizes.back();
+    words.of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
+    alone = stands_alone(piece);
+  }
+  for (std::string& text : words.texts) {
+    text = text.empty() ? std::string(kWordStart) : repaired_utf8(text);
+  }
+  return words;
+}
+
+// ---- Text in columns ----
+
+// The characters of a text, each with the marks that combine with it.
+std::vector<std::string> glyphs_of(const std::string& text) {
+  std::vector<std::string> glyphs;
+  const std::string valid = repaired_utf8(text);
+  for (std::size_t at = 0; at < valid.size();) {
+    std::size_t end = at + 1;
+    while (end < valid.size() && (static_cast<unsigned char>(valid[end]) & 0xC0u) == 0x80u) ++end;
+    std::string glyph = valid.substr(at, end - at);
+    const auto first = static_cast<unsigned char>(glyph[0]);
+    const bool c1 = first == 0xC2u && static_cast<unsigned char>(glyph[1]) < 0xA0u;
+    if (first < 0x20u || first == 0x7Fu || c1) glyph = "?";
+    if (display_width(glyph) == 0 && !glyphs.empty()) {
+      glyphs.back() += glyph;
+    } else {
+      glyphs.push_back(std::move(glyph));
+    }
+    at = end;
+  }
+  return glyphs;
+}
+
+std::string spaces(int count) {
+  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
+}
+
+// The text in at most `width` columns, cut with an ellipsis where it is longer.
+std::string fitted(const std::string& text, int width) {
+  const auto glyphs = glyphs_of(text);
+  std::string all, cut;
+  for (const std::string& glyph : glyphs) {
+    if (display_width(all) + display_width(glyph) < width) cut = all + glyph;
+    all += glyph;
+    if (display_width(all) > width) return cut + std::string(kCut);
+  }
+  return all;
+}
+
+// A narrow character that reads as well beside another as above it: a digit, punctuation.
+bool is_mark(const std::string& glyph) {
+  return glyph.size() == 1 && std::isalpha(static_cast<unsigned char>(glyph[0])) == 0;
+}
+
+// A source's heading from top to bottom, a letter or syllable a line, each padded to a cell. Digits
+// and punctuation go two to a line, as numbers do in vertical writing: 20, 26, 년.
+std::vector<std::string> heading_of(const std::string& source) {
+  std::vector<std::string> lines;
+  std::string previous;  // the glyph that stands alone on the last line
+  for (const std::string& glyph : glyphs_of(source)) {
+    const bool beside = !previous.empty() && display_width(previous + glyph) == 2 &&
+                        (is_mark(previous) || is_mark(glyph));
+    if (beside) {
+      lines.back() += glyph;
+    } else {
+      lines.push_back(glyph);
+    }
+    previous = beside ? "" : glyph;
+  }
+  if (lines.size() > kTallest) {
+    lines.resize(kTallest - 1);
+    lines.emplace_back(kCut);
+  }
+  for (std::string& line : lines) line += spaces(kCell - display_width(line));
+  return lines;
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// ---- The picture ----
+
+std::string cell_of(float weight, bool strongest, bool color) {
+  if (!std::isfinite(weight)) return "?? ";
+  const auto above = std::ranges::find_if(kShades.rbegin(), kShades.rend(),
+                                          [&](const Shade& s) { return weight >= s.from; });
+  const bool blank = above == kShades.rend();
+  const std::string cell = std::string(blank ? "  " : above->cell) + (strongest ? "*" : " ");
+  if (!color || (blank && !strongest)) return cell;
+  return std::string(strongest ? kStarColor : above->color) + cell + std::string(kNoColor);
+}
+
+// The strongest of a row's sources, the first of equal ones; none where nothing is finite.
+std::optional<std::size_t> strongest_of(std::span<const float> row) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (std::isfinite(row[i]) && (!best || row[i] > row[*best])) best = i;
+  }
+  return best;
+}
+
+// One target's labels and its strongest source.
+struct Row {
+  std::string target, strongest;  // strongest: "서울에서 93%"
+  std::optional<std::size_t> best;
+  std::span<const float> weights;  // [S]
+};
+
+std::vector<Row> rows_of(const AttentionMatrix& attention) {
+  const std::size_t columns = attention.sources.size();
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < attention.targets.size(); ++i) {
+    Row row{fitted(attention.targets[i], kWidestTarget), "", std::nullopt,
+            std::span(attention.weights).subspan(i * columns, columns)};
+    row.best = strongest_of(row.weights);
+    if (row.best) {
+      // Clamped, because a view is also shown what should not be.
+      const double percent = std::clamp(100.0 * row.weights[*row.best], -999.0, 999.0);
+      row.strongest = fitted(attention.sources[*row.best], kWidestSource) + " " +
+                      std::to_string(std::lround(percent)) + "%";
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+int widest(const std::vector<Row>& rows, std::string Row::*text) {
+  int width = 0;
+  for (const Row& row : rows) width = std::max(width, display_width(row.*text));
+  return width;
+}
+
+// Columns [begin, end) of the sources: headings, then a line for each row.
+std::string band(const std::vector<std::vector<std::string>>& headings,
+                 const std::vector<Row>& rows, std::size_t begin, std::size_t end, bool color) {
+  const int left = widest(rows, &Row::target);
+  std::size_t height = 0;
+  for (std::size_t s = begin; s < end; ++s) height = std::max(height, headings[s].size());
+
+  std::string text;
+  for (std::size_t line = 0; line < height; ++line) {
+    std::string heading = spaces(left + 2);
+    for (std::size_t s = begin; s < end; ++s) {
+      const std::size_t above = height - headings[s].size();  // headings stand on their columns
+      heading += line < above ? spaces(kCell) : headings[s][line - above];
+    }
+    text += without_trailing_spaces(heading) + "\n";
+  }
+  for (const Row& row : rows) {
+    text += spaces(left - display_width(row.target)) + row.target + " " + std::string(kBar);
+    for (std::size_t s = begin; s < end; ++s) {
+      text += cell_of(row.weights[s], row.best == s, color);
+    }
+    text += std::string(kBar);
+    if (!row.strongest.empty()) text += " " + row.strongest;
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
+  check_size(pieces);
+  const Words sources = words_of(pieces.sources), targets = words_of(pieces.targets);
+  const std::size_t columns = sources.texts.size();
+  AttentionMatrix words{sources.texts, targets.texts,
+                        std::vector<float>(columns * targets.texts.size())};
+  for (std::size_t t = 0; t < pieces.targets.size(); ++t) {
+    const int row = targets.of_piece[t];
+    for (std::size_t s = 0; s < pieces.sources.size(); ++s) {
+      words.weights[row * columns + sources.of_piece[s]] +=
+          pieces.weights[t * pieces.sources.size() + s] / static_cast<float>(targets.sizes[row]);
+    }
+  }
+  return words;
+}
+
+std::string attention_picture(const AttentionMatrix& attention,
+                              const AttentionPictureOptions& options) {
+  check_size(attention);
+  if (attention.weights.empty()) return {};
+  const std::vector<Row> rows = rows_of(attention);
+  std::vector<std::vector<std::string>> headings;
+  for (const std::string& source : attention.sources) headings.push_back(heading_of(source));
+
+  // Beside the cells: the target, a space and a bar; a bar, a space and the strongest source.
+  const int beside = widest(rows, &Row::target) + 2 + 2 + widest(rows, &Row::strongest);
+  const std::size_t fit = (std::max(options.width, kNarrowest) - beside) / kCell;
+  const std::size_t bands = (headings.size() + fit - 1) / fit;
+  const std::size_t each = (headings.size() + bands - 1) / bands;  // as even as they go
+  std::string text;
+  for (std::size_t begin = 0; begin < headings.size(); begin += each) {
+    text += band(headings, rows, begin, std::min(begin + each, headings.size()), options.color);
+    text += "\n";
+  }
+  return text += std::string(kLegend) + "\n";
+}
+
+}  // namespace nunchi

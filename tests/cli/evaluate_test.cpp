@@ -1,0 +1,152 @@
+// `nunchi evaluate`: what it prints where, and how it ends.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace nunchi::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string kTexts = NUNCHI_SOURCE_DIR "/tests/evaluation/fixtures/";
+const std::string kEnglish = "evaluate " + kTexts + "english.hyp --reference " + kTexts;
+
+Json json_of(const Ended& ended) {
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 1) << ended.out;
+  return Json::parse(ended.out);
+}
+
+// The case of expected.json with that name.
+Json expected(const std::string& name) {
+  const Json all = Json::parse(std::ifstream(NUNCHI_SOURCE_DIR "/tests/evaluation/expected.json"));
+  for (const Json& one : all.at("cases")) {
+    if (one.at("name") == name) return one;
+  }
+  ADD_FAILURE() << "no case " << name;
+  return {};
+}
+
+TEST(Evaluate, JsonHasScoresAndSignatures) {
+  const Json json = json_of(run(kEnglish + "english.ref0 --json"));
+  const Json wanted = expected("english");
+  EXPECT_EQ(json.at("lines"), 24);
+  for (const char* field : {"score", "brevity_penalty", "ratio"}) {
+    EXPECT_DOUBLE_EQ(json.at("bleu").at(field), wanted.at("bleu").at(0).at(field)) << field;
+  }
+  for (const char* field :
+       {"signature", "counts", "totals", "hypothesis_length", "reference_length", "details"}) {
+    EXPECT_EQ(json.at("bleu").at(field), wanted.at("bleu").at(0).at(field)) << field;
+  }
+  EXPECT_DOUBLE_EQ(json.at("chrf").at("score"), wanted.at("chrf").at(0).at("score"));
+  EXPECT_EQ(json.at("chrf").at("signature"), wanted.at("chrf").at(0).at("signature"));
+  EXPECT_DOUBLE_EQ(json.at("chrf++").at("score"), wanted.at("chrf").at(2).at("score"));
+}
+
+TEST(Evaluate, TakesSeveralReferencesAndOptions) {
+  const Json json = json_of(run(kEnglish + "english.ref0 " + kTexts + "english.ref1 --reference " +
+                                kTexts + "english.ref2 --lowercase --tokenize char --json"));
+  const Json wanted = expected("english, three references").at("bleu").at(3);
+  EXPECT_EQ(json.at("references"), 3);
+  EXPECT_EQ(json.at("bleu").at("signature"), wanted.at("signature"));
+  EXPECT_DOUBLE_EQ(json.at("bleu").at("score"), wanted.at("score"));
+}
+
+TEST(Evaluate, PeopleGetOneBlockAMetric) {
+  const Ended ended = run(kEnglish + "english.ref0 --metric chrf,bleu,chrf");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_TRUE(ended.error.empty()) << ended.error;
+  EXPECT_EQ(ended.out,
+            "chrF2              75.87\n"
+            "  signature        nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0\n"
+            "BLEU               55.61\n"
+            "  precisions       85.9 / 65.4 / 50.0 / 37.2\n"
+            "  brevity penalty   0.978\n"
+            "  length            0.978   270 of 276 words\n"
+            "  signature        nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0\n");
+}
+
+TEST(Evaluate, LinesAreScoredAlone) {
+  const Json wanted = expected("english").at("bleu").at(0);
+  const Json json = json_of(run(kEnglish + "english.ref0 --sentence --metric bleu --json"));
+  EXPECT_EQ(json.at("bleu").at("signature"), wanted.at("sentence_signature"));
+  ASSERT_EQ(json.at("bleu").at("sentences").size(), 24u);
+  for (std::size_t line = 0; line < 24; ++line) {
+    EXPECT_DOUBLE_EQ(json.at("bleu").at("sentences").at(line), wanted.at("sentences").at(line));
+  }
+  const Ended plain = run(kEnglish + "english.ref0 --sentence --metric bleu,chrf");
+  EXPECT_EQ(std::ranges::count(plain.out, '\n'), 24);
+  EXPECT_EQ(std::ranges::count(plain.out, '\t'), 24);
+  EXPECT_NE(plain.error.find("eff:yes"), std::string::npos);
+}
+
+TEST(Evaluate, ComparesTwoSystems) {
+  const std::string call = kEnglish + "english.ref1 --against " + kTexts + "english.ref2 --json";
+  const Json json = json_of(run(call + " --bootstrap 200 --seed 5"));
+  for (const char* metric : {"bleu", "chrf", "chrf++"}) {
+    const Json& one = json.at(metric);
+    EXPECT_EQ(one.at("signature").get<std::string>().find("nrefs:1|bs:200|seed:5|"), 0u);
+    EXPECT_NEAR(one.at("mean").get<double>(), one.at("score").get<double>(),
+                one.at("interval").get<double>());
+    EXPECT_GT(one.at("against").at("interval").get<double>(), 0);
+    EXPECT_GT(one.at("p_value").get<double>(), 0);
+    EXPECT_LE(one.at("p_value").get<double>(), 1);
+  }
+  EXPECT_EQ(json, json_of(run(call + " --bootstrap 200 --seed 5")));
+  EXPECT_NE(json, json_of(run(call + " --bootstrap 200 --seed 6")));
+  const Json alone = json_of(run(kEnglish + "english.ref1 --bootstrap 50 --json")).at("bleu");
+  EXPECT_TRUE(alone.contains("interval"));
+  EXPECT_FALSE(alone.contains("p_value"));
+}
+
+TEST(Evaluate, ReadsTheStandardInput) {
+  const Ended ended =
+      run("evaluate - --reference " + kTexts + "english.ref0 --json", "", kTexts + "english.hyp");
+  EXPECT_EQ(ended.out, run(kEnglish + "english.ref0 --json").out);
+}
+
+TEST(Evaluate, CountsLinesWithInvalidBytes) {
+  const TemporaryFolder folder;
+  write_text(folder / "hyp", "a\xFF\nb\n\xC3\nc\r\n");
+  const Ended ended = run("evaluate " + (folder / "hyp").string() + " --reference " +
+                          (folder / "hyp").string() + " --metric chrf");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_NE(ended.error.find("2 lines with invalid UTF-8"), std::string::npos) << ended.error;
+  EXPECT_EQ(ended.out.find("chrF2             100.00\n"), 0u) << ended.out;
+}
+
+TEST(Evaluate, FilesThatDoNotFitAreOneSentence) {
+  const TemporaryFolder folder;
+  write_text(folder / "empty", "");
+  const std::string empty = (folder / "empty").string(), none = (folder / "none").string();
+  for (const auto& [arguments, message] :
+       {std::pair(kEnglish + "german.ref", "german.ref has 20 lines but "),
+        std::pair("evaluate " + empty + " --reference " + empty, "is empty"),
+        std::pair("evaluate " + none + " --reference " + none, "No such file"),
+        std::pair(kEnglish + "english.ref0 --against " + none, "No such file")}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 1) << arguments;
+    EXPECT_NE(ended.error.find(message), std::string::npos) << ended.error;
+    EXPECT_EQ(std::ranges::count(ended.error, '\n'), 1) << ended.error;
+    EXPECT_TRUE(ended.out.empty());
+  }
+}
+
+TEST(Evaluate, WrongCallsEndWithTwo) {
+  for (const std::string arguments :
+       {"--metric ter", "--tokenize intl", "--bootstrap 0", "--bootstrap x", "--seed -1",
+        "--sentence --bootstrap 10", "--sentence --against x", "--against", "--reference - -"}) {
+    const Ended ended = run(kEnglish + "english.ref0 " + arguments);
+    EXPECT_EQ(ended.code, 2) << arguments;
+    EXPECT_FALSE(ended.error.empty()) << arguments;
+  }
+  EXPECT_EQ(run("evaluate").code, 2);
+  EXPECT_EQ(run("evaluate " + kTexts + "english.hyp").code, 2);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

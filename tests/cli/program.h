@@ -1,0 +1,30 @@
+// The real program, run as a user runs it.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/files.h"
+
+namespace nunchi::testing {
+
+struct Ended {
+  int code;
+  std::string out, error;
+};
+
+// `before` may set environment variables; `input` is a file that the program gets as its stdin.
+inline Ended run(const std::string& arguments, const std::string& before = "",
+                 const std::string& input = "/dev/null") {
+  const TemporaryFolder folder;
+  const std::string command = before + " " + NUNCHI_PROGRAM + " " + arguments + " >" +
+                              (folder / "out").string() + " 2>" + (folder / "error").string() +
+                              " <" + input;
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder / "out"),
+          content(folder / "error")};
+}
+
+}  // namespace nunchi::testing

@@ -1,0 +1,271 @@
+#include "nunchi/data/batch_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "nunchi/data/content_hash.h"
+#include "tests/data/stores.h"
+#include "tests/errors.h"
+#include "tests/files.h"
+
+namespace nunchi {
+namespace {
+
+using testing::random_store;
+using testing::TemporaryFolder;
+using Batches = std::vector<std::vector<std::uint32_t>>;
+
+Batches batches_of(const BatchOrder& order, std::int64_t epoch) {
+  const EpochBatches batches = order.epoch(epoch);
+  Batches all;
+  for (std::int64_t i = 0; i < batches.size(); ++i) {
+    const auto batch = batches.batch(i);
+    all.emplace_back(batch.begin(), batch.end());
+  }
+  return all;
+}
+
+// How often each pair comes.
+std::map<std::uint32_t, int> counts_of(const Batches& batches) {
+  std::map<std::uint32_t, int> counts;
+  for (const auto& batch : batches) {
+    for (const std::uint32_t pair : batch) ++counts[pair];
+  }
+  return counts;
+}
+
+std::string hash_of(const Batches& batches) {
+  ContentHash hash;
+  for (const auto& batch : batches) {
+    hash.update(batch.size());
+    for (const std::uint32_t pair : batch) hash.update(pair);
+  }
+  return hash.digest().hex();
+}
+
+std::int64_t target_tokens(const BatchOrder& order, const std::vector<std::uint32_t>& batch) {
+  std::int64_t sum = 0;
+  for (const auto pair : batch) sum += static_cast<std::int64_t>(order.target(pair).size()) + 1;
+  return sum;
+}
+
+std::int64_t source_tokens(const BatchOrder& order, const std::vector<std::uint32_t>& batch) {
+  std::int64_t sum = 0;
+  for (const auto pair : batch) sum += static_cast<std::int64_t>(order.source(pair).size());
+  return sum;
+}
+
+class BatchOrders : public ::testing::Test {
+ protected:
+  TemporaryFolder folder;
+  PairStore store = random_store(folder / "first", 2'000);
+  PairStore other = random_store(folder / "second", 300, 2);
+};
+
+TEST_F(BatchOrders, EveryPairComesOnceAnEpoch) {
+  const BatchOrder order({{&store, 1}, {&other, 1}}, {.batch_tokens = 200});
+  EXPECT_EQ(order.epoch_pairs(), 2'300);
+  for (const std::int64_t epoch : {0, 1, 7}) {
+    const auto counts = counts_of(batches_of(order, epoch));
+    ASSERT_EQ(counts.size(), 2'300u);
+    for (const auto& [pair, count] : counts) {
+      EXPECT_LT(pair, 2'300u);
+      EXPECT_EQ(count, 1);
+    }
+  }
+}
+
+TEST_F(BatchOrders, NumbersPairsThroughAllParts) {
+  const BatchOrder order({{&store, 1}, {&other, 1}}, {});
+  for (const std::int64_t pair : {0, 1'999, 2'000, 2'299}) {
+    const auto expected = pair < 2'000 ? store.target(pair) : other.target(pair - 2'000);
+    EXPECT_EQ(order.target(pair).data(), expected.data());
+    EXPECT_EQ(order.target(pair).size(), expected.size());
+  }
+  EXPECT_EQ(order.source(2'005).data(), other.source(5).data());
+}
+
+TEST_F(BatchOrders, BatchesAreFilledByTheirTokens) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
+  std::int64_t all = 0, full = 0;
+  const Batches batches = batches_of(order, 0);
+  for (const auto& batch : batches) {
+    ASSERT_FALSE(batch.empty());
+    const std::int64_t tokens = target_tokens(order, batch);
+    EXPECT_LE(tokens, 300);
+    all += tokens;
+    full += tokens > 300 - 31;
+  }
+  // All but the last one cut have no room for one more sentence.
+  EXPECT_GE(full, static_cast<std::int64_t>(batches.size()) - 1);
+  std::vector<std::uint32_t> every(2'000);
+  std::iota(every.begin(), every.end(), 0u);
+  EXPECT_EQ(all, target_tokens(order, every));
+}
+
+TEST_F(BatchOrders, ASentenceLongerThanABatchIsOneOfItsOwn) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 10});
+  bool longer = false;
+  for (const auto& batch : batches_of(order, 0)) {
+    if (target_tokens(order, batch) > 10) {
+      EXPECT_EQ(batch.size(), 1u);
+      longer = true;
+    }
+  }
+  EXPECT_TRUE(longer);
+  EXPECT_EQ(batches_of(BatchOrder({{&store, 1}}, {.batch_tokens = 1}), 0).size(), 2'000u);
+}
+
+TEST_F(BatchOrders, SourcesHaveALimitToo) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 1'000, .source_tokens = 100});
+  for (const auto& batch : batches_of(order, 0)) EXPECT_LE(source_tokens(order, batch), 100);
+  EXPECT_EQ(BatchOrder({{&store, 1}}, {.batch_tokens = 1'000}).options().source_tokens, 8'000);
+}
+
+TEST_F(BatchOrders, SentencesOfABatchAreOfSimilarLength) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
+  for (const auto& batch : batches_of(order, 0)) {
+    std::size_t shortest = 1'000, longest = 0;
+    for (const auto pair : batch) {
+      shortest = std::min(shortest, order.target(pair).size());
+      longest = std::max(longest, order.target(pair).size());
+    }
+    EXPECT_LE(longest, shortest + 2);
+  }
+}
+
+TEST_F(BatchOrders, BatchesComeInNoOrderOfLength) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
+  std::vector<std::size_t> lengths;
+  for (const auto& batch : batches_of(order, 0)) lengths.push_back(order.target(batch[0]).size());
+  int falls = 0;
+  for (std::size_t i = 1; i < lengths.size(); ++i) falls += lengths[i] < lengths[i - 1];
+  EXPECT_GT(falls, static_cast<int>(lengths.size()) / 3);
+  EXPECT_LT(falls, static_cast<int>(lengths.size()) * 2 / 3);
+}
+
+TEST_F(BatchOrders, WindowsAreSortedEachForItself) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300, .window = 300});
+  const Batches batches = batches_of(order, 0);
+  EXPECT_EQ(counts_of(batches).size(), 2'000u);
+  for (const auto& batch : batches) EXPECT_LE(target_tokens(order, batch), 300);
+  EXPECT_NE(hash_of(batches),
+            hash_of(batches_of(BatchOrder({{&store, 1}}, {.batch_tokens = 300}), 0)));
+}
+
+TEST_F(BatchOrders, EpochsAndSeedsDiffer) {
+  const BatchOrder first({{&store, 1}}, {.batch_tokens = 300, .seed = 1});
+  const BatchOrder second({{&store, 1}}, {.batch_tokens = 300, .seed = 2});
+  std::vector<std::string> hashes{hash_of(batches_of(first, 0)), hash_of(batches_of(first, 1)),
+                                  hash_of(batches_of(second, 0)), hash_of(batches_of(second, 1))};
+  std::ranges::sort(hashes);
+  EXPECT_EQ(std::ranges::unique(hashes).begin(), hashes.end());
+  // Not the same batches in another order only: other sentences meet.
+  const auto sorted = [](Batches batches) {
+    for (auto& batch : batches) std::ranges::sort(batch);
+    std::ranges::sort(batches);
+    return batches;
+  };
+  EXPECT_NE(sorted(batches_of(first, 0)), sorted(batches_of(first, 1)));
+}
+
+// Golden: a change here breaks the resuming of every run that began before it.
+TEST_F(BatchOrders, AreTheSameInEveryBuild) {
+  const BatchOrder order({{&store, 1}, {&other, 0.5}},
+                         {.batch_tokens = 300, .seed = 42, .window = 900});
+  EXPECT_EQ(hash_of(batches_of(order, 0)), "f57965aea72c008cf0755b41f4fc818c");
+  EXPECT_EQ(hash_of(batches_of(order, 3)), "65564800577f8ae37a7f865c63a1e953");
+  EXPECT_EQ(order.fingerprint(), 7'785'315'368'231'098'189u);
+}
+
+TEST_F(BatchOrders, AreTheSameFromAnyThread) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
+  const std::string expected = hash_of(batches_of(order, 2));
+  std::vector<std::future<std::string>> hashes;
+  for (int i = 0; i < 4; ++i) {
+    hashes.push_back(std::async(std::launch::async, [&] { return hash_of(batches_of(order, 2)); }));
+  }
+  for (auto& hash : hashes) EXPECT_EQ(hash.get(), expected);
+}
+
+TEST_F(BatchOrders, AWholeWeightRepeatsThePairs) {
+  const BatchOrder order({{&store, 1}, {&other, 2}}, {.batch_tokens = 300});
+  for (const auto& [pair, count] : counts_of(batches_of(order, 1))) {
+    EXPECT_EQ(count, pair < 2'000 ? 1 : 2);
+  }
+}
+
+TEST_F(BatchOrders, HalfAWeightTakesHalfAndTheOtherHalfNext) {
+  const BatchOrder order({{&store, 1}, {&other, 0.5}}, {.batch_tokens = 300});
+  const auto drawn = [&](std::int64_t epoch) {
+    auto counts = counts_of(batches_of(order, epoch));
+    std::erase_if(counts, [](const auto& entry) { return entry.first < 2'000; });
+    return counts;
+  };
+  for (const std::int64_t epoch : {0, 2}) {
+    auto both = drawn(epoch);
+    EXPECT_EQ(both.size(), 150u);
+    auto next = drawn(epoch + 1);
+    EXPECT_EQ(next.size(), 150u);
+    both.merge(next);
+    EXPECT_EQ(both.size(), 300u);
+  }
+  EXPECT_NE(drawn(0), drawn(2));
+}
+
+TEST_F(BatchOrders, OverEpochsEveryPairComesEquallyOften) {
+  const BatchOrder order({{&other, 0.7}, {&store, 1.3}}, {.batch_tokens = 300});
+  std::map<std::uint32_t, int> counts;
+  for (std::int64_t epoch = 0; epoch < 10; ++epoch) {
+    for (const auto& [pair, count] : counts_of(batches_of(order, epoch))) counts[pair] += count;
+  }
+  for (const auto& [pair, count] : counts) EXPECT_EQ(count, pair < 300 ? 7 : 13) << pair;
+}
+
+TEST_F(BatchOrders, OfNothingAreEmpty) {
+  const PairStore nothing = random_store(folder / "nothing", 0);
+  for (const BatchOrder& order : {BatchOrder({}, {}), BatchOrder({{&nothing, 1}}, {})}) {
+    EXPECT_EQ(order.epoch_pairs(), 0);
+    EXPECT_EQ(order.epoch(0).size(), 0);
+  }
+  const BatchOrder beside({{&nothing, 2}, {&other, 1}, {&nothing, 1}}, {});
+  EXPECT_EQ(counts_of(batches_of(beside, 0)).size(), 300u);
+  EXPECT_EQ(beside.target(0).data(), other.target(0).data());
+}
+
+TEST_F(BatchOrders, RefuseWhatMakesNoSense) {
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = 0}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = std::int64_t{1} << 60}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.source_tokens = -1}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.window = 0}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 0}}, {}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, -1}}, {}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, std::numeric_limits<double>::quiet_NaN()}}, {}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, std::numeric_limits<double>::infinity()}}, {}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1e6}, {&store, 1e6}, {&store, 1e6}}, {}), Error);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {}).epoch(-1), Error);
+}
+
+TEST_F(BatchOrders, HaveAFingerprintOfAllTheyDependOn) {
+  const BatchOptions options{.batch_tokens = 300};
+  const std::uint64_t same = BatchOrder({{&store, 1}}, options).fingerprint();
+  EXPECT_EQ(BatchOrder({{&store, 1}}, options).fingerprint(), same);
+  BatchOptions changed = options;
+  changed.seed = 9;
+  EXPECT_NE(BatchOrder({{&store, 1}}, changed).fingerprint(), same);
+  changed = options;
+  changed.batch_tokens = 301;
+  EXPECT_NE(BatchOrder({{&store, 1}}, changed).fingerprint(), same);
+  EXPECT_NE(BatchOrder({{&store, 2}}, options).fingerprint(), same);
+  EXPECT_NE(BatchOrder({{&other, 1}}, options).fingerprint(), same);
+}
+
+}  // namespace
+}  // namespace nunchi

@@ -1,0 +1,77 @@
+#include "nunchi/data/content_hash.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <set>
+#include <string>
+
+#include "nunchi/base/random.h"
+#include "tests/files.h"
+
+namespace nunchi {
+namespace {
+
+using testing::bytes;
+
+std::string noise(std::size_t size) {
+  std::string text;
+  for (std::uint32_t i = 0; text.size() < size; ++i) {
+    text += static_cast<char>(philox::bits({i, 0, 0, 0}, {7, 7})[0]);
+  }
+  return text;
+}
+
+Digest digest_of(std::string_view text) { return ContentHash().update(bytes(text)).digest(); }
+
+TEST(ContentHash, DoesNotDependOnHowTheBytesAreDivided) {
+  const std::string text = noise(200);
+  for (std::size_t step = 1; step < 70; ++step) {
+    ContentHash hash;
+    for (std::size_t at = 0; at < text.size(); at += step) {
+      hash.update(bytes(std::string_view(text).substr(at, step)));
+    }
+    EXPECT_EQ(hash.digest(), digest_of(text)) << step;
+  }
+}
+
+TEST(ContentHash, IsTheSameInEveryBuild) {
+  EXPECT_EQ(digest_of("").hex(), "7557d896e99d39863d91a361ce82dd43");
+  EXPECT_EQ(digest_of("the quick brown fox jumps over the lazy dog").hex(),
+            "3b3bcd38620d090eb27c43ec7c4b7b92");
+}
+
+TEST(ContentHash, TellsZerosByTheirNumber) {
+  std::set<std::string> seen;
+  for (std::size_t size = 0; size < 130; ++size)
+    seen.insert(digest_of(std::string(size, '\0')).hex());
+  EXPECT_EQ(seen.size(), 130u);
+}
+
+TEST(ContentHash, MoreMayFollowADigest) {
+  ContentHash hash;
+  hash.update(bytes("one "));
+  EXPECT_EQ(hash.digest(), digest_of("one "));
+  hash.update(bytes("two"));
+  EXPECT_EQ(hash.digest(), digest_of("one two"));
+}
+
+// One bit anywhere changes about half of the 128.
+TEST(ContentHash, EveryBitCounts) {
+  const std::string text = noise(100);
+  const Digest before = digest_of(text);
+  int changed = 0;
+  for (std::size_t bit = 0; bit < text.size() * 8; ++bit) {
+    std::string other = text;
+    other[bit / 8] = static_cast<char>(other[bit / 8] ^ (1 << bit % 8));
+    const Digest after = digest_of(other);
+    const int here =
+        std::popcount(before.low ^ after.low) + std::popcount(before.high ^ after.high);
+    EXPECT_GT(here, 30) << bit;
+    changed += here;
+  }
+  EXPECT_NEAR(changed / 800.0, 64.0, 1.0);
+}
+
+}  // namespace
+}  // namespace nunchi

@@ -1,0 +1,241 @@
+#include "nunchi/data/pair_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "nunchi/text/tokens.h"
+#include "tests/errors.h"
+#include "tests/files.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::content;
+using testing::error_of;
+using testing::says;
+using testing::TemporaryFolder;
+using testing::write_text;
+
+struct Pair {
+  Tokens source;  // with </s>
+  Tokens target;
+};
+
+const std::vector<Pair> kPairs{
+    {{5, 6, 2}, {7}}, {{8, 2}, {9, 10, 11, 12}}, {{13, 14, 2}, {15, 16}}};
+constexpr Digest kKey{12, 34};
+
+void write_pairs(const fs::path& path, const std::vector<Pair>& pairs) {
+  PairWriter writer(path, kKey);
+  for (const Pair& pair : pairs) {
+    Tokens tokens = pair.source;
+    tokens.insert(tokens.end(), pair.target.begin(), pair.target.end());
+    writer.add(tokens, static_cast<std::uint32_t>(pair.source.size()));
+  }
+  const auto kept = static_cast<std::int64_t>(pairs.size());
+  writer.commit({.lines = kept + 4, .kept = kept, .empty = 1, .too_long = 3});
+}
+
+Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), tokens.end()}; }
+
+// The bytes at an address that is a multiple of 8, as a mapping's are.
+class Aligned {
+ public:
+  explicit Aligned(std::string_view text) : words_(text.size() / 8 + 1), size_(text.size()) {
+    std::memcpy(words_.data(), text.data(), text.size());
+  }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)).first(size_); }
+
+ private:
+  std::vector<std::uint64_t> words_;
+  std::size_t size_;
+};
+
+TEST(PairStore, GivesBackWhatWasWritten) {
+  const TemporaryFolder folder;
+  write_pairs(folder / "pairs", kPairs);
+  EXPECT_EQ(folder.files(), 1);
+  const PairStore store = PairStore::open(folder / "pairs");
+  ASSERT_EQ(store.size(), 3);
+  for (std::int64_t i = 0; i < store.size(); ++i) {
+    const Pair& pair = kPairs[static_cast<std::size_t>(i)];
+    EXPECT_EQ(copy(store.source(i)), pair.source);
+    EXPECT_EQ(copy(store.target(i)), pair.target);
+    EXPECT_EQ(store.source_length(i), static_cast<std::int64_t>(pair.source.size()));
+    EXPECT_EQ(store.target_length(i), static_cast<std::int64_t>(pair.target.size()));
+  }
+  EXPECT_EQ(store.key(), kKey);
+  EXPECT_EQ(store.report(), (PairReport{.lines = 7, .kept = 3, .empty = 1, .too_long = 3}));
+  EXPECT_TRUE(store.tokens_are_whole());
+}
+
+TEST(PairStore, MayBeEmptyOrHaveAnyNumberOfPairsAndTokens) {
+  const TemporaryFolder folder;
+  std::vector<Pair> pairs;
+  for (int count = 0; count < 5; ++count) {
+    write_pairs(folder / "pairs", pairs);
+    const PairStore store = PairStore::open(folder / "pairs");
+    EXPECT_EQ(store.size(), count);
+    EXPECT_TRUE(store.tokens_are_whole());
+    pairs.push_back({{5, 2}, Tokens(static_cast<std::size_t>(count + 1), 7)});
+  }
+}
+
+TEST(PairStore, MovesWithItsPairsInPlace) {
+  const TemporaryFolder folder;
+  write_pairs(folder / "pairs", kPairs);
+  PairStore first = PairStore::open(folder / "pairs");
+  const auto target = first.target(1);
+  const PairStore second = std::move(first);
+  EXPECT_EQ(second.target(1).data(), target.data());
+  EXPECT_EQ(copy(target), kPairs[1].target);
+}
+
+TEST(PairStore, OfManyPairsGoesThroughTheWritersBuffer) {
+  const TemporaryFolder folder;
+  PairWriter writer(folder / "pairs", kKey);
+  constexpr std::int32_t kCount = 40'000;
+  for (std::int32_t i = 0; i < kCount; ++i) writer.add(Tokens{i, 2, i + 1, i + 2}, 2);
+  writer.commit({.lines = kCount, .kept = kCount});
+  const PairStore store = PairStore::open(folder / "pairs");
+  ASSERT_EQ(store.size(), kCount);
+  for (std::int32_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(copy(store.source(i)), (Tokens{i, 2}));
+    ASSERT_EQ(copy(store.target(i)), (Tokens{i + 1, i + 2}));
+  }
+}
+
+TEST(PairStore, DoesNotAppearBeforeItIsCommitted) {
+  const TemporaryFolder folder;
+  {
+    PairWriter writer(folder / "pairs", kKey);
+    writer.add(Tokens{5, 2, 6}, 2);
+    EXPECT_FALSE(fs::exists(folder / "pairs"));
+  }
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(PairStore, ThatIsCutShortOrLongerIsRefused) {
+  const TemporaryFolder folder;
+  write_pairs(folder / "pairs", kPairs);
+  const std::string whole = content(folder / "pairs");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const Aligned file(whole.substr(0, size));
+    EXPECT_TRUE(says(error_of([&] { parse_pairs(file.bytes(), "f"); }), "f is not a whole file"))
+        << size;
+  }
+  const Aligned longer(whole + std::string(8, '\0'));
+  EXPECT_TRUE(says(error_of([&] { parse_pairs(longer.bytes(), "f"); }), "f is not a whole file"));
+  write_text(folder / "empty", "");
+  EXPECT_TRUE(says(error_of([&] { PairStore::open(folder / "empty"); }), "is not a whole file"));
+}
+
+// Wherever a byte is wrong: the file is refused, or its tokens are not whole.
+TEST(PairStore, NoticesEveryWrongByte) {
+  const TemporaryFolder folder;
+  write_pairs(folder / "pairs", kPairs);
+  const std::string whole = content(folder / "pairs");
+  constexpr std::size_t kTokensBegin = 64, kTokensEnd = 64 + 4 * 15;
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    // The four zeros after an odd number of tokens are nobody's.
+    if (at >= kTokensEnd && at < kTokensEnd + 4) continue;
+    std::string wrong = whole;
+    wrong[at] = static_cast<char>(wrong[at] ^ 0x41);
+    const Aligned file(wrong);
+    if (at >= kTokensBegin && at < kTokensEnd) {
+      EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+    } else {
+      try {
+        EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+// With the digest put right, so that the checks behind it are reached: whatever stands in the index
+// and the footer, no span leaves the file.
+TEST(PairStore, TrustsNoNumberInTheFile) {
+  const TemporaryFolder folder;
+  write_pairs(folder / "pairs", kPairs);
+  const std::string whole = content(folder / "pairs");
+  constexpr std::size_t kIndex = 128, kDigestBytes = 16;
+  const std::size_t checked_end = whole.size() - kDigestBytes;
+  int refused = 0, taken = 0;
+  for (std::size_t at = kIndex; at < checked_end; at += 4) {
+    for (const std::uint32_t value : {0u, 1u, 2u, 16u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu}) {
+      std::string wrong = whole;
+      std::memcpy(wrong.data() + at, &value, sizeof value);
+      const std::string_view index = std::string_view(wrong).substr(kIndex, checked_end - kIndex);
+      const Digest digest = ContentHash().update(testing::bytes(index)).digest();
+      std::memcpy(wrong.data() + checked_end, &digest, sizeof digest);
+      const Aligned file(wrong);
+      try {
+        const PairStore store = parse_pairs(file.bytes(), "f");
+        ++taken;
+        for (std::int64_t pair = 0; pair < store.size(); ++pair) {
+          for (const auto& side : {store.source(pair), store.target(pair)}) {
+            const auto bytes = std::as_bytes(side);
+            ASSERT_GE(bytes.data(), file.bytes().data());
+            ASSERT_LE(bytes.data() + bytes.size(), file.bytes().data() + file.bytes().size());
+            ASSERT_FALSE(side.empty());
+          }
+        }
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(taken, 10);  // the key, and values that were right
+}
+
+TEST(PairStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+  const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/pair_store";
+  int seeds = 0;
+  for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {
+    const bool valid = seed.path().filename().string().starts_with("valid-");
+    const Aligned file(content(seed.path()));
+    const std::string message = error_of([&] { parse_pairs(file.bytes(), "f"); });
+    EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 15);
+}
+
+// A limit on the size of files stands in for a full disk: both fail in the middle of the data.
+TEST(PairStore, ADiskThatFillsUpIsAnErrorThatLeavesNothing) {
+  const TemporaryFolder folder;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{128, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string message = error_of([&] { write_pairs(folder / "pairs", kPairs); });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, previous);
+  EXPECT_TRUE(says(message, "pairs: File too large")) << message;
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(PairReport, ReadsAsASentence) {
+  EXPECT_EQ(to_text(PairReport{}), "0 lines: 0 pairs kept");
+  EXPECT_EQ(to_text({.lines = 1, .kept = 1}), "1 line: 1 pair kept");
+  EXPECT_EQ(to_text({.lines = 29'000,
+                     .kept = 28'980,
+                     .cut = 1,
+                     .empty = 3,
+                     .too_long = 7,
+                     .unequal_lengths = 9,
+                     .repaired = 2}),
+            "29,000 lines: 28,980 pairs kept, 20 left out (3 empty, 7 too long, 9 of too unequal "
+            "lengths, 1 over 1 MiB); 2 had invalid UTF-8, replaced by U+FFFD");
+}
+
+}  // namespace
+}  // namespace nunchi

@@ -1,0 +1,29 @@
+// Pair stores for tests.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "nunchi/base/random.h"
+#include "nunchi/data/pair_store.h"
+#include "nunchi/text/tokens.h"
+
+namespace nunchi::testing {
+
+// `count` pairs of lengths 1 to 30 a side, </s> not counted, all made from `seed`.
+inline PairStore random_store(const std::filesystem::path& path, std::int32_t count,
+                              std::uint32_t seed = 1) {
+  PairWriter writer(path, {seed, static_cast<std::uint64_t>(count)});
+  for (std::int32_t pair = 0; pair < count; ++pair) {
+    const auto random = philox::bits({static_cast<std::uint32_t>(pair), 0, 0, 0}, {seed, 3});
+    Tokens tokens(1 + random[0] % 30, 4 + pair % 500);
+    tokens.push_back(SpecialTokens{}.end);
+    const auto source_length = static_cast<std::uint32_t>(tokens.size());
+    tokens.resize(tokens.size() + 1 + random[1] % 30, 5 + pair % 500);
+    writer.add(tokens, source_length);
+  }
+  writer.commit({.lines = count, .kept = count});
+  return PairStore::open(path);
+}
+
+}  // namespace nunchi::testing

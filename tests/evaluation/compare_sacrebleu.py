@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Says where `nunchi evaluate` and sacreBLEU differ, to every digit.
+
+    python tests/evaluation/compare_sacrebleu.py HYP REF… [--nunchi build/nunchi] [--no-sentences]
+    python tests/evaluation/compare_sacrebleu.py --fuzz 300 [--seed 1]
+
+Compares every metric, tokenizer and letter case, of the corpus and of each line. With --fuzz it makes texts of
+odd characters itself. Ends with 1 when anything differs.
+"""
+
+import argparse
+import json
+import logging
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+from make_expected import FOLDER, TOKENIZERS, bleu_of, chrf_of, read_lines
+
+CORPUS_FIELDS = ("score", "signature", "precisions", "brevity_penalty", "ratio", "hypothesis_length",
+                 "reference_length", "counts", "totals", "details")
+
+
+def nunchi(program, hypothesis, references, *options):
+    command = [program, "evaluate", hypothesis, "--reference", *references, "--json", *options]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def differences(where, expected, corpus, sentences):
+    """Lines that say what differs between one of sacreBLEU's results and ours."""
+    found = [f"{where}: {field} is {corpus[field]!r}, sacreBLEU has {expected[field]!r}"
+             for field in CORPUS_FIELDS if field in expected and corpus[field] != expected[field]]
+    if sentences is None:
+        return found
+    signature = expected.get("sentence_signature", expected["signature"])
+    if sentences["signature"] != signature:
+        found.append(f"{where}: the signature of lines is {sentences['signature']}, not {signature}")
+    for number, (ours, theirs) in enumerate(zip(sentences["sentences"], expected["sentences"]), 1):
+        if ours != theirs:
+            found.append(f"{where}: line {number} is {ours!r}, sacreBLEU has {theirs!r}")
+    return found
+
+
+def compare(program, hypothesis, references, with_sentences=True):
+    """All differences, and the number of comparisons made."""
+    hypotheses, reference_lines = read_lines(hypothesis), [read_lines(r) for r in references]
+    found, made = [], 0
+    for lowercase in (False, True):
+        case = ["--lowercase"] if lowercase else []
+        runs = [(t, "bleu", "bleu") for t in TOKENIZERS] + [("13a", "chrf", "chrf"), ("13a", "chrf++", "chrf++")]
+        for tokenize, metric, key in runs:
+            options = ["--tokenize", tokenize, "--metric", metric, *case]
+            if metric == "bleu":
+                expected = bleu_of(hypotheses, reference_lines, tokenize, lowercase)
+            else:
+                expected = chrf_of(hypotheses, reference_lines, 2 if metric == "chrf++" else 0, lowercase)
+            corpus = nunchi(program, hypothesis, references, *options)[key]
+            alone = nunchi(program, hypothesis, references, *options, "--sentence")[key] if with_sentences else None
+            found += differences(" ".join([metric, *options[:2], *case]), expected, corpus, alone)
+            made += 1
+    return found, made
+
+
+# What BLEU, chrF and Python's str methods treat in a way of their own, and ordinary letters around it.
+ODD = ([chr(c) for c in range(128) if chr(c) != "\n"] +
+       list("…«»„“”‘’–—·¿¡、。，．：；？！（）「」％") +
+       list("ßẞäÄéÉıİiIſKÅΣσςΩΆάŉǅǰΐΰևﬁﬃʼˈ·ˑ") +
+       list("\u0085\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\u200b\u200d\u2060\ufeff\u180e") +
+       list("\u0300\u0301\u0307\u0308\u0345\u0327\u20dd\ufe0f\u00ad\u0600\u2019") +
+       list("가각힣각中文日本ไทยनमस्ते０１２²½٣") +
+       list("😀👍🏽👨🇰🇷𝔘𐐀𐐨𞤀𞤢𑢠") + ["\ufffd", "\uffff", "\U0010ffff"])
+WORDS = ["the", "a", "1,000.5", "3-4", "-5", ".5", "5.", "...", "U.S.", "don't", "&quot;", "&amp;", "&lt;", "&gt;",
+         "&amp;quot;", "<skipped>", "<skip<skipped>ped>", "ΟΔΟΣ", "Σ", "ΑΣ.", "ΑΣ'Α", "İZMİR", "ILIK", "눈치", "(hi)", "'"]
+
+
+def fuzzed_line(rng):
+    parts = []
+    for _ in range(rng.choice((0, 1, 2, 5, 12, 30))):
+        parts.append(rng.choice(WORDS) if rng.random() < 0.5 else rng.choice(ODD))
+        if rng.random() < 0.4:
+            parts.append(" ")
+    return "".join(parts)
+
+
+def disturbed(line, rng):
+    """A line that has most of another's n-grams."""
+    characters = list(line)
+    for _ in range(rng.randrange(3)):
+        if characters:
+            characters[rng.randrange(len(characters))] = rng.choice(ODD)
+    words = "".join(characters).split(" ")
+    if rng.random() < 0.3:
+        rng.shuffle(words)
+    return " ".join(words) if rng.random() < 0.9 else fuzzed_line(rng)
+
+
+def fuzz(program, texts, seed):
+    rng = random.Random(seed)
+    found, made = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for text in range(texts):
+            lines = [fuzzed_line(rng) for _ in range(rng.choice((1, 2, 5, 20)))]
+            # A byte order mark is left out of files by Nunchi and counted as text by sacreBLEU.
+            lines[0] = lines[0].lstrip("\ufeff") or "first"
+            names = [f"{folder}/{text}.{i}" for i in range(1 + rng.choice((1, 1, 2, 3)))]
+            for name in names:
+                own = [disturbed(line, rng) for line in lines]
+                own[0] = own[0].lstrip("\ufeff")
+                pathlib.Path(name).write_bytes(("\n".join(own) + "\n").encode())
+            more, count = compare(program, names[0], names[1:])
+            found += [f"text {text}: {difference}" for difference in more]
+            made += count
+    return found, made
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("hypothesis", nargs="?", metavar="HYP")
+    parser.add_argument("references", nargs="*", metavar="REF")
+    parser.add_argument("--nunchi", default=str(FOLDER.parents[1] / "build" / "nunchi"), help="the program")
+    parser.add_argument("--no-sentences", action="store_true", help="compare the corpus only")
+    parser.add_argument("--fuzz", type=int, default=0, metavar="N", help="texts of odd characters")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)
+    if arguments.fuzz:
+        found, made = fuzz(arguments.nunchi, arguments.fuzz, arguments.seed)
+    elif arguments.references:
+        found, made = compare(arguments.nunchi, arguments.hypothesis, arguments.references,
+                              not arguments.no_sentences)
+    else:
+        parser.error("give HYP and REF, or --fuzz N")
+    print("\n".join(found[:50] + [f"{made} comparisons, {len(found)} differences"]))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
