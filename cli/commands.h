@@ -10,6 +10,7 @@ void add_bench(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_score(CLI::App& program);
+void add_train(CLI::App& program);
 void add_translate(CLI::App& program);
 
 }  // namespace nunchi::cli

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
   nunchi::cli::add_evaluate(program);
   nunchi::cli::add_info(program);
   nunchi::cli::add_score(program);
+  nunchi::cli::add_train(program);
   nunchi::cli::add_translate(program);
   try {
     program.parse(argc, argv);

@@ -92,6 +92,7 @@ RunFolder::RunFolder(const fs::path& path, Begin begin) : path_(path) {
   try {
     check(path, begin);  // another process may have been quicker
     remove_leftovers(path);
+    remove_leftovers(path / "cache");
     if (begin == Begin::overwrite && is_there(path / kMarker)) remove_run(path);
     if (!is_there(path / kMarker)) {
       const std::string text = nlohmann::json{{"format", kFormat}}.dump() + "\n";
