@@ -62,7 +62,7 @@ validation: {every: 30, metric: bleu}
 
   std::string arguments(const std::string& run, const std::string& more = "") const {
     return "train " + (folder_ / "config.yaml").string() + " --set output=" + path(run) +
-           " --set data.root=" + folder_.path().string() + " --threads 1 " + more;
+           " --set data.root=" + folder_.path().string() + " " + more;
   }
   std::string path(const std::string& run) const { return (folder_ / run).string(); }
 
