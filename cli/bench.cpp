@@ -32,6 +32,31 @@ void add_machine(Json& json, const CpuContext& context, const benchmark::Limits&
   json["peak_gflops"] = limits.product_gflops;
 }
 
+void print_profile(const Profile& profile, const benchmark::Limits& limits,
+                   const Profiled& profiled) {
+  fmt::print("{:<28}{:>7}{:>10}{:>9}{:>10}{:>9}\n", "kernel", "calls", "ms", "share", "floor ms",
+             "of floor");
+  std::vector<std::pair<std::string, ProfileEntry>> entries(profile.entries().begin(),
+                                                            profile.entries().end());
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  const double rounds = profiled.rounds;
+  double kernels = 0, floors = 0;
+  const auto line = [&](const std::string& name, double calls, double seconds, double floor) {
+    fmt::print("{:<28}{:>7.0f}{:>10.2f}{:>8.1f}%{:>10.2f}{:>8.2f}x\n", name, calls, seconds * 1e3,
+               100 * seconds / profiled.seconds, floor * 1e3, floor > 0 ? seconds / floor : 0);
+  };
+  for (const auto& [name, entry] : entries) {
+    const double floor = entry.work.flops / limits.product_gflops / 1e9 / rounds +
+                         entry.work.bytes / limits.memory_gbps / 1e9 / rounds;
+    line(name, static_cast<double>(entry.calls) / rounds, entry.seconds / rounds, floor);
+    kernels += entry.seconds / rounds;
+    floors += floor;
+  }
+  line("between kernels", 0, profiled.seconds - kernels, 0);
+  line(profiled.name, 1, profiled.seconds, floors);
+}
+
 void add_bench(CLI::App& program) {
   CLI::App* bench =
       program.add_subcommand("bench", "Measure speed and memory beside the machine's own limit");
@@ -39,6 +64,7 @@ void add_bench(CLI::App& program) {
   add_bench_gemm(*bench);
   add_bench_attention(*bench);
   add_bench_train(*bench);
+  add_bench_translate(*bench);
 }
 
 }  // namespace nunchi::cli

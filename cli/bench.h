@@ -25,8 +25,19 @@ struct BenchOptions {
 void print_machine(const CpuContext& context, const benchmark::Limits& limits);
 void add_machine(Json& json, const CpuContext& context, const benchmark::Limits& limits);
 
+// What a profile is the sum of.
+struct Profiled {
+  int rounds = 1;      // that many steps or rounds
+  double seconds = 0;  // each
+  const char* name = "step";
+};
+// Kernel by kernel: time per round, the floor that its work sets, and the ratio.
+void print_profile(const Profile& profile, const benchmark::Limits& limits,
+                   const Profiled& profiled);
+
 void add_bench_gemm(CLI::App& bench);
 void add_bench_attention(CLI::App& bench);
 void add_bench_train(CLI::App& bench);
+void add_bench_translate(CLI::App& bench);
 
 }  // namespace nunchi::cli

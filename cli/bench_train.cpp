@@ -54,31 +54,6 @@ class Progress {
   double tokens_;
 };
 
-// Kernel by kernel: time per step, the floor that its work sets, and the ratio.
-void print_profile(const benchmark::TrainBenchResult& r, const benchmark::Limits& limits) {
-  fmt::print("{:<28}{:>7}{:>10}{:>9}{:>10}{:>9}\n", "kernel", "calls", "ms", "share", "floor ms",
-             "of floor");
-  std::vector<std::pair<std::string, ProfileEntry>> entries(r.profile.entries().begin(),
-                                                            r.profile.entries().end());
-  std::sort(entries.begin(), entries.end(),
-            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-  const double steps = r.steps;
-  double kernels = 0, floors = 0;
-  const auto line = [&](const std::string& name, double calls, double seconds, double floor) {
-    fmt::print("{:<28}{:>7.0f}{:>10.2f}{:>8.1f}%{:>10.2f}{:>8.2f}x\n", name, calls, seconds * 1e3,
-               100 * seconds / r.mean_seconds, floor * 1e3, floor > 0 ? seconds / floor : 0);
-  };
-  for (const auto& [name, entry] : entries) {
-    const double floor = entry.work.flops / limits.product_gflops / 1e9 / steps +
-                         entry.work.bytes / limits.memory_gbps / 1e9 / steps;
-    line(name, static_cast<double>(entry.calls) / steps, entry.seconds / steps, floor);
-    kernels += entry.seconds / steps;
-    floors += floor;
-  }
-  line("between kernels", 0, r.mean_seconds - kernels, 0);
-  line("step", 1, r.mean_seconds, floors);
-}
-
 void run(const BenchOptions& common, Arguments arguments) {
   benchmark::TrainBenchOptions& options = arguments.options;
   if (arguments.preset == "gpt2") {
@@ -103,7 +78,7 @@ void run(const BenchOptions& common, Arguments arguments) {
     fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's own product peak\n", gflops,
                limits.product_gflops, 100 * gflops / limits.product_gflops);
     fmt::print("peak memory {:.0f} MiB\n", peak_resident_mib());
-    if (options.profile) print_profile(r, limits);
+    if (options.profile) print_profile(r.profile, limits, {r.steps, r.mean_seconds, "step"});
     return;
   }
   Json json = {{"preset", arguments.preset},

@@ -12,5 +12,6 @@ void add_info(CLI::App& program);
 void add_score(CLI::App& program);
 void add_train(CLI::App& program);
 void add_translate(CLI::App& program);
+void add_tokenizer(CLI::App& program);
 
 }  // namespace nunchi::cli

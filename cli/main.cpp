@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
   nunchi::cli::add_score(program);
   nunchi::cli::add_train(program);
   nunchi::cli::add_translate(program);
+  nunchi::cli::add_tokenizer(program);
   try {
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -1,7 +1,6 @@
 #include "nunchi/base/option_tree.h"
 
 #include <utf8proc.h>
-#include <yaml-cpp/emitter.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -24,7 +23,9 @@ using Kind = OptionValue::Kind;
 
 constexpr std::size_t kLargestText = 1 << 20;
 constexpr std::size_t kDeepest = 16;
+constexpr std::size_t kLongestKey = 100;
 constexpr std::string_view kTooLarge = "more than 1 MiB is too large for options.";
+constexpr std::string_view kTooLong = "a key is longer than 100 bytes.";
 constexpr std::string_view kTooDeep = "this is nested too deeply; 16 levels are allowed.";
 
 // Throws an error about a line of the text, if the line is known (from 1).
@@ -34,25 +35,35 @@ int line_at(std::string_view text, std::size_t place) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + place, '\n'));
 }
 
-void check_text(std::string_view text, const Fail& fail) {
-  if (text.size() > kLargestText) fail(0, std::string(kTooLarge));
-  if (const std::size_t zero = text.find('\0'); zero != text.npos) {
-    fail(line_at(text, zero), "there is a zero byte; is this a text file?");
-  }
+// The place of the first byte that is no part of a character; npos when there is none.
+std::size_t invalid_utf8(std::string_view text) {
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
   for (std::size_t at = 0; at < text.size();) {
     utf8proc_int32_t character = 0;
     const auto left = static_cast<utf8proc_ssize_t>(text.size() - at);
     const utf8proc_ssize_t length = utf8proc_iterate(bytes + at, left, &character);
-    if (length <= 0) fail(line_at(text, at), "this is not valid UTF-8.");
+    if (length <= 0) return at;
     at += static_cast<std::size_t>(length);
+  }
+  return text.npos;
+}
+
+void check_text(std::string_view text, const Fail& fail) {
+  if (text.size() > kLargestText) fail(0, std::string(kTooLarge));
+  if (const std::size_t zero = text.find('\0'); zero != text.npos) {
+    fail(line_at(text, zero), "there is a zero byte; is this a text file?");
+  }
+  if (const std::size_t wrong = invalid_utf8(text); wrong != text.npos) {
+    fail(line_at(text, wrong), "this is not valid UTF-8.");
   }
 }
 
 // Puts a tree together from a parser's events.
 class TreeBuilder {
  public:
-  TreeBuilder(std::size_t source, Fail fail) : source_(source), fail_(std::move(fail)) {}
+  // Errors come from `fail`; `source` and, if the tree is to hang in another, its depth there.
+  TreeBuilder(Fail fail, std::size_t source, std::size_t depth)
+      : fail_(std::move(fail)), source_(source), depth_(depth) {}
 
   bool wants_key() const {
     return !open_.empty() && open_.back().value.kind == Kind::map && !open_.back().has_key;
@@ -60,6 +71,8 @@ class TreeBuilder {
 
   void key(std::string text, int line) {
     Level& level = open_.back();
+    check_escapes(text, line);
+    if (text.size() > kLongestKey) fail_(line, std::string(kTooLong));
     if (!level.keys.insert(text).second) {
       fail_(line, "the key '" + printable(text) + "' is there twice.");
     }
@@ -69,13 +82,14 @@ class TreeBuilder {
   }
 
   void scalar(Kind kind, std::string text, int line) {
+    check_escapes(text, line);
     OptionValue value = value_of(kind, line);
     value.text = std::move(text);
     add(std::move(value));
   }
 
   void open(Kind kind, int line) {
-    if (open_.size() >= kDeepest) fail_(line, std::string(kTooDeep));
+    if (depth_ + open_.size() >= kDeepest) fail_(line, std::string(kTooDeep));
     open_.push_back({.value = value_of(kind, line)});
   }
 
@@ -95,6 +109,13 @@ class TreeBuilder {
     int key_line = 0;
     bool has_key = false;
   };
+
+  // \0 would end names of files, and yaml-cpp makes single bytes of \_ and \N.
+  void check_escapes(const std::string& text, int line) const {
+    if (text.find('\0') != text.npos || invalid_utf8(text) != text.npos) {
+      fail_(line, "an escape (\\) stands for no character of a text.");
+    }
+  }
 
   OptionValue value_of(Kind kind, int line) const {
     OptionValue value;
@@ -117,8 +138,9 @@ class TreeBuilder {
     level.value.items.push_back(std::move(value));
   }
 
-  std::size_t source_;
   Fail fail_;
+  std::size_t source_;
+  std::size_t depth_;
   std::vector<Level> open_;
   OptionValue root_;
 };
@@ -195,7 +217,9 @@ class YamlEvents : public YAML::EventHandler {
   int last_line_ = 1;  // of the last event
 };
 
-OptionValue parse_yaml(std::string_view text, std::size_t source, const Fail& fail) {
+// `source` and `depth` are the tree's, see TreeBuilder.
+OptionValue parse_yaml(std::string_view text, const Fail& fail, std::size_t source = 0,
+                       std::size_t depth = 0) {
   check_text(text, fail);
   // yaml-cpp takes the end of the last line for the missing end of a quoted scalar. A comment there
   // is nothing to a whole text and inside an open quote an error.
@@ -205,7 +229,7 @@ OptionValue parse_yaml(std::string_view text, std::size_t source, const Fail& fa
   const Fail fail_inside = [&](int line, const std::string& what) {
     fail(std::min(line, lines), what);
   };
-  TreeBuilder tree(source, fail_inside);
+  TreeBuilder tree(fail_inside, source, depth);
   YamlEvents events(tree, fail_inside);
   try {
     YAML::Parser parser(stream);
@@ -305,7 +329,7 @@ class JsonEvents {
 
 OptionValue parse_json(std::string_view text, const Fail& fail) {
   check_text(text, fail);
-  TreeBuilder tree(0, fail);
+  TreeBuilder tree(fail, 0, 0);
   JsonEvents events(text, tree, fail);
   nlohmann::json::sax_parse(CountingIterator{text.data(), events.read()},
                             CountingIterator{text.data() + text.size(), events.read()}, &events);
@@ -335,67 +359,6 @@ Fail failing_in(const std::string& name) {
   };
 }
 
-void emit(YAML::Emitter& out, const OptionValue& value) {
-  switch (value.kind) {
-    case Kind::nothing:
-      out << YAML::Null;
-      return;
-    case Kind::list: {
-      const bool short_list = std::all_of(value.items.begin(), value.items.end(), [](auto& item) {
-        return item.kind != Kind::list && item.kind != Kind::map;
-      });
-      if (short_list) out << YAML::Flow;
-      out << YAML::BeginSeq;
-      for (const OptionValue& item : value.items) emit(out, item);
-      out << YAML::EndSeq;
-      return;
-    }
-    case Kind::map:
-      out << YAML::BeginMap;
-      for (const OptionValue& item : value.items) {
-        out << YAML::Key << item.key << YAML::Value;
-        emit(out, item);
-      }
-      out << YAML::EndMap;
-      return;
-    default:
-      out << value.text;
-  }
-}
-
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-void append_json(const OptionValue& value, std::size_t indent, std::string& out) {
-  const auto append_items = [&](char open, char close) {
-    out += open;
-    const char* before = "\n";
-    for (const OptionValue& item : value.items) {
-      out += std::exchange(before, ",\n") + std::string(indent + 2, ' ');
-      if (value.kind == Kind::map) out += quoted(item.key) + ": ";
-      append_json(item, indent + 2, out);
-    }
-    if (!value.items.empty()) out += "\n" + std::string(indent, ' ');
-    out += close;
-  };
-  switch (value.kind) {
-    case Kind::nothing:
-      out += "null";
-      return;
-    case Kind::literal:
-      out += value.text;
-      return;
-    case Kind::text:
-    case Kind::plain:
-      out += quoted(value.text);
-      return;
-    case Kind::list:
-      append_items('[', ']');
-      return;
-    case Kind::map:
-      append_items('{', '}');
-  }
-}
-
 }  // namespace
 
 const OptionValue* OptionValue::find(std::string_view name) const {
@@ -406,7 +369,7 @@ const OptionValue* OptionValue::find(std::string_view name) const {
 
 Options Options::from_yaml(std::string_view text, const std::string& name) {
   Options options(name);
-  options.root_ = parse_yaml(text, 0, failing_in(name));
+  options.root_ = parse_yaml(text, failing_in(name));
   if (options.root_.kind == Kind::nothing) options.root_.kind = Kind::map;
   if (options.root_.kind != Kind::map) {
     options.fail(options.root_, "lines of 'key: value' are expected.");
@@ -436,16 +399,15 @@ void Options::set(const std::string& assignment) {
   if (equals == assignment.npos) fail("a key and its value are expected, key=value.");
   const auto fail_in_text = [&](int, const std::string& what) { fail(what); };
   check_text(assignment, fail_in_text);
-  const std::size_t source = sources_.size();
-  OptionValue value =
-      parse_yaml(std::string_view(assignment).substr(equals + 1), source, fail_in_text);
-
-  const std::string path = assignment.substr(0, equals);
-  const std::vector<std::string> keys = split(path);
+  const std::vector<std::string> keys = split(assignment.substr(0, equals));
   if (keys.size() > kDeepest) fail(std::string(kTooDeep));
-  if (std::find(keys.begin(), keys.end(), "") != keys.end()) {
-    fail("a key is empty; keys are joined by single dots, model.dropout=0.1.");
+  for (const std::string& key : keys) {
+    if (key.empty()) fail("a key is empty; keys are joined by single dots, model.dropout=0.1.");
+    if (key.size() > kLongestKey) fail(std::string(kTooLong));
   }
+  const std::size_t source = sources_.size();
+  OptionValue value = parse_yaml(std::string_view(assignment).substr(equals + 1), fail_in_text,
+                                 source, keys.size());
   OptionValue* place = &root_;
   for (const std::string& key : keys) {
     if (place->kind == Kind::nothing) place->kind = Kind::map;
@@ -472,18 +434,6 @@ void Options::fail(const OptionValue& value, const std::string& what) const {
   const std::string message = where(value) + ": " + what;
   if (value.source != 0) throw UsageError(message);
   throw Error(message);
-}
-
-std::string to_yaml(const OptionValue& map) {
-  YAML::Emitter out;
-  emit(out, map);
-  return std::string(out.c_str(), out.size()) + "\n";
-}
-
-std::string to_json(const OptionValue& map) {
-  std::string out;
-  append_json(map, 0, out);
-  return out + "\n";
 }
 
 }  // namespace nunchi

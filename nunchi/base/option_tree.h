@@ -1,9 +1,9 @@
 // Options as they were written down, before anybody knows what they mean: a tree of maps, lists and
 // scalars that comes from YAML or JSON text and remembers where each value stands.
 //
-// The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 deep; a map has no key
-// twice. Of YAML there is one document, without anchors, aliases and tags. Anything else is refused
-// with an Error that names the file and the line.
+// The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 deep; keys have at most
+// 100 bytes, and none is twice in a map. Of YAML there is one document, without anchors, aliases
+// and tags. Anything else is refused with an Error that names the file and the line.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ class Options {
   std::vector<std::string> sources_;  // the file, then the assignments as they are shown
 };
 
-// The map as text that reads back as the same options.
+// The map as text that reads back as the same options; plain scalars become texts in JSON.
 std::string to_yaml(const OptionValue& map);
 std::string to_json(const OptionValue& map);
 

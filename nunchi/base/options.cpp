@@ -109,8 +109,6 @@ void OptionReader::text(std::string_view key, std::string& field) {
 void OptionReader::path(std::string_view key, std::filesystem::path& field) {
   std::string name = field.string();
   text(key, name);
-  // A name in JSON may hold a zero byte, written \u0000, where the system's names end.
-  if (name.find('\0') != name.npos) fail(key, "is the name of a file, without a zero byte");
   field = name;
 }
 

@@ -2,30 +2,13 @@
 
 #include "nunchi/autograd/tape.h"
 #include "nunchi/base/error.h"
+#include "nunchi/benchmark/random_sentences.h"
 #include "nunchi/models/transformer.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/optimizer.h"
 
 namespace nunchi::benchmark {
 namespace {
-
-// Sentences of random tokens past the special ones.
-std::vector<Tokens> random_sentences(std::int64_t count, std::int64_t length,
-                                     std::int64_t vocabulary, std::uint32_t place) {
-  constexpr std::int64_t kSpecial = 4;
-  std::vector<Tokens> sentences(static_cast<std::size_t>(count));
-  const philox::Key key = philox::key_of({.seed = 1});
-  for (std::size_t b = 0; b < sentences.size(); ++b) {
-    for (std::int64_t i = 0; i < length; ++i) {
-      const philox::Words words = philox::bits(
-          {static_cast<std::uint32_t>(i), 0, static_cast<std::uint32_t>(b), place}, key);
-      const std::int64_t range = std::max<std::int64_t>(1, vocabulary - kSpecial);
-      sentences[b].push_back(
-          static_cast<std::int32_t>(std::min(kSpecial, vocabulary - 1) + words[0] % range));
-    }
-  }
-  return sentences;
-}
 
 // The context's profile for as long as a step lasts, however it ends.
 class Measured {
@@ -60,11 +43,17 @@ TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& 
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(1);
   AdamOptimizer optimizer(model.parameters(), {.max_norm = 1});
-  const PairBatch batch = make_pair_batch(
-      context,
-      random_sentences(options.sentences, options.length, options.model.source_vocabulary, 1),
-      random_sentences(options.sentences, options.length - 1, options.model.target_vocabulary, 2),
-      {options.model.source_vocabulary, options.model.target_vocabulary});
+  const PairBatch batch =
+      make_pair_batch(context,
+                      random_sentences({.count = options.sentences,
+                                        .length = options.length,
+                                        .vocabulary = options.model.source_vocabulary,
+                                        .place = 1}),
+                      random_sentences({.count = options.sentences,
+                                        .length = options.length - 1,
+                                        .vocabulary = options.model.target_vocabulary,
+                                        .place = 2}),
+                      {options.model.source_vocabulary, options.model.target_vocabulary});
   const std::int64_t tokens = batch.target.rows.rows;
 
   TrainBenchResult result{.parameters = model.parameters().count(), .target_tokens = tokens};

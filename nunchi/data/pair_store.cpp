@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"

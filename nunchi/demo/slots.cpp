@@ -190,16 +190,15 @@ Rendering stay(int value) {
 
 // ---- Prices ----
 
-constexpr int kHundreds = 999;
-
 // 12,500원 / 12,500 won
+constexpr int kPriceStep = 500, kWon = 199;
 Rendering won(int value) {
-  const std::string price = with_commas((value + 1) * 100);
+  const std::string price = with_commas((value + 1) * kPriceStep);
   return {price + "원", price + " won"};
 }
 
 // 만 이천오백 원 / 12,500 won
-constexpr int kFirstPrice = 1'000, kPriceStep = 500, kPrices = 198;
+constexpr int kFirstPrice = 1'000, kPrices = 198;
 Rendering won_in_words(int value) {
   const int price = kFirstPrice + value * kPriceStep;
   return {sino_number(price) + " 원", with_commas(price) + " won"};
@@ -225,14 +224,15 @@ Rendering dollars(int value) {
 
 // ---- Numbers ----
 
-// 12,500명 / 12,500 people
+// 2,500명 / 2,500 people
+constexpr int kCrowds = 99;
 Rendering crowd(int value) {
   const std::string number = with_commas((value + 1) * 100);
   return {number + "명", number + " people"};
 }
 
 // 273번 버스 / bus 273
-constexpr int kFirstBus = 10, kBuses = 990;
+constexpr int kFirstBus = 100, kBuses = 900;
 Rendering bus(int value) {
   const std::string number = std::to_string(kFirstBus + value);
   return {number + "번 버스", "bus " + number};
@@ -253,8 +253,8 @@ Rendering gate(int value) {
   return {number + "번 게이트", "Gate " + number};
 }
 
-// 125쪽 / page 125
-constexpr int kPages = 300;
+// 25쪽 / page 25
+constexpr int kPages = 99;
 Rendering page(int value) {
   const std::string number = std::to_string(value + 1);
   return {number + "쪽", "page " + number};
@@ -319,11 +319,11 @@ constexpr auto kKinds = std::to_array<SlotKind>({
     {"duration", kWholeHours + kHalfHours + kMinutes, duration},
     {"ride", kRides, ride},
     {"stay", kStays, stay},
-    {"won", kHundreds, won},
+    {"won", kWon, won},
     {"won_in_words", kPrices, won_in_words},
     {"won_on_a_sign", kTenThousands* kThousands, won_on_a_sign},
     {"dollars", kMostDollars* kDimes, dollars},
-    {"crowd", kHundreds, crowd},
+    {"crowd", kCrowds, crowd},
     {"bus", kBuses, bus},
     {"room", kFloors* kRoomsOfAFloor, room},
     {"gate", kGates, gate},

@@ -49,12 +49,12 @@ struct DecodeAttention {
   }
 };
 
-// to[index[r]] = from[r]: new keys and values join a cache.
+// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r].
 template <class T>
 struct ScatterRows {
   Rows rows;
   std::int64_t width = 0;
-  const std::int32_t* index = nullptr;  // [R]
+  const std::int32_t* index = nullptr;  // [R]; may be null
   const T* from = nullptr;              // [R, width]
   std::int64_t from_stride = 0;
   T* to = nullptr;  // [slots, width]

@@ -130,9 +130,9 @@ VocabularyLoss Transformer::loss(const PairBatch& batch,
 namespace {
 
 struct DecodingState final : SequenceModel::State {
-  DecodingState(Variable memory_kv, ContextBase& context, const nn::DecoderCache::Options& options)
-      : all_kv(std::move(memory_kv)), cache(context, options) {}
-  Variable all_kv;  // [S, L · 2 C]: computed once for all steps
+  DecodingState(ContextBase& context, const nn::DecoderCache::Options& options)
+      : cache(context, options) {}
+  std::vector<Variable> memory_kv;  // of each layer, [S, 2 C or more]: computed once for all steps
   nn::DecoderCache cache;
 };
 
@@ -141,12 +141,20 @@ struct DecodingState final : SequenceModel::State {
 std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& source) const {
   ContextBase& context = source.ids.context();
   if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
-  return std::make_unique<DecodingState>(
-      memory_kv_(encode(source)), context,
-      nn::DecoderCache::Options{.layers = config_.decoder_layers,
-                                .width = 2 * config_.width,
-                                .dtype = parameters_.weights().dtype(),
-                                .memory = &source.rows});
+  const nn::DecoderCache::Options options{.layers = config_.decoder_layers,
+                                          .width = 2 * config_.width,
+                                          .dtype = parameters_.weights().dtype(),
+                                          .memory = &source.rows};
+  auto state = std::make_unique<DecodingState>(context, options);
+  const Variable all_kv = memory_kv_(encode(source));
+  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
+    const Tensor rows =
+        nn::key_value_rows(context, options.dtype, source.rows.capacity, options.width);
+    scatter_rows(memory_of_layer(all_kv, i).value(), source.rows, {},
+                 rows.columns(0, options.width));
+    state->memory_kv.emplace_back(rows);
+  }
+  return state;
 }
 
 Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
@@ -154,8 +162,7 @@ Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   const nn::DecodeStep step = state.cache.extend(tokens);
   nn::Stream stream{target_embedding_(tokens.ids, step.rows, *target_position_), {}, {}};
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
-    stream = decoder_layers_[i].step(stream, step, state.cache.layer(i),
-                                     memory_of_layer(state.all_kv, i));
+    stream = decoder_layers_[i].step(stream, step, state.cache.layer(i), state.memory_kv[i]);
   }
   const Tensor hidden = decoder_end_(stream, step.rows).value();
   return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;

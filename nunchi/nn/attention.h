@@ -25,7 +25,7 @@ class SelfAttention {
   // x [T, C] → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
-  // values join `cache` [slots, 2 C].
+  // values join `cache` [slots, 2 C or more].
   Variable step(const Variable& x, const DecodeStep& step, const Tensor& cache) const;
 
  private:

@@ -18,20 +18,27 @@ std::int64_t grown(std::int64_t now, std::int64_t needed, std::int64_t least) {
 
 }  // namespace
 
+Tensor key_value_rows(ContextBase& context, DType dtype, std::int64_t rows, std::int64_t width) {
+  constexpr std::int64_t kLine = 64;
+  return Tensor::empty(context, dtype,
+                       {rows, width + kLine / static_cast<std::int64_t>(size_of(dtype))});
+}
+
 std::int64_t decode_capacity(std::int64_t rows) {
   if (rows <= 16) return std::max<std::int64_t>(rows, 1);
   const std::int64_t unit = rows <= 64 ? 8 : 16;
   return (rows + unit - 1) / unit * unit;
 }
 
-DecoderCache::DecoderCache(ContextBase& context, const Options& options) : context_(context) {
+DecoderCache::DecoderCache(ContextBase& context, const Options& options)
+    : context_(context), width_(options.width), dtype_(options.dtype) {
   if (options.memory != nullptr) {
     memory_begin_ = options.memory->begin;
     memory_length_ = options.memory->length;
     memory_longest_ = options.memory->max_length;
   }
   for (int i = 0; i < options.layers; ++i) {
-    layers_.push_back(Tensor::empty(context, options.dtype, {0, options.width}));
+    layers_.push_back(key_value_rows(context, dtype_, 0, width_));
   }
 }
 
@@ -44,8 +51,8 @@ void DecoderCache::reserve_slots(std::int64_t slots) {
   for (Tensor& layer : layers_) {
     if (layer.size(0) >= slots) continue;
     constexpr std::int64_t kLeast = 64;
-    const Tensor larger = Tensor::empty(context_, layer.dtype(),
-                                        {grown(layer.size(0), slots, kLeast), layer.size(1)});
+    const Tensor larger =
+        key_value_rows(context_, dtype_, grown(layer.size(0), slots, kLeast), width_);
     dispatch(layer, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CopyBytes{
                             .bytes = static_cast<std::size_t>(slots_ * layer.size(1)) * sizeof(T),

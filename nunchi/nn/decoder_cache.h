@@ -34,6 +34,10 @@ struct DecodeStep {
   KeyPlaces memory;  // its sentence's encoding
 };
 
+// Keys and values of many tokens, one row of `width` each. Rows are a cache line longer: at a power
+// of two apart, the same head of every token would compete for the same few lines of the cache.
+Tensor key_value_rows(ContextBase& context, DType dtype, std::int64_t rows, std::int64_t width);
+
 // Rows of a decode step: finer than a training batch's, since a row costs as much as a step here.
 std::int64_t decode_capacity(std::int64_t rows);
 
@@ -49,7 +53,7 @@ class DecoderCache {
 
   // Makes room for the tokens and gives them slots.
   DecodeStep extend(const StepTokens& tokens);
-  // [slots, width] of layer i; valid until the next extend().
+  // [slots, at least width] of layer i; valid until the next extend().
   const Tensor& layer(std::size_t i) const { return layers_[i]; }
 
  private:
@@ -58,7 +62,9 @@ class DecoderCache {
   ContextBase& context_;
   Tensor memory_begin_, memory_length_;  // i32 [sentences]
   std::int64_t memory_longest_ = 0;
-  std::vector<Tensor> layers_;
+  std::int64_t width_;
+  DType dtype_;
+  std::vector<Tensor> layers_;  // key_value_rows of all slots
   std::int64_t slots_ = 0;      // taken
   std::int64_t positions_ = 0;  // of the longest hypothesis
   Tensor table_;                // i32 [hypotheses, positions]

@@ -59,7 +59,7 @@ void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, c
   dispatch(from, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
                                               .width = from.size(1),
-                                              .index = index.data<std::int32_t>(),
+                                              .index = numbers(index),
                                               .from = from.data<T>(),
                                               .from_stride = from.row_stride(),
                                               .to = to.data<T>(),

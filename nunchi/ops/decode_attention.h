@@ -25,7 +25,7 @@ struct DecodeHeads {
 Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
                         const AttentionOptions& options);
 
-// to[index[r]] = from[r]
+// to[index[r]] = from[r]; an undefined index leaves rows where they are.
 void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to);
 // from[index[r]] for each row: [R, width]
 Tensor gather_rows(const Tensor& from, const Ragged& rows, const Tensor& index);

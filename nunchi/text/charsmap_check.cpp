@@ -1,5 +1,6 @@
 #include "nunchi/text/charsmap_check.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,42 +37,62 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & 0x200u) >> 6); }
 };
 
-// Visits what any text can reach.
+// Visits what any text can reach, depth first. Equal ends of rules share their units, so a unit may
+// be come to in many ways, but never from below itself.
 class Walk {
  public:
   Walk(std::string_view trie, std::string_view outputs)
-      : trie_(trie), outputs_(outputs), reached_(trie.size() / 4, false) {}
+      : trie_(trie), outputs_(outputs), matches_(trie.size() / 4, kUnseen) {}
 
   void run() {
-    std::vector<Node> open{{unit(0).offset(), 0}};
-    while (!open.empty()) {
-      const Node node = open.back();
-      open.pop_back();
+    enter(0);
+    while (!open_.empty()) {
+      Node& node = open_.back();
+      if (node.byte == 256) {
+        leave();
+        continue;
+      }
       // The next byte of a text may be any, so all 256 children are read.
-      for (std::uint32_t byte = 0; byte < 256; ++byte) {
-        const std::uint32_t place = node.children ^ byte;
-        const Unit child = unit(place);
-        if (child.label() != byte) continue;
-        if (reached_[place]) refuse("the trie is not a tree");
-        reached_[place] = true;
-        Node next{place ^ child.offset(), node.matches};
-        if (child.ends_a_rule()) {
-          check_output(unit(next.children).value());
-          if (++next.matches > kMostMatches) refuse("too many rules begin with one another");
-        }
-        open.push_back(next);
+      const std::uint32_t byte = node.byte++;
+      const std::uint32_t place = node.children ^ byte;
+      if (unit(place).label() != byte) continue;
+      if (matches_[place] == kOpen) refuse("the trie goes in circles");
+      if (matches_[place] == kUnseen) {
+        enter(place);
+      } else {
+        node.matches = std::max(node.matches, matches_[place]);
       }
     }
   }
 
  private:
+  static constexpr int kUnseen = -2, kOpen = -1;
+
   struct Node {
+    std::uint32_t place;
     std::uint32_t children;  // the place of the child with byte b is children ^ b
-    int matches;             // rules that end on the way here
+    std::uint32_t byte = 0;  // of the child to be looked at next
+    int matches = 0;         // most rules that end on a way down from here
   };
 
+  void enter(std::uint32_t place) {
+    const std::uint32_t children = place ^ unit(place).offset();
+    matches_[place] = kOpen;
+    if (unit(place).ends_a_rule()) check_output(unit(children).value());
+    open_.push_back({place, children});
+  }
+
+  void leave() {
+    const Node node = open_.back();
+    open_.pop_back();
+    const int matches = node.matches + (unit(node.place).ends_a_rule() ? 1 : 0);
+    if (matches > kMostMatches) refuse("too many rules begin with one another");
+    matches_[node.place] = matches;
+    if (!open_.empty()) open_.back().matches = std::max(open_.back().matches, matches);
+  }
+
   Unit unit(std::uint32_t place) const {
-    if (place >= reached_.size()) refuse("the trie points outside of itself");
+    if (place >= matches_.size()) refuse("the trie points outside of itself");
     return {u32_at(trie_, std::size_t{place} * 4)};
   }
 
@@ -83,7 +104,8 @@ class Walk {
   }
 
   std::string_view trie_, outputs_;
-  std::vector<bool> reached_;
+  std::vector<int> matches_;  // by place, once all below it was seen
+  std::vector<Node> open_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/base/random.h"
 #include "nunchi/text/sentencepiece.h"
@@ -75,8 +76,8 @@ std::vector<std::string> checked_symbols(const TokenizerOptions& options) {
 void check_options(const TokenizerOptions& options) {
   constexpr std::int64_t kMostTokens = 1 << 24;
   if (options.vocabulary < 4 || options.vocabulary > kMostTokens) {
-    throw UsageError(
-        fmt::format("a vocabulary has 4 to 16,777,216 tokens, not {}.", options.vocabulary));
+    throw UsageError(fmt::format("a vocabulary has 4 to 16,777,216 tokens, not {}.",
+                                 grouped(options.vocabulary)));
   }
   if (!(options.character_coverage >= 0.98 && options.character_coverage <= 1)) {
     throw UsageError(fmt::format("the coverage of characters is from 0.98 to 1, not {}.",
@@ -239,14 +240,14 @@ std::int64_t number_after(std::string_view message, std::string_view words) {
     throw Error(
         fmt::format("the text is too small for a vocabulary of {}; {} is the most that it "
                     "holds.",
-                    options.vocabulary, most));
+                    grouped(options.vocabulary), grouped(most)));
   }
   if (message.find("smaller than required_chars") != message.npos) {
     const auto least = number_after(message, " vs ");
     throw Error(
         fmt::format("a vocabulary of {} has no room for the text's characters, which need "
                     "at least {}; ask for more, or for a lower coverage of characters.",
-                    options.vocabulary, least));
+                    grouped(options.vocabulary), grouped(least)));
   }
   throw Error(fmt::format("the tokenizer could not be learned: {}", printable(message)));
 }
@@ -262,7 +263,7 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
     throw UsageError(
         fmt::format("a vocabulary of {} is full before the first character: special "
                     "tokens, symbols and bytes are {}.",
-                    options.vocabulary, reserved));
+                    grouped(options.vocabulary), grouped(reserved)));
   }
 
   LearnedTokenizer learned;

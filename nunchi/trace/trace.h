@@ -65,8 +65,9 @@ struct TapRecord {
 
 class Trace {
  public:
-  // Writes down these taps only; all of them when none is named.
-  explicit Trace(std::vector<Tap> only = {}) : only_(std::move(only)) {}
+  Trace() = default;
+  // Writes down these taps only.
+  explicit Trace(std::vector<Tap> only) : only_(std::move(only)) {}
 
   void write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
   void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
@@ -82,7 +83,7 @@ class Trace {
  private:
   bool wants(Tap tap) const;
 
-  std::vector<Tap> only_;
+  std::vector<Tap> only_;  // none: all
   std::vector<TapRecord> records_;
 };
 

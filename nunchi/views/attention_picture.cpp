@@ -19,7 +19,6 @@ constexpr int kCell = 3;      // two columns of shade and one for the star
 constexpr int kTallest = 10;  // lines of a heading
 constexpr int kWidestTarget = 14;
 constexpr int kWidestSource = 10;  // at the end of a row
-constexpr std::string_view kWordStart = "▁";
 constexpr std::string_view kCut = "…";
 constexpr std::string_view kBar = "│";
 
@@ -41,52 +40,6 @@ void check_size(const AttentionMatrix& attention) {
   if (attention.weights.size() == rows * columns) return;
   throw Error("attention: " + std::to_string(attention.weights.size()) + " weights for " +
               std::to_string(rows) + " targets and " + std::to_string(columns) + " sources.");
-}
-
-// ---- Words ----
-
-bool stands_alone(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
-
-// The byte of a piece like <0xEA>.
-std::optional<char> byte_of(std::string_view piece) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (piece.size() != 6 || !piece.starts_with("<0x") || piece[5] != '>') return std::nullopt;
-  const std::size_t high = kDigits.find(piece[3]), low = kDigits.find(piece[4]);
-  if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
-  return static_cast<char>(high * 16 + low);
-}
-
-struct Words {
-  std::vector<std::string> texts;
-  std::vector<int> sizes;     // pieces of each word
-  std::vector<int> of_piece;  // the word that a piece belongs to
-};
-
-Words words_of(const std::vector<std::string>& pieces) {
-  Words words;
-  bool alone = false;
-  for (const std::string& piece : pieces) {
-    const bool begins = words.texts.empty() || alone || stands_alone(piece) ||
-                        std::string_view(piece).starts_with(kWordStart);
-    if (begins) {
-      words.texts.emplace_back();
-      words.sizes.push_back(0);
-    }
-    std::string_view rest = piece;
-    if (rest.starts_with(kWordStart)) rest.remove_prefix(kWordStart.size());
-    if (const auto byte = byte_of(piece)) {
-      words.texts.back() += *byte;
-    } else {
-      words.texts.back() += rest;
-    }
-    ++words.sizes.back();
-    words.of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
-    alone = stands_alone(piece);
-  }
-  for (std::string& text : words.texts) {
-    text = text.empty() ? std::string(kWordStart) : repaired_utf8(text);
-  }
-  return words;
 }
 
 // ---- Text in columns ----
@@ -242,22 +195,6 @@ std::string band(const std::vector<std::vector<std::string>>& headings,
 }
 
 }  // namespace
-
-AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
-  check_size(pieces);
-  const Words sources = words_of(pieces.sources), targets = words_of(pieces.targets);
-  const std::size_t columns = sources.texts.size();
-  AttentionMatrix words{sources.texts, targets.texts,
-                        std::vector<float>(columns * targets.texts.size())};
-  for (std::size_t t = 0; t < pieces.targets.size(); ++t) {
-    const int row = targets.of_piece[t];
-    for (std::size_t s = 0; s < pieces.sources.size(); ++s) {
-      words.weights[row * columns + sources.of_piece[s]] +=
-          pieces.weights[t * pieces.sources.size() + s] / static_cast<float>(targets.sizes[row]);
-    }
-  }
-  return words;
-}
 
 std::string attention_picture(const AttentionMatrix& attention,
                               const AttentionPictureOptions& options) {

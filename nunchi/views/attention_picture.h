@@ -13,22 +13,10 @@
 #pragma once
 
 #include <string>
-#include <vector>
+
+#include "nunchi/translate/alignment.h"
 
 namespace nunchi {
-
-struct AttentionMatrix {
-  std::vector<std::string> sources;  // S pieces or words
-  std::vector<std::string> targets;  // T pieces or words
-  std::vector<float> weights;        // [T, S]
-};
-
-// The same attention between words: pieces are joined from one that begins with "▁" (as
-// SentencePiece marks words) up to the next; "<0xEA>" is its byte; <s> and </s> stay by themselves.
-// A word is looked at as much as its pieces together (a sum over columns) and looks as its pieces
-// do on average (a mean over rows), so rows that sum to 1 still do. Throws Error when there are not
-// T × S weights.
-AttentionMatrix merged_into_words(const AttentionMatrix& pieces);
 
 struct AttentionPictureOptions {
   // No line takes more columns; where the sources are too many, they continue below. Less than 40

@@ -157,7 +157,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
        {"initialize_from: models/old", "dropout: 0.25", "split_digits: true", "max_lines: 9",
         "target: t.spm", "cache: /cache", "weight: 0.5", "tsv: d.tsv", "max_ratio: 2.5",
         "weight_decay: 0.01", "final: 1e-05", "max_minutes: 1.5", "metric: chrf", "patience: 4",
-        "normalize: 0.6", "symbols: [<ko>, 2]"}) {
+        "normalize: 0.6", "symbols: [<ko>, \"2\"]"}) {
     EXPECT_NE(written.find(key), std::string::npos) << key << " is not in\n" << written;
   }
 }

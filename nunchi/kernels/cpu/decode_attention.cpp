@@ -12,17 +12,21 @@
 namespace nunchi::kernels::cpu {
 namespace {
 
+// The sums over the lanes of W vectors, as the lanes of one. Adding both halves of row i zipped
+// with row i + W/2, log2 W times, leaves the sum of row r in lane r.
 template <class T>
-T dot(std::int64_t width, const T* a, const T* b) {
-  RowSum<T> sum;
-  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-    if constexpr (std::is_same_v<V, T>) {
-      sum.rest += a[i] * b[i];
-    } else {
-      sum.lanes = multiply_add(load<V>(a + i), load<V>(b + i), sum.lanes);
+[[gnu::always_inline]] inline Vec<T> sums_of_rows(Vec<T> (&rows)[kLanes<T>]) {
+  constexpr int W = kLanes<T>;
+  constexpr auto lanes = std::make_integer_sequence<int, W>{};
+#pragma GCC unroll 4
+  for (int half = W / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) {
+      rows[i] = zipped<false>(rows[i], rows[i + half], lanes) +
+                zipped<true>(rows[i], rows[i + half], lanes);
     }
-  });
-  return sum.total();
+  }
+  return rows[0];
 }
 
 template <class T>
@@ -39,6 +43,7 @@ T score_bias(const ScoreBias<T>& bias, int heads, int head, std::int64_t relativ
 // scores[0:count] become weights that sum to one.
 template <class T>
 void softmax(std::int64_t count, T* scores) {
+  if (count == 0) return;
   RowMax<T> highest;
   over_row<T>(count, [&]<class V>(std::int64_t i, V) { highest.add(load<V>(scores + i)); });
   const T top = highest.total();
@@ -54,86 +59,144 @@ void softmax(std::int64_t count, T* scores) {
   });
 }
 
-template <class T>
+// One row after another; Vectors of W elements make up a head, 0: any number, and some left over.
+template <class T, int Vectors>
 class DecodeRow {
  public:
-  DecodeRow(const DecodeAttention<T>& p, T* scores) : p_(p), scores_(scores) {}
+  DecodeRow(const DecodeAttention<T>& p, T* scores, std::int64_t* places)
+      : p_(p), scores_(scores), places_(places) {}
 
   void run(std::int64_t row) {
     const std::int64_t keys = p_.keys.length[row], width = p_.head_width;
     T* out = p_.out + row * p_.out_stride;
-    std::fill_n(out, p_.heads * width, T(0));
-    if (keys == 0) return;
-    score(row, keys);
-    for (int h = 0; h < p_.heads; ++h) softmax(keys, scores_ + h * p_.max_keys);
-    over_keys(row, keys, [&](std::int64_t p, std::int64_t place) {
-      const T* v = p_.v + place * p_.v_stride;
-      for (int h = 0; h < p_.heads; ++h) {
-        const T weight = scores_[h * p_.max_keys + p];
-        const T* from = v + kv_head(h) * width;
-        T* to = out + h * width;
-        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          if constexpr (std::is_same_v<V, T>) {
-            to[i] += weight * from[i];
-          } else {
-            store<V>(to + i, multiply_add(splat<V>(weight), load<V>(from + i), load<V>(to + i)));
-          }
-        });
+    find_keys(row, keys);
+    for (int h = 0; h < p_.heads; ++h) {
+      const std::int64_t column = h / (p_.heads / p_.kv_heads) * width;
+      score(keys, p_.q + row * p_.q_stride + h * width, p_.k + column);
+      if (p_.bias.kind != ScoreBias<T>::Kind::none) {
+        for (std::int64_t p = 0; p < keys; ++p) {
+          scores_[p] += score_bias(p_.bias, p_.heads, h, p - (keys - 1));
+        }
       }
-    });
+      softmax(keys, scores_);
+      add_values(keys, p_.v + column, out + h * width);
+    }
   }
 
  private:
-  int kv_head(int head) const { return head / (p_.heads / p_.kv_heads); }
+  using V = Vec<T>;
+  static constexpr int W = kLanes<T>;
 
-  // f(position, row of k and v) for every key of a row.
-  template <class F>
-  void over_keys(std::int64_t row, std::int64_t keys, F&& f) const {
-    if (p_.keys.slot == nullptr) {
-      const std::int64_t begin = p_.keys.begin[row];
-      for (std::int64_t p = 0; p < keys; ++p) f(p, begin + p);
+  // Which rows of k and v the keys of a row are.
+  void find_keys(std::int64_t row, std::int64_t keys) {
+    const KeyPlaces& from = p_.keys;
+    if (from.slot == nullptr) {
+      for (std::int64_t p = 0; p < keys; ++p) places_[p] = from.begin[row] + p;
       return;
     }
-    const std::int32_t* slot = p_.keys.slot + p_.keys.hypothesis[row] * p_.keys.slot_stride;
-    for (std::int64_t p = 0; p < keys; ++p) f(p, std::int64_t{slot[p]});
+    const std::int32_t* slot = from.slot + from.hypothesis[row] * from.slot_stride;
+    for (std::int64_t p = 0; p < keys; ++p) places_[p] = slot[p];
   }
 
-  void score(std::int64_t row, std::int64_t keys) {
-    const std::int64_t width = p_.head_width;
-    const T* q = p_.q + row * p_.q_stride;
+  int vectors() const { return Vectors > 0 ? Vectors : static_cast<int>(p_.head_width / W); }
+
+  // scores_[p] = q · k[p] * scale, W keys at a time.
+  void score(std::int64_t keys, const T* q, const T* k) {
     const T scale = static_cast<T>(p_.scale);
-    over_keys(row, keys, [&](std::int64_t p, std::int64_t place) {
-      const T* k = p_.k + place * p_.k_stride;
-      for (int h = 0; h < p_.heads; ++h) {
-        scores_[h * p_.max_keys + p] = dot(width, q + h * width, k + kv_head(h) * width) * scale;
+    for (std::int64_t first = 0; first < keys; first += W) {
+      const std::int64_t some = std::min<std::int64_t>(W, keys - first);
+      V rows[W] = {};
+      T rest[W] = {};
+      for (std::int64_t j = 0; j < some; ++j) {
+        const T* key = k + places_[first + j] * p_.k_stride;
+        V sum{};
+        const auto add = [&](int i) {
+          sum = multiply_add(load<V>(q + i * W), load<V>(key + i * W), sum);
+        };
+        if constexpr (Vectors > 0) {
+#pragma GCC unroll 8
+          for (int i = 0; i < Vectors; ++i) add(i);
+        } else {
+          for (int i = 0; i < vectors(); ++i) add(i);
+        }
+        rows[j] = sum;
+        if constexpr (Vectors == 0) {
+          for (std::int64_t i = vectors() * W; i < p_.head_width; ++i) rest[j] += q[i] * key[i];
+        }
       }
-    });
-    if (p_.bias.kind == ScoreBias<T>::Kind::none) return;
-    for (int h = 0; h < p_.heads; ++h) {
+      V scores = sums_of_rows<T>(rows);
+      if constexpr (Vectors == 0) scores += load<V>(rest);
+      store<V>(scores_ + first, scores * scale);
+    }
+  }
+
+  // out = Σ scores_[p] · v[p], with as much of the sum in registers as fits.
+  void add_values(std::int64_t keys, const T* v, T* out) const {
+    if constexpr (Vectors > 0) {
+      V sums[Vectors] = {};
       for (std::int64_t p = 0; p < keys; ++p) {
-        scores_[h * p_.max_keys + p] += score_bias(p_.bias, p_.heads, h, p - (keys - 1));
+        const T* value = v + places_[p] * p_.v_stride;
+        const V weight = splat<V>(scores_[p]);
+#pragma GCC unroll 8
+        for (int i = 0; i < Vectors; ++i) {
+          sums[i] = multiply_add(weight, load<V>(value + i * W), sums[i]);
+        }
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < Vectors; ++i) store<V>(out + i * W, sums[i]);
+    } else {
+      std::fill_n(out, p_.head_width, T(0));
+      for (std::int64_t p = 0; p < keys; ++p) {
+        const T* value = v + places_[p] * p_.v_stride;
+        for (std::int64_t i = 0; i < p_.head_width; ++i) out[i] += scores_[p] * value[i];
       }
     }
   }
 
   const DecodeAttention<T>& p_;
-  T* scores_;  // [H, max_keys]
+  T* scores_;             // [max_keys, and up to W - 1 more]
+  std::int64_t* places_;  // [max_keys]
 };
+
+template <int Vectors, class T>
+void decode_rows(CpuContext& ctx, const DecodeAttention<T>& p) {
+  const std::int64_t keys = p.max_keys + kLanes<T>;
+  const auto threads = static_cast<std::size_t>(ctx.threads());
+  const auto buffer = static_cast<std::size_t>(keys);
+  const ScratchMemory scores(ctx.arena(), threads * buffer * sizeof(T));
+  const ScratchMemory places(ctx.arena(), threads * buffer * sizeof(std::int64_t));
+  // Threads are worth waking for some ten microseconds of work.
+  constexpr std::int64_t kWorthIt = 1 << 16;
+  const std::int64_t work = keys * p.heads * p.head_width;
+  const std::int64_t grain = std::max<std::int64_t>(1, kWorthIt / work);
+  parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
+    const auto thread = static_cast<std::size_t>(omp_get_thread_num());
+    DecodeRow<T, Vectors> rows(p, scores.as<T>() + thread * buffer,
+                               places.as<std::int64_t>() + thread * buffer);
+    for (std::int64_t r = begin; r < end; ++r) rows.run(r);
+  });
+}
 
 template <class T>
 void decode_attention(CpuContext& ctx, const DecodeAttention<T>& p) {
-  const std::int64_t count = count_of(p.rows), buffer = p.heads * p.max_keys;
-  const ScratchMemory scratch(ctx.arena(),
-                              static_cast<std::size_t>(ctx.threads() * buffer) * sizeof(T));
-  // Threads are worth waking for some ten microseconds of work.
-  constexpr std::int64_t kWorthIt = 1 << 15;
-  const std::int64_t work = std::max<std::int64_t>(1, p.max_keys * p.heads * p.head_width);
-  const std::int64_t grain = std::max<std::int64_t>(1, kWorthIt / work);
-  parallel_ranges(ctx, count, grain, [&](std::int64_t begin, std::int64_t end) {
-    DecodeRow<T> rows(p, scratch.as<T>() + omp_get_thread_num() * buffer);
-    for (std::int64_t r = begin; r < end; ++r) rows.run(r);
-  });
-  for (std::int64_t r = count; r < p.rows.capacity; ++r) {
+  constexpr std::int64_t W = kLanes<T>;
+  switch (p.head_width % W == 0 ? p.head_width / W : 0) {
+    case 1:
+      decode_rows<1>(ctx, p);
+      break;
+    case 2:
+      decode_rows<2>(ctx, p);
+      break;
+    case 4:
+      decode_rows<4>(ctx, p);
+      break;
+    case 8:
+      decode_rows<8>(ctx, p);
+      break;
+    default:
+      decode_rows<0>(ctx, p);
+  }
+  for (std::int64_t r = count_of(p.rows); r < p.rows.capacity; ++r) {
     std::fill_n(p.out + r * p.out_stride, p.heads * p.head_width, T(0));
   }
 }
@@ -143,7 +206,7 @@ void scatter(CpuContext& ctx, const ScatterRows<T>& p) {
   constexpr std::int64_t kGrain = 64;
   parallel_ranges(ctx, count_of(p.rows), kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      std::copy_n(p.from + r * p.from_stride, p.width, p.to + p.index[r] * p.to_stride);
+      std::copy_n(p.from + r * p.from_stride, p.width, p.to + (p.index != nullptr ? p.index[r] : r) * p.to_stride);
     }
   });
 }

@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/standard_lines.h"
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/data/lines.h"
+#include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/text/tokenizer.h"
+#include "nunchi/text/unicode.h"
+
+namespace nunchi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainArguments {
+  std::vector<std::string> inputs;
+  std::string output;
+  std::string kind = "bpe";
+  TokenizerOptions options;
+};
+
+struct CodeArguments {
+  std::string model;
+  std::string side;  // "source", "target" or not given
+  bool ids = false;
+};
+
+// The tokenizer's file: `model` itself, or the one in a model folder.
+fs::path file_of(const CodeArguments& arguments) {
+  const fs::path model = arguments.model;
+  std::error_code ignored;  // what cannot be looked at is complained about when it is opened
+  if (!fs::is_directory(model, ignored)) return model;
+  const fs::path shared = model / "tokenizer.spm";
+  if (fs::exists(shared, ignored)) return shared;
+  if (arguments.side.empty()) {
+    const bool has_sides = fs::exists(model / "source.spm", ignored);
+    throw Error(fmt::format(
+        "'{}' has no tokenizer.spm{}", model.string(),
+        has_sides ? ", but one for each side: say --side source or --side target." : "."));
+  }
+  return model / (arguments.side + ".spm");
+}
+
+std::string counted(std::int64_t count, const char* one, const char* many) {
+  return count == 1 ? fmt::format("1 {}", one) : fmt::format("{} {}", grouped(count), many);
+}
+
+// What was not as it should be in the input, said once at its end.
+struct Complaints {
+  std::int64_t invalid_lines = 0;
+  std::int64_t unknown_tokens = 0;
+
+  void print(const StandardLines& lines) const {
+    if (invalid_lines > 0) {
+      fmt::print(stderr, "nunchi: {} with invalid UTF-8, read as U+FFFD.\n",
+                 counted(invalid_lines, "line", "lines"));
+    }
+    if (unknown_tokens > 0) {
+      fmt::print(stderr, "nunchi: {} not in the vocabulary, read as <unk>.\n",
+                 counted(unknown_tokens, "token is", "tokens are"));
+    }
+    if (lines.cut_lines() > 0) {
+      fmt::print(stderr, "nunchi: {} longer than 1 MiB, cut there.\n",
+                 counted(lines.cut_lines(), "line was", "lines were"));
+    }
+  }
+};
+
+void train(const TrainArguments& arguments) {
+  // First of all, so that a folder that cannot be written to is known before the work.
+  AtomicFile file(arguments.output);
+  std::unique_ptr<LineReader> reader;
+  auto input = arguments.inputs.begin();
+  const auto next_line = [&](std::string& line) {
+    while (true) {
+      if (reader && reader->next(line)) return true;
+      if (input == arguments.inputs.end()) return false;
+      reader = std::make_unique<LineReader>(*input++);
+    }
+  };
+  const LearnedTokenizer learned = learn_tokenizer(arguments.options, next_line);
+  file.write(std::as_bytes(std::span(learned.bytes)));
+  file.commit();
+  fmt::print(stderr, "{}: {} tokens, learned from {}{}.\n", arguments.output,
+             grouped(arguments.options.vocabulary), counted(learned.lines_used, "line", "lines"),
+             learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
+}
+
+void encode(const CodeArguments& arguments) {
+  const auto tokenizer = load_tokenizer(file_of(arguments));
+  StandardLines lines;
+  Complaints complaints;
+  std::string out;
+  for (std::string line; lines.next(line);) {
+    if (!is_valid_utf8(line)) ++complaints.invalid_lines;
+    out.clear();
+    for (const std::int32_t id : tokenizer->encode(line)) {
+      if (!out.empty()) out += ' ';
+      out += arguments.ids ? std::to_string(id) : tokenizer->piece(id);
+    }
+    out += '\n';
+    std::fwrite(out.data(), 1, out.size(), stdout);
+  }
+  complaints.print(lines);
+}
+
+// Reads one token of a line, a piece or a number; <unk> (0) for what is neither.
+class TokenReader {
+ public:
+  TokenReader(const Tokenizer& tokenizer, bool ids) : vocabulary_(tokenizer.vocabulary()) {
+    if (ids) return;
+    for (std::int32_t id = 0; id < vocabulary_; ++id) pieces_.emplace(tokenizer.piece(id), id);
+  }
+
+  std::int32_t read(std::string_view word, Complaints& complaints) const {
+    std::int32_t id = -1;
+    if (!pieces_.empty()) {
+      const auto found = pieces_.find(std::string(word));
+      if (found != pieces_.end()) id = found->second;
+    } else {
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
+      if (error != std::errc() || end != word.data() + word.size()) id = -1;
+    }
+    if (id >= 0 && id < vocabulary_) return id;
+    ++complaints.unknown_tokens;
+    return 0;
+  }
+
+ private:
+  std::int64_t vocabulary_;
+  std::unordered_map<std::string, std::int32_t> pieces_;  // empty when numbers are read
+};
+
+void decode(const CodeArguments& arguments) {
+  const auto tokenizer = load_tokenizer(file_of(arguments));
+  const TokenReader reader(*tokenizer, arguments.ids);
+  StandardLines lines;
+  Complaints complaints;
+  for (std::string line; lines.next(line);) {
+    Tokens tokens;
+    for (std::string_view rest = line; !rest.empty();) {
+      const std::string_view word = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+      if (!word.empty()) tokens.push_back(reader.read(word, complaints));
+    }
+    std::string text = tokenizer->decode(tokens);
+    // The byte pieces can spell a line break; one line stays one line.
+    std::ranges::replace(text, '\n', ' ');
+    text += '\n';
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  }
+  complaints.print(lines);
+}
+
+void add_train(CLI::App& tokenizer) {
+  CLI::App* command = tokenizer.add_subcommand("train", "Learn a tokenizer from text");
+  auto arguments = std::make_shared<TrainArguments>();
+  TokenizerOptions& options = arguments->options;
+  command->add_option("--input", arguments->inputs, "Text files, plain or .gz or .xz")->required();
+  command->add_option("--output", arguments->output, "The file to write, NAME.spm")->required();
+  command->add_option("--kind", arguments->kind, "bpe or unigram")
+      ->check(CLI::IsMember({"bpe", "unigram"}))
+      ->capture_default_str();
+  command->add_option("--vocab", options.vocabulary, "Tokens in all")->required();
+  command->add_flag("!--no-byte-fallback", options.byte_fallback,
+                    "Characters without a piece become <unk> instead of their bytes");
+  command
+      ->add_option("--character-coverage", options.character_coverage,
+                   "Share of the text whose characters get a piece, 0.98 to 1")
+      ->capture_default_str();
+  command->add_option("--symbol", options.symbols, "Always one token, e.g. '<2de>'; may come often")
+      ->allow_extra_args(false);
+  command->add_flag("--split-digits", options.split_digits, "Every digit is a token of its own");
+  command->add_option("--max-lines", options.max_lines, "Sample so many lines if there are more")
+      ->capture_default_str();
+  command->callback([=] {
+    arguments->options.kind =
+        arguments->kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
+    train(*arguments);
+  });
+}
+
+struct CodeCommand {
+  const char* name;
+  const char* help;
+  const char* ids_help;
+  void (*run)(const CodeArguments&);
+};
+
+void add_code(CLI::App& tokenizer, const CodeCommand& does) {
+  CLI::App* command = tokenizer.add_subcommand(does.name, does.help);
+  auto arguments = std::make_shared<CodeArguments>();
+  command->add_option("MODEL", arguments->model, "A .spm file, or a model folder")->required();
+  command->add_option("--side", arguments->side, "In a folder with two: source or target")
+      ->check(CLI::IsMember({"source", "target"}));
+  command->add_flag("--ids", arguments->ids, does.ids_help);
+  command->callback([=] { does.run(*arguments); });
+}
+
+}  // namespace
+
+void add_tokenizer(CLI::App& program) {
+  CLI::App* tokenizer =
+      program.add_subcommand("tokenizer", "Learn a tokenizer; text to tokens and back");
+  tokenizer->require_subcommand(1);
+  add_train(*tokenizer);
+  add_code(*tokenizer, {"encode", "Text to pieces, a line for a line, stdin to stdout",
+                        "Numbers instead of pieces", encode});
+  add_code(*tokenizer, {"decode", "Pieces to text, a line for a line, stdin to stdout",
+                        "Numbers instead of pieces", decode});
+}
+
+}  // namespace nunchi::cli

@@ -1,0 +1,183 @@
+// `nunchi tokenizer` as the real program.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/files.h"
+#include "tests/text/small_corpus.h"
+
+namespace nunchi::testing {
+namespace {
+
+struct Ended {
+  int code;
+  std::string out, error;
+};
+
+Ended run(const std::string& arguments, std::string_view input = "") {
+  const TemporaryFolder folder;
+  write_text(folder / "in", input);
+  const std::string command = std::string(NUNCHI_PROGRAM) + " tokenizer " + arguments + " <" +
+                              (folder / "in").string() + " >" + (folder / "out").string() + " 2>" +
+                              (folder / "error").string();
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(folder / "out"),
+          content(folder / "error")};
+}
+
+class TokenizerProgram : public ::testing::Test {
+ protected:
+  TokenizerProgram() {
+    for (const std::string& line : small_corpus()) corpus_ += line + "\n";
+    write_text(folder_ / "corpus.txt", corpus_);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  // Learns the tokenizer that a test uses.
+  std::string trained(const std::string& options = "--vocab 400") const {
+    const Ended ended =
+        run("train --input " + path("corpus.txt") + " --output " + path("t.spm") + " " + options);
+    EXPECT_EQ(ended.code, 0) << ended.error;
+    EXPECT_TRUE(ended.out.empty()) << ended.out;
+    return path("t.spm");
+  }
+
+  const TemporaryFolder folder_;
+  std::string corpus_;
+};
+
+TEST_F(TokenizerProgram, TrainsEncodesAndDecodes) {
+  for (const std::string options :
+       {"--vocab 400", "--vocab 400 --kind unigram", "--vocab 150 --no-byte-fallback"}) {
+    const std::string model = trained(options + " --character-coverage 1");
+    for (const std::string ids : {"", " --ids"}) {
+      const Ended encoded = run("encode " + model + ids, corpus_);
+      ASSERT_EQ(encoded.code, 0) << encoded.error;
+      EXPECT_TRUE(encoded.error.empty()) << encoded.error;
+      const Ended decoded = run("decode " + model + ids, encoded.out);
+      EXPECT_EQ(decoded.out, corpus_) << options << ids;
+      EXPECT_TRUE(decoded.error.empty()) << decoded.error;
+    }
+  }
+}
+
+TEST_F(TokenizerProgram, PiecesAndNumbersAreSeparatedBySpaces) {
+  const std::string model = trained("--vocab 420 --symbol '<2de>' --symbol '<2en>'");
+  EXPECT_EQ(run("encode " + model, "<2de> cat").out, "\u2581 <2de> \u2581cat\n");
+  EXPECT_EQ(run("encode --ids " + model, "<2de> <2en>\n").out.find(" 3 "), 3u)
+      << "symbols come after the special tokens";
+}
+
+TEST_F(TokenizerProgram, ALineStaysALine) {
+  const std::string model = trained();
+  const Ended encoded = run("encode --ids " + model, "\n\r\n  \ncat\r\n\ndog");
+  EXPECT_EQ(std::count(encoded.out.begin(), encoded.out.end(), '\n'), 6);
+  EXPECT_EQ(encoded.out.rfind("\n\n\n", 0), 0u) << encoded.out;
+  EXPECT_EQ(run("decode --ids " + model, encoded.out).out, "\n\n\ncat\n\ndog\n");
+  EXPECT_EQ(run("encode " + model, "").out, "");
+  // The byte pieces can spell a line break.
+  EXPECT_EQ(run("decode " + model, "a <0x0A> a\n").out, "a a\n");
+}
+
+TEST_F(TokenizerProgram, BadInputIsCountedAndEndsNothing) {
+  const std::string model = trained();
+  const std::string zero("a\0b\n", 4);
+  const Ended bytes = run("encode " + model, "\xFF\xFE\n" + zero + "\xED\xA0\x80\n");
+  EXPECT_EQ(bytes.code, 0);
+  EXPECT_EQ(bytes.error, "nunchi: 2 lines with invalid UTF-8, read as U+FFFD.\n");
+  EXPECT_EQ(run("decode " + model, bytes.out).out,
+            "\uFFFD\uFFFD\n" + zero + "\uFFFD\uFFFD\uFFFD\n");
+  const Ended words = run("decode " + model, "\u2581cat nonsense \u2581dog\n");
+  EXPECT_EQ(words.out, "cat \u2047  dog\n");
+  EXPECT_EQ(words.error, "nunchi: 1 token is not in the vocabulary, read as <unk>.\n");
+  const Ended numbers = run("decode --ids " + model, "-1 400 99999999999999999999 4x x\n");
+  EXPECT_EQ(numbers.code, 0);
+  EXPECT_EQ(numbers.error, "nunchi: 5 tokens are not in the vocabulary, read as <unk>.\n");
+}
+
+TEST_F(TokenizerProgram, LongLinesAreKeptToAMegabyte) {
+  const std::string model = trained();
+  const std::string whole(std::size_t{1} << 20, 'a');
+  const Ended kept = run("encode " + model, whole + "\r\ncat\n");
+  EXPECT_TRUE(kept.error.empty()) << kept.error;
+  const Ended cut = run("encode " + model, whole + "\u00e9\ncat\n");
+  EXPECT_EQ(cut.error, "nunchi: 1 line was longer than 1 MiB, cut there.\n");
+  EXPECT_EQ(cut.out, kept.out);
+  EXPECT_TRUE(cut.out.ends_with("\n\u2581cat\n"));
+}
+
+TEST_F(TokenizerProgram, ModelFoldersHoldOneOrTwoTokenizers) {
+  const std::string model = trained();
+  namespace fs = std::filesystem;
+  fs::create_directory(folder_ / "two");
+  fs::copy_file(model, folder_ / "two/source.spm");
+  trained("--vocab 401");
+  fs::copy_file(model, folder_ / "two/target.spm");
+  EXPECT_EQ(run("encode --side source " + path("two"), "cat").code, 0);
+  EXPECT_EQ(run("decode --ids --side target " + path("two"), "400\n").error, "");
+  EXPECT_NE(run("decode --ids --side source " + path("two"), "400\n").error, "");
+  const Ended which = run("encode " + path("two"), "cat");
+  EXPECT_EQ(which.code, 1);
+  EXPECT_EQ(which.error, "nunchi: '" + path("two") +
+                             "' has no tokenizer.spm, but one for each side: say --side source or "
+                             "--side target.\n");
+  fs::create_directory(folder_ / "one");
+  EXPECT_EQ(run("encode " + path("one"), "cat").error,
+            "nunchi: '" + path("one") + "' has no tokenizer.spm.\n");
+  fs::copy_file(model, folder_ / "one/tokenizer.spm");
+  EXPECT_EQ(run("encode " + path("one"), "cat").out, "\u2581cat\n");
+  EXPECT_EQ(run("encode --side target " + path("one"), "cat").out, "\u2581cat\n");
+}
+
+TEST_F(TokenizerProgram, ReadsSeveralFilesAndArchives) {
+  const std::string model = trained();
+  const std::string expected = content(model);
+  const std::size_t half = corpus_.find('\n', corpus_.size() / 2) + 1;
+  write_text(folder_ / "first.txt", corpus_.substr(0, half));
+  gzFile archive = gzopen(path("second.gz").c_str(), "wb");
+  gzwrite(archive, corpus_.data() + half, static_cast<unsigned>(corpus_.size() - half));
+  gzclose(archive);
+  const Ended ended = run("train --vocab 400 --output " + path("u.spm") + " --input " +
+                          path("first.txt") + " " + path("second.gz"));
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(content(folder_ / "u.spm"), expected);
+  EXPECT_EQ(ended.error, path("u.spm") + ": 400 tokens, learned from 400 lines.\n");
+}
+
+TEST_F(TokenizerProgram, FailuresAreOneSentenceAndLeaveNoFile) {
+  const auto files = folder_.files();
+  const std::string to = " --output " + path("t.spm");
+  for (const std::string& arguments :
+       {"train --vocab 400 --input " + path("missing.txt") + to,
+        "train --vocab 9999 --input " + path("corpus.txt") + to,
+        "train --vocab 270 --input " + path("corpus.txt") + to,
+        "train --vocab 400 --input /dev/null" + to,
+        "train --vocab 400 --input " + path("corpus.txt") + " --output " + path("no/t.spm"),
+        "encode " + path("missing.spm"), "encode " + path("corpus.txt"),
+        "decode " + path("corpus.txt"), std::string("encode /dev/null")}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 1) << arguments;
+    EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << ended.error;
+    EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1) << ended.error;
+    EXPECT_TRUE(ended.out.empty());
+  }
+  EXPECT_EQ(folder_.files(), files);
+}
+
+TEST_F(TokenizerProgram, WrongCallsEndWithTwo) {
+  const std::string train = "train --input " + path("corpus.txt") + " --output " + path("t.spm");
+  for (const std::string& arguments :
+       {std::string(""), std::string("encode"), train, train + " --vocab x", train + " --vocab 2",
+        train + " --vocab 400 --kind words", train + " --vocab 400 --symbol '<s>'",
+        train + " --vocab 400 --character-coverage 0.1",
+        "encode --side left " + path("corpus.txt")}) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 2) << arguments << ": " << ended.error;
+    EXPECT_FALSE(ended.error.empty());
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing

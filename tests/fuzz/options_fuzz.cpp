@@ -1,0 +1,96 @@
+// Any bytes: the options' readers refuse them with an Error of one line, or make a tree that
+// survives being written and read again.
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/options.h"
+#include "nunchi/base/printable.h"
+
+namespace {
+
+using nunchi::Options;
+using nunchi::OptionValue;
+
+void check(bool holds) {
+  if (!holds) __builtin_trap();
+}
+
+// Quotes may come or go: a text that needs none is written without.
+bool same(const OptionValue& a, const OptionValue& b) {
+  const auto is_scalar = [](const OptionValue& value) {
+    return value.kind != OptionValue::Kind::nothing && value.kind != OptionValue::Kind::list &&
+           value.kind != OptionValue::Kind::map;
+  };
+  if (a.kind != b.kind && !(is_scalar(a) && is_scalar(b))) return false;
+  if (a.key != b.key || a.text != b.text || a.items.size() != b.items.size()) return false;
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    if (!same(a.items[i], b.items[i])) return false;
+  }
+  return true;
+}
+
+// Asks for every key as every type. Keys that somebody asks for are the program's own, so those
+// that could not be are passed over.
+void read_fields(const Options& options) {
+  for (const OptionValue& item : options.root().items) {
+    if (nunchi::printable(item.key) != item.key) continue;
+    const auto attempt = [&](const auto& take) {
+      nunchi::OptionReader in(options);
+      try {
+        take(in);
+        in.finish();
+      } catch (const nunchi::Error& error) {
+        check(std::string_view(error.what()).find('\n') == std::string_view::npos);
+      }
+    };
+    int whole = 0;
+    float number = 0;
+    bool flag = false;
+    std::string text;
+    std::vector<std::string> texts;
+    attempt([&](auto& in) { in.integer(item.key, whole, -5, 5); });
+    attempt([&](auto& in) { in.fraction(item.key, number); });
+    attempt([&](auto& in) { in.flag(item.key, flag); });
+    attempt([&](auto& in) { in.text(item.key, text); });
+    attempt([&](auto& in) { in.texts(item.key, texts); });
+    attempt([&](auto& in) { in.map(item.key, [](auto&) {}); });
+    check(whole >= -5 && whole <= 5 && number >= 0 && number < 1);
+  }
+}
+
+template <class F>
+std::optional<Options> options_of(const F& parse) {
+  try {
+    return parse();
+  } catch (const nunchi::Error& error) {
+    check(std::string_view(error.what()).find('\n') == std::string_view::npos);
+    return std::nullopt;
+  }
+}
+
+template <class F>
+void read(const F& parse) {
+  const std::optional<Options> options = options_of(parse);
+  if (!options) return;
+  read_fields(*options);
+  check(same(Options::from_yaml(to_yaml(options->root()), "yaml").root(), options->root()));
+  check(same(Options::from_json(to_json(options->root()), "json").root(), options->root()));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  read([&] { return Options::from_yaml(text, "fuzz.yaml"); });
+  read([&] { return Options::from_json(text, "fuzz.json"); });
+  read([&] {
+    Options options = Options::from_yaml("model: {dropout: 0.1}", "fuzz.yaml");
+    options.set(text);
+    return options;
+  });
+  return 0;
+}
