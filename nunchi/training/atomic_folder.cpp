@@ -61,15 +61,14 @@ AtomicFolder::~AtomicFolder() {
 
 void AtomicFolder::commit() {
   sync_folder(temporary_);
-  if (::rename(temporary_.c_str(), path_.c_str()) == 0) {
+  bool done = ::rename(temporary_.c_str(), path_.c_str()) == 0;
+  if (done) {
     temporary_.clear();
-  } else if (errno != ENOTEMPTY && errno != EEXIST) {
-    fail(path_, errno);
-  } else if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) !=
-             0) {
-    // Two names change places in one step; the destructor removes the earlier folder.
-    fail(path_, errno);
+  } else if (errno == ENOTEMPTY || errno == EEXIST) {
+    // The two change places in one step; the destructor removes the earlier folder.
+    done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   }
+  if (!done) fail(path_, errno);
   sync_folder(parent_of(path_));
 }
 

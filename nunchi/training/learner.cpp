@@ -32,6 +32,8 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
     result.gradient_norm = NAN;
   }
   result.finite = std::isfinite(result.gradient_norm);
+  // Adam corrects its moments for their number of updates, and this was none.
+  if (std::isfinite(result.loss) && !result.finite) optimizer_.set_steps(optimizer_.steps() - 1);
   return result;
 }
 

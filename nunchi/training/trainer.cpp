@@ -204,12 +204,13 @@ void Trainer::save() {
 }
 
 void Trainer::make_model_folder() const {
+  const std::vector<std::int64_t> there = checkpoint_steps(parts_.folder.checkpoints());
   std::vector<std::int64_t> steps;
-  for (const StepScore& best : state_.best) steps.push_back(best.step);
-  if (steps.empty()) {
-    steps = checkpoint_steps(parts_.folder.checkpoints());
-    std::reverse(steps.begin(), steps.end());
+  for (const StepScore& best : state_.best) {
+    // Somebody may have removed one by hand.
+    if (std::binary_search(there.begin(), there.end(), best.step)) steps.push_back(best.step);
   }
+  if (steps.empty()) steps.assign(there.rbegin(), there.rend());
   steps.resize(std::min(steps.size(), static_cast<std::size_t>(config_.checkpoints.average)));
   std::vector<std::filesystem::path> folders;
   for (const std::int64_t step : steps) {

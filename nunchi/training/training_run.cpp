@@ -57,7 +57,6 @@ std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
     note(fmt::format("learning a tokenizer of {} tokens from the {} of the training data",
                      grouped(config.tokenizer.options.vocabulary), name));
   }
-  // SentencePiece wants a function that can be copied; the lines are where they are.
   TrainingLines lines(config.data.train_parts(), side);
   LearnedTokenizer found =
       learn_tokenizer(config.tokenizer.options, [&](std::string& line) { return lines(line); });
@@ -145,7 +144,9 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
       std::move(weighted),
       BatchOptions{.batch_tokens = config.training.batch_tokens, .seed = config.seed});
   model_ = model_for(config, tokenizers_, context);
-  if (!config.initialize_from.empty()) copy_weights(config.initialize_from, *model_);
+  if (options.checkpoint.empty() && !config.initialize_from.empty()) {
+    copy_weights(config.initialize_from, *model_);
+  }
   objective_ = std::make_unique<TranslationObjective>(as_translation_model(*model_), context,
                                                       config.training.label_smoothing);
   if (validation_part_) {

@@ -56,6 +56,40 @@ TEST(Learner, DrawsDependOnTheStep) {
   EXPECT_FALSE(same_bits(teach(batches, 1).weights, teach(batches, 2).weights));
 }
 
+// Finite losses, infinite gradients.
+class Steep final : public Objective {
+ public:
+  Steep(const Objective& inner, nn::Parameters& parameters)
+      : inner_(inner), parameters_(parameters) {}
+  Variable loss(const HostBatch& batch, std::int32_t first_sentence) const override {
+    const Variable loss = inner_.loss(batch, first_sentence);
+    fill(parameters_.gradients(), INFINITY);
+    return loss;
+  }
+
+ private:
+  const Objective& inner_;
+  nn::Parameters& parameters_;
+};
+
+TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
+  CpuContext context({.threads = 1});
+  const auto model = make_transformer(context, small_config(), {.gradients = true});
+  const TranslationObjective inner(*model, context, 0.1);
+  const Steep steep(inner, model->parameters());
+  Learner learner(*model, steep, {});
+  const std::vector<float> before = to_host<float>(model->parameters().weights());
+  const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
+  const LearnedStep learned = learner.step(batches, {.seed = 1, .step = 1}, 1e-3);
+  EXPECT_TRUE(std::isfinite(learned.loss));
+  EXPECT_FALSE(learned.finite);
+  EXPECT_EQ(learner.optimizer().steps(), 0);
+  EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
+  const std::string found = learner.first_not_finite(batches, {.seed = 1, .step = 1});
+  EXPECT_NE(found.find("on the way back"), std::string::npos) << found;
+  for (const float value : to_host<float>(model->parameters().gradients())) ASSERT_EQ(value, 0);
+}
+
 TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
   CpuContext context({.threads = 1});
   const auto model = make_transformer(context, small_config(), {.gradients = true});
