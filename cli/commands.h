@@ -5,10 +5,12 @@
 
 namespace nunchi::cli {
 
+void add_average(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_score(CLI::App& program);
+void add_train(CLI::App& program);
 void add_translate(CLI::App& program);
 void add_tokenizer(CLI::App& program);
 

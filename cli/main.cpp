@@ -18,10 +18,12 @@ int main(int argc, char** argv) {
   CLI::App program("Nunchi (눈치): the Transformer, from raw text to translation.", "nunchi");
   program.require_subcommand(1);
   program.set_version_flag("--version", "nunchi 0.1.0");
+  nunchi::cli::add_average(program);
   nunchi::cli::add_bench(program);
   nunchi::cli::add_evaluate(program);
   nunchi::cli::add_info(program);
   nunchi::cli::add_score(program);
+  nunchi::cli::add_train(program);
   nunchi::cli::add_translate(program);
   nunchi::cli::add_tokenizer(program);
   try {

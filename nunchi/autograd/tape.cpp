@@ -1,11 +1,13 @@
 #include "nunchi/autograd/tape.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/memory.h"
+#include "nunchi/kernels/reduce.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
@@ -51,6 +53,34 @@ Tensor copy_of(const Tensor& x) {
                  kernels::CopyBytes{.bytes = x.bytes(), .from = x.data<T>(), .to = copy.data<T>()});
   });
   return copy;
+}
+
+// The sum of squares is finite exactly if all numbers are: f64 has room for any f32's square.
+bool all_finite(const Tensor& x) {
+  if (x.elements() == 0) return true;
+  double sum = 0;
+  const Tensor device_sum = Tensor::empty(x.context(), DType::f64, {1});
+  dispatch(x, [&]<class T>(auto& ctx) {
+    const std::int64_t rows = x.contiguous() ? 1 : x.size(0);
+    for (std::int64_t r = 0; r < rows && std::isfinite(sum); ++r) {
+      kernels::run(ctx, kernels::Sum<T>{.count = x.elements() / rows,
+                                        .squares = true,
+                                        .x = x.data<T>() + r * x.row_stride(),
+                                        .out = device_sum.data<double>()});
+      kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
+                                           .bytes = sizeof sum,
+                                           .from = device_sum.data<double>(),
+                                           .to = &sum});
+    }
+  });
+  return std::isfinite(sum);
+}
+
+NotFinite not_finite(const char* operation, std::size_t number, const char* way,
+                     const Tensor& made) {
+  return NotFinite(std::string(operation) + " (operation " + std::to_string(number) +
+                   " on the way " + way + ") made a tensor of shape " + made.shape().to_string() +
+                   " whose numbers are not all finite");
 }
 
 }  // namespace
@@ -103,7 +133,8 @@ void Gradients::give(int input, Tensor gradient) {
   add_into(gradient, sum(input));
 }
 
-Tape::Tape(ContextBase& context) : context_(context) {
+Tape::Tape(ContextBase& context, const TapeOptions& options)
+    : context_(context), options_(options) {
   if (context.tape() != nullptr) throw Error("this context is recording already.");
   context.set_tape(this);
 }
@@ -116,6 +147,25 @@ void Tape::add(const char* name, const std::vector<Variable>& outputs,
   for (const Variable& output : outputs) record.outputs.push_back(output.node_);
   for (const Variable& input : inputs) record.inputs.push_back(input.node_);
   records_.push_back(std::move(record));
+  if (!options_.check_finite) return;
+  check_outputs(records_.back(), records_.size());
+  // An operation may have made a parameter's gradient on the way forward.
+  check_gradients(records_.back(), records_.size(), "forward");
+}
+
+void Tape::check_outputs(const Record& record, std::size_t number) {
+  for (const auto& output : record.outputs) {
+    if (!all_finite(output->value)) throw not_finite(record.name, number, "forward", output->value);
+  }
+}
+
+void Tape::check_gradients(const Record& record, std::size_t number, const char* way) {
+  for (const auto& input : record.inputs) {
+    if (input == nullptr || !input->needs_gradient) continue;
+    const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
+    if (!owner.written || !owner.gradient.defined() || all_finite(owner.gradient)) continue;
+    throw not_finite(record.name, number, way, owner.gradient);
+  }
 }
 
 void Tape::backward(const Variable& loss) { backward(loss, Tensor()); }
@@ -138,6 +188,7 @@ void Tape::backward(const Variable& output, Tensor gradient) {
     if (reached) {
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
+      if (options_.check_finite) check_gradients(record, records_.size() + 1, "back");
     }
   }
 }

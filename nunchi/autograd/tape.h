@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nunchi/autograd/variable.h"
+#include "nunchi/base/error.h"
 
 namespace nunchi {
 
@@ -46,10 +47,22 @@ class Gradients {
 
 using Backward = std::function<void(Gradients&)>;
 
+struct TapeOptions {
+  // Looks at every number that an operation makes, on both ways, and throws NotFinite at the first
+  // NaN or infinity. Slow: to find out where one came from.
+  bool check_finite = false;
+};
+
+// Names the operation whose output or gradient was the first that is not finite.
+class NotFinite : public Error {
+ public:
+  using Error::Error;
+};
+
 class Tape {
  public:
   // Becomes the context's tape until it is destroyed; tapes do not nest.
-  explicit Tape(ContextBase& context);
+  explicit Tape(ContextBase& context, const TapeOptions& options = {});
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
@@ -72,7 +85,12 @@ class Tape {
     std::vector<std::shared_ptr<Variable::Node>> inputs;
     Backward backward;
   };
+  // `number` is the record's on this tape, from 1.
+  static void check_outputs(const Record& record, std::size_t number);
+  static void check_gradients(const Record& record, std::size_t number, const char* way);
+
   ContextBase& context_;
+  TapeOptions options_;
   std::vector<Record> records_;
 };
 

@@ -1,5 +1,6 @@
 #include "nunchi/data/batch.h"
 
+#include <numeric>
 #include <string>
 
 #include "nunchi/base/error.h"
@@ -29,13 +30,14 @@ Tensor flat_ids(ContextBase& context, std::span<const Tokens> sentences, const R
 }  // namespace
 
 TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
-                            std::int64_t vocabulary) {
-  std::vector<std::int32_t> lengths;
+                            std::int64_t vocabulary, std::int32_t first_sentence) {
+  std::vector<std::int32_t> lengths, indices(sentences.size());
   for (const Tokens& sentence : sentences) {
     lengths.push_back(static_cast<std::int32_t>(sentence.size()));
   }
+  std::iota(indices.begin(), indices.end(), first_sentence);
   TokenBatch batch;
-  batch.rows = make_ragged(context, lengths);
+  batch.rows = make_ragged(context, lengths, indices);
   batch.ids = flat_ids(context, sentences, batch.rows, vocabulary);
   batch.vocabulary = vocabulary;
   return batch;
@@ -43,23 +45,23 @@ TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> senten
 
 PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
                           std::span<const Tokens> targets, const Vocabularies& vocabularies,
-                          const SpecialTokens& special) {
+                          const PairBatchOptions& options) {
   if (sources.size() != targets.size()) {
     throw Error(std::to_string(sources.size()) + " sources cannot be paired with " +
                 std::to_string(targets.size()) + " targets.");
   }
   std::vector<Tokens> inputs, labels;
   for (const Tokens& target : targets) {
-    Tokens input{special.begin};
+    Tokens input{options.special.begin};
     input.insert(input.end(), target.begin(), target.end());
     Tokens label(target);
-    label.push_back(special.end);
+    label.push_back(options.special.end);
     inputs.push_back(std::move(input));
     labels.push_back(std::move(label));
   }
   PairBatch batch;
-  batch.source = make_token_batch(context, sources, vocabularies.source);
-  batch.target = make_token_batch(context, inputs, vocabularies.target);
+  batch.source = make_token_batch(context, sources, vocabularies.source, options.first_sentence);
+  batch.target = make_token_batch(context, inputs, vocabularies.target, options.first_sentence);
   batch.labels = flat_ids(context, labels, batch.target.rows, vocabularies.target);
   return batch;
 }

@@ -16,9 +16,10 @@ struct TokenBatch {
   std::int64_t vocabulary = 0;  // every id is below this
 };
 
-// Throws Error when a token is not in [0, vocabulary).
+// `first_sentence` is the first one's index among all sentences of a step, for random draws. Throws
+// Error when a token is not in [0, vocabulary).
 TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
-                            std::int64_t vocabulary);
+                            std::int64_t vocabulary, std::int32_t first_sentence = 0);
 
 // Teacher forcing: the decoder sees <s> y and is to say y </s>.
 struct PairBatch {
@@ -32,9 +33,14 @@ struct Vocabularies {
   std::int64_t target = 0;
 };
 
+struct PairBatchOptions {
+  SpecialTokens special = {};
+  std::int32_t first_sentence = 0;  // see make_token_batch
+};
+
 // `sources` end with </s> as they are; `targets` have neither <s> nor </s>.
 PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
                           std::span<const Tokens> targets, const Vocabularies& vocabularies,
-                          const SpecialTokens& special = {});
+                          const PairBatchOptions& options = {});
 
 }  // namespace nunchi

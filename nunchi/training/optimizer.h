@@ -29,7 +29,10 @@ class AdamOptimizer {
   // The norm of the mean gradient in the last step, before clipping.
   double gradient_norm() const;
 
+  // Steps taken, those that changed nothing included. A checkpoint puts them back, and the moments
+  // in place.
   std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
   const Tensor& first_moment() const { return first_; }
   const Tensor& second_moment() const { return second_; }
 

@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/progress_line.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/base/process.h"
+#include "nunchi/training/training_run.h"
+
+namespace nunchi::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string config;
+  std::vector<std::string> assignments;
+  bool resume = false, overwrite = false, dry_run = false, dump_config = false;
+  int threads = 0;
+};
+
+std::atomic<bool> stop_requested = false;
+
+// While it lives, Ctrl-C and SIGTERM ask to stop; a second one ends the process as usual.
+class StopSignals {
+ public:
+  StopSignals() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { stop_requested = true; };
+    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &action, &before_[i]);
+    }
+  }
+  ~StopSignals() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+    }
+  }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+  std::array<struct sigaction, 2> before_{};
+};
+
+// A folder for what a dry run prepares, gone when it ends.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "nunchi-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a folder like " + name + ".");
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string line_of(const TrainingProgress& progress) {
+  std::string line;
+  if (progress.total_steps > 0) {
+    line = fmt::format(
+        "{} step {} of {}  ",
+        bar(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps)),
+        grouped(progress.step), grouped(progress.total_steps));
+  } else {
+    line = fmt::format("step {}  ", grouped(progress.step));
+  }
+  line += fmt::format("loss {:.4f}  {} target tokens/s", progress.loss,
+                      grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
+  if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
+  return line;
+}
+
+std::string line_of(const PrepareProgress& progress) {
+  const bool reading = progress.stage == PrepareProgress::Stage::reading;
+  return fmt::format("{} {} the data  {} lines", bar(progress.fraction),
+                     reading ? "reading" : "tokenising", grouped(progress.lines));
+}
+
+TrainingRunOptions run_options(const CpuContext& context, ProgressLine& line) {
+  return {.threads = context.threads(),
+          .note = [&](const std::string& sentence) { line.keep(sentence); },
+          .progress = [&](const PrepareProgress& progress) { line.show(line_of(progress)); }};
+}
+
+std::string files_text(const CorpusPart& part) {
+  std::string names;
+  for (const fs::path& file : files_of(part)) names += (names.empty() ? "" : ", ") + file.string();
+  return names;
+}
+
+void print_data(const TrainingRun& run, ProgressLine& line) {
+  const std::vector<CorpusPart> parts = run.config().data.train_parts();
+  const std::vector<PairReport> reports = run.reports();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    line.keep(files_text(parts[i]) + ": " + to_text(reports[i]));
+  }
+  if (const auto report = run.validation_report()) {
+    line.keep(files_text(*run.config().data.validation_part()) + ": " + to_text(*report));
+  }
+}
+
+void dry_run(const TrainConfig& config, int threads, RunFolder::Begin begin) {
+  constexpr int kSteps = 3;
+  RunFolder::check(config.output, begin);
+  CpuContext context({.threads = threads});
+  const ScratchFolder scratch;
+  ProgressLine line;
+  TrainingRunOptions options = run_options(context, line);
+  options.cache = config.data.cache.empty() ? scratch.path() : config.data.cache;
+  TrainingRun run(context, config, options);
+  print_data(run, line);
+  const StepTimes times = run.measure(kSteps);
+  const std::int64_t parameters = run.model().parameters().count();
+  fmt::print("parameters           {}\n", grouped(parameters));
+  fmt::print("weights and moments  {:.1f} MiB, gradients included\n",
+             static_cast<double>(parameters) * 4 * sizeof(float) / (1 << 20));
+  fmt::print("peak memory          {:.1f} MiB after {} steps\n", peak_resident_mib(), kSteps + 1);
+  fmt::print("steps an epoch       {}\n", grouped(times.steps_per_epoch));
+  fmt::print("a step               {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
+             grouped(static_cast<std::int64_t>(times.target_tokens_per_second)));
+  if (times.total_steps > 0) {
+    fmt::print("steps in all         {}\n", grouped(times.total_steps));
+    fmt::print("time                 {}, without validation\n",
+               duration(static_cast<double>(times.total_steps) * times.seconds_per_step));
+  }
+  if (config.training.max_minutes > 0) {
+    fmt::print("time at most         {}\n", duration(60 * config.training.max_minutes));
+  }
+}
+
+void train(const TrainConfig& config, int threads, RunFolder::Begin begin) {
+  const RunFolder folder(config.output, begin);
+  const std::vector<std::int64_t> checkpoints = checkpoint_steps(folder.checkpoints());
+  CpuContext context({.threads = threads});
+  ProgressLine line;
+  TrainingRunOptions options = run_options(context, line);
+  options.cache = config.cache();
+  if (!checkpoints.empty()) {
+    options.checkpoint = checkpoint_path(folder.checkpoints(), checkpoints.back());
+  }
+  TrainingRun run(context, config, options);
+  print_data(run, line);
+  line.keep(fmt::format("{} parameters, {} threads", grouped(run.model().parameters().count()),
+                        context.threads()));
+
+  const StopSignals signals;
+  TrainerHooks hooks;
+  hooks.progress = [&](const TrainingProgress& progress) { line.show(line_of(progress)); };
+  hooks.note = [&](const std::string& sentence) { line.keep(sentence); };
+  hooks.stop = &stop_requested;
+  switch (run.train(folder, hooks)) {
+    case TrainingEnd::interrupted:
+      return line.keep("stopped; a checkpoint is written, --resume continues");
+    case TrainingEnd::early:
+      line.keep("validation has not improved for long enough: the run ends early");
+      break;
+    case TrainingEnd::finished:
+      break;
+  }
+  line.keep("the model is in " + config.output.string());
+}
+
+void run(const Arguments& arguments) {
+  const TrainConfig config = read_train_config(arguments.config, arguments.assignments);
+  if (arguments.dump_config) {
+    fmt::print("{}", to_yaml(config));
+    return;
+  }
+  const RunFolder::Begin begin = arguments.resume      ? RunFolder::Begin::resume
+                                 : arguments.overwrite ? RunFolder::Begin::overwrite
+                                                       : RunFolder::Begin::fresh;
+  if (arguments.dry_run) return dry_run(config, arguments.threads, begin);
+  train(config, arguments.threads, begin);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  CLI::App* train = program.add_subcommand("train", "Train a model as a config file says");
+  auto arguments = std::make_shared<Arguments>();
+  train->add_option("CONFIG", arguments->config, "YAML file; see configs/")->required();
+  train->add_option("--set", arguments->assignments, "key.path=value, in place of the file's value")
+      ->allow_extra_args(false);
+  auto* resume = train->add_flag("--resume", arguments->resume, "Continue the run in its folder");
+  train->add_flag("--overwrite", arguments->overwrite, "Remove an earlier run and begin again")
+      ->excludes(resume);
+  train->add_flag("--dry-run", arguments->dry_run,
+                  "Show sizes, memory, steps and time; leave the output folder alone");
+  train->add_flag("--dump-config", arguments->dump_config, "Print the config with all defaults");
+  train->add_option("--threads", arguments->threads, "Threads to use; 0: all cores")
+      ->check(CLI::Range(0, 1024));
+  train->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

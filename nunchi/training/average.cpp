@@ -1,0 +1,107 @@
+#include "nunchi/training/average.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/models/safetensors.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+void add_values(const SafetensorsEntry& entry, std::vector<double>& sum) {
+  std::vector<T> values(sum.size());
+  if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum[i] += static_cast<double>(
+        static_cast<std::conditional_t<std::is_same_v<T, BFloat16>, float, T>>(values[i]));
+  }
+}
+
+void add(const SafetensorsEntry& entry, std::vector<double>& sum) {
+  if (entry.dtype == DType::f64) return add_values<double>(entry, sum);
+  if (entry.dtype == DType::bf16) return add_values<BFloat16>(entry, sum);
+  add_values<float>(entry, sum);
+}
+
+// The other files that make a folder a model's.
+std::vector<fs::path> companions(const fs::path& folder) {
+  std::vector<fs::path> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const fs::path name = entry.path().filename();
+    const bool wanted = name == "config.json" || name == "generation_config.json";
+    if (wanted || name.extension() == ".spm") names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool same_content(const fs::path& a, const fs::path& b) {
+  const MappedFile left(a), right(b);
+  return std::ranges::equal(left.bytes(), right.bytes());
+}
+
+void check_like_first(const fs::path& first, const fs::path& other, const SafetensorsFile& a,
+                      const SafetensorsFile& b) {
+  const std::string both = "'" + first.string() + "' and '" + other.string() + "'";
+  for (const SafetensorsEntry& entry : a.entries()) {
+    const SafetensorsEntry* found = b.find(entry.name);
+    if (found == nullptr || found->shape != entry.shape) {
+      throw Error(both + " are models of other shapes: their tensors '" + entry.name + "' differ.");
+    }
+  }
+  if (a.entries().size() != b.entries().size()) {
+    throw Error(both + " are models of other shapes: they have other tensors.");
+  }
+  for (const fs::path& name : companions(first)) {
+    if (name.extension() != ".spm") continue;
+    if (!fs::exists(other / name) || !same_content(first / name, other / name)) {
+      throw Error(both + " have other tokenizers: their " + name.string() + " differ.");
+    }
+  }
+}
+
+}  // namespace
+
+void average_models(std::span<const fs::path> folders, const fs::path& out) {
+  if (folders.empty()) throw Error("an average needs at least one model.");
+  std::vector<SafetensorsFile> files;
+  for (const fs::path& folder : folders) {
+    describe_model(folder);  // a whole model, with the tensors that its config asks for
+    files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
+    check_like_first(folders.front(), folder, files.front(), files.back());
+  }
+  // All values live here until the file is written.
+  std::vector<std::vector<float>> means;
+  std::vector<SafetensorsEntry> entries;
+  for (const SafetensorsEntry& entry : files.front().entries()) {
+    std::vector<double> sum(entry.bytes.size() / size_of(entry.dtype), 0);
+    for (const SafetensorsFile& file : files) add(*file.find(entry.name), sum);
+    std::vector<float>& mean = means.emplace_back(sum.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      mean[i] = static_cast<float>(sum[i] / static_cast<double>(files.size()));
+    }
+    entries.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
+  }
+  std::error_code failure;
+  fs::create_directories(out, failure);
+  if (failure) throw Error("cannot make the folder " + out.string() + ": " + failure.message());
+  for (const fs::path& name : companions(folders.front())) {
+    if (fs::equivalent(folders.front(), out, failure)) break;
+    const MappedFile content(folders.front() / name);
+    AtomicFile copy(out / name);
+    copy.write(content.bytes());
+    copy.commit();
+  }
+  write_safetensors(out / "model.safetensors", entries, {{"format", "nunchi"}});
+}
+
+}  // namespace nunchi

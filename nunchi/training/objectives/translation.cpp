@@ -1,0 +1,13 @@
+#include "nunchi/training/objectives/translation.h"
+
+namespace nunchi {
+
+Variable TranslationObjective::loss(const HostBatch& batch, std::int32_t first_sentence) const {
+  const PairBatch pairs = make_pair_batch(context_, batch.sources, batch.targets,
+                                          {model_.source_vocabulary(), model_.target_vocabulary()},
+                                          {.first_sentence = first_sentence});
+  const double smoothing = context_.tape() != nullptr ? label_smoothing_ : 0;
+  return model_.loss(pairs, {.smoothing = smoothing}).total;
+}
+
+}  // namespace nunchi

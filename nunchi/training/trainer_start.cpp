@@ -1,0 +1,85 @@
+// How a trainer begins: fresh, or where a checkpoint left off.
+#include <fmt/format.h>
+
+#include "nunchi/data/content_hash.h"
+#include "nunchi/training/trainer.h"
+
+namespace nunchi {
+namespace {
+
+Schedule schedule_of(const TrainConfig& config) {
+  const ScheduleConfig& from = config.training.schedule;
+  const auto kind = [&] {
+    switch (from.kind) {
+      case ScheduleConfig::Kind::paper:
+        return ScheduleKind::paper;
+      case ScheduleConfig::Kind::inverse_sqrt:
+        return ScheduleKind::inverse_sqrt;
+      case ScheduleConfig::Kind::cosine:
+        return ScheduleKind::cosine;
+      case ScheduleConfig::Kind::linear:
+        return ScheduleKind::linear;
+      case ScheduleConfig::Kind::constant:
+        break;
+    }
+    return ScheduleKind::constant;
+  };
+  return {.kind = kind(),
+          .peak = from.learning_rate,
+          .warmup = from.warmup,
+          .final = from.final,
+          .total_steps = config.training.max_steps,
+          .width = config.model.transformer.width};
+}
+
+std::string digest_of(const TrainConfig& config) {
+  const std::string text = to_yaml(config);
+  return ContentHash().update(std::as_bytes(std::span(text))).digest().hex();
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks)
+    : parts_(std::move(parts)),
+      config_(config),
+      hooks_(std::move(hooks)),
+      schedule_(schedule_of(config)),
+      learner_(parts_.model, parts_.objective, config.training.optimizer.adam) {
+  check(schedule_);
+  resume();
+  state_.seed = config.seed;
+  state_.config_digest = digest_of(config);
+  state_.order_digest = fmt::format("{:016x}", parts_.order.fingerprint());
+}
+
+void Trainer::resume() {
+  const std::vector<std::int64_t> steps = checkpoint_steps(parts_.folder.checkpoints());
+  if (steps.empty()) return;
+  saved_step_ = steps.back();
+  const std::filesystem::path checkpoint =
+      checkpoint_path(parts_.folder.checkpoints(), saved_step_);
+  state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+  steps_before_ = state_.step;
+  saved_ = true;
+  elapsed_before_ = state_.elapsed_seconds;
+  note(fmt::format("resuming at step {}", state_.step));
+  if (state_.config_digest != digest_of(config_)) {
+    note(fmt::format("the config is another than {} says; the run goes on with the new one",
+                     (checkpoint / "config.yaml").string()));
+  }
+  if (state_.order_digest != fmt::format("{:016x}", parts_.order.fingerprint())) {
+    note(fmt::format("the training data or their order have changed: epoch {} begins again",
+                     state_.epoch + 1));
+    state_.batch = 0;
+  }
+}
+
+double Trainer::elapsed() const {
+  return elapsed_before_ + std::chrono::duration<double>(Clock::now() - began_).count();
+}
+
+void Trainer::note(const std::string& sentence) const {
+  if (hooks_.note) hooks_.note(sentence);
+}
+
+}  // namespace nunchi

@@ -1,0 +1,210 @@
+#include "nunchi/training/training_run.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/decoding/generation_config.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/text/sentencepiece.h"
+#include "nunchi/training/objectives/translation.h"
+
+namespace nunchi {
+namespace {
+
+enum class Side : std::uint8_t { source, target, both };
+
+// The lines of one side of the training data, or of both in turn.
+class TrainingLines {
+ public:
+  TrainingLines(std::vector<CorpusPart> parts, Side side) : parts_(std::move(parts)), side_(side) {}
+
+  bool operator()(std::string& line) {
+    if (target_waits_) {
+      target_waits_ = false;
+      line = std::move(pair_.target);
+      return true;
+    }
+    while (!reader_ || !reader_->next(pair_)) {
+      if (part_ == parts_.size()) return false;
+      reader_.emplace(parts_[part_++]);
+    }
+    target_waits_ = side_ == Side::both;
+    line = std::move(side_ == Side::target ? pair_.target : pair_.source);
+    return true;
+  }
+
+ private:
+  std::vector<CorpusPart> parts_;
+  Side side_;
+  std::size_t part_ = 0;
+  std::optional<PairReader> reader_;
+  RawPair pair_;
+  bool target_waits_ = false;
+};
+
+std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
+                                   const std::function<void(const std::string&)>& note) {
+  const char* name = side == Side::both     ? "both sides"
+                     : side == Side::source ? "sources"
+                                            : "targets";
+  if (note) {
+    note(fmt::format("learning a tokenizer of {} tokens from the {} of the training data",
+                     grouped(config.tokenizer.options.vocabulary), name));
+  }
+  TrainingLines lines(config.data.train_parts(), side);
+  LearnedTokenizer found =
+      learn_tokenizer(config.tokenizer.options, [&](std::string& line) { return lines(line); });
+  return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
+}
+
+std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
+                                 ContextBase& context) {
+  TransformerConfig transformer = config.model.transformer;
+  transformer.source_vocabulary = tokenizers.source().vocabulary();
+  transformer.target_vocabulary = tokenizers.target().vocabulary();
+  std::unique_ptr<Model> model = make_model(transformer.to_json(), "the config's model");
+  model->parameters().allocate(context, {.gradients = true});
+  model->parameters().initialize(config.seed);
+  return model;
+}
+
+// The weights of another model of the same shape.
+void copy_weights(const std::filesystem::path& folder, Model& model) {
+  nn::Parameters& parameters = model.parameters();
+  const std::unique_ptr<Model> other = load_model(folder, parameters.weights().context());
+  const auto fail = [&](const std::string& name) {
+    throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
+                name + "' is missing or of another shape than the config's model has.");
+  };
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const nn::ParameterEntry* found = other->parameters().find(entry.name);
+    if (found == nullptr || found->shape != entry.shape) fail(entry.name);
+    convert(found->variable.value(), entry.variable.value());
+  }
+  parameters.changed();
+}
+
+void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
+  const std::string text = to_yaml(config);
+  AtomicFile file(folder / "config.yaml");
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+SearchOptions search_options(const GenerationConfig& config) {
+  SearchOptions options;
+  options.beam_size = static_cast<int>(config.beam_size);
+  options.normalize = config.normalize;
+  options.max_length = config.max_length;
+  return options;
+}
+
+}  // namespace
+
+Tokenizers make_tokenizers(const TrainConfig& config,
+                           const std::function<void(const std::string&)>& note) {
+  const TokenizerConfig& asked = config.tokenizer;
+  if (!asked.source.empty()) {
+    if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
+    return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
+  }
+  if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
+  if (asked.shared) return Tokenizers(learned(config, Side::both, note));
+  std::unique_ptr<Tokenizer> source = learned(config, Side::source, note);
+  return {std::move(source), learned(config, Side::target, note)};
+}
+
+TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
+                         const TrainingRunOptions& options)
+    : context_(context),
+      config_(config),
+      validation_part_(config.data.validation_part()),
+      tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options.note)
+                                             : load_tokenizers(options.checkpoint)) {
+  const PairTokenizers tokenizers{tokenizers_.source(), tokenizers_.target()};
+  const PrepareOptions prepare{.limits = config.data.limits,
+                               .cache = options.cache,
+                               .threads = options.threads,
+                               .progress = options.progress};
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  pairs_ = prepare_pairs(parts, tokenizers, prepare);
+  if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
+
+  std::vector<WeightedPairs> weighted;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    weighted.push_back({&pairs_[i], parts[i].weight});
+  }
+  order_ = std::make_unique<BatchOrder>(
+      std::move(weighted),
+      BatchOptions{.batch_tokens = config.training.batch_tokens, .seed = config.seed});
+  model_ = model_for(config, tokenizers_, context);
+  if (options.checkpoint.empty() && !config.initialize_from.empty()) {
+    copy_weights(config.initialize_from, *model_);
+  }
+  objective_ = std::make_unique<TranslationObjective>(as_translation_model(*model_), context,
+                                                      config.training.label_smoothing);
+  if (validation_part_) {
+    validator_ = std::make_unique<Validator>(
+        ValidatorParts{*model_, *objective_, tokenizers_, *validation_pairs_, *validation_part_},
+        config);
+  }
+}
+
+TrainingEnd TrainingRun::train(const RunFolder& folder, TrainerHooks hooks) {
+  if (validator_) {
+    hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
+  }
+  const auto companions = [this](const std::filesystem::path& into) {
+    save_tokenizers(tokenizers_, into);
+    save_generation_config(search_options(config_.generation), into);
+    write_config(config_, into);
+  };
+  Trainer trainer({*model_, *objective_, *order_, folder, companions}, config_, std::move(hooks));
+  return trainer.run();
+}
+
+StepTimes TrainingRun::measure(int steps) {
+  using Clock = std::chrono::steady_clock;
+  Learner learner(*model_, *objective_, config_.training.optimizer.adam);
+  BatchQueue queue(*order_);
+  std::int64_t tokens = 0, epoch_batches = 0;
+  Clock::time_point began;
+  for (int step = 0; step <= steps; ++step) {
+    if (step == 1) began = Clock::now();
+    std::vector<HostBatch> batches;
+    for (std::int64_t i = 0; i < config_.training.accumulate; ++i) batches.push_back(queue.next());
+    epoch_batches = batches.front().epoch_batches;
+    const RandomKey key{.seed = config_.seed, .step = static_cast<std::uint64_t>(step)};
+    const LearnedStep learned = learner.step(batches, key, 0);
+    if (step > 0) tokens += learned.tokens;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  const TrainingOptions& limits = config_.training;
+  StepTimes times{.seconds_per_step = seconds / steps,
+                  .target_tokens_per_second = static_cast<double>(tokens) / seconds,
+                  .steps_per_epoch = (epoch_batches + limits.accumulate - 1) / limits.accumulate,
+                  .total_steps = limits.max_steps};
+  if (limits.max_epochs > 0) {
+    const std::int64_t all = limits.max_epochs * epoch_batches / limits.accumulate;
+    times.total_steps = limits.max_steps > 0 ? std::min(limits.max_steps, all) : all;
+  }
+  return times;
+}
+
+std::vector<PairReport> TrainingRun::reports() const {
+  std::vector<PairReport> reports;
+  for (const PairStore& pairs : pairs_) reports.push_back(pairs.report());
+  return reports;
+}
+
+std::optional<PairReport> TrainingRun::validation_report() const {
+  return validation_pairs_ ? std::optional(validation_pairs_->report()) : std::nullopt;
+}
+
+}  // namespace nunchi

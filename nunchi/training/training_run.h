@@ -1,0 +1,71 @@
+// From a training config to a model in training: tokenizers, prepared data, model, validation.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nunchi/data/prepare.h"
+#include "nunchi/models/tokenizers.h"
+#include "nunchi/training/trainer.h"
+#include "nunchi/training/validation.h"
+
+namespace nunchi {
+
+struct TrainingRunOptions {
+  std::filesystem::path cache;       // where prepared data are kept
+  std::filesystem::path checkpoint;  // whose tokenizers to take; empty: those the config asks for
+  int threads = 1;                   // that tokenise
+  std::function<void(const std::string&)> note;
+  std::function<void(const PrepareProgress&)> progress;
+};
+
+// What a few steps told, before a run that may take days.
+struct StepTimes {
+  double seconds_per_step = 0;
+  double target_tokens_per_second = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t total_steps = 0;  // 0: nobody knows
+};
+
+class TrainingRun {
+ public:
+  // Reads or learns the tokenizers (see make_tokenizers), prepares the data, and makes the model,
+  // with the weights of `initialize_from` or drawn from the seed. Throws Error for whatever is
+  // missing or does not fit. `context` outlives it.
+  TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
+
+  // See Trainer. The hook for validation is the run's own.
+  TrainingEnd train(const RunFolder& folder, TrainerHooks hooks);
+  // Takes a few steps, the first of them untimed, and leaves no trace but changed weights.
+  StepTimes measure(int steps);
+
+  const TrainConfig& config() const { return config_; }
+  const Model& model() const { return *model_; }
+  const Tokenizers& tokenizers() const { return tokenizers_; }
+  // Of each part of the training data, and of the validation's.
+  std::vector<PairReport> reports() const;
+  std::optional<PairReport> validation_report() const;
+
+ private:
+  ContextBase& context_;
+  TrainConfig config_;
+  std::optional<CorpusPart> validation_part_;
+  Tokenizers tokenizers_;
+  std::vector<PairStore> pairs_;
+  std::optional<PairStore> validation_pairs_;
+  std::unique_ptr<BatchOrder> order_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Objective> objective_;
+  std::unique_ptr<Validator> validator_;
+};
+
+// The tokenizers that a config asks for: existing files, or those of the model that the run starts
+// from, or new ones learned from the training data. What takes time is noted.
+Tokenizers make_tokenizers(const TrainConfig& config,
+                           const std::function<void(const std::string&)>& note);
+
+}  // namespace nunchi

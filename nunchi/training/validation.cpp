@@ -1,0 +1,93 @@
+#include "nunchi/training/validation.h"
+
+#include "nunchi/base/error.h"
+#include "nunchi/evaluation/bleu.h"
+#include "nunchi/evaluation/chrf.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
+
+HostBatch gathered(const BatchOrder& order, std::span<const std::uint32_t> pairs) {
+  HostBatch batch;
+  for (const std::uint32_t pair : pairs) {
+    const auto source = order.source(pair), target = order.target(pair);
+    batch.sources.emplace_back(source.begin(), source.end());
+    batch.targets.emplace_back(target.begin(), target.end());
+    batch.pairs.push_back(pair);
+    batch.target_tokens += static_cast<std::int64_t>(target.size()) + 1;
+  }
+  return batch;
+}
+
+TranslatorOptions translator_options(const TrainConfig& config) {
+  TranslatorOptions options;
+  options.search.beam_size = static_cast<int>(config.validation.beam_size);
+  options.search.normalize = config.generation.normalize;
+  options.search.max_length = config.generation.max_length;
+  options.max_source_length = config.data.limits.max_length;
+  return options;
+}
+
+}  // namespace
+
+Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
+    : objective_(parts.objective),
+      order_({{&parts.pairs, 1}}, {.batch_tokens = config.training.batch_tokens}),
+      translator_(parts.model, parts.tokenizers, translator_options(config)),
+      translates_(config.validation.metric != ValidationMetric::loss),
+      lowercase_(config.validation.lowercase) {
+  if (parts.pairs.size() == 0) {
+    throw Error(files_of(parts.corpus).front().string() +
+                " has no pair of sentences that could be validated with.");
+  }
+  if (!translates_) return;
+  PairReader reader(parts.corpus);
+  for (RawPair pair; reader.next(pair);) {
+    sources_.push_back({.text = pair.source});
+    references_.push_back(pair.target);
+  }
+}
+
+std::optional<ValidationScores> Validator::operator()(const std::atomic<bool>* stop) {
+  const std::optional<double> found = loss(stop);
+  if (!found) return std::nullopt;
+  ValidationScores scores{.loss = *found};
+  if (!translates_) return scores;
+  if (!translate(stop)) return std::nullopt;
+  const std::vector<evaluation::Lines> references = {references_};
+  scores.bleu = evaluation::corpus_bleu(translations_, references, {.lowercase = lowercase_}).score;
+  scores.chrf = evaluation::corpus_chrf(translations_, references, {.lowercase = lowercase_});
+  return scores;
+}
+
+std::optional<double> Validator::loss(const std::atomic<bool>* stop) const {
+  const EpochBatches batches = order_.epoch(0);
+  double sum = 0;
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < batches.size(); ++i) {
+    if (stopped(stop)) return std::nullopt;
+    const HostBatch batch = gathered(order_, batches.batch(i));
+    sum += to_host<double>(objective_.loss(batch, 0).value())[0];
+    tokens += batch.target_tokens;
+  }
+  return sum / static_cast<double>(tokens);
+}
+
+bool Validator::translate(const std::atomic<bool>* stop) {
+  constexpr std::size_t kAtOnce = 512;
+  translations_.clear();
+  for (std::size_t first = 0; first < sources_.size(); first += kAtOnce) {
+    if (stopped(stop)) return false;
+    const std::size_t count = std::min(kAtOnce, sources_.size() - first);
+    const auto lines = std::span<const SourceLine>(sources_).subspan(first, count);
+    for (Translations& found : translator_.translate(lines)) {
+      translations_.push_back(std::move(found.front().text));
+    }
+  }
+  return true;
+}
+
+}  // namespace nunchi

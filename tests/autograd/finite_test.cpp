@@ -1,0 +1,66 @@
+// The tape that looks for the first number that is not finite.
+#include "nunchi/autograd/tape.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+namespace {
+
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+class FiniteCheck : public ::testing::Test {
+ protected:
+  FiniteCheck() : context_({.threads = 1}) {
+    model_ = make_transformer(context_, small_config(), {.gradients = true});
+    const std::vector<Tokens> sentences = sentences_of({5, 3}, 37, 1);
+    batch_ = make_pair_batch(context_, sentences, sentences, {37, 37});
+  }
+  // What a checked step says.
+  std::string complaint() {
+    fill(model_->parameters().gradients(), 0);
+    try {
+      Tape tape(context_, {.check_finite = true});
+      tape.backward(model_->loss(batch_, {.smoothing = 0.1}).total);
+    } catch (const NotFinite& error) {
+      return error.what();
+    }
+    return "nothing";
+  }
+  void set(const std::string& parameter, std::size_t at, float value) {
+    const Tensor& tensor = model_->parameters().find(parameter)->variable.value();
+    std::vector<float> values = to_host<float>(tensor);
+    values[at] = value;
+    copy_from_host<float>(values, tensor);
+    model_->parameters().changed();
+  }
+
+  CpuContext context_;
+  std::unique_ptr<Transformer> model_;
+  PairBatch batch_;
+};
+
+TEST_F(FiniteCheck, SaysNothingAboutASoundStep) { EXPECT_EQ(complaint(), "nothing"); }
+
+TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
+  set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
+  const std::string forward = complaint();
+  EXPECT_TRUE(says(forward, "linear (operation ")) << forward;
+  EXPECT_TRUE(says(forward, "on the way forward")) << forward;
+  EXPECT_TRUE(says(forward, "40]")) << forward;
+}
+
+TEST_F(FiniteCheck, LooksAtGradientsToo) {
+  // Finite on the way forward: the norm's output is its bias. Its input's gradient is infinite.
+  set("shared.embedding.weight", 40, 3e38f);
+  EXPECT_NE(complaint(), "nothing");
+}
+
+TEST_F(FiniteCheck, IsOffUnlessAskedFor) {
+  set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
+  Tape tape(context_);
+  EXPECT_NO_THROW(tape.backward(model_->loss(batch_, {}).total));
+}
+
+}  // namespace
+}  // namespace nunchi::testing

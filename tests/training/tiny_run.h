@@ -1,0 +1,87 @@
+// A run that takes milliseconds: sentences of a small made-up language, a small model.
+#pragma once
+
+#include "nunchi/training/objectives/translation.h"
+#include "nunchi/training/trainer.h"
+#include "tests/files.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+
+inline constexpr std::int64_t kTinyVocabulary = 37;
+
+// Pairs whose target is the source backwards.
+inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
+  PairWriter writer(file, {.low = 1, .high = static_cast<std::uint64_t>(count)});
+  for (int i = 0; i < count; ++i) {
+    const std::int32_t length = 2 + i % 7;
+    Tokens tokens;
+    for (const double u : random_values<double>(length, 500 + static_cast<std::uint64_t>(i))) {
+      tokens.push_back(3 + static_cast<std::int32_t>((u + 1) / 2 * (kTinyVocabulary - 3)));
+    }
+    const Tokens backwards(tokens.rbegin(), tokens.rend());
+    tokens.push_back(2);
+    tokens.insert(tokens.end(), backwards.begin(), backwards.end());
+    writer.add(tokens, static_cast<std::uint32_t>(length + 1));
+  }
+  writer.commit({.lines = count, .kept = count});
+  return PairStore::open(file);
+}
+
+inline TrainConfig tiny_config() {
+  TrainConfig config;
+  config.model.transformer = small_config(kTinyVocabulary);
+  config.model.transformer.dropout = 0.1f;
+  config.seed = 5;
+  config.training.batch_tokens = 40;
+  config.training.accumulate = 2;
+  config.training.schedule.learning_rate = 3e-3;
+  config.training.schedule.warmup = 4;
+  config.training.max_steps = 12;
+  config.training.log_every = 3;
+  config.checkpoints = {.every = 4, .keep_last = 2, .keep_best = 2, .average = 2};
+  config.validation.every = 0;
+  return config;
+}
+
+// All that a trainer refers to.
+class TinyRun {
+ public:
+  TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
+          int threads = 1)
+      : config_(config),
+        context_({.threads = threads}),
+        folder_(path, begin),
+        pairs_(tiny_pairs(path / "pairs", 60)),
+        order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
+        model_(make_transformer(context_, config.model.transformer, {.gradients = true})),
+        objective_(*model_, context_, config.training.label_smoothing) {}
+
+  TrainingEnd train(TrainerHooks hooks = {}) {
+    hooks.note = [this](const std::string& sentence) { notes_ += sentence + "\n"; };
+    Trainer trainer({*model_, objective_, order_, folder_, {}}, config_, std::move(hooks));
+    const TrainingEnd end = trainer.run();
+    state_ = trainer.state();
+    return end;
+  }
+  std::vector<float> weights() const { return to_host<float>(model_->parameters().weights()); }
+  Transformer& model() { return *model_; }
+  const TrainerState& state() const { return state_; }
+  const std::string& notes() const { return notes_; }
+  const BatchOrder& order() const { return order_; }
+  const Objective& objective() const { return objective_; }
+  CpuContext& context() { return context_; }
+
+ private:
+  TrainConfig config_;
+  CpuContext context_;
+  RunFolder folder_;
+  PairStore pairs_;
+  BatchOrder order_;
+  std::unique_ptr<Transformer> model_;
+  TranslationObjective objective_;
+  TrainerState state_;
+  std::string notes_;
+};
+
+}  // namespace nunchi::testing

@@ -1,0 +1,263 @@
+#include "nunchi/training/trainer.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "nunchi/base/error.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/models/safetensors.h"
+#include "tests/training/tiny_run.h"
+
+namespace nunchi::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Begin = RunFolder::Begin;
+using Json = nlohmann::json;
+
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+// What the log says, without what depends on the clock.
+std::vector<Json> timeless_log(const fs::path& run) {
+  std::vector<Json> lines;
+  std::istringstream text(content(run / "log.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    Json json = Json::parse(line);
+    json.erase("train/target_tokens_per_second");
+    json.erase("train/elapsed_seconds");
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
+// Stops after so many steps.
+TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) {
+  TrainerHooks hooks;
+  hooks.stop = &stop;
+  hooks.progress = [&stop, steps](const TrainingProgress& progress) {
+    if (progress.step == steps) stop = true;
+  };
+  return hooks;
+}
+
+void expect_same_checkpoint(const fs::path& a, const fs::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json"}) {
+    EXPECT_EQ(content(a / name), content(b / name)) << name;
+  }
+}
+
+TEST(Trainer, AResumedRunIsTheRunThatNeverStopped) {
+  for (const int threads : {1, 2}) {
+    const TemporaryFolder folder;
+    TinyRun whole(folder / "whole", Begin::fresh, tiny_config(), threads);
+    EXPECT_EQ(whole.train(), TrainingEnd::finished);
+    // Stopped in the middle of a checkpoint's, a log's and, with so few batches, an epoch's turn.
+    std::vector<float> weights;
+    for (const std::int64_t stop_after : {2, 5, 11, 12}) {
+      std::atomic<bool> stop = false;
+      TinyRun part(folder / "parts", stop_after == 2 ? Begin::fresh : Begin::resume, tiny_config(),
+                   threads);
+      const TrainingEnd end = part.train(stopping_after(stop, stop_after));
+      EXPECT_EQ(end, stop_after == 12 ? TrainingEnd::finished : TrainingEnd::interrupted);
+      EXPECT_EQ(part.state().step, stop_after);
+      weights = part.weights();
+    }
+    EXPECT_GE(whole.state().epoch, 1);
+    EXPECT_TRUE(same_bits(whole.weights(), weights));
+    EXPECT_EQ(timeless_log(folder / "whole"), timeless_log(folder / "parts"));
+    expect_same_checkpoint(folder / "whole/checkpoints/step-12",
+                           folder / "parts/checkpoints/step-12");
+  }
+}
+
+TEST(Trainer, TheRunsFolderBecomesAModelFolder) {
+  const TemporaryFolder folder;
+  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  EXPECT_EQ(run.train(), TrainingEnd::finished);
+  EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{8, 12}));
+  CpuContext context;
+  const auto mean = to_host<float>(load_model(folder.path(), context)->parameters().weights());
+  const auto of = [&](const char* name) {
+    return to_host<float>(load_model(folder / name, context)->parameters().weights());
+  };
+  const std::vector<float> a = of("checkpoints/step-8"), b = of("checkpoints/step-12");
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    ASSERT_EQ(mean[i], static_cast<float>((static_cast<double>(a[i]) + b[i]) / 2));
+  }
+}
+
+TEST(Trainer, LearnsAndReports) {
+  const TemporaryFolder folder;
+  TrainConfig config = tiny_config();
+  config.training.max_steps = 80;
+  config.training.log_every = 10;
+  TinyRun run(folder.path(), Begin::fresh, config);
+  std::vector<TrainingProgress> seen;
+  TrainerHooks hooks;
+  hooks.progress = [&](const TrainingProgress& progress) { seen.push_back(progress); };
+  run.train(hooks);
+  ASSERT_EQ(seen.size(), 80u);
+  EXPECT_LT(seen.back().loss, 0.9 * seen.front().loss);
+  EXPECT_EQ(seen.back().seconds_left, 0);
+  EXPECT_GT(seen[10].seconds_left, 0);
+  EXPECT_GT(seen[10].target_tokens_per_second, 0);
+  EXPECT_EQ(seen[3].learning_rate, 3e-3);
+  EXPECT_EQ(seen[10].total_steps, 80);
+  EXPECT_EQ(timeless_log(folder.path()).size(), 8u);
+}
+
+TEST(Trainer, EpochsEndARunToo) {
+  const TemporaryFolder folder;
+  TrainConfig config = tiny_config();
+  config.training.max_steps = 0;
+  config.training.max_epochs = 2;
+  config.training.accumulate = 1;
+  TinyRun run(folder.path(), Begin::fresh, config);
+  run.train();
+  EXPECT_EQ(run.state().epoch, 2);
+  EXPECT_EQ(run.state().batch, 0);
+  EXPECT_EQ(run.state().step, run.order().epoch(0).size() + run.order().epoch(1).size());
+}
+
+TEST(Trainer, KeepsTheBestAndStopsWhenNothingImproves) {
+  const TemporaryFolder folder;
+  TrainConfig config = tiny_config();
+  config.training.max_steps = 100;
+  config.checkpoints = {.every = 100, .keep_last = 1, .keep_best = 2, .average = 2};
+  config.validation = {.every = 2, .metric = ValidationMetric::bleu, .patience = 3};
+  TinyRun run(folder.path(), Begin::fresh, config);
+  std::vector<double> scores = {10, 30, 20, 30, 5, 1, 1, 1};
+  std::size_t at = 0;
+  TrainerHooks hooks;
+  hooks.validate = [&] { return ValidationScores{.loss = 2, .bleu = scores.at(at++), .chrf = 1}; };
+  EXPECT_EQ(run.train(hooks), TrainingEnd::early);
+  EXPECT_EQ(run.state().step, 10);  // the best at 4, then three without a gain
+  EXPECT_EQ(run.state().best, (std::vector<StepScore>{{4, 30}, {8, 30}}));
+  EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{4, 8, 10}));
+  EXPECT_TRUE(fs::exists(folder / "model.safetensors"));
+}
+
+TEST(Trainer, ALowerLossIsBetter) {
+  const TemporaryFolder folder;
+  TrainConfig config = tiny_config();
+  config.training.max_steps = 6;
+  config.validation = {.every = 2, .metric = ValidationMetric::loss};
+  TinyRun run(folder.path(), Begin::fresh, config);
+  std::vector<double> losses = {3, NAN, 2};
+  std::size_t at = 0;
+  TrainerHooks hooks;
+  hooks.validate = [&] { return ValidationScores{.loss = losses.at(at++)}; };
+  EXPECT_EQ(run.train(hooks), TrainingEnd::finished);
+  EXPECT_EQ(run.state().best, (std::vector<StepScore>{{6, 2}, {2, 3}}));
+}
+
+TEST(Trainer, AnInterruptedValidationIsMadeUpFor) {
+  const TemporaryFolder folder;
+  TrainConfig config = tiny_config();
+  config.training.max_steps = 6;
+  config.validation = {.every = 2, .metric = ValidationMetric::loss};
+  std::atomic<bool> stop = false;
+  TrainerHooks hooks;
+  hooks.stop = &stop;
+  hooks.validate = [&]() -> std::optional<ValidationScores> {
+    stop = true;
+    return std::nullopt;
+  };
+  {
+    TinyRun run(folder.path(), Begin::fresh, config);
+    EXPECT_EQ(run.train(hooks), TrainingEnd::interrupted);
+    EXPECT_EQ(run.state().step, 2);
+  }
+  stop = false;
+  int validations = 0;
+  hooks.validate = [&] { return ValidationScores{.loss = 10.0 - ++validations}; };
+  TinyRun run(folder.path(), Begin::resume, config);
+  EXPECT_EQ(run.train(hooks), TrainingEnd::finished);
+  EXPECT_EQ(validations, 3);
+  EXPECT_EQ(run.state().best.front().step, 6);
+}
+
+// Puts a NaN into a parameter for the steps from `first` to `last`, and takes it out again.
+TrainerHooks poisoning(TinyRun& run, std::int64_t first, std::int64_t last) {
+  TrainerHooks hooks;
+  hooks.before_step = [&run, first, last,
+                       before = std::vector<float>()](std::int64_t step) mutable {
+    const Tensor& bias =
+        run.model().parameters().find("encoder.layers.1.feed_forward.down.bias")->variable.value();
+    if (step == first) {
+      before = to_host<float>(bias);
+      std::vector<float> poisoned = before;
+      poisoned[3] = NAN;
+      copy_from_host<float>(poisoned, bias);
+    }
+    if (step == last + 1) copy_from_host<float>(before, bias);
+    run.model().parameters().changed();
+  };
+  return hooks;
+}
+
+TEST(Trainer, AStepThatIsNotFiniteIsLeftOutAndItsBatchSaved) {
+  const TemporaryFolder folder;
+  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  EXPECT_EQ(run.train(poisoning(run, 3, 4)), TrainingEnd::finished);
+  EXPECT_EQ(run.state().step, 12);
+  EXPECT_EQ(run.state().skipped_steps, 2);
+  for (const float weight : run.weights()) ASSERT_TRUE(std::isfinite(weight));
+  EXPECT_TRUE(says(run.notes(), "step 3: the loss is not finite. First came linear (operation"))
+      << run.notes();
+  const Json saved = Json::parse(content(folder / "failed/step-3.json"));
+  EXPECT_EQ(saved["step"], 3);
+  EXPECT_TRUE(saved["loss"].is_null());
+  EXPECT_TRUE(says(saved["operation"].get<std::string>(), "linear"));
+  ASSERT_EQ(saved["batches"].size(), 2u);
+  const Json& batch = saved["batches"][0];
+  const std::int64_t pair = batch["pairs"][0];
+  const auto source = run.order().source(pair), target = run.order().target(pair);
+  EXPECT_EQ(batch["sources"][0].get<Tokens>(), Tokens(source.begin(), source.end()));
+  EXPECT_EQ(batch["targets"][0].get<Tokens>(), Tokens(target.begin(), target.end()));
+  EXPECT_FALSE(fs::exists(folder / "failed/step-5.json"));
+}
+
+TEST(Trainer, ThreeSuchStepsInARowEndTheRun) {
+  const TemporaryFolder folder;
+  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  const std::string message = error_of([&] { run.train(poisoning(run, 6, 100)); });
+  EXPECT_TRUE(says(message, "step 8: the loss is not finite")) << message;
+  EXPECT_TRUE(says(message, "3 steps in a row") && says(message, "from step 4")) << message;
+  EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{4}));
+}
+
+TEST(Trainer, ACheckpointOfAnotherShapeIsRefused) {
+  const TemporaryFolder folder;
+  {
+    TinyRun run(folder.path(), Begin::fresh, tiny_config());
+    run.train();
+  }
+  TrainConfig wider = tiny_config();
+  wider.model.transformer.feed_forward = 80;
+  TinyRun run(folder.path(), Begin::resume, wider);
+  EXPECT_TRUE(says(error_of([&] { run.train(); }), "a checkpoint of another shape"));
+}
+
+TEST(Trainer, SaysWhenTheConfigOrTheDataChanged) {
+  const TemporaryFolder folder;
+  std::atomic<bool> stop = false;
+  {
+    TinyRun run(folder.path(), Begin::fresh, tiny_config());
+    run.train(stopping_after(stop, 5));
+  }
+  TrainConfig other = tiny_config();
+  other.seed = 6;  // of the data's order as well
+  TinyRun run(folder.path(), Begin::resume, other);
+  run.train();
+  EXPECT_TRUE(says(run.notes(), "resuming at step 5")) << run.notes();
+  EXPECT_TRUE(says(run.notes(), "the config is another than")) << run.notes();
+  EXPECT_TRUE(says(run.notes(), "begins again")) << run.notes();
+  EXPECT_EQ(run.state().step, 12);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
