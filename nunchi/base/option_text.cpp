@@ -12,7 +12,8 @@ namespace {
 
 using Kind = OptionValue::Kind;
 
-// In JSON's quotes, which are YAML's too. Bytes that are no UTF-8 become U+FFFD: no reader has them.
+// In JSON's quotes, which are YAML's too. Bytes that are no UTF-8 become U+FFFD: no reader has
+// them.
 std::string quoted(const std::string& text) {
   using Json = nlohmann::json;
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
