@@ -7,6 +7,7 @@ namespace nunchi::cli {
 
 void add_average(CLI::App& program);
 void add_bench(CLI::App& program);
+void add_demo(CLI::App& program);
 void add_evaluate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_score(CLI::App& program);

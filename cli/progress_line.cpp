@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "nunchi/base/grouped.h"
+
 namespace nunchi::cli {
 namespace {
 
@@ -64,6 +66,22 @@ std::string duration(double seconds) {
   const long long hours = whole / 3600, minutes = whole / 60 % 60;
   return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60)
                    : fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string training_line(const TrainingProgress& progress) {
+  std::string line;
+  if (progress.total_steps > 0) {
+    line = fmt::format(
+        "{} step {} of {}  ",
+        bar(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps)),
+        grouped(progress.step), grouped(progress.total_steps));
+  } else {
+    line = fmt::format("step {}  ", grouped(progress.step));
+  }
+  line += fmt::format("loss {:.4f}  {} target tokens/s", progress.loss,
+                      grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
+  if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
+  return line;
 }
 
 }  // namespace nunchi::cli

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <string>
 
+#include "nunchi/training/trainer.h"
+
 namespace nunchi::cli {
 
 class ProgressLine {
@@ -33,5 +35,7 @@ class ProgressLine {
 std::string bar(double fraction);
 // "1:02:03", "2:03".
 std::string duration(double seconds);
+// "[####......] step 400 of 1,700  loss 1.2345  9,876 target tokens/s  1:23 left"
+std::string training_line(const TrainingProgress& progress);
 
 }  // namespace nunchi::cli

@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 
-#include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/progress_line.h"
+#include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/process.h"
@@ -23,32 +22,6 @@ struct Arguments {
   std::vector<std::string> assignments;
   bool resume = false, overwrite = false, dry_run = false, dump_config = false;
   int threads = 0;
-};
-
-std::atomic<bool> stop_requested = false;
-
-// While it lives, Ctrl-C and SIGTERM ask to stop; a second one ends the process as usual.
-class StopSignals {
- public:
-  StopSignals() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { stop_requested = true; };
-    action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], &action, &before_[i]);
-    }
-  }
-  ~StopSignals() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) {
-      ::sigaction(kSignals[i], &before_[i], nullptr);
-    }
-  }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
- private:
-  static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
-  std::array<struct sigaction, 2> before_{};
 };
 
 // A folder for what a dry run prepares, gone when it ends.
@@ -70,22 +43,6 @@ class ScratchFolder {
  private:
   fs::path path_;
 };
-
-std::string line_of(const TrainingProgress& progress) {
-  std::string line;
-  if (progress.total_steps > 0) {
-    line = fmt::format(
-        "{} step {} of {}  ",
-        bar(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps)),
-        grouped(progress.step), grouped(progress.total_steps));
-  } else {
-    line = fmt::format("step {}  ", grouped(progress.step));
-  }
-  line += fmt::format("loss {:.4f}  {} target tokens/s", progress.loss,
-                      grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
-  if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
-  return line;
-}
 
 std::string line_of(const PrepareProgress& progress) {
   const bool reading = progress.stage == PrepareProgress::Stage::reading;
@@ -162,9 +119,9 @@ void train(const TrainConfig& config, int threads, RunFolder::Begin begin) {
 
   const StopSignals signals;
   TrainerHooks hooks;
-  hooks.progress = [&](const TrainingProgress& progress) { line.show(line_of(progress)); };
+  hooks.progress = [&](const TrainingProgress& progress) { line.show(training_line(progress)); };
   hooks.note = [&](const std::string& sentence) { line.keep(sentence); };
-  hooks.stop = &stop_requested;
+  hooks.stop = &signals.requested();
   switch (run.train(folder, hooks)) {
     case TrainingEnd::interrupted:
       return line.keep("stopped; a checkpoint is written, --resume continues");

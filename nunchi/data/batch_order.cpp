@@ -133,7 +133,7 @@ void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
                       static_cast<std::uint32_t>(store->source_length(at)),
                       static_cast<std::uint32_t>(sorted.size()), pair});
   }
-  std::sort(sorted.begin(), sorted.end());
+  if (options_.by == BatchBy::length) std::sort(sorted.begin(), sorted.end());
   std::int64_t targets = 0, sources = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     window[i] = sorted[i].pair;
@@ -196,6 +196,7 @@ std::uint64_t BatchOrder::fingerprint() const {
   hash.update(static_cast<std::uint64_t>(options_.batch_tokens));
   hash.update(static_cast<std::uint64_t>(options_.source_tokens));
   hash.update(static_cast<std::uint64_t>(options_.window));
+  hash.update(static_cast<std::uint64_t>(options_.by));
   for (const Part& part : parts_) {
     hash.update(part.store->key()).update(std::bit_cast<std::uint64_t>(part.weight));
   }

@@ -15,6 +15,10 @@
 
 namespace nunchi {
 
+// What the sentences of a batch have in common: their length, or nothing. Batches are not padded,
+// so both are as fast; one of all lengths is a fairer sample of the data.
+enum class BatchBy : std::uint8_t { length, chance };
+
 struct BatchOptions {
   // Target tokens of a batch at most, </s> included; a longer sentence is a batch of its own.
   std::int64_t batch_tokens = 4096;
@@ -22,6 +26,7 @@ struct BatchOptions {
   // eight times batch_tokens.
   std::int64_t source_tokens = 0;
   std::uint64_t seed = 1;
+  BatchBy by = BatchBy::length;
   // Pairs that are sorted together; an epoch that is shorter is sorted as a whole.
   std::int64_t window = std::int64_t{1} << 20;
 };

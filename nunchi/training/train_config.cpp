@@ -11,6 +11,8 @@ constexpr std::int64_t kMostTokens = 1 << 24;
 
 constexpr std::array kTokenizers = {Choice{"bpe", TokenizerKind::bpe},
                                     Choice{"unigram", TokenizerKind::unigram}};
+constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
+                                 Choice{"chance", BatchBy::chance}};
 constexpr std::array kObjectives = {Choice{"translation", ObjectiveKind::translation}};
 constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
                                     Choice{"adamw", OptimizerConfig::Kind::adamw}};
@@ -84,6 +86,7 @@ void schedule_fields(auto& in, auto& schedule) {
 void training_fields(auto& in, auto& training) {
   in.choice("objective", training.objective, kObjectives);
   in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
+  in.choice("batch_by", training.batch_by, kBatchBy);
   in.integer("accumulate", training.accumulate, 1, 1 << 16);
   in.fraction("label_smoothing", training.label_smoothing);
   in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nunchi/base/options.h"
+#include "nunchi/data/batch_order.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/data/prepare.h"
 #include "nunchi/models/transformer_config.h"
@@ -62,6 +63,7 @@ enum class ObjectiveKind : std::uint8_t { translation };
 struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
+  BatchBy batch_by = BatchBy::length;
   std::int64_t accumulate = 1;       // micro-batches a step
   double label_smoothing = 0.1;
   OptimizerConfig optimizer;

@@ -140,9 +140,10 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     weighted.push_back({&pairs_[i], parts[i].weight});
   }
-  order_ = std::make_unique<BatchOrder>(
-      std::move(weighted),
-      BatchOptions{.batch_tokens = config.training.batch_tokens, .seed = config.seed});
+  order_ = std::make_unique<BatchOrder>(std::move(weighted),
+                                        BatchOptions{.batch_tokens = config.training.batch_tokens,
+                                                     .seed = config.seed,
+                                                     .by = config.training.batch_by});
   model_ = model_for(config, tokenizers_, context);
   if (options.checkpoint.empty() && !config.initialize_from.empty()) {
     copy_weights(config.initialize_from, *model_);

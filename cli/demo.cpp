@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signals.h"
+#include "nunchi/base/error.h"
+#include "nunchi/demo/demo.h"
+#include "nunchi/text/unicode.h"
+#include "nunchi/views/attention_picture.h"
+
+namespace nunchi::cli {
+namespace {
+
+struct Arguments {
+  DemoOptions options;
+  int threads = 0;
+  bool json = false;
+};
+
+void print_translations(const DemoResult& result) {
+  constexpr std::size_t kShown = 6;
+  fmt::print("\nSome of the sentences it had never seen:\n\n");
+  // The first ones, and one that went wrong if there is any.
+  std::vector<const DemoTranslation*> shown;
+  for (const DemoTranslation& one : result.translations) {
+    if (shown.size() < kShown && one.exact()) shown.push_back(&one);
+  }
+  for (const DemoTranslation& one : result.translations) {
+    if (!one.exact()) {
+      shown.push_back(&one);
+      break;
+    }
+  }
+  for (const DemoTranslation* one : shown) {
+    fmt::print("  Korean     {}\n  Nunchi     {}\n", one->pair.korean, one->translation);
+    fmt::print("  reference  {}{}\n\n", one->pair.english,
+               one->exact() ? "" : "   <- not the same");
+  }
+}
+
+void print_attention(const DemoResult& result) {
+  if (result.attention.weights.empty()) return;
+  const bool color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  fmt::print(
+      "Where it looked while it said each English word (cross-attention, mean of the heads):"
+      "\n\n{}\n",
+      attention_picture(result.attention, {.color = color}));
+}
+
+void print_next(const Arguments& arguments) {
+  const std::string folder = arguments.options.output.string();
+  fmt::print(
+      "Try next:\n"
+      "  echo '내일 오후 3시에 서울에서 만나요' | build/nunchi translate {0}\n"
+      "  build/nunchi translate {0} --input {0}/data/held-out.ko --beam-size 4 --n-best 2\n"
+      "  build/nunchi info {0}\n"
+      "  build/nunchi train configs/multi30k-tiny.yaml --set data.root=FOLDER   "
+      "(your own text: docs/multi30k.md)\n",
+      folder);
+}
+
+void run(const Arguments& arguments) {
+  CpuContext context({.threads = arguments.threads});
+  ProgressLine line;
+  const StopSignals signals;
+  DemoHooks hooks{.note = [&](const std::string& sentence) { line.keep(sentence); },
+                  .progress = [&](const TrainingProgress& p) { line.show(training_line(p)); },
+                  .stop = &signals.requested()};
+  const std::optional<DemoResult> result = run_demo(context, arguments.options, hooks);
+  if (!result) throw Error("stopped before the end.");
+  fmt::print(
+      "Exactly right: {:.1f}% of {} held-out sentences. BLEU {:.2f}. {:.0f} seconds in all.\n",
+      100 * result->exact_match, result->translations.size(), result->bleu, result->seconds);
+  print_translations(*result);
+  print_attention(*result);
+  print_next(arguments);
+  if (!arguments.json) return;
+  const nlohmann::ordered_json json = {{"exact_match", result->exact_match},
+                                       {"bleu", result->bleu},
+                                       {"seconds", result->seconds},
+                                       {"model", arguments.options.output.string()},
+                                       {"seed", arguments.options.seed}};
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace
+
+void add_demo(CLI::App& program) {
+  CLI::App* demo = program.add_subcommand(
+      "demo", "Learn Korean to English from sentences made up on the spot, in two minutes");
+  auto arguments = std::make_shared<Arguments>();
+  demo->add_option("--seed", arguments->options.seed, "Decides sentences and weights")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62));
+  demo->add_option("--output", arguments->options.output, "Folder for the model")
+      ->capture_default_str();
+  demo->add_option("--steps", arguments->options.steps, "Steps of training")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  demo->add_option("--threads", arguments->threads, "Threads to use; 0: all cores")
+      ->check(CLI::Range(0, 1024));
+  demo->add_flag("--json", arguments->json, "One JSON object as the last line of stdout");
+  demo->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

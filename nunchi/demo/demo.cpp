@@ -1,0 +1,143 @@
+#include "nunchi/demo/demo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/evaluation/bleu.h"
+#include "nunchi/translate/translator.h"
+
+namespace nunchi {
+namespace {
+
+void write_lines(const std::filesystem::path& path, std::span<const DemoPair> pairs,
+                 std::string DemoPair::*side) {
+  std::string text;
+  for (const DemoPair& pair : pairs) text += pair.*side + "\n";
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+void write_sentences(const DemoData& data, const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
+  write_lines(folder / "train.ko", data.training, &DemoPair::korean);
+  write_lines(folder / "train.en", data.training, &DemoPair::english);
+  write_lines(folder / "held-out.ko", data.held_out, &DemoPair::korean);
+  write_lines(folder / "held-out.en", data.held_out, &DemoPair::english);
+}
+
+double bleu_of(std::span<const DemoTranslation> translations) {
+  std::vector<std::string> hypotheses, references;
+  for (const DemoTranslation& one : translations) {
+    hypotheses.push_back(one.translation);
+    references.push_back(one.pair.english);
+  }
+  return evaluation::corpus_bleu(hypotheses, references, {}).score;
+}
+
+// A sentence that the model got right, long enough to have something to look at and short enough
+// for a terminal; the likeliest to turn its parts around.
+const DemoTranslation* sentence_to_show(std::span<const DemoTranslation> translations) {
+  constexpr std::size_t kShortest = 40, kLongest = 70;  // English letters
+  const DemoTranslation* best = nullptr;
+  for (const DemoTranslation& one : translations) {
+    const std::size_t length = one.pair.english.size();
+    if (!one.exact() || length < kShortest || length > kLongest) continue;
+    if (best == nullptr || length > best->pair.english.size()) best = &one;
+  }
+  return best;
+}
+
+}  // namespace
+
+TrainConfig demo_config(const DemoOptions& options) {
+  TrainConfig config;
+  config.output = options.output;
+  config.seed = options.seed;
+  TransformerConfig& model = config.model.transformer;
+  model.encoder_layers = model.decoder_layers = 3;
+  model.width = 128;
+  model.heads = 4;
+  model.feed_forward = 512;
+  model.norm_placement = nn::NormPlacement::pre;
+  model.dropout = 0;  // a sentence is seen once: there is nothing to learn by heart
+  TokenizerOptions& tokenizer = config.tokenizer.options;
+  tokenizer.kind = TokenizerKind::unigram;
+  tokenizer.vocabulary = 1400;
+  tokenizer.byte_fallback = false;
+  tokenizer.split_digits = true;
+  config.data.root = options.output / "data";
+  config.data.train = {{.source = "train.ko", .target = "train.en"}};
+  TrainingOptions& training = config.training;
+  training.batch_tokens = 512;
+  training.batch_by = BatchBy::chance;  // the length would tell the template
+  training.label_smoothing = 0;
+  training.schedule = {.kind = ScheduleConfig::Kind::cosine,
+                       .learning_rate = 2e-3,
+                       .warmup = std::max<std::int64_t>(1, options.steps / 12)};
+  training.max_steps = options.steps;
+  config.checkpoints = {.every = options.steps, .keep_last = 1, .keep_best = 1, .average = 1};
+  config.validation.metric = ValidationMetric::loss;
+  config.generation = {.beam_size = 1};
+  return config;
+}
+
+std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
+                                   const DemoHooks& hooks) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  const TrainConfig config = demo_config(options);
+  const bool again = std::filesystem::exists(options.output / "data" / "held-out.ko");
+  const RunFolder folder(options.output,
+                         again ? RunFolder::Begin::overwrite : RunFolder::Begin::fresh);
+
+  const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
+  write_sentences(data, options.output / "data");
+  hooks.note(fmt::format(
+      "{} Korean sentences with their translations, of {} possible ones; {} more are held out",
+      grouped(options.training),
+      grouped(static_cast<std::int64_t>(DemoGenerator::possible_sentences())),
+      grouped(options.held_out)));
+
+  TrainingRun run(context, config, {.cache = config.cache(), .note = hooks.note});
+  hooks.note(fmt::format("training a Transformer of {} parameters",
+                         grouped(run.model().parameters().count())));
+  TrainerHooks trainer_hooks;
+  trainer_hooks.progress = hooks.progress;
+  trainer_hooks.note = hooks.note;
+  trainer_hooks.stop = hooks.stop;
+  if (run.train(folder, trainer_hooks) == TrainingEnd::interrupted) return std::nullopt;
+
+  // What the folder holds now is what a user of it gets: it is read back and tried.
+  const TranslationFolder trained(context, options.output);
+  hooks.note(
+      fmt::format("translating {} sentences that it has never seen", grouped(options.held_out)));
+  Translator translator(trained.model(), trained.tokenizers(), {.search = trained.search()});
+  std::vector<SourceLine> lines;
+  for (const DemoPair& pair : data.held_out) lines.push_back({.text = pair.korean});
+  const std::vector<Translations> found = translator.translate(lines);
+  DemoResult result;
+  std::int64_t exact = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    result.translations.push_back({data.held_out[i], found[i][0].text});
+    exact += result.translations.back().exact() ? 1 : 0;
+  }
+  result.exact_match = static_cast<double>(exact) / static_cast<double>(found.size());
+  result.bleu = bleu_of(result.translations);
+  if (const DemoTranslation* shown = sentence_to_show(result.translations)) {
+    Translator looking(trained.model(), trained.tokenizers(),
+                       {.search = trained.search(), .alignment = true});
+    result.attention = merged_into_words(looking.translate(shown->pair.korean).attention);
+  }
+  result.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  return result;
+}
+
+}  // namespace nunchi
