@@ -11,6 +11,7 @@
 #include "nunchi/text/charsmap_check.h"
 #include "nunchi/text/sentencepiece.h"
 #include "nunchi/text/wire_format.h"
+#include "tests/files.h"
 #include "tests/text/small_spm.h"
 
 namespace nunchi {
@@ -296,6 +297,22 @@ TEST(SentencePieceCheck, MutatedModelsAreRefusedOrWork) {
       }
     }
   }
+}
+
+TEST(SentencePieceCheck, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+  namespace fs = std::filesystem;
+  const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/sentencepiece";
+  int seeds = 0;
+  for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {
+    const bool valid = seed.path().filename().string().starts_with("valid-");
+    const std::string message = error_of(content(seed.path()));
+    EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
+    if (valid) {
+      EXPECT_NO_THROW(make_tokenizer(content(seed.path()), "seed")) << seed.path();
+    }
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 30);
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ TEST_P(SentencePiece, LongLinesAreEncodedAsShortOnes) {
 TEST_P(SentencePiece, AMegabyteWithoutASpaceIsEncodedInLittleTime) {
   std::string unknown, known;
   while (unknown.size() < 1'000'000) unknown += "漢字";
-  while (known.size() < 1'000'000) known += "cat";
+  while (known.size() < 200'000) known += "cat";
   const std::string fifth = unknown.substr(0, 200'000 / 6 * 6);
   EXPECT_EQ(with_bytes_->decode(with_bytes_->encode(fifth)), fifth);
   EXPECT_EQ(without_bytes_->encode(unknown), without_bytes_->encode("漢"));
