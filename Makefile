@@ -1,7 +1,7 @@
 # Everything is CMake's work (see CMakePresets.json); this file says it in one word.
 
 # What `make run` runs.
-MAIN_JOB := build/nunchi bench train --preset base --sentences 32 --length 32 --vocab 32000 --seconds 45
+MAIN_JOB := build/nunchi demo
 
 FUZZ_SECONDS ?= 600
 JOBS ?= $(shell nproc)

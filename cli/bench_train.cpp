@@ -6,14 +6,18 @@
 #include <memory>
 
 #include "cli/bench.h"
+#include "cli/scratch_folder.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/process.h"
 #include "nunchi/benchmark/train.h"
+#include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
 namespace {
 
 struct Arguments {
+  std::string config;
+  std::vector<std::string> assignments;
   std::string preset = "base";
   std::int64_t vocabulary = 32000;
   benchmark::TrainBenchOptions options;
@@ -54,7 +58,82 @@ class Progress {
   double tokens_;
 };
 
+struct Figures {
+  std::string name, shape;
+  std::int64_t parameters = 0;
+  int steps = 0;
+  double tokens_per_second = 0, seconds_per_step = 0;
+  double flops_per_step = 0;
+  double first_loss = 0, last_loss = 0;
+};
+
+void print(const Figures& f, const benchmark::Limits& limits) {
+  const double gflops = f.flops_per_step / f.seconds_per_step / 1e9;
+  fmt::print("{}: {} parameters, {}\n", f.name, f.parameters, f.shape);
+  fmt::print("{:.1f} target tokens/s, {:.1f} ms a step ({} steps), loss {:.3f} -> {:.3f}\n",
+             f.tokens_per_second, f.seconds_per_step * 1e3, f.steps, f.first_loss, f.last_loss);
+  fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's own product peak\n", gflops,
+             limits.product_gflops, 100 * gflops / limits.product_gflops);
+  fmt::print("peak memory {:.0f} MiB\n", peak_resident_mib());
+}
+
+void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) {
+  const double gflops = f.flops_per_step / f.seconds_per_step / 1e9;
+  json["parameters"] = f.parameters;
+  json["steps"] = f.steps;
+  json["target_tokens_per_s"] = f.tokens_per_second;
+  json["ms_per_step"] = f.seconds_per_step * 1e3;
+  json["gflops"] = gflops;
+  json["peak_fraction"] = gflops / limits.product_gflops;
+  json["peak_mib"] = peak_resident_mib();
+  json["first_loss"] = f.first_loss;
+  json["last_loss"] = f.last_loss;
+}
+
+// Real data, as a config says; nothing is left behind.
+void run_config(const BenchOptions& common, const Arguments& arguments) {
+  const TrainConfig config = read_train_config(arguments.config, arguments.assignments);
+  const benchmark::TrainBenchOptions& options = arguments.options;
+  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
+  CpuContext context({.threads = common.threads});
+  if (!common.json) print_machine(context, limits);
+  const ScratchFolder scratch;
+  TrainingRun run(context, config,
+                  {.cache = config.data.cache.empty() ? scratch.path() : config.data.cache});
+  // The first steps count the work: a profile costs next to nothing.
+  Profile profile;
+  const StepTimes times = run.measure(
+      {.warmup = options.warmup, .steps = options.steps, .learning_rate = 1e-4}, &profile);
+  double flops = 0;
+  for (const auto& [name, entry] : profile.entries()) flops += entry.work.flops;
+  const Figures figures{
+      .name = arguments.config,
+      .shape = fmt::format("real text, {} target tokens a batch", config.training.batch_tokens),
+      .parameters = run.model().parameters().count(),
+      .steps = options.steps,
+      .tokens_per_second = times.target_tokens_per_second,
+      .seconds_per_step = times.seconds_per_step,
+      .flops_per_step = flops / options.steps,
+      .first_loss = times.first_loss,
+      .last_loss = times.last_loss};
+  if (!common.json) {
+    print(figures, limits);
+    if (options.profile) {
+      print_profile(profile, limits, {options.steps, times.seconds_per_step, "step"});
+    }
+    return;
+  }
+  Json json = {{"config", arguments.config},
+               {"device", common.device},
+               {"precision", common.precision},
+               {"batch_tokens", config.training.batch_tokens}};
+  add_figures(json, figures, limits);
+  add_machine(json, context, limits);
+  fmt::print("{}\n", json.dump());
+}
+
 void run(const BenchOptions& common, Arguments arguments) {
+  if (!arguments.config.empty()) return run_config(common, arguments);
   benchmark::TrainBenchOptions& options = arguments.options;
   if (arguments.preset == "gpt2") {
     throw UsageError("the preset gpt2 needs the family gpt, which this version does not have.");
@@ -67,35 +146,26 @@ void run(const BenchOptions& common, Arguments arguments) {
   const Progress progress(options, !common.json);
   const benchmark::TrainBenchResult r = benchmark::measure_training(context, options, progress);
   progress.finish();
-  const double gflops = r.flops_per_step / r.seconds_per_step / 1e9;
-  const double rate = static_cast<double>(r.target_tokens) / r.seconds_per_step;
+  const Figures figures{
+      .name = "Transformer " + arguments.preset,
+      .shape = fmt::format("{} sentences of {} tokens, vocabulary {}", options.sentences,
+                           options.length, arguments.vocabulary),
+      .parameters = r.parameters,
+      .steps = r.steps,
+      .tokens_per_second = static_cast<double>(r.target_tokens) / r.seconds_per_step,
+      .seconds_per_step = r.seconds_per_step,
+      .flops_per_step = r.flops_per_step,
+      .first_loss = r.first_loss,
+      .last_loss = r.last_loss};
   if (!common.json) {
-    fmt::print("Transformer {}: {} parameters, {} sentences of {} tokens, vocabulary {}\n",
-               arguments.preset, r.parameters, options.sentences, options.length,
-               arguments.vocabulary);
-    fmt::print("{:.1f} target tokens/s, {:.1f} ms a step ({} steps), loss {:.3f} -> {:.3f}\n", rate,
-               r.seconds_per_step * 1e3, r.steps, r.first_loss, r.last_loss);
-    fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's own product peak\n", gflops,
-               limits.product_gflops, 100 * gflops / limits.product_gflops);
-    fmt::print("peak memory {:.0f} MiB\n", peak_resident_mib());
+    print(figures, limits);
     if (options.profile) print_profile(r.profile, limits, {r.steps, r.mean_seconds, "step"});
     return;
   }
-  Json json = {{"preset", arguments.preset},
-               {"device", common.device},
-               {"precision", common.precision},
-               {"sentences", options.sentences},
-               {"length", options.length},
-               {"vocab", arguments.vocabulary},
-               {"parameters", r.parameters},
-               {"steps", r.steps},
-               {"target_tokens_per_s", rate},
-               {"ms_per_step", r.seconds_per_step * 1e3},
-               {"gflops", gflops},
-               {"peak_fraction", gflops / limits.product_gflops},
-               {"peak_mib", peak_resident_mib()},
-               {"first_loss", r.first_loss},
-               {"last_loss", r.last_loss}};
+  Json json = {{"preset", arguments.preset},    {"device", common.device},
+               {"precision", common.precision}, {"sentences", options.sentences},
+               {"length", options.length},      {"vocab", arguments.vocabulary}};
+  add_figures(json, figures, limits);
   add_machine(json, context, limits);
   fmt::print("{}\n", json.dump());
 }
@@ -103,11 +173,15 @@ void run(const BenchOptions& common, Arguments arguments) {
 }  // namespace
 
 void add_bench_train(CLI::App& bench) {
-  CLI::App* train = bench.add_subcommand("train", "Whole training steps at fixed shapes");
+  CLI::App* train =
+      bench.add_subcommand("train", "Whole training steps: at fixed shapes, or on a config's data");
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   benchmark::TrainBenchOptions& options = arguments->options;
   common->add_to(*train);
+  train->add_option("CONFIG", arguments->config, "Real data, as this YAML file says");
+  train->add_option("--set", arguments->assignments, "key.path=value, in place of the file's value")
+      ->allow_extra_args(false);
   train->add_option("--preset", arguments->preset, "tiny, base or big")
       ->check(CLI::IsMember({"tiny", "base", "big", "gpt2"}))
       ->capture_default_str();

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <memory>
 
 #include "cli/commands.h"
 #include "cli/progress_line.h"
+#include "cli/scratch_folder.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
@@ -22,26 +22,6 @@ struct Arguments {
   std::vector<std::string> assignments;
   bool resume = false, overwrite = false, dry_run = false, dump_config = false;
   int threads = 0;
-};
-
-// A folder for what a dry run prepares, gone when it ends.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "nunchi-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a folder like " + name + ".");
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 std::string line_of(const PrepareProgress& progress) {
@@ -83,7 +63,7 @@ void dry_run(const TrainConfig& config, int threads, RunFolder::Begin begin) {
   options.cache = config.data.cache.empty() ? scratch.path() : config.data.cache;
   TrainingRun run(context, config, options);
   print_data(run, line);
-  const StepTimes times = run.measure(kSteps);
+  const StepTimes times = run.measure({.steps = kSteps});
   const std::int64_t parameters = run.model().parameters().count();
   fmt::print("parameters           {}\n", grouped(parameters));
   fmt::print("weights and moments  {:.1f} MiB, gradients included\n",

@@ -17,9 +17,9 @@ namespace nunchi {
 struct DemoOptions {
   std::uint64_t seed = 1;
   std::filesystem::path output = "runs/demo";  // becomes a run's folder and so a model folder
-  std::int64_t training = 60000;               // pairs
+  std::int64_t training = 80000;               // pairs
   std::int64_t held_out = 1000;
-  std::int64_t steps = 1700;
+  std::int64_t steps = 2200;
 };
 
 struct DemoTranslation {

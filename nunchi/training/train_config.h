@@ -64,7 +64,7 @@ struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
   BatchBy batch_by = BatchBy::length;
-  std::int64_t accumulate = 1;       // micro-batches a step
+  std::int64_t accumulate = 1;  // micro-batches a step
   double label_smoothing = 0.1;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

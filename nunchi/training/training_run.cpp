@@ -170,27 +170,35 @@ TrainingEnd TrainingRun::train(const RunFolder& folder, TrainerHooks hooks) {
   return trainer.run();
 }
 
-StepTimes TrainingRun::measure(int steps) {
+StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) {
   using Clock = std::chrono::steady_clock;
   Learner learner(*model_, *objective_, config_.training.optimizer.adam);
   BatchQueue queue(*order_);
   std::int64_t tokens = 0, epoch_batches = 0;
   Clock::time_point began;
-  for (int step = 0; step <= steps; ++step) {
-    if (step == 1) began = Clock::now();
+  StepTimes times;
+  for (int step = 1 - options.warmup; step <= options.steps; ++step) {
+    if (step == 1) {
+      began = Clock::now();
+      context_.set_profile(profile);
+    }
     std::vector<HostBatch> batches;
     for (std::int64_t i = 0; i < config_.training.accumulate; ++i) batches.push_back(queue.next());
     epoch_batches = batches.front().epoch_batches;
-    const RandomKey key{.seed = config_.seed, .step = static_cast<std::uint64_t>(step)};
-    const LearnedStep learned = learner.step(batches, key, 0);
+    const RandomKey key{.seed = config_.seed,
+                        .step = static_cast<std::uint64_t>(step + options.warmup)};
+    const LearnedStep learned = learner.step(batches, key, options.learning_rate);
+    times.last_loss = learned.loss / static_cast<double>(learned.tokens);
+    if (step == 1 - options.warmup) times.first_loss = times.last_loss;
     if (step > 0) tokens += learned.tokens;
   }
+  context_.set_profile(nullptr);
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   const TrainingOptions& limits = config_.training;
-  StepTimes times{.seconds_per_step = seconds / steps,
-                  .target_tokens_per_second = static_cast<double>(tokens) / seconds,
-                  .steps_per_epoch = (epoch_batches + limits.accumulate - 1) / limits.accumulate,
-                  .total_steps = limits.max_steps};
+  times.seconds_per_step = seconds / options.steps;
+  times.target_tokens_per_second = static_cast<double>(tokens) / seconds;
+  times.steps_per_epoch = (epoch_batches + limits.accumulate - 1) / limits.accumulate;
+  times.total_steps = limits.max_steps;
   if (limits.max_epochs > 0) {
     const std::int64_t all = limits.max_epochs * epoch_batches / limits.accumulate;
     times.total_steps = limits.max_steps > 0 ? std::min(limits.max_steps, all) : all;

@@ -23,12 +23,19 @@ struct TrainingRunOptions {
   std::function<void(const PrepareProgress&)> progress;
 };
 
+struct MeasureOptions {
+  int warmup = 1;  // untimed steps before the others
+  int steps = 3;
+  double learning_rate = 0;
+};
+
 // What a few steps told, before a run that may take days.
 struct StepTimes {
   double seconds_per_step = 0;
   double target_tokens_per_second = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t total_steps = 0;  // 0: nobody knows
+  std::int64_t total_steps = 0;          // 0: nobody knows
+  double first_loss = 0, last_loss = 0;  // of a target token
 };
 
 class TrainingRun {
@@ -40,8 +47,9 @@ class TrainingRun {
 
   // See Trainer. The hook for validation is the run's own.
   TrainingEnd train(const RunFolder& folder, TrainerHooks hooks);
-  // Takes a few steps, the first of them untimed, and leaves no trace but changed weights.
-  StepTimes measure(int steps);
+  // Takes a few steps, waiting for data included, and leaves no trace but changed weights. While it
+  // times, kernels report to `profile`, if there is one.
+  StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
 
   const TrainConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
