@@ -115,8 +115,10 @@ class Sampler {
   std::int32_t pick(const T* x, T top, double uniform) {
     for (std::int64_t i = 0; i < p_.vocabulary; ++i) {
       order_[i] = static_cast<std::int32_t>(i);
-      weights_[i] =
+      const double weight =
           std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / p_.temperature);
+      // What is no number cannot be sorted; the log-probability will show it.
+      weights_[i] = weight >= 0 ? weight : 0;
     }
     const std::int64_t kept = cut_by_mass(cut_by_number());
     double left = uniform * mass(kept);
