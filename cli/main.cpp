@@ -1,6 +1,8 @@
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <cstdio>
 #include <new>
+#include <string>
 
 #include "cli/commands.h"
 #include "nunchi/base/error.h"
@@ -10,6 +12,26 @@ namespace {
 int report(const char* message, int code) {
   std::fprintf(stderr, "nunchi: %s\n", message);
   return code;
+}
+
+// What CLI11 has to say about a wrong call, as we say things.
+int report_wrong_call(const CLI::App& program, const CLI::ParseError& error) {
+  std::string call = program.get_name();
+  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
+    app = app->get_subcommands().back();
+    call += " " + app->get_name();
+  }
+  std::string message = error.what();
+  if (message.size() > 1 && std::islower(static_cast<unsigned char>(message[1])) != 0) {
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+  } else if (message.starts_with("A ")) {
+    message[0] = 'a';
+  }
+  for (char& c : message) {
+    if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = '?';
+  }
+  while (message.ends_with('.')) message.pop_back();
+  return report((message + "; see '" + call + " --help'.").c_str(), 2);
 }
 
 }  // namespace
@@ -36,8 +58,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     // --help and --version end here too, with code 0.
     if (error.get_exit_code() == 0) return program.exit(error);
-    program.exit(error);
-    return 2;
+    return report_wrong_call(program, error);
   } catch (const nunchi::UsageError& error) {
     return report(error.what(), 2);
   } catch (const std::bad_alloc&) {

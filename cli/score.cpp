@@ -52,9 +52,13 @@ void run(const Arguments& arguments) {
       ++lines;
     }
   }
-  fmt::print(stderr, "nunchi: {} pairs, {} target tokens, perplexity {:.4f}\n", lines, tokens,
+  fmt::print(stderr, "nunchi: {} {}, {} target tokens, perplexity {:.4f}\n", lines,
+             lines == 1 ? "pair" : "pairs", tokens,
              tokens > 0 ? std::exp(-total / static_cast<double>(tokens)) : 0.0);
-  if (cut > 0) fmt::print(stderr, "nunchi: {} pairs too long and cut (see --max-length)\n", cut);
+  if (cut > 0) {
+    fmt::print(stderr, "nunchi: {} {} too long and cut (see --max-length)\n", cut,
+               cut == 1 ? "pair" : "pairs");
+  }
 }
 
 }  // namespace

@@ -156,14 +156,14 @@ std::string line_of(const Arguments& arguments, std::int64_t number,
   return lines;
 }
 
-void report(const LineCounts& counts, std::int64_t cut_bytes) {
+void report(const LineCounts& counts) {
   const auto say = [](std::int64_t count, const char* what) {
     if (count > 0)
       fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "line" : "lines", what);
   };
-  say(counts.empty, "without words became empty lines");
+  say(counts.empty, "without words stayed empty");
   say(counts.repaired, "with invalid UTF-8: U+FFFD stands for the bytes");
-  say(counts.cut + cut_bytes, "too long and cut (see --max-source-length)");
+  say(counts.cut, "too long and cut (see --max-source-length)");
 }
 
 SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
@@ -200,7 +200,7 @@ void run(const Arguments& arguments) {
       },
       [&] { out.flush(); });
   out.finish();
-  report(translator.counts(), lines.cut_lines());
+  report(translator.counts());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "nunchi/decoding/generation_config.h"
 
 #include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
 
@@ -30,7 +31,12 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
   OptionReader reader(tree);
   fields(reader, options);
   reader.finish();
-  options.check();
+  try {
+    options.check();
+  } catch (const UsageError& error) {
+    // The file is wrong, not the call.
+    throw Error(path.string() + ": " + error.what());
+  }
   return options;
 }
 

@@ -118,6 +118,7 @@ class Search {
         stream_of_unit_(device_copy(units_.stream)),
         max_length_(device_copy(units_.max_length)),
         prefix_length_(device_copy(units_.prefix_length)),
+        banned_(Tensor::empty(context_, DType::f64, {units_.count * units_.beam})),
         next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
         parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
         sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
@@ -208,7 +209,8 @@ class Search {
                                               .max_repeats = options_.max_repeats,
                                               .hypotheses = now_.rows(),
                                               .prefix_length = prefix_length_.data<std::int32_t>(),
-                                              .logits = scores.data<T>()});
+                                              .logits = scores.data<T>(),
+                                              .banned = banned_.data<double>()});
       if (options_.sample) {
         kernels::run(ctx,
                      kernels::SampleTokens<T>{.rows = rows,
@@ -221,6 +223,7 @@ class Search {
                                               .unit = now_.unit.data<std::int32_t>(),
                                               .stream = stream_of_unit_.data<std::int64_t>(),
                                               .logits = scores.data<T>(),
+                                              .banned = banned_.data<double>(),
                                               .log_probs = log_probs.data<T>(),
                                               .ids = ids.data<std::int32_t>()});
       } else {
@@ -228,6 +231,7 @@ class Search {
                                                 .vocabulary = vocabulary,
                                                 .count = candidates_,
                                                 .logits = scores.data<T>(),
+                                                .banned = banned_.data<double>(),
                                                 .log_probs = log_probs.data<T>(),
                                                 .ids = ids.data<std::int32_t>()});
       }
@@ -294,6 +298,7 @@ class Search {
   RowMemory now_, then_;
   FinishedMemory finished_;
   Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
+  Tensor banned_;                                                        // of the rows of a step
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
   Tensor active_count_;                                                  // [1]
 };

@@ -14,13 +14,17 @@
 
 namespace nunchi::kernels {
 
-// The n most likely tokens of each row, most likely first, of equals the lower id.
+// The n most likely tokens of each row, most likely first, of equals the lower id. A row with a
+// logit that is no number has log-probabilities that are none.
 template <class T>
 struct TopTokens {
   std::int64_t rows = 0;
   std::int64_t vocabulary = 0;  // V
   std::int64_t count = 1;       // n <= V
   const T* logits = nullptr;    // [R, V]
+  // [R] log Σ exp of logits that BanTokens took out: log-probabilities stay the model's. Null:
+  // none.
+  const double* banned = nullptr;
   T* log_probs = nullptr;       // [R, n]
   std::int32_t* ids = nullptr;  // [R, n]
 
@@ -43,7 +47,8 @@ struct SampleTokens {
   const std::int32_t* unit = nullptr;    // [R] active unit of the row
   const std::int64_t* stream = nullptr;  // [units] the unit's number for draws
   const T* logits = nullptr;             // [R, V]
-  T* log_probs = nullptr;                // [R] of the model, before temperature and cuts
+  const double* banned = nullptr;        // [R] as in TopTokens
+  T* log_probs = nullptr;                // [R] of the model, before temperature, cuts and bans
   std::int32_t* ids = nullptr;           // [R]
 
   const char* name() const { return "sample_tokens"; }
@@ -73,6 +78,7 @@ struct BanTokens {
   SearchRows hypotheses;
   const std::int32_t* prefix_length = nullptr;  // [units]
   T* logits = nullptr;                          // [R, V]
+  double* banned = nullptr;  // [R] log Σ exp of the logits that were taken out; null: not wanted
 
   static constexpr std::int64_t kLongestCycle = 8;
   const char* name() const { return "ban_tokens"; }

@@ -10,6 +10,19 @@
 #include "nunchi/base/error.h"
 
 namespace nunchi {
+namespace {
+
+// The last place up to `most` that is not inside of a character. Bytes that are no UTF-8 are cut
+// anywhere: more than three in a row that only continue one belong to none.
+std::size_t end_of_whole_characters(std::string_view text, std::size_t most) {
+  std::size_t end = most;
+  for (int i = 0; i < 4 && end > 0; ++i, --end) {
+    if ((static_cast<unsigned char>(text[end]) & 0xC0u) != 0x80u) return end;
+  }
+  return most;
+}
+
+}  // namespace
 
 bool LineStream::has_line() const { return buffer_.find('\n', searched_) != std::string::npos; }
 
@@ -39,13 +52,12 @@ bool LineStream::fill() {
     more.remove_prefix(end);  // the end of the line stays: the line itself waits in the buffer
   }
   buffer_ += more;
-  if (buffer_.size() - begin_ > longest_ && !has_line()) {
-    // Cut between characters.
-    std::size_t end = begin_ + longest_;
-    while (end > begin_ && (static_cast<unsigned char>(buffer_[end]) & 0xC0u) == 0x80u) --end;
-    buffer_.resize(end);
+  // Enough to see in the end that the line was too long, whatever is taken off before: a mark of
+  // three bytes and a "\r".
+  const std::size_t most = longest_ + 5;
+  if (buffer_.size() > most && !has_line()) {
+    buffer_.resize(most);
     skipping_ = true;
-    ++cut_lines_;
   }
   return true;
 }
@@ -65,6 +77,10 @@ bool LineStream::next(std::string& line) {
   if (first_ && found.starts_with(kMark)) found.remove_prefix(kMark.size());
   first_ = false;
   if (found.ends_with('\r')) found.remove_suffix(1);
+  if (found.size() > longest_) {
+    found = found.substr(0, end_of_whole_characters(found, longest_));
+    ++cut_lines_;
+  }
   line = found;
   begin_ = searched_ = whole ? end + 1 : buffer_.size();
   return true;

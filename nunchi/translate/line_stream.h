@@ -8,7 +8,8 @@
 namespace nunchi {
 
 // Does not own the descriptor. Lines end with "\n" or "\r\n"; a byte order mark at the beginning is
-// left out. Memory is bounded: what is longer than `longest` bytes is cut.
+// left out. Memory is bounded: what is longer than `longest` bytes is cut there, between
+// characters. How the bytes come in portions changes nothing.
 class LineStream {
  public:
   explicit LineStream(int descriptor, std::size_t longest = std::size_t{1} << 20)
@@ -19,6 +20,7 @@ class LineStream {
   // Whether next() would return at once: a line has come, or the end.
   bool is_waiting();
 
+  // Of the lines that next() has returned.
   std::int64_t cut_lines() const { return cut_lines_; }
 
  private:
@@ -32,7 +34,7 @@ class LineStream {
   std::size_t searched_ = 0;  // up to here there is no end of line
   bool ended_ = false;
   bool first_ = true;
-  bool skipping_ = false;  // the rest of a line that was cut
+  bool skipping_ = false;  // the rest of a line whose beginning waits in the buffer
   std::int64_t cut_lines_ = 0;
 };
 

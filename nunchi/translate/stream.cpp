@@ -8,11 +8,14 @@ std::vector<SourceLine> read_window(LineStream& input, const StreamOptions& opti
                                     std::int64_t first) {
   std::vector<SourceLine> lines;
   std::size_t bytes = 0;
+  std::int64_t cut_before = input.cut_lines();
   std::string text;
   while (lines.size() < options.window && bytes < options.window_bytes &&
          (lines.empty() || input.is_waiting()) && input.next(text)) {
     bytes += text.size();
-    SourceLine line{.number = first + static_cast<std::int64_t>(lines.size())};
+    SourceLine line{.number = first + static_cast<std::int64_t>(lines.size()),
+                    .cut = input.cut_lines() > cut_before};
+    cut_before = input.cut_lines();
     const std::size_t tab = options.prefixes ? text.find('\t') : text.npos;
     line.text = text.substr(0, tab);
     if (tab != text.npos) line.prefix = text.substr(tab + 1);

@@ -9,6 +9,16 @@
 #include "nunchi/text/unicode.h"
 
 namespace nunchi {
+namespace {
+
+// A model that knows bytes can say line breaks too; a line stays a line.
+std::string in_one_line(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+}  // namespace
 
 TranslationFolder::TranslationFolder(ContextBase& context, const std::filesystem::path& folder)
     : model_(load_model(folder, context)),
@@ -36,6 +46,12 @@ struct Translator::Batch {
   std::vector<std::int64_t> numbers;
 };
 
+// One line, as the model sees it.
+struct Translator::LineTokens {
+  Tokens source;  // </s> included; nothing for a line without words
+  Tokens prefix;
+};
+
 std::vector<Translations> Translator::translate(std::span<const SourceLine> lines) {
   std::vector<Translations> translations(lines.size(), Translations(1));
   for (const Batch& batch : batches_of(lines)) {
@@ -58,18 +74,19 @@ Translation Translator::translate(const std::string& text) {
 // Sentences of similar length together, longest first: they finish at about the same time, and what
 // does not fit into memory shows at once.
 std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine> lines) {
-  std::vector<Tokens> sources;
-  for (const SourceLine& line : lines) sources.push_back(tokens_of(line.text));
+  std::vector<LineTokens> tokens_of_line;
+  for (const SourceLine& line : lines) tokens_of_line.push_back(tokens_of(line));
   std::vector<std::size_t> order(lines.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return sources[a].size() > sources[b].size();
+    return tokens_of_line[a].source.size() > tokens_of_line[b].source.size();
   });
   std::vector<Batch> batches;
   std::int64_t tokens = 0;
   for (const std::size_t line : order) {
-    if (sources[line].empty()) break;  // as are all after it
-    const auto length = static_cast<std::int64_t>(sources[line].size());
+    LineTokens& one = tokens_of_line[line];
+    if (one.source.empty()) break;  // as are all after it
+    const auto length = static_cast<std::int64_t>(one.source.size());
     const bool full =
         batches.empty() || tokens + length > options_.batch_tokens ||
         static_cast<std::int64_t>(batches.back().lines.size()) >= options_.batch_sentences;
@@ -79,28 +96,35 @@ std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine
     }
     Batch& batch = batches.back();
     batch.lines.push_back(line);
-    batch.sources.push_back(std::move(sources[line]));
-    batch.prefixes.push_back(tokenizers_.target().encode(lines[line].prefix));
+    batch.sources.push_back(std::move(one.source));
+    batch.prefixes.push_back(std::move(one.prefix));
     batch.numbers.push_back(lines[line].number);
     tokens += length;
   }
   return batches;
 }
 
-// Nothing for a line without words; else with </s>.
-Tokens Translator::tokens_of(const std::string& text) {
-  if (!is_valid_utf8(text)) ++counts_.repaired;
-  Tokens tokens = tokenizers_.source().encode(text);
-  if (tokens.empty()) {
+Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
+  LineTokens tokens{.source = tokenizers_.source().encode(line.text)};
+  if (!is_valid_utf8(line.text) || !is_valid_utf8(line.prefix)) ++counts_.repaired;
+  if (tokens.source.empty()) {
     ++counts_.empty;
+    counts_.cut += line.cut ? 1 : 0;
     return tokens;
   }
-  const auto most = static_cast<std::size_t>(options_.max_source_length - 1);
-  if (tokens.size() > most) {
-    ++counts_.cut;
-    tokens.resize(most);
-  }
-  tokens.push_back(tokenizers_.source().special().end);
+  tokens.prefix = tokenizers_.target().encode(line.prefix);
+  bool cut = line.cut;
+  const auto shorten = [&](Tokens& side, std::int64_t others) {
+    const auto most =
+        static_cast<std::size_t>(std::max<std::int64_t>(0, options_.max_source_length - others));
+    if (side.size() <= most) return;
+    side.resize(most);
+    cut = true;
+  };
+  shorten(tokens.source, 1);  // </s>
+  shorten(tokens.prefix, 2);  // <s>, and one token at least that the model says
+  counts_.cut += cut ? 1 : 0;
+  tokens.source.push_back(tokenizers_.source().special().end);
   return tokens;
 }
 
@@ -109,7 +133,7 @@ Translations Translator::to_text(const Hypotheses& found) const {
   Translations translations;
   for (const Hypothesis& one : found) {
     Translation& translation = translations.emplace_back();
-    translation.text = tokenizer.decode(one.tokens);
+    translation.text = in_one_line(tokenizer.decode(one.tokens));
     translation.score = one.score;
     translation.log_probability = one.log_probability;
     translation.token_scores = one.token_scores;

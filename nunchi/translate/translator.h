@@ -35,7 +35,7 @@ class TranslationFolder {
 
 struct TranslatorOptions {
   SearchOptions search;
-  std::int64_t max_source_length = 1024;  // tokens; what is longer is cut
+  std::int64_t max_source_length = 1024;  // tokens, of prefixes too; what is longer is cut
   std::int64_t batch_tokens = 2048;       // source tokens that are translated at once, about
   std::int64_t batch_sentences = 64;
   bool alignment = false;  // find out which source words each target word came from
@@ -45,10 +45,11 @@ struct SourceLine {
   std::string text;
   std::string prefix;       // what the translation begins with
   std::int64_t number = 0;  // decides the draws of a sampled translation
+  bool cut = false;         // its end was lost before it came here: it counts as cut
 };
 
 struct Translation {
-  std::string text;
+  std::string text;  // one line
   double score = 0;  // normalised log-probability
   double log_probability = 0;
   std::vector<std::string> pieces;  // target tokens as they look, </s> last if it came
@@ -58,7 +59,7 @@ struct Translation {
 
 using Translations = std::vector<Translation>;  // best first
 
-// What happened to lines that were not as they should be.
+// What happened to lines that were not as they should be; each line counts once.
 struct LineCounts {
   std::int64_t empty = 0;     // became empty translations
   std::int64_t repaired = 0;  // invalid UTF-8
@@ -83,8 +84,9 @@ class Translator {
 
  private:
   struct Batch;
+  struct LineTokens;
   std::vector<Batch> batches_of(std::span<const SourceLine> lines);
-  Tokens tokens_of(const std::string& text);
+  LineTokens tokens_of(const SourceLine& line);
   Translations to_text(const Hypotheses& found) const;
   void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
 

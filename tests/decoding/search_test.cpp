@@ -41,10 +41,10 @@ struct SmallModel {
 
   std::vector<double> log_probs_after(const Tokens& source, const Tokens& target) {
     std::vector<double> scores = scores_after(source, target);
-    scores[kBegin] = -INFINITY;
     double sum = 0;
     for (const double score : scores) sum += std::exp(score);
     for (double& score : scores) score -= std::log(sum);
+    scores[kBegin] = -INFINITY;
     return scores;
   }
 

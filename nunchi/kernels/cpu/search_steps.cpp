@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nunchi/kernels/cpu/log_add.h"
 #include "nunchi/kernels/search.h"
 
 namespace nunchi::kernels::cpu {
@@ -22,23 +23,30 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   T* logits = p.logits + row * p.vocabulary;
   const std::int32_t* tokens = p.hypotheses.tokens + row * p.stride;
   const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.generated;
-  logits[p.begin_token] = kBanned;
-  // What is banned for its repetition can be anything but the end.
+  double banned = -std::numeric_limits<double>::infinity();
   const auto ban = [&](std::int32_t token) {
-    if (token != p.end_token) logits[token] = kBanned;
+    if (logits[token] == kBanned) return;
+    banned = log_add(banned, static_cast<double>(logits[token]));
+    logits[token] = kBanned;
   };
+  // What is banned for its repetition can be anything but the end.
+  const auto ban_repetition = [&](std::int32_t token) {
+    if (token != p.end_token) ban(token);
+  };
+  ban(p.begin_token);
   if (const std::int64_t n = p.no_repeat_ngram; n > 0 && length >= n) {
     const std::int32_t* recent = tokens + length - (n - 1);
     for (std::int64_t i = 0; i + n <= length; ++i) {
-      if (std::equal(recent, recent + n - 1, tokens + i)) ban(tokens[i + n - 1]);
+      if (std::equal(recent, recent + n - 1, tokens + i)) ban_repetition(tokens[i + n - 1]);
     }
   }
   if (p.max_repeats > 0) {
     for (std::int64_t period = 1; period <= BanTokens<T>::kLongestCycle; ++period) {
-      if (is_cycle(tokens, length, period, p.max_repeats)) ban(tokens[length - period]);
+      if (is_cycle(tokens, length, period, p.max_repeats)) ban_repetition(tokens[length - period]);
     }
   }
-  if (length < p.min_length) logits[p.end_token] = kBanned;
+  if (length < p.min_length) ban(p.end_token);
+  if (p.banned != nullptr) p.banned[row] = banned;
 }
 
 template <class T>

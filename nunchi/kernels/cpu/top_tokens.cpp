@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "nunchi/kernels/cpu/isa_version.h"
+#include "nunchi/kernels/cpu/log_add.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/search.h"
@@ -17,9 +18,11 @@ T highest_of(std::int64_t size, const T* x) {
   return highest.total();
 }
 
-// log Σ exp(x), given the highest x.
-template <class T>
-double log_sum(std::int64_t size, const T* x, T top) {
+// log Σ exp(x) of a row, given the highest x, with what was banned.
+template <class Args, class T>
+double log_sum(const Args& p, std::int64_t row, T top) {
+  const std::int64_t size = p.vocabulary;
+  const T* x = p.logits + row * size;
   // f64 between blocks: a sum of tens of thousands of exponentials loses three digits in f32.
   constexpr std::int64_t kBlock = 1024;
   double sum = 0;
@@ -30,7 +33,8 @@ double log_sum(std::int64_t size, const T* x, T top) {
     });
     sum += static_cast<double>(part.total());
   }
-  return static_cast<double>(top) + std::log(sum);
+  const double allowed = static_cast<double>(top) + std::log(sum);
+  return p.banned != nullptr ? log_add(allowed, p.banned[row]) : allowed;
 }
 
 // The best `count` values seen so far, best first; of equals the one that came first.
@@ -73,7 +77,7 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
     if (begin >= p.count && !(highest_of(size, x + begin) > best.threshold())) continue;
     for (std::int64_t i = 0; i < size; ++i) best.offer(x[begin + i], begin + i);
   }
-  const double sum = log_sum(p.vocabulary, x, values[0]);
+  const double sum = log_sum(p, row, values[0]);
   for (std::int64_t i = 0; i < p.count; ++i) {
     values[i] = static_cast<T>(static_cast<double>(values[i]) - sum);
   }
@@ -98,7 +102,7 @@ class Sampler {
     const T top = highest_of(p_.vocabulary, x);
     const std::int32_t id = pick(x, top, uniform(row));
     p_.ids[row] = id;
-    p_.log_probs[row] = static_cast<T>(static_cast<double>(x[id]) - log_sum(p_.vocabulary, x, top));
+    p_.log_probs[row] = static_cast<T>(static_cast<double>(x[id]) - log_sum(p_, row, top));
   }
 
  private:
@@ -115,8 +119,10 @@ class Sampler {
   std::int32_t pick(const T* x, T top, double uniform) {
     for (std::int64_t i = 0; i < p_.vocabulary; ++i) {
       order_[i] = static_cast<std::int32_t>(i);
-      weights_[i] =
+      const double weight =
           std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / p_.temperature);
+      // What is no number cannot be sorted; the log-probability will show it.
+      weights_[i] = weight >= 0 ? weight : 0;
     }
     const std::int64_t kept = cut_by_mass(cut_by_number());
     double left = uniform * mass(kept);

@@ -1,0 +1,17 @@
+// Sums of exponentials, by their logarithms.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// log(e^a + e^b); one of them is above -inf. A NaN stays.
+[[maybe_unused]] double log_add(double a, double b) {
+  const double top = std::max(a, b);
+  return top + std::log(std::exp(a - top) + std::exp(b - top));
+}
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu
