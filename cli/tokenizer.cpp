@@ -164,7 +164,7 @@ void decode(const CodeArguments& arguments) {
   complaints.print(lines);
 }
 
-void add_train(CLI::App& tokenizer) {
+void add_tokenizer_train(CLI::App& tokenizer) {
   CLI::App* command = tokenizer.add_subcommand("train", "Learn a tokenizer from text");
   auto arguments = std::make_shared<TrainArguments>();
   TokenizerOptions& options = arguments->options;
@@ -215,7 +215,7 @@ void add_tokenizer(CLI::App& program) {
   CLI::App* tokenizer =
       program.add_subcommand("tokenizer", "Learn a tokenizer; text to tokens and back");
   tokenizer->require_subcommand(1);
-  add_train(*tokenizer);
+  add_tokenizer_train(*tokenizer);
   add_code(*tokenizer, {"encode", "Text to pieces, a line for a line, stdin to stdout",
                         "Numbers instead of pieces", encode});
   add_code(*tokenizer, {"decode", "Pieces to text, a line for a line, stdin to stdout",
