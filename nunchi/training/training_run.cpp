@@ -50,12 +50,12 @@ class TrainingLines {
 
 std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
                                    const std::function<void(const std::string&)>& note) {
-  const char* name = side == Side::both     ? "both sides"
-                     : side == Side::source ? "sources"
-                                            : "targets";
   if (note) {
-    note(fmt::format("learning a tokenizer of {} tokens from the {} of the training data",
-                     grouped(config.tokenizer.options.vocabulary), name));
+    const char* from = side == Side::both     ? "both sides"
+                       : side == Side::source ? "the sources"
+                                              : "the targets";
+    note(fmt::format("learning a tokenizer of {} tokens from {} of the training data",
+                     grouped(config.tokenizer.options.vocabulary), from));
   }
   TrainingLines lines(config.data.train_parts(), side);
   LearnedTokenizer found =

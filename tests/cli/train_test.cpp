@@ -47,13 +47,13 @@ class TrainProgram : public ::testing::Test {
     write_text(folder_ / "config.yaml", R"(
 output: OUT
 seed: 3
-model: {family: transformer, encoder_layers: 1, decoder_layers: 1, width: 16, heads: 2,
-        feed_forward: 24, dropout: 0.1}
+model: {family: transformer, encoder_layers: 1, decoder_layers: 1, width: 48, heads: 2,
+        feed_forward: 96, dropout: 0.1}
 tokenizer: {vocabulary: 40, byte_fallback: false}
 data:
   train: {source: train.x, target: train.y}
   validation: {source: val.x, target: val.y}
-training: {batch_tokens: 60, accumulate: 2, max_steps: 60, log_every: 10,
+training: {batch_tokens: 150, accumulate: 2, max_steps: 60, log_every: 10,
            schedule: {learning_rate: 0.003, warmup: 10}}
 checkpoints: {every: 5, keep_last: 2, keep_best: 2, average: 2}
 validation: {every: 30, metric: bleu}
@@ -155,7 +155,7 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   EXPECT_EQ(run("info " + path("mean")).code, 0);
   EXPECT_EQ(run("average " + path("mean") + " " + path("run/checkpoints/step-5")).code, 2);
 
-  const Ended resized = run(arguments("run", "--resume --set model.feed_forward=32"));
+  const Ended resized = run(arguments("run", "--resume --set model.feed_forward=64"));
   EXPECT_EQ(resized.code, 1);
   EXPECT_TRUE(says(resized.error, "is a checkpoint of another shape")) << resized.error;
 
