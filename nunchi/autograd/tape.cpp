@@ -147,6 +147,11 @@ void Tape::add(const char* name, const std::vector<Variable>& outputs,
   for (const Variable& output : outputs) record.outputs.push_back(output.node_);
   for (const Variable& input : inputs) record.inputs.push_back(input.node_);
   records_.push_back(std::move(record));
+  if (observer_) {
+    for (const Variable& output : outputs) {
+      observer_(Way::forward, records_.size(), name, output.value());
+    }
+  }
   if (!options_.check_finite) return;
   check_outputs(records_.back(), records_.size());
   // An operation may have made a parameter's gradient on the way forward.
@@ -165,6 +170,14 @@ void Tape::check_gradients(const Record& record, std::size_t number, const char*
     const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
     if (!owner.written || !owner.gradient.defined() || all_finite(owner.gradient)) continue;
     throw not_finite(record.name, number, way, owner.gradient);
+  }
+}
+
+void Tape::show_gradients(const Record& record, std::size_t number) const {
+  for (const auto& input : record.inputs) {
+    if (input == nullptr || !input->needs_gradient) continue;
+    const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
+    if (owner.gradient.defined()) observer_(Way::back, number, record.name, owner.gradient);
   }
 }
 
@@ -188,6 +201,7 @@ void Tape::backward(const Variable& output, Tensor gradient) {
     if (reached) {
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
+      if (observer_) show_gradients(record, records_.size() + 1);
       if (options_.check_finite) check_gradients(record, records_.size() + 1, "back");
     }
   }

@@ -78,6 +78,13 @@ class Tape {
   void backward(const Variable& output, Tensor gradient);
   std::size_t size() const { return records_.size(); }
 
+  // For tests: sees what each operation makes, its outputs on the way forward and its inputs'
+  // gradients on the way back, and may change it. Operations are numbered from 1.
+  enum class Way : std::uint8_t { forward, back };
+  using Observer =
+      std::function<void(Way way, std::size_t number, const char* operation, const Tensor& made)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
+
  private:
   struct Record {
     const char* name;
@@ -88,9 +95,11 @@ class Tape {
   // `number` is the record's on this tape, from 1.
   static void check_outputs(const Record& record, std::size_t number);
   static void check_gradients(const Record& record, std::size_t number, const char* way);
+  void show_gradients(const Record& record, std::size_t number) const;
 
   ContextBase& context_;
   TapeOptions options_;
+  Observer observer_;
   std::vector<Record> records_;
 };
 

@@ -79,8 +79,8 @@ TrainConfig demo_config(const DemoOptions& options) {
   training.batch_tokens = 512;
   training.batch_by = BatchBy::chance;  // the length would tell the template
   training.label_smoothing = 0;
-  training.schedule = {.kind = ScheduleConfig::Kind::cosine,
-                       .learning_rate = 2e-3,
+  training.schedule = {.kind = ScheduleKind::cosine,
+                       .peak = 2e-3,
                        .warmup = std::max<std::int64_t>(1, options.steps / 12)};
   training.max_steps = options.steps;
   config.checkpoints = {.every = options.steps, .keep_last = 1, .keep_best = 1, .average = 1};

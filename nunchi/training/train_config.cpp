@@ -16,11 +16,10 @@ constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
 constexpr std::array kObjectives = {Choice{"translation", ObjectiveKind::translation}};
 constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
                                     Choice{"adamw", OptimizerConfig::Kind::adamw}};
-constexpr std::array kSchedules = {Choice{"paper", ScheduleConfig::Kind::paper},
-                                   Choice{"inverse_sqrt", ScheduleConfig::Kind::inverse_sqrt},
-                                   Choice{"cosine", ScheduleConfig::Kind::cosine},
-                                   Choice{"linear", ScheduleConfig::Kind::linear},
-                                   Choice{"constant", ScheduleConfig::Kind::constant}};
+constexpr std::array kSchedules = {
+    Choice{"paper", ScheduleKind::paper}, Choice{"inverse_sqrt", ScheduleKind::inverse_sqrt},
+    Choice{"cosine", ScheduleKind::cosine}, Choice{"linear", ScheduleKind::linear},
+    Choice{"constant", ScheduleKind::constant}};
 constexpr std::array kMetrics = {Choice{"bleu", ValidationMetric::bleu},
                                  Choice{"chrf", ValidationMetric::chrf},
                                  Choice{"loss", ValidationMetric::loss}};
@@ -78,7 +77,8 @@ void optimizer_fields(auto& in, auto& optimizer) {
 
 void schedule_fields(auto& in, auto& schedule) {
   in.choice("kind", schedule.kind, kSchedules);
-  in.number("learning_rate", schedule.learning_rate, 0, 1000);
+  in.number("learning_rate", schedule.peak, 0, 1000);
+  in.number("factor", schedule.factor, 0, 1000);
   in.integer("warmup", schedule.warmup, 0, kMost);
   in.number("final", schedule.final, 0, 1000);
 }
@@ -172,15 +172,15 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
 }
 
 void check_schedule(const TrainingOptions& training, const OptionReader& in) {
-  using Kind = ScheduleConfig::Kind;
-  const ScheduleConfig& schedule = training.schedule;
+  using Kind = ScheduleKind;
+  const Schedule& schedule = training.schedule;
   if (schedule.kind == Kind::paper && schedule.warmup == 0) {
     in.fail("training.schedule.warmup", "is at least 1 for the paper's schedule");
   }
-  if (schedule.kind != Kind::paper && schedule.learning_rate == 0) {
+  if (schedule.kind != Kind::paper && schedule.peak == 0) {
     in.fail("training.schedule.learning_rate", "is 0, and so nothing would be learned");
   }
-  if (schedule.kind != Kind::paper && schedule.final > schedule.learning_rate) {
+  if (schedule.kind != Kind::paper && schedule.final > schedule.peak) {
     in.fail("training.schedule.final", "is above 'training.schedule.learning_rate'");
   }
   const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;

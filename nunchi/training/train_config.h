@@ -16,6 +16,7 @@
 #include "nunchi/models/transformer_config.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/optimizer.h"
+#include "nunchi/training/schedule.h"
 
 namespace nunchi {
 
@@ -50,14 +51,6 @@ struct OptimizerConfig {
   AdamOptions adam{.max_norm = 1};
 };
 
-struct ScheduleConfig {
-  enum class Kind : std::uint8_t { paper, inverse_sqrt, cosine, linear, constant };
-  Kind kind = Kind::inverse_sqrt;
-  double learning_rate = 5e-4;  // the highest; the paper's follows from width and warm-up
-  std::int64_t warmup = 4000;   // steps
-  double final = 0;             // the lowest after the warm-up
-};
-
 enum class ObjectiveKind : std::uint8_t { translation };
 
 struct TrainingOptions {
@@ -67,7 +60,7 @@ struct TrainingOptions {
   std::int64_t accumulate = 1;  // micro-batches a step
   double label_smoothing = 0.1;
   OptimizerConfig optimizer;
-  ScheduleConfig schedule;
+  Schedule schedule;  // its total_steps and width are the run's and the model's
   // Whichever comes first; 0: no such limit.
   std::int64_t max_steps = 0;
   std::int64_t max_epochs = 0;

@@ -8,28 +8,10 @@ namespace nunchi {
 namespace {
 
 Schedule schedule_of(const TrainConfig& config) {
-  const ScheduleConfig& from = config.training.schedule;
-  const auto kind = [&] {
-    switch (from.kind) {
-      case ScheduleConfig::Kind::paper:
-        return ScheduleKind::paper;
-      case ScheduleConfig::Kind::inverse_sqrt:
-        return ScheduleKind::inverse_sqrt;
-      case ScheduleConfig::Kind::cosine:
-        return ScheduleKind::cosine;
-      case ScheduleConfig::Kind::linear:
-        return ScheduleKind::linear;
-      case ScheduleConfig::Kind::constant:
-        break;
-    }
-    return ScheduleKind::constant;
-  };
-  return {.kind = kind(),
-          .peak = from.learning_rate,
-          .warmup = from.warmup,
-          .final = from.final,
-          .total_steps = config.training.max_steps,
-          .width = config.model.transformer.width};
+  Schedule schedule = config.training.schedule;
+  schedule.total_steps = config.training.max_steps;
+  schedule.width = config.model.transformer.width;
+  return schedule;
 }
 
 std::string digest_of(const TrainConfig& config) {

@@ -67,23 +67,27 @@ TEST(Unicode, BrokenBytesBecomeWhatPythonMakesOfThem) {
 
 TEST(Unicode, EveryCharacterIsLoweredAsPythonDoes) {
   const auto& expected = golden().at("lowercased");
-  EXPECT_EQ(digest([](auto& c) { return lowercased(c); }), expected.at("alone"));
-  EXPECT_EQ(digest([](auto& c) { return lowercased(c + "Σ"); }), expected.at("before_sigma"));
-  EXPECT_EQ(digest([](auto& c) { return lowercased("A" + c + "Σ"); }), expected.at("between"));
-  EXPECT_EQ(digest([](auto& c) { return lowercased("AΣ" + c + "a"); }), expected.at("after_sigma"));
+  EXPECT_EQ(digest([](auto& c) { return lowercased(c); }), expected.at("alone").get<std::string>());
+  EXPECT_EQ(digest([](auto& c) { return lowercased(c + "Σ"); }),
+            expected.at("before_sigma").get<std::string>());
+  EXPECT_EQ(digest([](auto& c) { return lowercased("A" + c + "Σ"); }),
+            expected.at("between").get<std::string>());
+  EXPECT_EQ(digest([](auto& c) { return lowercased("AΣ" + c + "a"); }),
+            expected.at("after_sigma").get<std::string>());
 }
 
 TEST(Unicode, EveryCharacterIsComposedAsPythonDoes) {
   const auto& expected = golden().at("nfc");
-  EXPECT_EQ(digest([](auto& c) { return nfc(c); }), expected.at("alone"));
-  EXPECT_EQ(digest([](auto& c) { return nfc(c + "\u0301\u0327\u05b0"); }), expected.at("marked"));
+  EXPECT_EQ(digest([](auto& c) { return nfc(c); }), expected.at("alone").get<std::string>());
+  EXPECT_EQ(digest([](auto& c) { return nfc(c + "\u0301\u0327\u05b0"); }),
+            expected.at("marked").get<std::string>());
 }
 
 TEST(Unicode, TextsAreLoweredAndComposedAsPythonDoes) {
   for (const auto& example : golden().at("texts")) {
     const std::string text = example.at("text");
-    EXPECT_EQ(lowercased(text), example.at("lowercased")) << text;
-    EXPECT_EQ(nfc(text), example.at("nfc")) << text;
+    EXPECT_EQ(lowercased(text), example.at("lowercased").get<std::string>()) << text;
+    EXPECT_EQ(nfc(text), example.at("nfc").get<std::string>()) << text;
     EXPECT_EQ(nfc(nfc(text)), nfc(text)) << text;
   }
 }

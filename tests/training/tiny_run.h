@@ -35,7 +35,7 @@ inline TrainConfig tiny_config() {
   config.seed = 5;
   config.training.batch_tokens = 40;
   config.training.accumulate = 2;
-  config.training.schedule.learning_rate = 3e-3;
+  config.training.schedule.peak = 3e-3;
   config.training.schedule.warmup = 4;
   config.training.max_steps = 12;
   config.training.log_every = 3;

@@ -52,7 +52,7 @@ TEST(TrainConfig, TheSmallestHasTheDefaults) {
   EXPECT_EQ(config.data.validation_part()->target, "b.de");
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.98);
   EXPECT_EQ(config.training.optimizer.adam.max_norm, 1);
-  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::inverse_sqrt);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::inverse_sqrt);
   EXPECT_EQ(config.training.max_steps, 10);
   EXPECT_EQ(config.generation.beam_size, 5);
 }
@@ -130,8 +130,8 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.training.optimizer.adam.epsilon, 1e-8);
   EXPECT_EQ(config.training.optimizer.adam.weight_decay, 0.01);
   EXPECT_EQ(config.training.optimizer.adam.max_norm, 0);
-  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::cosine);
-  EXPECT_EQ(config.training.schedule.learning_rate, 0.001);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::cosine);
+  EXPECT_EQ(config.training.schedule.peak, 0.001);
   EXPECT_EQ(config.training.schedule.warmup, 10);
   EXPECT_EQ(config.training.schedule.final, 1e-5);
   EXPECT_EQ(config.training.max_steps, 50);
@@ -166,9 +166,9 @@ TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     const TrainConfig config = read_train_config(
-        entry.path(), std::vector<std::string>{"data.root=/data", "training.max_steps=100"});
+        entry.path(), std::vector<std::string>{"data.root=/data", "training.max_steps=20000"});
     EXPECT_EQ(config.data.train_parts()[0].source.parent_path(), "/data") << entry.path();
-    EXPECT_EQ(config.training.max_steps, 100);
+    EXPECT_EQ(config.training.max_steps, 20000);
     EXPECT_EQ(config.output, "runs" / entry.path().stem());
     EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
     ++count;
@@ -190,7 +190,7 @@ TEST(TrainConfig, ThePaperIsThePaper) {
   EXPECT_EQ(model.activation_dropout, 0);
   EXPECT_EQ(config.tokenizer.options.vocabulary, 37000);
   EXPECT_EQ(config.training.batch_tokens * config.training.accumulate, 25000);
-  EXPECT_EQ(config.training.schedule.kind, ScheduleConfig::Kind::paper);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::paper);
   EXPECT_EQ(config.training.schedule.warmup, 4000);
   EXPECT_EQ(config.training.max_steps, 100000);
   EXPECT_EQ(config.checkpoints.average, 5);
