@@ -136,6 +136,7 @@ class Search {
       const std::int64_t rows = active * width;
       tokens = {.hypotheses = rows,
                 .tokens = rows,
+                .longest = units_.stride - 1,  // <s>, and all tokens but the last
                 .ids = next_.part(0, {nn::decode_capacity(rows)}),
                 .parents = parents_,
                 .sentences = sentences_};

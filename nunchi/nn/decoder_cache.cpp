@@ -71,6 +71,7 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   }
   reserve_slots(slots_ + tokens.tokens);
   positions_ += tokens.most;
+  if (tokens.longest > 0) positions_ = std::min(positions_, tokens.longest);
   constexpr std::int64_t kLeastPositions = 32;
   const std::int64_t before = table_.defined() ? table_.size(1) : 0;
   const std::int64_t stride =

@@ -18,10 +18,13 @@ struct StepTokens {
   std::int64_t hypotheses = 0;  // H
   std::int64_t tokens = 0;      // of all hypotheses
   std::int64_t most = 1;        // of one hypothesis
-  Tensor ids;                   // [decode_capacity(tokens)]
-  Tensor parents;               // [H] hypothesis of the step before; undefined: the first step
-  Tensor sentences;             // [H] source sentence
-  Tensor offsets;               // [H + 1] first token of each; undefined: one each
+  // No hypothesis has more by now, with those of earlier steps; 0: as many as `most` of each step
+  // add up to, which is too much where the one that had the most in the first step is gone.
+  std::int64_t longest = 0;
+  Tensor ids;        // [decode_capacity(tokens)]
+  Tensor parents;    // [H] hypothesis of the step before; undefined: the first step
+  Tensor sentences;  // [H] source sentence
+  Tensor offsets;    // [H + 1] first token of each; undefined: one each
 };
 
 // What a decoder's layers need to know of a step.

@@ -1,5 +1,6 @@
 // The real program: what it prints where, and how it ends.
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "nunchi/models/folder.h"
 #include "tests/cli/program.h"
@@ -16,8 +17,23 @@ TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
         "bench train --device tpu", "bench train --seconds nan", "info"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
-    EXPECT_FALSE(ended.error.empty()) << arguments;
+    EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << arguments << ": " << ended.error;
+    EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1) << ended.error;
     EXPECT_TRUE(ended.out.empty()) << arguments << ": " << ended.out;
+  }
+}
+
+TEST(Program, WrongCallsPointToTheirHelp) {
+  for (const auto& [arguments, what, help] :
+       {std::tuple{"", "a subcommand is required", "nunchi --help"},
+        {"info", "MODEL", "nunchi info --help"},
+        {"bench train --no-such-option", "--no-such-option", "nunchi bench train --help"},
+        {"bench attention --length abc", "abc", "nunchi bench attention --help"},
+        // Nothing that was typed can control the terminal or take more lines.
+        {"info m \"$(printf 'a\\n\\033[2J')\"", "a??[2J", "nunchi info --help"}}) {
+    const std::string error = run(arguments).error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+    EXPECT_TRUE(error.ends_with("; see '" + std::string(help) + "'.\n")) << error;
   }
 }
 

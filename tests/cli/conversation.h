@@ -1,0 +1,129 @@
+// The real program with pipes at its ends: one writes a line and waits for one.
+#pragma once
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/files.h"
+
+namespace nunchi::testing {
+
+class Conversation {
+ public:
+  struct End {
+    int code = -1;  // of the exit; -1: a signal, or it did not end
+    std::string error;
+    long peak_kib = 0;
+  };
+
+  explicit Conversation(std::vector<std::string> arguments) {
+    // Writing to a program that has gone is told by write(), as it is in the program.
+    ::signal(SIGPIPE, SIG_IGN);
+    int in[2], out[2];
+    if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) {
+      throw std::runtime_error("cannot make pipes");
+    }
+    arguments.insert(arguments.begin(), NUNCHI_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "error").c_str(),
+                                     O_WRONLY | O_CREAT, 0600);
+    const int failed =
+        ::posix_spawn(&child_, NUNCHI_PROGRAM, &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(in[0]);
+    ::close(out[1]);
+    in_ = in[1];
+    out_ = out[0];
+    if (failed != 0) throw std::runtime_error("cannot start the program");
+  }
+  ~Conversation() {
+    finish_writing();
+    stop_reading();
+    if (child_ > 0) {
+      ::kill(child_, SIGKILL);
+      ::waitpid(child_, nullptr, 0);
+    }
+  }
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // False when nobody reads any more.
+  bool write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t count = ::write(in_, text.data(), text.size());
+      if (count < 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+  void finish_writing() { close_end(in_); }
+  void stop_reading() { close_end(out_); }
+
+  // The next line without its end; "nothing came" when it does not come.
+  std::string read_line() {
+    for (;;) {
+      const std::size_t end = read_.find('\n');
+      if (end != std::string::npos) {
+        std::string line = read_.substr(0, end);
+        read_.erase(0, end + 1);
+        return line;
+      }
+      pollfd waits{.fd = out_, .events = POLLIN, .revents = 0};
+      char bytes[4096];
+      if (::poll(&waits, 1, kPatienceMs) <= 0) return "nothing came";
+      const ssize_t count = ::read(out_, bytes, sizeof bytes);
+      if (count <= 0) return "nothing came";
+      read_.append(bytes, static_cast<std::size_t>(count));
+    }
+  }
+
+  // Waits for the program to end by itself.
+  End end() {
+    int status = 0;
+    rusage usage{};
+    const auto began = std::chrono::steady_clock::now();
+    while (::wait4(child_, &status, WNOHANG, &usage) == 0) {
+      if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(kPatienceMs)) {
+        return {.error = "it did not end"};
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    child_ = -1;
+    return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+            .error = content(folder_ / "error"),
+            .peak_kib = usage.ru_maxrss};
+  }
+
+ private:
+  static constexpr int kPatienceMs = 60000;
+
+  static void close_end(int& descriptor) {
+    if (descriptor >= 0) ::close(descriptor);
+    descriptor = -1;
+  }
+
+  TemporaryFolder folder_;
+  pid_t child_ = -1;
+  int in_ = -1, out_ = -1;
+  std::string read_;
+};
+
+}  // namespace nunchi::testing

@@ -1,0 +1,353 @@
+// `nunchi translate` and `nunchi score`: what they print where, and how they end.
+#include <algorithm>
+#include <regex>
+#include <sstream>
+
+#include "nunchi/decoding/generation_config.h"
+#include "nunchi/kernels/product.h"
+#include "tests/cli/conversation.h"
+#include "tests/cli/program.h"
+#include "tests/translate/small_translation.h"
+
+namespace nunchi::testing {
+namespace {
+
+std::vector<std::string> lines_in(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields;
+  std::size_t begin = 0;
+  for (;;) {
+    const std::size_t end = line.find(" ||| ", begin);
+    fields.push_back(line.substr(begin, end - begin));
+    if (end == line.npos) return fields;
+    begin = end + 5;
+  }
+}
+
+void expect_one_sentence(const Ended& ended, int code, const std::string& because) {
+  EXPECT_EQ(ended.code, code) << ended.error;
+  EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << ended.error;
+  EXPECT_NE(ended.error.find(because), std::string::npos) << ended.error;
+  EXPECT_EQ(std::ranges::count(ended.error, '\n'), 1) << ended.error;
+  EXPECT_TRUE(ended.out.empty()) << ended.out;
+}
+
+// A model folder that all tests of this file share, and a folder of each test's own.
+class TranslateCommand : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    translation_ = new SmallTranslation;
+    model_folder_ = new TemporaryFolder;
+    translation_->save(model_folder_->path());
+    save_generation_config({.max_length = 9}, model_folder_->path());
+  }
+  static void TearDownTestSuite() {
+    delete model_folder_;
+    delete translation_;
+  }
+
+  static std::string model() { return model_folder_->path().string(); }
+
+  Ended translate(const std::string& options, const std::string& input) {
+    write_text(folder_ / "input", input);
+    return run("translate " + model() + " --threads 1 " + options, "",
+               (folder_ / "input").string());
+  }
+  // What the library says of each line.
+  static std::vector<Translations> expected(const std::vector<std::string>& texts,
+                                            TranslatorOptions options = {}) {
+    options.search.max_length = 9;
+    return translation_->translator(options).translate(lines_of(texts));
+  }
+
+  inline static SmallTranslation* translation_ = nullptr;
+  inline static TemporaryFolder* model_folder_ = nullptr;
+  TemporaryFolder folder_;
+};
+
+TEST_F(TranslateCommand, GivesALineForALine) {
+  const std::vector<std::string> texts = some_texts();
+  std::string input;
+  for (const std::string& text : texts) input += text + "\n";
+  const Ended ended = translate("", input);
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto lines = lines_in(ended.out);
+  const auto translations = expected(texts);
+  ASSERT_EQ(lines.size(), texts.size());
+  for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(lines[i], translations[i][0].text);
+  EXPECT_EQ(ended.error, "nunchi: 1 line without words stayed empty\n");
+  // Neither the end of the lines nor how they come changes anything.
+  std::string windows = "\xEF\xBB\xBF";
+  for (const std::string& text : texts) windows += text + "\r\n";
+  windows.resize(windows.size() - 2);
+  EXPECT_EQ(translate("", windows).out, ended.out);
+  if (!kernels::rows_are_independent()) return;
+  EXPECT_EQ(translate("--batch-tokens 1", input).out, ended.out);
+  EXPECT_EQ(translate("--batch-sentences 2 --beam-size 1", input).out, ended.out);
+}
+
+TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
+  const std::string input = std::string("\n \na\xFF\nb\xC3\n") + std::string("a\0b\n", 4) +
+                            std::string((1 << 20) + 5, 'x') + "\na dog\n";
+  const Ended ended = translate("--max-source-length 20", input);
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(lines_in(ended.out).size(), 7u);
+  EXPECT_EQ(lines_in(ended.out)[0], "");
+  EXPECT_EQ(lines_in(ended.out)[6], expected({"a dog"})[0][0].text);
+  EXPECT_EQ(ended.error,
+            "nunchi: 2 lines without words stayed empty\n"
+            "nunchi: 2 lines with invalid UTF-8: U+FFFD stands for the bytes\n"
+            "nunchi: 1 line too long and cut (see --max-source-length)\n");
+}
+
+TEST_F(TranslateCommand, NothingInNothingOut) {
+  const Ended ended = translate("", "");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.out + ended.error, "");
+}
+
+TEST_F(TranslateCommand, NBestHasFourFields) {
+  const Ended ended = translate("--n-best 3", "a dog\n\nthe fox\n");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto lines = lines_in(ended.out);
+  ASSERT_EQ(lines.size(), 7u);  // an empty line has one translation
+  const std::vector<std::string> ids = {"0", "0", "0", "1", "2", "2", "2"};
+  const auto found = expected({"a dog", "", "the fox"}, {.search = {.beam_size = 3, .n_best = 3}});
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const auto fields = fields_of(lines[i]);
+    ASSERT_EQ(fields.size(), 4u) << lines[i];
+    EXPECT_EQ(fields[0], ids[i]);
+    EXPECT_TRUE(std::regex_match(fields[2], std::regex("LogProbability= -?[0-9]+\\.[0-9]{4}")))
+        << fields[2];
+    const std::size_t line = static_cast<std::size_t>(std::stoi(ids[i]));
+    const Translation& one = found[line][line == 1 ? 0 : i % 4];
+    EXPECT_EQ(fields[1], one.text);
+    EXPECT_NEAR(std::stod(fields[3]), one.score, 1e-4);
+  }
+  EXPECT_EQ(lines[3], "1 |||  ||| LogProbability= 0.0000 ||| 0.0000");
+}
+
+TEST_F(TranslateCommand, AlignmentPairsSourceAndTargetWords) {
+  const Ended hard = translate("--alignment", "the old dog sleeps\n\n");
+  ASSERT_EQ(hard.code, 0) << hard.error;
+  const auto fields = fields_of(lines_in(hard.out)[0]);
+  ASSERT_EQ(fields.size(), 3u) << hard.out;
+  const std::size_t at = fields[1].find(" Alignment=");
+  ASSERT_NE(at, std::string::npos) << fields[1];
+  const std::string pairs = fields[1].substr(at + 11);
+  EXPECT_TRUE(std::regex_match(pairs, std::regex("( [0-3]-[0-9]+)+"))) << pairs;
+  EXPECT_EQ(translate("--alignment hard", "the old dog sleeps\n\n").out, hard.out);
+
+  const Ended soft = translate("--alignment soft", "the old dog sleeps\n");
+  ASSERT_EQ(soft.code, 0) << soft.error;
+  const std::string all = fields_of(lines_in(soft.out)[0])[1];
+  std::istringstream rows(all.substr(all.find("Alignment= ") + 11));
+  int count = 0;
+  for (std::string row; rows >> row; ++count) {
+    std::istringstream weights(row);
+    double sum = 0;
+    int columns = 0;
+    for (std::string weight; std::getline(weights, weight, ','); ++columns) {
+      sum += std::stod(weight);
+    }
+    EXPECT_EQ(columns, 5);  // four words and </s>
+    EXPECT_NEAR(sum, 1, 1e-3);
+  }
+  EXPECT_GT(count, 0);
+}
+
+TEST_F(TranslateCommand, WordScoresAddUp) {
+  const Ended ended = translate("--word-scores", "the old dog\n");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto fields = fields_of(lines_in(ended.out)[0]);
+  ASSERT_EQ(fields.size(), 3u) << ended.out;
+  std::istringstream features(fields[1]);
+  std::string name;
+  double log_probability = 0, sum = 0;
+  features >> name >> log_probability;
+  EXPECT_EQ(name, "LogProbability=");
+  features >> name;
+  EXPECT_EQ(name, "WordScores=");
+  int words = 0;
+  for (double score; features >> score; ++words) sum += score;
+  EXPECT_GT(words, 0);
+  EXPECT_NEAR(sum, log_probability, 1e-3);
+}
+
+TEST_F(TranslateCommand, KeepsPrefixes) {
+  const auto lines = lines_in(translate("--prefix", "a dog\tthe fox\na dog\n").out);
+  EXPECT_EQ(lines[0].rfind("the fox", 0), 0u) << lines[0];
+  EXPECT_EQ(lines[1], expected({"a dog"})[0][0].text);
+}
+
+TEST_F(TranslateCommand, TheSeedDecidesSamples) {
+  const auto sampled = [&](const std::string& options) {
+    return translate("--sample --top-k 50 --temperature 1.5 " + options, "a dog\na dog\n").out;
+  };
+  EXPECT_EQ(sampled("--seed 5"), sampled("--seed 5"));
+  EXPECT_NE(sampled("--seed 5"), sampled("--seed 6"));
+  const auto lines = lines_in(sampled("--seed 5"));
+  EXPECT_NE(lines[0], lines[1]);
+}
+
+TEST_F(TranslateCommand, TheOutputAppearsWhole) {
+  const std::string path = (folder_ / "translated").string();
+  write_text(path, "what was there before");
+  const Ended failed = run("translate " + model() + " --output " + path + " --input " +
+                           (folder_ / "missing").string());
+  expect_one_sentence(failed, 1, "No such file");
+  EXPECT_EQ(content(path), "what was there before");
+  const Ended ended = translate("--output " + path, "a dog\nthe fox\n");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_TRUE(ended.out.empty());
+  EXPECT_EQ(content(path), translate("", "a dog\nthe fox\n").out);
+  EXPECT_EQ(folder_.files(), 2);  // nothing is left beside it
+  expect_one_sentence(translate("--output " + (folder_ / "no/such").string(), "a\n"), 1, "no/such");
+}
+
+TEST_F(TranslateCommand, TheOutputIsNotThereBeforeTheEnd) {
+  const std::string path = (folder_ / "translated").string();
+  Conversation talk({"translate", model(), "--threads", "1", "--output", path});
+  ASSERT_TRUE(talk.write("a dog\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  talk.finish_writing();
+  EXPECT_EQ(talk.end().code, 0);
+  EXPECT_EQ(content(path), expected({"a dog"})[0][0].text + "\n");
+}
+
+TEST_F(TranslateCommand, WrongCallsEndWithTwoAndPointToTheHelp) {
+  for (const std::string options :
+       {"--no-such-option", "--beam-size x", "--n-best 0", "--alignment soggy", "--threads -1",
+        "--device tpu", "--precision f8", "--max-source-length 1", "one too many",
+        "--batch-tokens 0", "--input"}) {
+    const Ended ended = translate(options, "a\n");
+    expect_one_sentence(ended, 2, "see 'nunchi translate --help'");
+  }
+  expect_one_sentence(run("translate"), 2, "MODEL is required; see 'nunchi translate --help'.");
+  for (const auto& [options, because] :
+       {std::pair{"--beam-size 0", "beam size"},
+        {"--beam-size 2 --n-best 3", "n-best (3) cannot be larger than the beam size (2)"},
+        {"--sample --beam-size 2", "exclude"},
+        {"--top-p 0", "top-p"},
+        {"--top-k -1", "top-k"},
+        {"--temperature 0", "temperature"},
+        {"--temperature nan", "temperature"},
+        {"--normalize -1", "normalize"},
+        {"--min-length 9 --max-length 8", "minimum length"},
+        {"--no-repeat-ngram -1", "repetition"}}) {
+    expect_one_sentence(translate(options, "a\n"), 2, because);
+  }
+}
+
+TEST_F(TranslateCommand, AMissingOrBrokenModelIsOneSentence) {
+  expect_one_sentence(run("translate " + (folder_ / "nowhere").string()), 1,
+                      "there is no such folder");
+  expect_one_sentence(run("translate " + folder_.path().string()), 1, "has no config.json");
+  const std::filesystem::path copy = folder_ / "copy";
+  std::filesystem::copy(model_folder_->path(), copy);
+  write_text(copy / "generation_config.json", "{\"min_length\": 9, \"max_length\": 8}");
+  expect_one_sentence(run("translate " + copy.string()), 1, "generation_config.json: the minimum");
+  std::filesystem::remove(copy / "generation_config.json");
+  std::filesystem::remove(copy / "tokenizer.spm");
+  expect_one_sentence(run("translate " + copy.string()), 1, "has no tokenizer");
+}
+
+TEST_F(TranslateCommand, AnswersEachLineBeforeTheNext) {
+  Conversation talk({"translate", model(), "--threads", "1"});
+  for (const std::string text : {"a dog", "the fox", "", "zebra", "a dog"}) {
+    ASSERT_TRUE(talk.write(text + "\n"));
+    EXPECT_EQ(talk.read_line(), text.empty() ? "" : expected({text})[0][0].text);
+  }
+  talk.finish_writing();
+  EXPECT_EQ(talk.end().code, 0);
+}
+
+TEST_F(TranslateCommand, EndsQuietlyWhenItsReaderGoes) {
+  Conversation talk({"translate", model(), "--threads", "1"});
+  ASSERT_TRUE(talk.write("a dog\n"));
+  EXPECT_NE(talk.read_line(), "nothing came");
+  talk.stop_reading();
+  // It notices when it writes; until then its input may fill up.
+  while (talk.write("a dog\n")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Conversation::End end = talk.end();
+  EXPECT_EQ(end.code, 0);
+  EXPECT_EQ(end.error, "");
+}
+
+TEST_F(TranslateCommand, TakesNoMoreMemoryForMoreLines) {
+  const auto peak_of = [&](int lines) {
+    std::string input;
+    for (int i = 0; i < lines; ++i) input += i % 3 == 0 ? "a dog\n" : "the old fox\n";
+    write_text(folder_ / "many", input);
+    Conversation talk({"translate", model(), "--threads", "1", "--max-length", "1", "--input",
+                       (folder_ / "many").string(), "--output", (folder_ / "out").string()});
+    const Conversation::End end = talk.end();
+    EXPECT_EQ(end.code, 0) << end.error;
+    EXPECT_EQ(std::ranges::count(content(folder_ / "out"), '\n'), lines);
+    return end.peak_kib;
+  };
+  const long few = peak_of(1500), many = peak_of(20000);
+  EXPECT_LT(many, few + 4096) << few << " KiB for 1,500 lines";
+}
+
+class ScoreCommand : public TranslateCommand {
+ protected:
+  Ended score(const std::string& sources, const std::string& targets,
+              const std::string& options = "") {
+    write_text(folder_ / "src", sources);
+    write_text(folder_ / "tgt", targets);
+    return run("score " + model() + " " + (folder_ / "src").string() + " " +
+               (folder_ / "tgt").string() + " --threads 1 " + options);
+  }
+};
+
+TEST_F(ScoreCommand, PrintsALogProbabilityForEachPair) {
+  const Ended ended = score("a dog\nthe fox\n\n", "a fox\n\na dog\n");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  const auto lines = lines_in(ended.out);
+  ASSERT_EQ(lines.size(), 3u);
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(std::regex_match(line, std::regex("-[0-9]+\\.[0-9]{4}"))) << line;
+  }
+  EXPECT_TRUE(std::regex_match(
+      ended.error,
+      std::regex("nunchi: 3 pairs, [0-9]+ target tokens, perplexity [0-9]+\\.[0-9]{4}\n")))
+      << ended.error;
+  EXPECT_EQ(lines_in(score("a dog\n", "a fox\n").out)[0], lines[0]);
+}
+
+TEST_F(ScoreCommand, WordScoresNameTheTokens) {
+  const Ended ended = score("a dog\n", "the zebra\n", "--word-scores");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  std::istringstream line(lines_in(ended.out).at(0));
+  std::string field, pieces;
+  std::getline(line, field, '\t');
+  const double total = std::stod(field);
+  double sum = 0;
+  while (std::getline(line, field, '\t')) {
+    pieces += field.substr(0, field.find(' '));
+    sum += std::stod(field.substr(field.find(' ') + 1));
+  }
+  EXPECT_EQ(pieces, "▁the▁zebra</s>");
+  EXPECT_NEAR(sum, total, 1e-3);
+}
+
+TEST_F(ScoreCommand, SaysWhatIsWrong) {
+  EXPECT_EQ(score("a\nb\n", "a\n").code, 1);
+  expect_one_sentence(run("score " + model() + " /no/src /no/tgt"), 1, "/no/src");
+  expect_one_sentence(run("score " + model() + " x"), 2, "see 'nunchi score --help'");
+  expect_one_sentence(score("a\n", "a\n", "--max-length 1"), 2, "see 'nunchi score --help'");
+  expect_one_sentence(score("a\n", "a\n", "--nonsense"), 2, "--nonsense");
+  EXPECT_NE(score("the old fox\n", "a\n", "--max-length 3").error.find("1 pair too long and cut"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

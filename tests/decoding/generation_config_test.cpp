@@ -1,0 +1,61 @@
+#include "nunchi/decoding/generation_config.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/errors.h"
+#include "tests/files.h"
+
+namespace nunchi::testing {
+namespace {
+
+TEST(GenerationConfig, IsReadAsItWasWritten) {
+  const TemporaryFolder folder;
+  save_generation_config(
+      {.beam_size = 5, .normalize = 0.6, .min_length = 2, .max_length = 77, .no_repeat_ngram = 3},
+      folder.path());
+  const SearchOptions read = load_generation_config(folder.path());
+  EXPECT_EQ(read.beam_size, 5);
+  EXPECT_EQ(read.normalize, 0.6);
+  EXPECT_EQ(read.min_length, 2);
+  EXPECT_EQ(read.max_length, 77);
+  EXPECT_EQ(read.no_repeat_ngram, 3);
+}
+
+TEST(GenerationConfig, WhatItDoesNotSayKeepsItsDefault) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(load_generation_config(folder.path()).beam_size, 1);
+  write_text(folder / "generation_config.json", "{\"length_penalty\": 2}");
+  const SearchOptions read = load_generation_config(folder.path());
+  EXPECT_EQ(read.normalize, 2);
+  EXPECT_EQ(read.beam_size, SearchOptions().beam_size);
+  EXPECT_EQ(read.max_length, SearchOptions().max_length);
+}
+
+TEST(GenerationConfig, WhatIsBrokenIsTheFilesFault) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder / "generation_config.json";
+  for (const auto& [text, because] :
+       {std::pair{"", "not valid JSON"},
+        {"{\"num_beams\": ", "not valid JSON"},
+        {"[]", "object"},
+        {"{\"num_beams\": 0}", "'num_beams' is a whole number from 1 to 4096"},
+        {"{\"num_beams\": \"four\"}", "'num_beams' is a whole number from 1 to 4096"},
+        {"{\"num_beams\": 1.5}", "'num_beams'"},
+        {"{\"length_penalty\": -1}", "'length_penalty'"},
+        {"{\"num_beam\": 4}", "Did you mean 'num_beams'?"},
+        {"{\"min_length\": 9, \"max_length\": 8}", "the minimum length (9) cannot be larger"}}) {
+    write_text(path, text);
+    try {
+      load_generation_config(folder.path());
+      ADD_FAILURE() << text << " was read";
+    } catch (const UsageError& error) {
+      ADD_FAILURE() << "not a wrong call: " << error.what();
+    } catch (const Error& error) {
+      EXPECT_TRUE(says(error.what(), because)) << error.what();
+      EXPECT_TRUE(says(error.what(), path.string())) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,456 @@
+#include "nunchi/kernels/decode_attention.h"
+
+#include <numeric>
+
+#include "tests/reference/attention_problem.h"
+#include "tests/reference/decode_attention.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::DecodeAttention;
+using kernels::ExtendSlots;
+using kernels::GatherRows;
+using kernels::ScatterRows;
+using Bias = AttentionSetup::Bias;
+
+struct DecodeSetup {
+  int heads = 4, kv_heads = 4;
+  std::int64_t width = 16;
+  bool slots = true;  // else keys stand one after another
+  Bias bias = Bias::none;
+  double spread = 2;
+  std::vector<std::int32_t> lengths = {0, 1, 2, 7, 130, 16, 33, 64, 65};  // of the rows
+};
+
+std::string describe(const DecodeSetup& s) {
+  return "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + ", width " +
+         std::to_string(s.width) + (s.slots ? ", slots" : ", in a row") + ", bias " +
+         std::to_string(static_cast<int>(s.bias));
+}
+
+// Memory laid out awkwardly: slices of wider rows, two rows to a hypothesis, slots in no order.
+// Whatever no row may see is NaN.
+template <class T>
+struct DecodeProblem {
+  explicit DecodeProblem(const DecodeSetup& setup) : setup(setup) {
+    count = static_cast<std::int32_t>(setup.lengths.size());
+    capacity = count + 3;
+    longest = *std::max_element(setup.lengths.begin(), setup.lengths.end());
+    const std::int64_t q_width = setup.heads * setup.width, kv_width = setup.kv_heads * setup.width;
+    q = {1, q_width, q_width + 3};
+    k = {0, kv_width, 2 * kv_width + 1};
+    v = {kv_width + 1, kv_width, 2 * kv_width + 1};
+    out = {2, q_width, q_width + 5};
+    if (setup.slots) {
+      place_in_slots();
+    } else {
+      place_in_a_row();
+    }
+    queries = random_values<T>(capacity * q.stride, 1, setup.spread);
+    const auto values = random_values<T>(key_rows * k.stride, 2, setup.spread);
+    keys = unwritten<T>(key_rows * k.stride);
+    for (std::int64_t r = 0; r < count; ++r) {
+      for (std::int64_t p = 0; p < setup.lengths[r]; ++p) {
+        const std::int64_t at = reference::place_of(places(), r, p) * k.stride;
+        std::copy_n(values.begin() + at, k.stride, keys.begin() + at);
+      }
+    }
+    output = unwritten<T>(capacity * out.stride);
+    table = random_values<T>(kBuckets * setup.heads, 4);
+    slopes = random_values<T>(setup.heads, 6, 0.5);
+  }
+  DecodeProblem(const DecodeProblem&) = delete;
+  DecodeProblem& operator=(const DecodeProblem&) = delete;
+
+  kernels::KeyPlaces places() const {
+    if (!setup.slots) return {.begin = begin.data(), .length = setup.lengths.data()};
+    return {.slot = slot.data(),
+            .hypothesis = hypothesis.data(),
+            .slot_stride = slot_stride,
+            .length = setup.lengths.data()};
+  }
+
+  DecodeAttention<T> kernel() {
+    using Kind = typename kernels::ScoreBias<T>::Kind;
+    kernels::ScoreBias<T> bias;
+    if (setup.bias == Bias::slopes) bias = {.kind = Kind::slopes, .slopes = slopes.data()};
+    if (setup.bias == Bias::buckets || setup.bias == Bias::buckets_both) {
+      bias = {.kind = Kind::buckets,
+              .table = table.data(),
+              .buckets = kBuckets,
+              .max_distance = 40,
+              .bidirectional = setup.bias == Bias::buckets_both};
+    }
+    return {.rows = {.capacity = capacity, .count = &count},
+            .heads = setup.heads,
+            .kv_heads = setup.kv_heads,
+            .head_width = setup.width,
+            .q = queries.data() + q.column,
+            .k = keys.data() + k.column,
+            .v = keys.data() + v.column,
+            .q_stride = q.stride,
+            .k_stride = k.stride,
+            .v_stride = v.stride,
+            .keys = places(),
+            .max_keys = longest,
+            .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
+            .bias = bias,
+            .out = output.data() + out.column,
+            .out_stride = out.stride};
+  }
+
+  std::vector<T> dense_out() const { return dense(output, out, capacity); }
+
+  static constexpr int kBuckets = 12;
+
+  DecodeSetup setup;
+  std::int32_t count = 0;
+  std::int64_t capacity = 0, longest = 0, key_rows = 0, slot_stride = 0;
+  Slice q{}, k{}, v{}, out{};
+  std::vector<std::int32_t> slot, hypothesis, begin;
+  std::vector<T> queries, keys, output, table, slopes;
+
+ private:
+  // Row r is a row of hypothesis r / 2, from the last backwards; 7 and the number of slots have no
+  // common factor, so that every slot is some 7 i.
+  void place_in_slots() {
+    const std::int64_t hypotheses = (count + 1) / 2;
+    slot_stride = longest + 3;
+    key_rows = hypotheses * slot_stride;
+    if (key_rows % 7 == 0) ++key_rows;
+    slot.assign(static_cast<std::size_t>(hypotheses * slot_stride), 1 << 30);
+    for (std::int64_t h = 0; h < hypotheses; ++h) {
+      for (std::int64_t p = 0; p < longest; ++p) {
+        slot[h * slot_stride + p] = static_cast<std::int32_t>(7 * (h * slot_stride + p) % key_rows);
+      }
+    }
+    for (std::int32_t r = 0; r < count; ++r) {
+      hypothesis.push_back(static_cast<std::int32_t>(hypotheses) - 1 - r / 2);
+    }
+    hypothesis.resize(static_cast<std::size_t>(capacity), 1 << 30);
+    setup.lengths.resize(static_cast<std::size_t>(capacity), 1 << 30);
+  }
+
+  void place_in_a_row() {
+    begin.resize(static_cast<std::size_t>(capacity), 1 << 30);
+    for (std::int32_t r = count; r-- > 0;) {
+      begin[r] = static_cast<std::int32_t>(key_rows + 2);
+      key_rows += setup.lengths[r] + 2;
+    }
+    key_rows += 2;
+    setup.lengths.resize(static_cast<std::size_t>(capacity), 1 << 30);
+  }
+};
+
+std::vector<DecodeSetup> decode_setups() {
+  std::vector<DecodeSetup> setups;
+  for (const bool slots : {true, false}) {
+    for (const std::int64_t width : {1, 7, 16, 64}) {
+      for (const auto& [heads, kv_heads] : {std::pair{1, 1}, {4, 2}, {3, 1}}) {
+        setups.push_back({.heads = heads, .kv_heads = kv_heads, .width = width, .slots = slots});
+      }
+    }
+    for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+      setups.push_back({.slots = slots, .bias = bias});
+      setups.push_back({.kv_heads = 2, .width = 7, .slots = slots, .bias = bias});
+    }
+    setups.push_back({.slots = slots, .lengths = {0}});
+    setups.push_back({.slots = slots, .lengths = {1}});
+  }
+  return setups;
+}
+
+template <class T>
+void check_decode(const DecodeSetup& setup, CpuContext& ctx, double tolerance = kTolerance<T>) {
+  DecodeProblem<T> x(setup);
+  kernels::run(ctx, x.kernel());
+  expect_close("out", x.dense_out(), reference::decode_attention(x.kernel(), x.count), tolerance);
+  expect_zero_from("out", x.dense_out(), x.count * x.out.width);
+  for (std::int64_t r = 0; r < x.capacity; ++r) {
+    const auto row = part(x.output, r * x.out.stride, x.out.stride);
+    const auto beside = part(row, x.out.column + x.out.width, 3);
+    ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(beside[0]) &&
+                std::isnan(beside[1]) && std::isnan(beside[2]))
+        << "row " << r << " wrote beside its slice";
+  }
+}
+
+TEST(DecodeAttention, AgreesWithTheObviousVersion) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const DecodeSetup& setup : decode_setups()) {
+      SCOPED_TRACE(describe(setup));
+      check_decode<T>(setup, ctx);
+    }
+  });
+}
+
+TEST(DecodeAttention, HoldsScoresOfThousands) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    // Scores of this size lose as many digits in the softmax.
+    check_decode<T>({.spread = 40}, ctx, kTolerance<T> * 800);
+  });
+}
+
+// The last query of a sentence over its keys is what the attention of training makes of it.
+TEST(DecodeAttention, IsTheLastRowOfCausalAttention) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets}) {
+      AttentionProblem<T> x({.queries = {33, 1, 64}, .kv_heads = 2, .causal = true, .bias = bias});
+      kernels::run(ctx, x.forward());
+      const kernels::AttentionInputs<T> in = x.inputs();
+      for (std::size_t b = 0; b < x.length.size(); ++b) {
+        const std::int64_t row = x.batch.offsets[b + 1] - 1;
+        std::vector<T> out = unwritten<T>(x.out.width);
+        kernels::run(
+            ctx, DecodeAttention<T>{.rows = {.capacity = 1},
+                                    .heads = in.heads,
+                                    .kv_heads = in.kv_heads,
+                                    .head_width = in.head_width,
+                                    .q = in.q + row * in.q_stride,
+                                    .k = in.k,
+                                    .v = in.v,
+                                    .q_stride = in.q_stride,
+                                    .k_stride = in.k_stride,
+                                    .v_stride = in.v_stride,
+                                    .keys = {.begin = in.k_begin + b, .length = in.k_length + b},
+                                    .max_keys = in.max_keys,
+                                    .scale = in.scale,
+                                    .bias = in.bias,
+                                    .out = out.data(),
+                                    .out_stride = x.out.width});
+        const auto expected = part(x.dense_out(), row * x.out.width, x.out.width);
+        expect_close("out", out, {expected.begin(), expected.end()});
+      }
+    }
+  });
+}
+
+TEST(DecodeAttention, ANaNStaysVisible) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int32_t length : {1, 2, 17, 64}) {
+      for (const std::int32_t place : {0, length / 2, length - 1}) {
+        DecodeProblem<T> x({.heads = 1, .kv_heads = 1, .slots = false, .lengths = {length}});
+        x.keys[(x.begin[0] + place) * x.k.stride] = static_cast<T>(NAN);
+        kernels::run(ctx, x.kernel());
+        EXPECT_TRUE(std::isnan(x.dense_out()[0])) << place << " of " << length;
+      }
+    }
+  });
+}
+
+TEST(DecodeAttention, ThreadsChangeNothing) {
+  for (const bool slots : {true, false}) {
+    expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+      DecodeProblem<T> x({.width = 64, .slots = slots, .bias = Bias::slopes});
+      kernels::run(ctx, x.kernel());
+      return x.dense_out();
+    });
+  }
+}
+
+TEST(DecodeAttention, ARowDoesNotDependOnItsNeighbours) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const DecodeSetup& setup : decode_setups()) {
+      SCOPED_TRACE(describe(setup));
+      DecodeProblem<T> x(setup);
+      kernels::run(ctx, x.kernel());
+      for (std::int64_t r = 0; r < x.count; ++r) {
+        std::vector<T> alone = unwritten<T>(x.out.width);
+        DecodeAttention<T> p = x.kernel();
+        p.rows = {.capacity = 1};
+        p.q += r * p.q_stride;
+        p.keys.length += r;
+        if (setup.slots) p.keys.hypothesis += r;
+        if (!setup.slots) p.keys.begin += r;
+        p.max_keys = setup.lengths[r] + r;  // room for more changes nothing either
+        p.out = alone.data();
+        kernels::run(ctx, p);
+        EXPECT_TRUE(same_bits(alone, part(x.dense_out(), r * x.out.width, x.out.width)))
+            << "row " << r;
+      }
+    }
+  });
+}
+
+constexpr std::int64_t kManyRows = 203;  // more than a thread takes at once
+
+// Numbers from 0 up to `below` in no order, each at most once.
+std::vector<std::int32_t> shuffled(std::int64_t below) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(below));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto draws = random_values<double>(below, 3);
+  std::sort(numbers.begin(), numbers.end(),
+            [&](std::int32_t a, std::int32_t b) { return draws[a] < draws[b]; });
+  return numbers;
+}
+
+TEST(ScatterRows, PutsEachRowInItsPlaceAndLeavesTheOthersAlone) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t width : kWidths) {
+      for (const std::int32_t count : {0, 1, 200}) {
+        const std::int64_t from_stride = width + 2, to_stride = width + 5, slots = 300;
+        std::vector<std::int32_t> index = shuffled(slots);
+        index.resize(static_cast<std::size_t>(kManyRows));
+        std::fill(index.begin() + count, index.end(), 1 << 30);  // of no slot
+        const auto from = random_values<T>(kManyRows * from_stride, 1);
+        auto to = random_values<T>(slots * to_stride, 2);
+        auto expected = to;
+        for (std::int64_t r = 0; r < count; ++r) {
+          for (std::int64_t i = 0; i < width; ++i) {
+            expected[index[r] * to_stride + i] = from[r * from_stride + i];
+          }
+        }
+        kernels::run(ctx, ScatterRows<T>{.rows = {.capacity = kManyRows, .count = &count},
+                                         .width = width,
+                                         .index = index.data(),
+                                         .from = from.data(),
+                                         .from_stride = from_stride,
+                                         .to = to.data(),
+                                         .to_stride = to_stride});
+        EXPECT_TRUE(same_bits(to, expected)) << width << ", " << count;
+      }
+    }
+  });
+}
+
+TEST(GatherRows, TakesEachRowFromItsPlaceAndClearsTheTail) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t width : kWidths) {
+      for (const std::int32_t count : {0, 1, 200}) {
+        const std::int64_t from_stride = width + 2, places = 40;
+        std::vector<std::int32_t> index(static_cast<std::size_t>(kManyRows), 1 << 30);
+        for (std::int32_t r = 0; r < count; ++r) index[r] = r * 7 % 40;  // some several times
+        const auto from = random_values<T>(places * from_stride, 1);
+        auto to = unwritten<T>(kManyRows * width);
+        std::vector<T> expected(to.size(), T(0));
+        for (std::int64_t r = 0; r < count; ++r) {
+          for (std::int64_t i = 0; i < width; ++i) {
+            expected[r * width + i] = from[index[r] * from_stride + i];
+          }
+        }
+        kernels::run(ctx, GatherRows<T>{.rows = {.capacity = kManyRows, .count = &count},
+                                        .width = width,
+                                        .index = index.data(),
+                                        .from = from.data(),
+                                        .from_stride = from_stride,
+                                        .to = to.data()});
+        EXPECT_TRUE(same_bits(to, expected)) << width << ", " << count;
+      }
+    }
+  });
+}
+
+// What ExtendSlots writes in one step, with room for exactly that.
+struct SlotStep {
+  SlotStep(std::int64_t hypotheses, std::int64_t capacity, std::int64_t stride)
+      : slot(static_cast<std::size_t>(hypotheses * stride), -1),
+        length(static_cast<std::size_t>(hypotheses), -1),
+        last_row(static_cast<std::size_t>(hypotheses), -1),
+        columns(6, std::vector<std::int32_t>(static_cast<std::size_t>(capacity), -1)) {}
+
+  std::vector<std::int32_t> slot, length, last_row;
+  // hypothesis, position, visible, slot, memory's begin, memory's length
+  std::vector<std::vector<std::int32_t>> columns;
+  std::int32_t count[2] = {-1, -1};
+};
+
+struct StepShape {
+  std::vector<std::int32_t> parents, tokens;  // no parents: the first step
+  bool one_each = false;                      // without offsets
+  bool memory = true;
+};
+
+class ExtendedSlots {
+ public:
+  // Runs the kernel and holds what it wrote against lists.
+  void step(const StepShape& shape) {
+    const auto hypotheses = static_cast<std::int64_t>(shape.tokens.size());
+    std::vector<std::int32_t> offsets{0}, sentence;
+    for (const std::int32_t tokens : shape.tokens) offsets.push_back(offsets.back() + tokens);
+    for (std::int32_t h = 0; h < hypotheses; ++h) sentence.push_back(h * 5 % 3);
+    const std::int32_t first_slot = lists_.taken;
+    lists_.extend(shape.parents, shape.tokens);
+    const std::int64_t capacity = offsets.back() + 4, stride = old_stride_ + 5;
+    SlotStep now(hypotheses, capacity, stride);
+    const bool first = shape.parents.empty();
+    kernels::run(ctx_, ExtendSlots{.hypotheses = hypotheses,
+                                   .first_slot = first_slot,
+                                   .capacity = capacity,
+                                   .parent = first ? nullptr : shape.parents.data(),
+                                   .sentence = sentence.data(),
+                                   .offset = shape.one_each ? nullptr : offsets.data(),
+                                   .old_slot = first ? nullptr : old_.slot.data(),
+                                   .old_stride = old_stride_,
+                                   .old_length = first ? nullptr : old_.length.data(),
+                                   .slot = now.slot.data(),
+                                   .stride = stride,
+                                   .length = now.length.data(),
+                                   .memory_begin = shape.memory ? kMemoryBegin : nullptr,
+                                   .memory_length = shape.memory ? kMemoryLength : nullptr,
+                                   .row_hypothesis = now.columns[0].data(),
+                                   .row_position = now.columns[1].data(),
+                                   .row_visible = now.columns[2].data(),
+                                   .row_slot = now.columns[3].data(),
+                                   .row_begin = now.columns[4].data(),
+                                   .row_memory = now.columns[5].data(),
+                                   .last_row = now.last_row.data(),
+                                   .count = now.count});
+    std::size_t row = 0;
+    for (std::size_t h = 0; h < shape.tokens.size(); ++h) {
+      const std::vector<std::int32_t>& list = lists_.hypotheses[h];
+      const auto length = static_cast<std::int32_t>(list.size());
+      ASSERT_EQ(now.length[h], length);
+      EXPECT_EQ(part(now.slot, static_cast<std::int64_t>(h) * stride, length), list);
+      for (std::int32_t i = 0; i < shape.tokens[h]; ++i, ++row) {
+        const std::int32_t position = length - shape.tokens[h] + i;
+        EXPECT_EQ(now.columns[0][row], static_cast<std::int32_t>(h));
+        EXPECT_EQ(now.columns[1][row], position);
+        EXPECT_EQ(now.columns[2][row], position + 1);
+        EXPECT_EQ(now.columns[3][row], list[static_cast<std::size_t>(position)]);
+        EXPECT_EQ(now.columns[4][row], shape.memory ? kMemoryBegin[sentence[h]] : 0);
+        EXPECT_EQ(now.columns[5][row], shape.memory ? kMemoryLength[sentence[h]] : 0);
+      }
+      EXPECT_EQ(now.last_row[h], static_cast<std::int32_t>(row) - 1);
+    }
+    for (const auto& column : now.columns) {
+      expect_zero_from("the tail", column, static_cast<std::int64_t>(row));
+    }
+    EXPECT_EQ(now.count[0], static_cast<std::int32_t>(row));
+    EXPECT_EQ(now.count[1], hypotheses);
+    old_ = std::move(now);
+    old_stride_ = stride;
+  }
+
+ private:
+  static constexpr std::int32_t kMemoryBegin[] = {4, 0, 11}, kMemoryLength[] = {3, 4, 9};
+  CpuContext ctx_;
+  reference::Slots lists_;
+  SlotStep old_{0, 0, 0};
+  std::int64_t old_stride_ = 0;
+};
+
+TEST(ExtendSlots, FollowsParentsAsListsDo) {
+  ExtendedSlots slots;
+  slots.step({.tokens = {1, 1, 1}, .one_each = true});
+  slots.step({.parents = {2, 0, 1}, .tokens = {1, 1, 1}, .one_each = true});
+  slots.step({.parents = {1, 1, 1, 1}, .tokens = {1, 1, 1, 1}});  // one that all go on from
+  slots.step({.parents = {3}, .tokens = {1}, .one_each = true});
+  slots.step({.parents = {0, 0}, .tokens = {4, 2}});  // several tokens at once
+  slots.step({.parents = {1, 0, 1}, .tokens = {1, 3, 1}});
+}
+
+TEST(ExtendSlots, BeginsWithPrefixesOfSeveralLengths) {
+  ExtendedSlots slots;
+  slots.step({.tokens = {3, 1, 5}});
+  slots.step({.parents = {2, 2, 0, 1}, .tokens = {1, 1, 1, 1}, .one_each = true});
+}
+
+TEST(ExtendSlots, NeedsNoMemory) {
+  ExtendedSlots slots;
+  slots.step({.tokens = {1, 2}, .memory = false});
+  slots.step({.parents = {1}, .tokens = {1}, .one_each = true, .memory = false});
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,170 @@
+// Searching, as one would explain it: sort everything, try every token, keep lists.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "nunchi/text/tokens.h"
+
+namespace nunchi::reference {
+
+// log Σ exp(x)
+inline double log_sum(const std::vector<double>& x) {
+  const double top = *std::max_element(x.begin(), x.end());
+  long double sum = 0;
+  for (const double each : x) sum += std::exp(static_cast<long double>(each) - top);
+  return top + static_cast<double>(std::log(sum));
+}
+
+// All ids, the likeliest first, of equals the lower.
+inline std::vector<std::int32_t> sorted_ids(const std::vector<double>& x) {
+  std::vector<std::int32_t> ids(x.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  std::stable_sort(ids.begin(), ids.end(), [&](std::int32_t a, std::int32_t b) {
+    return x[static_cast<std::size_t>(a)] > x[static_cast<std::size_t>(b)];
+  });
+  return ids;
+}
+
+struct SampleCuts {
+  double temperature = 1;
+  std::int64_t top_k = 0;
+  double top_p = 1;
+};
+
+// How likely each token is drawn.
+inline std::vector<double> sample_probabilities(const std::vector<double>& logits,
+                                                const SampleCuts& cuts) {
+  const double top = *std::max_element(logits.begin(), logits.end());
+  std::vector<std::int32_t> kept = sorted_ids(logits);
+  if (cuts.top_k > 0 && cuts.top_k < static_cast<std::int64_t>(kept.size())) {
+    kept.resize(static_cast<std::size_t>(cuts.top_k));
+  }
+  const auto weight = [&](std::int32_t id) {
+    return std::exp((logits[static_cast<std::size_t>(id)] - top) / cuts.temperature);
+  };
+  const auto mass = [&] {
+    double sum = 0;
+    for (const std::int32_t id : kept) sum += weight(id);
+    return sum;
+  };
+  if (cuts.top_p < 1) {
+    const double wanted = cuts.top_p * mass();
+    double sum = 0;
+    std::size_t count = 0;
+    while (count < kept.size() && sum < wanted) sum += weight(kept[count++]);
+    kept.resize(count);
+  }
+  std::vector<double> probabilities(logits.size(), 0);
+  const double total = mass();
+  for (const std::int32_t id : kept) {
+    probabilities[static_cast<std::size_t>(id)] = weight(id) / total;
+  }
+  return probabilities;
+}
+
+struct BanRules {
+  std::int32_t begin_token = 1, end_token = 2;
+  std::int64_t min_length = 0, no_repeat_ngram = 0, max_repeats = 0, longest_cycle = 8;
+};
+
+// Whether the last `size` tokens repeat themselves every `period` tokens.
+inline bool has_period(const Tokens& tokens, std::size_t size, std::size_t period) {
+  if (tokens.size() < size) return false;
+  for (std::size_t i = tokens.size() - size; i + period < tokens.size(); ++i) {
+    if (tokens[i] != tokens[i + period]) return false;
+  }
+  return true;
+}
+
+// Whether `token` may not follow `before`.
+inline bool is_banned(const Tokens& before, std::int32_t token, const BanRules& rules) {
+  if (token == rules.begin_token) return true;
+  if (token == rules.end_token) {
+    return static_cast<std::int64_t>(before.size()) < rules.min_length;
+  }
+  Tokens after = before;
+  after.push_back(token);
+  const auto n = static_cast<std::size_t>(rules.no_repeat_ngram);
+  if (n > 0 && after.size() >= n) {
+    const Tokens last(after.end() - static_cast<std::ptrdiff_t>(n), after.end());
+    for (auto at = after.begin(); at + static_cast<std::ptrdiff_t>(n) != after.end(); ++at) {
+      if (std::equal(last.begin(), last.end(), at)) return true;
+    }
+  }
+  // A cycle has come max_repeats times, and this would begin it once more.
+  for (std::int64_t period = 1; rules.max_repeats > 0 && period <= rules.longest_cycle; ++period) {
+    const auto size = static_cast<std::size_t>(period * rules.max_repeats + 1);
+    if (has_period(after, size, static_cast<std::size_t>(period))) return true;
+  }
+  return false;
+}
+
+struct BeamRow {
+  Tokens tokens;                    // prefix included
+  std::vector<float> token_scores;  // of the prefix zero
+  double score = 0;
+  std::int32_t parent = 0;  // row of the step before
+  bool ended = false;       // by </s>, which is not among the tokens
+};
+
+// A sentence that is searched for.
+struct BeamUnit {
+  std::int32_t number = 0;
+  std::vector<BeamRow> rows;
+  std::vector<BeamRow> finished;
+};
+
+struct BeamCandidates {
+  std::vector<std::vector<double>> log_probs;  // of each row, descending
+  std::vector<std::vector<std::int32_t>> ids;  // of each row
+  std::int64_t first_row = 0;                  // of the unit
+};
+
+struct BeamRules {
+  std::int64_t beam = 1, max_length = 1;
+  std::int32_t end_token = 2;
+};
+
+// One step of one unit. False: it is done.
+inline bool beam_step(BeamUnit& unit, const BeamCandidates& candidates, const BeamRules& rules) {
+  struct Candidate {
+    std::size_t row, place;
+    double score;
+  };
+  std::vector<Candidate> all;
+  for (std::size_t row = 0; row < unit.rows.size(); ++row) {
+    for (std::size_t place = 0; place < candidates.ids[row].size(); ++place) {
+      const double score = unit.rows[row].score + candidates.log_probs[row][place];
+      if (score > -INFINITY) all.push_back({row, place, score});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  const auto beam = static_cast<std::size_t>(rules.beam);
+  const std::size_t length = unit.rows[0].tokens.size() + 1;
+  const bool last = static_cast<std::int64_t>(length) >= rules.max_length;
+  std::vector<BeamRow> next;
+  for (std::size_t rank = 0; rank < all.size() && next.size() < beam; ++rank) {
+    const Candidate& c = all[rank];
+    BeamRow row = unit.rows[c.row];
+    const std::int32_t token = candidates.ids[c.row][c.place];
+    row.score = c.score;
+    row.parent = static_cast<std::int32_t>(candidates.first_row + static_cast<std::int64_t>(c.row));
+    row.token_scores.push_back(static_cast<float>(candidates.log_probs[c.row][c.place]));
+    row.ended = token == rules.end_token;
+    if (row.ended) {
+      if (rank < beam && unit.finished.size() < beam) unit.finished.push_back(row);
+      continue;
+    }
+    row.tokens.push_back(token);
+    next.push_back(row);
+    if (last && unit.finished.size() < beam) unit.finished.push_back(row);
+  }
+  unit.rows = next;
+  return !last && unit.finished.size() < beam && !next.empty();
+}
+
+}  // namespace nunchi::reference

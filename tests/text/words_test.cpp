@@ -1,0 +1,43 @@
+#include "nunchi/text/words.h"
+
+#include <gtest/gtest.h>
+
+namespace nunchi::testing {
+namespace {
+
+using Texts = std::vector<std::string>;
+using Numbers = std::vector<int>;
+
+TEST(WordsOf, JoinsPiecesUpToTheNextSpace) {
+  const Words words = words_of(Texts{"▁a", "▁do", "g", "s", "▁bark", "</s>"});
+  EXPECT_EQ(words.texts, (Texts{"a", "dogs", "bark", "</s>"}));
+  EXPECT_EQ(words.sizes, (Numbers{1, 3, 1, 1}));
+  EXPECT_EQ(words.of_piece, (Numbers{0, 1, 1, 1, 2, 3}));
+}
+
+TEST(WordsOf, BeginsWithoutASpaceToo) {
+  EXPECT_EQ(words_of(Texts{"do", "g", "▁x"}).texts, (Texts{"dog", "x"}));
+}
+
+TEST(WordsOf, TheEndsStandAlone) {
+  EXPECT_EQ(words_of(Texts{"<s>", "a", "</s>", "b"}).texts, (Texts{"<s>", "a", "</s>", "b"}));
+  EXPECT_EQ(words_of(Texts{"▁a", "</s>", "</s>"}).texts, (Texts{"a", "</s>", "</s>"}));
+}
+
+TEST(WordsOf, BytesMakeCharacters) {
+  EXPECT_EQ(words_of(Texts{"▁", "<0xEB>", "<0x88>", "<0x88>", "치"}).texts, (Texts{"눈치"}));
+  // Bytes that make none are repaired, as they are in a translation.
+  EXPECT_EQ(words_of(Texts{"▁a", "<0xEB>", "<0x88>", "▁b"}).texts, (Texts{"a\uFFFD", "b"}));
+  // What only looks like a byte is text.
+  EXPECT_EQ(words_of(Texts{"<0xeb>", "<0xG0>", "<0xEB", "<unk>"}).texts,
+            (Texts{"<0xeb><0xG0><0xEB<unk>"}));
+}
+
+TEST(WordsOf, ASpaceAloneIsShown) {
+  EXPECT_EQ(words_of(Texts{"▁", "▁a", "▁"}).texts, (Texts{"▁", "a", "▁"}));
+}
+
+TEST(WordsOf, NothingIsNothing) { EXPECT_TRUE(words_of({}).texts.empty()); }
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,167 @@
+#include "nunchi/translate/line_stream.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/errors.h"
+#include "tests/files.h"
+#include "tests/translate/pipe.h"
+
+namespace nunchi::testing {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+struct Read {
+  Lines lines;
+  std::int64_t cut = 0;
+};
+
+Read all_of(LineStream& stream) {
+  Read read;
+  for (std::string line; stream.next(line);) read.lines.push_back(line);
+  read.cut = stream.cut_lines();
+  return read;
+}
+
+// `text` as a file.
+Read from_file(const std::string& text, std::size_t longest) {
+  const TemporaryFolder folder;
+  write_text(folder / "text", text);
+  const int file = ::open((folder / "text").c_str(), O_RDONLY);
+  LineStream stream(file, longest);
+  Read read = all_of(stream);
+  ::close(file);
+  return read;
+}
+
+// `text` through a pipe in portions of `size` bytes, taken as they come.
+Read in_portions(const std::string& text, std::size_t size, std::size_t longest) {
+  Pipe pipe;
+  LineStream stream(pipe.out(), longest);
+  Read read;
+  std::string line;
+  for (std::size_t at = 0; at < text.size(); at += size) {
+    pipe.write(text.substr(at, size));
+    while (stream.is_waiting()) {
+      EXPECT_TRUE(stream.next(line));
+      read.lines.push_back(line);
+    }
+  }
+  pipe.close_in();
+  EXPECT_TRUE(stream.is_waiting());
+  const Read rest = all_of(stream);
+  read.lines.insert(read.lines.end(), rest.lines.begin(), rest.lines.end());
+  read.cut = rest.cut;
+  return read;
+}
+
+void expect_lines(const std::string& text, const Lines& lines, std::size_t longest = 1 << 20,
+                  std::int64_t cut = 0) {
+  const Read file = from_file(text, longest);
+  EXPECT_EQ(file.lines, lines);
+  EXPECT_EQ(file.cut, cut);
+  for (const std::size_t size : {1, 2, 3, 7, 1000}) {
+    const Read pipe = in_portions(text, size, longest);
+    EXPECT_EQ(pipe.lines, lines) << "in portions of " << size;
+    EXPECT_EQ(pipe.cut, cut) << "in portions of " << size;
+  }
+}
+
+TEST(LineStream, CutsAtLineBreaks) {
+  expect_lines("", {});
+  expect_lines("one", {"one"});
+  expect_lines("one\n", {"one"});
+  expect_lines("one\n\ntwo\n\n", {"one", "", "two", ""});
+  expect_lines("\n", {""});
+}
+
+TEST(LineStream, LeavesCarriageReturnsAtTheEndOut) {
+  expect_lines("one\r\ntwo\r\n\r\nthree\r", {"one", "two", "", "three"});
+  expect_lines("a\rb\r\r\n", {"a\rb\r"});
+}
+
+TEST(LineStream, LeavesAByteOrderMarkAtTheBeginningOut) {
+  expect_lines("\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n", {"one", "\xEF\xBB\xBFtwo"});
+  expect_lines("\n\xEF\xBB\xBFtwo\n", {"", "\xEF\xBB\xBFtwo"});
+  expect_lines("\xEF\xBB", {"\xEF\xBB"});
+}
+
+TEST(LineStream, KeepsEveryOtherByte) {
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) {
+    if (byte != '\n') all += static_cast<char>(byte);
+  }
+  expect_lines(all + "\n" + all, {all, all});
+  expect_lines(std::string("a\0b\n\0\n", 6), {std::string("a\0b", 3), std::string("\0", 1)});
+}
+
+TEST(LineStream, CutsLinesThatAreTooLong) {
+  expect_lines("0123456789\nabc\n", {"0123456789", "abc"}, 10);
+  expect_lines("0123456789\r\nabc\n", {"0123456789", "abc"}, 10);
+  expect_lines("0123456789X\nabc\n", {"0123456789", "abc"}, 10, 1);
+  expect_lines("0123456789X\r\nabc", {"0123456789", "abc"}, 10, 1);
+  expect_lines(
+      "\xEF\xBB\xBF"
+      "0123456789\r\nabc\n",
+      {"0123456789", "abc"}, 10);
+  expect_lines(
+      "\xEF\xBB\xBF"
+      "0123456789X\r\nabc\n",
+      {"0123456789", "abc"}, 10, 1);
+  const std::string long_one(3000, 'x');
+  expect_lines(long_one + "\n" + long_one, {"xxxxxxxxxx", "xxxxxxxxxx"}, 10, 2);
+  expect_lines("\n" + long_one + "\n\n\nend", {"", "xxxxxxxxxx", "", "", "end"}, 10, 1);
+}
+
+TEST(LineStream, CutsBetweenCharacters) {
+  // 눈 has three bytes, 🐕 four.
+  expect_lines("눈눈눈눈\n", {"눈눈눈"}, 9, 1);
+  expect_lines("눈눈눈눈\n", {"눈눈눈"}, 10, 1);
+  expect_lines("눈눈눈눈\n", {"눈눈눈"}, 11, 1);
+  expect_lines("눈눈눈눈\n", {"눈눈눈눈"}, 12);
+  expect_lines("🐕🐕🐕\n", {"🐕🐕"}, 11, 1);
+  // Bytes that only ever continue a character are none: they are cut anywhere.
+  expect_lines(std::string(40, '\x80') + "\n", {std::string(10, '\x80')}, 10, 1);
+}
+
+TEST(LineStream, ALineOfAMegabyteIsALine) {
+  const std::string line(std::size_t{1} << 20, 'x');
+  const Read read = from_file(line + "\n" + line + "y\nend\n", std::size_t{1} << 20);
+  EXPECT_EQ(read.lines, (Lines{line, line, "end"}));
+  EXPECT_EQ(read.cut, 1);
+}
+
+TEST(LineStream, KnowsWhetherALineIsWaiting) {
+  Pipe pipe;
+  LineStream stream(pipe.out());
+  std::string line;
+  EXPECT_FALSE(stream.is_waiting());
+  pipe.write("half");
+  EXPECT_FALSE(stream.is_waiting());
+  pipe.write(" a line\nand");
+  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_TRUE(stream.next(line));
+  EXPECT_EQ(line, "half a line");
+  EXPECT_FALSE(stream.is_waiting());
+  pipe.close_in();
+  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_TRUE(stream.next(line));
+  EXPECT_EQ(line, "and");
+  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_FALSE(stream.next(line));
+  EXPECT_FALSE(stream.next(line));
+}
+
+TEST(LineStream, WhatCannotBeReadIsAnError) {
+  const TemporaryFolder folder;
+  const int descriptor = ::open(folder.path().c_str(), O_RDONLY);
+  LineStream stream(descriptor);
+  std::string line;
+  EXPECT_TRUE(says(error_of([&] { stream.next(line); }), "the input cannot be read"));
+  ::close(descriptor);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

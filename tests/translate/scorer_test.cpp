@@ -1,0 +1,129 @@
+#include "nunchi/translate/scorer.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "nunchi/kernels/product.h"
+#include "tests/translate/small_translation.h"
+
+namespace nunchi::testing {
+namespace {
+
+// The search adds up what the model finds of each token, the scorer asks it of the whole sentence:
+// the same numbers, whatever the search banned on its way.
+void expect_scores_of(SmallTranslation& s, const SearchOptions& search, int at_least) {
+  Translator translator = s.translator({.search = search});
+  const Scorer scorer(*s.model, s.tokenizers, {});
+  const std::vector<std::string> texts = {"a dog", "the fox sees the dog", "zebra", "a", "how"};
+  std::vector<TextPair> pairs;
+  std::vector<Translation> translations;
+  const auto found = translator.translate(lines_of(texts));
+  for (std::size_t line = 0; line < texts.size(); ++line) {
+    for (const Translation& one : found[line]) {
+      pairs.push_back({texts[line], one.text});
+      translations.push_back(one);
+    }
+  }
+  const std::vector<PairScore> scores = scorer.score(pairs);
+  ASSERT_EQ(scores.size(), pairs.size());
+  int compared = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    // A text can be cut into pieces in other ways than the search came upon it.
+    if (scores[i].pieces != translations[i].pieces) continue;
+    ++compared;
+    EXPECT_NEAR(scores[i].log_probability, translations[i].log_probability, 1e-4)
+        << pairs[i].target;
+    EXPECT_LT(largest_difference(scores[i].token_scores, translations[i].token_scores), 1e-4);
+  }
+  EXPECT_GE(compared, at_least);
+}
+
+TEST(Scorer, FindsWhatTheSearchFound) {
+  SmallTranslation s(letter_tokenizer());
+  expect_scores_of(s, {.n_best = 400, .sample = true, .max_length = 8}, 5);
+  expect_scores_of(
+      s, {.n_best = 1000, .sample = true, .top_k = 20, .temperature = 0.8, .max_length = 8}, 3);
+}
+
+TEST(Scorer, FindsWhatTheSearchFoundBetweenBans) {
+  SmallTranslation s(letter_tokenizer());
+  expect_scores_of(s,
+                   {.n_best = 400,
+                    .sample = true,
+                    .min_length = 3,
+                    .max_length = 8,
+                    .no_repeat_ngram = 1,
+                    .max_repeats = 1},
+                   3);
+}
+
+std::vector<TextPair> some_pairs() {
+  std::vector<TextPair> pairs;
+  const std::vector<std::string> texts = some_texts();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    pairs.push_back({texts[i], texts[(i * 4 + 1) % texts.size()]});
+  }
+  return pairs;
+}
+
+TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
+  SmallTranslation s;
+  const auto pairs = some_pairs();
+  const auto together = Scorer(*s.model, s.tokenizers, {}).score(pairs);
+  ASSERT_EQ(together.size(), pairs.size());
+  for (const std::int64_t batch_tokens : {1, 30}) {
+    const auto apart = Scorer(*s.model, s.tokenizers, {.batch_tokens = batch_tokens}).score(pairs);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      EXPECT_EQ(apart[i].pieces, together[i].pieces);
+      if (kernels::rows_are_independent()) {
+        EXPECT_TRUE(same_bits(apart[i].token_scores, together[i].token_scores)) << "pair " << i;
+      } else {
+        EXPECT_NEAR(apart[i].log_probability, together[i].log_probability, 1e-3);
+      }
+    }
+  }
+}
+
+TEST(Scorer, SaysWhichTokensItScored) {
+  SmallTranslation s;
+  for (const PairScore& score : Scorer(*s.model, s.tokenizers, {}).score(some_pairs())) {
+    ASSERT_EQ(score.pieces.size(), score.token_scores.size());
+    EXPECT_EQ(score.pieces.back(), "</s>");
+    EXPECT_NEAR(std::accumulate(score.token_scores.begin(), score.token_scores.end(), 0.0),
+                score.log_probability, 1e-4);
+    for (const float each : score.token_scores) EXPECT_LT(each, 0);
+    EXPECT_FALSE(score.cut);
+  }
+}
+
+TEST(Scorer, EmptySidesAreTheirEndAlone) {
+  SmallTranslation s;
+  const auto scores = Scorer(*s.model, s.tokenizers, {})
+                          .score(std::vector<TextPair>{{"", ""}, {"a dog", ""}, {"", "a dog"}});
+  EXPECT_EQ(scores[0].pieces, (std::vector<std::string>{"</s>"}));
+  EXPECT_EQ(scores[1].pieces, (std::vector<std::string>{"</s>"}));
+  EXPECT_NE(scores[0].log_probability, scores[1].log_probability);
+  EXPECT_GT(scores[2].pieces.size(), 1u);
+  EXPECT_TRUE(Scorer(*s.model, s.tokenizers, {}).score({}).empty());
+}
+
+TEST(Scorer, SaysWhatWasCut) {
+  SmallTranslation s;
+  const std::string text = "the lazy dog sleeps under the old tree";
+  const auto scores = Scorer(*s.model, s.tokenizers, {.max_length = 6})
+                          .score(std::vector<TextPair>{{text, "a"}, {"a", text}, {"a", "a"}});
+  EXPECT_TRUE(scores[0].cut);
+  EXPECT_TRUE(scores[1].cut);
+  EXPECT_FALSE(scores[2].cut);
+  EXPECT_EQ(scores[1].pieces.size(), 6u);
+}
+
+TEST(Scorer, RefusesTokenizersOfAnotherModel) {
+  SmallTranslation s;
+  const Tokenizers other(letter_tokenizer());
+  EXPECT_NE(error_of([&] { Scorer(*s.model, other, {}); }).find("do not belong together"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
