@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Nunchi and PyTorch in one run, taking turns, and the ratio of their medians.
+"""Nunchi and its peers in one run, taking turns, and the ratio of their medians.
 
     bench/compare.py train --preset base --sentences 128 --length 32 --vocab 32000 --threads 2
     bench/compare.py train --config configs/tiny.yaml --preset tiny --vocab 8000 \\
         --source train.en --target train.de --tokens 4096 --threads 2
     bench/compare.py attention --length 16384 --heads 8 --width 64 --threads 2 [--causal]
+    bench/compare.py translate --batch 32 --beam 4 --threads 2
 
 Each round runs `build/nunchi bench ... --json` and then the peer (pytorch_train.py, eager and compiled,
 of which the faster counts; pytorch_attention.py). With --config Nunchi trains on what the file names, the
 peer on --source and --target: give it the same text, model, --vocab and --tokens. PyTorch must be there
-for --python, and a C++ compiler for torch.compile. Nothing else should run on the machine meanwhile.
+for --python, and a C++ compiler for torch.compile; `translate` wants ctranslate2 and transformers too, and
+measures CTranslate2 with one worker of all threads and with as many workers as threads. Nothing else should run on the machine meanwhile.
 """
 import argparse
 import json
@@ -21,6 +23,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 EAGER, COMPILED, PYTORCH, NUNCHI = "pytorch eager", "pytorch compiled", "pytorch", "nunchi"
+ONE_WORKER, MANY_WORKERS, HUGGING_FACE = "ctranslate2", "ctranslate2 workers", "hugging face"
 Figures = dict[str, float]
 
 
@@ -76,6 +79,19 @@ def attention_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     options = given(length=a.length, heads=a.heads, width=a.width, causal=a.causal, threads=a.threads)
     return {NUNCHI: [a.nunchi, "bench", "attention", *options, "--json", *shlex.split(a.nunchi_options)],
             PYTORCH: [a.python, str(BENCH / "pytorch_attention.py"), *options]}
+
+
+def translate_commands(a: argparse.Namespace) -> dict[str, list[str]]:
+    lengths = given(**{"source-length": a.source_length, "target-length": a.target_length, "vocab": a.vocab})
+    sentences = max(8, 4 * a.batch)
+    nunchi = [a.nunchi, "bench", "translate", "--preset", "base", *lengths, *given(
+        sentences=sentences, batch=a.batch, threads=a.threads, json=True), "--beam-size", str(a.beam)]
+    ctranslate2 = [a.python, str(BENCH / "ctranslate2_translate.py"), "--precision", "float32", *lengths, *given(
+        sentences=sentences, batch=a.batch, beam=a.beam, threads=a.threads)]
+    generate = [a.python, str(BENCH / "pytorch_generate.py"), *lengths, *given(
+        batch=a.batch, beam=a.beam, threads=a.threads)]
+    return {NUNCHI: nunchi + shlex.split(a.nunchi_options), ONE_WORKER: ctranslate2,
+            MANY_WORKERS: ctranslate2 + ["--workers", str(a.threads)], HUGGING_FACE: generate}
 
 
 def take_turns(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> dict[str, list[Figures]]:
@@ -136,6 +152,18 @@ def compare_attention(a: argparse.Namespace):
     print(f"memory    {median[NUNCHI]['peak_mib'] / median[PYTORCH]['peak_mib']:.2f}x {PYTORCH}")
 
 
+def compare_translate(a: argparse.Namespace):
+    keys = ["tokens_per_s", "ms_per_sentence", "peak_mib"]
+    median = medians(take_turns(translate_commands(a), a.rounds, keys), keys)
+    print(f"\nmedians of {a.rounds}             tok/s  ms a sentence    peak MiB")
+    for name, figures in median.items():
+        print(f"{name:20}" + "".join(f"{figures[key]:14,.1f}" for key in keys[:2]) + f"{figures['peak_mib']:12,.0f}")
+    nunchi = median.pop(NUNCHI)
+    best = max(median, key=lambda name: median[name]["tokens_per_s"])
+    print(f"\nspeed   {nunchi['tokens_per_s'] / median[best]['tokens_per_s']:.2f}x {best}")
+    print(f"memory  {nunchi['peak_mib'] / median[best]['peak_mib']:.2f}x {best}")
+
+
 def arguments() -> argparse.Namespace:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument("--rounds", type=int, default=3)
@@ -145,7 +173,7 @@ def arguments() -> argparse.Namespace:
     shared.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    jobs = parser.add_subparsers(required=True, metavar="train|attention")
+    jobs = parser.add_subparsers(required=True, metavar="train|attention|translate")
     train = jobs.add_parser("train", parents=[shared])
     train.set_defaults(compare=compare_train)
     train.add_argument("--preset", default="base", choices=["tiny", "base", "big", "gpt2"])
@@ -168,6 +196,14 @@ def arguments() -> argparse.Namespace:
     attention.add_argument("--heads", type=int, default=8)
     attention.add_argument("--width", type=int, default=64, help="of a head")
     attention.add_argument("--causal", action="store_true")
+
+    translate = jobs.add_parser("translate", parents=[shared])
+    translate.set_defaults(compare=compare_translate)
+    translate.add_argument("--batch", type=int, default=32, help="sentences at once")
+    translate.add_argument("--beam", type=int, default=4)
+    translate.add_argument("--source-length", type=int, default=24)
+    translate.add_argument("--target-length", type=int, default=32)
+    translate.add_argument("--vocab", type=int, default=32000)
     return parser.parse_args()
 
 

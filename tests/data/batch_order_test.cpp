@@ -182,7 +182,7 @@ TEST_F(BatchOrders, AreTheSameInEveryBuild) {
                          {.batch_tokens = 300, .seed = 42, .window = 900});
   EXPECT_EQ(hash_of(batches_of(order, 0)), "f57965aea72c008cf0755b41f4fc818c");
   EXPECT_EQ(hash_of(batches_of(order, 3)), "65564800577f8ae37a7f865c63a1e953");
-  EXPECT_EQ(order.fingerprint(), 7'785'315'368'231'098'189u);
+  EXPECT_EQ(order.fingerprint(), 11'982'798'245'957'715'167u);
 }
 
 TEST_F(BatchOrders, AreTheSameFromAnyThread) {
@@ -193,6 +193,27 @@ TEST_F(BatchOrders, AreTheSameFromAnyThread) {
     hashes.push_back(std::async(std::launch::async, [&] { return hash_of(batches_of(order, 2)); }));
   }
   for (auto& hash : hashes) EXPECT_EQ(hash.get(), expected);
+}
+
+TEST_F(BatchOrders, ByChanceABatchHasAllLengths) {
+  const BatchOrder sorted({{&store, 1}}, {.batch_tokens = 300});
+  const BatchOrder mixed({{&store, 1}}, {.batch_tokens = 300, .by = BatchBy::chance});
+  for (const auto& [pair, count] : counts_of(batches_of(mixed, 1))) EXPECT_EQ(count, 1);
+  const auto spread = [&](const BatchOrder& order) {
+    std::int64_t widest = 0;
+    for (const auto& batch : batches_of(order, 0)) {
+      std::int64_t shortest = 1 << 20, longest = 0;
+      for (const auto pair : batch) {
+        const auto length = static_cast<std::int64_t>(order.target(pair).size());
+        shortest = std::min(shortest, length);
+        longest = std::max(longest, length);
+      }
+      widest = std::max(widest, longest - shortest);
+    }
+    return widest;
+  };
+  EXPECT_GT(spread(mixed), 4 * std::max<std::int64_t>(1, spread(sorted)));
+  EXPECT_NE(sorted.fingerprint(), mixed.fingerprint());
 }
 
 TEST_F(BatchOrders, AWholeWeightRepeatsThePairs) {
