@@ -56,7 +56,8 @@ void print_next(const Arguments& arguments) {
   const std::string folder = arguments.options.output.string();
   fmt::print(
       "Try next:\n"
-      "  echo '내일 오후 3시에 서울에서 만나요' | build/nunchi translate {0}\n"
+      "  echo '2027년 3월 5일 금요일 오전 10시 30분에 부산에서 만나요' | build/nunchi translate "
+      "{0}\n"
       "  build/nunchi translate {0} --input {0}/data/held-out.ko --beam-size 4 --n-best 2\n"
       "  build/nunchi info {0}\n"
       "  build/nunchi train configs/multi30k-tiny.yaml --set data.root=FOLDER   "

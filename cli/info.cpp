@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "nunchi/base/grouped.h"
 #include "nunchi/models/folder.h"
 
 namespace nunchi::cli {
@@ -14,15 +15,6 @@ struct Arguments {
   bool json = false;
   bool tensors = false;
 };
-
-// 63082496 as 63,082,496.
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
-}
 
 void run(const Arguments& arguments) {
   const ModelDescription described = describe_model(arguments.folder);

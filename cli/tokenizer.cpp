@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,11 +11,10 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/standard_lines.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
-#include "nunchi/data/lines.h"
+#include "nunchi/data/line_stream.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/text/tokenizer.h"
 #include "nunchi/text/unicode.h"
@@ -62,7 +62,7 @@ struct Complaints {
   std::int64_t invalid_lines = 0;
   std::int64_t unknown_tokens = 0;
 
-  void print(const StandardLines& lines) const {
+  void print(const LineSource& lines) const {
     if (invalid_lines > 0) {
       fmt::print(stderr, "nunchi: {} with invalid UTF-8, read as U+FFFD.\n",
                  counted(invalid_lines, "line", "lines"));
@@ -98,9 +98,15 @@ void train(const TrainArguments& arguments) {
              learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
 }
 
+// Whoever sends lines one at a time gets each answer before the next.
+void answer(const std::string& text, LineSource& lines) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!lines.is_waiting()) std::fflush(stdout);
+}
+
 void encode(const CodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(file_of(arguments));
-  StandardLines lines;
+  LineStream lines(STDIN_FILENO);
   Complaints complaints;
   std::string out;
   for (std::string line; lines.next(line);) {
@@ -111,7 +117,7 @@ void encode(const CodeArguments& arguments) {
       out += arguments.ids ? std::to_string(id) : tokenizer->piece(id);
     }
     out += '\n';
-    std::fwrite(out.data(), 1, out.size(), stdout);
+    answer(out, lines);
   }
   complaints.print(lines);
 }
@@ -146,7 +152,7 @@ class TokenReader {
 void decode(const CodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(file_of(arguments));
   const TokenReader reader(*tokenizer, arguments.ids);
-  StandardLines lines;
+  LineStream lines(STDIN_FILENO);
   Complaints complaints;
   for (std::string line; lines.next(line);) {
     Tokens tokens;
@@ -159,7 +165,7 @@ void decode(const CodeArguments& arguments) {
     // The byte pieces can spell a line break; one line stays one line.
     std::ranges::replace(text, '\n', ' ');
     text += '\n';
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    answer(text, lines);
   }
   complaints.print(lines);
 }

@@ -82,7 +82,15 @@ void dry_run(const TrainConfig& config, int threads, RunFolder::Begin begin) {
   }
 }
 
+// Throws for data that cannot be read, before anything is made.
+void check_data(const DataConfig& data) {
+  std::vector<CorpusPart> parts = data.train_parts();
+  if (const auto validation = data.validation_part()) parts.push_back(*validation);
+  for (const CorpusPart& part : parts) PairReader{part};
+}
+
 void train(const TrainConfig& config, int threads, RunFolder::Begin begin) {
+  check_data(config.data);
   const RunFolder folder(config.output, begin);
   const std::vector<std::int64_t> checkpoints = checkpoint_steps(folder.checkpoints());
   CpuContext context({.threads = threads});

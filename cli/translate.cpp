@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "cli/commands.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
+#include "nunchi/data/line_stream.h"
 #include "nunchi/text/words.h"
 #include "nunchi/translate/stream.h"
 
@@ -34,25 +34,11 @@ struct Arguments {
               *max_length = nullptr, *no_repeat = nullptr;
 };
 
-// The input: stdin, or a file that is closed in the end.
-class Input {
- public:
-  explicit Input(const std::string& path)
-      : owned_(path != "-"),
-        descriptor_(owned_ ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO) {
-    if (descriptor_ < 0) throw Error(path + ": " + std::strerror(errno) + ".");
-  }
-  ~Input() {
-    if (owned_) ::close(descriptor_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  bool owned_;
-  int descriptor_;
-};
+// Stdin as it comes, or a file, packed or not.
+std::unique_ptr<LineSource> open_input(const std::string& path) {
+  if (path == "-") return std::make_unique<LineStream>(STDIN_FILENO);
+  return std::make_unique<LineReader>(path);
+}
 
 // The output: stdout as it comes, or a file that appears when all of it is there.
 class Output {
@@ -189,11 +175,10 @@ void run(const Arguments& arguments) {
   options.search = search_options(arguments, folder.search());
   options.alignment = arguments.alignment != Alignment::none;
   Translator translator(folder.model(), folder.tokenizers(), options);
-  const Input input(arguments.input);
-  LineStream lines(input.descriptor());
+  const std::unique_ptr<LineSource> lines = open_input(arguments.input);
   Output out(arguments.output);
   translate_stream(
-      translator, lines, arguments.stream,
+      translator, *lines, arguments.stream,
       [&](std::int64_t number, const Translations& translations) {
         out.add(line_of(arguments, number, translations));
         return out.is_open();

@@ -17,28 +17,38 @@ struct LineOptions {
   std::size_t longest = std::size_t{1} << 20;
 };
 
+// Lines, wherever they come from.
+class LineSource {
+ public:
+  virtual ~LineSource() = default;
+  // Waits for a line; false at the end. `line` is empty then.
+  virtual bool next(std::string& line) = 0;
+  // Whether next() would return at once: a line has come, or the end.
+  virtual bool is_waiting() { return true; }
+  // How many lines so far were longer than is kept.
+  virtual std::int64_t cut_lines() const = 0;
+};
+
 // Reads plain files, gzip and xz archives (told apart by their first bytes). A line ends with
 // "\n" or "\r\n", which is left out; the last one may end with the file. A UTF-8 byte order mark at
 // the file's beginning is left out. All other bytes stay as they are, NUL and invalid UTF-8 too.
 //
 // Throws Error, with the file and the line that was reached, when the file is missing, unreadable,
 // a folder, in UTF-16, or an archive that is damaged or ends in the middle.
-class LineReader {
+class LineReader final : public LineSource {
  public:
   explicit LineReader(const std::filesystem::path& path, const LineOptions& options = {});
-  ~LineReader();
+  ~LineReader() override;
   LineReader(LineReader&&) noexcept;
   LineReader& operator=(LineReader&&) noexcept;
 
-  // False at the end of the file; `line` is empty then.
-  bool next(std::string& line);
+  bool next(std::string& line) override;
 
   // How many lines next() has given: the last one's number, counted from 1.
   std::int64_t line_number() const { return line_number_; }
   // Whether the last line was longer than is kept. It was cut between characters.
   bool was_cut() const { return was_cut_; }
-  // How many lines so far were.
-  std::int64_t cut_lines() const { return cut_lines_; }
+  std::int64_t cut_lines() const override { return cut_lines_; }
   // Bytes of the file taken so far, packed ones if it is an archive.
   std::int64_t consumed() const;
   const std::filesystem::path& path() const { return path_; }

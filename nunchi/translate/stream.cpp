@@ -4,7 +4,7 @@ namespace nunchi {
 namespace {
 
 // The first line is waited for, more are taken as far as they are there. Empty at the end.
-std::vector<SourceLine> read_window(LineStream& input, const StreamOptions& options,
+std::vector<SourceLine> read_window(LineSource& input, const StreamOptions& options,
                                     std::int64_t first) {
   std::vector<SourceLine> lines;
   std::size_t bytes = 0;
@@ -26,7 +26,7 @@ std::vector<SourceLine> read_window(LineStream& input, const StreamOptions& opti
 
 }  // namespace
 
-std::int64_t translate_stream(Translator& translator, LineStream& input,
+std::int64_t translate_stream(Translator& translator, LineSource& input,
                               const StreamOptions& options, const TranslationSink& sink,
                               const std::function<void()>& flush) {
   std::int64_t done = 0;

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "nunchi/translate/line_stream.h"
+#include "nunchi/data/lines.h"
 #include "nunchi/translate/translator.h"
 
 namespace nunchi {
@@ -22,7 +22,7 @@ using TranslationSink = std::function<bool(std::int64_t number, const Translatio
 
 // Translates until the input ends or the sink has had enough. `flush` is called whenever no more
 // input is waiting: whoever talks to us through pipes gets an answer. Returns the number of lines.
-std::int64_t translate_stream(Translator& translator, LineStream& input,
+std::int64_t translate_stream(Translator& translator, LineSource& input,
                               const StreamOptions& options, const TranslationSink& sink,
                               const std::function<void()>& flush);
 

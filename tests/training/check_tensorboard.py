@@ -1,4 +1,4 @@
-#!/ usr / bin / env python3
+#!/usr/bin/env python3
 """Compares what TensorBoard reads in a run's events with the run's log.jsonl.
 
 usage: check_tensorboard.py RUN        (needs the Python package tensorboard)
@@ -28,9 +28,8 @@ def from_json(run):
 def from_tensorboard(run):
     events = EventAccumulator(os.path.join(run, "events"), size_guidance={"scalars": 0})
     events.Reload()
-    return {
-name: [(e.step, e.value) for e in events.Scalars(name)] for name in events.Tags()["scalars"]
-}
+    return {name: [(e.step, e.value) for e in events.Scalars(name)] for name in events.Tags()["scalars"]}
+
 
 def same(a, b):
     return len(a) == len(b) and all(

@@ -1,5 +1,6 @@
 #include "nunchi/translate/stream.h"
 
+#include "nunchi/data/line_stream.h"
 #include "nunchi/kernels/product.h"
 #include "tests/translate/pipe.h"
 #include "tests/translate/small_translation.h"

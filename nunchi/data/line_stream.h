@@ -3,25 +3,24 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "nunchi/data/lines.h"
 
 namespace nunchi {
 
 // Does not own the descriptor. Lines end with "\n" or "\r\n"; a byte order mark at the beginning is
 // left out. Memory is bounded: what is longer than `longest` bytes is cut there, between
 // characters. How the bytes come in portions changes nothing.
-class LineStream {
+class LineStream final : public LineSource {
  public:
   explicit LineStream(int descriptor, std::size_t longest = std::size_t{1} << 20)
       : descriptor_(descriptor), longest_(longest) {}
 
-  // Waits for a line; false at the end. Throws Error when reading fails.
-  bool next(std::string& line);
-  // Whether next() would return at once: a line has come, or the end.
-  bool is_waiting();
-
+  // Throws Error when reading fails.
+  bool next(std::string& line) override;
+  bool is_waiting() override;
   // Of the lines that next() has returned.
-  std::int64_t cut_lines() const { return cut_lines_; }
+  std::int64_t cut_lines() const override { return cut_lines_; }
 
  private:
   bool has_line() const;

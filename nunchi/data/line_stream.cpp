@@ -1,4 +1,4 @@
-#include "nunchi/translate/line_stream.h"
+#include "nunchi/data/line_stream.h"
 
 #include <poll.h>
 #include <unistd.h>
