@@ -123,4 +123,11 @@ void expect_zero_from(const char* what, const std::vector<T>& values, std::int64
   }
 }
 
+// One row of a matrix.
+template <class T>
+std::vector<double> row_of(const std::vector<T>& matrix, std::int64_t row, std::int64_t width) {
+  const auto values = part(matrix, row * width, width);
+  return {values.begin(), values.end()};
+}
+
 }  // namespace nunchi::testing

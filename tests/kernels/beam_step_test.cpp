@@ -1,0 +1,463 @@
+#include <map>
+#include <set>
+
+#include "nunchi/kernels/search.h"
+#include "tests/reference/search.h"
+#include "tests/reference/versions.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::BanTokens;
+using kernels::BeamStep;
+
+constexpr std::int32_t kBegin = 1, kEnd = 2;
+
+// Random hypotheses of few different tokens, so that much is repeated.
+template <class T>
+void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t generated) {
+  constexpr std::int64_t kRows = 12, kVocabulary = 7, kStride = 40;
+  const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
+  std::vector<std::int32_t> tokens(kRows * kStride, -1), unit;
+  std::vector<Tokens> hypotheses;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    unit.push_back(static_cast<std::int32_t>(r % 4));
+    const auto length = static_cast<std::size_t>(prefix_length[unit.back()] + generated);
+    Tokens one;
+    for (const double u : random_values<double>(static_cast<std::int64_t>(length), 70 + r)) {
+      // Row 0 and its like repeat a cycle of r + 1 tokens.
+      const auto place = static_cast<std::int32_t>(one.size());
+      const auto cycle = static_cast<std::int32_t>(r + 1);
+      one.push_back(r % 2 == 0 ? 3 + place % cycle % 4 : static_cast<std::int32_t>((u + 1) * 3.5));
+    }
+    std::copy(one.begin(), one.end(), tokens.begin() + r * kStride);
+    hypotheses.push_back(one);
+  }
+  auto logits = random_values<T>(kRows * kVocabulary, 1, 3);
+  logits[2 * kVocabulary + 4] = static_cast<T>(-INFINITY);
+  const auto before = logits;
+  std::vector<double> banned(kRows, NAN);
+  kernels::run(ctx, BanTokens<T>{.rows = kRows,
+                                 .vocabulary = kVocabulary,
+                                 .stride = kStride,
+                                 .begin_token = rules.begin_token,
+                                 .end_token = rules.end_token,
+                                 .generated = generated,
+                                 .min_length = rules.min_length,
+                                 .no_repeat_ngram = rules.no_repeat_ngram,
+                                 .max_repeats = rules.max_repeats,
+                                 .hypotheses = {.tokens = tokens.data(), .unit = unit.data()},
+                                 .prefix_length = prefix_length.data(),
+                                 .logits = logits.data(),
+                                 .banned = banned.data()});
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    std::vector<double> taken;
+    for (std::int32_t token = 0; token < kVocabulary; ++token) {
+      const T was = before[r * kVocabulary + token], is = logits[r * kVocabulary + token];
+      if (reference::is_banned(hypotheses[r], token, rules)) {
+        ASSERT_EQ(is, static_cast<T>(-INFINITY)) << "row " << r << ", token " << token;
+        taken.push_back(was);
+      } else {
+        ASSERT_EQ(is, was) << "row " << r << ", token " << token;
+      }
+    }
+    ASSERT_NEAR(banned[r], reference::log_sum(taken), kTolerance<T>) << "row " << r;
+  }
+}
+
+TEST(BanTokens, AreThoseThatBreakARule) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t generated : {0, 1, 2, 8, 30}) {
+      SCOPED_TRACE(std::to_string(generated) + " tokens");
+      check_bans<T>(ctx, {}, generated);
+      for (const std::int64_t n : {1, 2, 3, 4, 9}) {
+        check_bans<T>(ctx, {.no_repeat_ngram = n}, generated);
+      }
+      for (const std::int64_t repeats : {1, 2, 3, 8}) {
+        check_bans<T>(ctx, {.max_repeats = repeats}, generated);
+      }
+      for (const std::int64_t length : {1, 5, 6, 14, 100}) {
+        check_bans<T>(ctx, {.min_length = length}, generated);
+      }
+      check_bans<T>(ctx,
+                    {.begin_token = 0,
+                     .end_token = 4,
+                     .min_length = 9,
+                     .no_repeat_ngram = 2,
+                     .max_repeats = 2},
+                    generated);
+    }
+  });
+}
+
+TEST(BanTokens, TheEndMayAlwaysCome) {
+  CpuContext ctx;
+  // Only the end is left: every other token has come.
+  std::vector<std::int32_t> tokens{0, 2, 3, 2}, unit{0};
+  const std::int32_t prefix_length = 0;
+  std::vector<float> logits(4, 0);
+  kernels::run(ctx, BanTokens<float>{.rows = 1,
+                                     .vocabulary = 4,
+                                     .stride = 4,
+                                     .generated = 4,
+                                     .no_repeat_ngram = 1,
+                                     .max_repeats = 1,
+                                     .hypotheses = {.tokens = tokens.data(), .unit = unit.data()},
+                                     .prefix_length = &prefix_length,
+                                     .logits = logits.data()});
+  EXPECT_EQ(logits, (std::vector<float>{-INFINITY, -INFINITY, 0, -INFINITY}));
+}
+
+// A whole beam search over invented scores, the kernel beside the lists.
+struct BeamSetup {
+  std::int64_t beam = 1, candidates = 1;
+  std::int32_t vocabulary = 10;
+  std::vector<std::int32_t> prefix_length, max_length;  // of the units
+  double end_rate = 0.2;         // how often </s> is among a row's candidates
+  double impossible_rate = 0.0;  // how often a candidate cannot come
+  int levels = 0;                // so many different scores, so that sums are equal
+  std::uint64_t seed = 1;
+};
+
+template <class T>
+class BeamSearch {
+ public:
+  explicit BeamSearch(const BeamSetup& setup)
+      : setup_(setup),
+        units_(static_cast<std::int64_t>(setup.prefix_length.size())),
+        stride_(*std::max_element(setup.max_length.begin(), setup.max_length.end()) + 1),
+        now_(units_ * setup.beam, stride_),
+        then_(units_ * setup.beam, stride_),
+        finished_(units_ * setup.beam, stride_),
+        finished_length_(index(units_ * setup.beam), -1),
+        finished_ended_(index(units_ * setup.beam), -1),
+        finished_count_(index(units_), 0) {
+    for (std::int32_t u = 0; u < units_; ++u) {
+      reference::BeamRow row;
+      for (std::int32_t i = 0; i < setup.prefix_length[u]; ++i) {
+        row.tokens.push_back(3 + i);
+        row.token_scores.push_back(0);
+        now_.tokens[u * stride_ + i] = 3 + i;
+        now_.token_scores[u * stride_ + i] = 0;
+      }
+      now_.score[u] = 0;
+      now_.unit[u] = u;
+      active_.push_back({.number = u, .rows = {row}});
+    }
+  }
+
+  // Every step, held against the lists; the number of them.
+  int run(CpuContext& ctx) {
+    int steps = 0;
+    for (std::int64_t width = 1; !active_.empty(); width = setup_.beam) {
+      step(ctx, width, steps++);
+      if (::testing::Test::HasFatalFailure()) return steps;
+    }
+    check_finished();
+    return steps;
+  }
+
+ private:
+  struct Rows {
+    Rows(std::int64_t rows, std::int64_t stride)
+        : tokens(index(rows * stride), -1),
+          token_scores(index(rows * stride), NAN),
+          score(index(rows), NAN),
+          unit(index(rows), -1) {}
+    kernels::SearchRows rows() {
+      return {tokens.data(), token_scores.data(), score.data(), unit.data()};
+    }
+    std::vector<std::int32_t> tokens;
+    std::vector<float> token_scores;
+    std::vector<double> score;
+    std::vector<std::int32_t> unit;
+  };
+
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+  // Descending scores of different tokens, </s> now and then among them.
+  void invent(std::int64_t rows, int step, std::vector<T>& log_probs,
+              std::vector<std::int32_t>& ids) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto draws =
+          random_values<double>(2 * setup_.candidates + 2,
+                                setup_.seed * 10007 + static_cast<std::uint64_t>(step * 501 + r));
+      std::vector<double> scores;
+      for (std::int64_t c = 0; c < setup_.candidates; ++c) {
+        double score = -3 * (draws[c] + 1);
+        if (setup_.levels > 0) score = std::floor(score / 6 * setup_.levels);
+        const bool impossible = (draws[setup_.candidates + c] + 1) / 2 < setup_.impossible_rate;
+        scores.push_back(impossible ? -INFINITY : score);
+      }
+      std::sort(scores.rbegin(), scores.rend());
+      for (const double score : scores) log_probs.push_back(static_cast<T>(score));
+      const auto first = static_cast<std::int32_t>((draws.back() + 1) / 2 * setup_.vocabulary);
+      const bool ends = (draws[draws.size() - 2] + 1) / 2 < setup_.end_rate;
+      const auto end_at = (first + r) % setup_.candidates;
+      std::int32_t token = first;
+      for (std::int64_t c = 0; c < setup_.candidates; ++c) {
+        do token = (token + 1) % setup_.vocabulary;
+        while (token == kEnd);
+        ids.push_back(ends && c == end_at ? kEnd : token);
+      }
+    }
+  }
+
+  void step(CpuContext& ctx, std::int64_t width, int step) {
+    const auto active = static_cast<std::int64_t>(active_.size());
+    const std::int64_t after = active * setup_.beam;
+    std::vector<T> log_probs;
+    std::vector<std::int32_t> ids;
+    invent(active * width, step, log_probs, ids);
+    std::vector<std::int32_t> parents(index(after), -1), next(index(after), -1),
+        row_source(index(after), -1), unit_source;
+    for (std::int32_t u = 0; u < units_; ++u) unit_source.push_back(100 + u);
+    std::int32_t going_on = -1;
+    kernels::run(ctx, BeamStep<T>{.units = active,
+                                  .width = width,
+                                  .beam = setup_.beam,
+                                  .candidates = setup_.candidates,
+                                  .stride = stride_,
+                                  .generated = step,
+                                  .end_token = kEnd,
+                                  .log_probs = log_probs.data(),
+                                  .ids = ids.data(),
+                                  .prefix_length = setup_.prefix_length.data(),
+                                  .max_length = setup_.max_length.data(),
+                                  .from = now_.rows(),
+                                  .to = then_.rows(),
+                                  .finished = {.tokens = finished_.tokens.data(),
+                                               .token_scores = finished_.token_scores.data(),
+                                               .score = finished_.score.data(),
+                                               .length = finished_length_.data(),
+                                               .ended = finished_ended_.data(),
+                                               .count = finished_count_.data()},
+                                  .parents = parents.data(),
+                                  .next = next.data(),
+                                  .row_source = row_source.data(),
+                                  .unit_source = unit_source.data(),
+                                  .active = &going_on});
+
+    std::vector<reference::BeamUnit> left;
+    for (std::int64_t u = 0; u < active; ++u) {
+      reference::BeamUnit& unit = active_[index(u)];
+      reference::BeamCandidates candidates{.first_row = u * width};
+      for (std::int64_t j = 0; j < width; ++j) {
+        const std::int64_t at = (u * width + j) * setup_.candidates;
+        candidates.log_probs.push_back(row_of(log_probs, u * width + j, setup_.candidates));
+        candidates.ids.push_back(part(ids, at, setup_.candidates));
+      }
+      const bool goes_on = reference::beam_step(
+          unit, candidates,
+          {.beam = setup_.beam, .max_length = setup_.max_length[unit.number], .end_token = kEnd});
+      if (goes_on) {
+        left.push_back(unit);
+      } else {
+        done_.push_back(unit);
+      }
+    }
+    ASSERT_EQ(going_on, static_cast<std::int32_t>(left.size())) << "step " << step;
+    for (std::size_t u = 0; u < left.size(); ++u) {
+      for (std::int64_t j = 0; j < setup_.beam; ++j) {
+        const std::int64_t row = static_cast<std::int64_t>(u) * setup_.beam + j;
+        SCOPED_TRACE("step " + std::to_string(step) + ", row " + std::to_string(row));
+        ASSERT_EQ(then_.unit[row], left[u].number);
+        ASSERT_EQ(row_source[row], 100 + left[u].number);
+        if (index(j) >= left[u].rows.size()) {  // an empty place: nothing can come of it
+          ASSERT_EQ(then_.score[row], -INFINITY);
+          ASSERT_TRUE(parents[row] >= 0 && parents[row] < active * width);
+          ASSERT_TRUE(next[row] >= 0 && next[row] < setup_.vocabulary);
+          continue;
+        }
+        const reference::BeamRow& expected = left[u].rows[index(j)];
+        const auto length = static_cast<std::int64_t>(expected.tokens.size());
+        ASSERT_EQ(part(then_.tokens, row * stride_, length), expected.tokens);
+        ASSERT_EQ(part(then_.token_scores, row * stride_, length), expected.token_scores);
+        ASSERT_EQ(then_.score[row], expected.score);
+        ASSERT_EQ(parents[row], expected.parent);
+        ASSERT_EQ(next[row], expected.tokens.back());
+      }
+      // As many rows as the kernel keeps; those of empty places have nothing to say.
+      reference::BeamRow nothing = left[u].rows[0];
+      nothing.score = -INFINITY;
+      left[u].rows.resize(index(setup_.beam), nothing);
+    }
+    active_ = left;
+    std::swap(now_, then_);
+  }
+
+  void check_finished() const {
+    for (const reference::BeamUnit& unit : done_) {
+      SCOPED_TRACE("unit " + std::to_string(unit.number));
+      ASSERT_EQ(finished_count_[unit.number], static_cast<std::int32_t>(unit.finished.size()));
+      for (std::size_t f = 0; f < unit.finished.size(); ++f) {
+        const std::int64_t at = unit.number * setup_.beam + static_cast<std::int64_t>(f);
+        const reference::BeamRow& expected = unit.finished[f];
+        const auto length = static_cast<std::int64_t>(expected.tokens.size());
+        ASSERT_EQ(finished_length_[at], length);
+        ASSERT_EQ(finished_ended_[at], expected.ended ? 1 : 0);
+        ASSERT_EQ(finished_.score[at], expected.score);
+        ASSERT_EQ(part(finished_.tokens, at * stride_, length), expected.tokens);
+        ASSERT_EQ(part(finished_.token_scores, at * stride_,
+                       static_cast<std::int64_t>(expected.token_scores.size())),
+                  expected.token_scores);
+      }
+    }
+  }
+
+  BeamSetup setup_;
+  std::int64_t units_, stride_;
+  Rows now_, then_, finished_;
+  std::vector<std::int32_t> finished_length_, finished_ended_, finished_count_;
+  std::vector<reference::BeamUnit> active_, done_;
+};
+
+TEST(BeamStep, AgreesWithSortedListsToTheEnd) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    int steps = 0;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+      for (const std::int64_t beam : {1, 2, 3, 5}) {
+        for (const int levels : {0, 4}) {
+          for (const double impossible : {0.0, 0.5}) {
+            SCOPED_TRACE("beam " + std::to_string(beam) + ", seed " + std::to_string(seed) +
+                         ", levels " + std::to_string(levels));
+            BeamSearch<T> search({.beam = beam,
+                                  .candidates = beam == 1 ? 1 : beam + 1,
+                                  .prefix_length = {0, 3, 0, 1, 7},
+                                  .max_length = {6, 9, 1, 12, 8},
+                                  .end_rate = 0.1 * static_cast<double>(seed % 5),
+                                  .impossible_rate = impossible,
+                                  .levels = levels,
+                                  .seed = seed});
+            steps += search.run(ctx);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+    EXPECT_GT(steps, 500);
+  });
+}
+
+// A vocabulary smaller than the beam: at first there are not candidates enough.
+TEST(BeamStep, LeavesPlacesEmptyForWhichThereIsNoCandidate) {
+  CpuContext ctx;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    BeamSearch<float> search({.beam = 6,
+                              .candidates = 3,
+                              .vocabulary = 4,
+                              .prefix_length = {0, 2},
+                              .max_length = {5, 7},
+                              .end_rate = 0.5,
+                              .impossible_rate = 0.3,
+                              .seed = seed});
+    search.run(ctx);
+  }
+}
+
+// One unit, one step: rows of scores with their tokens.
+struct OneStep {
+  std::vector<std::vector<std::pair<float, std::int32_t>>> rows;
+  std::int64_t beam = 2;
+  std::int32_t max_length = 10;
+  std::int32_t already_finished = 0;
+};
+
+struct StepResult {
+  std::vector<std::int32_t> next;  // newest tokens of rows that go on
+  std::vector<double> finished;    // scores of those that ended now
+  std::int32_t active = -1;
+};
+
+StepResult take(const OneStep& one) {
+  constexpr std::int64_t kStride = 12;
+  CpuContext ctx;
+  const auto width = static_cast<std::int64_t>(one.rows.size()), beam = one.beam;
+  std::vector<float> log_probs;
+  std::vector<std::int32_t> ids;
+  for (const auto& row : one.rows) {
+    for (const auto& [score, id] : row) {
+      log_probs.push_back(score);
+      ids.push_back(id);
+    }
+  }
+  const auto rows = static_cast<std::size_t>(std::max(width, beam));
+  const std::size_t room = rows * kStride;
+  std::vector<std::int32_t> tokens(room, 5), to_tokens(room), done_tokens(room);
+  std::vector<float> scores(room, 0), to_scores(room), done_scores(room);
+  std::vector<double> score(rows, 0), to_score(rows), done_score(rows);
+  std::vector<std::int32_t> unit(rows, 0), to_unit(rows), length(rows), ended(rows), parents(rows),
+      next(rows, -1), source(rows);
+  std::int32_t count = one.already_finished, active = -1;
+  const std::int32_t prefix_length = 0, unit_source = 0;
+  kernels::run(ctx, BeamStep<float>{
+                        .units = 1,
+                        .width = width,
+                        .beam = beam,
+                        .candidates = static_cast<std::int64_t>(one.rows[0].size()),
+                        .stride = kStride,
+                        .generated = 3,
+                        .log_probs = log_probs.data(),
+                        .ids = ids.data(),
+                        .prefix_length = &prefix_length,
+                        .max_length = &one.max_length,
+                        .from = {tokens.data(), scores.data(), score.data(), unit.data()},
+                        .to = {to_tokens.data(), to_scores.data(), to_score.data(), to_unit.data()},
+                        .finished = {done_tokens.data(), done_scores.data(), done_score.data(),
+                                     length.data(), ended.data(), &count},
+                        .parents = parents.data(),
+                        .next = next.data(),
+                        .row_source = source.data(),
+                        .unit_source = &unit_source,
+                        .active = &active});
+  StepResult result{.active = active};
+  for (std::int32_t f = one.already_finished; f < count; ++f)
+    result.finished.push_back(done_score[f]);
+  if (active > 0) result.next = next;
+  return result;
+}
+
+TEST(BeamStep, AnEndCountsAmongTheFirstBeamOnly) {
+  // </s> is second of a beam of two: it ends, and two others go on.
+  const StepResult second = take({.rows = {{{-1, 7}, {-2, kEnd}, {-9, 8}}}});
+  EXPECT_EQ(second.finished, (std::vector<double>{-2}));
+  EXPECT_EQ(second.next, (std::vector<std::int32_t>{7, 8}));
+  // It is third: too late, nothing ends.
+  const StepResult third = take({.rows = {{{-1, 7}, {-2, 8}, {-3, kEnd}}}});
+  EXPECT_TRUE(third.finished.empty());
+  EXPECT_EQ(third.next, (std::vector<std::int32_t>{7, 8}));
+  // Third of all, although first of its row.
+  const StepResult other =
+      take({.rows = {{{-1, 7}, {-2, 8}, {-9, 9}}, {{-3, kEnd}, {-4, 3}, {-5, 4}}}});
+  EXPECT_TRUE(other.finished.empty());
+}
+
+TEST(BeamStep, AUnitLeavesWhenItsBeamHasEnded) {
+  const OneStep both{.rows = {{{-1, kEnd}, {-4, 8}, {-9, 9}}, {{-2, kEnd}, {-5, 8}, {-9, 9}}}};
+  const StepResult result = take(both);
+  EXPECT_EQ(result.finished, (std::vector<double>{-1, -2}));
+  EXPECT_EQ(result.active, 0);
+  // With one from before, one more is enough, and a second one does not fit.
+  OneStep full = both;
+  full.already_finished = 1;
+  EXPECT_EQ(take(full).finished, (std::vector<double>{-1}));
+  EXPECT_EQ(take(full).active, 0);
+}
+
+TEST(BeamStep, AtTheMaximumLengthTheBestAreCutThere) {
+  const StepResult result =
+      take({.rows = {{{-1, 7}, {-2, kEnd}, {-3, 8}}}, .beam = 2, .max_length = 4});
+  EXPECT_EQ(result.finished, (std::vector<double>{-1, -2}));
+  EXPECT_EQ(result.active, 0);
+}
+
+TEST(BeamStep, AUnitWithoutAnyCandidateLeavesWithNothing) {
+  for (const float score : {-INFINITY, NAN}) {
+    const StepResult result = take({.rows = {{{score, 7}, {score, 8}, {score, kEnd}}}});
+    EXPECT_TRUE(result.finished.empty());
+    EXPECT_EQ(result.active, 0);
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
