@@ -55,10 +55,22 @@ Tensor copy_of(const Tensor& x) {
   return copy;
 }
 
+template <class Context>
+void copy_to_host(Context& ctx, const double* from, double& to) {
+  kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
+                                       .bytes = sizeof to,
+                                       .from = from,
+                                       .to = &to});
+}
+
 // The sum of squares is finite exactly if all numbers are: f64 has room for any f32's square.
 bool all_finite(const Tensor& x) {
   if (x.elements() == 0) return true;
   double sum = 0;
+  if (x.dtype() == DType::f64 && x.elements() == 1) {  // a loss
+    on_device(x.context(), [&](auto& ctx) { copy_to_host(ctx, x.data<double>(), sum); });
+    return std::isfinite(sum);
+  }
   const Tensor device_sum = Tensor::empty(x.context(), DType::f64, {1});
   dispatch(x, [&]<class T>(auto& ctx) {
     const std::int64_t rows = x.contiguous() ? 1 : x.size(0);
@@ -67,10 +79,7 @@ bool all_finite(const Tensor& x) {
                                         .squares = true,
                                         .x = x.data<T>() + r * x.row_stride(),
                                         .out = device_sum.data<double>()});
-      kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
-                                           .bytes = sizeof sum,
-                                           .from = device_sum.data<double>(),
-                                           .to = &sum});
+      copy_to_host(ctx, device_sum.data<double>(), sum);
     }
   });
   return std::isfinite(sum);

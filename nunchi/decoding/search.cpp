@@ -196,7 +196,7 @@ class Search {
   // From the scores of the next tokens to the hypotheses that go on. Returns how many units do.
   std::int64_t choose(const Tensor& scores, const Step& step) {
     const std::int64_t rows = step.active * step.width, vocabulary = scores.size(1);
-    const Tensor log_probs = Tensor::empty(context_, scores.dtype(), {rows, candidates_});
+    const Tensor log_probs = Tensor::empty(context_, summed(scores.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
     dispatch(scores, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::BanTokens<T>{.rows = rows,
@@ -225,7 +225,7 @@ class Search {
                                               .stream = stream_of_unit_.data<std::int64_t>(),
                                               .logits = scores.data<T>(),
                                               .banned = banned_.data<double>(),
-                                              .log_probs = log_probs.data<T>(),
+                                              .log_probs = log_probs.data<Summed<T>>(),
                                               .ids = ids.data<std::int32_t>()});
       } else {
         kernels::run(ctx, kernels::TopTokens<T>{.rows = rows,
@@ -233,28 +233,29 @@ class Search {
                                                 .count = candidates_,
                                                 .logits = scores.data<T>(),
                                                 .banned = banned_.data<double>(),
-                                                .log_probs = log_probs.data<T>(),
+                                                .log_probs = log_probs.data<Summed<T>>(),
                                                 .ids = ids.data<std::int32_t>()});
       }
-      kernels::run(ctx, kernels::BeamStep<T>{.units = step.active,
-                                             .width = step.width,
-                                             .beam = units_.beam,
-                                             .candidates = candidates_,
-                                             .stride = units_.stride,
-                                             .generated = step.generated,
-                                             .end_token = special_.end,
-                                             .log_probs = log_probs.data<T>(),
-                                             .ids = ids.data<std::int32_t>(),
-                                             .prefix_length = prefix_length_.data<std::int32_t>(),
-                                             .max_length = max_length_.data<std::int32_t>(),
-                                             .from = now_.rows(),
-                                             .to = then_.rows(),
-                                             .finished = finished_.rows(),
-                                             .parents = parents_.data<std::int32_t>(),
-                                             .next = next_.data<std::int32_t>(),
-                                             .row_source = sentences_.data<std::int32_t>(),
-                                             .unit_source = source_of_unit_.data<std::int32_t>(),
-                                             .active = active_count_.data<std::int32_t>()});
+      kernels::run(
+          ctx, kernels::BeamStep<Summed<T>>{.units = step.active,
+                                            .width = step.width,
+                                            .beam = units_.beam,
+                                            .candidates = candidates_,
+                                            .stride = units_.stride,
+                                            .generated = step.generated,
+                                            .end_token = special_.end,
+                                            .log_probs = log_probs.data<Summed<T>>(),
+                                            .ids = ids.data<std::int32_t>(),
+                                            .prefix_length = prefix_length_.data<std::int32_t>(),
+                                            .max_length = max_length_.data<std::int32_t>(),
+                                            .from = now_.rows(),
+                                            .to = then_.rows(),
+                                            .finished = finished_.rows(),
+                                            .parents = parents_.data<std::int32_t>(),
+                                            .next = next_.data<std::int32_t>(),
+                                            .row_source = sentences_.data<std::int32_t>(),
+                                            .unit_source = source_of_unit_.data<std::int32_t>(),
+                                            .active = active_count_.data<std::int32_t>()});
     });
     std::swap(now_, then_);
     return to_host<std::int32_t>(active_count_)[0];

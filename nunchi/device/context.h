@@ -45,11 +45,22 @@ class ContextBase {
   // The key of this step's draws. The address is in the device's memory and stays the same.
   const RandomKey* random() const { return random_; }
   virtual void set_random(const RandomKey& key) = 0;
+  // Returns when all that was started on this context is done.
+  virtual void synchronize() {}
+
+  // What a kernel family keeps between calls (plans of products), made on first use.
+  template <class T>
+  T& cache() {
+    std::any& slot = caches_[std::type_index(typeid(T))];
+    if (!slot.has_value()) slot = std::make_shared<T>();
+    return *std::any_cast<std::shared_ptr<T>&>(slot);
+  }
 
  protected:
   ContextBase(Device device, std::unique_ptr<MemorySource> memory)
       : device_(device), arena_(std::move(memory)) {}
   const RandomKey* random_ = nullptr;
+  void drop_caches() { caches_.clear(); }
 
  private:
   Device device_;
@@ -57,6 +68,7 @@ class ContextBase {
   Tape* tape_ = nullptr;
   Trace* trace_ = nullptr;
   Profile* profile_ = nullptr;
+  std::unordered_map<std::type_index, std::any> caches_;
 };
 
 template <Device D>
@@ -76,19 +88,10 @@ class Context<Device::cpu> final : public ContextBase {
   Isa isa() const { return isa_; }
   void set_random(const RandomKey& key) override { key_ = key; }
 
-  // What a kernel family keeps between calls (plans of products), made on first use.
-  template <class T>
-  T& cache() {
-    std::any& slot = caches_[std::type_index(typeid(T))];
-    if (!slot.has_value()) slot = std::make_shared<T>();
-    return *std::any_cast<std::shared_ptr<T>&>(slot);
-  }
-
  private:
   int threads_;
   Isa isa_;
   RandomKey key_;
-  std::unordered_map<std::type_index, std::any> caches_;
 };
 
 using CpuContext = Context<Device::cpu>;

@@ -10,6 +10,7 @@
 #include "nunchi/kernels/dropout.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -64,7 +65,7 @@ struct Attention {
   Rows rows;         // of the queries
   T* out = nullptr;  // [T, H * D]; tail rows become zero
   std::int64_t out_stride = 0;
-  T* log_sum = nullptr;  // [H, T] log of the softmax's denominator, for the way back
+  Summed<T>* log_sum = nullptr;  // [H, T] log of the softmax's denominator, for the way back
 
   const char* name() const { return "attention"; }
   Work work() const { return {.flops = 4.0 * in.heads * in.score_pairs * double(in.head_width)}; }
@@ -78,14 +79,14 @@ struct AttentionBackward {
   const T* out = nullptr;    // [T, H * D]
   const T* d_out = nullptr;  // [T, H * D]
   std::int64_t out_stride = 0, d_out_stride = 0;
-  const T* log_sum = nullptr;  // [H, T]
+  const Summed<T>* log_sum = nullptr;  // [H, T]
   // Written, tail rows as zero, or added to.
   T* d_q = nullptr;
   T* d_k = nullptr;
   T* d_v = nullptr;
   std::int64_t d_q_stride = 0, d_k_stride = 0, d_v_stride = 0;
   bool accumulate_q = false, accumulate_k = false, accumulate_v = false;
-  T* d_table = nullptr;  // [buckets, H], added to; null: no table or nobody wants it
+  Summed<T>* d_table = nullptr;  // [buckets, H], added to; null: no table or nobody wants it
 
   const char* name() const { return "attention_backward"; }
   Work work() const { return {.flops = 10.0 * in.heads * in.score_pairs * double(in.head_width)}; }
@@ -96,7 +97,7 @@ template <class T>
 struct AttentionWeights {
   AttentionInputs<T> in;
   const std::int64_t* begin = nullptr;  // [B] sentence b's weights start here in `weights`
-  T* weights = nullptr;                 // per sentence [H, queries, keys]
+  Summed<T>* weights = nullptr;         // per sentence [H, queries, keys]
 
   const char* name() const { return "attention_weights"; }
   Work work() const { return {}; }

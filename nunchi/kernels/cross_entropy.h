@@ -5,6 +5,7 @@
 
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -20,7 +21,7 @@ struct CrossEntropy {
   bool write_gradient = false;
   const std::int32_t* targets = nullptr;  // [chunk]
   T* logits = nullptr;                    // [chunk, V]
-  T* loss = nullptr;                      // [chunk]; zero past the count
+  Summed<T>* loss = nullptr;              // [chunk]; zero past the count
 
   const char* name() const { return "cross_entropy"; }
   Work work() const {

@@ -6,6 +6,7 @@
 #include "nunchi/kernels/dropout.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -37,8 +38,8 @@ struct EmbeddingBackward {
   Dropout dropout;
   const std::int32_t* ids = nullptr;  // [T]
   const T* d_out = nullptr;           // [T, C]
-  T* d_table = nullptr;               // [V, C]; may be null
-  T* d_positions = nullptr;           // [P, C]; may be null
+  Summed<T>* d_table = nullptr;       // [V, C]; may be null
+  Summed<T>* d_positions = nullptr;   // [P, C]; may be null
 
   const char* name() const { return "embedding_backward"; }
   Work work() const {

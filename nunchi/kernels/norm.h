@@ -7,6 +7,7 @@
 #include "nunchi/kernels/dropout.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -27,8 +28,8 @@ struct ResidualNorm {
   const T* beta = nullptr;      // [C]
   T* sum = nullptr;             // [T, C]
   T* out = nullptr;             // [T, C]
-  T* mean = nullptr;            // [T]
-  T* rstd = nullptr;            // [T]
+  Summed<T>* mean = nullptr;    // [T]
+  Summed<T>* rstd = nullptr;    // [T]
 
   const char* name() const { return "residual_norm"; }
   Work work() const {
@@ -47,18 +48,18 @@ struct ResidualNormBackward {
   Rows rows;
   std::int64_t width = 0;
   Dropout dropout;
-  const T* sum = nullptr;    // [T, C]
-  const T* gamma = nullptr;  // [C]
-  const T* mean = nullptr;   // [T]
-  const T* rstd = nullptr;   // [T]
-  const T* d_out = nullptr;  // [T, C]
-  const T* d_sum = nullptr;  // [T, C] what reaches `sum` from elsewhere; may be null
-  T* d_residual = nullptr;   // [T, C]
+  const T* sum = nullptr;           // [T, C]
+  const T* gamma = nullptr;         // [C]
+  const Summed<T>* mean = nullptr;  // [T]
+  const Summed<T>* rstd = nullptr;  // [T]
+  const T* d_out = nullptr;         // [T, C]
+  const T* d_sum = nullptr;         // [T, C] what reaches `sum` from elsewhere; may be null
+  T* d_residual = nullptr;          // [T, C]
   bool accumulate_residual = false;
-  T* d_branch = nullptr;   // [T, C]; null: nobody wants it
-  T* d_gamma = nullptr;    // [C]
-  T* d_beta = nullptr;     // [C]; null for rms
-  T* workspace = nullptr;  // [ceil(T / kRowsPerPartial), 2, C]
+  T* d_branch = nullptr;           // [T, C]; null: nobody wants it
+  Summed<T>* d_gamma = nullptr;    // [C]
+  Summed<T>* d_beta = nullptr;     // [C]; null for rms
+  Summed<T>* workspace = nullptr;  // [ceil(T / kRowsPerPartial), 2, C]
 
   const char* name() const { return "residual_norm_backward"; }
   Work work() const {

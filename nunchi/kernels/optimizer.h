@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -50,6 +51,8 @@ struct Adam {
   T* gradients = nullptr;  // [count]
   T* first = nullptr;      // [count] first moment
   T* second = nullptr;     // [count] second moment
+  // [count] the weights as products read them; null: they read `weights`.
+  BFloat16* rounded = nullptr;
 
   const char* name() const { return "adam"; }
   Work work() const { return {.bytes = 8.0 * static_cast<double>(count) * sizeof(T)}; }

@@ -12,7 +12,7 @@
 namespace nunchi::kernels {
 
 // c = a · b, or c += a · b; then + bias and max(0, ·) where asked for.
-template <class T>
+template <class T, class C = T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   const T* a = nullptr;  // [M, K], or [K, M] when transposed
@@ -20,7 +20,7 @@ struct Product {
   const T* b = nullptr;  // [K, N], or [N, K] when transposed
   bool transpose_b = false;
   const T* packed_b = nullptr;  // the same b as PackMatrix left it; null: not packed
-  T* c = nullptr;               // [M, N]
+  C* c = nullptr;               // [M, N]
   bool accumulate = false;
   const T* bias = nullptr;  // [N]; not with accumulate
   bool relu = false;        // not with accumulate
@@ -48,6 +48,13 @@ struct PackMatrix {
 // Elements that a packed b takes; 0 where packing gains nothing and products take b as it is.
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
+
+#if NUNCHI_CUDA
+template <class T>
+std::int64_t packed_elements(CudaContext&, const PackMatrix<T>&) {
+  return 0;
+}
+#endif
 
 // Whether a row's bits stay the same for any number of rows.
 bool rows_are_independent();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -12,8 +13,8 @@ template <class T>
 struct ColumnSum {
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  const T* x = nullptr;  // [rows, width]
-  T* out = nullptr;      // [width]
+  const T* x = nullptr;      // [rows, width]
+  Summed<T>* out = nullptr;  // [width]
 
   const char* name() const { return "column_sum"; }
   Work work() const { return {.bytes = static_cast<double>(rows * width) * sizeof(T)}; }

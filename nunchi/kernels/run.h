@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "nunchi/device/context.h"
+#include "nunchi/device/cuda/context.h"
 
 namespace nunchi::kernels {
 
@@ -54,5 +55,23 @@ void run(CpuContext& ctx, const Args& args) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   profile->add(args.name(), took.count(), args.work());
 }
+
+#if NUNCHI_CUDA
+namespace cuda {
+// Defined in kernels/cuda: puts `args` into the context's stream and returns.
+template <class Args>
+void compute(CudaContext& ctx, const Args& args);
+}  // namespace cuda
+
+// Starts `args` on the GPU; what follows in the same context sees its results.
+template <class Args>
+void run(CudaContext& ctx, const Args& args) {
+  Profile* profile = ctx.profile();
+  if (profile == nullptr) return cuda::compute(ctx, args);
+  ctx.start_clock();
+  cuda::compute(ctx, args);
+  profile->add(args.name(), ctx.stop_clock(), args.work());
+}
+#endif
 
 }  // namespace nunchi::kernels

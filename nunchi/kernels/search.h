@@ -11,6 +11,7 @@
 #include "nunchi/base/random.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -25,8 +26,8 @@ struct TopTokens {
   // [R] log Σ exp of logits that BanTokens took out: log-probabilities stay the model's. Null:
   // none.
   const double* banned = nullptr;
-  T* log_probs = nullptr;       // [R, n]
-  std::int32_t* ids = nullptr;  // [R, n]
+  Summed<T>* log_probs = nullptr;  // [R, n]
+  std::int32_t* ids = nullptr;     // [R, n]
 
   const char* name() const { return "top_tokens"; }
   Work work() const { return {.bytes = static_cast<double>(rows * vocabulary) * sizeof(T)}; }
@@ -48,7 +49,7 @@ struct SampleTokens {
   const std::int64_t* stream = nullptr;  // [units] the unit's number for draws
   const T* logits = nullptr;             // [R, V]
   const double* banned = nullptr;        // [R] as in TopTokens
-  T* log_probs = nullptr;                // [R] of the model, before temperature, cuts and bans
+  Summed<T>* log_probs = nullptr;        // [R] of the model, before temperature, cuts and bans
   std::int32_t* ids = nullptr;           // [R]
 
   const char* name() const { return "sample_tokens"; }

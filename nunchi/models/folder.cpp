@@ -99,7 +99,7 @@ void save_model(const Model& model, const std::filesystem::path& folder) {
   std::vector<std::vector<std::byte>> values;
   std::vector<SafetensorsEntry> entries;
   for (const nn::ParameterEntry& entry : model.parameters().entries()) {
-    const Tensor& tensor = entry.variable.value();
+    const Tensor tensor = model.parameters().weight(entry);
     std::vector<std::byte>& bytes = values.emplace_back(tensor.bytes());
     if (tensor.dtype() == DType::f64) {
       std::memcpy(bytes.data(), to_host<double>(tensor).data(), bytes.size());
@@ -124,7 +124,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBa
   parameters.allocate(context, memory);
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     convert(tensor_of(context, *opened.weights.find(entry.name), entry.shape),
-            entry.variable.value());
+            parameters.weight(entry));
   }
   parameters.changed();
   return std::move(opened.model);

@@ -143,7 +143,7 @@ std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& sourc
   if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
   const nn::DecoderCache::Options options{.layers = config_.decoder_layers,
                                           .width = 2 * config_.width,
-                                          .dtype = parameters_.weights().dtype(),
+                                          .dtype = parameters_.dtype(),
                                           .memory = &source.rows};
   auto state = std::make_unique<DecodingState>(context, options);
   const Variable all_kv = memory_kv_(encode(source));

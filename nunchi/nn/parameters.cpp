@@ -5,7 +5,6 @@
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/tensor/dispatch.h"
 
 namespace nunchi::nn {
 namespace {
@@ -14,6 +13,23 @@ constexpr std::int64_t kAlignment = 16;
 
 std::int64_t aligned(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// How the parameter starts: the same for a seed, whatever the threads.
+template <class T>
+std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t seed,
+                    std::uint32_t place) {
+  using Distribution = typename kernels::RandomFill<T>::Distribution;
+  std::vector<T> values(static_cast<std::size_t>(entry.shape.elements()));
+  kernels::run(host, kernels::RandomFill<T>{.distribution = entry.init.kind == Init::Kind::normal
+                                                                ? Distribution::normal
+                                                                : Distribution::uniform,
+                                            .scale = entry.init.scale,
+                                            .key = {.seed = seed},
+                                            .place = place,
+                                            .count = entry.shape.elements(),
+                                            .out = values.data()});
+  return values;
 }
 
 }  // namespace
@@ -39,36 +55,38 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
     }
     if (matrices) decayed_ = size;
   }
-  weights_ = zeros(context, memory.dtype, {size});
-  gradients_ = memory.gradients ? zeros(context, memory.dtype, {size}) : Tensor();
+  const DType exact = memory.gradients ? summed(memory.dtype) : memory.dtype;
+  weights_ = zeros(context, exact, {size});
+  values_ = exact == memory.dtype ? weights_ : zeros(context, memory.dtype, {size});
+  gradients_ = memory.gradients ? zeros(context, exact, {size}) : Tensor();
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);
-    entry.variable.bind(weights_.part(entry.offset, entry.shape),
+    entry.variable.bind(values_.part(entry.offset, entry.shape),
                         memory.gradients ? gradients_.part(entry.offset, entry.shape) : Tensor());
   }
   changed();
 }
 
+void Parameters::changed() {
+  if (values_.dtype() != weights_.dtype()) convert(weights_, values_);
+  values_changed();
+}
+
 void Parameters::initialize(std::uint64_t seed) {
+  // Drawn on the CPU, so that every device starts from the same weights.
+  CpuContext host;
   std::uint32_t place = 0;
   for (const ParameterEntry& entry : entries_) {
-    const Tensor& value = entry.variable.value();
+    const Tensor value = weight(entry);
     const std::uint32_t own_place = place++;
     if (entry.init.kind == Init::Kind::zeros || entry.init.kind == Init::Kind::ones) {
       fill(value, entry.init.kind == Init::Kind::ones ? 1 : 0);
-      continue;
+    } else if (value.dtype() == DType::f64) {
+      copy_from_host(std::span<const double>(draw<double>(host, entry, seed, own_place)), value);
+    } else {
+      const std::vector<float> drawn = draw<float>(host, entry, seed, own_place);
+      convert(from_host(value.context(), drawn, value.shape()), value);
     }
-    dispatch(value, [&]<class T>(auto& ctx) {
-      using Distribution = typename kernels::RandomFill<T>::Distribution;
-      kernels::run(ctx, kernels::RandomFill<T>{.distribution = entry.init.kind == Init::Kind::normal
-                                                                   ? Distribution::normal
-                                                                   : Distribution::uniform,
-                                               .scale = entry.init.scale,
-                                               .key = {.seed = seed},
-                                               .place = own_place,
-                                               .count = value.elements(),
-                                               .out = value.data<T>()});
-    });
   }
   changed();
 }

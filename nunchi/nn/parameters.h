@@ -4,6 +4,9 @@
 // once. Weights and gradients are one buffer each, the parameters views of it, in registry order
 // with matrices before vectors (weight decay applies to the matrices: a prefix). Each view starts
 // at a multiple of 16 elements; the gaps are zero and stay zero.
+//
+// Training in bf16 keeps the weights in f32, which is what the optimiser changes and checkpoints
+// hold; layers then read their rounded form, a third buffer.
 #pragma once
 
 #include <memory>
@@ -46,8 +49,8 @@ class Parameters {
   std::uint32_t next_place() { return next_place_++; }
 
   struct Memory {
-    DType dtype = DType::f32;
-    bool gradients = false;  // training needs them
+    DType dtype = DType::f32;  // what layers compute in
+    bool gradients = false;    // training needs them
   };
   void allocate(ContextBase& context, const Memory& memory);
   // Draws the initial weights; the same seed gives the same, whatever the threads.
@@ -56,19 +59,26 @@ class Parameters {
   const std::vector<ParameterEntry>& entries() const { return entries_; }
   const ParameterEntry* find(const std::string& name) const;
   std::int64_t count() const;                             // of numbers, without gaps
+  DType dtype() const { return values_.dtype(); }         // what layers compute in
   const Tensor& weights() const { return weights_; }      // [flat size]
+  const Tensor& values() const { return values_; }        // the same as layers read them
   const Tensor& gradients() const { return gradients_; }  // [flat size]; undefined without
-  std::int64_t decayed() const { return decayed_; }       // the matrices' part of the flat size
+  Tensor weight(const ParameterEntry& entry) const {
+    return weights_.part(entry.offset, entry.shape);
+  }
+  std::int64_t decayed() const { return decayed_; }  // the matrices' part of the flat size
   bool allocated() const { return weights_.defined(); }
 
-  // To be called by whoever changes the weights: their packed and quantised forms are stale then.
-  void changed() { ++*version_; }
+  // To be called by whoever changes the weights: rounds them anew where layers read another form.
+  void changed();
+  // The same for those who changed that form too.
+  void values_changed() { ++*version_; }
 
  private:
   std::vector<ParameterEntry> entries_;
   std::unordered_map<std::string, std::size_t> places_;  // of the entries, by name
   std::shared_ptr<std::uint64_t> version_;
-  Tensor weights_, gradients_;
+  Tensor weights_, values_, gradients_;
   std::int64_t decayed_ = 0;
   std::uint32_t next_place_ = 1;
 };

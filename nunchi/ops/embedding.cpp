@@ -36,7 +36,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                   const Tensor& d_out = d.of_output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     const auto data = [&](int input) {
-                      return d.wanted(input) ? d.sum(input).template data<T>() : nullptr;
+                      return d.wanted(input) ? d.sum(input).template data<Summed<T>>() : nullptr;
                     };
                     kernels::run(ctx, kernels::EmbeddingBackward<T>{.rows = rows_of(batch),
                                                                     .width = d_out.size(1),

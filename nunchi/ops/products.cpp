@@ -43,19 +43,26 @@ PackedWeight pack_for_backward(const Variable& weight) {
 void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options) {
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Product<T>{
-                          .m = x.size(0),
-                          .n = weight.plain.size(weight.transposed ? 0 : 1),
-                          .k = weight.plain.size(weight.transposed ? 1 : 0),
-                          .a = x.data<T>(),
-                          .b = weight.plain.data<T>(),
-                          .transpose_b = weight.transposed,
-                          .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
-                          .c = out.data<T>(),
-                          .accumulate = options.accumulate,
-                          .bias = options.bias.defined() ? options.bias.data<T>() : nullptr,
-                          .relu = options.relu,
-                          .label = options.label});
+    const auto into = [&]<class C>() {
+      kernels::run(ctx, kernels::Product<T, C>{
+                            .m = x.size(0),
+                            .n = weight.plain.size(weight.transposed ? 0 : 1),
+                            .k = weight.plain.size(weight.transposed ? 1 : 0),
+                            .a = x.data<T>(),
+                            .b = weight.plain.data<T>(),
+                            .transpose_b = weight.transposed,
+                            .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
+                            .c = out.data<C>(),
+                            .accumulate = options.accumulate,
+                            .bias = options.bias.defined() ? options.bias.data<T>() : nullptr,
+                            .relu = options.relu,
+                            .label = options.label});
+    };
+    if (out.dtype() == x.dtype()) {
+      into.template operator()<T>();
+    } else {
+      into.template operator()<Summed<T>>();
+    }
   });
 }
 
@@ -64,16 +71,17 @@ void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const
   constexpr std::int64_t kManyRows = 1024;
   const Tensor packed = d_y.size(1) >= kManyRows ? pack(x, false) : Tensor();
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Product<T>{.m = d_y.size(1),
-                                          .n = x.size(1),
-                                          .k = x.size(0),
-                                          .a = d_y.data<T>(),
-                                          .transpose_a = true,
-                                          .b = x.data<T>(),
-                                          .packed_b = packed.defined() ? packed.data<T>() : nullptr,
-                                          .c = d_weight.data<T>(),
-                                          .accumulate = true,
-                                          .label = label});
+    kernels::run(ctx, kernels::Product<T, Summed<T>>{
+                          .m = d_y.size(1),
+                          .n = x.size(1),
+                          .k = x.size(0),
+                          .a = d_y.data<T>(),
+                          .transpose_a = true,
+                          .b = x.data<T>(),
+                          .packed_b = packed.defined() ? packed.data<T>() : nullptr,
+                          .c = d_weight.data<Summed<T>>(),
+                          .accumulate = true,
+                          .label = label});
   });
 }
 
@@ -82,7 +90,7 @@ void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
     kernels::run(ctx, kernels::ColumnSum<T>{.rows = d_y.size(0),
                                             .width = d_y.size(1),
                                             .x = d_y.data<T>(),
-                                            .out = d_bias.data<T>()});
+                                            .out = d_bias.data<Summed<T>>()});
   });
 }
 

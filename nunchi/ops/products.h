@@ -26,7 +26,8 @@ struct ProductOptions {
   const char* label = "product";
 };
 
-// out [R, N] = x [R, K] · Wᵀ, or with a weight packed for the way back: [R, K] = x [R, N] · W.
+// out [R, N] = x [R, K] · Wᵀ, or with a weight packed for the way back: [R, K] = x [R, N] · W. out
+// has x's type, or the one that x's is summed in.
 void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options);
 

@@ -37,24 +37,27 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
     using Kernel = kernels::ResidualNormBackward<T>;
     const std::int64_t partials =
         (saved.batch.capacity + Kernel::kRowsPerPartial - 1) / Kernel::kRowsPerPartial;
-    const Tensor workspace = Tensor::empty(context, sum.dtype(), {partials, 2, width});
+    const Tensor workspace = Tensor::empty(context, summed(sum.dtype()), {partials, 2, width});
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
+    const auto gradient = [&](int input) {
+      return d.wanted(input) ? d.sum(input).template data<Summed<T>>() : nullptr;
+    };
     kernels::run(ctx, Kernel{.kind = saved.norm.kind,
                              .rows = rows_of(saved.batch),
                              .width = width,
                              .dropout = saved.dropout,
                              .sum = sum.data<T>(),
                              .gamma = saved.norm.gamma.value().template data<T>(),
-                             .mean = saved.mean.data<T>(),
-                             .rstd = saved.rstd.data<T>(),
+                             .mean = saved.mean.data<Summed<T>>(),
+                             .rstd = saved.rstd.data<Summed<T>>(),
                              .d_out = d_out.data<T>(),
                              .d_sum = data(d_sum),
                              .d_residual = data(d_residual.tensor),
                              .accumulate_residual = d_residual.accumulate,
                              .d_branch = data(d_branch),
-                             .d_gamma = data(d.sum(2)),
-                             .d_beta = d.wanted(3) ? data(d.sum(3)) : nullptr,
-                             .workspace = workspace.data<T>()});
+                             .d_gamma = gradient(2),
+                             .d_beta = gradient(3),
+                             .workspace = workspace.data<Summed<T>>()});
   });
   if (share) {
     if (d.wanted(0)) d.give(0, d_residual.tensor);
@@ -80,8 +83,8 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
               .dropout = dropout_on(context, dropout),
               .has_branch = branch.defined(),
               .sum = branch.defined() ? Tensor::empty(context, x.dtype(), x.shape()) : x,
-              .mean = Tensor::empty(context, x.dtype(), {x.size(0)}),
-              .rstd = Tensor::empty(context, x.dtype(), {x.size(0)})};
+              .mean = Tensor::empty(context, summed(x.dtype()), {x.size(0)}),
+              .rstd = Tensor::empty(context, summed(x.dtype()), {x.size(0)})};
   const Tensor out = Tensor::empty(context, x.dtype(), x.shape());
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(ctx,
@@ -97,8 +100,8 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
                      .beta = norm.beta.defined() ? norm.beta.value().template data<T>() : nullptr,
                      .sum = saved.sum.data<T>(),
                      .out = out.data<T>(),
-                     .mean = saved.mean.data<T>(),
-                     .rstd = saved.rstd.data<T>()});
+                     .mean = saved.mean.data<Summed<T>>(),
+                     .rstd = saved.rstd.data<Summed<T>>()});
   });
   const Tensor sum = saved.sum;
   if (!branch.defined()) {

@@ -39,19 +39,25 @@ Tensor zeros(ContextBase& context, DType dtype, const Shape& shape) {
 }
 
 void fill(const Tensor& tensor, double value) {
-  if (tensor.dtype() == DType::i32) {
+  const auto fill_typed = [&]<class T>() {
     on_device(tensor.context(), [&](auto& ctx) {
-      kernels::run(ctx, kernels::Fill<std::int32_t>{.count = tensor.elements(),
-                                                    .value = static_cast<std::int32_t>(value),
-                                                    .out = tensor.data<std::int32_t>()});
+      kernels::run(ctx, kernels::Fill<T>{.count = tensor.elements(),
+                                         .value = static_cast<T>(value),
+                                         .out = tensor.data<T>()});
     });
-    return;
+  };
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return fill_typed.template operator()<float>();
+    case DType::f64:
+      return fill_typed.template operator()<double>();
+    case DType::bf16:
+      return fill_typed.template operator()<BFloat16>();
+    case DType::i32:
+      return fill_typed.template operator()<std::int32_t>();
+    default:
+      throw Error(std::string("a tensor of ") + name_of(tensor.dtype()) + " cannot be filled.");
   }
-  dispatch(tensor, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Fill<T>{.count = tensor.elements(),
-                                       .value = static_cast<T>(value),
-                                       .out = tensor.data<T>()});
-  });
 }
 
 template <class T>
@@ -113,12 +119,17 @@ void convert(const Tensor& from, const Tensor& to) {
     return copy_bytes(from.context(), Direction::within, from.bytes(), from.data<double>(),
                       to.data<double>());
   }
+  if (from.dtype() == to.dtype() && from.dtype() == DType::bf16) {
+    return copy_bytes(from.context(), Direction::within, from.bytes(), from.data<BFloat16>(),
+                      to.data<BFloat16>());
+  }
   const auto is = [&](DType a, DType b) { return from.dtype() == a && to.dtype() == b; };
   if (is(DType::f32, DType::f64)) return convert_typed<float, double>(from, to);
   if (is(DType::f64, DType::f32)) return convert_typed<double, float>(from, to);
   if (is(DType::f32, DType::bf16)) return convert_typed<float, BFloat16>(from, to);
   if (is(DType::bf16, DType::f32)) return convert_typed<BFloat16, float>(from, to);
   if (is(DType::bf16, DType::f64)) return convert_typed<BFloat16, double>(from, to);
+  if (is(DType::f64, DType::bf16)) return convert_typed<double, BFloat16>(from, to);
   throw Error(std::string("no conversion from ") + name_of(from.dtype()) + " to " +
               name_of(to.dtype()) + ".");
 }

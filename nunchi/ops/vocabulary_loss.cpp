@@ -30,7 +30,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
   const std::int64_t rows = batch.capacity, vocabulary = w.size(0);
   const std::int64_t chunk = std::min(options.chunk, rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
-  const Tensor tokens = Tensor::empty(context, h.dtype(), {rows});
+  const Tensor tokens = Tensor::empty(context, summed(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
   // The weight's gradient is a parameter's: it is there before the way back, to be added to.
   const Tensor d_weight = recorded && weight.needs_gradient() ? weight.gradient() : Tensor();
@@ -50,14 +50,14 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
                                                  .write_gradient = recorded,
                                                  .targets = targets.data<std::int32_t>() + first,
                                                  .logits = scores.data<T>(),
-                                                 .loss = tokens.data<T>() + first});
+                                                 .loss = tokens.data<Summed<T>>() + first});
     });
     if (!recorded) continue;
     multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});
     if (d_weight.defined()) add_outer(scores, part, d_weight, "vocabulary_backward_weight");
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
-  dispatch(h, [&]<class T>(auto& ctx) {
+  dispatch(tokens, [&]<class T>(auto& ctx) {
     kernels::run(
         ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
   });

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "nunchi/base/error.h"
+#include "nunchi/device/cuda/context.h"
 #include "nunchi/tensor/tensor.h"
 
 namespace nunchi {
@@ -12,7 +14,11 @@ namespace nunchi {
 // Calls f(context) with the context as what it is: Context<Device::cpu>& or Context<Device::cuda>&.
 template <class F>
 decltype(auto) on_device(ContextBase& context, F&& f) {
-  if (context.device() != Device::cpu) throw Error("this build of nunchi has no CUDA.");
+#if NUNCHI_CUDA
+  if (context.device() == Device::cuda) {
+    return std::forward<F>(f)(static_cast<Context<Device::cuda>&>(context));
+  }
+#endif
   return std::forward<F>(f)(static_cast<Context<Device::cpu>&>(context));
 }
 
@@ -21,14 +27,13 @@ decltype(auto) on_device(ContextBase& context, F&& f) {
 template <class F>
 void dispatch(const Tensor& tensor, F&& f) {
   on_device(tensor.context(), [&](auto& context) {
-    switch (tensor.dtype()) {
-      case DType::f32:
-        return f.template operator()<float>(context);
-      case DType::f64:
-        return f.template operator()<double>(context);
-      default:
-        throw Error(std::string("no kernel computes in ") + name_of(tensor.dtype()) + ".");
-    }
+    // The CPU computes in f64 too, CUDA in bf16.
+    constexpr bool kCpu = std::is_same_v<std::remove_cvref_t<decltype(context)>, CpuContext>;
+    using Other = std::conditional_t<kCpu, double, BFloat16>;
+    if (tensor.dtype() == DType::f32) return f.template operator()<float>(context);
+    if (tensor.dtype() == dtype_of<Other>) return f.template operator()<Other>(context);
+    throw Error(std::string("no kernel of the ") + (kCpu ? "CPU" : "GPU") + " computes in " +
+                name_of(tensor.dtype()) + ".");
   });
 }
 

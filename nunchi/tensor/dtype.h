@@ -55,6 +55,21 @@ struct DTypeOf<std::int64_t> {
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
+// What numbers of type T are summed in, and what must not be rounded to T is kept in: statistics,
+// losses, log-probabilities, the gradients of parameters.
+template <class T>
+struct SumOf {
+  using Type = T;
+};
+template <>
+struct SumOf<BFloat16> {
+  using Type = float;
+};
+template <class T>
+using Summed = typename SumOf<T>::Type;
+
+constexpr DType summed(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:

@@ -66,9 +66,12 @@ void AdamOptimizer::step(const Step& step) {
                                        .weights = weights.data<T>(),
                                        .gradients = gradients.data<T>(),
                                        .first = first_.data<T>(),
-                                       .second = second_.data<T>()});
+                                       .second = second_.data<T>(),
+                                       .rounded = parameters_.dtype() == DType::bf16
+                                                      ? parameters_.values().data<BFloat16>()
+                                                      : nullptr});
   });
-  parameters_.changed();
+  parameters_.values_changed();
 }
 
 double AdamOptimizer::gradient_norm() const {

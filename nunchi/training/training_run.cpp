@@ -85,7 +85,7 @@ void copy_weights(const std::filesystem::path& folder, Model& model) {
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const nn::ParameterEntry* found = other->parameters().find(entry.name);
     if (found == nullptr || found->shape != entry.shape) fail(entry.name);
-    convert(found->variable.value(), entry.variable.value());
+    convert(other->parameters().weight(*found), parameters.weight(entry));
   }
   parameters.changed();
 }

@@ -114,6 +114,14 @@ void compute<kIsa>(CpuContext& ctx, const Fill<std::int32_t>& p) {
   fill(ctx, p);
 }
 template <>
+void compute<kIsa>(CpuContext& ctx, const Fill<BFloat16>& p) {
+  fill(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const Convert<double, BFloat16>& p) {
+  convert(ctx, p);
+}
+template <>
 void compute<kIsa>(CpuContext& ctx, const Convert<float, BFloat16>& p) {
   convert(ctx, p);
 }

@@ -55,6 +55,10 @@ void adam(CpuContext& ctx, const Adam<T>& p) {
     const std::int64_t middle = std::clamp(p.decayed, begin, end);
     update(begin, middle, shrunk);
     update(middle, end, T(1));
+    if (p.rounded == nullptr) return;
+    for (std::int64_t i = begin; i < end; ++i) {
+      p.rounded[i] = BFloat16(static_cast<float>(p.weights[i]));
+    }
   });
 }
 

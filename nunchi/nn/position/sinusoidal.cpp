@@ -7,13 +7,12 @@
 namespace nunchi::nn {
 namespace {
 
-template <class T>
-std::vector<T> table_of(std::int64_t positions, std::int64_t width) {
-  std::vector<T> table;
+std::vector<double> table_of(std::int64_t positions, std::int64_t width) {
+  std::vector<double> table;
   table.reserve(static_cast<std::size_t>(positions * width));
   for (std::int64_t position = 0; position < positions; ++position) {
     for (std::int64_t column = 0; column < width; ++column) {
-      table.push_back(static_cast<T>(sinusoid(position, column, width)));
+      table.push_back(sinusoid(position, column, width));
     }
   }
   return table;
@@ -32,10 +31,8 @@ Variable Sinusoidal::embed(std::int64_t length) const {
     std::int64_t positions = 256;
     while (positions < length) positions *= 2;
     ContextBase& context = parameters_.weights().context();
-    table_ =
-        Variable(parameters_.weights().dtype() == DType::f64
-                     ? from_host(context, table_of<double>(positions, width_), {positions, width_})
-                     : from_host(context, table_of<float>(positions, width_), {positions, width_}));
+    table_ = Variable(Tensor::empty(context, parameters_.dtype(), {positions, width_}));
+    convert(from_host(context, table_of(positions, width_), {positions, width_}), table_.value());
   }
   return table_;
 }

@@ -1,0 +1,222 @@
+#include "nunchi/device/cuda/context.h"
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "nunchi/device/cuda/check.h"
+
+namespace nunchi {
+namespace {
+
+// The driver's own functions are looked up while the program runs: it starts without a driver too.
+template <class F>
+F driver_function(const char* name) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  check_cuda(
+      cudaGetDriverEntryPointByVersion(name, &address, CUDART_VERSION, cudaEnableDefault, &found),
+      name);
+  if (address == nullptr) throw Error(std::string("the CUDA driver is too old: it has no ") + name);
+  return reinterpret_cast<F>(address);
+}
+
+struct Driver {
+  decltype(&cuMemAddressReserve) reserve =
+      driver_function<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+  decltype(&cuMemAddressFree) unreserve =
+      driver_function<decltype(&cuMemAddressFree)>("cuMemAddressFree");
+  decltype(&cuMemCreate) create = driver_function<decltype(&cuMemCreate)>("cuMemCreate");
+  decltype(&cuMemRelease) release = driver_function<decltype(&cuMemRelease)>("cuMemRelease");
+  decltype(&cuMemMap) map = driver_function<decltype(&cuMemMap)>("cuMemMap");
+  decltype(&cuMemUnmap) unmap = driver_function<decltype(&cuMemUnmap)>("cuMemUnmap");
+  decltype(&cuMemSetAccess) allow = driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+};
+
+// Addresses of the card, backed from the bottom up.
+class DeviceMemory final : public MemorySource {
+ public:
+  explicit DeviceMemory(int device) {
+    check_cuda(cudaSetDevice(device), "this GPU cannot be used");
+    check_cuda(cudaFree(nullptr), "this GPU cannot be used");
+    place_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    place_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+    std::size_t free = 0, total = 0;
+    check_cuda(cudaMemGetInfo(&free, &total), "how much memory is there");
+    reserved_ = (total + kStep - 1) / kStep * kStep;
+    check(driver_.reserve(&base_, reserved_, 0, 0, 0), "no addresses for the GPU's memory");
+  }
+  ~DeviceMemory() override {
+    std::size_t offset = 0;
+    for (const Block& block : blocks_) {
+      driver_.unmap(base_ + offset, block.bytes);
+      driver_.release(block.handle);
+      offset += block.bytes;
+    }
+    driver_.unreserve(base_, reserved_);
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  std::byte* base() const override { return reinterpret_cast<std::byte*>(base_); }
+  std::size_t reserved() const override { return reserved_; }
+
+  void grow_to(std::size_t bytes) override {
+    if (bytes <= backed_) return;
+    // In steps that grow with what is there: the driver is slow to give memory.
+    std::size_t more = (bytes - backed_ + kStep - 1) / kStep * kStep;
+    const std::size_t wish =
+        std::min(std::max(more, backed_ / 4 / kStep * kStep), reserved_ - backed_);
+    if (!back(wish) && (wish == more || !back(more))) {
+      std::size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      throw Error("out of GPU memory: " + std::to_string(more >> 20) +
+                  " MiB more were asked for, " + std::to_string(free >> 20) + " of " +
+                  std::to_string(total >> 20) + " MiB are free and " +
+                  std::to_string(backed_ >> 20) +
+                  " MiB are in use here; use smaller batches (training.batch_tokens, "
+                  "--batch-tokens).");
+    }
+  }
+
+  void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) override {
+    check_cuda(cudaMemset(begin, value, bytes), "filling memory");
+    check_cuda(cudaDeviceSynchronize(), "filling memory");
+  }
+
+ private:
+  static constexpr std::size_t kStep = std::size_t{64} << 20;
+  struct Block {
+    CUmemGenericAllocationHandle handle;
+    std::size_t bytes;
+  };
+
+  static void check(CUresult result, const char* what) {
+    if (result != CUDA_SUCCESS) {
+      throw Error(std::string("CUDA: ") + what + " (error " + std::to_string(result) + ").");
+    }
+  }
+
+  bool back(std::size_t bytes) {
+    Block block{0, bytes};
+    if (driver_.create(&block.handle, bytes, &place_, 0) != CUDA_SUCCESS) return false;
+    const CUdeviceptr at = base_ + backed_;
+    check(driver_.map(at, bytes, 0, block.handle, 0), "memory cannot be mapped");
+    CUmemAccessDesc access{};
+    access.location = place_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check(driver_.allow(at, bytes, &access, 1), "memory cannot be used");
+    blocks_.push_back(block);
+    backed_ += bytes;
+    return true;
+  }
+
+  Driver driver_;
+  CUmemAllocationProp place_{};
+  CUdeviceptr base_ = 0;
+  std::size_t reserved_ = 0, backed_ = 0;
+  std::vector<Block> blocks_;
+};
+
+int checked_device(int device) {
+  const int count = cuda_device_count();
+  if (count == 0) throw Error("there is no GPU here that CUDA can use; --device cpu always works.");
+  if (device < 0 || device >= count) {
+    throw Error("there is no GPU " + std::to_string(device) +
+                " here; they are numbered from 0 to " + std::to_string(count - 1) + ".");
+  }
+  return device;
+}
+
+}  // namespace
+
+int cuda_device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+PinnedRing::PinnedRing(CUstream_st* stream) : stream_(stream) {
+  void* memory = nullptr;
+  check_cuda(cudaHostAlloc(&memory, 2 * kHalf, cudaHostAllocDefault), "memory for uploads");
+  memory_ = static_cast<std::byte*>(memory);
+  for (CUevent_st*& event : passed_) {
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+  }
+}
+
+PinnedRing::~PinnedRing() {
+  for (CUevent_st* event : passed_) cudaEventDestroy(event);
+  cudaFreeHost(memory_);
+}
+
+std::byte* PinnedRing::take(std::size_t bytes) {
+  constexpr std::size_t kAlignment = 64;
+  const std::size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  if (used_ + size > kHalf) {
+    check_cuda(cudaEventRecord(passed_[half_], stream_), "an event");
+    half_ = 1 - half_;
+    used_ = 0;
+    check_cuda(cudaEventSynchronize(passed_[half_]), "an upload");
+  }
+  std::byte* at = memory_ + static_cast<std::size_t>(half_) * kHalf + used_;
+  used_ += size;
+  return at;
+}
+
+Context<Device::cuda>::Context(const CudaOptions& options)
+    : ContextBase(Device::cuda, std::make_unique<DeviceMemory>(checked_device(options.device))),
+      options_(options) {
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  check_cuda(cudaEventCreate(&begin_), "an event");
+  check_cuda(cudaEventCreate(&end_), "an event");
+  check_cuda(
+      cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, options.device),
+      "the device's size");
+  pinned_ = std::make_unique<PinnedRing>(stream_);
+  random_ = reinterpret_cast<RandomKey*>(arena().allocate(sizeof(RandomKey)));
+  set_random({});
+}
+
+Context<Device::cuda>::~Context() {
+  cudaStreamSynchronize(stream_);
+  drop_caches();
+  arena().release(reinterpret_cast<std::byte*>(const_cast<RandomKey*>(random_)));
+  pinned_.reset();
+  cudaEventDestroy(begin_);
+  cudaEventDestroy(end_);
+  cudaStreamDestroy(stream_);
+}
+
+std::string Context<Device::cuda>::device_name() const {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, options_.device), "the device's name");
+  return properties.name;
+}
+
+void Context<Device::cuda>::set_random(const RandomKey& key) {
+  std::byte* from = pinned_->take(sizeof key);
+  std::memcpy(from, &key, sizeof key);
+  check_cuda(cudaMemcpyAsync(const_cast<RandomKey*>(random_), from, sizeof key,
+                             cudaMemcpyHostToDevice, stream_),
+             "an upload");
+}
+
+void Context<Device::cuda>::synchronize() {
+  check_cuda(cudaStreamSynchronize(stream_), "what was started before");
+}
+
+void Context<Device::cuda>::start_clock() {
+  check_cuda(cudaEventRecord(begin_, stream_), "a clock");
+}
+
+double Context<Device::cuda>::stop_clock() {
+  float milliseconds = 0;
+  check_cuda(cudaEventRecord(end_, stream_), "a clock");
+  check_cuda(cudaEventSynchronize(end_), "a kernel");
+  check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "a clock");
+  return milliseconds * 1e-3;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,145 @@
+// What the CUDA kernels share: native types, wide loads and stores, rows, dropout, launches.
+//
+// Kernels are templates over native types (float, __nv_bfloat16); their launchers, compute(), turn
+// the arguments' pointers into those.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nunchi/base/random.h"
+#include "nunchi/device/cuda/check.h"
+#include "nunchi/kernels/dropout.h"
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
+
+namespace nunchi::kernels::cuda {
+
+constexpr int kWarp = 32;
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+template <class T>
+struct NativeOf {
+  using Type = T;
+};
+template <>
+struct NativeOf<BFloat16> {
+  using Type = __nv_bfloat16;
+};
+template <class T>
+using Native = typename NativeOf<T>::Type;
+
+template <class T>
+Native<T>* native(T* pointer) {
+  return reinterpret_cast<Native<T>*>(pointer);
+}
+template <class T>
+const Native<T>* native(const T* pointer) {
+  return reinterpret_cast<const Native<T>*>(pointer);
+}
+
+__device__ inline float to_float(float x) { return x; }
+__device__ inline float to_float(__nv_bfloat16 x) { return __bfloat162float(x); }
+
+template <class N>
+__device__ N from_float(float x) {
+  if constexpr (sizeof(N) == 2) {
+    return __float2bfloat16(x);
+  } else {
+    return x;
+  }
+}
+
+// Eight neighbouring elements at once: 16 bytes of bf16, twice that of f32. `from` and `to` are
+// aligned to 16 bytes.
+__device__ inline void load8(const float* from, float (&x)[8]) {
+  const float4 a = *reinterpret_cast<const float4*>(from);
+  const float4 b = *reinterpret_cast<const float4*>(from + 4);
+  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+}
+__device__ inline void load8(const __nv_bfloat16* from, float (&x)[8]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    x[2 * i] = __uint_as_float(word[i] << 16);
+    x[2 * i + 1] = __uint_as_float(word[i] & 0xFFFF0000u);
+  }
+}
+__device__ inline void store8(float* to, const float (&x)[8]) {
+  *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+  *reinterpret_cast<float4*>(to + 4) = make_float4(x[4], x[5], x[6], x[7]);
+}
+__device__ inline void store8(__nv_bfloat16* to, const float (&x)[8]) {
+  std::uint32_t word[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(x[2 * i], x[2 * i + 1]);
+    word[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+  *reinterpret_cast<uint4*>(to) = make_uint4(word[0], word[1], word[2], word[3]);
+}
+
+// Whether rows `stride` elements apart from `pointer` can be read eight elements at a time.
+template <class N>
+bool wide(const N* pointer, std::int64_t stride) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % 8 == 0;
+}
+
+__device__ inline float warp_sum(float x) {
+#pragma unroll
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) x += __shfl_xor_sync(kAllLanes, x, lanes);
+  return x;
+}
+__device__ inline float warp_max(float x) {
+#pragma unroll
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+    x = fmaxf(x, __shfl_xor_sync(kAllLanes, x, lanes));
+  }
+  return x;
+}
+
+// The real number of rows, at most the capacity.
+__device__ inline std::int64_t real_rows(const Rows& rows) {
+  return rows.count != nullptr ? *rows.count : rows.capacity;
+}
+
+// Dropout as kernels get it: the host's part of the arithmetic is done.
+struct DropoutDraws {
+  const RandomKey* key = nullptr;
+  std::uint32_t place = 0;
+  std::uint32_t threshold = 0;  // 0: nothing is dropped
+  float scale = 1;
+
+  DropoutDraws() = default;
+  explicit DropoutDraws(const Dropout& dropout)
+      : key(dropout.key),
+        place(dropout.place),
+        threshold(dropout.threshold()),
+        scale(static_cast<float>(dropout.scale())) {}
+};
+
+// The factors of eight neighbouring columns, `column` a multiple of eight: 0, or the scale.
+__device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
+                                    std::uint32_t column, std::uint32_t row, std::uint32_t sentence,
+                                    float (&factor)[8]) {
+  const philox::Words words = philox::bits({column / 8, row, sentence, draws.place}, key);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const std::uint32_t draw = (words[i / 2] >> (16 * (i % 2))) & 0xFFFFu;
+    factor[i] = draw < draws.threshold ? 0.0f : draws.scale;
+  }
+}
+
+inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
+  return static_cast<unsigned>((items + each - 1) / each);
+}
+
+// After each launch: an error of its configuration.
+inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
+
+}  // namespace nunchi::kernels::cuda

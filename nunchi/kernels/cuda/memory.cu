@@ -1,0 +1,175 @@
+#include "nunchi/kernels/memory.h"
+
+#include <cstring>
+
+#include "nunchi/device/cuda/check.h"
+#include "nunchi/kernels/cuda/device.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class N>
+__global__ void fill_kernel(std::int64_t count, N value, N* out) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    out[i] = value;
+  }
+}
+
+template <class From, class To>
+__global__ void convert_kernel(std::int64_t count, const From* from, To* to) {
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    if constexpr (sizeof(To) == 2) {
+      to[i] = __float2bfloat16(static_cast<float>(from[i]));
+    } else if constexpr (sizeof(From) == 2) {
+      to[i] = static_cast<To>(__bfloat162float(from[i]));
+    } else {
+      to[i] = static_cast<To>(from[i]);
+    }
+  }
+}
+
+// One thread for eight columns, or for one where rows are not made of eights.
+template <class N, int Width>
+__global__ void add_into_kernel(AddInto<N> p) {
+  const std::int64_t columns = p.width / Width;
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= p.rows * columns) return;
+  const std::int64_t row = i / columns, column = i % columns * Width;
+  const N* x = p.x + row * p.x_stride + column;
+  N* out = p.out + row * p.out_stride + column;
+  if constexpr (Width == 8) {
+    float a[8], b[8];
+    load8(x, a);
+    load8(out, b);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) b[j] += a[j];
+    store8(out, b);
+  } else {
+    *out = from_float<N>(to_float(*out) + to_float(*x));
+  }
+}
+
+unsigned grid(CudaContext& ctx, std::int64_t count) {
+  return std::min(blocks_for(count, kThreads), static_cast<unsigned>(ctx.multiprocessors()) * 16);
+}
+
+template <class T>
+void fill(CudaContext& ctx, const Fill<T>& p) {
+  if (p.count == 0) return;
+  const Native<T> value = *native(&p.value);
+  fill_kernel<<<grid(ctx, p.count), kThreads, 0, ctx.stream()>>>(p.count, value, native(p.out));
+  check_launch(p.name());
+}
+
+template <class From, class To>
+void convert(CudaContext& ctx, const Convert<From, To>& p) {
+  if (p.count == 0) return;
+  convert_kernel<<<grid(ctx, p.count), kThreads, 0, ctx.stream()>>>(p.count, native(p.from),
+                                                                    native(p.to));
+  check_launch(p.name());
+}
+
+template <class T>
+void add_into(CudaContext& ctx, const AddInto<T>& p) {
+  if (p.rows * p.width == 0) return;
+  using N = Native<T>;
+  const AddInto<N> job{.rows = p.rows,
+                       .width = p.width,
+                       .x = native(p.x),
+                       .x_stride = p.x_stride,
+                       .out = native(p.out),
+                       .out_stride = p.out_stride};
+  if (p.width % 8 == 0 && wide(job.x, p.x_stride) && wide(job.out, p.out_stride)) {
+    add_into_kernel<N, 8>
+        <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(job);
+  } else {
+    add_into_kernel<N, 1>
+        <<<blocks_for(p.rows * p.width, kThreads), kThreads, 0, ctx.stream()>>>(job);
+  }
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const Fill<float>& p) {
+  fill(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Fill<double>& p) {
+  fill(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Fill<BFloat16>& p) {
+  fill(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Fill<std::int32_t>& p) {
+  fill(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<float, BFloat16>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<BFloat16, float>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<float, double>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<double, float>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<double, BFloat16>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Convert<BFloat16, double>& p) {
+  convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AddInto<float>& p) {
+  add_into(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AddInto<BFloat16>& p) {
+  add_into(ctx, p);
+}
+
+template <>
+void compute(CudaContext& ctx, const CopyBytes& p) {
+  if (p.bytes == 0) return;
+  switch (p.direction) {
+    case CopyBytes::Direction::to_device: {
+      // Through pinned memory, so that the host need not wait.
+      const auto* from = static_cast<const std::byte*>(p.from);
+      for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalf) {
+        const std::size_t here = std::min(PinnedRing::kHalf, p.bytes - done);
+        std::byte* room = ctx.pinned().take(here);
+        std::memcpy(room, from + done, here);
+        check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, room, here,
+                                   cudaMemcpyHostToDevice, ctx.stream()),
+                   "copy to the GPU");
+      }
+      return;
+    }
+    case CopyBytes::Direction::to_host:
+      check_cuda(cudaMemcpyAsync(p.to, p.from, p.bytes, cudaMemcpyDeviceToHost, ctx.stream()),
+                 "copy from the GPU");
+      return ctx.synchronize();
+    case CopyBytes::Direction::within:
+      check_cuda(cudaMemcpyAsync(p.to, p.from, p.bytes, cudaMemcpyDeviceToDevice, ctx.stream()),
+                 "copy on the GPU");
+      return;
+  }
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,87 @@
+// A job on the GPU against the same job on the CPU.
+//
+// A job is a function of a context and an element type: it makes its inputs by input(), runs a
+// kernel or an operation and returns what came out. The CPU always computes in f32 and is the
+// reference; inputs are numbers that bf16 can hold, so that both sides start from the same.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nunchi/device/cuda/context.h"
+#include "nunchi/tensor/dispatch.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+
+#define SKIP_WITHOUT_GPU() \
+  if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU here"
+
+inline Tensor input(ContextBase& context, DType dtype, const Shape& shape, std::uint64_t seed,
+                    double scale = 1) {
+  const Tensor exact = random_tensor<float>(context, shape, seed, scale);
+  const Tensor rounded = Tensor::empty(context, DType::bf16, shape);
+  convert(exact, rounded);
+  if (dtype == DType::bf16) return rounded;
+  convert(rounded, exact);
+  return exact;
+}
+
+// Room for a result; an element that nobody writes stays NaN.
+inline Tensor unwritten_tensor(ContextBase& context, DType dtype, const Shape& shape) {
+  const Tensor room = Tensor::empty(context, dtype, shape);
+  fill(room, NAN);
+  return room;
+}
+
+struct Output {
+  std::string name;
+  std::vector<double> values;
+};
+inline Output output(std::string name, const Tensor& tensor) {
+  if (tensor.dtype() != DType::i32) return {std::move(name), to_host_f64(tensor)};
+  const std::vector<std::int32_t> values = to_host<std::int32_t>(tensor);
+  return {std::move(name), {values.begin(), values.end()}};
+}
+using Job = std::function<std::vector<Output>(ContextBase& context, DType dtype)>;
+
+// ‖a − b‖ / ‖b‖, or the norm itself where b is zero. A NaN stays.
+inline double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  return std::sqrt(norm > 0 ? difference / norm : difference);
+}
+
+struct Tolerance {
+  double f32 = 2e-6;
+  double bf16 = 1e-2;
+};
+
+// Runs the job on the CPU, and on the GPU in f32 and in bf16.
+inline void expect_like_cpu(const Job& job, const Tolerance& tolerance = {},
+                            const std::vector<DType>& types = {DType::f32, DType::bf16}) {
+  CpuContext cpu;
+  CudaContext cuda;
+  cuda.arena().poison();
+  const RandomKey key{.seed = 5, .step = 9};
+  cpu.set_random(key);
+  cuda.set_random(key);
+  const std::vector<Output> expected = job(cpu, DType::f32);
+  for (const DType type : types) {
+    const std::vector<Output> found = job(cuda, type);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_LE(relative_distance(found[i].values, expected[i].values),
+                type == DType::f32 ? tolerance.f32 : tolerance.bf16)
+          << found[i].name << " in " << name_of(type);
+    }
+  }
+}
+
+}  // namespace nunchi::testing
