@@ -9,27 +9,33 @@
 namespace nunchi::cli {
 
 void BenchOptions::add_to(CLI::App& command) {
-  command.add_option("--threads", threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
-  command.add_option("--device", device, "cpu")->check(CLI::IsMember({"cpu"}));
-  command.add_option("--precision", precision, "f32")->check(CLI::IsMember({"f32"}));
+  add_device_options(command, device);
   command.add_flag("--json", json, "One JSON object on stdout");
 }
 
-void print_machine(const CpuContext& context, const benchmark::Limits& limits) {
-  fmt::print(stderr, "{}, {} threads, {} kernels, products by {}\n", processor_name(),
-             context.threads(), name_of(context.isa()), kernels::product_library());
+void print_machine(const ContextBase& context, const benchmark::Limits& limits) {
+  fmt::print(stderr, "{}{}\n", context.description(),
+             context.device() == Device::cpu
+                 ? fmt::format(", products by {}", kernels::product_library())
+                 : "");
   fmt::print(stderr,
-             "this machine's own limit: {:.0f} GFLOP/s in f32 products, {:.0f} GB/s of memory\n",
-             limits.product_gflops, limits.memory_gbps);
+             "this machine's own limit: {:.0f} GFLOP/s in {} products, {:.0f} GB/s of memory\n",
+             limits.product_gflops, name_of(context.precision()), limits.memory_gbps);
 }
 
-void add_machine(Json& json, const CpuContext& context, const benchmark::Limits& limits) {
-  json["machine"] = processor_name();
+void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits) {
+  json["device"] = name_of(context.device());
+  json["precision"] = name_of(context.precision());
+  json["machine"] = context.description();
   json["threads"] = context.threads();
-  json["isa"] = name_of(context.isa());
-  json["products"] = kernels::product_library();
+  if (context.device() == Device::cpu) json["products"] = kernels::product_library();
   json["peak_gflops"] = limits.product_gflops;
+  json["peak_mib"] = peak_memory_mib(context);
+}
+
+double peak_memory_mib(const ContextBase& context) {
+  if (context.device() == Device::cpu) return peak_resident_mib();
+  return static_cast<double>(context.arena().taken()) / (1 << 20);
 }
 
 void print_profile(const Profile& profile, const benchmark::Limits& limits,

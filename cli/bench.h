@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/device_options.h"
 #include "nunchi/benchmark/limits.h"
 
 namespace nunchi::cli {
@@ -13,17 +14,18 @@ using Json = nlohmann::ordered_json;
 
 // What every benchmark can be told.
 struct BenchOptions {
-  int threads = 0;
-  std::string device = "cpu";
-  std::string precision = "f32";
+  ContextOptions device;
   bool json = false;
 
   void add_to(CLI::App& command);
 };
 
 // The machine and its limits, for people (on stderr) and for programs.
-void print_machine(const CpuContext& context, const benchmark::Limits& limits);
-void add_machine(Json& json, const CpuContext& context, const benchmark::Limits& limits);
+void print_machine(const ContextBase& context, const benchmark::Limits& limits);
+void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits);
+
+// Of the process, or of the GPU.
+double peak_memory_mib(const ContextBase& context);
 
 // What a profile is the sum of.
 struct Profiled {

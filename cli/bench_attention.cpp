@@ -3,18 +3,17 @@
 #include <memory>
 
 #include "cli/bench.h"
-#include "nunchi/base/process.h"
 #include "nunchi/benchmark/attention.h"
 
 namespace nunchi::cli {
 namespace {
 
 void run(const BenchOptions& common, const benchmark::AttentionBenchOptions& options) {
-  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
-  CpuContext context({.threads = common.threads});
-  const benchmark::AttentionBenchResult r = benchmark::measure_attention(context, options);
+  const benchmark::Limits limits = benchmark::measure_limits(common.device);
+  const std::unique_ptr<ContextBase> context = make_context(common.device);
+  const benchmark::AttentionBenchResult r = benchmark::measure_attention(*context, options);
   if (!common.json) {
-    print_machine(context, limits);
+    print_machine(*context, limits);
     fmt::print("attention over {} tokens, {} heads of {}{}\n", options.length, options.heads,
                options.width, options.causal ? ", causal" : "");
     fmt::print("forward   {:>9.1f} ms {:>8.1f} GFLOP/s {:>5.0f}% of the peak\n", r.forward_ms,
@@ -34,9 +33,8 @@ void run(const BenchOptions& common, const benchmark::AttentionBenchOptions& opt
                {"backward_gflops", r.backward_gflops},
                {"peak_fraction", r.forward_gflops / limits.product_gflops},
                {"backward_peak_fraction", r.backward_gflops / limits.product_gflops},
-               {"arena_mib", r.arena_mib},
-               {"peak_mib", peak_resident_mib()}};
-  add_machine(json, context, limits);
+               {"arena_mib", r.arena_mib}};
+  add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
 }
 

@@ -14,9 +14,9 @@ struct Arguments {
 };
 
 void run(const BenchOptions& common, const Arguments& arguments) {
-  CpuContext context({.threads = common.threads});
-  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
-  print_machine(context, limits);
+  const std::unique_ptr<ContextBase> context = make_context(common.device);
+  const benchmark::Limits limits = benchmark::measure_limits(common.device);
+  print_machine(*context, limits);
   Json results = Json::array();
   constexpr const char* kRoles[] = {"y = x Wt", "dx = dy W", "dW = dyt x"};
   if (!common.json) {
@@ -25,7 +25,7 @@ void run(const BenchOptions& common, const Arguments& arguments) {
   }
   for (const benchmark::GemmShape& shape :
        benchmark::base_model_shapes(arguments.tokens, arguments.vocabulary)) {
-    const benchmark::GemmResult r = benchmark::measure_gemm(context, shape);
+    const benchmark::GemmResult r = benchmark::measure_gemm(*context, shape);
     const char* role = kRoles[static_cast<std::size_t>(shape.role)];
     const double fraction = r.gflops / limits.product_gflops;
     if (!common.json) {
@@ -45,14 +45,14 @@ void run(const BenchOptions& common, const Arguments& arguments) {
   }
   if (!common.json) return;
   Json json = {{"products_measured", results}};
-  add_machine(json, context, limits);
+  add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
 }
 
 }  // namespace
 
 void add_bench_gemm(CLI::App& bench) {
-  CLI::App* gemm = bench.add_subcommand("gemm", "f32 products at the base model's shapes");
+  CLI::App* gemm = bench.add_subcommand("gemm", "Products at the base model's shapes");
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   common->add_to(*gemm);

@@ -8,7 +8,6 @@
 #include "cli/bench.h"
 #include "cli/scratch_folder.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/process.h"
 #include "nunchi/benchmark/train.h"
 #include "nunchi/training/training_run.h"
 
@@ -74,7 +73,6 @@ void print(const Figures& f, const benchmark::Limits& limits) {
              f.tokens_per_second, f.seconds_per_step * 1e3, f.steps, f.first_loss, f.last_loss);
   fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's own product peak\n", gflops,
              limits.product_gflops, 100 * gflops / limits.product_gflops);
-  fmt::print("peak memory {:.0f} MiB\n", peak_resident_mib());
 }
 
 void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) {
@@ -85,7 +83,6 @@ void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) 
   json["ms_per_step"] = f.seconds_per_step * 1e3;
   json["gflops"] = gflops;
   json["peak_fraction"] = gflops / limits.product_gflops;
-  json["peak_mib"] = peak_resident_mib();
   json["first_loss"] = f.first_loss;
   json["last_loss"] = f.last_loss;
 }
@@ -94,11 +91,11 @@ void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) 
 void run_config(const BenchOptions& common, const Arguments& arguments) {
   const TrainConfig config = read_train_config(arguments.config, arguments.assignments);
   const benchmark::TrainBenchOptions& options = arguments.options;
-  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
-  CpuContext context({.threads = common.threads});
-  if (!common.json) print_machine(context, limits);
+  const benchmark::Limits limits = benchmark::measure_limits(common.device);
+  const std::unique_ptr<ContextBase> context = make_context(common.device);
+  if (!common.json) print_machine(*context, limits);
   const ScratchFolder scratch;
-  TrainingRun run(context, config,
+  TrainingRun run(*context, config,
                   {.cache = config.data.cache.empty() ? scratch.path() : config.data.cache});
   // The first steps count the work: a profile costs next to nothing.
   Profile profile;
@@ -118,17 +115,15 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
       .last_loss = times.last_loss};
   if (!common.json) {
     print(figures, limits);
+    fmt::print("peak memory {:.0f} MiB\n", peak_memory_mib(*context));
     if (options.profile) {
       print_profile(profile, limits, {options.steps, times.seconds_per_step, "step"});
     }
     return;
   }
-  Json json = {{"config", arguments.config},
-               {"device", common.device},
-               {"precision", common.precision},
-               {"batch_tokens", config.training.batch_tokens}};
+  Json json = {{"config", arguments.config}, {"batch_tokens", config.training.batch_tokens}};
   add_figures(json, figures, limits);
-  add_machine(json, context, limits);
+  add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
 }
 
@@ -140,11 +135,11 @@ void run(const BenchOptions& common, Arguments arguments) {
   }
   options.model = TransformerConfig::preset(arguments.preset, arguments.vocabulary);
   if (options.seconds > 0) options.steps = 1 << 30;
-  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
-  CpuContext context({.threads = common.threads});
-  if (!common.json) print_machine(context, limits);
+  const benchmark::Limits limits = benchmark::measure_limits(common.device);
+  const std::unique_ptr<ContextBase> context = make_context(common.device);
+  if (!common.json) print_machine(*context, limits);
   const Progress progress(options, !common.json);
-  const benchmark::TrainBenchResult r = benchmark::measure_training(context, options, progress);
+  const benchmark::TrainBenchResult r = benchmark::measure_training(*context, options, progress);
   progress.finish();
   const Figures figures{
       .name = "Transformer " + arguments.preset,
@@ -159,14 +154,16 @@ void run(const BenchOptions& common, Arguments arguments) {
       .last_loss = r.last_loss};
   if (!common.json) {
     print(figures, limits);
+    fmt::print("peak memory {:.0f} MiB\n", peak_memory_mib(*context));
     if (options.profile) print_profile(r.profile, limits, {r.steps, r.mean_seconds, "step"});
     return;
   }
-  Json json = {{"preset", arguments.preset},    {"device", common.device},
-               {"precision", common.precision}, {"sentences", options.sentences},
-               {"length", options.length},      {"vocab", arguments.vocabulary}};
+  Json json = {{"preset", arguments.preset},
+               {"sentences", options.sentences},
+               {"length", options.length},
+               {"vocab", arguments.vocabulary}};
   add_figures(json, figures, limits);
-  add_machine(json, context, limits);
+  add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
 }
 

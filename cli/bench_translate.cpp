@@ -4,7 +4,6 @@
 
 #include "cli/bench.h"
 #include "nunchi/base/error.h"
-#include "nunchi/base/process.h"
 #include "nunchi/benchmark/translate.h"
 #include "nunchi/data/lines.h"
 
@@ -27,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& path, std::int64_t most) {
   return lines;
 }
 
-benchmark::TranslateBenchResult measure(CpuContext& context, const Arguments& arguments) {
+benchmark::TranslateBenchResult measure(ContextBase& context, const Arguments& arguments) {
   benchmark::TranslateBenchOptions options = arguments.options;
   if (!arguments.folder.empty()) {
     if (arguments.input.empty()) throw UsageError("a model folder needs --input, a file of lines.");
@@ -45,33 +44,30 @@ benchmark::TranslateBenchResult measure(CpuContext& context, const Arguments& ar
 }
 
 void run(const BenchOptions& common, const Arguments& arguments) {
-  const benchmark::Limits limits = benchmark::measure_limits(common.threads);
-  CpuContext context({.threads = common.threads});
-  if (!common.json) print_machine(context, limits);
-  const benchmark::TranslateBenchResult r = measure(context, arguments);
+  const benchmark::Limits limits = benchmark::measure_limits(common.device);
+  const std::unique_ptr<ContextBase> context = make_context(common.device);
+  if (!common.json) print_machine(*context, limits);
+  const benchmark::TranslateBenchResult r = measure(*context, arguments);
   const double rate = static_cast<double>(r.tokens) / r.seconds;
   const double each = 1e3 * r.seconds / static_cast<double>(r.sentences);
   if (!common.json) {
     fmt::print("{} sentences, {} tokens: {:.1f} tokens/s, {:.2f} ms a sentence\n", r.sentences,
                r.tokens, rate, each);
     fmt::print("first sentence after {:.0f} ms, peak memory {:.0f} MiB\n",
-               1e3 * r.first_sentence_seconds, peak_resident_mib());
+               1e3 * r.first_sentence_seconds, peak_memory_mib(*context));
     if (arguments.options.profile) print_profile(r.profile, limits, {r.rounds, r.seconds, "round"});
     return;
   }
   const benchmark::TranslateBenchOptions& o = arguments.options;
   Json json = {{"model", arguments.folder.empty() ? arguments.preset : arguments.folder},
-               {"device", common.device},
-               {"precision", common.precision},
                {"sentences", r.sentences},
                {"batch", o.batch},
                {"beam_size", arguments.beam_size > 0 ? arguments.beam_size : o.beam_size},
                {"tokens", r.tokens},
                {"tokens_per_s", rate},
                {"ms_per_sentence", each},
-               {"first_sentence_ms", 1e3 * r.first_sentence_seconds},
-               {"peak_mib", peak_resident_mib()}};
-  add_machine(json, context, limits);
+               {"first_sentence_ms", 1e3 * r.first_sentence_seconds}};
+  add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
 }
 

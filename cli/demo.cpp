@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct Arguments {
   DemoOptions options;
-  int threads = 0;
+  ContextOptions device;
   bool json = false;
 };
 
@@ -66,13 +67,13 @@ void print_next(const Arguments& arguments) {
 }
 
 void run(const Arguments& arguments) {
-  CpuContext context({.threads = arguments.threads});
+  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   ProgressLine line;
   const StopSignals signals;
   DemoHooks hooks{.note = [&](const std::string& sentence) { line.keep(sentence); },
                   .progress = [&](const TrainingProgress& p) { line.show(training_line(p)); },
                   .stop = &signals.requested()};
-  const std::optional<DemoResult> result = run_demo(context, arguments.options, hooks);
+  const std::optional<DemoResult> result = run_demo(*context, arguments.options, hooks);
   if (!result) throw Error("stopped before the end.");
   fmt::print(
       "Exactly right: {:.1f}% of {} held-out sentences. BLEU {:.2f}. {:.0f} seconds in all.\n",
@@ -102,8 +103,7 @@ void add_demo(CLI::App& program) {
   demo->add_option("--steps", arguments->options.steps, "Steps of training")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  demo->add_option("--threads", arguments->threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
+  add_device_options(*demo, arguments->device);
   demo->add_flag("--json", arguments->json, "One JSON object as the last line of stdout");
   demo->callback([=] { run(*arguments); });
 }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/translate/scorer.h"
 #include "nunchi/translate/translator.h"
@@ -13,7 +14,7 @@ namespace {
 struct Arguments {
   std::string folder, source, target;
   bool word_scores = false;
-  int threads = 0;
+  ContextOptions device;
   ScorerOptions options;
 };
 
@@ -30,8 +31,8 @@ void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
 }
 
 void run(const Arguments& arguments) {
-  CpuContext context({.threads = arguments.threads});
-  const TranslationFolder folder(context, arguments.folder);
+  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
+  const TranslationFolder folder(*context, arguments.folder);
   const Scorer scorer(folder.model(), folder.tokenizers(), arguments.options);
   PairReader pairs({.source = arguments.source, .target = arguments.target});
   double total = 0;
@@ -72,8 +73,7 @@ void add_score(CLI::App& program) {
   score->add_flag("--word-scores", arguments->word_scores, "Print each token's log-probability");
   score->add_option("--max-length", arguments->options.max_length, "Tokens of a side; more are cut")
       ->check(CLI::Range(2, 1 << 20));
-  score->add_option("--threads", arguments->threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
+  add_device_options(*score, arguments->device);
   score->callback([=] { run(*arguments); });
 }
 

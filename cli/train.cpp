@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/progress_line.h"
 #include "cli/scratch_folder.h"
 #include "cli/stop_signals.h"
@@ -21,7 +22,7 @@ struct Arguments {
   std::string config;
   std::vector<std::string> assignments;
   bool resume = false, overwrite = false, dry_run = false, dump_config = false;
-  int threads = 0;
+  ContextOptions device;
 };
 
 std::string line_of(const PrepareProgress& progress) {
@@ -30,7 +31,7 @@ std::string line_of(const PrepareProgress& progress) {
                      reading ? "reading" : "tokenising", grouped(progress.lines));
 }
 
-TrainingRunOptions run_options(const CpuContext& context, ProgressLine& line) {
+TrainingRunOptions run_options(const ContextBase& context, ProgressLine& line) {
   return {.threads = context.threads(),
           .note = [&](const std::string& sentence) { line.keep(sentence); },
           .progress = [&](const PrepareProgress& progress) { line.show(line_of(progress)); }};
@@ -53,15 +54,15 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   }
 }
 
-void dry_run(const TrainConfig& config, int threads, RunFolder::Begin begin) {
+void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin begin) {
   constexpr int kSteps = 3;
   RunFolder::check(config.output, begin);
-  CpuContext context({.threads = threads});
+  const std::unique_ptr<ContextBase> context = make_context(device);
   const ScratchFolder scratch;
   ProgressLine line;
-  TrainingRunOptions options = run_options(context, line);
+  TrainingRunOptions options = run_options(*context, line);
   options.cache = config.data.cache.empty() ? scratch.path() : config.data.cache;
-  TrainingRun run(context, config, options);
+  TrainingRun run(*context, config, options);
   print_data(run, line);
   const StepTimes times = run.measure({.steps = kSteps});
   const std::int64_t parameters = run.model().parameters().count();
@@ -89,21 +90,21 @@ void check_data(const DataConfig& data) {
   for (const CorpusPart& part : parts) PairReader{part};
 }
 
-void train(const TrainConfig& config, int threads, RunFolder::Begin begin) {
+void train(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin begin) {
   check_data(config.data);
   const RunFolder folder(config.output, begin);
   const std::vector<std::int64_t> checkpoints = checkpoint_steps(folder.checkpoints());
-  CpuContext context({.threads = threads});
+  const std::unique_ptr<ContextBase> context = make_context(device);
   ProgressLine line;
-  TrainingRunOptions options = run_options(context, line);
+  TrainingRunOptions options = run_options(*context, line);
   options.cache = config.cache();
   if (!checkpoints.empty()) {
     options.checkpoint = checkpoint_path(folder.checkpoints(), checkpoints.back());
   }
-  TrainingRun run(context, config, options);
+  TrainingRun run(*context, config, options);
   print_data(run, line);
-  line.keep(fmt::format("{} parameters, {} threads", grouped(run.model().parameters().count()),
-                        context.threads()));
+  line.keep(fmt::format("{} parameters on {}", grouped(run.model().parameters().count()),
+                        context->description()));
 
   const StopSignals signals;
   TrainerHooks hooks;
@@ -131,8 +132,8 @@ void run(const Arguments& arguments) {
   const RunFolder::Begin begin = arguments.resume      ? RunFolder::Begin::resume
                                  : arguments.overwrite ? RunFolder::Begin::overwrite
                                                        : RunFolder::Begin::fresh;
-  if (arguments.dry_run) return dry_run(config, arguments.threads, begin);
-  train(config, arguments.threads, begin);
+  if (arguments.dry_run) return dry_run(config, arguments.device, begin);
+  train(config, arguments.device, begin);
 }
 
 }  // namespace
@@ -149,8 +150,7 @@ void add_train(CLI::App& program) {
   train->add_flag("--dry-run", arguments->dry_run,
                   "Show sizes, memory, steps and time; leave the output folder alone");
   train->add_flag("--dump-config", arguments->dump_config, "Print the config with all defaults");
-  train->add_option("--threads", arguments->threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
+  add_device_options(*train, arguments->device);
   train->callback([=] { run(*arguments); });
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/data/line_stream.h"
@@ -27,8 +28,7 @@ struct Arguments {
   int n_best = 0;
   bool word_scores = false;
   Alignment alignment = Alignment::none;
-  int threads = 0;
-  std::string device = "cpu", precision = "f32";
+  ContextOptions device;
   // What was given on the command line goes before what the model's folder says.
   CLI::Option *beam_size = nullptr, *normalize = nullptr, *min_length = nullptr,
               *max_length = nullptr, *no_repeat = nullptr;
@@ -169,8 +169,8 @@ SearchOptions search_options(const Arguments& arguments, const SearchOptions& of
 void run(const Arguments& arguments) {
   // A reader that goes away is no error: writing tells.
   std::signal(SIGPIPE, SIG_IGN);
-  CpuContext context({.threads = arguments.threads});
-  const TranslationFolder folder(context, arguments.folder);
+  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
+  const TranslationFolder folder(*context, arguments.folder);
   TranslatorOptions options = arguments.options;
   options.search = search_options(arguments, folder.search());
   options.alignment = arguments.alignment != Alignment::none;
@@ -233,10 +233,7 @@ void add_translate(CLI::App& program) {
       ->check(CLI::Range(1, 1 << 24));
   translate->add_option("--batch-sentences", a->options.batch_sentences, "Sentences at once")
       ->check(CLI::Range(1, 1 << 20));
-  translate->add_option("--threads", a->threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
-  translate->add_option("--device", a->device, "cpu")->check(CLI::IsMember({"cpu"}));
-  translate->add_option("--precision", a->precision, "f32")->check(CLI::IsMember({"f32"}));
+  add_device_options(*translate, a->device);
   translate->callback([=] { run(*a); });
 }
 

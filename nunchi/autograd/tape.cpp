@@ -36,14 +36,12 @@ Tensor empty_like(const Tensor& x) { return Tensor::empty(x.context(), x.dtype()
 
 void set_zero(const Tensor& x) {
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Fill<T>{.count = x.elements(), .out = x.data<T>()});
+    const bool whole = x.contiguous();
+    kernels::run(ctx, kernels::Fill<T>{.count = whole ? x.elements() : x.size(1),
+                                       .out = x.data<T>(),
+                                       .rows = whole ? 1 : x.size(0),
+                                       .stride = x.row_stride()});
   });
-}
-
-Tensor zeros_like(const Tensor& x) {
-  Tensor zeros = empty_like(x);
-  set_zero(zeros);
-  return zeros;
 }
 
 Tensor copy_of(const Tensor& x) {
@@ -94,6 +92,36 @@ NotFinite not_finite(const char* operation, std::size_t number, const char* way,
 
 }  // namespace
 
+// Whether nobody has written to these columns yet; they count as written from now on.
+bool Gradients::claim_columns(Node& node, std::int64_t begin, std::int64_t end) {
+  if (!node.by_columns) return false;
+  auto& columns = node.written_columns;
+  const auto inside = [&](const auto& part) { return part.first <= begin && end <= part.second; };
+  if (std::any_of(columns.begin(), columns.end(), inside)) return false;
+  const auto apart = [&](const auto& part) { return part.second <= begin || end <= part.first; };
+  if (!std::all_of(columns.begin(), columns.end(), apart)) {
+    complete(node);
+    return false;
+  }
+  columns.emplace_back(begin, end);
+  return true;
+}
+
+// Columns that no view wrote to are zero.
+void Gradients::complete(Node& node) {
+  if (!node.by_columns) return;
+  auto& columns = node.written_columns;
+  columns.emplace_back(node.value.size(1), node.value.size(1));
+  std::sort(columns.begin(), columns.end());
+  std::int64_t end = 0;
+  for (const auto& [begin, next] : columns) {
+    if (begin > end) set_zero(node.gradient.columns(end, begin - end));
+    end = std::max(end, next);
+  }
+  columns.clear();
+  node.by_columns = false;
+}
+
 const Tensor& Gradients::of_output(int i) const {
   return outputs_[static_cast<std::size_t>(i)]->gradient;
 }
@@ -116,11 +144,14 @@ GradientTarget Gradients::into(int input) {
   }
   claimed_.push_back(&owner);
   if (node.parent != nullptr) {
-    // Columns that no view writes to must be zero, so views always add.
-    if (!owner.gradient.defined()) owner.gradient = zeros_like(owner.value);
-    owner.written = true;
-    return {owner.gradient.columns(node.first_column, node.value.size(1)), true};
+    if (!owner.gradient.defined()) {
+      owner.gradient = empty_like(owner.value);
+      owner.written = owner.by_columns = true;
+    }
+    const std::int64_t begin = node.first_column, count = node.value.size(1);
+    return {owner.gradient.columns(begin, count), !claim_columns(owner, begin, begin + count)};
   }
+  complete(node);
   if (!node.gradient.defined()) node.gradient = empty_like(node.value);
   return {node.gradient, std::exchange(node.written, true)};
 }
@@ -208,6 +239,7 @@ void Tape::backward(const Variable& output, Tensor gradient) {
     bool reached = false;
     for (const auto& output : record.outputs) reached = reached || output->written;
     if (reached) {
+      for (const auto& output : record.outputs) Gradients::complete(*output);
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
       if (observer_) show_gradients(record, records_.size() + 1);

@@ -38,6 +38,8 @@ class Gradients {
  private:
   friend class Tape;
   using Node = Variable::Node;
+  static bool claim_columns(Node& node, std::int64_t begin, std::int64_t end);
+  static void complete(Node& node);
   Gradients(std::vector<std::shared_ptr<Node>>& outputs, std::vector<std::shared_ptr<Node>>& inputs)
       : outputs_(outputs), inputs_(inputs) {}
   std::vector<std::shared_ptr<Node>>& outputs_;

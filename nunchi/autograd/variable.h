@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "nunchi/tensor/tensor.h"
 
@@ -46,8 +48,11 @@ class Variable {
     Tensor value;
     Tensor gradient;
     bool needs_gradient = false;
-    bool written = false;          // the gradient holds something
-    bool bound = false;            // a parameter: its gradient is part of a larger buffer
+    bool written = false;  // the gradient holds something
+    bool bound = false;    // a parameter: its gradient is part of a larger buffer
+    // Only views have written to the gradient, and only to these columns: from, to.
+    bool by_columns = false;
+    std::vector<std::pair<std::int64_t, std::int64_t>> written_columns;
     std::shared_ptr<Node> parent;  // of a view of columns
     std::int64_t first_column = 0;
     std::shared_ptr<const std::uint64_t> version;

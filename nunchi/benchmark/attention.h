@@ -19,6 +19,6 @@ struct AttentionBenchResult {
   double arena_mib = 0;  // of the arena, inputs and gradients included
 };
 
-AttentionBenchResult measure_attention(CpuContext& context, const AttentionBenchOptions& options);
+AttentionBenchResult measure_attention(ContextBase& context, const AttentionBenchOptions& options);
 
 }  // namespace nunchi::benchmark

@@ -3,36 +3,44 @@
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
 
 namespace nunchi::benchmark {
-namespace {
 
-Tensor random_matrix(CpuContext& context, std::int64_t rows, std::int64_t columns) {
-  const Tensor matrix = Tensor::empty(context, DType::f32, {rows, columns});
-  kernels::run(context,
-               kernels::RandomFill<float>{.count = matrix.elements(), .out = matrix.data<float>()});
-  return matrix;
+Tensor random_tensor(ContextBase& context, const Shape& shape) {
+  CpuContext host;
+  std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+  kernels::run(host, kernels::RandomFill<float>{.count = shape.elements(), .out = values.data()});
+  const Tensor tensor = Tensor::empty(context, compute_type(context), shape);
+  convert(from_host(context, values, shape), tensor);
+  return tensor;
 }
 
-}  // namespace
-
-Limits measure_limits(int threads) {
-  CpuContext context({.threads = threads});
+Limits measure_limits(const ContextOptions& options) {
+  const std::unique_ptr<ContextBase> own = make_context(options);
+  ContextBase& context = *own;
+  const bool cpu = context.device() == Device::cpu;
+  std::vector<GemmShape> shapes{{"", ProductRole::forward, 8192, 8192, 8192}};
+  if (cpu) {
+    shapes = {{"", ProductRole::forward, 2048, 512, 2048},
+              {"", ProductRole::forward, 2048, 2048, 512},
+              {"", ProductRole::forward, 1024, 2048, 2048}};
+  }
   Limits limits;
-  for (const GemmShape& shape : {GemmShape{"", ProductRole::forward, 2048, 512, 2048},
-                                 GemmShape{"", ProductRole::forward, 2048, 2048, 512},
-                                 GemmShape{"", ProductRole::forward, 1024, 2048, 2048}}) {
+  for (const GemmShape& shape : shapes) {
     limits.product_gflops = std::max(limits.product_gflops, measure_gemm(context, shape).gflops);
   }
-  const std::int64_t count = std::int64_t{1} << 24;
+  const std::int64_t count = std::int64_t{1} << (cpu ? 24 : 28);
   const Tensor x = zeros(context, DType::f32, {count}), y = zeros(context, DType::f32, {count});
-  const double seconds = median(timed(5, [&] {
-    kernels::run(context, kernels::AddInto<float>{.rows = 4096,
-                                                  .width = count / 4096,
-                                                  .x = x.data<float>(),
-                                                  .x_stride = count / 4096,
-                                                  .out = y.data<float>(),
-                                                  .out_stride = count / 4096});
+  const double seconds = median(timed(context, 5, [&] {
+    on_device(context, [&](auto& ctx) {
+      kernels::run(ctx, kernels::AddInto<float>{.rows = 4096,
+                                                .width = count / 4096,
+                                                .x = x.data<float>(),
+                                                .x_stride = count / 4096,
+                                                .out = y.data<float>(),
+                                                .out_stride = count / 4096});
+    });
   }));
   limits.memory_gbps = 3.0 * static_cast<double>(count) * sizeof(float) / seconds / 1e9;
   return limits;
@@ -57,38 +65,47 @@ std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocab
   return shapes;
 }
 
-GemmResult measure_gemm(CpuContext& context, const GemmShape& shape) {
+GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
   const bool of_weight = shape.role == ProductRole::backward_weight;
   const bool transpose_b = shape.role == ProductRole::forward;
-  const Tensor a = random_matrix(context, shape.m, shape.k),
-               b = random_matrix(context, shape.k, shape.n);
-  const Tensor c = zeros(context, DType::f32, {shape.m, shape.n});
+  const Tensor a = random_tensor(context, {shape.m, shape.k}),
+               b = random_tensor(context, {shape.k, shape.n});
+  const DType out = of_weight ? summed(a.dtype()) : a.dtype();
+  const Tensor c = zeros(context, out, {shape.m, shape.n});
   GemmResult result{.shape = shape};
-  Tensor packed;
-  kernels::PackMatrix<float> pack{
-      .n = shape.n, .k = shape.k, .b = b.data<float>(), .transpose_b = transpose_b};
-  const std::int64_t elements = of_weight ? 0 : kernels::packed_elements(context, pack);
-  if (elements > 0) {
-    packed = Tensor::empty(context, DType::f32, {elements});
-    pack.packed = packed.data<float>();
-    result.pack_ms = median(timed(3, [&] { kernels::run(context, pack); })) * 1e3;
-  }
-  const double seconds = median(timed(5, [&] {
-    kernels::run(context, kernels::Product<float>{
-                              .m = shape.m,
-                              .n = shape.n,
-                              .k = shape.k,
-                              .a = a.data<float>(),
-                              .transpose_a = of_weight,
-                              .b = b.data<float>(),
-                              .transpose_b = transpose_b,
-                              .packed_b = packed.defined() ? packed.data<float>() : nullptr,
-                              .c = c.data<float>(),
-                              .accumulate = of_weight});
-  }));
-  result.product_ms = seconds * 1e3;
-  result.gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                  static_cast<double>(shape.k) / seconds;
+  dispatch(a, [&]<class T>(auto& ctx) {
+    Tensor packed;
+    if constexpr (kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>) {
+      kernels::PackMatrix<T> pack{
+          .n = shape.n, .k = shape.k, .b = b.data<T>(), .transpose_b = transpose_b};
+      const std::int64_t elements = of_weight ? 0 : kernels::packed_elements(ctx, pack);
+      if (elements > 0) {
+        packed = Tensor::empty(context, a.dtype(), {elements});
+        pack.packed = packed.data<T>();
+        result.pack_ms = median(timed(context, 3, [&] { kernels::run(ctx, pack); })) * 1e3;
+      }
+    }
+    const auto measure = [&]<class C>() {
+      return median(timed(context, 5, [&] {
+        kernels::run(
+            ctx, kernels::Product<T, C>{.m = shape.m,
+                                        .n = shape.n,
+                                        .k = shape.k,
+                                        .a = a.data<T>(),
+                                        .transpose_a = of_weight,
+                                        .b = b.data<T>(),
+                                        .transpose_b = transpose_b,
+                                        .packed_b = packed.defined() ? packed.data<T>() : nullptr,
+                                        .c = c.data<C>(),
+                                        .accumulate = of_weight});
+      }));
+    };
+    const double seconds =
+        of_weight ? measure.template operator()<Summed<T>>() : measure.template operator()<T>();
+    result.product_ms = seconds * 1e3;
+    result.gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
+                    static_cast<double>(shape.k) / seconds;
+  });
   return result;
 }
 

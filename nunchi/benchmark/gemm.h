@@ -28,6 +28,6 @@ struct GemmResult {
 // The products of the base model with so many tokens and vocabulary, in chunks of 512 for the
 // latter.
 std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocabulary);
-GemmResult measure_gemm(CpuContext& context, const GemmShape& shape);
+GemmResult measure_gemm(ContextBase& context, const GemmShape& shape);
 
 }  // namespace nunchi::benchmark

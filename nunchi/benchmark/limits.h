@@ -5,17 +5,21 @@
 #include <chrono>
 #include <vector>
 
-#include "nunchi/device/context.h"
+#include "nunchi/device/make_context.h"
+#include "nunchi/tensor/tensor.h"
 
 namespace nunchi::benchmark {
 
 struct Limits {
-  double product_gflops = 0;  // f32 products with a packed weight
+  double product_gflops = 0;  // products in the context's precision, the weight packed
   double memory_gbps = 0;     // reading and writing memory
 };
 
 // In memory of its own, which is given back. Takes about a second.
-Limits measure_limits(int threads);
+Limits measure_limits(const ContextOptions& options);
+
+// Numbers in [-1, 1) of the context's precision.
+Tensor random_tensor(ContextBase& context, const Shape& shape);
 
 inline double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -26,14 +30,16 @@ inline double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-// The times of `repeats` runs of f; one run before them does not count.
+// The times of `repeats` runs of f on the context; one run before them does not count.
 template <class F>
-std::vector<double> timed(int repeats, F&& f) {
+std::vector<double> timed(ContextBase& context, int repeats, F&& f) {
   f();
+  context.synchronize();
   std::vector<double> seconds;
   for (int i = 0; i < repeats; ++i) {
     const double begin = seconds_now();
     f();
+    context.synchronize();
     seconds.push_back(seconds_now() - begin);
   }
   return seconds;

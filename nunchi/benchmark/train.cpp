@@ -13,7 +13,7 @@ namespace {
 // The context's profile for as long as a step lasts, however it ends.
 class Measured {
  public:
-  Measured(CpuContext& context, Profile* profile) : context_(context) {
+  Measured(ContextBase& context, Profile* profile) : context_(context) {
     context.set_profile(profile);
   }
   ~Measured() { context_.set_profile(nullptr); }
@@ -21,7 +21,7 @@ class Measured {
   Measured& operator=(const Measured&) = delete;
 
  private:
-  CpuContext& context_;
+  ContextBase& context_;
 };
 
 double total_flops(const Profile& profile) {
@@ -32,7 +32,7 @@ double total_flops(const Profile& profile) {
 
 }  // namespace
 
-TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& options,
+TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions& options,
                                   const std::function<void(const TrainBenchStep&)>& progress) {
   constexpr std::int64_t kMostTokens = 1 << 24;
   if (options.sentences > kMostTokens / options.length) {
@@ -66,14 +66,15 @@ TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& 
     const Measured measured(context, counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();
     context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
-    double loss = 0;
+    Tensor total;
     {
       Tape tape(context);
       const VocabularyLoss found = model.loss(batch, {.smoothing = 0.1});
       tape.backward(found.total);
-      loss = to_host<double>(found.total.value())[0] / static_cast<double>(tokens);
+      total = found.total.value();
     }
-    optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(tokens)});
+    optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(tokens), .losses = total});
+    const double loss = to_host<double>(total)[0] / static_cast<double>(tokens);
     const double seconds = seconds_now() - begin;
     if (counting) result.flops_per_step = total_flops(result.profile);
     if (counting) result.first_loss = loss;

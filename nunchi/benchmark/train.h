@@ -40,7 +40,7 @@ struct TrainBenchResult {
 };
 
 // Calls `progress` after each step, warm-up included.
-TrainBenchResult measure_training(CpuContext& context, const TrainBenchOptions& options,
+TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions& options,
                                   const std::function<void(const TrainBenchStep&)>& progress);
 
 }  // namespace nunchi::benchmark

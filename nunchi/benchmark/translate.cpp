@@ -9,7 +9,7 @@ namespace {
 
 // Runs `translate` and then as many rounds of it as asked for; it returns the tokens it made.
 template <class F>
-void measure_rounds(CpuContext& context, int rounds, bool profile, TranslateBenchResult& result,
+void measure_rounds(ContextBase& context, int rounds, bool profile, TranslateBenchResult& result,
                     const F& translate) {
   std::vector<double> times;
   for (int round = 0; round <= rounds; ++round) {
@@ -26,7 +26,7 @@ void measure_rounds(CpuContext& context, int rounds, bool profile, TranslateBenc
 
 }  // namespace
 
-TranslateBenchResult measure_translation(CpuContext& context,
+TranslateBenchResult measure_translation(ContextBase& context,
                                          const TranslateBenchOptions& options) {
   const double start = seconds_now();
   Transformer model(options.model);
@@ -63,7 +63,7 @@ TranslateBenchResult measure_translation(CpuContext& context,
   return result;
 }
 
-TranslateBenchResult measure_translation(CpuContext& context, const FolderBenchOptions& options) {
+TranslateBenchResult measure_translation(ContextBase& context, const FolderBenchOptions& options) {
   if (options.lines.empty()) throw UsageError("there are no lines to translate.");
   const double start = seconds_now();
   const TranslationFolder folder(context, options.folder);

@@ -33,7 +33,8 @@ struct TranslateBenchOptions {
 };
 
 // Random weights, random sentences.
-TranslateBenchResult measure_translation(CpuContext& context, const TranslateBenchOptions& options);
+TranslateBenchResult measure_translation(ContextBase& context,
+                                         const TranslateBenchOptions& options);
 
 struct FolderBenchOptions {
   std::string folder;
@@ -45,6 +46,6 @@ struct FolderBenchOptions {
 };
 
 // A model's folder on real lines, which end where the model ends them.
-TranslateBenchResult measure_translation(CpuContext& context, const FolderBenchOptions& options);
+TranslateBenchResult measure_translation(ContextBase& context, const FolderBenchOptions& options);
 
 }  // namespace nunchi::benchmark

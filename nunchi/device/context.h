@@ -8,6 +8,7 @@
 
 #include <any>
 #include <memory>
+#include <string>
 #include <typeindex>
 #include <unordered_map>
 
@@ -30,7 +31,13 @@ class ContextBase {
   ContextBase& operator=(const ContextBase&) = delete;
 
   Device device() const { return device_; }
+  Precision precision() const { return precision_; }
+  // Threads of the host that work on the same job may use.
+  virtual int threads() const = 0;
+  // For people: the processor and how it is used.
+  virtual std::string description() const = 0;
   Arena& arena() { return arena_; }
+  const Arena& arena() const { return arena_; }
 
   // Operations are recorded here; null: nobody wants gradients.
   Tape* tape() const { return tape_; }
@@ -57,13 +64,14 @@ class ContextBase {
   }
 
  protected:
-  ContextBase(Device device, std::unique_ptr<MemorySource> memory)
-      : device_(device), arena_(std::move(memory)) {}
+  ContextBase(Device device, Precision precision, std::unique_ptr<MemorySource> memory)
+      : device_(device), precision_(precision), arena_(std::move(memory)) {}
   const RandomKey* random_ = nullptr;
   void drop_caches() { caches_.clear(); }
 
  private:
   Device device_;
+  Precision precision_;
   Arena arena_;
   Tape* tape_ = nullptr;
   Trace* trace_ = nullptr;
@@ -73,6 +81,9 @@ class ContextBase {
 
 template <Device D>
 class Context;
+
+// Cores that this process may use.
+int usable_cores();
 
 struct CpuOptions {
   int threads = 0;  // 0: one for each core that this process may use
@@ -84,7 +95,8 @@ class Context<Device::cpu> final : public ContextBase {
  public:
   explicit Context(const CpuOptions& options = {});
 
-  int threads() const { return threads_; }
+  int threads() const override { return threads_; }
+  std::string description() const override;
   Isa isa() const { return isa_; }
   void set_random(const RandomKey& key) override { key_ = key; }
 

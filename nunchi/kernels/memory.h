@@ -9,15 +9,17 @@
 
 namespace nunchi::kernels {
 
-// out[i] = value
+// out[r, i] = value
 template <class T>
 struct Fill {
-  std::int64_t count = 0;
+  std::int64_t count = 0;  // of a row
   T value{};
-  T* out = nullptr;  // [count]
+  T* out = nullptr;  // [rows, count]
+  std::int64_t rows = 1;
+  std::int64_t stride = 0;  // elements from one row to the next
 
   const char* name() const { return "fill"; }
-  Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
+  Work work() const { return {.bytes = static_cast<double>(rows * count) * sizeof(T)}; }
 };
 
 // Bytes from the host to the device, from the device to the host, or within the device. Returns

@@ -28,10 +28,12 @@ struct AdamReport {
   double scale = 0;          // what each summed gradient was multiplied by; 0: the step was skipped
 };
 
-// scale = 0 for a norm that is not finite, else 1 / tokens, times max_norm / (norm + 1e-6) where
-// the norm is larger than max_norm.
+// scale = 0 for a norm or a loss that is not finite, else 1 / tokens, times max_norm / (norm +
+// 1e-6) where the norm is larger than max_norm.
 struct ClipScale {
   const AdamNumbers* numbers = nullptr;
+  std::int64_t loss_count = 0;
+  const double* losses = nullptr;        // [loss_count]
   const double* squared_norm = nullptr;  // of the summed gradients
   AdamReport* report = nullptr;
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "nunchi/kernels/run.h"
 
@@ -49,12 +50,9 @@ struct PackMatrix {
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 
-#if NUNCHI_CUDA
-template <class T>
-std::int64_t packed_elements(CudaContext&, const PackMatrix<T>&) {
-  return 0;
-}
-#endif
+// On the CPU alone: other devices read weights as they stand.
+template <class AnyContext>
+inline constexpr bool kPacks = std::is_same_v<AnyContext, CpuContext>;
 
 // Whether a row's bits stay the same for any number of rows.
 bool rows_are_independent();

@@ -4,6 +4,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/ops/linear.h"
+#include "nunchi/ops/products.h"
 
 namespace nunchi {
 namespace {
@@ -173,7 +174,11 @@ std::int64_t Transformer::max_length() const {
 }
 
 Tensor Transformer::next_scores(const Tensor& hidden) const {
-  return linear(Variable(hidden), {.weight = output_table_}).value();
+  // Candidates are told apart by less than bf16 can hold.
+  const Tensor scores = Tensor::empty(hidden.context(), summed(hidden.dtype()),
+                                      {hidden.size(0), config_.target_vocabulary});
+  multiply(hidden, pack_for_forward(output_table_), scores, {.label = "vocabulary"});
+  return scores;
 }
 
 }  // namespace nunchi

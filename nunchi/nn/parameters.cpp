@@ -55,9 +55,10 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
     }
     if (matrices) decayed_ = size;
   }
-  const DType exact = memory.gradients ? summed(memory.dtype) : memory.dtype;
+  const DType computed = memory.dtype.value_or(compute_type(context));
+  const DType exact = memory.gradients ? summed(computed) : computed;
   weights_ = zeros(context, exact, {size});
-  values_ = exact == memory.dtype ? weights_ : zeros(context, memory.dtype, {size});
+  values_ = exact == computed ? weights_ : zeros(context, computed, {size});
   gradients_ = memory.gradients ? zeros(context, exact, {size}) : Tensor();
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -49,8 +50,8 @@ class Parameters {
   std::uint32_t next_place() { return next_place_++; }
 
   struct Memory {
-    DType dtype = DType::f32;  // what layers compute in
-    bool gradients = false;    // training needs them
+    std::optional<DType> dtype;  // what layers compute in; none: what the context does
+    bool gradients = false;      // training needs them
   };
   void allocate(ContextBase& context, const Memory& memory);
   // Draws the initial weights; the same seed gives the same, whatever the threads.

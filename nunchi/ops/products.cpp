@@ -15,11 +15,13 @@ Tensor pack(const Tensor& matrix, bool transposed) {
                                .k = matrix.size(transposed ? 1 : 0),
                                .b = matrix.data<T>(),
                                .transpose_b = transposed};
-    const std::int64_t elements = kernels::packed_elements(ctx, job);
-    if (elements == 0) return;
-    packed = Tensor::empty(matrix.context(), matrix.dtype(), {elements});
-    job.packed = packed.data<T>();
-    kernels::run(ctx, job);
+    if constexpr (kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>) {
+      const std::int64_t elements = kernels::packed_elements(ctx, job);
+      if (elements == 0) return;
+      packed = Tensor::empty(matrix.context(), matrix.dtype(), {elements});
+      job.packed = packed.data<T>();
+      kernels::run(ctx, job);
+    }
   });
   return packed;
 }

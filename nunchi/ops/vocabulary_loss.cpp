@@ -11,6 +11,17 @@
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
+namespace {
+
+// On the CPU, logits that its caches hold; a GPU likes products to be large.
+std::int64_t rows_at_once(const Tensor& hidden, std::int64_t vocabulary) {
+  constexpr std::int64_t kCpuRows = 512, kGpuBytes = std::int64_t{2} << 30, kUnit = 64;
+  if (hidden.context().device() == Device::cpu) return kCpuRows;
+  const auto row = vocabulary * static_cast<std::int64_t>(size_of(hidden.dtype()));
+  return std::max(kGpuBytes / row / kUnit, std::int64_t{1}) * kUnit;
+}
+
+}  // namespace
 
 VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
                                const Tensor& targets, const Ragged& batch,
@@ -21,14 +32,15 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
   check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
   check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
         "label smoothing is a number from 0 to 1");
-  check(options.chunk > 0, "vocabulary_loss", "a chunk has at least one row");
+  check(options.chunk >= 0, "vocabulary_loss", "a chunk has at least one row");
   check(!recording({hidden, weight}) || !weight.needs_gradient() || weight.gradient().defined(),
         "vocabulary_loss", "the weight needs memory for its gradient before the way back");
 
   ContextBase& context = h.context();
   const bool recorded = recording({hidden, weight});
   const std::int64_t rows = batch.capacity, vocabulary = w.size(0);
-  const std::int64_t chunk = std::min(options.chunk, rows);
+  const std::int64_t chunk =
+      std::min(options.chunk > 0 ? options.chunk : rows_at_once(h, vocabulary), rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
   const Tensor tokens = Tensor::empty(context, summed(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();

@@ -13,7 +13,7 @@ namespace nunchi {
 
 struct VocabularyLossOptions {
   double smoothing = 0;
-  std::int64_t chunk = 512;  // rows of logits that exist at once
+  std::int64_t chunk = 0;  // rows of logits that exist at once; 0: as the device likes it
 };
 
 struct VocabularyLoss {

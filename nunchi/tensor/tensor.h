@@ -12,6 +12,11 @@
 
 namespace nunchi {
 
+// What models on this context compute in.
+inline DType compute_type(const ContextBase& context) {
+  return context.precision() == Precision::bf16 ? DType::bf16 : DType::f32;
+}
+
 // One block of an arena.
 class Storage {
  public:

@@ -16,24 +16,27 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
   context.set_random(key);
   LearnedStep result;
   std::int32_t sentence = 0;
-  for (const HostBatch& batch : batches) {
+  const std::int64_t count = static_cast<std::int64_t>(batches.size());
+  const Tensor losses = Tensor::empty(context, DType::f64, {count});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const HostBatch& batch = batches[static_cast<std::size_t>(i)];
     Tape tape(context);
     const Variable loss = objective_.loss(batch, sentence);
     tape.backward(loss);
-    result.loss += to_host<double>(loss.value())[0];
+    convert(loss.value(), losses.part(i, {1}));
     result.tokens += batch.target_tokens;
     sentence += static_cast<std::int32_t>(batch.pairs.size());
   }
-  if (std::isfinite(result.loss)) {
-    optimizer_.step({.learning_rate = learning_rate, .tokens = static_cast<double>(result.tokens)});
-    result.gradient_norm = optimizer_.gradient_norm();
-  } else {
-    fill(model_.parameters().gradients(), 0);
-    result.gradient_norm = NAN;
-  }
-  result.finite = std::isfinite(result.gradient_norm);
+  optimizer_.step({.learning_rate = learning_rate,
+                   .tokens = static_cast<double>(result.tokens),
+                   .losses = losses});
+  // Only now does the host wait for the device.
+  const kernels::AdamReport report = optimizer_.report();
+  for (const double loss : to_host<double>(losses)) result.loss += loss;
+  result.finite = report.scale != 0;
+  result.gradient_norm = std::isfinite(result.loss) ? report.gradient_norm : NAN;
   // Adam corrects its moments for their number of updates, and this was none.
-  if (std::isfinite(result.loss) && !result.finite) optimizer_.set_steps(optimizer_.steps() - 1);
+  if (!result.finite) optimizer_.set_steps(optimizer_.steps() - 1);
   return result;
 }
 

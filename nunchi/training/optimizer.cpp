@@ -48,33 +48,38 @@ void AdamOptimizer::step(const Step& step) {
                             .tokens = step.tokens,
                             .step = ++steps_};
   dispatch(weights, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
-                                         .bytes = sizeof numbers,
-                                         .from = &numbers,
-                                         .to = as<AdamNumbers>(numbers_)});
-    kernels::run(ctx, kernels::Sum<T>{.count = gradients.elements(),
-                                      .squares = true,
-                                      .x = gradients.data<T>(),
-                                      .out = squared_norm_.data<double>()});
-    kernels::run(ctx, kernels::ClipScale{.numbers = as<AdamNumbers>(numbers_),
-                                         .squared_norm = squared_norm_.data<double>(),
-                                         .report = as<AdamReport>(report_)});
-    kernels::run(ctx, kernels::Adam<T>{.count = weights.elements(),
-                                       .decayed = parameters_.decayed(),
-                                       .numbers = as<AdamNumbers>(numbers_),
-                                       .report = as<AdamReport>(report_),
-                                       .weights = weights.data<T>(),
-                                       .gradients = gradients.data<T>(),
-                                       .first = first_.data<T>(),
-                                       .second = second_.data<T>(),
-                                       .rounded = parameters_.dtype() == DType::bf16
-                                                      ? parameters_.values().data<BFloat16>()
-                                                      : nullptr});
+    if constexpr (std::is_same_v<T, Summed<T>>) {
+      kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
+                                           .bytes = sizeof numbers,
+                                           .from = &numbers,
+                                           .to = as<AdamNumbers>(numbers_)});
+      kernels::run(ctx, kernels::Sum<T>{.count = gradients.elements(),
+                                        .squares = true,
+                                        .x = gradients.data<T>(),
+                                        .out = squared_norm_.data<double>()});
+      kernels::run(ctx, kernels::ClipScale{
+                            .numbers = as<AdamNumbers>(numbers_),
+                            .loss_count = step.losses.defined() ? step.losses.elements() : 0,
+                            .losses = step.losses.defined() ? step.losses.data<double>() : nullptr,
+                            .squared_norm = squared_norm_.data<double>(),
+                            .report = as<AdamReport>(report_)});
+      kernels::run(ctx, kernels::Adam<T>{.count = weights.elements(),
+                                         .decayed = parameters_.decayed(),
+                                         .numbers = as<AdamNumbers>(numbers_),
+                                         .report = as<AdamReport>(report_),
+                                         .weights = weights.data<T>(),
+                                         .gradients = gradients.data<T>(),
+                                         .first = first_.data<T>(),
+                                         .second = second_.data<T>(),
+                                         .rounded = parameters_.dtype() == DType::bf16
+                                                        ? parameters_.values().data<BFloat16>()
+                                                        : nullptr});
+    }
   });
   parameters_.values_changed();
 }
 
-double AdamOptimizer::gradient_norm() const {
+AdamReport AdamOptimizer::report() const {
   AdamReport report;
   on_device(report_.context(), [&](auto& ctx) {
     kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
@@ -82,7 +87,7 @@ double AdamOptimizer::gradient_norm() const {
                                          .from = as<AdamReport>(report_),
                                          .to = &report});
   });
-  return report.gradient_norm;
+  return report;
 }
 
 }  // namespace nunchi

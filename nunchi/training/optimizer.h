@@ -21,13 +21,14 @@ class AdamOptimizer {
 
   struct Step {
     double learning_rate = 0;
-    double tokens = 1;  // the gradients are sums over so many target tokens
+    double tokens = 1;   // the gradients are sums over so many target tokens
+    Tensor losses = {};  // f64 [any] of the step's batches; may be undefined
   };
-  // Changes the weights and clears the gradients. Gradients with a NaN or an
-  // infinity among them change nothing: gradient_norm() tells.
+  // Changes the weights and clears the gradients. Where a gradient or a loss is a NaN or an
+  // infinity nothing changes: report() tells.
   void step(const Step& step);
-  // The norm of the mean gradient in the last step, before clipping.
-  double gradient_norm() const;
+  // What the last step did; waits for it.
+  kernels::AdamReport report() const;
 
   // Steps taken, those that changed nothing included. A checkpoint puts them back, and the moments
   // in place.

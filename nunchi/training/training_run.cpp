@@ -77,7 +77,8 @@ std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& to
 // The weights of another model of the same shape.
 void copy_weights(const std::filesystem::path& folder, Model& model) {
   nn::Parameters& parameters = model.parameters();
-  const std::unique_ptr<Model> other = load_model(folder, parameters.weights().context());
+  const std::unique_ptr<Model> other =
+      load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
   const auto fail = [&](const std::string& name) {
     throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
                 name + "' is missing or of another shape than the config's model has.");

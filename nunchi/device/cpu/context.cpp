@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/process.h"
 #include "nunchi/device/context.h"
 
 namespace nunchi {
@@ -61,6 +62,8 @@ class ReservedMemory final : public MemorySource {
   std::size_t open_ = 0;
 };
 
+}  // namespace
+
 int usable_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -68,10 +71,13 @@ int usable_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-}  // namespace
+std::string Context<Device::cpu>::description() const {
+  return processor_name() + ", " + std::to_string(threads_) + " threads, " + name_of(isa_) +
+         " kernels";
+}
 
 Context<Device::cpu>::Context(const CpuOptions& options)
-    : ContextBase(Device::cpu, std::make_unique<ReservedMemory>()),
+    : ContextBase(Device::cpu, Precision::f32, std::make_unique<ReservedMemory>()),
       threads_(options.threads > 0 ? options.threads : usable_cores()),
       isa_(options.isa) {
   random_ = &key_;

@@ -166,7 +166,8 @@ std::byte* PinnedRing::take(std::size_t bytes) {
 }
 
 Context<Device::cuda>::Context(const CudaOptions& options)
-    : ContextBase(Device::cuda, std::make_unique<DeviceMemory>(checked_device(options.device))),
+    : ContextBase(Device::cuda, options.precision,
+                  std::make_unique<DeviceMemory>(checked_device(options.device))),
       options_(options) {
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
   check_cuda(cudaEventCreate(&begin_), "an event");
@@ -189,10 +190,10 @@ Context<Device::cuda>::~Context() {
   cudaStreamDestroy(stream_);
 }
 
-std::string Context<Device::cuda>::device_name() const {
+std::string Context<Device::cuda>::description() const {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, options_.device), "the device's name");
-  return properties.name;
+  return std::string(properties.name) + ", " + name_of(precision());
 }
 
 void Context<Device::cuda>::set_random(const RandomKey& key) {

@@ -16,6 +16,7 @@ namespace nunchi {
 
 struct CudaOptions {
   int device = 0;
+  Precision precision = Precision::bf16;
   // One algorithm per weight matrix whatever the rows, no split along K: a sentence's bits do not
   // depend on its batch.
   bool deterministic = false;
@@ -56,7 +57,8 @@ class Context<Device::cuda> final : public ContextBase {
   PinnedRing& pinned() { return *pinned_; }
   int multiprocessors() const { return multiprocessors_; }
   bool deterministic() const { return options_.deterministic; }
-  std::string device_name() const;
+  int threads() const override { return usable_cores(); }
+  std::string description() const override;
   void set_random(const RandomKey& key) override;
   // Waits until everything that was started is done.
   void synchronize() override;

@@ -15,9 +15,19 @@ constexpr std::int64_t kGrain = 1 << 15;
 
 template <class T>
 void fill(CpuContext& ctx, const Fill<T>& p) {
-  parallel_ranges(ctx, p.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) p.out[i] = p.value;
-  });
+  if (p.rows == 1) {
+    parallel_ranges(ctx, p.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(p.out + begin, p.out + end, p.value);
+    });
+    return;
+  }
+  parallel_ranges(ctx, p.rows,
+                  std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, p.count)),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    for (std::int64_t r = begin; r < end; ++r) {
+                      std::fill_n(p.out + r * p.stride, p.count, p.value);
+                    }
+                  });
 }
 
 template <class From, class To>

@@ -11,10 +11,12 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class N>
-__global__ void fill_kernel(std::int64_t count, N value, N* out) {
+__global__ void fill_kernel(std::int64_t rows, std::int64_t count, std::int64_t stride, N value,
+                            N* out) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
-    out[i] = value;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows * count;
+       i += step) {
+    out[rows == 1 ? i : i / count * stride + i % count] = value;
   }
 }
 
@@ -59,9 +61,10 @@ unsigned grid(CudaContext& ctx, std::int64_t count) {
 
 template <class T>
 void fill(CudaContext& ctx, const Fill<T>& p) {
-  if (p.count == 0) return;
+  if (p.rows * p.count == 0) return;
   const Native<T> value = *native(&p.value);
-  fill_kernel<<<grid(ctx, p.count), kThreads, 0, ctx.stream()>>>(p.count, value, native(p.out));
+  fill_kernel<<<grid(ctx, p.rows * p.count), kThreads, 0, ctx.stream()>>>(p.rows, p.count, p.stride,
+                                                                          value, native(p.out));
   check_launch(p.name());
 }
 

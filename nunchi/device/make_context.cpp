@@ -1,0 +1,58 @@
+#include "nunchi/device/make_context.h"
+
+#include <charconv>
+
+#include "nunchi/base/error.h"
+#include "nunchi/device/cuda/context.h"
+
+namespace nunchi {
+namespace {
+
+Precision precision_of(const ContextOptions& options, Precision usual) {
+  if (options.precision.empty()) return usual;
+  if (options.precision == "f32") return Precision::f32;
+  if (options.precision == "bf16") return Precision::bf16;
+  throw UsageError("the precision '" + options.precision + "' is not known; it is f32 or bf16.");
+}
+
+// The number in cuda:N.
+int gpu_number(const std::string& device) {
+  const std::string number = device.substr(device.find(':') + 1);
+  int value = -1;
+  const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (parsed.ec != std::errc() || parsed.ptr != number.data() + number.size() || value < 0) {
+    throw UsageError("the device '" + device + "' has no number after the colon; write cuda:0.");
+  }
+  return value;
+}
+
+std::unique_ptr<ContextBase> make_cuda_context(const ContextOptions& options) {
+  const int number = options.device == "cuda" ? 0 : gpu_number(options.device);
+#if NUNCHI_CUDA
+  return std::make_unique<CudaContext>(
+      CudaOptions{.device = number,
+                  .precision = precision_of(options, Precision::bf16),
+                  .deterministic = options.deterministic});
+#else
+  throw Error("this build of nunchi has no CUDA, so there is no device " + std::to_string(number) +
+              ": build it where nvcc is found, or use --device cpu.");
+#endif
+}
+
+}  // namespace
+
+std::unique_ptr<ContextBase> make_context(const ContextOptions& options) {
+  if (options.device == "cuda" || options.device.starts_with("cuda:")) {
+    return make_cuda_context(options);
+  }
+  if (options.device != "cpu") {
+    throw UsageError("the device '" + options.device +
+                     "' is not known; it is cpu, cuda or cuda:N.");
+  }
+  if (precision_of(options, Precision::f32) != Precision::f32) {
+    throw UsageError("the CPU computes in f32; bf16 needs --device cuda.");
+  }
+  return std::make_unique<CpuContext>(CpuOptions{.threads = options.threads});
+}
+
+}  // namespace nunchi

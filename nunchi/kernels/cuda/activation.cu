@@ -1,0 +1,200 @@
+#include "nunchi/kernels/activation.h"
+
+#include "nunchi/kernels/cuda/device.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr float kRootHalf = 0.70710678118654752f;       // 1 / √2
+constexpr float kRootTwoOverPi = 0.79788456080286536f;  // √(2 / π)
+constexpr float kCubic = 0.044715f;
+
+// f(x) of the kinds with one input.
+template <ActivationKind Kind>
+__device__ float value_of(float x) {
+  if constexpr (Kind == ActivationKind::relu) {
+    return x != x ? x : fmaxf(x, 0.0f);
+  } else if constexpr (Kind == ActivationKind::gelu) {
+    return 0.5f * x * (1 + erff(x * kRootHalf));
+  } else if constexpr (Kind == ActivationKind::gelu_tanh) {
+    return 0.5f * x * (1 + tanhf(kRootTwoOverPi * (x + kCubic * x * x * x)));
+  } else {
+    return x;
+  }
+}
+
+// f'(x)
+template <ActivationKind Kind>
+__device__ float slope_of(float x) {
+  if constexpr (Kind == ActivationKind::relu) {
+    return x > 0 ? 1.0f : 0.0f;
+  } else if constexpr (Kind == ActivationKind::gelu) {
+    const float density = 0.39894228040143268f * expf(-0.5f * x * x);
+    return 0.5f * (1 + erff(x * kRootHalf)) + x * density;
+  } else if constexpr (Kind == ActivationKind::gelu_tanh) {
+    const float t = tanhf(kRootTwoOverPi * (x + kCubic * x * x * x));
+    const float inner = kRootTwoOverPi * (1 + 3 * kCubic * x * x);
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * inner;
+  } else {
+    return 1;
+  }
+}
+
+template <class N>
+struct Job {
+  Rows rows;
+  std::int64_t width;
+  DropoutDraws draws;
+  const N* x;
+  const N* d_out;  // on the way back
+  N* to;
+};
+
+// Eight columns of a row, which need not all be there.
+template <class N>
+__device__ void load_some(const N* from, int count, bool wide_loads, float (&x)[8]) {
+  if (wide_loads && count == 8) return load8(from, x);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) x[i] = i < count ? to_float(from[i]) : 0.0f;
+}
+template <class N>
+__device__ void store_some(N* to, int count, bool wide_stores, const float (&x)[8]) {
+  if (wide_stores && count == 8) return store8(to, x);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    if (i < count) to[i] = from_float<N>(x[i]);
+  }
+}
+
+// One thread for eight columns of a row: one call of the generator serves them.
+template <class N, ActivationKind Kind, bool Back>
+__global__ void activation_kernel(Job<N> p, bool wide) {
+  const std::int64_t chunks = (p.width + 7) / 8;
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= p.rows.capacity * chunks) return;
+  const std::int64_t row = i / chunks, column = i % chunks * 8;
+  const int count = static_cast<int>(min(p.width - column, std::int64_t{8}));
+  float factor[8];
+#pragma unroll
+  for (int j = 0; j < 8; ++j) factor[j] = 1;
+  if (p.draws.threshold > 0) {
+    keep_factors(p.draws, philox::key_of(*p.draws.key), static_cast<std::uint32_t>(column),
+                 static_cast<std::uint32_t>(p.rows.position[row]),
+                 static_cast<std::uint32_t>(p.rows.sentence[row]), factor);
+  }
+  if constexpr (Back) {
+    float d[8];
+    load_some(p.d_out + row * p.width + column, count, wide, d);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) factor[j] *= d[j];
+  }
+  if (row >= real_rows(p.rows)) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) factor[j] = 0;
+  }
+  if constexpr (Kind == ActivationKind::swiglu) {
+    float gate[8], up[8], out[8];
+    const N* x = p.x + row * 2 * p.width + column;
+    load_some(x, count, wide, gate);
+    load_some(x + p.width, count, wide, up);
+    if constexpr (!Back) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) out[j] = gate[j] / (1 + expf(-gate[j])) * up[j] * factor[j];
+      store_some(p.to + row * p.width + column, count, wide, out);
+    } else {
+      float d_up[8];
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const float sigmoid = 1 / (1 + expf(-gate[j]));
+        const float silu = gate[j] * sigmoid;
+        d_up[j] = factor[j] * silu;
+        out[j] = factor[j] * up[j] * (sigmoid + silu * (1 - sigmoid));
+      }
+      N* to = p.to + row * 2 * p.width + column;
+      store_some(to, count, wide, out);
+      store_some(to + p.width, count, wide, d_up);
+    }
+  } else {
+    float x[8], out[8];
+    load_some(p.x + row * p.width + column, count, wide, x);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      out[j] = factor[j] * (Back ? slope_of<Kind>(x[j]) : value_of<Kind>(x[j]));
+    }
+    store_some(p.to + row * p.width + column, count, wide, out);
+  }
+}
+
+template <bool Back, class N>
+void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
+  const std::int64_t items = job.rows.capacity * ((job.width + 7) / 8);
+  if (items == 0) return;
+  const bool all_wide = job.width % 8 == 0 && wide(job.x, 0) && wide(job.to, 0) &&
+                        (job.d_out == nullptr || wide(job.d_out, 0));
+  const auto start = [&]<ActivationKind Kind>() {
+    activation_kernel<N, Kind, Back>
+        <<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(job, all_wide);
+  };
+  switch (kind) {
+    case ActivationKind::none:
+      start.template operator()<ActivationKind::none>();
+      break;
+    case ActivationKind::relu:
+      start.template operator()<ActivationKind::relu>();
+      break;
+    case ActivationKind::gelu:
+      start.template operator()<ActivationKind::gelu>();
+      break;
+    case ActivationKind::gelu_tanh:
+      start.template operator()<ActivationKind::gelu_tanh>();
+      break;
+    case ActivationKind::swiglu:
+      start.template operator()<ActivationKind::swiglu>();
+      break;
+  }
+  check_launch("activation");
+}
+
+template <class T>
+void forward(CudaContext& ctx, const Activation<T>& p) {
+  launch<false>(ctx, p.kind,
+                Job<Native<T>>{.rows = p.rows,
+                               .width = p.width,
+                               .draws = DropoutDraws(p.dropout),
+                               .x = native(p.x),
+                               .d_out = nullptr,
+                               .to = native(p.out)});
+}
+
+template <class T>
+void backward(CudaContext& ctx, const ActivationBackward<T>& p) {
+  launch<true>(ctx, p.kind,
+               Job<Native<T>>{.rows = p.rows,
+                              .width = p.width,
+                              .draws = DropoutDraws(p.dropout),
+                              .x = native(p.x),
+                              .d_out = native(p.d_out),
+                              .to = native(p.d_x)});
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const Activation<float>& p) {
+  forward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Activation<BFloat16>& p) {
+  forward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ActivationBackward<float>& p) {
+  backward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ActivationBackward<BFloat16>& p) {
+  backward(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

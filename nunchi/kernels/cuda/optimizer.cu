@@ -1,0 +1,109 @@
+#include "nunchi/kernels/optimizer.h"
+
+#include "nunchi/kernels/cuda/device.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__global__ void clip_scale_kernel(ClipScale p) {
+  const AdamNumbers& n = *p.numbers;
+  const double norm = sqrt(*p.squared_norm) / n.tokens;
+  const double clip = n.max_norm > 0 && norm > n.max_norm ? n.max_norm / (norm + 1e-6) : 1.0;
+  p.report->gradient_norm = norm;
+  bool finite = isfinite(norm);
+  for (std::int64_t i = 0; i < p.loss_count; ++i) finite = finite && isfinite(p.losses[i]);
+  p.report->scale = finite ? clip / n.tokens : 0.0;
+}
+
+// What all elements of a step share, in f32.
+struct StepNumbers {
+  float scale, beta1, beta2, rest1, rest2, rate, inverse_root, epsilon, shrunk;
+};
+
+__device__ StepNumbers step_numbers(const AdamNumbers& n, const AdamReport& report) {
+  const double correction1 = 1 - pow(n.beta1, static_cast<double>(n.step));
+  const double correction2 = 1 - pow(n.beta2, static_cast<double>(n.step));
+  return {static_cast<float>(report.scale),
+          static_cast<float>(n.beta1),
+          static_cast<float>(n.beta2),
+          static_cast<float>(1 - n.beta1),
+          static_cast<float>(1 - n.beta2),
+          static_cast<float>(n.learning_rate / correction1),
+          static_cast<float>(1 / sqrt(correction2)),
+          static_cast<float>(n.epsilon),
+          static_cast<float>(1 - n.learning_rate * n.weight_decay)};
+}
+
+// The same as the CPU's, number by number.
+__device__ void update(const StepNumbers& s, float shrink, float g, float& w, float& m, float& v) {
+  const float gradient = g * s.scale;
+  m = m * s.beta1 + gradient * s.rest1;
+  v = v * s.beta2 + gradient * gradient * s.rest2;
+  w = w * shrink - s.rate * m / (sqrtf(v) * s.inverse_root + s.epsilon);
+}
+
+// Four neighbours a thread: the flat buffers are made of sixteens.
+__global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
+  __shared__ StepNumbers shared;
+  if (threadIdx.x == 0) shared = step_numbers(*p.numbers, *p.report);
+  __syncthreads();
+  const StepNumbers s = shared;
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads * 4;
+  for (std::int64_t i = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * 4; i < p.count;
+       i += step) {
+    if (i + 4 > p.count) {
+      for (std::int64_t j = i; j < p.count; ++j) {
+        if (s.scale != 0) {
+          update(s, j < p.decayed ? s.shrunk : 1.0f, p.gradients[j], p.weights[j], p.first[j],
+                 p.second[j]);
+          if (p.rounded != nullptr)
+            reinterpret_cast<__nv_bfloat16*>(p.rounded)[j] = __float2bfloat16(p.weights[j]);
+        }
+        p.gradients[j] = 0;
+      }
+      break;
+    }
+    if (s.scale != 0) {
+      const float4 g = *reinterpret_cast<const float4*>(p.gradients + i);
+      float4 w = *reinterpret_cast<float4*>(p.weights + i);
+      float4 m = *reinterpret_cast<float4*>(p.first + i);
+      float4 v = *reinterpret_cast<float4*>(p.second + i);
+      const auto shrink = [&](int j) { return i + j < p.decayed ? s.shrunk : 1.0f; };
+      update(s, shrink(0), g.x, w.x, m.x, v.x);
+      update(s, shrink(1), g.y, w.y, m.y, v.y);
+      update(s, shrink(2), g.z, w.z, m.z, v.z);
+      update(s, shrink(3), g.w, w.w, m.w, v.w);
+      *reinterpret_cast<float4*>(p.weights + i) = w;
+      *reinterpret_cast<float4*>(p.first + i) = m;
+      *reinterpret_cast<float4*>(p.second + i) = v;
+      if (p.rounded != nullptr) {
+        const __nv_bfloat162 a = __floats2bfloat162_rn(w.x, w.y);
+        const __nv_bfloat162 b = __floats2bfloat162_rn(w.z, w.w);
+        *reinterpret_cast<uint2*>(p.rounded + i) = make_uint2(
+            *reinterpret_cast<const unsigned*>(&a), *reinterpret_cast<const unsigned*>(&b));
+      }
+    }
+    *reinterpret_cast<float4*>(p.gradients + i) = make_float4(0, 0, 0, 0);
+  }
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ClipScale& p) {
+  clip_scale_kernel<<<1, 1, 0, ctx.stream()>>>(p);
+  check_launch(p.name());
+}
+
+template <>
+void compute(CudaContext& ctx, const Adam<float>& p) {
+  if (p.count == 0) return;
+  const unsigned blocks =
+      std::min(blocks_for(p.count, kThreads * 4), static_cast<unsigned>(ctx.multiprocessors()) * 8);
+  adam_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p);
+  check_launch(p.name());
+}
+
+}  // namespace nunchi::kernels::cuda

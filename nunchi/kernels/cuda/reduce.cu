@@ -1,0 +1,160 @@
+#include "nunchi/kernels/reduce.h"
+
+#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/reduce.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kRowsPerPartial = 256;
+
+// Partial sums of kRowsPerPartial rows. A warp's lanes own Width columns each, its block's warps
+// take the rows in turn.
+template <class N, int Width>
+__global__ void column_partials(std::int64_t rows, std::int64_t width, const N* x,
+                                float* partials) {
+  constexpr int kWarps = kThreads / kWarp;
+  __shared__ float sums[kWarps][kWarp * Width];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + lane) * Width;
+  const std::int64_t begin = std::int64_t{blockIdx.y} * kRowsPerPartial;
+  const std::int64_t end = min(begin + kRowsPerPartial, rows);
+  float sum[Width] = {};
+  if (column < width) {
+#pragma unroll 4
+    for (std::int64_t r = begin + warp; r < end; r += kWarps) {
+      if constexpr (Width == 8) {
+        float values[8];
+        load8(x + r * width + column, values);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) sum[i] += values[i];
+      } else {
+        sum[0] += to_float(x[r * width + column]);
+      }
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Width; ++i) sums[warp][lane * Width + i] = sum[i];
+  __syncthreads();
+  for (int i = threadIdx.x; i < kWarp * Width; i += kThreads) {
+    const std::int64_t c = std::int64_t{blockIdx.x} * kWarp * Width + i;
+    if (c >= width) break;
+    float total = 0;
+    for (int w = 0; w < kWarps; ++w) total += sums[w][i];
+    partials[blockIdx.y * width + c] = total;
+  }
+}
+
+template <class T>
+void column_sum(CudaContext& ctx, const ColumnSum<T>& p) {
+  if (p.rows * p.width == 0) return;
+  const std::int64_t count = (p.rows + kRowsPerPartial - 1) / kRowsPerPartial;
+  const ScratchMemory scratch(ctx.arena(),
+                              static_cast<std::size_t>(count * p.width) * sizeof(float));
+  float* partials = scratch.as<float>();
+  const auto* x = native(p.x);
+  if (p.width % 8 == 0 && wide(x, p.width)) {
+    const dim3 grid(blocks_for(p.width, kWarp * 8), static_cast<unsigned>(count));
+    column_partials<Native<T>, 8>
+        <<<grid, kThreads, 0, ctx.stream()>>>(p.rows, p.width, x, partials);
+  } else {
+    const dim3 grid(blocks_for(p.width, kWarp), static_cast<unsigned>(count));
+    column_partials<Native<T>, 1>
+        <<<grid, kThreads, 0, ctx.stream()>>>(p.rows, p.width, x, partials);
+  }
+  check_launch(p.name());
+  add_partials(ctx, {.count = count, .width = p.width, .partials = partials, .out = p.out});
+}
+
+// Sums of one part of x each, in f64.
+template <class N>
+__global__ void sum_partials(std::int64_t count, bool squares, const N* x, double* partials) {
+  __shared__ double sums[kThreads];
+  const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
+  double sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
+    const double value = to_float(x[i]);
+    sum += squares ? value * value : value;
+  }
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) partials[blockIdx.x] = sums[0];
+}
+
+__global__ void sum_of_partials(int count, const double* partials, double* out) {
+  __shared__ double sums[kThreads];
+  double sum = 0;
+  for (int i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *out = sums[0];
+}
+
+template <class T>
+void sum(CudaContext& ctx, const Sum<T>& p) {
+  constexpr std::int64_t kMostPartials = 1056, kEach = 2048;
+  const unsigned partials = static_cast<unsigned>(
+      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMostPartials));
+  const ScratchMemory scratch(ctx.arena(), partials * sizeof(double));
+  sum_partials<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
+                                                        scratch.as<double>());
+  sum_of_partials<<<1, kThreads, 0, ctx.stream()>>>(static_cast<int>(partials),
+                                                    scratch.as<double>(), p.out);
+  check_launch(p.name());
+}
+
+// Columns by lanes, partials by warps, in a fixed order.
+__global__ void add_partials_kernel(Partials p) {
+  constexpr int kWarps = 16;
+  __shared__ float sums[kWarps][kWarp];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
+  float sum = 0;
+  if (column < p.width) {
+#pragma unroll 4
+    for (std::int64_t i = warp; i < p.count; i += kWarps) sum += p.partials[i * p.stride + column];
+  }
+  sums[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || column >= p.width) return;
+  float total = p.out[column];
+  for (int w = 0; w < kWarps; ++w) total += sums[w][lane];
+  p.out[column] = total;
+}
+
+}  // namespace
+
+void add_partials(CudaContext& ctx, Partials p) {
+  if (p.stride == 0) p.stride = p.width;
+  add_partials_kernel<<<blocks_for(p.width, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p);
+  check_launch("add_partials");
+}
+
+template <>
+void compute(CudaContext& ctx, const ColumnSum<float>& p) {
+  column_sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ColumnSum<BFloat16>& p) {
+  column_sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Sum<float>& p) {
+  sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Sum<BFloat16>& p) {
+  sum(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,152 @@
+// Operations with their way back, on the GPU against the CPU.
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/activation.h"
+#include "nunchi/ops/embedding.h"
+#include "nunchi/ops/linear.h"
+#include "nunchi/ops/residual_norm.h"
+#include "nunchi/ops/vocabulary_loss.h"
+#include "tests/kernels/cuda/compare.h"
+
+namespace nunchi::testing {
+namespace {
+
+const std::vector<std::int32_t> kSentences = {33, 1, 127, 32, 31, 1000};
+
+// A parameter: bf16 values have gradients in f32.
+Variable parameter(ContextBase& context, DType dtype, const Shape& shape, std::uint64_t seed) {
+  Variable variable(Tensor(), false);
+  variable.bind(input(context, dtype, shape, seed), zeros(context, DType::f32, shape));
+  return variable;
+}
+
+Variable rows(ContextBase& context, DType dtype, const Shape& shape, std::uint64_t seed) {
+  return Variable(input(context, dtype, shape, seed), true);
+}
+
+// Rows past the real ones mean nothing on the way forward.
+Tensor real(const Tensor& tensor, const Ragged& batch) { return tensor.rows(0, batch.rows); }
+
+TEST(CudaOperations, Linear) {
+  SKIP_WITHOUT_GPU();
+  for (const bool relu : {false, true}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType dtype) {
+          const Variable x = rows(context, dtype, {192, 64}, 1),
+                         w = parameter(context, dtype, {136, 64}, 2),
+                         b = parameter(context, dtype, {136}, 3);
+          Tape tape(context);
+          const Variable y = linear(x, {.weight = w, .bias = b, .relu = relu});
+          tape.backward(y, input(context, dtype, {192, 136}, 4));
+          return std::vector<Output>{output("y", y.value()), output("d_x", x.gradient()),
+                                     output("d_w", w.gradient()), output("d_b", b.gradient())};
+        },
+        {.f32 = 2e-6, .bf16 = 6e-3});
+  }
+}
+
+TEST(CudaOperations, ResidualNorm) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {8, 64, 264, 512, 1024, 2048, 37, 2056}) {
+    for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
+      expect_like_cpu(
+          [&](ContextBase& context, DType dtype) {
+            const Ragged batch = make_ragged(context, kSentences);
+            const Shape shape{batch.capacity, width};
+            const Variable x = rows(context, dtype, shape, 1), y = rows(context, dtype, shape, 2);
+            const Norm norm{.kind = kind,
+                            .gamma = parameter(context, dtype, {width}, 3),
+                            .beta = kind == NormKind::layer ? parameter(context, dtype, {width}, 4)
+                                                            : Variable()};
+            Tape tape(context);
+            const auto [sum, out] =
+                residual_norm(x, y, batch, norm, {.probability = 0.1f, .place = 3});
+            const auto [again, end] = residual_norm(sum, out, batch, norm);
+            tape.backward(end, input(context, dtype, shape, 5));
+            std::vector<Output> outputs{output("sum", real(sum.value(), batch)),
+                                        output("out", real(out.value(), batch)),
+                                        output("end", real(end.value(), batch)),
+                                        output("d_x", x.gradient()),
+                                        output("d_y", y.gradient()),
+                                        output("d_gamma", norm.gamma.gradient())};
+            if (norm.beta.defined()) outputs.push_back(output("d_beta", norm.beta.gradient()));
+            return outputs;
+          },
+          {.f32 = 5e-6, .bf16 = 2e-2});
+    }
+  }
+}
+
+TEST(CudaOperations, Activations) {
+  SKIP_WITHOUT_GPU();
+  for (const ActivationKind kind :
+       {ActivationKind::none, ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
+        ActivationKind::swiglu}) {
+    for (const std::int64_t width : {64, 74}) {
+      expect_like_cpu(
+          [&](ContextBase& context, DType dtype) {
+            const Ragged batch = make_ragged(context, kSentences);
+            const Variable x = rows(context, dtype, {batch.capacity, width}, 1);
+            Tape tape(context);
+            const Variable y = activation(x, batch, kind, {.probability = 0.2f, .place = 2});
+            tape.backward(y, input(context, dtype, y.value().shape(), 2));
+            return std::vector<Output>{output("y", real(y.value(), batch)),
+                                       output("d_x", x.gradient())};
+          },
+          {.f32 = 2e-6, .bf16 = 6e-3});
+    }
+  }
+}
+
+TEST(CudaOperations, Embedding) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {64, 37}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType dtype) {
+          const Ragged batch = make_ragged(context, kSentences);
+          std::vector<std::int32_t> tokens(static_cast<std::size_t>(batch.capacity));
+          for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(i * i % 101);
+          const Tensor ids = from_host(context, tokens, {batch.capacity});
+          const Variable table = parameter(context, dtype, {101, width}, 1),
+                         places = parameter(context, dtype, {1000, width}, 2);
+          Tape tape(context);
+          const Variable y = embedding(ids, batch,
+                                       {.table = table,
+                                        .scale = 3,
+                                        .positions = places,
+                                        .dropout = {.probability = 0.1f, .place = 5}});
+          tape.backward(y, input(context, dtype, y.value().shape(), 3));
+          return std::vector<Output>{output("y", real(y.value(), batch)),
+                                     output("d_table", table.gradient()),
+                                     output("d_places", places.gradient())};
+        },
+        {.f32 = 3e-6, .bf16 = 6e-3});
+  }
+}
+
+TEST(CudaOperations, VocabularyLoss) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t vocabulary : {1000, 1001}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType dtype) {
+          const Ragged batch = make_ragged(context, kSentences);
+          std::vector<std::int32_t> labels(static_cast<std::size_t>(batch.capacity));
+          for (std::size_t i = 0; i < labels.size(); ++i) {
+            labels[i] = static_cast<std::int32_t>(i * 7 % static_cast<std::size_t>(vocabulary));
+          }
+          const Variable h = rows(context, dtype, {batch.capacity, 64}, 1),
+                         w = parameter(context, dtype, {vocabulary, 64}, 2);
+          Tape tape(context);
+          const VocabularyLoss loss =
+              vocabulary_loss(h, w, from_host(context, labels, {batch.capacity}), batch,
+                              {.smoothing = 0.1, .chunk = 500});
+          tape.backward(loss.total);
+          return std::vector<Output>{output("total", loss.total.value()),
+                                     output("tokens", loss.tokens), output("d_h", h.gradient()),
+                                     output("d_w", w.gradient())};
+        },
+        {.f32 = 5e-6, .bf16 = 2e-2});
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
