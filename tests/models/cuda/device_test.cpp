@@ -1,0 +1,134 @@
+// Whole models on the GPU: what they say, learn and find is what the CPU's do.
+#include <algorithm>
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/decoding/search.h"
+#include "nunchi/training/optimizer.h"
+#include "tests/kernels/cuda/compare.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+namespace {
+
+TransformerConfig config_of(nn::NormPlacement placement) {
+  TransformerConfig config = small_config(211);
+  config.width = 128;
+  config.heads = 4;
+  config.feed_forward = 256;
+  config.norm_placement = placement;
+  return config;
+}
+
+struct Trained {
+  std::vector<double> losses;  // per token
+  std::vector<float> weights;
+};
+
+Trained train(ContextBase& context, const TransformerConfig& config, int steps) {
+  const auto model = make_transformer(context, config, {.gradients = true});
+  AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
+  const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 33, 7, 64}, 211, 1);
+  const PairBatch batch = make_pair_batch(context, sentences, sentences, {211, 211});
+  const auto tokens = static_cast<double>(batch.target.rows.rows);
+  Trained run;
+  for (int step = 0; step < steps; ++step) {
+    context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
+    Tape tape(context);
+    const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});
+    tape.backward(loss.total);
+    optimizer.step({.learning_rate = 1e-3, .tokens = tokens, .losses = loss.total.value()});
+    run.losses.push_back(to_host<double>(loss.total.value())[0] / tokens);
+  }
+  run.weights = to_host<float>(model->parameters().weights());
+  return run;
+}
+
+TEST(CudaModel, FiftyLossesAreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+    TransformerConfig config = config_of(placement);
+    config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
+    CpuContext cpu;
+    CudaContext f32({.precision = Precision::f32}), bf16;
+    const Trained expected = train(cpu, config, 50), exact = train(f32, config, 50),
+                  rounded = train(bf16, config, 50);
+    EXPECT_LT(expected.losses.back(), expected.losses.front() - 1);
+    for (std::size_t i = 0; i < 50; ++i) {
+      EXPECT_NEAR(exact.losses[i], expected.losses[i], 1e-4) << "step " << i;
+      EXPECT_NEAR(rounded.losses[i], expected.losses[i], 0.1) << "step " << i;
+    }
+  }
+}
+
+TEST(CudaModel, TheSameRunGivesTheSameBits) {
+  SKIP_WITHOUT_GPU();
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    TransformerConfig config = config_of(nn::NormPlacement::post);
+    config.dropout = config.attention_dropout = 0.1f;
+    const auto weights = [&] {
+      CudaContext context({.precision = precision});
+      return train(context, config, 10).weights;
+    };
+    EXPECT_TRUE(same_bits(weights(), weights())) << name_of(precision);
+  }
+}
+
+std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& config,
+                                 const SearchOptions& options) {
+  const auto model = make_transformer(context, config, {});
+  std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, 4);
+  for (Tokens& source : sources) source.push_back(2);
+  return search(*model, {.source = make_token_batch(context, sources, 211)}, options);
+}
+
+TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
+  SKIP_WITHOUT_GPU();
+  std::vector<SearchOptions> all(4);
+  all[0].beam_size = 1;
+  all[1] = {.beam_size = 4, .n_best = 4};
+  all[2] = {.beam_size = 3, .min_length = 5, .no_repeat_ngram = 2};
+  all[3] = {.beam_size = 1, .n_best = 3, .sample = true, .top_k = 20, .top_p = 0.9, .seed = 5};
+  for (SearchOptions& options : all) {
+    options.max_length = 30;
+    for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+      CpuContext cpu;
+      CudaContext cuda({.precision = Precision::f32});
+      const TransformerConfig config = config_of(placement);
+      const auto expected = found_on(cpu, config, options), found = found_on(cuda, config, options);
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        ASSERT_EQ(found[i].size(), expected[i].size());
+        for (std::size_t h = 0; h < found[i].size(); ++h) {
+          EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
+          EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaModel, BatchesDoNotChangeWhatIsFoundWhenAskedFor) {
+  SKIP_WITHOUT_GPU();
+  CudaContext context({.deterministic = true});
+  const auto model = make_transformer(context, config_of(nn::NormPlacement::post), {});
+  std::vector<Tokens> sources;
+  for (std::int32_t i = 0; i < 60; ++i)
+    sources.push_back(sentences_of({1 + i % 23}, 211, 50u + static_cast<unsigned>(i))[0]);
+  for (Tokens& source : sources) source.push_back(2);
+  const auto tokens_of = [&](std::size_t batch) {
+    std::vector<Tokens> found;
+    for (std::size_t i = 0; i < sources.size(); i += batch) {
+      const auto part = std::span(sources).subspan(i, std::min(batch, sources.size() - i));
+      for (const Hypotheses& h : search(*model, {.source = make_token_batch(context, part, 211)},
+                                        {.beam_size = 4, .max_length = 20})) {
+        found.push_back(h[0].tokens);
+      }
+    }
+    return found;
+  };
+  const std::vector<Tokens> alone = tokens_of(1);
+  for (const std::size_t batch : {2, 7, 60}) EXPECT_EQ(tokens_of(batch), alone) << batch;
+}
+
+}  // namespace
+}  // namespace nunchi::testing
