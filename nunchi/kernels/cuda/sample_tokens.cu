@@ -1,10 +1,13 @@
 // Samples: one block for each row.
 //
 // Weights are whole numbers, the likeliest token's 2^42: their sums do not depend on the order in
-// which threads come. With cuts, tokens count in the order of their logits, of equals the lower id
-// first. That order is never made: one token of it, the first with which the sum of weights (or the
-// number of tokens) passes a limit, is found digit by digit, from histograms of the logits' bits.
-// Cuts and the draw itself all are such limits.
+// which threads come. With cuts, tokens count in the order of their logits (on the CPU, of their
+// weights: the same unless f64 cannot tell two weights apart), of equals the lower id first. That
+// order is never made: one token of it, the first with which the sum of weights (or the number of
+// tokens) passes a limit, is found digit by digit, from histograms of the logits' bits. Cuts and
+// the draw itself all are such limits.
+#include <string>
+
 #include "nunchi/kernels/cuda/logits.h"
 #include "nunchi/kernels/search.h"
 
@@ -13,7 +16,11 @@ namespace {
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kBins = kThreads, kBits = 10;
-constexpr double kOne = 0x1p42;                // a row of 2^21 tokens does not overflow
+// Weights are added in three parts of 14 bits: 32 bits are what shared memory adds at once, and
+// have room for as many as kMostTokens of them.
+constexpr int kParts = 3, kPartBits = 14;
+constexpr double kOne = 0x1p42;
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << (32 - kPartBits)) - 1;
 constexpr std::uint32_t kPlace = 0x5A3B1E00u;  // the CPU's, for the same draws
 
 using Sum = unsigned long long;
@@ -36,7 +43,7 @@ struct Job {
 
 struct Shared {
   // Of the first digit, which every search begins with, and of the one at hand.
-  Sum mass[2][kBins];
+  unsigned mass[2][kParts][kBins];
   unsigned count[2][kBins];
   Sum warp_sums[kWarps];
   float warp_values[kWarps];
@@ -203,9 +210,9 @@ class RowSampler {
 
   // Tokens whose upper digits are `digits` by their next one.
   __device__ void count_digits(int level, std::uint32_t digits) {
-    Sum* mass = shared_.mass[level > 0];
+    auto& mass = shared_.mass[level > 0];
     unsigned* count = shared_.count[level > 0];
-    mass[threadIdx.x] = 0;
+    for (auto& part : mass) part[threadIdx.x] = 0;
     count[threadIdx.x] = 0;
     __syncthreads();
     const int low = below(level);
@@ -215,9 +222,24 @@ class RowSampler {
       if (level > 0 && order >> below(level - 1) != digits) return;
       const std::uint32_t bin = order >> low & mask;
       atomicAdd(&count[bin], 1u);
-      if (const Sum w = weight(value); w > 0) atomicAdd(&mass[bin], w);
+      const Sum w = weight(value);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        // The last one has what is above, too: 2^14 for the likeliest.
+        const auto here = static_cast<unsigned>(w >> (part * kPartBits));
+        const unsigned bits = part + 1 < kParts ? here & ((1u << kPartBits) - 1) : here;
+        if (bits > 0) atomicAdd(&mass[part][bin], bits);
+      }
     });
     __syncthreads();
+  }
+
+  __device__ Sum mass_of(bool deeper, int bin) const {
+    Sum mass = 0;
+    for (int part = 0; part < kParts; ++part) {
+      mass += Sum{shared_.mass[deeper][part][bin]} << (part * kPartBits);
+    }
+    return mass;
   }
 
   // The first token of the sorted order with which the sum of weights, or the number of tokens,
@@ -230,7 +252,7 @@ class RowSampler {
       if (level > 0) count_digits(level, digits);
       const int bits = level == 0 ? kBits : below(level - 1) - below(level);
       const int bin = (1 << bits) - 1 - static_cast<int>(threadIdx.x);  // the highest first
-      const Sum mass = bin >= 0 ? shared_.mass[level > 0][bin] : 0;
+      const Sum mass = bin >= 0 ? mass_of(level > 0, bin) : 0;
       const Sum count = bin >= 0 ? shared_.count[level > 0][bin] : 0;
       const Sum mass_here = mass_before + block_scan(shared_, mass);
       const Sum count_here = count_before + block_scan(shared_, count);
@@ -257,7 +279,7 @@ class RowSampler {
   __device__ int draw_cut(bool by_number) {
     count_digits(0, 0);
     Sum mass = by_number ? find<false>(static_cast<Sum>(p_.top_k) - 1).mass
-                         : block_sum(shared_, shared_.mass[0][threadIdx.x]);
+                         : block_sum(shared_, mass_of(false, static_cast<int>(threadIdx.x)));
     if (mass == 0) return 0;
     if (p_.top_p < 1) {
       // The first sum that is at least this one is the first that passes the number before.
@@ -285,6 +307,10 @@ __global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p)
 template <class T>
 void sample_tokens(CudaContext& ctx, const SampleTokens<T>& p) {
   if (p.rows == 0) return;
+  if (p.vocabulary > kMostTokens) {
+    throw Error("sample_tokens: a vocabulary of " + std::to_string(p.vocabulary) +
+                " is larger than " + std::to_string(kMostTokens) + ".");
+  }
   const Job<Native<T>> job{.vocabulary = static_cast<int>(p.vocabulary),
                            .temperature = p.temperature,
                            .top_k = p.top_k,
