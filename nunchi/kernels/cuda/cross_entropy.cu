@@ -1,0 +1,174 @@
+#include "nunchi/kernels/cross_entropy.h"
+
+#include "nunchi/kernels/cuda/held_row.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+template <class N>
+struct Job {
+  Rows rows;
+  std::int64_t first;
+  int vocabulary;
+  double smoothing;
+  bool write_gradient;
+  const std::int32_t* targets;  // [chunk]
+  N* logits;                    // [chunk, V]
+  float* loss;                  // [chunk]
+};
+
+template <class N, bool Wide>
+__device__ void clear_row(N* x, int size) {
+  if constexpr (Wide) {
+    for (int i = static_cast<int>(threadIdx.x); i < size * static_cast<int>(sizeof(N)) / 16;
+         i += static_cast<int>(blockDim.x)) {
+      reinterpret_cast<uint4*>(x)[i] = make_uint4(0, 0, 0, 0);
+    }
+  } else {
+    for (int i = static_cast<int>(threadIdx.x); i < size; i += static_cast<int>(blockDim.x)) {
+      x[i] = from_float<N>(0);
+    }
+  }
+}
+
+// One block for each row. Held: the whole row stays in registers between its three passes;
+// otherwise each pass reads it again, one stretch after another.
+template <class N, int Threads, int Groups, bool Wide, bool Held>
+__global__ __launch_bounds__(Threads,
+                             Wide ? 1024 / Threads : 1) void cross_entropy_kernel(const Job<N> p) {
+  using Row = HeldRow<N, Threads, Groups, Wide>;
+  constexpr int kWarps = Threads / kWarp;
+  constexpr float kLowest = -INFINITY, kLog2E = 1.44269504f;
+  __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
+
+  const std::int64_t r = blockIdx.x;
+  const int size = p.vocabulary, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const bool first_lane = threadIdx.x % kWarp == 0;
+  N* x = p.logits + r * size;
+  if (r >= real_rows(p.rows) - p.first) {
+    if (p.write_gradient) clear_row<N, Wide>(x, size);
+    if (threadIdx.x == 0) p.loss[r] = 0;
+    return;
+  }
+  const int target = p.targets[r];
+  const float target_logit = to_float(x[target]);
+
+  Row row;
+  if constexpr (Held) row.load(x, size);
+  const auto pass = [&](auto&& look) {
+    if constexpr (Held) {
+      look(x);
+    } else {
+      for (int begin = 0; begin < size; begin += Row::kCapacity) {
+        row.load(x + begin, size - begin);
+        look(x + begin);
+      }
+    }
+  };
+
+  float top = kLowest;
+  pass([&](N*) { row.each([&](float value, int) { top = fmaxf(top, value); }); });
+  top = warp_max(top);
+  if (first_lane) tops[warp] = top;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, tops[w]);
+
+  float sum = 0, score_sum = 0;
+  pass([&](N*) {
+    row.each([&](float value, int) {
+      const float score = value - top;
+      sum += exponential<N>(score);
+      score_sum += score;
+    });
+  });
+  sum = warp_sum(sum);
+  score_sum = warp_sum(score_sum);
+  if (first_lane) sums[warp] = sum, score_sums[warp] = score_sum;
+  __syncthreads();
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += sums[w];
+
+  if (threadIdx.x == 0) {
+    double loss =
+        log(double{sum}) - (1 - p.smoothing) * (double{target_logit} - static_cast<double>(top));
+    if (p.smoothing > 0) {
+      double scores = 0;
+      for (int w = 0; w < kWarps; ++w) scores += score_sums[w];
+      loss -= p.smoothing / size * scores;
+    }
+    p.loss[r] = static_cast<float>(loss);
+  }
+  if (!p.write_gradient) return;
+
+  const float spread = static_cast<float>(p.smoothing / size);
+  const float inverse = 1 / sum;
+  // In bf16 the division is part of the exponent: one instruction less for each element.
+  const float shift = top * kLog2E + log2f(sum);
+  const auto gradient = [&](float value) {
+    if constexpr (sizeof(N) == 4) {
+      return expf(value - top) * inverse - spread;
+    } else {
+      return fast_exp2(fmaf(value, kLog2E, -shift)) - spread;
+    }
+  };
+  pass([&](N* stretch) { row.map(stretch, gradient); });
+  if (Row::has(target)) {
+    x[target] = from_float<N>(gradient(target_logit) - static_cast<float>(1 - p.smoothing));
+  }
+}
+
+template <class N, bool Wide>
+void launch(CudaContext& ctx, const Job<N>& job, unsigned rows) {
+  const auto start = [&]<int Threads, int Groups, bool Held>() {
+    cross_entropy_kernel<N, Threads, Groups, Wide, Held><<<rows, Threads, 0, ctx.stream()>>>(job);
+  };
+  constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
+  const auto fits = [&](int threads, int groups) {
+    return job.vocabulary <= threads * groups * kGroup;
+  };
+  // Small blocks where they do: two of them share a multiprocessor, one reads while one computes.
+  if (fits(512, 1)) return start.template operator()<512, 1, true>();
+  if (fits(512, 2)) return start.template operator()<512, 2, true>();
+  if (fits(512, 4)) return start.template operator()<512, 4, true>();
+  if (fits(512, 8)) return start.template operator()<512, 8, true>();
+  if (fits(512, 10)) return start.template operator()<512, 10, true>();
+  if (fits(1024, 8)) return start.template operator()<1024, 8, true>();
+  if (fits(1024, 10)) return start.template operator()<1024, 10, true>();
+  start.template operator()<512, 8, false>();
+}
+
+template <class T>
+void cross_entropy(CudaContext& ctx, const CrossEntropy<T>& p) {
+  if (p.chunk == 0 || p.vocabulary == 0) return;
+  using N = Native<T>;
+  const Job<N> job{.rows = p.rows,
+                   .first = p.first,
+                   .vocabulary = static_cast<int>(p.vocabulary),
+                   .smoothing = p.smoothing,
+                   .write_gradient = p.write_gradient,
+                   .targets = p.targets,
+                   .logits = native(p.logits),
+                   .loss = p.loss};
+  const auto rows = static_cast<unsigned>(p.chunk);
+  if (wide(job.logits, p.vocabulary)) {
+    launch<N, true>(ctx, job, rows);
+  } else {
+    launch<N, false>(ctx, job, rows);
+  }
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const CrossEntropy<float>& p) {
+  cross_entropy(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const CrossEntropy<BFloat16>& p) {
+  cross_entropy(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,315 @@
+// The gradient of a table is a sum over the rows that name each of its tokens, and its bits must
+// not depend on which block comes first: rows are sorted by token, stably, and added in that order.
+// Sorted rows are cut into stretches of a fixed length, so that a frequent token is the work of
+// many blocks; what a stretch has of a token that goes on in another is joined afterwards.
+#include "nunchi/kernels/embedding.h"
+
+#include <cub/device/device_radix_sort.cuh>
+
+#include "nunchi/kernels/cuda/device.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+// Rows of a stretch, and how many of them are on their way at once.
+constexpr int kStretch = 32, kAhead = 4;
+// Sorts behind all tokens.
+constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+
+__device__ std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
+  return rows.sentence != nullptr ? static_cast<std::uint32_t>(rows.sentence[row]) : 0;
+}
+__device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
+  return static_cast<std::uint32_t>(rows.position != nullptr ? rows.position[row] : row);
+}
+
+// Up to eight columns; Wide: always eight, and aligned.
+template <bool Wide, class N>
+__device__ void load_columns(const N* from, std::int64_t columns, float (&x)[8]) {
+  if constexpr (Wide) {
+    load8(from, x);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[i] = i < columns ? to_float(from[i]) : 0.0f;
+  }
+}
+template <bool Wide, class N>
+__device__ void store_columns(N* to, std::int64_t columns, const float (&x)[8]) {
+  if constexpr (Wide) {
+    store8(to, x);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (i < columns) to[i] = from_float<N>(x[i]);
+    }
+  }
+}
+
+template <class N>
+struct EmbedJob {
+  Rows rows;
+  std::int64_t width;
+  float scale;
+  DropoutDraws dropout;
+  const std::int32_t* ids;
+  const N* table;
+  const N* positions;
+  N* out;
+};
+
+// One thread for eight columns of a row.
+template <class N, bool Wide>
+__global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
+  const std::int64_t groups = (p.width + 7) / 8;
+  const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (i >= p.rows.capacity * groups) return;
+  const std::int64_t row = i / groups, column = i % groups * 8, columns = p.width - column;
+  float x[8] = {};
+  if (row < real_rows(p.rows)) {
+    const std::uint32_t position = position_of(p.rows, row);
+    load_columns<Wide>(p.table + p.ids[row] * p.width + column, columns, x);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) x[j] *= p.scale;
+    if (p.positions != nullptr) {
+      float more[8];
+      load_columns<Wide>(p.positions + position * p.width + column, columns, more);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) x[j] += more[j];
+    }
+    if (p.dropout.threshold > 0) {
+      float keep[8];
+      keep_factors(p.dropout, philox::key_of(*p.dropout.key), static_cast<std::uint32_t>(column),
+                   position, sentence_of(p.rows, row), keep);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) x[j] *= keep[j];
+    }
+  }
+  store_columns<Wide>(p.out + row * p.width + column, columns, x);
+}
+
+template <class T>
+void embed(CudaContext& ctx, const Embedding<T>& p) {
+  if (p.rows.capacity * p.width == 0) return;
+  using N = Native<T>;
+  const EmbedJob<N> job{.rows = p.rows,
+                        .width = p.width,
+                        .scale = static_cast<float>(p.scale),
+                        .dropout = DropoutDraws(p.dropout),
+                        .ids = p.ids,
+                        .table = native(p.table),
+                        .positions = native(p.positions),
+                        .out = native(p.out)};
+  const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
+  if (wide(job.table, p.width) && wide(job.positions, p.width) && wide(job.out, p.width)) {
+    embed_kernel<N, true><<<blocks, kThreads, 0, ctx.stream()>>>(job);
+  } else {
+    embed_kernel<N, false><<<blocks, kThreads, 0, ctx.stream()>>>(job);
+  }
+  check_launch(p.name());
+}
+
+// The key of each row: its token, or without `ids` its position. Rows past the count come last.
+__global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32_t* keys,
+                                 std::int32_t* order) {
+  const std::int64_t row = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (row >= rows.capacity) return;
+  const std::uint32_t key =
+      ids != nullptr ? static_cast<std::uint32_t>(ids[row]) : position_of(rows, row);
+  keys[row] = row < real_rows(rows) ? key : kNone;
+  order[row] = static_cast<std::int32_t>(row);
+}
+
+template <class N>
+struct GradientJob {
+  Rows rows;
+  std::int64_t width;
+  float scale;
+  DropoutDraws dropout;
+  const std::uint32_t* keys;  // [T] sorted
+  const std::int32_t* order;  // [T] the rows they belong to
+  const N* d_out;             // [T, C]
+  float* d_table;             // [keys, C]
+  // [stretches, 2, C] sums of tokens that have rows in several stretches: of one that goes on from
+  // the stretch before, and of one that begins here.
+  float* partial;
+};
+
+// Adds the rows of one stretch, a thread for eight columns.
+template <class N, bool Wide>
+__global__ void add_stretch_kernel(const GradientJob<N> p) {
+  __shared__ std::uint32_t keys[kStretch], sentences[kStretch], positions[kStretch];
+  __shared__ std::int32_t rows[kStretch];
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch;
+  const std::int64_t all = real_rows(p.rows);
+  if (begin >= all) return;
+  const int count = static_cast<int>(min(all - begin, std::int64_t{kStretch}));
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    const std::int32_t row = p.order[begin + i];
+    keys[i] = p.keys[begin + i];
+    rows[i] = row;
+    sentences[i] = sentence_of(p.rows, row);
+    positions[i] = position_of(p.rows, row);
+  }
+  __syncthreads();
+  const std::int64_t column = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * 8;
+  const std::int64_t columns = p.width - column;
+  if (columns <= 0) return;
+  const std::uint32_t before = begin > 0 ? p.keys[begin - 1] : kNone;
+  const std::uint32_t after = begin + count < all ? p.keys[begin + count] : kNone;
+  const bool dropping = p.dropout.threshold > 0;
+  const philox::Key random = dropping ? philox::key_of(*p.dropout.key) : philox::Key{};
+
+  float sum[8] = {};
+  for (int first = 0; first < count; first += kAhead) {
+    float d[kAhead][8];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const std::int64_t row = rows[min(first + k, count - 1)];
+      load_columns<Wide>(p.d_out + row * p.width + column, columns, d[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      const int i = first + k;
+      if (i >= count) break;
+      if (dropping) {
+        float keep[8];
+        keep_factors(p.dropout, random, static_cast<std::uint32_t>(column), positions[i],
+                     sentences[i], keep);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) d[k][j] *= keep[j];
+      }
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum[j] += d[k][j];
+      const std::uint32_t key = keys[i];
+      if (i + 1 < count && keys[i + 1] == key) continue;
+
+      // The token's last row here. Keys are sorted: it began before if the first one is its own.
+      const bool from_before = keys[0] == key && before == key;
+      const bool goes_on = i + 1 == count && after == key;
+      if (from_before || goes_on) {
+        const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (from_before ? 0 : 1);
+        store_columns<Wide>(p.partial + slot * p.width + column, columns, sum);
+      } else {
+        float* to = p.d_table + key * p.width + column;
+        float total[8];
+        load_columns<Wide>(to, columns, total);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) total[j] += p.scale * sum[j];
+        store_columns<Wide>(to, columns, total);
+      }
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum[j] = 0;
+    }
+  }
+}
+
+// A token that goes on past a stretch in which it begins: its sums, in the order of stretches.
+template <class N>
+__global__ void join_stretches_kernel(const GradientJob<N> p) {
+  const std::int64_t all = real_rows(p.rows);
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch, end = begin + kStretch;
+  if (end >= all) return;
+  const std::uint32_t key = p.keys[end];
+  if (p.keys[end - 1] != key || (begin > 0 && p.keys[begin - 1] == key)) return;
+  // The first stretch that does not begin with this token.
+  std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (all + kStretch - 1) / kStretch;
+  while (low + 1 < high) {
+    const std::int64_t middle = (low + high) / 2;
+    (p.keys[middle * kStretch] == key ? low : high) = middle;
+  }
+  const std::int64_t column = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  if (column >= p.width) return;
+  const float* partial = p.partial + column;
+  float sum = partial[(std::int64_t{blockIdx.x} * 2 + 1) * p.width];
+#pragma unroll 8
+  for (std::int64_t k = std::int64_t{blockIdx.x} + 1; k <= low; ++k) {
+    sum += partial[2 * k * p.width];
+  }
+  p.d_table[key * p.width + column] += p.scale * sum;
+}
+
+// Keys and rows in sorted order, in memory that the caller keeps.
+void sort_rows(CudaContext& ctx, const Rows& rows, const std::int32_t* ids, std::uint32_t* keys,
+               std::int32_t* order) {
+  const auto count = static_cast<std::size_t>(rows.capacity);
+  const ScratchMemory unsorted_keys(ctx.arena(), count * sizeof(std::uint32_t));
+  const ScratchMemory unsorted_order(ctx.arena(), count * sizeof(std::int32_t));
+  make_keys_kernel<<<blocks_for(rows.capacity, kThreads), kThreads, 0, ctx.stream()>>>(
+      rows, ids, unsorted_keys.as<std::uint32_t>(), unsorted_order.as<std::int32_t>());
+  check_launch("embedding_backward");
+  std::size_t bytes = 0;
+  const auto sort = [&](void* room) {
+    check_cuda(
+        cub::DeviceRadixSort::SortPairs(room, bytes, unsorted_keys.as<std::uint32_t>(), keys,
+                                        unsorted_order.as<std::int32_t>(), order,
+                                        static_cast<int>(rows.capacity), 0, 32, ctx.stream()),
+        "embedding_backward");
+  };
+  sort(nullptr);
+  const ScratchMemory room(ctx.arena(), std::max<std::size_t>(bytes, 1));
+  sort(room.as<void>());
+}
+
+template <class T>
+void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_t* ids, float scale,
+              float* d_table) {
+  using N = Native<T>;
+  const auto capacity = static_cast<std::size_t>(p.rows.capacity);
+  const unsigned stretches = blocks_for(p.rows.capacity, kStretch);
+  const ScratchMemory keys(ctx.arena(), capacity * sizeof(std::uint32_t));
+  const ScratchMemory order(ctx.arena(), capacity * sizeof(std::int32_t));
+  const ScratchMemory partial(
+      ctx.arena(), 2 * std::size_t{stretches} * static_cast<std::size_t>(p.width) * sizeof(float));
+  sort_rows(ctx, p.rows, ids, keys.as<std::uint32_t>(), order.as<std::int32_t>());
+  const GradientJob<N> job{.rows = p.rows,
+                           .width = p.width,
+                           .scale = scale,
+                           .dropout = DropoutDraws(p.dropout),
+                           .keys = keys.as<std::uint32_t>(),
+                           .order = order.as<std::int32_t>(),
+                           .d_out = native(p.d_out),
+                           .d_table = d_table,
+                           .partial = partial.as<float>()};
+  const std::int64_t groups = (p.width + 7) / 8;
+  const auto threads =
+      static_cast<unsigned>(std::min<std::int64_t>((groups + kWarp - 1) / kWarp * kWarp, 128));
+  const dim3 grid(stretches, blocks_for(groups, threads));
+  if (wide(job.d_out, p.width) && wide(d_table, p.width)) {
+    add_stretch_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(job);
+  } else {
+    add_stretch_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(job);
+  }
+  constexpr int kJoinThreads = 128;
+  join_stretches_kernel<N>
+      <<<dim3(stretches, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(job);
+  check_launch(p.name());
+}
+
+template <class T>
+void embed_backward(CudaContext& ctx, const EmbeddingBackward<T>& p) {
+  if (p.rows.capacity * p.width == 0) return;
+  if (p.d_table != nullptr) add_rows(ctx, p, p.ids, static_cast<float>(p.scale), p.d_table);
+  if (p.d_positions != nullptr) add_rows<T>(ctx, p, nullptr, 1, p.d_positions);
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const Embedding<float>& p) {
+  embed(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Embedding<BFloat16>& p) {
+  embed(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const EmbeddingBackward<float>& p) {
+  embed_backward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const EmbeddingBackward<BFloat16>& p) {
+  embed_backward(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,298 @@
+// The most likely tokens of rows. A block takes one stretch of a row and keeps it in registers; few
+// rows are cut into many stretches, so that all of the device has a share, and a second kernel
+// merges what they found.
+#include <limits>
+#include <string>
+
+#include "nunchi/kernels/cuda/logits.h"
+#include "nunchi/kernels/search.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / kWarp;
+// Candidates that a block sorts at once. More than that come of rows with very many equals.
+constexpr int kMostCandidates = 1024;
+// A warp merges the stretches of a row, a lane each.
+constexpr int kMostStretches = kWarp;
+
+template <class N>
+struct Job {
+  int vocabulary;
+  int count;             // n
+  int stretches;         // of each row
+  int group_lanes;       // lanes that share a place in the search for a threshold; 0: no search
+  const N* logits;       // [R, V]
+  const double* banned;  // [R] or null
+  float* log_probs;      // [R, n]
+  std::int32_t* ids;     // [R, n]
+  // Of the stretches, where there are several:
+  Key* keys;    // [R, stretches, n] descending, 0 where there are fewer
+  float* tops;  // [R, stretches]
+  float* sums;  // [R, stretches] Σ exp(x - shift_of(top))
+};
+
+// Where a block's results go: to the row's, or to the stretch's for the merge.
+template <class N>
+class Writer {
+ public:
+  // `writing`: this thread will call write().
+  __device__ Writer(const Job<N>& p, float top, float sum, bool writing) : p_(p) {
+    if (p.stretches == 1) {
+      if (!writing) return;
+      const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
+      log_sum_ = log_sum(top, sum, banned);
+    } else if (threadIdx.x == 0) {
+      p.tops[blockIdx.x] = top;
+      p.sums[blockIdx.x] = sum;
+    }
+  }
+  __device__ void write(int rank, Key key) const {
+    const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
+    if (p_.stretches > 1) {
+      p_.keys[at] = key;
+    } else {
+      p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
+      p_.ids[at] = id_of(key);
+    }
+  }
+
+ private:
+  const Job<N>& p_;
+  double log_sum_ = 0;
+};
+
+// The best of a thread's tokens below `limit`; 0: none is left.
+template <class Row>
+__device__ Key best_below(const Row& row, int first_id, Key limit) {
+  Key best = 0;
+  row.each([&](float value, int i) {
+    const Key key = key_of(value, first_id + i);
+    if (key < limit && key > best) best = key;
+  });
+  return best;
+}
+
+// Blocks are numbered row by row, a row's stretches one after another.
+template <class N, int Groups, bool Wide>
+__global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(const Job<N> p) {
+  using Row = HeldRow<N, kThreads, Groups, Wide>;
+  __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
+  __shared__ Key candidates[kMostCandidates];
+  __shared__ int found;
+  __shared__ float threshold;
+  __shared__ Key warp_keys[kWarps];
+
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
+  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches);
+  const int first_id =
+      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.stretches)) * Row::kCapacity;
+  const int size = min(p.vocabulary - first_id, Row::kCapacity);
+  Row row;
+  row.load(p.logits + r * p.vocabulary + first_id, size);
+
+  float own_top = -INFINITY;
+  row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+  // The n-th highest of the tops of at least n disjoint groups: n logits or more reach it.
+  const int lanes = p.group_lanes;
+  if (lanes > 0) {
+    float group_top = own_top;
+    for (int offset = lanes / 2; offset > 0; offset /= 2) {
+      group_top = fmaxf(group_top, __shfl_xor_sync(kAllLanes, group_top, offset));
+    }
+    if (lane % lanes == 0) group_tops[thread / lanes] = group_top;
+  }
+  float top = warp_max(own_top);
+  if (lane == 0) warp_tops[warp] = top;
+  if (thread == 0) found = 0;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
+
+  if (lanes > 0 && thread < kThreads / lanes) {
+    const float mine = group_tops[thread];
+    int rank = 0;
+    for (int g = 0; g < kThreads / lanes; ++g) {
+      rank += group_tops[g] > mine || (group_tops[g] == mine && g < thread) ? 1 : 0;
+    }
+    if (rank == p.count - 1) threshold = mine;
+  }
+  const float shift = shift_of(top);
+  float sum = 0;
+  row.each([&](float value, int) { sum += exponential<N>(value - shift); });
+  sum = warp_sum(sum);
+  if (lane == 0) warp_sums[warp] = sum;
+  __syncthreads();
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += warp_sums[w];
+
+  if (lanes > 0) {
+    const float least = threshold;
+    if (own_top >= least) {
+      row.each([&](float value, int i) {
+        if (value >= least) {
+          const int place = atomicAdd(&found, 1);
+          if (place < kMostCandidates) candidates[place] = key_of(value, first_id + i);
+        }
+      });
+    }
+    __syncthreads();
+    // NaNs reach no threshold: a row of them can leave too few.
+    if (found >= min(p.count, size) && found <= kMostCandidates) {
+      const Writer<N> writer(p, top, sum, thread < max(found, p.count));
+      for (int i = thread; i < max(found, p.count); i += kThreads) {
+        if (i >= found) {
+          writer.write(i, 0);
+          continue;
+        }
+        const Key mine = candidates[i];
+        int rank = 0;
+        for (int other = 0; other < found; ++other) rank += candidates[other] > mine ? 1 : 0;
+        if (rank < p.count) writer.write(rank, mine);
+      }
+      return;
+    }
+  }
+
+  // One after another: for many tokens, and where too many are equal.
+  const Writer<N> writer(p, top, sum, thread == 0);
+  Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
+  for (int rank = 0; rank < p.count; ++rank) {
+    const Key warp_best = warp_max(mine);
+    if (lane == 0) warp_keys[warp] = warp_best;
+    __syncthreads();
+    Key best = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) best = max(best, warp_keys[w]);
+    __syncthreads();
+    if (thread == 0) writer.write(rank, best);
+    if (mine == best && best != 0) mine = best_below(row, first_id, best);
+  }
+}
+
+// One warp for each row: what its stretches found, merged.
+template <class N>
+__global__ void merge_stretches_kernel(const Job<N> p, int rows) {
+  const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  if (r >= rows) return;
+  const bool mine = lane < p.stretches;
+  const std::int64_t stretch = std::int64_t{r} * p.stretches + lane;
+  const Key* keys = p.keys + stretch * p.count;
+  const float own_top = mine ? p.tops[stretch] : -INFINITY;
+  const float top = warp_max(own_top);
+  // A stretch without any logit above -inf adds 0, or the NaN that it has.
+  double sum = mine ? static_cast<double>(p.sums[stretch]) *
+                          exp(static_cast<double>(own_top) - static_cast<double>(shift_of(top)))
+                    : 0;
+#pragma unroll
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    sum += __shfl_xor_sync(kAllLanes, sum, offset);
+  }
+  const double log_of_all = log_sum(top, sum, p.banned != nullptr ? p.banned + r : nullptr);
+
+  // The next one is read before it is needed.
+  int taken = 0;
+  const auto key_at = [&](int place) { return mine && place < p.count ? keys[place] : Key{0}; };
+  Key key = key_at(0), next = key_at(1);
+  for (int rank = 0; rank < p.count; ++rank) {
+    const Key best = warp_max(key);
+    if (lane == 0) {
+      const std::int64_t at = std::int64_t{r} * p.count + rank;
+      p.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(best)) - log_of_all);
+      p.ids[at] = id_of(best);
+    }
+    if (key == best) {
+      ++taken;
+      key = next;
+      next = key_at(taken + 1);
+    }
+  }
+}
+
+// How many lanes share a place: at least two places for each token wanted make a good threshold.
+int group_lanes(std::int64_t count) {
+  for (const int lanes : {32, 8, 2}) {
+    if (2 * count <= kThreads / lanes) return lanes;
+  }
+  return 0;
+}
+
+template <class N, bool Wide, int Groups>
+void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
+  constexpr int kCapacity = HeldRow<N, kThreads, Groups, Wide>::kCapacity;
+  job.stretches = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
+  const std::int64_t blocks = rows * job.stretches;
+  const auto all = static_cast<std::size_t>(job.stretches == 1 ? 0 : blocks);
+  const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
+  const ScratchMemory tops(ctx.arena(), all * sizeof(float));
+  const ScratchMemory sums(ctx.arena(), all * sizeof(float));
+  job.keys = keys.as<Key>(), job.tops = tops.as<float>(), job.sums = sums.as<float>();
+  top_tokens_kernel<N, Groups, Wide>
+      <<<static_cast<unsigned>(blocks), kThreads, 0, ctx.stream()>>>(job);
+  if (job.stretches == 1) return;
+  constexpr int kMergeThreads = 128;
+  merge_stretches_kernel<N>
+      <<<blocks_for(rows * kWarp, kMergeThreads), kMergeThreads, 0, ctx.stream()>>>(
+          job, static_cast<int>(rows));
+}
+
+template <class N, bool Wide>
+void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
+  // Stretches as short as they can be while all blocks still run at once. Where a row's bits must
+  // not depend on the others, always the same.
+  constexpr std::int64_t kBlocksAtOnce = 3;
+  const auto suits = [&](int groups) {
+    const std::int64_t stretches =
+        blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
+    if (stretches > kMostStretches) return false;
+    if (ctx.deterministic()) return groups >= 2;
+    return rows * stretches <= kBlocksAtOnce * ctx.multiprocessors();
+  };
+  if (suits(1)) return launch<N, Wide, 1>(ctx, job, rows);
+  if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
+  constexpr int kMostGroups = 5;
+  constexpr int kLargest = HeldRow<N, kThreads, kMostGroups, Wide>::kCapacity * kMostStretches;
+  if (job.vocabulary > kLargest) {
+    throw Error("top_tokens: a vocabulary of " + std::to_string(job.vocabulary) +
+                " is larger than " + std::to_string(kLargest) + ".");
+  }
+  launch<N, Wide, kMostGroups>(ctx, job, rows);
+}
+
+template <class T>
+void top_tokens(CudaContext& ctx, const TopTokens<T>& p) {
+  if (p.rows == 0 || p.count == 0) return;
+  using N = Native<T>;
+  const Job<N> job{.vocabulary = static_cast<int>(p.vocabulary),
+                   .count = static_cast<int>(p.count),
+                   .stretches = 1,
+                   .group_lanes = group_lanes(p.count),
+                   .logits = native(p.logits),
+                   .banned = p.banned,
+                   .log_probs = p.log_probs,
+                   .ids = p.ids,
+                   .keys = nullptr,
+                   .tops = nullptr,
+                   .sums = nullptr};
+  if (wide(job.logits, p.vocabulary)) {
+    choose<N, true>(ctx, job, p.rows);
+  } else {
+    choose<N, false>(ctx, job, p.rows);
+  }
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const TopTokens<float>& p) {
+  top_tokens(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopTokens<BFloat16>& p) {
+  top_tokens(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,329 @@
+#include <algorithm>
+
+#include "nunchi/kernels/search.h"
+#include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/values.h"
+
+namespace nunchi::testing {
+namespace {
+
+constexpr std::int32_t kBegin = 1, kEnd = 2;
+
+struct BanRules {
+  std::int32_t begin_token = kBegin, end_token = kEnd;
+  std::int64_t min_length = 0, no_repeat_ngram = 0, max_repeats = 0;
+};
+
+struct Banned {
+  std::vector<double> logits, banned;
+};
+
+// Random hypotheses of few different tokens, so that much is repeated; every second one a cycle.
+Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int64_t generated) {
+  constexpr std::int64_t kRows = 37, kVocabulary = 13, kStride = 160;
+  const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
+  std::vector<std::int32_t> tokens, unit;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    unit.push_back(static_cast<std::int32_t>(r % 4));
+    const auto draws = random_values<double>(kStride, 70 + static_cast<std::uint64_t>(r));
+    for (std::int64_t i = 0; i < kStride; ++i) {
+      const double u = (draws[static_cast<std::size_t>(i)] + 1) / 2;
+      tokens.push_back(static_cast<std::int32_t>(r % 2 == 0 ? 3 + i % (r / 2 % 9 + 1)
+                                                            : static_cast<std::int64_t>(u * 9)));
+    }
+  }
+  auto values = random_values<float>(kRows * kVocabulary, 1, 3);
+  values[2 * kVocabulary + 4] = values[6 * kVocabulary + kBegin] = -INFINITY;
+  const Tensor logits = rounded_tensor(context, dtype, values, {kRows, kVocabulary});
+  const Tensor on_device = from_host(context, tokens, {kRows, kStride});
+  const Tensor units = from_host(context, unit, {kRows});
+  const Tensor prefixes = from_host(context, prefix_length, {4});
+  const Tensor banned = unwritten_tensor(context, DType::f64, {kRows});
+  dispatch(logits, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::BanTokens<T>{.rows = kRows,
+                                            .vocabulary = kVocabulary,
+                                            .stride = kStride,
+                                            .begin_token = rules.begin_token,
+                                            .end_token = rules.end_token,
+                                            .generated = generated,
+                                            .min_length = rules.min_length,
+                                            .no_repeat_ngram = rules.no_repeat_ngram,
+                                            .max_repeats = rules.max_repeats,
+                                            .hypotheses = {.tokens = on_device.data<std::int32_t>(),
+                                                           .unit = units.data<std::int32_t>()},
+                                            .prefix_length = prefixes.data<std::int32_t>(),
+                                            .logits = logits.data<T>(),
+                                            .banned = banned.data<double>()});
+  });
+  return {to_host_f64(logits), to_host_f64(banned)};
+}
+
+TEST(BanTokensOnGpu, AreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  CpuContext cpu;
+  CudaContext cuda;
+  std::vector<BanRules> all = {{}};
+  for (const std::int64_t n : {1, 2, 3, 4, 9}) all.push_back({.no_repeat_ngram = n});
+  for (const std::int64_t repeats : {1, 2, 3, 8}) all.push_back({.max_repeats = repeats});
+  for (const std::int64_t length : {1, 5, 14, 1000}) all.push_back({.min_length = length});
+  all.push_back(
+      {.begin_token = 0, .end_token = 4, .min_length = 9, .no_repeat_ngram = 2, .max_repeats = 2});
+  for (const std::int64_t generated : {0, 1, 2, 8, 30, 100, 150}) {
+    for (const BanRules& rules : all) {
+      SCOPED_TRACE(std::to_string(generated) + " tokens, n-grams of " +
+                   std::to_string(rules.no_repeat_ngram) + ", repeats " +
+                   std::to_string(rules.max_repeats));
+      const Banned expected = ban(cpu, DType::f32, rules, generated);
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        const Banned found = ban(cuda, dtype, rules, generated);
+        EXPECT_EQ(found.logits, expected.logits);
+        expect_near(found.banned, expected.banned, 1e-12);
+      }
+    }
+  }
+}
+
+struct BeamSetup {
+  std::int64_t units = 1, beam = 1, candidates = 1;
+  double end_rate = 0.2;         // how often </s> is among a row's candidates
+  double impossible_rate = 0.0;  // how often a candidate cannot come
+  int levels = 0;                // so many different scores, so that sums are equal
+  std::int32_t longest = 40;
+};
+
+// A search over invented scores on one device.
+class BeamSearch {
+ public:
+  BeamSearch(ContextBase& context, const BeamSetup& setup)
+      : context_(context), setup_(setup), stride_(setup.longest + 1) {
+    std::vector<std::int32_t> prefix, longest, source, number;
+    std::vector<std::int32_t> tokens(index(all_rows() * stride_), -1);
+    for (std::int64_t u = 0; u < setup.units; ++u) {
+      prefix.push_back(static_cast<std::int32_t>(u * 5 % 4));
+      longest.push_back(std::max<std::int32_t>(
+          prefix.back() + 1, setup.longest - static_cast<std::int32_t>(u * 7 % 23)));
+      source.push_back(static_cast<std::int32_t>(1000 + u / 2));
+      number.push_back(static_cast<std::int32_t>(u));
+      for (std::int32_t i = 0; i < prefix.back(); ++i) tokens[index(u * stride_ + i)] = 3 + i;
+    }
+    prefix_ = from_host(context, prefix, {setup.units});
+    longest_ = from_host(context, longest, {setup.units});
+    source_ = from_host(context, source, {setup.units});
+    now_ = rows();
+    then_ = rows();
+    finished_ = rows();
+    copy_from_host(std::span<const std::int32_t>(tokens), now_.tokens);
+    fill(now_.token_scores, 0);
+    fill(now_.score, 0);
+    number.resize(index(all_rows()), -1);
+    copy_from_host(std::span<const std::int32_t>(number), now_.unit);
+    length_ = integers(all_rows()), ended_ = integers(all_rows());
+    count_ = zeros(context, DType::i32, {setup.units});
+    prefix_of_ = prefix;
+  }
+
+  // What a step made of `log_probs` and `ids`, as one list of numbers; the first is how many units
+  // go on.
+  std::vector<double> step(std::int64_t units, std::int64_t width, std::int64_t generated,
+                           const std::vector<float>& log_probs,
+                           const std::vector<std::int32_t>& ids) {
+    const Tensor scores = from_host(context_, log_probs, {units * width, setup_.candidates});
+    const Tensor tokens = from_host(context_, ids, {units * width, setup_.candidates});
+    const Tensor parents = integers(units * setup_.beam), next = integers(units * setup_.beam),
+                 source = integers(units * setup_.beam), active = integers(1);
+    on_device(context_, [&](auto& ctx) {
+      kernels::run(ctx, kernels::BeamStep<float>{
+                            .units = units,
+                            .width = width,
+                            .beam = setup_.beam,
+                            .candidates = setup_.candidates,
+                            .stride = stride_,
+                            .generated = generated,
+                            .end_token = kEnd,
+                            .log_probs = scores.data<float>(),
+                            .ids = tokens.data<std::int32_t>(),
+                            .prefix_length = prefix_.data<std::int32_t>(),
+                            .max_length = longest_.data<std::int32_t>(),
+                            .from = now_.kernels_rows(),
+                            .to = then_.kernels_rows(),
+                            .finished = {.tokens = finished_.tokens.data<std::int32_t>(),
+                                         .token_scores = finished_.token_scores.data<float>(),
+                                         .score = finished_.score.data<double>(),
+                                         .length = length_.data<std::int32_t>(),
+                                         .ended = ended_.data<std::int32_t>(),
+                                         .count = count_.data<std::int32_t>()},
+                            .parents = parents.data<std::int32_t>(),
+                            .next = next.data<std::int32_t>(),
+                            .row_source = source.data<std::int32_t>(),
+                            .unit_source = source_.data<std::int32_t>(),
+                            .active = active.data<std::int32_t>()});
+    });
+    std::swap(now_, then_);
+    const std::int64_t left = to_host<std::int32_t>(active)[0];
+    std::vector<double> made{static_cast<double>(left)};
+    const std::int64_t rows = left * setup_.beam;
+    append(made, to_host<std::int32_t>(parents), 0, rows);
+    append(made, to_host<std::int32_t>(next), 0, rows);
+    append(made, to_host<std::int32_t>(source), 0, rows);
+    append(made, to_host<double>(now_.score), 0, rows);
+    const auto unit = to_host<std::int32_t>(now_.unit);
+    append(made, unit, 0, rows);
+    const auto history = to_host<std::int32_t>(now_.tokens);
+    const auto history_scores = to_host<float>(now_.token_scores);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t length = prefix_of_[index(unit[index(r)])] + generated + 1;
+      append(made, history, r * stride_, length);
+      append(made, history_scores, r * stride_, length);
+    }
+    return made;
+  }
+
+  std::vector<double> finished() const {
+    const auto count = to_host<std::int32_t>(count_), length = to_host<std::int32_t>(length_),
+               ended = to_host<std::int32_t>(ended_);
+    const auto tokens = to_host<std::int32_t>(finished_.tokens);
+    const auto token_scores = to_host<float>(finished_.token_scores);
+    const auto score = to_host<double>(finished_.score);
+    std::vector<double> all(count.begin(), count.end());
+    for (std::int64_t u = 0; u < setup_.units; ++u) {
+      for (std::int64_t at = u * setup_.beam; at < u * setup_.beam + count[index(u)]; ++at) {
+        all.push_back(score[index(at)]);
+        all.push_back(length[index(at)]);
+        all.push_back(ended[index(at)]);
+        append(all, tokens, at * stride_, length[index(at)]);
+        append(all, token_scores, at * stride_, length[index(at)] + ended[index(at)]);
+      }
+    }
+    return all;
+  }
+
+ private:
+  struct RowMemory {
+    Tensor tokens, token_scores, score, unit;
+    kernels::SearchRows kernels_rows() const {
+      return {tokens.data<std::int32_t>(), token_scores.data<float>(), score.data<double>(),
+              unit.data<std::int32_t>()};
+    }
+  };
+
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  template <class T>
+  static void append(std::vector<double>& to, const std::vector<T>& from, std::int64_t begin,
+                     std::int64_t count) {
+    to.insert(to.end(), from.begin() + begin, from.begin() + begin + count);
+  }
+  std::int64_t all_rows() const { return setup_.units * setup_.beam; }
+  Tensor integers(std::int64_t count) const {
+    const Tensor room = Tensor::empty(context_, DType::i32, {count});
+    fill(room, -1);
+    return room;
+  }
+  RowMemory rows() const {
+    return {Tensor::empty(context_, DType::i32, {all_rows(), stride_}),
+            Tensor::empty(context_, DType::f32, {all_rows(), stride_}),
+            Tensor::empty(context_, DType::f64, {all_rows()}),
+            Tensor::empty(context_, DType::i32, {all_rows()})};
+  }
+
+  ContextBase& context_;
+  BeamSetup setup_;
+  std::int64_t stride_;
+  Tensor prefix_, longest_, source_;
+  RowMemory now_, then_, finished_;
+  Tensor length_, ended_, count_;
+  std::vector<std::int32_t> prefix_of_;
+};
+
+// Descending scores of different tokens, </s> now and then among them.
+void invent(const BeamSetup& setup, std::int64_t rows, std::int64_t step,
+            std::vector<float>& log_probs, std::vector<std::int32_t>& ids) {
+  const auto candidates = static_cast<std::size_t>(setup.candidates);
+  const std::int32_t vocabulary = static_cast<std::int32_t>(setup.candidates) + 9;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto draws = random_values<double>(2 * setup.candidates + 2,
+                                             static_cast<std::uint64_t>(step * 100003 + r));
+    std::vector<double> scores;
+    for (std::size_t c = 0; c < candidates; ++c) {
+      double score = -3 * (draws[c] + 1);
+      if (setup.levels > 0) score = std::floor(score / 6 * setup.levels);
+      const bool impossible = (draws[candidates + c] + 1) / 2 < setup.impossible_rate;
+      scores.push_back(impossible ? -INFINITY : score);
+    }
+    std::sort(scores.rbegin(), scores.rend());
+    for (const double score : scores) log_probs.push_back(static_cast<float>(score));
+    const auto first = static_cast<std::int32_t>((draws.back() + 1) / 2 * vocabulary);
+    const bool ends = (draws[draws.size() - 2] + 1) / 2 < setup.end_rate;
+    const auto end_at = static_cast<std::size_t>(first + r) % candidates;
+    std::int32_t token = first;
+    for (std::size_t c = 0; c < candidates; ++c) {
+      do token = (token + 1) % vocabulary;
+      while (token == kEnd);
+      ids.push_back(ends && c == end_at ? kEnd : token);
+    }
+  }
+}
+
+void expect_search(const BeamSetup& setup) {
+  SCOPED_TRACE(std::to_string(setup.units) + " units, beam " + std::to_string(setup.beam) +
+               ", levels " + std::to_string(setup.levels));
+  CpuContext cpu;
+  CudaContext cuda;
+  cuda.arena().poison();
+  BeamSearch expected(cpu, setup), found(cuda, setup);
+  std::int64_t units = setup.units, width = 1;
+  for (std::int64_t step = 0; units > 0; ++step, width = setup.beam) {
+    std::vector<float> log_probs;
+    std::vector<std::int32_t> ids;
+    invent(setup, units * width, step, log_probs, ids);
+    const std::vector<double> here = expected.step(units, width, step, log_probs, ids);
+    ASSERT_EQ(found.step(units, width, step, log_probs, ids), here) << "step " << step;
+    units = static_cast<std::int64_t>(here[0]);
+  }
+  EXPECT_EQ(found.finished(), expected.finished());
+}
+
+// Up to 32 units are one block's work, more are many blocks'.
+TEST(BeamStepOnGpu, WholeSearchesAreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t units : {1, 3, 32, 33, 300}) {
+    expect_search({.units = units, .end_rate = 0.1});
+    expect_search({.units = units, .beam = 4, .candidates = 5});
+    expect_search({.units = units, .beam = 4, .candidates = 5, .end_rate = 0.7, .levels = 3});
+    expect_search({.units = units, .beam = 5, .candidates = 6, .impossible_rate = 0.6});
+  }
+}
+
+TEST(BeamStepOnGpu, WideBeamsAreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t beam : {31, 33, 64, 100}) {
+    for (const std::int64_t units : {1, 7, 40}) {
+      expect_search({.units = units, .beam = beam, .candidates = beam + 1, .longest = 25});
+      expect_search({.units = units,
+                     .beam = beam,
+                     .candidates = beam + 1,
+                     .end_rate = 0.9,
+                     .impossible_rate = 0.3,
+                     .levels = 9,
+                     .longest = 25});
+    }
+  }
+}
+
+TEST(BeamStepOnGpu, AUnitWithoutAnyCandidateLeavesWithNothing) {
+  SKIP_WITHOUT_GPU();
+  CpuContext cpu;
+  CudaContext cuda;
+  const BeamSetup setup{.units = 3, .beam = 2, .candidates = 3};
+  const std::vector<std::int32_t> ids = {7, 8, kEnd, 7, 8, kEnd, 7, 8, kEnd};
+  for (const float bad : {-INFINITY, NAN}) {
+    const std::vector<float> log_probs = {bad, bad, bad, -1, -2, bad, bad, bad, bad};
+    BeamSearch expected(cpu, setup), found(cuda, setup);
+    const auto here = expected.step(3, 1, 0, log_probs, ids);
+    EXPECT_EQ(here[0], 1);
+    EXPECT_EQ(found.step(3, 1, 0, log_probs, ids), here);
+    EXPECT_EQ(found.finished(), expected.finished());
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
