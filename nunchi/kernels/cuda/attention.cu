@@ -64,7 +64,9 @@ struct QueryTile {
 
 // Blocks that a multiprocessor should hold at once: what the registers of a tile allow.
 template <int D, int M>
-constexpr int kBlocks = M == 2 || D == 128 ? 2 : D == 64 ? 3 : 4;
+constexpr int kBlocks = M == 2 || D == 128 ? 2
+                        : D == 64          ? 3
+                                           : 4;
 
 template <int D, int M>
 __global__ void __launch_bounds__(kThreads, kBlocks<D, M>) mma_kernel(Forward<__nv_bfloat16> p) {
