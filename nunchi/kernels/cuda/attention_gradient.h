@@ -1,0 +1,80 @@
+// What both ways of computing attention's gradients share, on tensor cores and exactly.
+//
+// Two kernels after one another, both without atomics: the first takes queries through their keys
+// for d_q, the second keys through their queries for d_k and d_v. The first also leaves what the
+// second needs: delta = Σ d_out · out for each query and head, and where each sentence's tiles of
+// keys begin.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "nunchi/kernels/cuda/attention_heads.h"
+
+namespace nunchi::kernels::cuda {
+
+template <class N>
+struct Backward {
+  Heads<N> in;
+  Rows rows, key_rows;
+  const N *out, *d_out;
+  std::int64_t out_stride, d_out_stride;
+  const float* log_sum;
+  N *d_q, *d_k, *d_v;
+  std::int64_t d_q_stride, d_k_stride, d_v_stride;
+  bool accumulate_q, accumulate_k, accumulate_v;
+  bool wide;           // all of these can be read eight elements at a time
+  float* delta;        // [H, T]
+  int* key_starts;     // [B + 1]
+  float* table_parts;  // [slots of queries, H, buckets], or null: nobody wants the table's gradient
+};
+
+// The table's gradient of one warp. Each lane has sums of its own, so that their order is fixed.
+class TableSums {
+ public:
+  // Shared memory of a warp.
+  static constexpr std::size_t bytes(int buckets) {
+    return static_cast<std::size_t>(buckets) * kWarp * sizeof(float);
+  }
+
+  template <class N>
+  __device__ TableSums(const Backward<N>& p, float* shared, int warp)
+      : buckets_(p.table_parts != nullptr ? p.in.bias.buckets : 0),
+        reach_(p.in.bias.reach),
+        middle_(p.in.bias.bucket + reach_),
+        own_(shared + warp * buckets_ * kWarp + threadIdx.x % kWarp) {
+    for (int i = 0; i < buckets_; ++i) own_[i * kWarp] = 0;
+  }
+  __device__ bool active() const { return buckets_ > 0; }
+  __device__ void add(int relative, float d_score) {
+    own_[middle_[min(max(relative, -reach_), reach_)] * kWarp] += d_score;
+  }
+  __device__ void store(float* part) const {
+    for (int i = 0; i < buckets_; ++i) {
+      const float sum = warp_sum(own_[i * kWarp]);
+      if (threadIdx.x % kWarp == 0) part[i] = sum;
+    }
+  }
+
+ private:
+  int buckets_, reach_;
+  const int* middle_;
+  float* own_;
+};
+
+// Warps of a block, of which each needs so much shared memory.
+inline int table_warps(std::size_t bytes_each) {
+  constexpr std::size_t kMostShared = 32 << 10;  // the exact kernels keep rows there too
+  return bytes_each > 0 ? std::clamp(static_cast<int>(kMostShared / bytes_each), 1, 4) : 4;
+}
+
+// On the tensor cores: a warp takes so many queries, then keys.
+constexpr int kGradientTile = 16;
+
+template <class N>
+bool computes_by_mma(const Backward<N>& p) {
+  return sizeof(N) == 2 && p.wide && (p.in.width == 32 || p.in.width == 64 || p.in.width == 128);
+}
+void start_mma_backward(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
+
+}  // namespace nunchi::kernels::cuda

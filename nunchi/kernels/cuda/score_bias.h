@@ -1,0 +1,88 @@
+// Score biases as the GPU's attention kernels evaluate them.
+//
+// T5's buckets are bounded by logarithms, which the device may round otherwise than the host. So
+// the host finds the distance at which each bucket begins, and kernels compare whole numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/device/arena.h"
+#include "nunchi/kernels/attention.h"
+#include "nunchi/kernels/cuda/device.h"
+
+namespace nunchi::kernels::cuda {
+
+// Of both directions together.
+constexpr int kMostBuckets = 256;
+
+struct BucketBounds {
+  int buckets = 0;  // of one direction
+  int reach = 1;    // the last bucket begins here at the latest
+  bool bidirectional = false;
+  std::int32_t first[kMostBuckets] = {};  // the distance at which bucket i of a direction begins
+
+  // The bucket of the relative position key - query; as kernels::relative_bucket.
+  __device__ int bucket_of(int relative) const {
+    const int begin = bidirectional && relative > 0 ? buckets : 0;
+    const int distance = bidirectional ? abs(relative) : max(-relative, 0);
+    int low = 0, high = buckets;  // first[low] <= distance, first[high] (if any) is not
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (first[middle] <= distance) {
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return begin + low;
+  }
+};
+
+// Throws Error where there are more than kMostBuckets.
+const BucketBounds& bucket_bounds(CudaContext& ctx, int buckets, int max_distance,
+                                  bool bidirectional);
+
+// What a kernel over many (query, key) pairs gets: the bias of every distance, looked up.
+template <class N>
+struct BiasTerms {
+  const N* slopes = nullptr;    // [H]
+  const float* line = nullptr;  // [H, 2 reach + 1] for key - query from -reach to reach
+  const int* bucket = nullptr;  // [2 reach + 1]
+  int reach = 0;
+  int buckets = 0;  // of both directions
+};
+
+// The bias of one head.
+struct HeadBias {
+  const float* middle = nullptr;  // of the line
+  float slope = 0;
+  int reach = 0;
+  bool active = false;
+
+  template <class N>
+  __device__ HeadBias(const BiasTerms<N>& terms, int head) : reach(terms.reach) {
+    active = terms.slopes != nullptr || terms.line != nullptr;
+    if (terms.line != nullptr) middle = terms.line + head * (2 * reach + 1) + reach;
+    if (terms.slopes != nullptr) slope = to_float(terms.slopes[head]);
+  }
+  __device__ float at(int relative) const {
+    if (middle != nullptr) return middle[min(max(relative, -reach), reach)];
+    return -slope * static_cast<float>(abs(relative));
+  }
+};
+
+// The memory behind BiasTerms for as long as a launch is being made.
+template <class T>
+class BiasLine {
+ public:
+  BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads);
+  const BiasTerms<Native<T>>& terms() const { return terms_; }
+
+ private:
+  static std::size_t bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads);
+
+  ScratchMemory memory_;
+  BiasTerms<Native<T>> terms_;
+};
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,136 @@
+// Attention as a job: over sentences of its own or of another length, on the way forward and back.
+#pragma once
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/attention.h"
+#include "tests/kernels/cuda/compare.h"
+
+namespace nunchi::testing {
+
+struct AttentionCase {
+  enum class Bias { none, slopes, buckets, buckets_both };
+
+  std::vector<std::int32_t> queries = {1, 31, 32, 33, 127};
+  std::vector<std::int32_t> keys = {};  // none: q, k and v are columns of one matrix
+  int heads = 4, kv_heads = 4;
+  std::int64_t width = 64;
+  bool causal = false;
+  Bias bias = Bias::none;
+  float dropout = 0;
+  std::vector<std::int32_t> indices = {};
+};
+
+inline std::string describe(const AttentionCase& c) {
+  return "heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " of " +
+         std::to_string(c.width) + (c.keys.empty() ? "" : ", other keys") +
+         (c.causal ? ", causal" : "") + ", bias " + std::to_string(static_cast<int>(c.bias)) +
+         ", dropout " + std::to_string(c.dropout);
+}
+
+// A case's variables on a context.
+struct AttentionSetting {
+  AttentionSetting(ContextBase& context, DType dtype, const AttentionCase& c)
+      : queries(make_ragged(context, c.queries, c.indices)),
+        keys(c.keys.empty() ? queries : make_ragged(context, c.keys, c.indices)) {
+    using Kind = ScoreBias::Kind;
+    const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
+    if (c.keys.empty()) {
+      whole = {
+          Variable(input(context, dtype, {queries.capacity, q_width + 2 * kv_width}, 1, 2), true)};
+      q = whole[0].columns(0, q_width);
+      k = whole[0].columns(q_width, kv_width);
+      v = whole[0].columns(q_width + kv_width, kv_width);
+    } else {
+      whole = {Variable(input(context, dtype, {queries.capacity, q_width}, 1, 2), true),
+               Variable(input(context, dtype, {keys.capacity, 2 * kv_width}, 2, 2), true)};
+      q = whole[0];
+      k = whole[1].columns(0, kv_width);
+      v = whole[1].columns(kv_width, kv_width);
+    }
+    options = {.heads = c.heads,
+               .kv_heads = c.kv_heads,
+               .causal = c.causal,
+               .dropout = {.probability = c.dropout, .place = 21}};
+    if (c.bias == AttentionCase::Bias::slopes) {
+      options.bias = {.kind = Kind::slopes, .slopes = input(context, dtype, {c.heads}, 6, 0.5)};
+    } else if (c.bias != AttentionCase::Bias::none) {
+      const Shape shape{12, c.heads};
+      const Tensor numbers = input(context, dtype, shape, 4);
+      Variable table(numbers, true);
+      table.bind(numbers, zeros(context, DType::f32, shape));
+      options.bias = {.kind = Kind::buckets,
+                      .table = table,
+                      .max_distance = 40,
+                      .bidirectional = c.bias == AttentionCase::Bias::buckets_both};
+    }
+  }
+
+  Ragged queries, keys;
+  std::vector<Variable> whole;  // the matrices that q, k and v are columns of
+  Variable q, k, v;
+  AttentionOptions options;
+};
+
+inline Job forward_job(const AttentionCase& c) {
+  return [c](ContextBase& context, DType dtype) {
+    const AttentionSetting x(context, dtype, c);
+    // Dropout acts while a tape records.
+    const Tape tape(context);
+    return std::vector{
+        output("out", attention(x.q, x.k, x.v, x.queries, x.keys, x.options).value())};
+  };
+}
+
+inline Job backward_job(const AttentionCase& c) {
+  return [c](ContextBase& context, DType dtype) {
+    const AttentionSetting x(context, dtype, c);
+    Tape tape(context);
+    const Variable out = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);
+    tape.backward(out, input(context, dtype, out.value().shape(), 3));
+    std::vector<Output> found = {output("out", out.value())};
+    if (c.keys.empty()) {
+      const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
+      const Tensor& d = x.whole[0].gradient();
+      found.push_back(output("d_q", d.columns(0, q_width)));
+      found.push_back(output("d_k", d.columns(q_width, kv_width)));
+      found.push_back(output("d_v", d.columns(q_width + kv_width, kv_width)));
+    } else {
+      const std::int64_t kv_width = c.kv_heads * c.width;
+      found.push_back(output("d_q", x.whole[0].gradient()));
+      found.push_back(output("d_k", x.whole[1].gradient().columns(0, kv_width)));
+      found.push_back(output("d_v", x.whole[1].gradient().columns(kv_width, kv_width)));
+    }
+    if (x.options.bias.table.defined()) {
+      found.push_back(output("d_table", x.options.bias.table.gradient()));
+    }
+    return found;
+  };
+}
+
+// Lengths, widths, masks, biases, groups of heads and dropout, each with some other kinds.
+inline std::vector<AttentionCase> attention_cases() {
+  using Bias = AttentionCase::Bias;
+  const std::vector<std::int32_t> longer = {40, 70, 130, 32, 127}, other = {20, 0, 65, 127, 12};
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t width : {16, 20, 32, 64, 128}) {
+    cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
+    cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .causal = true, .dropout = 0.1f});
+  }
+  for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+    cases.push_back({.heads = 3, .kv_heads = 3, .bias = bias});
+    cases.push_back({.kv_heads = 2, .width = 32, .causal = true, .bias = bias, .dropout = 0.1f});
+    cases.push_back({.keys = longer, .kv_heads = 1, .causal = true, .bias = bias});
+    cases.push_back({.keys = other, .width = 32, .bias = bias});
+  }
+  cases.push_back({.kv_heads = 2, .dropout = 0.5f, .indices = {9, 4, 1000000, 0, 7}});
+  cases.push_back({.keys = other, .kv_heads = 1, .width = 128, .dropout = 0.1f});
+  cases.push_back({.keys = other, .width = 32, .causal = true});  // queries before the first key
+  cases.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}, .heads = 2, .kv_heads = 2});
+  cases.push_back({.queries = {0, 0}, .heads = 2, .kv_heads = 2});
+  // More sentences than one look of a warp finds.
+  cases.push_back({.queries = std::vector<std::int32_t>(70, 3), .heads = 1, .kv_heads = 1});
+  cases.push_back({.queries = {260, 5}, .heads = 1, .kv_heads = 1, .causal = true});
+  return cases;
+}
+
+}  // namespace nunchi::testing

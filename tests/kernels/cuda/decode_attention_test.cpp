@@ -1,0 +1,278 @@
+#include "nunchi/kernels/decode_attention.h"
+
+#include <numeric>
+
+#include "tests/kernels/cuda/compare.h"
+
+namespace nunchi::testing {
+namespace {
+
+using Numbers = std::vector<std::int32_t>;
+
+constexpr Tolerance kTolerance{.f32 = 1e-5, .bf16 = 1e-2};
+
+Tensor numbers(ContextBase& context, const Numbers& values) {
+  return from_host(context, values, {static_cast<std::int64_t>(values.size())});
+}
+
+struct DecodeCase {
+  enum class Bias { none, slopes, buckets, buckets_both };
+
+  int heads = 4, kv_heads = 4;
+  std::int64_t width = 64;
+  bool slots = true;  // else keys stand one after another
+  Bias bias = Bias::none;
+  Numbers lengths = {0, 1, 2, 7, 130, 16, 33, 64, 65, 300};
+  std::int64_t spare_columns = 0;
+};
+
+std::string describe(const DecodeCase& c) {
+  return "heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " of " +
+         std::to_string(c.width) + (c.slots ? ", slots" : ", in a row") + ", bias " +
+         std::to_string(static_cast<int>(c.bias)) + ", rows " + std::to_string(c.lengths.size());
+}
+
+template <class T>
+kernels::ScoreBias<T> bias_of(const DecodeCase& c, const Tensor& slopes, const Tensor& table) {
+  using Kind = typename kernels::ScoreBias<T>::Kind;
+  if (c.bias == DecodeCase::Bias::none) return {};
+  if (c.bias == DecodeCase::Bias::slopes) return {.kind = Kind::slopes, .slopes = slopes.data<T>()};
+  return {.kind = Kind::buckets,
+          .table = table.data<T>(),
+          .buckets = static_cast<int>(table.size(0)),
+          .max_distance = 40,
+          .bidirectional = c.bias == DecodeCase::Bias::buckets_both};
+}
+
+// Two rows to a hypothesis, slots in no order; spare rows point nowhere.
+Job decode_job(const DecodeCase& c) {
+  return [c](ContextBase& context, DType dtype) {
+    constexpr std::int32_t kNowhere = 1 << 30;
+    const auto rows = static_cast<std::int64_t>(c.lengths.size());
+    const std::int64_t capacity = rows + 3, hypotheses = (rows + 1) / 2;
+    const std::int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
+    const std::int64_t stride = longest + 3;
+    std::int64_t places = std::max<std::int64_t>(hypotheses * stride, longest + rows);
+    if (places % 7 == 0) ++places;
+    Numbers slot(static_cast<std::size_t>(hypotheses * stride)), hypothesis, begin,
+        length = c.lengths;
+    for (std::size_t i = 0; i < slot.size(); ++i) {
+      slot[i] = static_cast<std::int32_t>(7 * static_cast<std::int64_t>(i) % places);
+    }
+    for (std::int64_t r = 0; r < rows; ++r) {
+      hypothesis.push_back(static_cast<std::int32_t>(hypotheses - 1 - r / 2));
+      begin.push_back(static_cast<std::int32_t>(r));
+    }
+    for (Numbers* of_rows : {&hypothesis, &begin, &length}) of_rows->resize(capacity, kNowhere);
+    const Tensor count = numbers(context, {static_cast<std::int32_t>(rows)}),
+                 slots = numbers(context, slot), row_hypothesis = numbers(context, hypothesis),
+                 row_begin = numbers(context, begin), row_length = numbers(context, length);
+    const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
+    const std::int64_t q_stride = q_width + c.spare_columns,
+                       kv_stride = 2 * kv_width + c.spare_columns;
+    const Tensor q = input(context, dtype, {capacity, q_stride}, 1, 2),
+                 kv = input(context, dtype, {places, kv_stride}, 2, 2),
+                 out = unwritten_tensor(context, dtype, {capacity, q_width}),
+                 slopes = input(context, dtype, {c.heads}, 3, 0.5),
+                 table = input(context, dtype, {12, c.heads}, 4);
+    dispatch(q, [&]<class T>(auto& ctx) {
+      kernels::KeyPlaces keys{.length = row_length.data<std::int32_t>()};
+      if (c.slots) {
+        keys.slot = slots.data<std::int32_t>();
+        keys.hypothesis = row_hypothesis.data<std::int32_t>();
+        keys.slot_stride = stride;
+      } else {
+        keys.begin = row_begin.data<std::int32_t>();
+      }
+      kernels::run(ctx, kernels::DecodeAttention<T>{
+                            .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
+                            .heads = c.heads,
+                            .kv_heads = c.kv_heads,
+                            .head_width = c.width,
+                            .q = q.data<T>(),
+                            .k = kv.data<T>(),
+                            .v = kv.data<T>() + kv_width,
+                            .q_stride = q_stride,
+                            .k_stride = kv_stride,
+                            .v_stride = kv_stride,
+                            .keys = keys,
+                            .max_keys = longest,
+                            .scale = 1 / std::sqrt(static_cast<double>(c.width)),
+                            .bias = bias_of<T>(c, slopes, table),
+                            .out = out.data<T>(),
+                            .out_stride = q_width});
+    });
+    return std::vector{output("out", out)};
+  };
+}
+
+TEST(CudaDecodeAttention, AgreesWithTheCpu) {
+  SKIP_WITHOUT_GPU();
+  using Bias = DecodeCase::Bias;
+  std::vector<DecodeCase> cases;
+  for (const std::int64_t width : {8, 16, 20, 32, 40, 64, 128, 256}) {
+    cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
+    cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .slots = false});
+  }
+  for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+    cases.push_back({.kv_heads = 2, .bias = bias});
+    cases.push_back({.kv_heads = 1, .width = 32, .slots = false, .bias = bias});
+  }
+  cases.push_back({.spare_columns = 8});
+  cases.push_back({.spare_columns = 3});
+  cases.push_back({.lengths = {5}});
+  for (const DecodeCase& c : cases) {
+    SCOPED_TRACE(describe(c));
+    expect_like_cpu(decode_job(c), kTolerance);
+  }
+}
+
+// A row has one warp there, and four where rows are few.
+TEST(CudaDecodeAttention, AgreesWithManyRows) {
+  SKIP_WITHOUT_GPU();
+  DecodeCase c{.heads = 8, .kv_heads = 8, .lengths = Numbers(301)};
+  std::iota(c.lengths.begin(), c.lengths.end(), 0);
+  expect_like_cpu(decode_job(c), kTolerance);
+}
+
+TEST(CudaDecodeAttention, DeterministicRowsDoNotDependOnTheirNumber) {
+  SKIP_WITHOUT_GPU();
+  CudaContext context({.deterministic = true});
+  const DecodeCase few{.heads = 8, .kv_heads = 8, .slots = false, .lengths = {200, 150}};
+  DecodeCase many = few;
+  many.lengths.resize(300, 200);
+  const std::vector<double> one = decode_job(few)(context, DType::bf16)[0].values,
+                            other = decode_job(many)(context, DType::bf16)[0].values;
+  for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(one[i], other[i]) << i;
+}
+
+TEST(CudaScatterRows, AgreesWithTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {5, 64}) {
+    for (const bool indexed : {false, true}) {
+      expect_like_cpu(
+          [=](ContextBase& context, DType dtype) {
+            const Tensor count = numbers(context, {5}),
+                         index = numbers(context, {8, 0, 3, 2, 9, 1 << 30, 1 << 30}),
+                         from = input(context, dtype, {7, 2 * width}, 1),
+                         to = input(context, dtype, {10, 3 * width}, 2);
+            dispatch(from, [&]<class T>(auto& ctx) {
+              kernels::run(ctx, kernels::ScatterRows<T>{
+                                    .rows = {.capacity = 7, .count = count.data<std::int32_t>()},
+                                    .width = width,
+                                    .index = indexed ? index.data<std::int32_t>() : nullptr,
+                                    .from = from.data<T>() + width,
+                                    .from_stride = 2 * width,
+                                    .to = to.data<T>() + 2 * width,
+                                    .to_stride = 3 * width});
+            });
+            return std::vector{output("to", to)};
+          },
+          {.f32 = 0, .bf16 = 0});
+    }
+  }
+}
+
+TEST(CudaGatherRows, AgreesWithTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {5, 64}) {
+    expect_like_cpu(
+        [=](ContextBase& context, DType dtype) {
+          const Tensor count = numbers(context, {5}),
+                       index = numbers(context, {8, 0, 3, 3, 9, 1 << 30, 1 << 30}),
+                       from = input(context, dtype, {10, 2 * width}, 1),
+                       to = unwritten_tensor(context, dtype, {7, width});
+          dispatch(from, [&]<class T>(auto& ctx) {
+            kernels::run(ctx, kernels::GatherRows<T>{
+                                  .rows = {.capacity = 7, .count = count.data<std::int32_t>()},
+                                  .width = width,
+                                  .index = index.data<std::int32_t>(),
+                                  .from = from.data<T>(),
+                                  .from_stride = 2 * width,
+                                  .to = to.data<T>()});
+          });
+          return std::vector{output("to", to)};
+        },
+        {.f32 = 0, .bf16 = 0});
+  }
+}
+
+struct SlotCase {
+  Numbers parents;  // none: the first step
+  Numbers tokens;   // none: one each
+  bool memory = true;
+};
+
+Job slot_job(const SlotCase& c) {
+  return [c](ContextBase& context, DType) {
+    const std::int64_t hypotheses =
+        static_cast<std::int64_t>(c.tokens.empty() ? c.parents.size() : c.tokens.size());
+    Numbers offsets = {0};
+    for (std::int64_t h = 0; h < hypotheses; ++h) {
+      offsets.push_back(offsets.back() + (c.tokens.empty() ? 1 : c.tokens[h]));
+    }
+    const std::int64_t capacity = offsets.back() + 4, old_stride = 100, stride = 160;
+    Numbers old_slot(4 * old_stride), sentence;
+    std::iota(old_slot.begin(), old_slot.end(), 1000);
+    for (std::int64_t h = 0; h < hypotheses; ++h) {
+      sentence.push_back(static_cast<std::int32_t>(h % 3));
+    }
+    const Tensor parent = numbers(context, c.parents), offset = numbers(context, offsets),
+                 of_sentence = numbers(context, sentence), old = numbers(context, old_slot),
+                 old_length = numbers(context, {5, 90, 0, 64}),
+                 memory_begin = numbers(context, {4, 0, 11}),
+                 memory_length = numbers(context, {3, 4, 9});
+    const Tensor slot = zeros(context, DType::i32, {hypotheses * stride}),
+                 length = zeros(context, DType::i32, {hypotheses}),
+                 last_row = zeros(context, DType::i32, {hypotheses}),
+                 count = zeros(context, DType::i32, {2});
+    std::vector<Tensor> columns;
+    for (int i = 0; i < 6; ++i) {
+      columns.push_back(Tensor::empty(context, DType::i32, {capacity}));
+      fill(columns.back(), -1);
+    }
+    const auto data = [](const Tensor& tensor) { return tensor.data<std::int32_t>(); };
+    const bool first = c.parents.empty();
+    on_device(context, [&](auto& ctx) {
+      kernels::run(ctx,
+                   kernels::ExtendSlots{.hypotheses = hypotheses,
+                                        .first_slot = 700,
+                                        .capacity = capacity,
+                                        .parent = first ? nullptr : data(parent),
+                                        .sentence = data(of_sentence),
+                                        .offset = c.tokens.empty() ? nullptr : data(offset),
+                                        .old_slot = first ? nullptr : data(old),
+                                        .old_stride = old_stride,
+                                        .old_length = first ? nullptr : data(old_length),
+                                        .slot = data(slot),
+                                        .stride = stride,
+                                        .length = data(length),
+                                        .memory_begin = c.memory ? data(memory_begin) : nullptr,
+                                        .memory_length = c.memory ? data(memory_length) : nullptr,
+                                        .row_hypothesis = data(columns[0]),
+                                        .row_position = data(columns[1]),
+                                        .row_visible = data(columns[2]),
+                                        .row_slot = data(columns[3]),
+                                        .row_begin = data(columns[4]),
+                                        .row_memory = data(columns[5]),
+                                        .last_row = data(last_row),
+                                        .count = data(count)});
+    });
+    std::vector<Output> found = {output("slot", slot), output("length", length),
+                                 output("last_row", last_row), output("count", count)};
+    for (const Tensor& column : columns) found.push_back(output("of rows", column));
+    return found;
+  };
+}
+
+TEST(CudaExtendSlots, AgreesWithTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (const SlotCase& c : {SlotCase{.tokens = {3, 1, 5}}, SlotCase{.parents = {2, 0, 1, 3, 1}},
+                            SlotCase{.parents = {3, 3}, .tokens = {66, 0}},
+                            SlotCase{.parents = {1, 0, 1}, .tokens = {1, 3, 1}, .memory = false}}) {
+    expect_like_cpu(slot_job(c), {.f32 = 0, .bf16 = 0}, {DType::f32});
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
