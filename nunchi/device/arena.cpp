@@ -8,7 +8,6 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kGrowth = std::size_t{2} << 20;  // a huge page
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
@@ -24,7 +23,8 @@ std::byte* Arena::allocate(std::size_t bytes) {
   if (bytes > source_->reserved()) {
     throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB asked for at once.");
   }
-  const std::size_t size = std::max(round_up(bytes, kAlignment), kAlignment);
+  const std::size_t alignment = source_->alignment();
+  const std::size_t size = std::max(round_up(bytes, alignment), alignment);
   std::size_t offset = 0;
   const auto fit = free_by_size_.lower_bound({size, 0});
   if (fit != free_by_size_.end()) {

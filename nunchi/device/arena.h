@@ -23,6 +23,8 @@ class MemorySource {
   virtual ~MemorySource() = default;
   virtual std::byte* base() const = 0;
   virtual std::size_t reserved() const = 0;
+  // What every block's address is a multiple of; a power of two.
+  virtual std::size_t alignment() const { return 64; }
   // Backs [0, bytes) of the reservation with memory. Called with growing values only; throws Error
   // when the system has no more.
   virtual void grow_to(std::size_t bytes) = 0;
@@ -37,7 +39,7 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised memory, aligned to 64 bytes, owned by the caller until release(). Zero bytes get
+  // Uninitialised memory, aligned as the source wants it, owned by the caller until release(). Zero bytes get
   // an address of their own too.
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;

@@ -62,6 +62,8 @@ class DeviceMemory final : public MemorySource {
 
   std::byte* base() const override { return reinterpret_cast<std::byte*>(base_); }
   std::size_t reserved() const override { return reserved_; }
+  // What cuBLASLt asks of its workspace.
+  std::size_t alignment() const override { return 256; }
 
   void grow_to(std::size_t bytes) override {
     if (bytes <= backed_) return;
@@ -82,6 +84,8 @@ class DeviceMemory final : public MemorySource {
   }
 
   void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) override {
+    // Kernels of the stream may still use what was released: this is no part of its order.
+    check_cuda(cudaDeviceSynchronize(), "filling memory");
     check_cuda(cudaMemset(begin, value, bytes), "filling memory");
     check_cuda(cudaDeviceSynchronize(), "filling memory");
   }

