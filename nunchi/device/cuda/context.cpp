@@ -82,6 +82,8 @@ class DeviceMemory final : public MemorySource {
   }
 
   void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) override {
+    // Kernels of a context's stream may still use what was released: this is no part of its order.
+    check_cuda(cudaDeviceSynchronize(), "filling memory");
     check_cuda(cudaMemset(begin, value, bytes), "filling memory");
     check_cuda(cudaDeviceSynchronize(), "filling memory");
   }
