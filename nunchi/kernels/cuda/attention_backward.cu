@@ -19,11 +19,11 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
   const Heads<N>& in = p.in;
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
   const int lane = threadIdx.x % kWarp, head = blockIdx.y;
-  if (blockIdx.x == gridDim.x - 1) {
+  if (blockIdx.x == 0) {
     if (head == 0 && warp == 0) count_key_tiles<1>(in.k_length, in.sentences, p.key_starts);
     return;
   }
-  const int slot = blockIdx.x * warps + warp;
+  const int slot = (blockIdx.x - 1) * warps + warp;
   const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
   TableSums table(p, table_sums, warp);
   float* table_part = p.table_parts + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
@@ -159,7 +159,7 @@ void start_exact(CudaContext& ctx, const Backward<N>& p) {
   const Heads<N>& in = p.in;
   const std::size_t each = p.table_parts != nullptr ? TableSums::bytes(in.bias.buckets) : 0;
   const int warps = table_warps(each);
-  // One block more than queries need: it counts the keys.
+  // The first block of all counts the keys.
   const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
                         static_cast<unsigned>(in.heads));
   queries_kernel<N, Each><<<query_grid, warps * kWarp, warps * each, ctx.stream()>>>(p);

@@ -13,8 +13,11 @@ using Job = Backward<Bf16>;
 constexpr int kWarps = 4;
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
+// Blocks that a multiprocessor should hold at once, and how much of D is on its way together.
 template <int D>
 constexpr int kBlocks = D == 128 ? 2 : 3;
+template <int D>
+constexpr int kUnrolled = D == 128 ? 1 : 2;
 
 // d_q of 16 queries of one head.
 template <int D>
@@ -23,13 +26,13 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) queries_kernel(Job 
   const Heads<Bf16>& in = p.in;
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
   const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
-  if (blockIdx.x == gridDim.x - 1) {
+  if (blockIdx.x == 0) {
     if (head == 0 && warp == 0) {
       count_key_tiles<kGradientTile>(in.k_length, in.sentences, p.key_starts);
     }
     return;
   }
-  const int slot = (gridDim.x - 1 - blockIdx.x) * warps - 1 - warp;
+  const int slot = (gridDim.x - blockIdx.x) * warps - 1 - warp;
   const Tile tile = query_tile<kGradientTile>(in.q_offsets, in.sentences, slot);
   TableSums table(p, table_sums, warp);
   float* table_part = p.table_parts + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
@@ -117,29 +120,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) queries_kernel(Job 
   table.store(table_part);
 }
 
-// Sixteen rows as A of a product over D: kept in registers, or read again where they are too many.
-template <int D>
-struct KeptRows {
-  static constexpr bool kKept = D < 128;
-  RowShare<D> low, high;
-  const Bf16* rows;
-  std::int64_t stride;
-  int count;
-
-  __device__ KeptRows(const Bf16* rows, std::int64_t stride, int count)
-      : rows(rows), stride(stride), count(count) {
-    if constexpr (kKept) load();
-  }
-  __device__ void load() {
-    const int g = threadIdx.x % kWarp / 4;
-    low.load(rows + g * stride, g < count);
-    high.load(rows + (g + 8) * stride, g + 8 < count);
-  }
-};
-
 // d_k and d_v of 16 keys of one key/value head.
 template <int D>
-__global__ void __launch_bounds__(kWarps* kWarp, 2) keys_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) keys_kernel(Job p) {
   const Heads<Bf16>& in = p.in;
   const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, kv_head = blockIdx.y;
   const int slot = blockIdx.x * kWarps + threadIdx.x / kWarp;
@@ -156,8 +139,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) keys_kernel(Job p) {
   }
   const Span span(in, tile.sentence);
   const int first_row = span.first_key + tile.first, count = span.keys - tile.first;
-  KeptRows<D> k(head_of(in.k, in.k_stride, first_row, kv_head, D), in.k_stride, count);
-  KeptRows<D> v(head_of(in.v, in.v_stride, first_row, kv_head, D), in.v_stride, count);
+  const Bf16* k = head_of(in.k, in.k_stride, first_row, kv_head, D);
+  const Bf16* v = head_of(in.v, in.v_stride, first_row, kv_head, D);
   const float scale = in.scale * kLog2E;
   const bool drops = in.draws.threshold > 0;
   const int key = tile.first + g;
@@ -173,16 +156,23 @@ __global__ void __launch_bounds__(kWarps* kWarp, 2) keys_kernel(Job p) {
     const float* log_sums = p.log_sum + head * p.rows.capacity + span.first_query;
     const float* deltas = p.delta + head * p.rows.capacity + span.first_query;
     for (int query = first_query; query < span.queries; query += 32) {
-      if constexpr (!KeptRows<D>::kKept) k.load(), v.load();
       float x[4][4] = {}, d_x[4][4] = {};  // transposed: rows are keys
+      // Keys and values are read again for each 32 queries: registers are for the sums.
+#pragma unroll kUnrolled < D>
+      for (int d = 0; d < D; d += 32) {
+        RowShare<32> k_low, k_high, v_low, v_high, share;
+        k_low.load(k + g * in.k_stride + d, g < count);
+        k_high.load(k + (g + 8) * in.k_stride + d, g + 8 < count);
+        v_low.load(v + g * in.v_stride + d, g < count);
+        v_high.load(v + (g + 8) * in.v_stride + d, g + 8 < count);
 #pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        const int row = query + 8 * n + g;
-        RowShare<D> share;
-        share.load(q + row * in.q_stride, row < span.queries);
-        add_dots(x[n], k.low, k.high, share);
-        share.load(d_out + row * p.d_out_stride, row < span.queries);
-        add_dots(d_x[n], v.low, v.high, share);
+        for (int n = 0; n < 4; ++n) {
+          const int row = query + 8 * n + g;
+          share.load(q + row * in.q_stride + d, row < span.queries);
+          add_dots(x[n], k_low, k_high, share);
+          share.load(d_out + row * p.d_out_stride + d, row < span.queries);
+          add_dots(d_x[n], v_low, v_high, share);
+        }
       }
       // Each lane draws for one query and all 16 keys.
       std::uint32_t own = 0;
@@ -250,7 +240,7 @@ void start(CudaContext& ctx, const Job& p) {
   const Heads<Bf16>& in = p.in;
   const std::size_t each = p.table_parts != nullptr ? TableSums::bytes(in.bias.buckets) : 0;
   const int warps = table_warps(each);
-  // One block more than tiles need: it counts the tiles of keys.
+  // The first block of all counts the tiles of keys.
   const dim3 query_grid(
       blocks_for(query_slots(p.rows.capacity, in.sentences, kGradientTile), warps) + 1,
       static_cast<unsigned>(in.heads));

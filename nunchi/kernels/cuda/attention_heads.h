@@ -118,6 +118,7 @@ template <int Rows>
 __device__ void count_key_tiles(const std::int32_t* k_length, int sentences, int* starts) {
   const int lane = threadIdx.x % kWarp;
   int before = 0;
+#pragma unroll 4
   for (int b = lane; b - lane < sentences; b += kWarp) {
     int sum = b < sentences ? (k_length[b] + Rows - 1) / Rows : 0;
 #pragma unroll
