@@ -66,12 +66,14 @@ Units make_units(const SequenceModel& model, const SearchInput& input,
 // The hypotheses of one step, in device memory.
 struct RowMemory {
   Tensor tokens, token_scores, score, unit;
+  Tensor counts;  // i32 [2] active units, tokens beyond the prefix
 
   RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride)
       : tokens(Tensor::empty(context, DType::i32, {rows, stride})),
         token_scores(Tensor::empty(context, DType::f32, {rows, stride})),
         score(zeros(context, DType::f64, {rows})),
-        unit(Tensor::empty(context, DType::i32, {rows})) {}
+        unit(Tensor::empty(context, DType::i32, {rows})),
+        counts(zeros(context, DType::i32, {2})) {}
 
   kernels::SearchRows rows() const {
     return {.tokens = tokens.data<std::int32_t>(),
@@ -121,35 +123,73 @@ class Search {
         banned_(Tensor::empty(context_, DType::f64, {units_.count * units_.beam})),
         next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
         parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
-        sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
-        active_count_(zeros(context_, DType::i32, {1})) {}
+        sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})) {}
 
   std::vector<Hypotheses> run(const TokenBatch& source) {
     if (units_.count == 0) return {};
     const std::unique_ptr<SequenceModel::State> state = model_.start(source);
-    nn::StepTokens tokens = first_tokens();
-    std::int64_t active = units_.count, width = 1;
-    for (std::int64_t generated = 0; active > 0; ++generated) {
-      const Tensor scores = model_.next_scores(model_.step(*state, tokens));
-      active = choose(scores, {.active = active, .width = width, .generated = generated});
-      width = units_.beam;
-      const std::int64_t rows = active * width;
-      tokens = {.hypotheses = rows,
-                .tokens = rows,
-                .longest = units_.stride - 1,  // <s>, and all tokens but the last
-                .ids = next_.part(0, {nn::decode_capacity(rows)}),
-                .parents = parents_,
-                .sentences = sentences_};
+    Step step{.active = units_.count, .width = 1};
+    advance(*state, first_tokens(), step);
+    step = {.active = active_units(), .width = units_.beam, .generated = 1};
+    while (step.active > 0) {
+      const std::int64_t replayed = replay(*state, step);
+      if (replayed == 0) advance(*state, next_tokens(step), step);
+      step.generated += std::max<std::int64_t>(replayed, 1);
+      step.active = active_units();
     }
     return results(source.rows.sentences);
   }
 
  private:
   struct Step {
-    std::int64_t active;     // units
-    std::int64_t width;      // rows of each
-    std::int64_t generated;  // tokens beyond the prefix
+    std::int64_t active = 0;     // units
+    std::int64_t width = 1;      // rows of each
+    std::int64_t generated = 0;  // tokens beyond the prefix
+    bool replayed = false;       // these are bounds; the numbers stand in device memory
   };
+
+  // One token more for each hypothesis.
+  void advance(SequenceModel::State& state, const nn::StepTokens& tokens, const Step& step) {
+    choose(model_.next_scores(model_.step(state, tokens)), step);
+  }
+
+  // Takes several steps at once where the device can, until many hypotheses are done. Returns how
+  // many; 0: it cannot.
+  std::int64_t replay(SequenceModel::State& state, Step step) {
+    if (!context_.replays()) return 0;
+    constexpr std::int64_t kMost = 64, kBetweenLooks = 4;
+    // Hypotheses go from one memory to the other and back: two steps leave all where it was.
+    const std::int64_t left = (units_.stride - step.generated + 1) / 2 * 2;
+    const std::int64_t most = std::min(left, kMost), rows = step.active * step.width;
+    model_.reserve(state, {.steps = most, .hypotheses = rows, .longest = units_.stride});
+    step.replayed = true;
+    const auto two_steps = context_.capture([&] {
+      for (int i = 0; i < 2; ++i) advance(state, next_tokens(step), step);
+    });
+    const std::int64_t few = step.active / 2;
+    std::int64_t done = 0;
+    for (std::int64_t active = step.active; done < most && active > few;) {
+      two_steps->start();
+      done += 2;
+      if (done % kBetweenLooks == 0) active = active_units();
+    }
+    return done;
+  }
+
+  nn::StepTokens next_tokens(const Step& step) const {
+    const std::int64_t rows = step.active * step.width;
+    return {.hypotheses = rows,
+            .tokens = rows,
+            .longest = units_.stride - 1,  // <s>, and all tokens but the last
+            .room = units_.count * units_.beam,
+            .active = step.replayed ? now_.counts.part(0, {1}) : Tensor(),
+            .width = step.width,
+            .ids = next_.part(0, {nn::decode_capacity(rows)}),
+            .parents = parents_,
+            .sentences = sentences_};
+  }
+
+  std::int64_t active_units() const { return to_host<std::int32_t>(now_.counts)[0]; }
 
   template <class T>
   Tensor device_copy(const std::vector<T>& values) const {
@@ -179,6 +219,8 @@ class Search {
     return {.hypotheses = units_.count,
             .tokens = count,
             .most = most,
+            .longest = units_.stride - 1,
+            .room = units_.count * units_.beam,
             .ids = device_copy(ids),
             .sentences = source_of_unit_,
             .offsets = most > 1 ? device_copy(offsets) : Tensor()};
@@ -193,8 +235,14 @@ class Search {
     }
   }
 
-  // From the scores of the next tokens to the hypotheses that go on. Returns how many units do.
-  std::int64_t choose(const Tensor& scores, const Step& step) {
+  // From the scores of the next tokens to the hypotheses that go on.
+  void choose(const Tensor& scores, const Step& step) {
+    kernels::StepNow now;
+    if (step.replayed) {
+      now = {.active = now_.counts.data<std::int32_t>(),
+             .generated = now_.counts.data<std::int32_t>() + 1,
+             .width = step.width};
+    }
     const std::int64_t rows = step.active * step.width, vocabulary = scores.size(1);
     const Tensor log_probs = Tensor::empty(context_, summed(scores.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
@@ -205,6 +253,7 @@ class Search {
                                               .begin_token = special_.begin,
                                               .end_token = special_.end,
                                               .generated = step.generated,
+                                              .now = now,
                                               .min_length = options_.min_length,
                                               .no_repeat_ngram = options_.no_repeat_ngram,
                                               .max_repeats = options_.max_repeats,
@@ -221,6 +270,7 @@ class Search {
                                               .top_p = options_.top_p,
                                               .seed = options_.seed,
                                               .position = static_cast<std::int32_t>(step.generated),
+                                              .now = now,
                                               .unit = now_.unit.data<std::int32_t>(),
                                               .stream = stream_of_unit_.data<std::int64_t>(),
                                               .logits = scores.data<T>(),
@@ -236,29 +286,30 @@ class Search {
                                                 .log_probs = log_probs.data<Summed<T>>(),
                                                 .ids = ids.data<std::int32_t>()});
       }
-      kernels::run(
-          ctx, kernels::BeamStep<Summed<T>>{.units = step.active,
-                                            .width = step.width,
-                                            .beam = units_.beam,
-                                            .candidates = candidates_,
-                                            .stride = units_.stride,
-                                            .generated = step.generated,
-                                            .end_token = special_.end,
-                                            .log_probs = log_probs.data<Summed<T>>(),
-                                            .ids = ids.data<std::int32_t>(),
-                                            .prefix_length = prefix_length_.data<std::int32_t>(),
-                                            .max_length = max_length_.data<std::int32_t>(),
-                                            .from = now_.rows(),
-                                            .to = then_.rows(),
-                                            .finished = finished_.rows(),
-                                            .parents = parents_.data<std::int32_t>(),
-                                            .next = next_.data<std::int32_t>(),
-                                            .row_source = sentences_.data<std::int32_t>(),
-                                            .unit_source = source_of_unit_.data<std::int32_t>(),
-                                            .active = active_count_.data<std::int32_t>()});
+      kernels::run(ctx, kernels::BeamStep<Summed<T>>{
+                            .units = step.active,
+                            .width = step.width,
+                            .beam = units_.beam,
+                            .candidates = candidates_,
+                            .stride = units_.stride,
+                            .generated = step.generated,
+                            .now = now,
+                            .end_token = special_.end,
+                            .log_probs = log_probs.data<Summed<T>>(),
+                            .ids = ids.data<std::int32_t>(),
+                            .prefix_length = prefix_length_.data<std::int32_t>(),
+                            .max_length = max_length_.data<std::int32_t>(),
+                            .from = now_.rows(),
+                            .to = then_.rows(),
+                            .finished = finished_.rows(),
+                            .parents = parents_.data<std::int32_t>(),
+                            .next = next_.data<std::int32_t>(),
+                            .row_source = sentences_.data<std::int32_t>(),
+                            .unit_source = source_of_unit_.data<std::int32_t>(),
+                            .active = then_.counts.data<std::int32_t>(),
+                            .generated_next = then_.counts.data<std::int32_t>() + 1});
     });
     std::swap(now_, then_);
-    return to_host<std::int32_t>(active_count_)[0];
   }
 
   std::vector<Hypotheses> results(std::int64_t sentences) const {
@@ -302,7 +353,6 @@ class Search {
   Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
   Tensor banned_;                                                        // of the rows of a step
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
-  Tensor active_count_;                                                  // [1]
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised memory, aligned as the source wants it, owned by the caller until release(). Zero bytes get
-  // an address of their own too.
+  // Uninitialised memory, aligned as the source wants it, owned by the caller until release(). Zero
+  // bytes get an address of their own too.
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <any>
+#include <functional>
 #include <memory>
 #include <string>
 #include <typeindex>
@@ -54,6 +55,19 @@ class ContextBase {
   virtual void set_random(const RandomKey& key) = 0;
   // Returns when all that was started on this context is done.
   virtual void synchronize() {}
+
+  // Work that can be started again and again, with the same memory and the same sizes.
+  class Replay {
+   public:
+    virtual ~Replay() = default;
+    virtual void start() = 0;
+  };
+  // Whether this device gains by it: starting work costs it more than the work.
+  virtual bool replays() const { return false; }
+  // Notes what `work` would start, instead of starting it. What it allocates must not be used by
+  // anybody else while the result lives, and nothing in it may wait for the device or read from the
+  // host. Only for devices that replay.
+  virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
   // What a kernel family keeps between calls (plans of products), made on first use.
   template <class T>

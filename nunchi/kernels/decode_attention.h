@@ -49,7 +49,8 @@ struct DecodeAttention {
   }
 };
 
-// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r].
+// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r]. With
+// a `second` part, it comes after the first: [width] columns each.
 template <class T>
 struct ScatterRows {
   Rows rows;
@@ -57,12 +58,15 @@ struct ScatterRows {
   const std::int32_t* index = nullptr;  // [R]; may be null
   const T* from = nullptr;              // [R, width]
   std::int64_t from_stride = 0;
-  T* to = nullptr;  // [slots, width]
+  const T* second = nullptr;  // [R, width]; may be null
+  std::int64_t second_stride = 0;
+  T* to = nullptr;  // [slots, width or twice]
   std::int64_t to_stride = 0;
 
   const char* name() const { return "scatter_rows"; }
   Work work() const {
-    return {.bytes = 2.0 * static_cast<double>(rows.capacity * width) * sizeof(T)};
+    return {.bytes = (second != nullptr ? 4.0 : 2.0) * static_cast<double>(rows.capacity * width) *
+                     sizeof(T)};
   }
 };
 
@@ -87,6 +91,11 @@ struct GatherRows {
 struct ExtendSlots {
   std::int64_t hypotheses = 0;
   std::int64_t first_slot = 0;
+  // The same from device memory, so that a step can be replayed: hypotheses is *active · width, at
+  // most `hypotheses`, and the first slot is *taken_before. Null: as said above.
+  const std::int32_t* active = nullptr;
+  std::int64_t width = 1;
+  const std::int32_t* taken_before = nullptr;
   std::int64_t capacity = 0;               // of the arrays of rows
   const std::int32_t* parent = nullptr;    // [hypotheses]; null: there was no step before
   const std::int32_t* sentence = nullptr;  // [hypotheses]
@@ -109,7 +118,14 @@ struct ExtendSlots {
   std::int32_t* row_memory = nullptr;      // [capacity] memory_length of the row's sentence
   std::int32_t* last_row = nullptr;        // [hypotheses] the row of the newest token
   std::int32_t* count = nullptr;           // [2] rows, hypotheses
+  std::int32_t* taken = nullptr;           // [1] slots that are taken now; may be null
 
+  constexpr std::int64_t hypotheses_now() const {
+    return active != nullptr ? *active * width : hypotheses;
+  }
+  constexpr std::int64_t first_slot_now() const {
+    return taken_before != nullptr ? *taken_before : first_slot;
+  }
   const char* name() const { return "extend_slots"; }
   Work work() const { return {}; }
 };

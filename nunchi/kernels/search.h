@@ -15,6 +15,24 @@
 
 namespace nunchi::kernels {
 
+// What changes from step to step, where it stands in device memory, so that a step can be replayed.
+// The same numbers among a kernel's other arguments are upper bounds then.
+struct StepNow {
+  const std::int32_t* active = nullptr;     // [1] units
+  const std::int32_t* generated = nullptr;  // [1] tokens of each hypothesis beyond its prefix
+  std::int64_t width = 1;                   // rows of each unit
+
+  constexpr std::int64_t units(std::int64_t bound) const {
+    return active != nullptr ? *active : bound;
+  }
+  constexpr std::int64_t rows(std::int64_t bound) const {
+    return active != nullptr ? *active * width : bound;
+  }
+  constexpr std::int64_t tokens(std::int64_t otherwise) const {
+    return generated != nullptr ? *generated : otherwise;
+  }
+};
+
 // The n most likely tokens of each row, most likely first, of equals the lower id. A row with a
 // logit that is no number has log-probabilities that are none.
 template <class T>
@@ -44,7 +62,8 @@ struct SampleTokens {
   std::int64_t top_k = 0;  // 0: all
   double top_p = 1;
   std::uint64_t seed = 0;
-  std::int32_t position = 0;             // tokens drawn before this one
+  std::int32_t position = 0;  // tokens drawn before this one
+  StepNow now;
   const std::int32_t* unit = nullptr;    // [R] active unit of the row
   const std::int64_t* stream = nullptr;  // [units] the unit's number for draws
   const T* logits = nullptr;             // [R, V]
@@ -72,7 +91,8 @@ struct BanTokens {
   std::int64_t vocabulary = 0;
   std::int64_t stride = 0;
   std::int32_t begin_token = 1, end_token = 2;
-  std::int64_t generated = 0;        // tokens of each hypothesis beyond its prefix
+  std::int64_t generated = 0;  // tokens of each hypothesis beyond its prefix
+  StepNow now;
   std::int64_t min_length = 0;       // tokens before </s>
   std::int64_t no_repeat_ngram = 0;  // 0: allowed
   std::int64_t max_repeats = 0;      // of a cycle of at most kLongestCycle tokens; 0: any number
@@ -108,6 +128,7 @@ struct BeamStep {
   std::int64_t candidates = 1;
   std::int64_t stride = 0;
   std::int64_t generated = 0;  // tokens of each hypothesis beyond its prefix, before this step
+  StepNow now;
   std::int32_t end_token = 2;
   const T* log_probs = nullptr;                 // [units * width, candidates], descending
   const std::int32_t* ids = nullptr;            // [units * width, candidates]
@@ -121,6 +142,7 @@ struct BeamStep {
   std::int32_t* row_source = nullptr;         // [units * beam] source sentence
   const std::int32_t* unit_source = nullptr;  // [all units]
   std::int32_t* active = nullptr;             // [1] units that go on
+  std::int32_t* generated_next = nullptr;     // [1] generated + 1; may be null
 
   const char* name() const { return "beam_step"; }
   Work work() const { return {}; }

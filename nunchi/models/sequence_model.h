@@ -33,6 +33,14 @@ class SequenceModel {
   virtual std::unique_ptr<State> start(const TokenBatch& source) const = 0;
   // What the model makes of the newest token of each hypothesis: [decode_capacity(H), C].
   virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
+  // Makes room for so many steps that can be replayed (see StepTokens::active), each with one token
+  // of at most so many hypotheses of at most `longest` tokens.
+  struct ReplayedSteps {
+    std::int64_t steps = 0;
+    std::int64_t hypotheses = 0;
+    std::int64_t longest = 0;
+  };
+  virtual void reserve(State& state, const ReplayedSteps& steps) const = 0;
   // [rows of hidden, V]
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
 

@@ -169,6 +169,12 @@ Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
 }
 
+void Transformer::reserve(State& any_state, const ReplayedSteps& steps) const {
+  static_cast<DecodingState&>(any_state).cache.reserve(steps.steps, steps.hypotheses);
+  // A table of positions that grew in a replayed step would be filled again each time.
+  target_position_->embed(steps.longest);
+}
+
 std::int64_t Transformer::max_length() const {
   return config_.position == nn::PositionKind::learned ? config_.max_positions : kUnlimited;
 }

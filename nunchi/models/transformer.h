@@ -38,6 +38,7 @@ class Transformer final : public Model, public TranslationModel {
   std::int64_t max_length() const override;
   std::unique_ptr<State> start(const TokenBatch& source) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
+  void reserve(State& state, const ReplayedSteps& steps) const override;
   Tensor next_scores(const Tensor& hidden) const override;
 
  private:

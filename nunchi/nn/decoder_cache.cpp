@@ -63,67 +63,90 @@ void DecoderCache::reserve_slots(std::int64_t slots) {
   }
 }
 
+void DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
+  if (now_.slots.defined() && now_.slots.size(0) >= hypotheses && now_.slots.size(1) >= positions) {
+    return;
+  }
+  constexpr std::int64_t kLeastPositions = 32;
+  const std::int64_t before = before_.slots.defined() ? before_.slots.size(1) : 0;
+  const std::int64_t stride =
+      before >= positions ? before : grown(before, positions, kLeastPositions);
+  now_ = {.slots = Tensor::empty(context_, DType::i32, {hypotheses, stride}),
+          .lengths = Tensor::empty(context_, DType::i32, {hypotheses}),
+          .taken = Tensor::empty(context_, DType::i32, {1})};
+}
+
+void DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
+  if (!now_.slots.defined()) throw Error("a step that is replayed follows one that is not.");
+  reserve_slots(slots_ + steps * hypotheses);
+  slots_ += steps * hypotheses;
+  std::swap(now_, before_);
+  make_room(before_.slots.size(0), before_.slots.size(1));
+  std::swap(now_, before_);
+}
+
 DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   const std::int64_t capacity = tokens.ids.size(0), hypotheses = tokens.hypotheses;
   if (capacity != decode_capacity(tokens.tokens)) {
     throw Error("a step of " + std::to_string(tokens.tokens) + " tokens came with room for " +
                 std::to_string(capacity) + ".");
   }
-  reserve_slots(slots_ + tokens.tokens);
+  const bool replayed = tokens.active.defined();
+  if (!replayed) reserve_slots(slots_ + tokens.tokens);
   positions_ += tokens.most;
-  if (tokens.longest > 0) positions_ = std::min(positions_, tokens.longest);
-  constexpr std::int64_t kLeastPositions = 32;
-  const std::int64_t before = table_.defined() ? table_.size(1) : 0;
-  const std::int64_t stride =
-      before >= positions_ ? before : grown(before, positions_, kLeastPositions);
+  if (tokens.longest > 0)
+    positions_ = replayed ? tokens.longest : std::min(positions_, tokens.longest);
+  std::swap(now_, before_);
+  make_room(std::max(hypotheses, tokens.room), std::max(positions_, tokens.longest));
 
-  const Tensor table = Tensor::empty(context_, DType::i32, {hypotheses, stride});
-  // lengths and last_row [H] each, six columns of the rows, the count.
-  const Tensor numbers = Tensor::empty(context_, DType::i32, {2 * hypotheses + 6 * capacity + 2});
-  const auto of_hypotheses = [&](int i) { return numbers.part(i * hypotheses, {hypotheses}); };
-  const auto of_rows = [&](int i) {
-    return numbers.part(2 * hypotheses + i * capacity, {capacity});
-  };
-  const Tensor lengths = of_hypotheses(0), last_row = of_hypotheses(1);
+  // last_row [H], six columns of the rows, the count.
+  const Tensor numbers = Tensor::empty(context_, DType::i32, {hypotheses + 6 * capacity + 2});
+  const auto of_rows = [&](int i) { return numbers.part(hypotheses + i * capacity, {capacity}); };
+  const Tensor last_row = numbers.part(0, {hypotheses});
   const Tensor hypothesis = of_rows(0), position = of_rows(1), visible = of_rows(2),
                slot = of_rows(3), begin = of_rows(4), memory = of_rows(5);
-  const Tensor count = numbers.part(2 * hypotheses + 6 * capacity, {2});
+  const Tensor count = numbers.part(hypotheses + 6 * capacity, {2});
   const auto data = [](const Tensor& tensor) {
     return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
   };
   on_device(context_, [&](auto& ctx) {
-    kernels::run(ctx, kernels::ExtendSlots{.hypotheses = hypotheses,
-                                           .first_slot = slots_,
-                                           .capacity = capacity,
-                                           .parent = data(tokens.parents),
-                                           .sentence = data(tokens.sentences),
-                                           .offset = data(tokens.offsets),
-                                           .old_slot = data(table_),
-                                           .old_stride = before,
-                                           .old_length = data(lengths_),
-                                           .slot = data(table),
-                                           .stride = stride,
-                                           .length = data(lengths),
-                                           .memory_begin = data(memory_begin_),
-                                           .memory_length = data(memory_length_),
-                                           .row_hypothesis = data(hypothesis),
-                                           .row_position = data(position),
-                                           .row_visible = data(visible),
-                                           .row_slot = data(slot),
-                                           .row_begin = data(begin),
-                                           .row_memory = data(memory),
-                                           .last_row = data(last_row),
-                                           .count = data(count)});
+    kernels::run(
+        ctx, kernels::ExtendSlots{.hypotheses = hypotheses,
+                                  .first_slot = slots_,
+                                  .active = data(tokens.active),
+                                  .width = tokens.width,
+                                  .taken_before = replayed ? data(before_.taken) : nullptr,
+                                  .capacity = capacity,
+                                  .parent = data(tokens.parents),
+                                  .sentence = data(tokens.sentences),
+                                  .offset = data(tokens.offsets),
+                                  .old_slot = data(before_.slots),
+                                  .old_stride = before_.slots.defined() ? before_.slots.size(1) : 0,
+                                  .old_length = data(before_.lengths),
+                                  .slot = data(now_.slots),
+                                  .stride = now_.slots.size(1),
+                                  .length = data(now_.lengths),
+                                  .memory_begin = data(memory_begin_),
+                                  .memory_length = data(memory_length_),
+                                  .row_hypothesis = data(hypothesis),
+                                  .row_position = data(position),
+                                  .row_visible = data(visible),
+                                  .row_slot = data(slot),
+                                  .row_begin = data(begin),
+                                  .row_memory = data(memory),
+                                  .last_row = data(last_row),
+                                  .count = data(count),
+                                  .taken = data(now_.taken)});
   });
-  slots_ += tokens.tokens;
-  table_ = table;
-  lengths_ = lengths;
+  if (!replayed) slots_ += tokens.tokens;
 
-  DecodeStep step{
-      .last_row = last_row,
-      .row_slot = slot,
-      .past = {.slot = table, .hypothesis = hypothesis, .length = visible, .max_keys = positions_},
-      .memory = {.begin = begin, .length = memory, .max_keys = memory_longest_}};
+  DecodeStep step{.last_row = last_row,
+                  .row_slot = slot,
+                  .past = {.slot = now_.slots,
+                           .hypothesis = hypothesis,
+                           .length = visible,
+                           .max_keys = positions_},
+                  .memory = {.begin = begin, .length = memory, .max_keys = memory_longest_}};
   step.rows.rows = tokens.tokens;
   step.rows.capacity = capacity;
   step.rows.max_length = positions_;

@@ -21,6 +21,13 @@ struct StepTokens {
   // No hypothesis has more by now, with those of earlier steps; 0: as many as `most` of each step
   // add up to, which is too much where the one that had the most in the first step is gone.
   std::int64_t longest = 0;
+  // Hypotheses that this or a later step may have: room for them is made at once. 0: as many as
+  // now.
+  std::int64_t room = 0;
+  // A step that can be replayed: how many units of `width` hypotheses there are stands in device
+  // memory, at most as many as `hypotheses` says, with one token each. See DecoderCache::reserve.
+  Tensor active;  // [1]; undefined: there are as many hypotheses as said
+  std::int64_t width = 1;
   Tensor ids;        // [decode_capacity(tokens)]
   Tensor parents;    // [H] hypothesis of the step before; undefined: the first step
   Tensor sentences;  // [H] source sentence
@@ -56,11 +63,15 @@ class DecoderCache {
 
   // Makes room for the tokens and gives them slots.
   DecodeStep extend(const StepTokens& tokens);
+  // Makes room for so many more steps that can be replayed, each with one token of at most so many
+  // hypotheses: two of them leave all memory where it was.
+  void reserve(std::int64_t steps, std::int64_t hypotheses);
   // [slots, at least width] of layer i; valid until the next extend().
   const Tensor& layer(std::size_t i) const { return layers_[i]; }
 
  private:
   void reserve_slots(std::int64_t slots);
+  void make_room(std::int64_t hypotheses, std::int64_t positions);  // in now_
 
   ContextBase& context_;
   Tensor memory_begin_, memory_length_;  // i32 [sentences]
@@ -70,8 +81,13 @@ class DecoderCache {
   std::vector<Tensor> layers_;  // key_value_rows of all slots
   std::int64_t slots_ = 0;      // taken
   std::int64_t positions_ = 0;  // of the longest hypothesis
-  Tensor table_;                // i32 [hypotheses, positions]
-  Tensor lengths_;              // i32 [hypotheses]
+  // Of the newest step and of the one before, in turn.
+  struct Table {
+    Tensor slots;    // i32 [hypotheses, positions]
+    Tensor lengths;  // i32 [hypotheses]
+    Tensor taken;    // i32 [1] slots that are taken
+  };
+  Table now_, before_;
 };
 
 }  // namespace nunchi::nn

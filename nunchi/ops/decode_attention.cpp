@@ -53,17 +53,22 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
   return out;
 }
 
-void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to) {
-  check(from.size(1) == to.size(1), "scatter_rows",
+void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to,
+                  const Tensor& second) {
+  check(from.size(1) * (second.defined() ? 2 : 1) == to.size(1), "scatter_rows",
         "rows " + from.shape().to_string() + " do not fit " + to.shape().to_string());
+  if (second.defined()) check_shape("scatter_rows", "second", second, from.shape());
   dispatch(from, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
-                                              .width = from.size(1),
-                                              .index = numbers(index),
-                                              .from = from.data<T>(),
-                                              .from_stride = from.row_stride(),
-                                              .to = to.data<T>(),
-                                              .to_stride = to.row_stride()});
+    kernels::run(
+        ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
+                                     .width = from.size(1),
+                                     .index = numbers(index),
+                                     .from = from.data<T>(),
+                                     .from_stride = from.row_stride(),
+                                     .second = second.defined() ? second.data<T>() : nullptr,
+                                     .second_stride = second.defined() ? second.row_stride() : 0,
+                                     .to = to.data<T>(),
+                                     .to_stride = to.row_stride()});
   });
 }
 

@@ -25,8 +25,10 @@ struct DecodeHeads {
 Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
                         const AttentionOptions& options);
 
-// to[index[r]] = from[r]; an undefined index leaves rows where they are.
-void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to);
+// to[index[r]] = from[r]; an undefined index leaves rows where they are. With a second part: both,
+// side by side.
+void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to,
+                  const Tensor& second = {});
 // from[index[r]] for each row: [R, width]
 Tensor gather_rows(const Tensor& from, const Ragged& rows, const Tensor& index);
 

@@ -174,8 +174,10 @@ Context<Device::cuda>::Context(const CudaOptions& options)
                   std::make_unique<DeviceMemory>(checked_device(options.device))),
       options_(options) {
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+  check_cuda(cudaStreamCreateWithFlags(&side_stream_, cudaStreamNonBlocking), "a stream");
   check_cuda(cudaEventCreate(&begin_), "an event");
   check_cuda(cudaEventCreate(&end_), "an event");
+  check_cuda(cudaEventCreateWithFlags(&before_capture_, cudaEventDisableTiming), "an event");
   check_cuda(
       cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, options.device),
       "the device's size");
@@ -191,6 +193,8 @@ Context<Device::cuda>::~Context() {
   pinned_.reset();
   cudaEventDestroy(begin_);
   cudaEventDestroy(end_);
+  cudaEventDestroy(before_capture_);
+  cudaStreamDestroy(side_stream_);
   cudaStreamDestroy(stream_);
 }
 
@@ -212,13 +216,64 @@ void Context<Device::cuda>::synchronize() {
   check_cuda(cudaStreamSynchronize(stream_), "what was started before");
 }
 
-void Context<Device::cuda>::start_clock() {
-  check_cuda(cudaEventRecord(begin_, stream_), "a clock");
+namespace {
+
+class Graph final : public ContextBase::Replay {
+ public:
+  Graph(cudaGraph_t graph, CUstream_st* stream) : stream_(stream) {
+    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
+    cudaGraphDestroy(graph);
+    check_cuda(status, "a graph");
+  }
+  ~Graph() override {
+    // Nobody else may get its memory before it has ended.
+    cudaStreamSynchronize(stream_);
+    cudaGraphExecDestroy(ready_);
+  }
+  void start() override { check_cuda(cudaGraphLaunch(ready_, stream_), "a graph"); }
+
+ private:
+  CUstream_st* stream_;
+  cudaGraphExec_t ready_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
+    const std::function<void()>& work) {
+  check_cuda(cudaEventRecord(before_capture_, stream_), "a capture");
+  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "a capture");
+  capturing_ = true;
+  cudaGraph_t graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    capturing_ = false;
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  capturing_ = false;
+  check_cuda(cudaStreamEndCapture(stream_, &graph), "a capture");
+  return std::make_unique<Graph>(graph, stream_);
 }
 
-double Context<Device::cuda>::stop_clock() {
+CUstream_st* Context<Device::cuda>::side_stream() {
+  if (capturing_) {
+    check_cuda(cudaEventSynchronize(before_capture_), "what was started before");
+  } else {
+    synchronize();
+  }
+  return side_stream_;
+}
+
+void Context<Device::cuda>::start_clock(CUstream_st* stream) {
+  check_cuda(cudaEventRecord(begin_, stream), "a clock");
+}
+
+double Context<Device::cuda>::stop_clock(CUstream_st* stream) {
   float milliseconds = 0;
-  check_cuda(cudaEventRecord(end_, stream_), "a clock");
+  check_cuda(cudaEventRecord(end_, stream), "a clock");
   check_cuda(cudaEventSynchronize(end_), "a kernel");
   check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "a clock");
   return milliseconds * 1e-3;

@@ -63,14 +63,25 @@ class Context<Device::cuda> final : public ContextBase {
   // Waits until everything that was started is done.
   void synchronize() override;
 
+  // A profile measures kernels one by one.
+  bool replays() const override { return profile() == nullptr; }
+  std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
+  bool capturing() const { return capturing_; }
+
   // Time on the device between the two calls, for a profile. Waits.
-  void start_clock();
-  double stop_clock();
+  void start_clock() { start_clock(stream_); }
+  double stop_clock() { return stop_clock(stream_); }
+  void start_clock(CUstream_st* stream);
+  double stop_clock(CUstream_st* stream);
+  // Beside the stream: what is started here is part of no capture. Waits until all that was started
+  // before is done, so that memory that was given back is free indeed.
+  CUstream_st* side_stream();
 
  private:
   CudaOptions options_;
-  CUstream_st* stream_ = nullptr;
-  CUevent_st *begin_ = nullptr, *end_ = nullptr;
+  CUstream_st *stream_ = nullptr, *side_stream_ = nullptr;
+  bool capturing_ = false;
+  CUevent_st *begin_ = nullptr, *end_ = nullptr, *before_capture_ = nullptr;
   int multiprocessors_ = 0;
   std::unique_ptr<PinnedRing> pinned_;
 };

@@ -206,8 +206,9 @@ void scatter(CpuContext& ctx, const ScatterRows<T>& p) {
   constexpr std::int64_t kGrain = 64;
   parallel_ranges(ctx, count_of(p.rows), kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      std::copy_n(p.from + r * p.from_stride, p.width,
-                  p.to + (p.index != nullptr ? p.index[r] : r) * p.to_stride);
+      T* to = p.to + (p.index != nullptr ? p.index[r] : r) * p.to_stride;
+      std::copy_n(p.from + r * p.from_stride, p.width, to);
+      if (p.second != nullptr) std::copy_n(p.second + r * p.second_stride, p.width, to + p.width);
     }
   });
 }

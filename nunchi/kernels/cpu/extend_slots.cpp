@@ -7,7 +7,8 @@ namespace nunchi::kernels::cpu {
 template <>
 void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
   std::int64_t row = 0;
-  for (std::int64_t h = 0; h < p.hypotheses; ++h) {
+  const std::int64_t hypotheses = p.hypotheses_now(), first_slot = p.first_slot_now();
+  for (std::int64_t h = 0; h < hypotheses; ++h) {
     std::int32_t* slot = p.slot + h * p.stride;
     std::int32_t length = 0;
     if (p.parent != nullptr) {
@@ -17,11 +18,11 @@ void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
     const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
     const std::int32_t sentence = p.sentence[h];
     for (std::int32_t i = 0; i < tokens; ++i, ++row) {
-      slot[length] = static_cast<std::int32_t>(p.first_slot + row);
+      slot[length] = static_cast<std::int32_t>(first_slot + row);
       p.row_hypothesis[row] = static_cast<std::int32_t>(h);
       p.row_position[row] = length;
       p.row_visible[row] = ++length;
-      p.row_slot[row] = static_cast<std::int32_t>(p.first_slot + row);
+      p.row_slot[row] = static_cast<std::int32_t>(first_slot + row);
       p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
       p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
     }
@@ -33,7 +34,8 @@ void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
     std::fill(rows + row, rows + p.capacity, 0);
   }
   p.count[0] = static_cast<std::int32_t>(row);
-  p.count[1] = static_cast<std::int32_t>(p.hypotheses);
+  p.count[1] = static_cast<std::int32_t>(hypotheses);
+  if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + row);
 }
 
 }  // namespace nunchi::kernels::cpu

@@ -22,7 +22,7 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   constexpr T kBanned = -std::numeric_limits<T>::infinity();
   T* logits = p.logits + row * p.vocabulary;
   const std::int32_t* tokens = p.hypotheses.tokens + row * p.stride;
-  const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.generated;
+  const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.now.tokens(p.generated);
   double banned = -std::numeric_limits<double>::infinity();
   const auto ban = [&](std::int32_t token) {
     if (logits[token] == kBanned) return;
@@ -51,7 +51,8 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
 
 template <class T>
 void ban_tokens(const BanTokens<T>& p) {
-  for (std::int64_t r = 0; r < p.rows; ++r) ban_in_row(p, r);
+  const std::int64_t rows = p.now.rows(p.rows);
+  for (std::int64_t r = 0; r < rows; ++r) ban_in_row(p, r);
 }
 
 // One hypothesis with one more token.
@@ -99,7 +100,7 @@ class BeamUnit {
   BeamUnit(const BeamStep<T>& p, std::int64_t unit)
       : p_(p),
         number_(p.from.unit[unit * p.width]),
-        length_(p.prefix_length[number_] + p.generated) {}
+        length_(p.prefix_length[number_] + p.now.tokens(p.generated)) {}
 
   bool full() const { return p_.finished.count[number_] == p_.beam; }
   bool last() const { return length_ + 1 >= p_.max_length[number_]; }
@@ -147,7 +148,8 @@ template <class T>
 void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
   const ScratchMemory places(ctx.arena(), static_cast<std::size_t>(p.width) * sizeof(std::int64_t));
   std::int64_t active = 0;
-  for (std::int64_t u = 0; u < p.units; ++u) {
+  const std::int64_t units = p.now.units(p.units);
+  for (std::int64_t u = 0; u < units; ++u) {
     BeamUnit<T> unit(p, u);
     Candidates<T> candidates(p, u, places.as<std::int64_t>());
     // Rows are written where they will stand if the unit goes on, and written over if not.
@@ -168,6 +170,9 @@ void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
     if (unit.full() || unit.last() || going_on == 0) continue;
     for (; going_on < p.beam; ++going_on) unit.leave_empty(last, first_row + going_on);
     ++active;
+  }
+  if (p.generated_next != nullptr) {
+    *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
   *p.active = static_cast<std::int32_t>(active);
 }

@@ -108,10 +108,10 @@ class Sampler {
  private:
   double uniform(std::int64_t row) const {
     const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[row]]);
-    const philox::Words words =
-        philox::bits({static_cast<std::uint32_t>(p_.position), static_cast<std::uint32_t>(stream),
-                      static_cast<std::uint32_t>(stream >> 32), kPlace},
-                     philox::key_of({.seed = p_.seed}));
+    const philox::Words words = philox::bits(
+        {static_cast<std::uint32_t>(p_.now.tokens(p_.position)), static_cast<std::uint32_t>(stream),
+         static_cast<std::uint32_t>(stream >> 32), kPlace},
+        philox::key_of({.seed = p_.seed}));
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
@@ -187,7 +187,7 @@ void sample_tokens(CpuContext& ctx, const SampleTokens<T>& p) {
   const auto size = static_cast<std::size_t>(p.vocabulary);
   const ScratchMemory weights(ctx.arena(), threads * size * sizeof(double));
   const ScratchMemory order(ctx.arena(), threads * size * sizeof(std::int32_t));
-  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(ctx, p.now.rows(p.rows), 1, [&](std::int64_t begin, std::int64_t end) {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     Sampler<T> sampler(p, weights.as<double>() + thread * size,
                        order.as<std::int32_t>() + thread * size);

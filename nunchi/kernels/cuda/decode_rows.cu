@@ -14,6 +14,8 @@ struct Moved {
   const std::int32_t *from_index, *to_index;  // null: the row's own number
   const N* from;
   std::int64_t from_stride;
+  const N* second;  // comes after the first part; null: there is none
+  std::int64_t second_stride;
   N* to;
   std::int64_t to_stride;
   bool clear_tail;
@@ -22,7 +24,7 @@ struct Moved {
 // One thread for Width neighbouring columns of a row.
 template <class N, int Width>
 __global__ void move_kernel(Moved<N> p) {
-  const std::int64_t columns = p.width / Width;
+  const std::int64_t columns = p.width / Width * (p.second != nullptr ? 2 : 1);
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t row = i / columns, column = i % columns * Width;
   if (row >= p.rows.capacity) return;
@@ -31,7 +33,8 @@ __global__ void move_kernel(Moved<N> p) {
   // The indices of spare rows mean nothing.
   const std::int64_t source = real && p.from_index != nullptr ? p.from_index[row] : row;
   const std::int64_t target = real && p.to_index != nullptr ? p.to_index[row] : row;
-  const N* from = p.from + source * p.from_stride + column;
+  const N* from = column < p.width ? p.from + source * p.from_stride + column
+                                   : p.second + source * p.second_stride + column - p.width;
   N* to = p.to + target * p.to_stride + column;
   if constexpr (Width * sizeof(N) == 16) {
     *reinterpret_cast<uint4*>(to) =
@@ -48,11 +51,13 @@ void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
   const auto aligned = [](const N* pointer, std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % kWide == 0;
   };
-  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) && aligned(p.to, p.to_stride)) {
-    const std::int64_t items = p.rows.capacity * p.width / kWide;
+  const std::int64_t columns = p.width * (p.second != nullptr ? 2 : 1);
+  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) &&
+      aligned(p.second, p.second_stride) && aligned(p.to, p.to_stride)) {
+    const std::int64_t items = p.rows.capacity * columns / kWide;
     move_kernel<N, kWide><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(p);
   } else {
-    const std::int64_t items = p.rows.capacity * p.width;
+    const std::int64_t items = p.rows.capacity * columns;
     move_kernel<N, 1><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(p);
   }
   check_launch(name);
@@ -67,6 +72,8 @@ void scatter(CudaContext& ctx, const ScatterRows<T>& p) {
                         .to_index = p.index,
                         .from = native(p.from),
                         .from_stride = p.from_stride,
+                        .second = native(p.second),
+                        .second_stride = p.second_stride,
                         .to = native(p.to),
                         .to_stride = p.to_stride,
                         .clear_tail = false},
@@ -82,6 +89,8 @@ void gather(CudaContext& ctx, const GatherRows<T>& p) {
                         .to_index = nullptr,
                         .from = native(p.from),
                         .from_stride = p.from_stride,
+                        .second = nullptr,
+                        .second_stride = 0,
                         .to = native(p.to),
                         .to_stride = p.width,
                         .clear_tail = true},
@@ -93,10 +102,10 @@ constexpr int kSlotThreads = 64;
 // A block for each hypothesis, and one for the rows behind the last.
 __global__ void extend_slots_kernel(ExtendSlots p) {
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x;
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now(),
+                     first_slot = p.first_slot_now();
   if (h == p.hypotheses) {
-    const std::int64_t rows =
-        p.offset != nullptr ? p.offset[p.hypotheses] - p.offset[0] : p.hypotheses;
+    const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
     for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
       p.row_hypothesis[row] = 0;
       p.row_position[row] = 0;
@@ -107,10 +116,12 @@ __global__ void extend_slots_kernel(ExtendSlots p) {
     }
     if (thread == 0) {
       p.count[0] = static_cast<std::int32_t>(rows);
-      p.count[1] = static_cast<std::int32_t>(p.hypotheses);
+      p.count[1] = static_cast<std::int32_t>(hypotheses);
+      if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + rows);
     }
     return;
   }
+  if (h >= hypotheses) return;
   std::int32_t* slot = p.slot + h * p.stride;
   std::int32_t length = 0;
   if (p.parent != nullptr) {
@@ -124,7 +135,7 @@ __global__ void extend_slots_kernel(ExtendSlots p) {
   const std::int32_t sentence = p.sentence[h];
   for (std::int32_t i = thread; i < tokens; i += kSlotThreads) {
     const std::int64_t row = first + i;
-    const std::int32_t new_slot = static_cast<std::int32_t>(p.first_slot + row);
+    const std::int32_t new_slot = static_cast<std::int32_t>(first_slot + row);
     slot[length + i] = new_slot;
     p.row_hypothesis[row] = static_cast<std::int32_t>(h);
     p.row_position[row] = length + i;

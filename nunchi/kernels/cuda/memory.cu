@@ -152,6 +152,7 @@ void compute(CudaContext& ctx, const CopyBytes& p) {
   if (p.bytes == 0) return;
   switch (p.direction) {
     case CopyBytes::Direction::to_device: {
+      if (ctx.capturing()) throw Error("what is to be replayed cannot be told new numbers.");
       // Through pinned memory, so that the host need not wait.
       const auto* from = static_cast<const std::byte*>(p.from);
       for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalf) {

@@ -120,10 +120,10 @@ class Multiplication {
                       p_.n, over_rows ? bucket(p_.k) : p_.k, flags()};
     auto found = plans_.chosen().find(key);
     if (found == plans_.chosen().end()) found = plans_.chosen().emplace(key, choose()).first;
-    if (start(found->second, p_.c)) return;
+    if (start(found->second, p_.c, ctx_.stream())) return;
     // What was chosen for another number of rows need not serve this one.
     const std::vector<cublasLtMatmulHeuristicResult_t> proposals = propose();
-    if (!start(proposals.front().algo, p_.c)) {
+    if (!start(proposals.front().algo, p_.c, ctx_.stream())) {
       throw Error("cuBLASLt: a product of " + std::to_string(p_.m) + " x " + std::to_string(p_.n) +
                   " x " + std::to_string(p_.k) + " failed.");
     }
@@ -184,29 +184,28 @@ class Multiplication {
     constexpr double kWorthMeasuring = 5e8;
     if (p_.work().flops < kWorthMeasuring || proposals.size() == 1) return proposals.front().algo;
     const ScratchMemory room(ctx_.arena(), static_cast<std::size_t>(p_.m * p_.n) * sizeof(C));
-    Profile* profile = ctx_.profile();
-    ctx_.set_profile(nullptr);
+    // Beside the stream, since that may be noting what it is told.
+    CUstream_st* stream = ctx_.side_stream();
     double best = 0;
     const cublasLtMatmulAlgo_t* fastest = nullptr;
     for (const auto& proposal : proposals) {
-      if (!start(proposal.algo, room.as<C>())) continue;
-      ctx_.start_clock();
+      if (!start(proposal.algo, room.as<C>(), stream)) continue;
+      ctx_.start_clock(stream);
       constexpr int kRounds = 3;
-      for (int i = 0; i < kRounds; ++i) start(proposal.algo, room.as<C>());
-      const double seconds = ctx_.stop_clock();
+      for (int i = 0; i < kRounds; ++i) start(proposal.algo, room.as<C>(), stream);
+      const double seconds = ctx_.stop_clock(stream);
       if (fastest != nullptr && seconds >= best) continue;
       fastest = &proposal.algo;
       best = seconds;
     }
-    ctx_.set_profile(profile);
     return fastest != nullptr ? *fastest : proposals.front().algo;
   }
 
-  bool start(const cublasLtMatmulAlgo_t& algorithm, C* c) {
+  bool start(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
     const float one = 1, beta = p_.accumulate ? 1 : 0;
     return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
                           c, c_.get(), c, c_.get(), &algorithm, workspace_, Plans::kWorkspace,
-                          ctx_.stream()) == CUBLAS_STATUS_SUCCESS;
+                          stream) == CUBLAS_STATUS_SUCCESS;
   }
 
   CudaContext& ctx_;

@@ -33,6 +33,7 @@ struct Job {
   double top_p;
   std::uint64_t seed;
   std::int32_t position;
+  StepNow now;
   const std::int32_t* unit;
   const std::int64_t* stream;
   const N* logits;
@@ -155,10 +156,10 @@ class RowSampler {
 
   __device__ double uniform() const {
     const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[blockIdx.x]]);
-    const philox::Words words =
-        philox::bits({static_cast<std::uint32_t>(p_.position), static_cast<std::uint32_t>(stream),
-                      static_cast<std::uint32_t>(stream >> 32), kPlace},
-                     philox::key_of({.seed = p_.seed, .step = 0}));
+    const philox::Words words = philox::bits(
+        {static_cast<std::uint32_t>(p_.now.tokens(p_.position)), static_cast<std::uint32_t>(stream),
+         static_cast<std::uint32_t>(stream >> 32), kPlace},
+        philox::key_of({.seed = p_.seed, .step = 0}));
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
@@ -301,6 +302,7 @@ class RowSampler {
 template <class N>
 __global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p) {
   __shared__ Shared shared;
+  if (blockIdx.x >= p.now.rows(gridDim.x)) return;
   RowSampler<N>(p, shared).draw();
 }
 
@@ -317,6 +319,7 @@ void sample_tokens(CudaContext& ctx, const SampleTokens<T>& p) {
                            .top_p = p.top_p,
                            .seed = p.seed,
                            .position = p.position,
+                           .now = p.now,
                            .unit = p.unit,
                            .stream = p.stream,
                            .logits = native(p.logits),

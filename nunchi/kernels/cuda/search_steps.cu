@@ -11,6 +11,7 @@ struct BanJob {
   std::int64_t rows, vocabulary, stride;
   std::int32_t begin_token, end_token;
   std::int64_t generated, min_length, no_repeat_ngram, max_repeats;
+  StepNow now;
   SearchRows hypotheses;
   const std::int32_t* prefix_length;
   N* logits;
@@ -82,10 +83,10 @@ constexpr int kBanThreads = 128;
 template <class N>
 __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N> p) {
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
-  if (row >= p.rows) return;
+  if (row >= p.now.rows(p.rows)) return;
   const int lane = lane_of_thread();
   const std::int32_t* tokens = p.hypotheses.tokens + row * p.stride;
-  const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.generated;
+  const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.now.tokens(p.generated);
   RowBans<N> bans(p.logits + row * p.vocabulary);
 
   if (const std::int64_t n = p.no_repeat_ngram; n > 0 && length >= n) {
@@ -133,6 +134,7 @@ void ban_tokens(CudaContext& ctx, const BanTokens<T>& p) {
                               .min_length = p.min_length,
                               .no_repeat_ngram = p.no_repeat_ngram,
                               .max_repeats = p.max_repeats,
+                              .now = p.now,
                               .hypotheses = p.hypotheses,
                               .prefix_length = p.prefix_length,
                               .logits = native(p.logits),
@@ -169,7 +171,7 @@ struct Unit {
   __device__ Unit(const BeamStep<float>& p, std::int64_t u)
       : number(p.from.unit[u * p.width]),
         first_row(u * p.width),
-        length(p.prefix_length[number] + p.generated) {}
+        length(p.prefix_length[number] + p.now.tokens(p.generated)) {}
 };
 
 // The row's tokens so far, and the candidate's, by a warp.
@@ -311,6 +313,15 @@ __device__ void write_row(const BeamStep<float>& p, std::int64_t u, const Candid
   }
 }
 
+// What the next step starts from. One thread does this, where nobody reads the old numbers any more
+// or they stand elsewhere.
+__device__ void end_step(const BeamStep<float>& p, std::int64_t active) {
+  *p.active = static_cast<std::int32_t>(active);
+  if (p.generated_next != nullptr) {
+    *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
+  }
+}
+
 constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 
 // All of a step in one block, a warp for each unit and then one for each row.
@@ -318,15 +329,16 @@ __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<f
                                                                 Plan plan) {
   extern __shared__ double memory[];
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = lane_of_thread();
-  if (warp < p.units) {
+  const std::int64_t units = p.now.units(p.units);
+  if (warp < units) {
     double* scores = memory;
     auto* places = reinterpret_cast<std::int32_t*>(memory + p.units * p.width);
     plan_unit(p, plan, warp, {scores + warp * p.width, places + warp * p.width});
   }
   __syncthreads();
-  const unsigned going_on = __ballot_sync(kAllLanes, lane < p.units && plan.goes_on[lane] != 0);
-  if (threadIdx.x == 0) *p.active = __popc(going_on);
-  for (std::int64_t i = warp; i < p.units * p.beam; i += kFewThreads / kWarp) {
+  const unsigned going_on = __ballot_sync(kAllLanes, lane < units && plan.goes_on[lane] != 0);
+  if (threadIdx.x == 0) end_step(p, __popc(going_on));
+  for (std::int64_t i = warp; i < units * p.beam; i += kFewThreads / kWarp) {
     const std::int64_t u = i / p.beam;
     if ((going_on >> u & 1) == 0) continue;
     const std::int64_t before = __popc(going_on & ((1u << u) - 1));
@@ -337,6 +349,7 @@ __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<f
 // One warp for each unit.
 __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan) {
   extern __shared__ double memory[];
+  if (blockIdx.x >= p.now.units(p.units)) return;
   plan_unit(p, plan, blockIdx.x, {memory, reinterpret_cast<std::int32_t*>(memory + p.width)});
 }
 
@@ -344,7 +357,11 @@ __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan) {
 __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep<float> p,
                                                                   Plan plan) {
   __shared__ int before_of_warp[kRowThreads / kWarp];
-  const std::int64_t u = blockIdx.x;
+  const std::int64_t u = blockIdx.x, units = p.now.units(p.units);
+  if (u >= units) {
+    if (units == 0 && u == 0 && threadIdx.x == 0) end_step(p, 0);
+    return;
+  }
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   int before = 0;
   for (std::int64_t v = threadIdx.x; v < u; v += kRowThreads) before += plan.goes_on[v];
@@ -354,7 +371,7 @@ __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep
   before = 0;
   for (const int part : before_of_warp) before += part;
   const bool goes_on = plan.goes_on[u] != 0;
-  if (u + 1 == p.units && threadIdx.x == 0) *p.active = before + (goes_on ? 1 : 0);
+  if (u + 1 == units && threadIdx.x == 0) end_step(p, before + (goes_on ? 1 : 0));
   if (!goes_on) return;
   for (std::int64_t k = warp; k < p.beam; k += kRowThreads / kWarp) {
     write_row(p, u, plan.next[u * p.beam + k], before * p.beam + k);
