@@ -135,6 +135,37 @@ __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
   }
 }
 
+// Kernels of a decode step are over in a few microseconds, as long as it takes to start one. A kernel
+// started by start_early() is put in place while the one before it still runs. It calls begin() before
+// it touches memory that an earlier kernel writes or reads; what it does before that (weights into
+// registers or shared memory) is done while it waits.
+__device__ inline void begin() {
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+struct Grid {
+  dim3 blocks;
+  unsigned threads = 0;
+  std::size_t shared = 0;
+};
+
+template <class... Parameters, class... Arguments>
+void start_early(CudaContext& ctx, const char* name, void (*kernel)(Parameters...),
+                 const Grid& grid, Arguments... arguments) {
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = dim3(grid.threads);
+  config.dynamicSmemBytes = grid.shared;
+  config.stream = ctx.stream();
+  config.attrs = &early;
+  config.numAttrs = 1;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
+}
+
 inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
   return static_cast<unsigned>((items + each - 1) / each);
 }
