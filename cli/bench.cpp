@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
-#include "nunchi/base/process.h"
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::cli {
@@ -30,12 +29,7 @@ void add_machine(Json& json, const ContextBase& context, const benchmark::Limits
   json["threads"] = context.threads();
   if (context.device() == Device::cpu) json["products"] = kernels::product_library();
   json["peak_gflops"] = limits.product_gflops;
-  json["peak_mib"] = peak_memory_mib(context);
-}
-
-double peak_memory_mib(const ContextBase& context) {
-  if (context.device() == Device::cpu) return peak_resident_mib();
-  return static_cast<double>(context.arena().taken()) / (1 << 20);
+  json["peak_mib"] = context.peak_memory_mib();
 }
 
 void print_profile(const Profile& profile, const benchmark::Limits& limits,

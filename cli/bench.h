@@ -24,9 +24,6 @@ struct BenchOptions {
 void print_machine(const ContextBase& context, const benchmark::Limits& limits);
 void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits);
 
-// Of the process, or of the GPU.
-double peak_memory_mib(const ContextBase& context);
-
 // What a profile is the sum of.
 struct Profiled {
   int rounds = 1;      // that many steps or rounds

@@ -115,7 +115,7 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
       .last_loss = times.last_loss};
   if (!common.json) {
     print(figures, limits);
-    fmt::print("peak memory {:.0f} MiB\n", peak_memory_mib(*context));
+    fmt::print("peak memory {:.0f} MiB\n", context->peak_memory_mib());
     if (options.profile) {
       print_profile(profile, limits, {options.steps, times.seconds_per_step, "step"});
     }
@@ -154,7 +154,7 @@ void run(const BenchOptions& common, Arguments arguments) {
       .last_loss = r.last_loss};
   if (!common.json) {
     print(figures, limits);
-    fmt::print("peak memory {:.0f} MiB\n", peak_memory_mib(*context));
+    fmt::print("peak memory {:.0f} MiB\n", context->peak_memory_mib());
     if (options.profile) print_profile(r.profile, limits, {r.steps, r.mean_seconds, "step"});
     return;
   }

@@ -54,7 +54,7 @@ void run(const BenchOptions& common, const Arguments& arguments) {
     fmt::print("{} sentences, {} tokens: {:.1f} tokens/s, {:.2f} ms a sentence\n", r.sentences,
                r.tokens, rate, each);
     fmt::print("first sentence after {:.0f} ms, peak memory {:.0f} MiB\n",
-               1e3 * r.first_sentence_seconds, peak_memory_mib(*context));
+               1e3 * r.first_sentence_seconds, context->peak_memory_mib());
     if (arguments.options.profile) print_profile(r.profile, limits, {r.rounds, r.seconds, "round"});
     return;
   }

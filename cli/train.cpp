@@ -10,7 +10,6 @@
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
-#include "nunchi/base/process.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -69,7 +68,8 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   fmt::print("parameters           {}\n", grouped(parameters));
   fmt::print("weights and moments  {:.1f} MiB, gradients included\n",
              static_cast<double>(parameters) * 4 * sizeof(float) / (1 << 20));
-  fmt::print("peak memory          {:.1f} MiB after {} steps\n", peak_resident_mib(), kSteps + 1);
+  fmt::print("peak memory          {:.1f} MiB after {} steps\n", context->peak_memory_mib(),
+             kSteps + 1);
   fmt::print("steps an epoch       {}\n", grouped(times.steps_per_epoch));
   fmt::print("a step               {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
              grouped(static_cast<std::int64_t>(times.target_tokens_per_second)));

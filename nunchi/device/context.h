@@ -37,6 +37,8 @@ class ContextBase {
   virtual int threads() const = 0;
   // For people: the processor and how it is used.
   virtual std::string description() const = 0;
+  // The most memory that was in use: of the process, or of the GPU.
+  virtual double peak_memory_mib() const = 0;
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
 
@@ -111,6 +113,7 @@ class Context<Device::cpu> final : public ContextBase {
 
   int threads() const override { return threads_; }
   std::string description() const override;
+  double peak_memory_mib() const override;
   Isa isa() const { return isa_; }
   void set_random(const RandomKey& key) override { key_ = key; }
 

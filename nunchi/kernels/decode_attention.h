@@ -24,6 +24,17 @@ struct KeyPlaces {
   const std::int32_t* length = nullptr;  // [R]
 };
 
+// The newest key and value of each row, which join the cache on the way: no row sees another's.
+template <class T>
+struct NewKeys {
+  const std::int32_t* slot = nullptr;  // [R] where they go
+  const T* k = nullptr;                // [R, kv_heads * D]; null: all keys are in the cache already
+  const T* v = nullptr;                // [R, kv_heads * D]
+  std::int64_t k_stride = 0, v_stride = 0;
+  T* to_k = nullptr;  // the cache, [slots, kv_heads * D]
+  T* to_v = nullptr;
+};
+
 // out[r] = softmax(q[r] kᵀ * scale + bias) v for each head; the query stands at the last key.
 template <class T>
 struct DecodeAttention {
@@ -36,6 +47,7 @@ struct DecodeAttention {
   const T* v = nullptr;         // [slots, kv_heads * D]
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   KeyPlaces keys;
+  NewKeys<T> newest;
   std::int64_t max_keys = 0;  // no row sees more
   double scale = 1;
   ScoreBias<T> bias;
@@ -49,8 +61,7 @@ struct DecodeAttention {
   }
 };
 
-// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r]. With
-// a `second` part, it comes after the first: [width] columns each.
+// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r].
 template <class T>
 struct ScatterRows {
   Rows rows;
@@ -58,15 +69,12 @@ struct ScatterRows {
   const std::int32_t* index = nullptr;  // [R]; may be null
   const T* from = nullptr;              // [R, width]
   std::int64_t from_stride = 0;
-  const T* second = nullptr;  // [R, width]; may be null
-  std::int64_t second_stride = 0;
-  T* to = nullptr;  // [slots, width or twice]
+  T* to = nullptr;  // [slots, width]
   std::int64_t to_stride = 0;
 
   const char* name() const { return "scatter_rows"; }
   Work work() const {
-    return {.bytes = (second != nullptr ? 4.0 : 2.0) * static_cast<double>(rows.capacity * width) *
-                     sizeof(T)};
+    return {.bytes = 2.0 * static_cast<double>(rows.capacity * width) * sizeof(T)};
   }
 };
 

@@ -64,9 +64,15 @@ Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
 Variable SelfAttention::step(const Variable& x, const DecodeStep& step, const Tensor& cache) const {
   const auto [q, k, v] = project(x, step.rows);
   const Tensor keys = cache.columns(0, width_), values = cache.columns(width_, width_);
-  scatter_rows(k.value(), step.rows, step.row_slot, cache.columns(0, 2 * width_), v.value());
-  return output_(
-      Variable(decode_attention({q.value(), keys, values}, step.rows, step.past, options())));
+  NewKeys newest;
+  if (step.one_each) {
+    newest = {k.value(), v.value(), step.row_slot};
+  } else {
+    scatter_rows(k.value(), step.rows, step.row_slot, keys);
+    scatter_rows(v.value(), step.rows, step.row_slot, values);
+  }
+  return output_(Variable(
+      decode_attention({q.value(), keys, values}, step.rows, step.past, options(), newest)));
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,

@@ -141,6 +141,7 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   if (!replayed) slots_ += tokens.tokens;
 
   DecodeStep step{.last_row = last_row,
+                  .one_each = !tokens.offsets.defined(),
                   .row_slot = slot,
                   .past = {.slot = now_.slots,
                            .hypothesis = hypothesis,

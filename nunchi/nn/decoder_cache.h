@@ -36,12 +36,13 @@ struct StepTokens {
 
 // What a decoder's layers need to know of a step.
 struct DecodeStep {
-  Ragged rows;       // of the tokens; only its rows, capacity, count, positions and max_length
-  Ragged last;       // of the hypotheses' newest tokens: as many rows as hypotheses
-  Tensor last_row;   // i32 [H] where they stand among the rows
-  Tensor row_slot;   // i32 [R] where new keys and values go
-  KeyPlaces past;    // each row's own hypothesis, itself included
-  KeyPlaces memory;  // its sentence's encoding
+  Ragged rows;            // of the tokens; only its rows, capacity, count, positions and max_length
+  Ragged last;            // of the hypotheses' newest tokens: as many rows as hypotheses
+  Tensor last_row;        // i32 [H] where they stand among the rows
+  bool one_each = false;  // each hypothesis has one token
+  Tensor row_slot;        // i32 [R] where new keys and values go
+  KeyPlaces past;         // each row's own hypothesis, itself included
+  KeyPlaces memory;       // its sentence's encoding
 };
 
 // Keys and values of many tokens, one row of `width` each. Rows are a cache line longer: at a power

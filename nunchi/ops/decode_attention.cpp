@@ -24,7 +24,7 @@ kernels::KeyPlaces places_of(const KeyPlaces& keys) {
 }  // namespace
 
 Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
-                        const AttentionOptions& given) {
+                        const AttentionOptions& given, const NewKeys& newest) {
   const Tensor& q = heads.q;
   const AttentionOptions options = completed_options(given, q.size(1));
   const std::int64_t width = q.size(1) / options.heads;
@@ -32,7 +32,21 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
   check_shape("decode_attention", "k", heads.k, {heads.k.size(0), width * options.kv_heads});
   check_shape("decode_attention", "v", heads.v, heads.k.shape());
   const Tensor out = Tensor::empty(q.context(), q.dtype(), q.shape());
+  if (newest.k.defined()) {
+    check_shape("decode_attention", "the newest k", newest.k, {rows.capacity, heads.k.size(1)});
+    check_shape("decode_attention", "the newest v", newest.v, newest.k.shape());
+  }
   dispatch(q, [&]<class T>(auto& ctx) {
+    kernels::NewKeys<T> added;
+    if (newest.k.defined()) {
+      added = {.slot = numbers(newest.slot),
+               .k = newest.k.data<T>(),
+               .v = newest.v.data<T>(),
+               .k_stride = newest.k.row_stride(),
+               .v_stride = newest.v.row_stride(),
+               .to_k = heads.k.data<T>(),
+               .to_v = heads.v.data<T>()};
+    }
     kernels::run(ctx, kernels::DecodeAttention<T>{.rows = rows_of(rows),
                                                   .heads = options.heads,
                                                   .kv_heads = options.kv_heads,
@@ -44,6 +58,7 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
                                                   .k_stride = heads.k.row_stride(),
                                                   .v_stride = heads.v.row_stride(),
                                                   .keys = places_of(keys),
+                                                  .newest = added,
                                                   .max_keys = keys.max_keys,
                                                   .scale = options.scale,
                                                   .bias = kernel_bias<T>(options.bias),
@@ -53,22 +68,17 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
   return out;
 }
 
-void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to,
-                  const Tensor& second) {
-  check(from.size(1) * (second.defined() ? 2 : 1) == to.size(1), "scatter_rows",
+void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to) {
+  check(from.size(1) == to.size(1), "scatter_rows",
         "rows " + from.shape().to_string() + " do not fit " + to.shape().to_string());
-  if (second.defined()) check_shape("scatter_rows", "second", second, from.shape());
   dispatch(from, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
-                                     .width = from.size(1),
-                                     .index = numbers(index),
-                                     .from = from.data<T>(),
-                                     .from_stride = from.row_stride(),
-                                     .second = second.defined() ? second.data<T>() : nullptr,
-                                     .second_stride = second.defined() ? second.row_stride() : 0,
-                                     .to = to.data<T>(),
-                                     .to_stride = to.row_stride()});
+    kernels::run(ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
+                                              .width = from.size(1),
+                                              .index = numbers(index),
+                                              .from = from.data<T>(),
+                                              .from_stride = from.row_stride(),
+                                              .to = to.data<T>(),
+                                              .to_stride = to.row_stride()});
   });
 }
 

@@ -21,14 +21,20 @@ struct DecodeHeads {
   Tensor v;  // [slots, kv_heads · D]
 };
 
-// [R, H · D]. The query of a row stands at its last key; options' causal and dropout mean nothing.
-Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
-                        const AttentionOptions& options);
+// The newest key and value of each row, which join the cache (DecodeHeads' k and v) on the way.
+struct NewKeys {
+  Tensor k;     // [R, kv_heads · D]
+  Tensor v;     // [R, kv_heads · D]
+  Tensor slot;  // i32 [R]
+};
 
-// to[index[r]] = from[r]; an undefined index leaves rows where they are. With a second part: both,
-// side by side.
-void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to,
-                  const Tensor& second = {});
+// [R, H · D]. The query of a row stands at its last key; options' causal and dropout mean nothing.
+// With `newest`, no row may see another's newest key: each is of another hypothesis.
+Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
+                        const AttentionOptions& options, const NewKeys& newest = {});
+
+// to[index[r]] = from[r]; an undefined index leaves rows where they are.
+void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to);
 // from[index[r]] for each row: [R, width]
 Tensor gather_rows(const Tensor& from, const Ragged& rows, const Tensor& index);
 

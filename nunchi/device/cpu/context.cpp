@@ -75,6 +75,8 @@ int usable_cores() {
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
+double Context<Device::cpu>::peak_memory_mib() const { return peak_resident_mib(); }
+
 std::string Context<Device::cpu>::description() const {
   return processor_name() + ", " + std::to_string(threads_) + " threads, " + name_of(isa_) +
          " kernels";

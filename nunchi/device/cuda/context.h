@@ -59,6 +59,9 @@ class Context<Device::cuda> final : public ContextBase {
   bool deterministic() const { return options_.deterministic; }
   int threads() const override { return usable_cores(); }
   std::string description() const override;
+  double peak_memory_mib() const override {
+    return static_cast<double>(arena().taken()) / (1 << 20);
+  }
   void set_random(const RandomKey& key) override;
   // Waits until everything that was started is done.
   void synchronize() override;

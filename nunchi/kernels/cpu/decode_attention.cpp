@@ -208,9 +208,30 @@ void scatter(CpuContext& ctx, const ScatterRows<T>& p) {
     for (std::int64_t r = begin; r < end; ++r) {
       T* to = p.to + (p.index != nullptr ? p.index[r] : r) * p.to_stride;
       std::copy_n(p.from + r * p.from_stride, p.width, to);
-      if (p.second != nullptr) std::copy_n(p.second + r * p.second_stride, p.width, to + p.width);
     }
   });
+}
+
+// The newest keys and values go where all the others are.
+template <class T>
+void add_newest(CpuContext& ctx, const DecodeAttention<T>& p) {
+  const NewKeys<T>& n = p.newest;
+  if (n.k == nullptr) return;
+  const std::int64_t width = p.kv_heads * p.head_width;
+  scatter(ctx, ScatterRows<T>{.rows = p.rows,
+                              .width = width,
+                              .index = n.slot,
+                              .from = n.k,
+                              .from_stride = n.k_stride,
+                              .to = n.to_k,
+                              .to_stride = p.k_stride});
+  scatter(ctx, ScatterRows<T>{.rows = p.rows,
+                              .width = width,
+                              .index = n.slot,
+                              .from = n.v,
+                              .from_stride = n.v_stride,
+                              .to = n.to_v,
+                              .to_stride = p.v_stride});
 }
 
 template <class T>
@@ -228,10 +249,12 @@ void gather(CpuContext& ctx, const GatherRows<T>& p) {
 
 template <>
 void compute<kIsa>(CpuContext& ctx, const DecodeAttention<float>& p) {
+  add_newest(ctx, p);
   decode_attention(ctx, p);
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const DecodeAttention<double>& p) {
+  add_newest(ctx, p);
   decode_attention(ctx, p);
 }
 template <>

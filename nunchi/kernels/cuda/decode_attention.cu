@@ -24,6 +24,7 @@ struct Decode {
   const N *q, *k, *v;
   std::int64_t q_stride, k_stride, v_stride;
   KeyPlaces keys;
+  NewKeys<N> newest;
   float scale;
   const N *slopes, *table;
   BucketBounds bounds;
@@ -40,6 +41,20 @@ __device__ void load_columns(const N* row, int column, int width, float (&x)[8])
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     x[i] = !Wide && column + i < width ? to_float(row[column + i]) : 0.0f;
+  }
+}
+
+template <bool Wide, class N>
+__device__ void copy_columns(const N* from, N* to, int column, int width) {
+  float x[8];
+  load_columns<Wide>(from, column, width, x);
+  if constexpr (Wide) {
+    if (column < width) store8(to + column, x);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (column + i < width) to[column + i] = from_float<N>(x[i]);
+    }
   }
 }
 
@@ -73,16 +88,20 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
   const std::int64_t row = item / p.heads;
   const int head = item % p.heads;
   if (row >= p.rows.capacity) return;  // no warp of a shared row goes alone
+  begin();
+  // Loads that do not wait for one another: a row past the real ones has numbers too.
+  const int length = p.keys.length[row];
+  const std::int64_t new_slot = p.newest.k != nullptr ? p.newest.slot[row] : 0;
   const bool real = row < real_rows(p.rows);
-  const int keys = real ? p.keys.length[row] : 0;
+  const int keys = real ? length : 0;
   const N* k = p.k + std::int64_t{head / p.group} * p.width;
   const N* v = p.v + std::int64_t{head / p.group} * p.width;
   const std::int32_t* slot = nullptr;
-  std::int64_t begin = 0;
-  if (real && p.keys.slot != nullptr) {
+  std::int64_t first_place = 0;
+  if (p.keys.slot != nullptr) {
     slot = p.keys.slot + p.keys.hypothesis[row] * p.keys.slot_stride;
-  } else if (real) {
-    begin = p.keys.begin[row];
+  } else {
+    first_place = p.keys.begin[row];
   }
   const float slope = p.slopes != nullptr ? to_float(p.slopes[head]) : 0.0f;
 
@@ -97,8 +116,18 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
   };
   const auto place_of = [&](int key) -> std::int64_t {
     if (key >= keys) return -1;
-    return slot != nullptr ? slot[key] : begin + key;
+    return slot != nullptr ? slot[key] : first_place + key;
   };
+  // The newest key and value are not in the cache yet: one head of a group puts them there.
+  const std::int64_t newest_k = row * p.newest.k_stride + std::int64_t{head / p.group} * p.width;
+  const std::int64_t newest_v = row * p.newest.v_stride + std::int64_t{head / p.group} * p.width;
+  if (p.newest.k != nullptr && real && head % p.group == 0 && warp % Together == 0 &&
+      lane < Lanes) {
+    const std::int64_t to_k = new_slot * p.k_stride + std::int64_t{head / p.group} * p.width;
+    const std::int64_t to_v = new_slot * p.v_stride + std::int64_t{head / p.group} * p.width;
+    copy_columns<Wide>(p.newest.k + newest_k, p.newest.to_k + to_k, column, p.width);
+    copy_columns<Wide>(p.newest.v + newest_v, p.newest.to_v + to_v, column, p.width);
+  }
   std::int64_t place[kAtOnce];
 #pragma unroll
   for (int u = 0; u < kAtOnce; ++u) place[u] = place_of(key_of(0, u));
@@ -111,8 +140,11 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) x[u][i] = y[u][i] = 0;
       if (place[u] < 0) continue;
-      load_columns<Wide>(k + place[u] * p.k_stride, column, p.width, x[u]);
-      load_columns<Wide>(v + place[u] * p.v_stride, column, p.width, y[u]);
+      const bool newest = p.newest.k != nullptr && key_of(first, u) == keys - 1;
+      load_columns<Wide>(newest ? p.newest.k + newest_k : k + place[u] * p.k_stride, column,
+                         p.width, x[u]);
+      load_columns<Wide>(newest ? p.newest.v + newest_v : v + place[u] * p.v_stride, column,
+                         p.width, y[u]);
     }
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) place[u] = place_of(key_of(first + kStep, u));
@@ -206,9 +238,11 @@ void start(CudaContext& ctx, const Decode<N>& p, bool together) {
   const std::int64_t items = p.rows.capacity * p.heads;
   if (together) {
     static_assert(kWarps == 4);
-    decode_kernel<N, Lanes, Wide, kWarps><<<blocks_for(items, 1), kThreads, 0, ctx.stream()>>>(p);
+    start_early(ctx, "decode_attention", decode_kernel<N, Lanes, Wide, kWarps>,
+                {blocks_for(items, 1), kThreads}, p);
   } else {
-    decode_kernel<N, Lanes, Wide, 1><<<blocks_for(items, kWarps), kThreads, 0, ctx.stream()>>>(p);
+    start_early(ctx, "decode_attention", decode_kernel<N, Lanes, Wide, 1>,
+                {blocks_for(items, kWarps), kThreads}, p);
   }
 }
 
@@ -232,13 +266,23 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
                 .scale = static_cast<float>(p.scale),
                 .out = native(p.out),
                 .out_stride = p.out_stride};
+  if (p.newest.k != nullptr) {
+    job.newest = {.slot = p.newest.slot,
+                  .k = native(p.newest.k),
+                  .v = native(p.newest.v),
+                  .k_stride = p.newest.k_stride,
+                  .v_stride = p.newest.v_stride,
+                  .to_k = native(p.newest.to_k),
+                  .to_v = native(p.newest.to_v)};
+  }
   if (p.bias.kind == Kind::slopes) job.slopes = native(p.bias.slopes);
   if (p.bias.kind == Kind::buckets) {
     job.table = native(p.bias.table);
     job.bounds = bucket_bounds(ctx, p.bias.buckets, p.bias.max_distance, p.bias.bidirectional);
   }
   const bool whole = p.head_width % 8 == 0 && wide(job.q, p.q_stride) && wide(job.k, p.k_stride) &&
-                     wide(job.v, p.v_stride) && wide(job.out, p.out_stride);
+                     wide(job.v, p.v_stride) && wide(job.out, p.out_stride) &&
+                     wide(job.newest.k, p.newest.k_stride) && wide(job.newest.v, p.newest.v_stride);
   // The number of rows decides, and with it bits: not where they must not depend on the batch.
   constexpr std::int64_t kManyKeys = 96;
   const bool together = !ctx.deterministic() && p.max_keys >= kManyKeys &&
@@ -254,7 +298,6 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
   } else {
     start<32, true>(ctx, job, together);
   }
-  check_launch(p.name());
 }
 
 }  // namespace

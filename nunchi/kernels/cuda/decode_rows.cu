@@ -14,8 +14,7 @@ struct Moved {
   const std::int32_t *from_index, *to_index;  // null: the row's own number
   const N* from;
   std::int64_t from_stride;
-  const N* second;  // comes after the first part; null: there is none
-  std::int64_t second_stride;
+
   N* to;
   std::int64_t to_stride;
   bool clear_tail;
@@ -24,7 +23,8 @@ struct Moved {
 // One thread for Width neighbouring columns of a row.
 template <class N, int Width>
 __global__ void move_kernel(Moved<N> p) {
-  const std::int64_t columns = p.width / Width * (p.second != nullptr ? 2 : 1);
+  begin();
+  const std::int64_t columns = p.width / Width;
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t row = i / columns, column = i % columns * Width;
   if (row >= p.rows.capacity) return;
@@ -33,8 +33,7 @@ __global__ void move_kernel(Moved<N> p) {
   // The indices of spare rows mean nothing.
   const std::int64_t source = real && p.from_index != nullptr ? p.from_index[row] : row;
   const std::int64_t target = real && p.to_index != nullptr ? p.to_index[row] : row;
-  const N* from = column < p.width ? p.from + source * p.from_stride + column
-                                   : p.second + source * p.second_stride + column - p.width;
+  const N* from = p.from + source * p.from_stride + column;
   N* to = p.to + target * p.to_stride + column;
   if constexpr (Width * sizeof(N) == 16) {
     *reinterpret_cast<uint4*>(to) =
@@ -51,16 +50,14 @@ void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
   const auto aligned = [](const N* pointer, std::int64_t stride) {
     return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % kWide == 0;
   };
-  const std::int64_t columns = p.width * (p.second != nullptr ? 2 : 1);
-  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) &&
-      aligned(p.second, p.second_stride) && aligned(p.to, p.to_stride)) {
-    const std::int64_t items = p.rows.capacity * columns / kWide;
-    move_kernel<N, kWide><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(p);
+
+  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) && aligned(p.to, p.to_stride)) {
+    const std::int64_t items = p.rows.capacity * p.width / kWide;
+    start_early(ctx, name, move_kernel<N, kWide>, {blocks_for(items, kThreads), kThreads}, p);
   } else {
-    const std::int64_t items = p.rows.capacity * columns;
-    move_kernel<N, 1><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(p);
+    const std::int64_t items = p.rows.capacity * p.width;
+    start_early(ctx, name, move_kernel<N, 1>, {blocks_for(items, kThreads), kThreads}, p);
   }
-  check_launch(name);
 }
 
 template <class T>
@@ -72,8 +69,7 @@ void scatter(CudaContext& ctx, const ScatterRows<T>& p) {
                         .to_index = p.index,
                         .from = native(p.from),
                         .from_stride = p.from_stride,
-                        .second = native(p.second),
-                        .second_stride = p.second_stride,
+
                         .to = native(p.to),
                         .to_stride = p.to_stride,
                         .clear_tail = false},
@@ -89,8 +85,7 @@ void gather(CudaContext& ctx, const GatherRows<T>& p) {
                         .to_index = nullptr,
                         .from = native(p.from),
                         .from_stride = p.from_stride,
-                        .second = nullptr,
-                        .second_stride = 0,
+
                         .to = native(p.to),
                         .to_stride = p.width,
                         .clear_tail = true},
@@ -101,6 +96,7 @@ constexpr int kSlotThreads = 64;
 
 // A block for each hypothesis, and one for the rows behind the last.
 __global__ void extend_slots_kernel(ExtendSlots p) {
+  begin();
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now(),
                      first_slot = p.first_slot_now();
@@ -171,9 +167,8 @@ void compute(CudaContext& ctx, const GatherRows<BFloat16>& p) {
 
 template <>
 void compute(CudaContext& ctx, const ExtendSlots& p) {
-  extend_slots_kernel<<<static_cast<unsigned>(p.hypotheses + 1), kSlotThreads, 0, ctx.stream()>>>(
-      p);
-  check_launch(p.name());
+  start_early(ctx, p.name(), extend_slots_kernel,
+              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
 }
 
 }  // namespace nunchi::kernels::cuda

@@ -135,10 +135,10 @@ __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
   }
 }
 
-// Kernels of a decode step are over in a few microseconds, as long as it takes to start one. A kernel
-// started by start_early() is put in place while the one before it still runs. It calls begin() before
-// it touches memory that an earlier kernel writes or reads; what it does before that (weights into
-// registers or shared memory) is done while it waits.
+// Kernels of a decode step are over in a few microseconds, as long as it takes to start one. A
+// kernel started by start_early() is put in place while the one before it still runs. It calls
+// begin() before it touches memory that an earlier kernel writes or reads; what it does before that
+// (weights into registers or shared memory) is done while it waits.
 __device__ inline void begin() {
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");

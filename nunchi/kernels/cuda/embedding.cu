@@ -64,6 +64,7 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
   const std::int64_t groups = (p.width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * groups) return;
+  begin();
   const std::int64_t row = i / groups, column = i % groups * 8, columns = p.width - column;
   float x[8] = {};
   if (row < real_rows(p.rows)) {
@@ -102,11 +103,10 @@ void embed(CudaContext& ctx, const Embedding<T>& p) {
                         .out = native(p.out)};
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
   if (wide(job.table, p.width) && wide(job.positions, p.width) && wide(job.out, p.width)) {
-    embed_kernel<N, true><<<blocks, kThreads, 0, ctx.stream()>>>(job);
+    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, job);
   } else {
-    embed_kernel<N, false><<<blocks, kThreads, 0, ctx.stream()>>>(job);
+    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, job);
   }
-  check_launch(p.name());
 }
 
 // The key of each row: its token, or without `ids` its position. Rows past the count come last.

@@ -82,6 +82,7 @@ constexpr int kBanThreads = 128;
 // One warp for each row.
 template <class N>
 __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N> p) {
+  begin();
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
   if (row >= p.now.rows(p.rows)) return;
   const int lane = lane_of_thread();
@@ -139,8 +140,8 @@ void ban_tokens(CudaContext& ctx, const BanTokens<T>& p) {
                               .prefix_length = p.prefix_length,
                               .logits = native(p.logits),
                               .banned = p.banned};
-  ban_tokens_kernel<<<blocks_for(p.rows * kWarp, kBanThreads), kBanThreads, 0, ctx.stream()>>>(job);
-  check_launch(p.name());
+  start_early(ctx, p.name(), ban_tokens_kernel<Native<T>>,
+              {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, job);
 }
 
 // One hypothesis with one more token.
@@ -328,6 +329,7 @@ constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p,
                                                                 Plan plan) {
   extern __shared__ double memory[];
+  begin();
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = lane_of_thread();
   const std::int64_t units = p.now.units(p.units);
   if (warp < units) {
@@ -349,6 +351,7 @@ __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<f
 // One warp for each unit.
 __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan) {
   extern __shared__ double memory[];
+  begin();
   if (blockIdx.x >= p.now.units(p.units)) return;
   plan_unit(p, plan, blockIdx.x, {memory, reinterpret_cast<std::int32_t*>(memory + p.width)});
 }
@@ -357,6 +360,7 @@ __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan) {
 __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep<float> p,
                                                                   Plan plan) {
   __shared__ int before_of_warp[kRowThreads / kWarp];
+  begin();
   const std::int64_t u = blockIdx.x, units = p.now.units(p.units);
   if (u >= units) {
     if (units == 0 && u == 0 && threadIdx.x == 0) end_step(p, 0);
@@ -389,14 +393,13 @@ void beam_step(CudaContext& ctx, const BeamStep<float>& p) {
   const Plan plan{.next = next.as<Candidate>(), .goes_on = goes_on.as<std::int32_t>()};
   constexpr std::size_t kSharedBytes = 48 << 10;
   if (p.units <= kFewUnits && units * width * Heads::kBytes <= kSharedBytes) {
-    few_units_kernel<<<1, kFewThreads, units * width * Heads::kBytes, ctx.stream()>>>(p, plan);
+    start_early(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * width * Heads::kBytes}, p,
+                plan);
   } else {
     const auto blocks = static_cast<unsigned>(p.units);
-    plan_units_kernel<<<blocks, kWarp, width * Heads::kBytes, ctx.stream()>>>(p, plan);
-    check_launch(p.name());
-    write_units_kernel<<<blocks, kRowThreads, 0, ctx.stream()>>>(p, plan);
+    start_early(ctx, p.name(), plan_units_kernel, {blocks, kWarp, width * Heads::kBytes}, p, plan);
+    start_early(ctx, p.name(), write_units_kernel, {blocks, kRowThreads}, p, plan);
   }
-  check_launch(p.name());
 }
 
 }  // namespace

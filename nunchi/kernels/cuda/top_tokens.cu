@@ -76,6 +76,7 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
 // Blocks are numbered row by row, a row's stretches one after another.
 template <class N, int Groups, bool Wide>
 __global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(const Job<N> p) {
+  begin();
   using Row = HeldRow<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
   __shared__ Key candidates[kMostCandidates];
@@ -177,6 +178,7 @@ __global__ void merge_stretches_kernel(const Job<N> p, int rows) {
   const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
   const int lane = static_cast<int>(threadIdx.x % kWarp);
   if (r >= rows) return;
+  begin();
   const bool mine = lane < p.stretches;
   const std::int64_t stretch = std::int64_t{r} * p.stretches + lane;
   const Key* keys = p.keys + stretch * p.count;
@@ -229,13 +231,13 @@ void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
   const ScratchMemory tops(ctx.arena(), all * sizeof(float));
   const ScratchMemory sums(ctx.arena(), all * sizeof(float));
   job.keys = keys.as<Key>(), job.tops = tops.as<float>(), job.sums = sums.as<float>();
-  top_tokens_kernel<N, Groups, Wide>
-      <<<static_cast<unsigned>(blocks), kThreads, 0, ctx.stream()>>>(job);
+  start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
+              {static_cast<unsigned>(blocks), kThreads}, job);
   if (job.stretches == 1) return;
   constexpr int kMergeThreads = 128;
-  merge_stretches_kernel<N>
-      <<<blocks_for(rows * kWarp, kMergeThreads), kMergeThreads, 0, ctx.stream()>>>(
-          job, static_cast<int>(rows));
+  start_early(ctx, "top_tokens", merge_stretches_kernel<N>,
+              {blocks_for(rows * kWarp, kMergeThreads), kMergeThreads}, job,
+              static_cast<int>(rows));
 }
 
 template <class N, bool Wide>
