@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/memory.h"
@@ -18,6 +19,7 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 struct Units {
   std::int64_t count = 0;
   std::int64_t beam = 1;
+  std::int64_t longest = 0;                           // tokens of a hypothesis at most
   std::int64_t stride = 0;                            // tokens that a hypothesis has room for
   std::vector<std::int32_t> source;                   // [units]
   std::vector<std::int64_t> stream;                   // [units] number for draws
@@ -58,8 +60,9 @@ Units make_units(const SequenceModel& model, const SearchInput& input,
     units.max_length.push_back(static_cast<std::int32_t>(longest));
     units.prefix_length.push_back(static_cast<std::int32_t>(prefix_length));
     units.prefix.push_back(prefix);
-    units.stride = std::max(units.stride, longest + 1);
+    units.longest = std::max(units.longest, longest);
   }
+  units.stride = units.longest + 1;
   return units;
 }
 
@@ -104,40 +107,56 @@ struct FinishedMemory {
   }
 };
 
-class Search {
+}  // namespace
+
+// The search of one batch after another that fit into the same memory.
+class Searcher::Search {
  public:
-  Search(const SequenceModel& model, const SearchInput& input, const SearchOptions& options)
+  Search(const SequenceModel& model, const SearchOptions& options, ContextBase& context,
+         Units units)
       : model_(model),
-        special_(input.special),
         options_(options),
-        context_(input.source.ids.context()),
-        units_(make_units(model, input, options)),
+        context_(context),
+        units_(std::move(units)),
         candidates_(units_.beam == 1 ? 1 : std::min(units_.beam + 1, model.target_vocabulary())),
         now_(context_, units_.count * units_.beam, units_.stride),
         then_(context_, units_.count * units_.beam, units_.stride),
         finished_(context_, units_),
-        source_of_unit_(device_copy(units_.source)),
-        stream_of_unit_(device_copy(units_.stream)),
-        max_length_(device_copy(units_.max_length)),
-        prefix_length_(device_copy(units_.prefix_length)),
+        source_of_unit_(Tensor::empty(context_, DType::i32, {units_.count})),
+        stream_of_unit_(Tensor::empty(context_, DType::i64, {units_.count})),
+        max_length_(Tensor::empty(context_, DType::i32, {units_.count})),
+        prefix_length_(Tensor::empty(context_, DType::i32, {units_.count})),
         banned_(Tensor::empty(context_, DType::f64, {units_.count * units_.beam})),
         next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
         parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
         sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})) {}
 
-  std::vector<Hypotheses> run(const TokenBatch& source) {
-    if (units_.count == 0) return {};
-    const std::unique_ptr<SequenceModel::State> state = model_.start(source);
+  std::int64_t stride() const { return units_.stride; }
+  bool fits(const ContextBase& context, const Units& units) const {
+    return &context == &context_ && units.count == units_.count && units.stride <= units_.stride;
+  }
+
+  // `units` fit, and have the stride of the memory.
+  std::vector<Hypotheses> run(const SearchInput& input, Units units) {
+    units_ = std::move(units);
+    if (special_ != input.special) noted_.clear();
+    special_ = input.special;
+    begin();
+    if (state_ == nullptr || !model_.restart(*state_, input.source)) {
+      noted_.clear();
+      state_ = model_.start(input.source);
+    }
     Step step{.active = units_.count, .width = 1};
-    advance(*state, first_tokens(), step);
-    step = {.active = active_units(), .width = units_.beam, .generated = 1};
+    advance(first_tokens(), step);
+    step = {.active = units_.count, .width = units_.beam, .generated = 1};
+    if (!context_.replays()) step.active = active_units();
     while (step.active > 0) {
-      const std::int64_t replayed = replay(*state, step);
-      if (replayed == 0) advance(*state, next_tokens(step), step);
+      const std::int64_t replayed = replay(step);
+      if (replayed == 0) advance(next_tokens(step), step);
       step.generated += std::max<std::int64_t>(replayed, 1);
       step.active = active_units();
     }
-    return results(source.rows.sentences);
+    return results(input.source.rows.sentences);
   }
 
  private:
@@ -148,24 +167,47 @@ class Search {
     bool replayed = false;       // these are bounds; the numbers stand in device memory
   };
 
+  // The units' numbers go to the device; nothing is finished.
+  void begin() {
+    if (turned_) turn();
+    put(units_.source, source_of_unit_);
+    put(units_.stream, stream_of_unit_);
+    put(units_.max_length, max_length_);
+    put(units_.prefix_length, prefix_length_);
+    fill(now_.score, 0);
+    fill(finished_.length, 0);
+    fill(finished_.ended, 0);
+    fill(finished_.count, 0);
+  }
+
+  void turn() {
+    std::swap(now_, then_);
+    turned_ = !turned_;
+  }
+
   // One token more for each hypothesis.
-  void advance(SequenceModel::State& state, const nn::StepTokens& tokens, const Step& step) {
-    choose(model_.next_scores(model_.step(state, tokens)), step);
+  void advance(const nn::StepTokens& tokens, const Step& step) {
+    choose(model_.next_scores(model_.step(*state_, tokens)), step);
   }
 
   // Takes several steps at once where the device can, until many hypotheses are done. Returns how
   // many; 0: it cannot.
-  std::int64_t replay(SequenceModel::State& state, Step step) {
+  std::int64_t replay(Step step) {
     if (!context_.replays()) return 0;
     constexpr std::int64_t kMost = 64, kBetweenLooks = 4;
     // Hypotheses go from one memory to the other and back: two steps leave all where it was.
-    const std::int64_t left = (units_.stride - step.generated + 1) / 2 * 2;
+    const std::int64_t left = (units_.longest + 1 - step.generated + 1) / 2 * 2;
     const std::int64_t most = std::min(left, kMost), rows = step.active * step.width;
-    model_.reserve(state, {.steps = most, .hypotheses = rows, .longest = units_.stride});
+    const bool moved =
+        model_.reserve(*state_, {.steps = most, .hypotheses = rows, .longest = most_tokens()});
+    if (moved) noted_.clear();
     step.replayed = true;
-    const auto two_steps = context_.capture([&] {
-      for (int i = 0; i < 2; ++i) advance(state, next_tokens(step), step);
-    });
+    std::unique_ptr<ContextBase::Replay>& two_steps = noted_[rows];
+    if (two_steps == nullptr) {
+      two_steps = context_.capture([&] {
+        for (int i = 0; i < 2; ++i) advance(next_tokens(step), step);
+      });
+    }
     const std::int64_t few = step.active / 2;
     std::int64_t done = 0;
     for (std::int64_t active = step.active; done < most && active > few;) {
@@ -176,11 +218,15 @@ class Search {
     return done;
   }
 
+  // Tokens that the decoder sees of a hypothesis at most, <s> included and the last one not. Of the
+  // memory, not of the batch: it is the same for all batches that share replayed steps.
+  std::int64_t most_tokens() const { return std::min(units_.stride, model_.max_length()) - 1; }
+
   nn::StepTokens next_tokens(const Step& step) const {
     const std::int64_t rows = step.active * step.width;
     return {.hypotheses = rows,
             .tokens = rows,
-            .longest = units_.stride - 1,  // <s>, and all tokens but the last
+            .longest = most_tokens(),
             .room = units_.count * units_.beam,
             .active = step.replayed ? now_.counts.part(0, {1}) : Tensor(),
             .width = step.width,
@@ -194,6 +240,10 @@ class Search {
   template <class T>
   Tensor device_copy(const std::vector<T>& values) const {
     return from_host(context_, values, {static_cast<std::int64_t>(values.size())});
+  }
+  template <class T>
+  static void put(const std::vector<T>& values, const Tensor& to) {
+    copy_from_host(std::span<const T>(values), to);
   }
 
   // <s> and the prefix of each unit; its hypothesis so far is the prefix.
@@ -219,7 +269,7 @@ class Search {
     return {.hypotheses = units_.count,
             .tokens = count,
             .most = most,
-            .longest = units_.stride - 1,
+            .longest = most_tokens(),
             .room = units_.count * units_.beam,
             .ids = device_copy(ids),
             .sentences = source_of_unit_,
@@ -309,7 +359,7 @@ class Search {
                             .active = then_.counts.data<std::int32_t>(),
                             .generated_next = then_.counts.data<std::int32_t>() + 1});
     });
-    std::swap(now_, then_);
+    turn();
   }
 
   std::vector<Hypotheses> results(std::int64_t sentences) const {
@@ -349,13 +399,15 @@ class Search {
   Units units_;
   std::int64_t candidates_;  // of each row
   RowMemory now_, then_;
+  bool turned_ = false;  // they have changed places an odd number of times
   FinishedMemory finished_;
   Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
   Tensor banned_;                                                        // of the rows of a step
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
+  std::unique_ptr<SequenceModel::State> state_;
+  // Two steps of so many rows at most, to be replayed.
+  std::map<std::int64_t, std::unique_ptr<ContextBase::Replay>> noted_;
 };
-
-}  // namespace
 
 void SearchOptions::check() const {
   const auto need = [](bool holds, const std::string& what) {
@@ -380,9 +432,13 @@ void SearchOptions::check() const {
   need(no_repeat_ngram >= 0 && max_repeats >= 0, "limits on repetition are whole numbers from 0.");
 }
 
-std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
-                               const SearchOptions& options) {
+Searcher::Searcher(const SequenceModel& model, const SearchOptions& options)
+    : model_(model), options_(options) {
   options.check();
+}
+Searcher::~Searcher() = default;
+
+std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   const std::size_t sentences = input.source.rows.lengths.size();
   if (!input.prefixes.empty() && input.prefixes.size() != sentences) {
     throw Error(std::to_string(sentences) + " sentences came with " +
@@ -392,7 +448,28 @@ std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& in
     throw Error(std::to_string(sentences) + " sentences came with " +
                 std::to_string(input.numbers.size()) + " numbers.");
   }
-  return Search(model, input, options).run(input.source);
+  ContextBase& context = input.source.ids.context();
+  Units units = make_units(model_, input, options_);
+  if (units.count == 0) return {};
+  if (search_ == nullptr || !context.replays() || !search_->fits(context, units)) {
+    search_ = nullptr;  // gives its memory back first
+    // Where steps are replayed, batches of about the same length share what was noted.
+    constexpr std::int64_t kUnit = 32;
+    if (context.replays()) units.stride = (units.stride + kUnit - 1) / kUnit * kUnit;
+    search_ = std::make_unique<Search>(model_, options_, context, units);
+  }
+  units.stride = search_->stride();
+  try {
+    return search_->run(input, std::move(units));
+  } catch (...) {
+    search_ = nullptr;
+    throw;
+  }
+}
+
+std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
+                               const SearchOptions& options) {
+  return Searcher(model, options)(input);
 }
 
 }  // namespace nunchi

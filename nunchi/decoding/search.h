@@ -54,4 +54,21 @@ using Hypotheses = std::vector<Hypothesis>;  // best first
 std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
                                const SearchOptions& options);
 
+// The same for one batch after another. Memory is kept from batch to batch where the device gains
+// by it. The model and the context outlive it; one thread at a time.
+class Searcher {
+ public:
+  // Throws UsageError for options that make no sense.
+  Searcher(const SequenceModel& model, const SearchOptions& options);
+  ~Searcher();
+
+  std::vector<Hypotheses> operator()(const SearchInput& input);
+
+ private:
+  class Search;
+  const SequenceModel& model_;
+  SearchOptions options_;
+  std::unique_ptr<Search> search_;
+};
+
 }  // namespace nunchi

@@ -53,9 +53,29 @@ std::byte* Arena::allocate(std::size_t bytes) {
 void Arena::release(std::byte* address) noexcept {
   const auto used = used_.find(static_cast<std::size_t>(address - source_->base()));
   if (used == used_.end()) return;
-  std::size_t offset = used->first, size = used->second;
+  const auto [offset, size] = *used;
   used_.erase(used);
   in_use_ -= size;
+  free_block(offset, size);
+}
+
+void Arena::begin_private() {
+  others_by_offset_.swap(free_by_offset_);
+  others_by_size_.swap(free_by_size_);
+}
+
+Arena::Held Arena::end_private() {
+  Held held(free_by_offset_.begin(), free_by_offset_.end());
+  free_by_offset_ = std::exchange(others_by_offset_, {});
+  free_by_size_ = std::exchange(others_by_size_, {});
+  return held;
+}
+
+void Arena::hand_back(const Held& held) {
+  for (const auto& [offset, size] : held) free_block(offset, size);
+}
+
+void Arena::free_block(std::size_t offset, std::size_t size) {
   auto next = free_by_offset_.lower_bound(offset);
   if (next != free_by_offset_.end() && offset + size == next->first) {
     size += next->second;

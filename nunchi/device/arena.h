@@ -14,6 +14,8 @@
 #include <memory>
 #include <set>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace nunchi {
 
@@ -44,6 +46,14 @@ class Arena {
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 
+  // Between the two calls memory comes from blocks of their own, and what is released goes to none
+  // but later calls in between. It stays out of use afterwards, for work that is started again and
+  // again (see ContextBase::capture), until it is handed back.
+  using Held = std::vector<std::pair<std::size_t, std::size_t>>;  // (offset, size)
+  void begin_private();
+  Held end_private();
+  void hand_back(const Held& held);
+
   // For tests: memory is handed out full of NaN, so that whoever reads before writing is found.
   void poison() { poisoned_ = true; }
 
@@ -54,6 +64,7 @@ class Arena {
   std::int64_t system_requests() const { return system_requests_; }
 
  private:
+  void free_block(std::size_t offset, std::size_t size);
   void insert_free(std::size_t offset, std::size_t size);
   void erase_free(std::map<std::size_t, std::size_t>::iterator block);
   void extend(std::size_t end);
@@ -62,7 +73,10 @@ class Arena {
   std::map<std::size_t, std::size_t> free_by_offset_;           // offset -> size
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (size, offset)
   std::unordered_map<std::size_t, std::size_t> used_;           // offset -> size
-  std::size_t top_ = 0;                                         // end of the last block
+  // The free blocks of everybody else while memory is private.
+  std::map<std::size_t, std::size_t> others_by_offset_;
+  std::set<std::pair<std::size_t, std::size_t>> others_by_size_;
+  std::size_t top_ = 0;  // end of the last block
   std::size_t committed_ = 0;
   std::size_t in_use_ = 0;
   std::size_t peak_ = 0;

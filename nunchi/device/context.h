@@ -66,9 +66,9 @@ class ContextBase {
   };
   // Whether this device gains by it: starting work costs it more than the work.
   virtual bool replays() const { return false; }
-  // Notes what `work` would start, instead of starting it. What it allocates must not be used by
-  // anybody else while the result lives, and nothing in it may wait for the device or read from the
-  // host. Only for devices that replay.
+  // Notes what `work` would start, instead of starting it. The memory that it works in is its own
+  // while the result lives; what it reads and writes beside that must stay where it is. Nothing in
+  // it may wait for the device or read from the host. Only for devices that replay.
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
   // What a kernel family keeps between calls (plans of products), made on first use.

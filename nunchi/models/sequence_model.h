@@ -2,7 +2,7 @@
 //
 //   state = model.start(source)
 //   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
-//   scores = model.logits(hidden)            of the token that comes next
+//   scores = model.next_scores(hidden)       of the token that comes next
 //
 // Hypotheses may change their number and order from step to step: each names its parent in the step
 // before.
@@ -40,7 +40,11 @@ class SequenceModel {
     std::int64_t hypotheses = 0;
     std::int64_t longest = 0;
   };
-  virtual void reserve(State& state, const ReplayedSteps& steps) const = 0;
+  // Returns whether memory moved, so that steps that were noted before cannot be replayed any more.
+  virtual bool reserve(State& state, const ReplayedSteps& steps) const = 0;
+  // Starts over with another source, in the same memory. False, and the state is as it was, where
+  // it does not fit.
+  virtual bool restart(State& state, const TokenBatch& source) const = 0;
   // [rows of hidden, V]
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
 

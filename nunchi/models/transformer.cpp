@@ -135,6 +135,7 @@ struct DecodingState final : SequenceModel::State {
       : cache(context, options) {}
   std::vector<Variable> memory_kv;  // of each layer, [S, 2 C or more]: computed once for all steps
   nn::DecoderCache cache;
+  Variable positions;  // what a replayed step reads stays where it is
 };
 
 }  // namespace
@@ -147,15 +148,33 @@ std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& sourc
                                           .dtype = parameters_.dtype(),
                                           .memory = &source.rows};
   auto state = std::make_unique<DecodingState>(context, options);
+  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
+    state->memory_kv.emplace_back(
+        nn::key_value_rows(context, options.dtype, source.rows.capacity, options.width));
+  }
+  remember(source, *state);
+  return state;
+}
+
+// The encoder's output as each layer's keys and values.
+void Transformer::remember(const TokenBatch& source, State& any_state) const {
+  auto& state = static_cast<DecodingState&>(any_state);
   const Variable all_kv = memory_kv_(encode(source));
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
-    const Tensor rows =
-        nn::key_value_rows(context, options.dtype, source.rows.capacity, options.width);
     scatter_rows(memory_of_layer(all_kv, i).value(), source.rows, {},
-                 rows.columns(0, options.width));
-    state->memory_kv.emplace_back(rows);
+                 state.memory_kv[i].value().columns(0, 2 * config_.width));
   }
-  return state;
+}
+
+bool Transformer::restart(State& any_state, const TokenBatch& source) const {
+  auto& state = static_cast<DecodingState&>(any_state);
+  if (!state.cache.fits(source.rows) ||
+      source.rows.capacity > state.memory_kv.front().value().size(0)) {
+    return false;
+  }
+  state.cache.restart(source.rows);
+  remember(source, state);
+  return true;
 }
 
 Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
@@ -169,10 +188,15 @@ Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
 }
 
-void Transformer::reserve(State& any_state, const ReplayedSteps& steps) const {
-  static_cast<DecodingState&>(any_state).cache.reserve(steps.steps, steps.hypotheses);
+bool Transformer::reserve(State& any_state, const ReplayedSteps& steps) const {
+  auto& state = static_cast<DecodingState&>(any_state);
+  const bool moved = state.cache.reserve(steps.steps, steps.hypotheses);
   // A table of positions that grew in a replayed step would be filled again each time.
-  target_position_->embed(steps.longest);
+  const Variable before = state.positions;
+  state.positions = target_position_->embed(steps.longest);
+  const bool same = !before.defined() || !state.positions.defined() ||
+                    before.value().same_memory(state.positions.value());
+  return moved || !same;
 }
 
 std::int64_t Transformer::max_length() const {

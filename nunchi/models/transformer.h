@@ -38,10 +38,12 @@ class Transformer final : public Model, public TranslationModel {
   std::int64_t max_length() const override;
   std::unique_ptr<State> start(const TokenBatch& source) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
-  void reserve(State& state, const ReplayedSteps& steps) const override;
+  bool reserve(State& state, const ReplayedSteps& steps) const override;
+  bool restart(State& state, const TokenBatch& source) const override;
   Tensor next_scores(const Tensor& hidden) const override;
 
  private:
+  void remember(const TokenBatch& source, State& state) const;
   // Layer i's columns of the keys and values of all layers.
   Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
 

@@ -16,6 +16,15 @@ std::int64_t grown(std::int64_t now, std::int64_t needed, std::int64_t least) {
   return std::max({needed, 2 * now, least});
 }
 
+// The first elements of `to`.
+void copy(const Tensor& from, const Tensor& to) {
+  on_device(from.context(), [&](auto& ctx) {
+    kernels::run(ctx, kernels::CopyBytes{.bytes = from.bytes(),
+                                         .from = from.data<std::int32_t>(),
+                                         .to = to.data<std::int32_t>()});
+  });
+}
+
 }  // namespace
 
 Tensor key_value_rows(ContextBase& context, DType dtype, std::int64_t rows, std::int64_t width) {
@@ -33,23 +42,43 @@ std::int64_t decode_capacity(std::int64_t rows) {
 DecoderCache::DecoderCache(ContextBase& context, const Options& options)
     : context_(context), width_(options.width), dtype_(options.dtype) {
   if (options.memory != nullptr) {
-    memory_begin_ = options.memory->begin;
-    memory_length_ = options.memory->length;
+    memory_begin_ = Tensor::empty(context, DType::i32, {options.memory->sentences});
+    memory_length_ = Tensor::empty(context, DType::i32, {options.memory->sentences});
     memory_longest_ = options.memory->max_length;
+    restart(*options.memory);
   }
   for (int i = 0; i < options.layers; ++i) {
     layers_.push_back(key_value_rows(context, dtype_, 0, width_));
   }
 }
 
-void DecoderCache::reserve_slots(std::int64_t slots) {
+bool DecoderCache::fits(const Ragged& memory) const {
+  return memory_begin_.defined() && memory.sentences <= memory_begin_.size(0) &&
+         memory.max_length <= memory_longest_;
+}
+
+void DecoderCache::restart(const Ragged& memory) {
+  slots_ = positions_ = 0;
+  if (turned_) turn();
+  copy(memory.begin, memory_begin_);
+  copy(memory.length, memory_length_);
+}
+
+void DecoderCache::turn() {
+  std::swap(now_, before_);
+  turned_ = !turned_;
+}
+
+bool DecoderCache::reserve_slots(std::int64_t slots) {
   if (slots > std::numeric_limits<std::int32_t>::max()) {
     throw Error("decoding needs " + std::to_string(slots) +
                 " slots for keys and values, which is too many; use smaller batches or a lower "
                 "maximum length.");
   }
+  bool moved = false;
   for (Tensor& layer : layers_) {
     if (layer.size(0) >= slots) continue;
+    moved = true;
     constexpr std::int64_t kLeast = 64;
     const Tensor larger =
         key_value_rows(context_, dtype_, grown(layer.size(0), slots, kLeast), width_);
@@ -61,11 +90,12 @@ void DecoderCache::reserve_slots(std::int64_t slots) {
     });
     layer = larger;
   }
+  return moved;
 }
 
-void DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
+bool DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
   if (now_.slots.defined() && now_.slots.size(0) >= hypotheses && now_.slots.size(1) >= positions) {
-    return;
+    return false;
   }
   constexpr std::int64_t kLeastPositions = 32;
   const std::int64_t before = before_.slots.defined() ? before_.slots.size(1) : 0;
@@ -74,15 +104,17 @@ void DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
   now_ = {.slots = Tensor::empty(context_, DType::i32, {hypotheses, stride}),
           .lengths = Tensor::empty(context_, DType::i32, {hypotheses}),
           .taken = Tensor::empty(context_, DType::i32, {1})};
+  return true;
 }
 
-void DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
+bool DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
   if (!now_.slots.defined()) throw Error("a step that is replayed follows one that is not.");
-  reserve_slots(slots_ + steps * hypotheses);
+  bool moved = reserve_slots(slots_ + steps * hypotheses);
   slots_ += steps * hypotheses;
-  std::swap(now_, before_);
-  make_room(before_.slots.size(0), before_.slots.size(1));
-  std::swap(now_, before_);
+  turn();
+  moved = make_room(before_.slots.size(0), before_.slots.size(1)) || moved;
+  turn();
+  return moved;
 }
 
 DecodeStep DecoderCache::extend(const StepTokens& tokens) {
@@ -96,7 +128,7 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   positions_ += tokens.most;
   if (tokens.longest > 0)
     positions_ = replayed ? tokens.longest : std::min(positions_, tokens.longest);
-  std::swap(now_, before_);
+  turn();
   make_room(std::max(hypotheses, tokens.room), std::max(positions_, tokens.longest));
 
   // last_row [H], six columns of the rows, the count.

@@ -65,14 +65,20 @@ class DecoderCache {
   // Makes room for the tokens and gives them slots.
   DecodeStep extend(const StepTokens& tokens);
   // Makes room for so many more steps that can be replayed, each with one token of at most so many
-  // hypotheses: two of them leave all memory where it was.
-  void reserve(std::int64_t steps, std::int64_t hypotheses);
+  // hypotheses: two of them leave all memory where it was. Returns whether any memory moved, so
+  // that what was noted before cannot be replayed any more.
+  bool reserve(std::int64_t steps, std::int64_t hypotheses);
+  // Forgets all tokens and starts over with another memory, in the same places. The memory has no
+  // more sentences and none longer than the first one's.
+  void restart(const Ragged& memory);
+  bool fits(const Ragged& memory) const;
   // [slots, at least width] of layer i; valid until the next extend().
   const Tensor& layer(std::size_t i) const { return layers_[i]; }
 
  private:
-  void reserve_slots(std::int64_t slots);
-  void make_room(std::int64_t hypotheses, std::int64_t positions);  // in now_
+  bool reserve_slots(std::int64_t slots);                           // whether memory moved
+  bool make_room(std::int64_t hypotheses, std::int64_t positions);  // in now_; whether it moved
+  void turn();
 
   ContextBase& context_;
   Tensor memory_begin_, memory_length_;  // i32 [sentences]
@@ -89,6 +95,7 @@ class DecoderCache {
     Tensor taken;    // i32 [1] slots that are taken
   };
   Table now_, before_;
+  bool turned_ = false;  // they have changed places an odd number of times
 };
 
 }  // namespace nunchi::nn

@@ -51,6 +51,8 @@ class Tensor {
   ContextBase& context() const { return storage_->context(); }
   // No other tensor shares this one's memory.
   bool sole_owner() const { return storage_.use_count() == 1; }
+  // Both are handles of one storage.
+  bool same_memory(const Tensor& other) const { return storage_ == other.storage_; }
 
   // The first element. Throws Error when the tensor holds another type.
   template <class T>

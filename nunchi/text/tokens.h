@@ -12,6 +12,7 @@ using Tokens = std::vector<std::int32_t>;
 struct SpecialTokens {
   std::int32_t begin = 1;  // <s>
   std::int32_t end = 2;    // </s>
+  bool operator==(const SpecialTokens&) const = default;
 };
 
 }  // namespace nunchi

@@ -32,8 +32,8 @@ Translator::Translator(const Model& model, const Tokenizers& tokenizers,
     : model_(as_translation_model(model)),
       context_(model.parameters().weights().context()),
       tokenizers_(tokenizers),
-      options_(options) {
-  options.search.check();
+      options_(options),
+      searcher_(model_, options.search) {
   tokenizers.check_fit(model_, "the translator");
   options_.max_source_length = std::min(options.max_source_length, model_.max_length());
 }
@@ -57,8 +57,7 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
   for (const Batch& batch : batches_of(lines)) {
     const TokenBatch source = make_token_batch(context_, batch.sources, model_.source_vocabulary());
     const std::vector<Hypotheses> found =
-        search(model_, {.source = source, .prefixes = batch.prefixes, .numbers = batch.numbers},
-               options_.search);
+        searcher_({.source = source, .prefixes = batch.prefixes, .numbers = batch.numbers});
     for (std::size_t i = 0; i < found.size(); ++i) {
       translations[batch.lines[i]] = to_text(found[i]);
       if (options_.alignment) align(batch.sources[i], found[i], translations[batch.lines[i]]);

@@ -94,6 +94,7 @@ class Translator {
   ContextBase& context_;
   const Tokenizers& tokenizers_;
   TranslatorOptions options_;
+  Searcher searcher_;
   LineCounts counts_;
 };
 

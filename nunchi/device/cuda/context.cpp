@@ -220,20 +220,25 @@ namespace {
 
 class Graph final : public ContextBase::Replay {
  public:
-  Graph(cudaGraph_t graph, CUstream_st* stream) : stream_(stream) {
+  Graph(cudaGraph_t graph, CUstream_st* stream, Arena& arena, Arena::Held held)
+      : stream_(stream), arena_(arena), held_(std::move(held)) {
     const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
     cudaGraphDestroy(graph);
+    if (status != cudaSuccess) arena_.hand_back(held_);
     check_cuda(status, "a graph");
   }
   ~Graph() override {
     // Nobody else may get its memory before it has ended.
     cudaStreamSynchronize(stream_);
     cudaGraphExecDestroy(ready_);
+    arena_.hand_back(held_);
   }
   void start() override { check_cuda(cudaGraphLaunch(ready_, stream_), "a graph"); }
 
  private:
   CUstream_st* stream_;
+  Arena& arena_;
+  Arena::Held held_;  // what it works in
   cudaGraphExec_t ready_ = nullptr;
 };
 
@@ -244,18 +249,25 @@ std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
   check_cuda(cudaEventRecord(before_capture_, stream_), "a capture");
   check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "a capture");
   capturing_ = true;
+  arena().begin_private();
   cudaGraph_t graph = nullptr;
+  const auto end = [&] {
+    capturing_ = false;
+    const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
+    Arena::Held held = arena().end_private();
+    return std::pair(status, std::move(held));
+  };
   try {
     work();
   } catch (...) {
-    capturing_ = false;
-    cudaStreamEndCapture(stream_, &graph);
+    arena().hand_back(end().second);
     if (graph != nullptr) cudaGraphDestroy(graph);
     throw;
   }
-  capturing_ = false;
-  check_cuda(cudaStreamEndCapture(stream_, &graph), "a capture");
-  return std::make_unique<Graph>(graph, stream_);
+  auto [status, held] = end();
+  if (status != cudaSuccess) arena().hand_back(held);
+  check_cuda(status, "a capture");
+  return std::make_unique<Graph>(graph, stream_, arena(), std::move(held));
 }
 
 CUstream_st* Context<Device::cuda>::side_stream() {

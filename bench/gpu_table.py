@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Nunchi beside PyTorch on one NVIDIA GPU, workload by workload, in one run: rates, ratios, share of the peak.
+
+    bench/gpu_table.py [--rounds 1] [--only train,translate] [--europarl FOLDER --lines 100000]
+
+PyTorch is at its best: bf16, SDPA, torch.compile, fused Adam for training (pytorch_train.py), a static cache and
+one CUDA graph a step for decoding (pytorch_decode.py). Each round runs Nunchi, then PyTorch; medians count.
+With --europarl, train.en-de.{en,de}.xz of that folder are the real text: their first --lines pairs, padded and
+compiled for PyTorch, ragged for Nunchi, 24,576 target tokens a batch and a vocabulary of 32,000 on both sides.
+"""
+import argparse
+import itertools
+import lzma
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from compare import BENCH, Failed, figures_of, given
+
+CONFIG = """output: {folder}/run
+model: {{family: transformer, preset: base}}
+tokenizer: {{kind: bpe, vocabulary: 32000, shared: true}}
+data:
+  root: {folder}
+  train: {{source: train.en, target: train.de}}
+training: {{batch_tokens: 24576, label_smoothing: 0.1, max_steps: 1000}}
+"""
+
+
+class Workload:
+    def __init__(self, name: str, must: float, unit: str, nunchi: list[str], peer: list[str]):
+        self.name, self.must, self.unit = name, must, unit
+        self.commands = {"nunchi": nunchi, "pytorch": peer}
+        self.rates: dict[str, list[float]] = {"nunchi": [], "pytorch": []}
+        self.peak = 0.0  # share of the card's own product peak
+
+    def run_once(self) -> None:
+        for who, command in self.commands.items():
+            figures = figures_of(command)
+            self.rates[who].append(figures[self.unit])
+            if who == "nunchi":
+                self.peak = figures.get("peak_fraction", 0.0)
+
+    def line(self) -> str:
+        ours, theirs = (statistics.median(self.rates[who]) for who in ("nunchi", "pytorch"))
+        share = f"{100 * self.peak:4.0f}%" if self.peak else "    -"
+        return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.must:>7.1f}x{share:>8}"
+
+
+def train(a: argparse.Namespace, preset: str, must: float) -> Workload:
+    nunchi = [a.nunchi, "bench", "train", *given(preset=preset, sentences=768, length=32, vocab=37000,
+                                                 steps=20, warmup=5, device="cuda", json=True)]
+    peer = [a.python, str(BENCH / "pytorch_train.py"),
+            *given(model=preset, batch=768, length=32, vocab=37000, precision="bf16", device="cuda", compile=True,
+                   steps=20, warmup=5)]
+    return Workload(f"train {preset}, 768 x 32, V 37,000", must, "target_tokens_per_s", nunchi, peer)
+
+
+def translate(a: argparse.Namespace, batch: int, beam: int, must: float) -> Workload:
+    nunchi = [a.nunchi, "bench", "translate", *given(preset="base", sentences=batch, batch=batch, vocab=32000,
+                                                     rounds=9, device="cuda", json=True), "--beam-size", str(beam)]
+    peer = [a.python, str(BENCH / "pytorch_decode.py"), *given(batch=batch, beam=beam)]
+    kind = "greedy" if beam == 1 else f"beam {beam}"
+    return Workload(f"translate base, {kind}, batch {batch}", must, "tokens_per_s", nunchi, peer)
+
+
+def europarl(a: argparse.Namespace, folder: Path) -> Workload:
+    for side in ("en", "de"):
+        with lzma.open(Path(a.europarl) / f"train.en-de.{side}.xz", "rt", encoding="utf-8") as packed:
+            (folder / f"train.{side}").write_text("".join(itertools.islice(packed, a.lines)), encoding="utf-8")
+    config = folder / "europarl.yaml"
+    config.write_text(CONFIG.format(folder=folder))
+    nunchi = [a.nunchi, "bench", "train", str(config), *given(steps=30, warmup=10, device="cuda", json=True)]
+    peer = [a.python, str(BENCH / "pytorch_train.py"),
+            *given(model="base", source=folder / "train.en", target=folder / "train.de", tokens=24576, vocab=32000,
+                   precision="bf16", device="cuda", compile=True, steps=30, warmup=10)]
+    return Workload("train base, Europarl, 24,576 tokens", 1.8, "target_tokens_per_s", nunchi, peer)
+
+
+def main() -> int:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--nunchi", default="build/nunchi")
+    p.add_argument("--python", default=sys.executable)
+    p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--only", default="train,translate", help="train, translate or both")
+    p.add_argument("--europarl", help="folder of train.en-de.{en,de}.xz")
+    p.add_argument("--lines", type=int, default=100000)
+    a = p.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        workloads = []
+        if "train" in a.only:
+            workloads += [train(a, "base", 1.5), train(a, "big", 1.3)]
+            if a.europarl:
+                workloads.append(europarl(a, Path(scratch)))
+        if "translate" in a.only:
+            workloads += [translate(a, *shape) for shape in ((1, 1, 2.0), (64, 1, 2.0), (64, 4, 4.0), (512, 4, 5.0))]
+        print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'must':>8}{'of peak':>8}", flush=True)
+        for workload in workloads:
+            try:
+                for _ in range(a.rounds):
+                    workload.run_once()
+                print(workload.line(), flush=True)
+            except Failed as failure:
+                print(f"{workload.name:<36}failed: {failure}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
