@@ -1,5 +1,6 @@
-// Two kernels: bf16 heads of 32, 64 or 128 columns go to the tensor cores, a warp for 16 or 32
-// queries; everything else is computed exactly in f32, a warp for one query.
+// Three kernels: bf16 heads of 32, 64 or 128 columns go to the tensor cores, a warp for 16 or 32
+// queries, where short sentences of most of them have a way of their own (attention_short.cu);
+// everything else is computed exactly in f32, a warp for one query.
 #include "nunchi/kernels/attention.h"
 
 #include <cmath>
@@ -7,6 +8,7 @@
 
 #include "nunchi/kernels/cuda/attention_heads.h"
 #include "nunchi/kernels/cuda/attention_scores.h"
+#include "nunchi/kernels/cuda/attention_short.h"
 #include "nunchi/kernels/cuda/device.h"
 #include "nunchi/kernels/cuda/mma.h"
 
@@ -16,15 +18,6 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-
-template <class N>
-struct Forward {
-  Heads<N> in;
-  Rows rows;
-  N* out;
-  std::int64_t out_stride;
-  float* log_sum;
-};
 
 // Sixteen queries of one head on their way through the keys. Scores are in units of log 2.
 template <int D>
@@ -81,7 +74,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D, M>) mma_kernel(Forward<__
     return clear_rows(p.out + head * D, p.out_stride, D, first, first + kRows, p.rows);
   }
   const Span span(in, tile.sentence);
-  if (tile.first >= span.queries) return;
+  if (tile.first >= span.queries || (p.short_apart && span.is_short())) return;
   const HeadBias bias(in.bias, head);
   const KeepBits keep(in, tile.sentence, head);
   const auto* q = head_of(in.q, in.q_stride, span.first_query, head, D);
@@ -232,6 +225,18 @@ void start_mma(CudaContext& ctx, const Forward<__nv_bfloat16>& p) {
   mma_kernel<D, M><<<grid, kThreads, 0, ctx.stream()>>>(p);
 }
 
+void start_tiles(CudaContext& ctx, const Forward<__nv_bfloat16>& p, std::int64_t max_queries) {
+  const bool long_ones = max_queries >= kLongSentence;
+  if (p.in.width == 32) {
+    long_ones ? start_mma<32, 2>(ctx, p) : start_mma<32, 1>(ctx, p);
+  } else if (p.in.width == 64) {
+    long_ones ? start_mma<64, 2>(ctx, p) : start_mma<64, 1>(ctx, p);
+  } else {
+    start_mma<128, 1>(ctx, p);
+  }
+  check_launch("attention");
+}
+
 template <int Each, class N>
 void start_exact(CudaContext& ctx, const Forward<N>& p) {
   const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, 1);
@@ -245,26 +250,19 @@ void attend(CudaContext& ctx, const Attention<T>& p) {
   if (p.rows.capacity == 0 || p.in.heads == 0) return;
   check_head_width(p.in.head_width);
   const BiasLine<T> bias(ctx, p.in.bias, p.in.heads);
-  const Forward<N> job{.in = heads_of(p.in, bias),
-                       .rows = p.rows,
-                       .out = native(p.out),
-                       .out_stride = p.out_stride,
-                       .log_sum = p.log_sum};
+  Forward<N> job{.in = heads_of(p.in, bias),
+                 .rows = p.rows,
+                 .out = native(p.out),
+                 .out_stride = p.out_stride,
+                 .log_sum = p.log_sum};
   if constexpr (sizeof(N) == 2) {
-    if (job.in.wide && wide(job.out, job.out_stride)) {
-      const bool long_ones = p.in.max_queries >= kLongSentence;
-      if (p.in.head_width == 32) {
-        long_ones ? start_mma<32, 2>(ctx, job) : start_mma<32, 1>(ctx, job);
-        return check_launch(p.name());
-      }
-      if (p.in.head_width == 64) {
-        long_ones ? start_mma<64, 2>(ctx, job) : start_mma<64, 1>(ctx, job);
-        return check_launch(p.name());
-      }
-      if (p.in.head_width == 128) {
-        start_mma<128, 1>(ctx, job);
-        return check_launch(p.name());
-      }
+    const std::int64_t width = p.in.head_width;
+    if (job.in.wide && wide(job.out, job.out_stride) && (short_width(width) || width == 128)) {
+      job.short_apart = short_width(width);
+      const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);
+      if (job.short_apart) start_short_forward(ctx, job, longest);
+      if (!job.short_apart || longest > kShort) start_tiles(ctx, job, p.in.max_queries);
+      return;
     }
   }
   with_columns_each(p.in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });

@@ -4,6 +4,7 @@
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cuda/attention_gradient.h"
 #include "nunchi/kernels/cuda/attention_scores.h"
+#include "nunchi/kernels/cuda/attention_short.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
@@ -199,6 +200,14 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
              wide(job.d_v, p.d_v_stride);
   const bool by_mma = computes_by_mma(job);
   const bool table = p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
+  job.short_apart = by_mma && short_width(in.head_width) && !table;
+  if constexpr (sizeof(N) == 2) {
+    if (job.short_apart) {
+      const std::int64_t longest = std::max(in.max_queries, in.max_keys);
+      start_short_backward(ctx, job, longest);
+      if (longest <= kShort) return;
+    }
+  }
   // The last block's warps may be more than there are tiles.
   const std::int64_t parts =
       table ? query_slots(p.rows.capacity, in.sentences, by_mma ? kGradientTile : 1) + kWarps : 0;

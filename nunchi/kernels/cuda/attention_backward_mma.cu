@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) queries_kernel(Job 
   }
   const Span span(in, tile.sentence);
   if (tile.first >= span.queries) return table.store(table_part);
+  if (p.short_apart && span.is_short()) return;
   const HeadBias bias(in.bias, head);
   const KeepBits keep(in, tile.sentence, head);
   const Bf16* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, D);
@@ -138,6 +139,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) keys_kernel(Job p) 
     return;
   }
   const Span span(in, tile.sentence);
+  if (p.short_apart && span.is_short()) return;
   const int first_row = span.first_key + tile.first, count = span.keys - tile.first;
   const Bf16* k = head_of(in.k, in.k_stride, first_row, kv_head, D);
   const Bf16* v = head_of(in.v, in.v_stride, first_row, kv_head, D);

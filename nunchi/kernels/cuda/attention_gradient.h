@@ -1,9 +1,10 @@
-// What both ways of computing attention's gradients share, on tensor cores and exactly.
+// What the ways of computing attention's gradients share, on tensor cores and exactly.
 //
-// Two kernels after one another, both without atomics: the first takes queries through their keys
-// for d_q, the second keys through their queries for d_k and d_v. The first also leaves what the
-// second needs: delta = Σ d_out · out for each query and head, and where each sentence's tiles of
-// keys begin.
+// Short sentences may have a kernel of their own (attention_backward_short.cu). The others have two
+// kernels after one another, both without atomics: the first takes queries through their keys for
+// d_q, the second keys through their queries for d_k and d_v. The first also leaves what the second
+// needs: delta = Σ d_out · out for each query and head, and where each sentence's tiles of keys
+// begin.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,7 @@ struct Backward {
   std::int64_t d_q_stride, d_k_stride, d_v_stride;
   bool accumulate_q, accumulate_k, accumulate_v;
   bool wide;           // all of these can be read eight elements at a time
+  bool short_apart;    // short sentences have a kernel of their own
   float* delta;        // [H, T]
   int* key_starts;     // [B + 1]
   float* table_parts;  // [slots of queries, H, buckets], or null: nobody wants the table's gradient

@@ -51,6 +51,19 @@ Heads<Native<T>> heads_of(const AttentionInputs<T>& in, const BiasLine<T>& bias)
           .draws = DropoutDraws(in.dropout)};
 }
 
+template <class N>
+struct Forward {
+  Heads<N> in;
+  Rows rows;
+  N* out;
+  std::int64_t out_stride;
+  float* log_sum;
+  bool short_apart = false;  // short sentences have a kernel of their own
+};
+
+// A short sentence has at most so many queries and keys.
+constexpr int kShort = 64;
+
 // One sentence's queries and keys.
 struct Span {
   int queries, keys;
@@ -66,6 +79,7 @@ struct Span {
         first_key(in.k_begin[sentence]),
         shift(in.causal ? keys - queries : 0),
         causal(in.causal) {}
+  __device__ bool is_short() const { return queries <= kShort && keys <= kShort; }
   // How many keys query i may see.
   __device__ int visible(int i) const { return causal ? min(max(i + shift + 1, 0), keys) : keys; }
 };

@@ -1,4 +1,7 @@
 #include "nunchi/kernels/attention.h"
+
+#include <numeric>
+
 #include "tests/kernels/cuda/attention_job.h"
 
 namespace nunchi::testing {
@@ -47,11 +50,51 @@ TEST(CudaAttentionBackward, GivesTheSameBitsEachTime) {
   }
 }
 
+// What stands beside a sentence decides how the work is shared out, not what comes of it.
+TEST(CudaAttentionBackward, ASentencesBitsAreItsOwn) {
+  SKIP_WITHOUT_GPU();
+  CudaContext context;
+  context.set_random({.seed = 5, .step = 9});
+  const auto first_rows = [&](std::vector<std::int32_t> lengths, std::int64_t width) {
+    std::vector<std::int32_t> indices(lengths.size());
+    std::iota(indices.begin(), indices.end(), 3);
+    const std::int64_t rows = lengths[0];
+    std::vector<Output> found = backward_job(
+        {.queries = lengths, .width = width, .causal = true, .dropout = 0.1f, .indices = indices})(
+        context, DType::bf16);
+    for (Output& each : found) {
+      each.values.resize(static_cast<std::size_t>(rows * 4 * width));
+    }
+    return found;
+  };
+  for (const std::int64_t width : {32, 64, 128}) {
+    for (const std::int32_t length : {5, 16, 20, 32, 40, 64, 65}) {
+      const std::vector<Output> alone = first_rows({length}, width);
+      for (const std::vector<std::int32_t>& others :
+           {std::vector<std::int32_t>{16}, {20, 3}, {64}, {3, 65, 7}, {300}}) {
+        std::vector<std::int32_t> lengths = {length};
+        lengths.insert(lengths.end(), others.begin(), others.end());
+        const std::vector<Output> beside = first_rows(lengths, width);
+        for (std::size_t i = 0; i < alone.size(); ++i) {
+          EXPECT_TRUE(same_bits(alone[i].values, beside[i].values))
+              << alone[i].name << " of " << length << " beside " << others[0] << ", width "
+              << width;
+        }
+      }
+    }
+  }
+}
+
 // The same keys and values serve two operations, so that the second one to write adds.
 TEST(CudaAttentionBackward, AddsToWhatIsThere) {
   SKIP_WITHOUT_GPU();
+  std::vector<AttentionCase> cases;
   for (const std::int64_t width : {16, 32, 64, 128}) {
-    const AttentionCase c{.keys = {20, 3, 65, 31, 12}, .kv_heads = 2, .width = width};
+    cases.push_back({.keys = {20, 3, 65, 31, 12}, .kv_heads = 2, .width = width});
+    cases.push_back({.queries = edge_lengths(), .keys = other_edge_lengths(), .width = width});
+    cases.push_back({.queries = {7, 32, 18}, .keys = {32, 1, 20}, .width = width});
+  }
+  for (const AttentionCase& c : cases) {
     SCOPED_TRACE(describe(c));
     expect_like_cpu(
         [c](ContextBase& context, DType dtype) {

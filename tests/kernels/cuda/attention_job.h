@@ -107,6 +107,12 @@ inline Job backward_job(const AttentionCase& c) {
   };
 }
 
+inline std::vector<std::int32_t> edge_lengths() { return {15, 16, 17, 47, 48, 49, 63, 64, 65}; }
+// Beside those: short sentences become long ones by their keys, and the other way round.
+inline std::vector<std::int32_t> other_edge_lengths() {
+  return {64, 17, 65, 16, 63, 15, 49, 1, 48};
+}
+
 // Lengths, widths, masks, biases, groups of heads and dropout, each with some other kinds.
 inline std::vector<AttentionCase> attention_cases() {
   using Bias = AttentionCase::Bias;
@@ -130,6 +136,38 @@ inline std::vector<AttentionCase> attention_cases() {
   // More sentences than one look of a warp finds.
   cases.push_back({.queries = std::vector<std::int32_t>(70, 3), .heads = 1, .kv_heads = 1});
   cases.push_back({.queries = {260, 5}, .heads = 1, .kv_heads = 1, .causal = true});
+  for (const std::int64_t width : {32, 64}) {
+    // Short and long sentences in one batch, whose lengths are the edges of tiles.
+    cases.push_back({.queries = edge_lengths(), .heads = 3, .kv_heads = 3, .width = width});
+    cases.push_back({.queries = edge_lengths(), .width = width, .causal = true, .dropout = 0.1f});
+    cases.push_back({.queries = edge_lengths(),
+                     .keys = other_edge_lengths(),
+                     .kv_heads = 2,
+                     .width = width,
+                     .bias = Bias::slopes,
+                     .dropout = 0.1f});
+    cases.push_back({.queries = other_edge_lengths(),
+                     .keys = edge_lengths(),
+                     .width = width,
+                     .causal = true,
+                     .dropout = 0.1f});
+    // Batches without a long one, where one, two or four heads are taken together.
+    for (const std::vector<std::int32_t>& lengths :
+         {std::vector<std::int32_t>{16, 0, 1, 9}, {3, 32, 17, 12}, {33, 64, 16, 2, 48, 20}}) {
+      cases.push_back({.queries = lengths,
+                       .heads = 5,
+                       .kv_heads = 5,
+                       .width = width,
+                       .causal = true,
+                       .dropout = 0.1f});
+      cases.push_back({.queries = lengths,
+                       .keys = std::vector<std::int32_t>(lengths.rbegin(), lengths.rend()),
+                       .heads = 6,
+                       .kv_heads = 3,
+                       .width = width,
+                       .dropout = 0.1f});
+    }
+  }
   return cases;
 }
 

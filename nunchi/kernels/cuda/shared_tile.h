@@ -1,0 +1,140 @@
+// Rows of bf16 in shared memory, as the tensor cores take them.
+//
+// A tile is 16 rows, and what one instruction moves for a warp is a block of it, 16 x 16 elements
+// in four 8 x 8 matrices: (rows 0-7, columns 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15). In the
+// terms of mma.h, and read as it lies, word[0..3] of a block are
+//   A of a product over its columns,
+//   B of two such products: word[0], word[2] for its first eight rows, word[1], word[3] for the
+//   others;
+// read transposed they are
+//   B of two products over its rows: word[0], word[1] for its first eight columns, word[2], word[3]
+//   for the others,
+//   A over its rows, with word[1] and word[2] exchanged.
+// Eight neighbouring elements, 16 bytes, stay together; which place they take in their row depends
+// on the row, so that neither eight rows of a matrix nor a whole row meet in a bank.
+#pragma once
+
+#include "nunchi/kernels/cuda/mma.h"
+
+namespace nunchi::kernels::cuda {
+
+constexpr int kTileRows = 16;
+
+// Shared memory is addressed by 32 bits.
+__device__ inline std::uint32_t shared_address(const void* memory) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
+}
+
+// 16 bytes on their way while the thread goes on; zeros where they are not `real`.
+__device__ inline void copy16(std::uint32_t to, const void* from, bool real) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+               "r"(real ? 16 : 0)
+               : "memory");
+}
+// Waits for the thread's own copies.
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+__device__ inline void load_block(std::uint32_t (&word)[4], std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_block_transposed(std::uint32_t (&word)[4], std::uint32_t address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void store_block(std::uint32_t address, const std::uint32_t (&word)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+               "r"(word[0]), "r"(word[1]), "r"(word[2]), "r"(word[3])
+               : "memory");
+}
+__device__ inline uint4 load_shared16(std::uint32_t address) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
+// A tile by its first byte, a multiple of 16.
+template <int Width>
+struct SharedTile {
+  static constexpr int kRowBytes = 2 * Width, kBytes = kTileRows * kRowBytes;
+  static constexpr int kChunks = Width / 8;                   // of a row
+  static constexpr int kTogether = kWarp / kChunks;           // rows that a warp moves at once
+  static constexpr int kMoves = kTileRows * kChunks / kWarp;  // until the tile is through
+
+  std::uint32_t address;
+
+  __device__ static std::uint32_t place(int row, int chunk) {
+    const int fold = Width == 32 ? row / 2 % 4 : row % 8;
+    return static_cast<std::uint32_t>(row * kRowBytes + (chunk ^ fold) * 16);
+  }
+  // Where this lane's row of the block from column 16 * i on begins.
+  __device__ std::uint32_t block(int i) const {
+    const int lane = threadIdx.x % kWarp;
+    return address + (place(lane % 16, lane / 16) ^ static_cast<std::uint32_t>(32 * i));
+  }
+  __device__ SharedTile next(int tiles) const {
+    return {address + static_cast<std::uint32_t>(tiles * kBytes)};
+  }
+
+  // The warp's copies of `count` > 0 rows (at most 16 of them) begin; zeros behind them.
+  __device__ void fetch(const __nv_bfloat16* rows, std::int64_t stride, int count) const {
+    const int chunk = threadIdx.x % kChunks;
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i) {
+      const int row = threadIdx.x % kWarp / kChunks + i * kTogether;
+      const bool real = row < count;
+      copy16(address + place(row, chunk), rows + (real ? row : 0) * stride + 8 * chunk, real);
+    }
+  }
+
+  // `factor` times 16 rows of sums, rounded, through this tile to the first `count` rows from `to`.
+  // The tile is the warp's own.
+  __device__ void store(const float (&sums)[Width / 8][4], float factor, __nv_bfloat16* to,
+                        std::int64_t stride, int count) const {
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < Width / 16; ++i) {
+      const std::uint32_t words[4] = {
+          packed(sums[2 * i][0] * factor, sums[2 * i][1] * factor),
+          packed(sums[2 * i][2] * factor, sums[2 * i][3] * factor),
+          packed(sums[2 * i + 1][0] * factor, sums[2 * i + 1][1] * factor),
+          packed(sums[2 * i + 1][2] * factor, sums[2 * i + 1][3] * factor)};
+      store_block(block(i), words);
+    }
+    __syncwarp();
+    const int chunk = threadIdx.x % kChunks;
+#pragma unroll
+    for (int i = 0; i < kMoves; ++i) {
+      const int row = threadIdx.x % kWarp / kChunks + i * kTogether;
+      const uint4 words = load_shared16(address + place(row, chunk));
+      if (row < count) *reinterpret_cast<uint4*>(to + row * stride + 8 * chunk) = words;
+    }
+  }
+};
+
+// The same, added to what is there: before anything is rounded, so not through shared memory.
+template <int Width>
+__device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, __nv_bfloat16* to,
+                            std::int64_t stride, int count) {
+  const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    if (g + 8 * u >= count) continue;
+    auto* row = reinterpret_cast<std::uint32_t*>(to + (g + 8 * u) * stride) + c;
+#pragma unroll
+    for (int j = 0; j < Width / 8; ++j) {
+      const std::uint32_t before = row[4 * j];
+      row[4 * j] = packed(low_half(before) + sums[j][2 * u] * factor,
+                          high_half(before) + sums[j][2 * u + 1] * factor);
+    }
+  }
+}
+
+}  // namespace nunchi::kernels::cuda
