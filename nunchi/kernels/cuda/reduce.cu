@@ -114,29 +114,34 @@ void sum(CudaContext& ctx, const Sum<T>& p) {
 }
 
 // Columns by lanes, partials by warps, in a fixed order.
-__global__ void add_partials_kernel(Partials p) {
+__global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
   __shared__ float sums[kWarps][kWarp];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
   float sum = 0;
-  if (column < p.width) {
-#pragma unroll 4
+  if (column < columns) {
+#pragma unroll 8
     for (std::int64_t i = warp; i < p.count; i += kWarps) sum += p.partials[i * p.stride + column];
   }
   sums[warp][lane] = sum;
   __syncthreads();
-  if (warp != 0 || column >= p.width) return;
-  float total = p.out[column];
+  if (warp != 0 || column >= columns) return;
+  float* out = column < p.width ? p.out : p.second;
+  if (out == nullptr) return;
+  out += column < p.width ? column : column - p.width;
+  float total = *out;
   for (int w = 0; w < kWarps; ++w) total += sums[w][lane];
-  p.out[column] = total;
+  *out = total;
 }
 
 }  // namespace
 
 void add_partials(CudaContext& ctx, Partials p) {
+  if (p.out == nullptr && p.second == nullptr) return;
   if (p.stride == 0) p.stride = p.width;
-  add_partials_kernel<<<blocks_for(p.width, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p);
+  const std::int64_t columns = p.second != nullptr ? 2 * p.width : p.width;
+  add_partials_kernel<<<blocks_for(columns, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p, columns);
   check_launch("add_partials");
 }
 

@@ -7,12 +7,14 @@
 
 namespace nunchi::kernels::cuda {
 
+// Sums of one or two rows of columns at once.
 struct Partials {
   std::int64_t count = 0;
   std::int64_t width = 0;
   std::int64_t stride = 0;          // elements from one partial to the next; 0: width
   const float* partials = nullptr;  // [count, stride]
-  float* out = nullptr;             // [width], added to
+  float* out = nullptr;             // [width], added to; null: nobody wants it
+  float* second = nullptr;          // [width], of the columns past `width`; null: nobody wants it
 };
 
 void add_partials(CudaContext& ctx, Partials p);
