@@ -41,7 +41,8 @@ struct ResidualNorm {
 // The way back. d_gamma and d_beta are added to; the others are written, tail rows as zero.
 template <class T>
 struct ResidualNormBackward {
-  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads.
+  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads. CUDA
+  // has as many as blocks run at once, in memory of its own.
   static constexpr std::int64_t kRowsPerPartial = 64;
 
   NormKind kind = NormKind::layer;

@@ -54,21 +54,50 @@ __device__ N from_float(float x) {
   }
 }
 
-// Eight neighbouring elements at once: 16 bytes of bf16, twice that of f32. `from` and `to` are
-// aligned to 16 bytes.
-__device__ inline void load8(const float* from, float (&x)[8]) {
-  const float4 a = *reinterpret_cast<const float4*>(from);
-  const float4 b = *reinterpret_cast<const float4*>(from + 4);
-  x[0] = a.x, x[1] = a.y, x[2] = a.z, x[3] = a.w, x[4] = b.x, x[5] = b.y, x[6] = b.z, x[7] = b.w;
+// Eight neighbouring elements as they stand in memory: what is on its way while another row is
+// worked on takes no more registers than it must.
+template <class N>
+struct Eight;
+template <>
+struct Eight<__nv_bfloat16> {
+  uint4 words;
+};
+template <>
+struct Eight<float> {
+  float4 low, high;
+};
+// For what nobody reads again soon: it leaves the cache first.
+__device__ inline void load_once(const __nv_bfloat16* from, Eight<__nv_bfloat16>& x) {
+  x.words = __ldcs(reinterpret_cast<const uint4*>(from));
 }
-__device__ inline void load8(const __nv_bfloat16* from, float (&x)[8]) {
-  const uint4 words = *reinterpret_cast<const uint4*>(from);
-  const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+__device__ inline void load_once(const float* from, Eight<float>& x) {
+  x.low = __ldcs(reinterpret_cast<const float4*>(from));
+  x.high = __ldcs(reinterpret_cast<const float4*>(from + 4));
+}
+template <class N>
+__device__ void load8(const N* from, Eight<N>& x) {
+  x = *reinterpret_cast<const Eight<N>*>(from);
+}
+__device__ inline void unpack(const Eight<float>& from, float (&x)[8]) {
+  x[0] = from.low.x, x[1] = from.low.y, x[2] = from.low.z, x[3] = from.low.w;
+  x[4] = from.high.x, x[5] = from.high.y, x[6] = from.high.z, x[7] = from.high.w;
+}
+__device__ inline void unpack(const Eight<__nv_bfloat16>& from, float (&x)[8]) {
+  const std::uint32_t word[4] = {from.words.x, from.words.y, from.words.z, from.words.w};
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     x[2 * i] = __uint_as_float(word[i] << 16);
     x[2 * i + 1] = __uint_as_float(word[i] & 0xFFFF0000u);
   }
+}
+
+// Eight neighbouring elements at once: 16 bytes of bf16, twice that of f32. `from` and `to` are
+// aligned to 16 bytes.
+template <class N>
+__device__ void load8(const N* from, float (&x)[8]) {
+  Eight<N> eight;
+  load8(from, eight);
+  unpack(eight, x);
 }
 __device__ inline void store8(float* to, const float (&x)[8]) {
   *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);

@@ -7,65 +7,6 @@ namespace nunchi::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kRowsPerPartial = 256;
-
-// Partial sums of kRowsPerPartial rows. A warp's lanes own Width columns each, its block's warps
-// take the rows in turn.
-template <class N, int Width>
-__global__ void column_partials(std::int64_t rows, std::int64_t width, const N* x,
-                                float* partials) {
-  constexpr int kWarps = kThreads / kWarp;
-  __shared__ float sums[kWarps][kWarp * Width];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const std::int64_t column = (std::int64_t{blockIdx.x} * kWarp + lane) * Width;
-  const std::int64_t begin = std::int64_t{blockIdx.y} * kRowsPerPartial;
-  const std::int64_t end = min(begin + kRowsPerPartial, rows);
-  float sum[Width] = {};
-  if (column < width) {
-#pragma unroll 4
-    for (std::int64_t r = begin + warp; r < end; r += kWarps) {
-      if constexpr (Width == 8) {
-        float values[8];
-        load8(x + r * width + column, values);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) sum[i] += values[i];
-      } else {
-        sum[0] += to_float(x[r * width + column]);
-      }
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < Width; ++i) sums[warp][lane * Width + i] = sum[i];
-  __syncthreads();
-  for (int i = threadIdx.x; i < kWarp * Width; i += kThreads) {
-    const std::int64_t c = std::int64_t{blockIdx.x} * kWarp * Width + i;
-    if (c >= width) break;
-    float total = 0;
-    for (int w = 0; w < kWarps; ++w) total += sums[w][i];
-    partials[blockIdx.y * width + c] = total;
-  }
-}
-
-template <class T>
-void column_sum(CudaContext& ctx, const ColumnSum<T>& p) {
-  if (p.rows * p.width == 0) return;
-  const std::int64_t count = (p.rows + kRowsPerPartial - 1) / kRowsPerPartial;
-  const ScratchMemory scratch(ctx.arena(),
-                              static_cast<std::size_t>(count * p.width) * sizeof(float));
-  float* partials = scratch.as<float>();
-  const auto* x = native(p.x);
-  if (p.width % 8 == 0 && wide(x, p.width)) {
-    const dim3 grid(blocks_for(p.width, kWarp * 8), static_cast<unsigned>(count));
-    column_partials<Native<T>, 8>
-        <<<grid, kThreads, 0, ctx.stream()>>>(p.rows, p.width, x, partials);
-  } else {
-    const dim3 grid(blocks_for(p.width, kWarp), static_cast<unsigned>(count));
-    column_partials<Native<T>, 1>
-        <<<grid, kThreads, 0, ctx.stream()>>>(p.rows, p.width, x, partials);
-  }
-  check_launch(p.name());
-  add_partials(ctx, {.count = count, .width = p.width, .partials = partials, .out = p.out});
-}
 
 // Sums of one part of x each, in f64.
 template <class N>
@@ -114,40 +55,37 @@ void sum(CudaContext& ctx, const Sum<T>& p) {
 }
 
 // Columns by lanes, partials by warps, in a fixed order.
-__global__ void add_partials_kernel(Partials p) {
+__global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
   __shared__ float sums[kWarps][kWarp];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
   float sum = 0;
-  if (column < p.width) {
-#pragma unroll 4
+  if (column < columns) {
+#pragma unroll 8
     for (std::int64_t i = warp; i < p.count; i += kWarps) sum += p.partials[i * p.stride + column];
   }
   sums[warp][lane] = sum;
   __syncthreads();
-  if (warp != 0 || column >= p.width) return;
-  float total = p.out[column];
+  if (warp != 0 || column >= columns) return;
+  float* out = column < p.width ? p.out : p.second;
+  if (out == nullptr) return;
+  out += column < p.width ? column : column - p.width;
+  float total = *out;
   for (int w = 0; w < kWarps; ++w) total += sums[w][lane];
-  p.out[column] = total;
+  *out = total;
 }
 
 }  // namespace
 
 void add_partials(CudaContext& ctx, Partials p) {
+  if (p.out == nullptr && p.second == nullptr) return;
   if (p.stride == 0) p.stride = p.width;
-  add_partials_kernel<<<blocks_for(p.width, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p);
+  const std::int64_t columns = p.second != nullptr ? 2 * p.width : p.width;
+  add_partials_kernel<<<blocks_for(columns, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p, columns);
   check_launch("add_partials");
 }
 
-template <>
-void compute(CudaContext& ctx, const ColumnSum<float>& p) {
-  column_sum(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ColumnSum<BFloat16>& p) {
-  column_sum(ctx, p);
-}
 template <>
 void compute(CudaContext& ctx, const Sum<float>& p) {
   sum(ctx, p);

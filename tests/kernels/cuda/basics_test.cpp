@@ -1,4 +1,6 @@
 // Kernels that move, sum, normalise, multiply and update, on the GPU.
+#include "nunchi/kernels/activation.h"
+#include "nunchi/kernels/cuda/reduce.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/optimizer.h"
 #include "nunchi/kernels/product.h"
@@ -79,7 +81,8 @@ TEST(CudaMemory, AnAbsurdSizeIsRefusedInWords) {
 
 TEST(CudaReduce, ColumnSumAddsToWhatIsThere) {
   SKIP_WITHOUT_GPU();
-  for (const auto& [rows, width] : {std::pair{1, 8}, {257, 512}, {1000, 37}, {4096, 2048}}) {
+  for (const auto& [rows, width] :
+       {std::pair{1, 8}, {257, 512}, {1000, 37}, {4096, 2048}, {24'576, 512}, {300, 8200}}) {
     expect_like_cpu(
         [&](ContextBase& context, DType dtype) {
           const Tensor x = input(context, dtype, {rows, width}, 1);
@@ -93,6 +96,41 @@ TEST(CudaReduce, ColumnSumAddsToWhatIsThere) {
             }
           });
           return std::vector<Output>{output("sums", out)};
+        },
+        {.f32 = 2e-6, .bf16 = 2e-6});
+  }
+}
+
+TEST(CudaReduce, ReluColumnSumIsBothInOnePass) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [rows, width] : {std::pair{1, 8}, {1000, 37}, {4096, 2048}}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType dtype) {
+          const Tensor y = input(context, dtype, {rows, width}, 1);
+          const Tensor d = input(context, dtype, {rows, width}, 2);
+          const Tensor out = input(context, DType::f32, {width}, 3);
+          dispatch(y, [&]<class T>(auto& ctx) {
+            if constexpr (std::is_same_v<decltype(ctx), CudaContext&>) {
+              kernels::run(ctx, kernels::cuda::ReluColumnSum<T>{.rows = rows,
+                                                                .width = width,
+                                                                .y = y.data<T>(),
+                                                                .d = d.data<T>(),
+                                                                .out = out.data<float>()});
+            } else {
+              kernels::run(ctx,
+                           kernels::ActivationBackward<T>{.kind = kernels::ActivationKind::relu,
+                                                          .rows = {.capacity = rows},
+                                                          .width = width,
+                                                          .x = y.data<T>(),
+                                                          .d_out = d.data<T>(),
+                                                          .d_x = d.data<T>()});
+              kernels::run(ctx, kernels::ColumnSum<T>{.rows = rows,
+                                                      .width = width,
+                                                      .x = d.data<T>(),
+                                                      .out = out.data<Summed<T>>()});
+            }
+          });
+          return std::vector<Output>{output("d", d), output("sums", out)};
         },
         {.f32 = 2e-6, .bf16 = 2e-6});
   }
