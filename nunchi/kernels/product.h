@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "nunchi/kernels/run.h"
@@ -53,6 +54,16 @@ std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 // On the CPU alone: other devices read weights as they stand.
 template <class AnyContext>
 inline constexpr bool kPacks = std::is_same_v<AnyContext, CpuContext>;
+
+// The algorithms that were chosen by measurement, as text, and back: a run that goes on elsewhere
+// or later computes with the same ones. Nothing on the CPU, where none is chosen so. Throws Error
+// for a text that is none.
+inline std::string chosen_algorithms(CpuContext&) { return {}; }
+inline void choose_algorithms(CpuContext&, const std::string&) {}
+#if NUNCHI_CUDA
+std::string chosen_algorithms(CudaContext& ctx);
+void choose_algorithms(CudaContext& ctx, const std::string& text);
+#endif
 
 // Whether a row's bits stay the same for any number of rows.
 bool rows_are_independent();

@@ -10,9 +10,11 @@
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/kernels/product.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
 #include "nunchi/training/atomic_folder.h"
 
 namespace nunchi {
@@ -22,6 +24,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFirst = "first_moment.";
 constexpr const char* kSecond = "second_moment.";
+// How products were computed, where that was found out by measurement.
+constexpr const char* kAlgorithms = "algorithms.txt";
 
 void write_file(const fs::path& path, const std::string& content) {
   AtomicFile file(path);
@@ -157,6 +161,10 @@ void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts)
   write_moments(folder.temporary() / "optimizer.safetensors", parts.model.parameters(),
                 parts.optimizer);
   if (parts.companions) parts.companions(folder.temporary());
+  std::string algorithms;
+  on_device(parts.model.parameters().weights().context(),
+            [&](auto& ctx) { algorithms = kernels::chosen_algorithms(ctx); });
+  if (!algorithms.empty()) write_file(folder.temporary() / kAlgorithms, algorithms);
   write_file(folder.temporary() / "trainer.json", to_json(parts.state));
   folder.commit();
 }
@@ -191,6 +199,12 @@ TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptim
   check_shapes({moments, kSecond}, parameters, checkpoint);
   const std::int64_t steps = optimizer_steps(moments, moments_path);
   TrainerState state = read_state(checkpoint / "trainer.json");
+  if (fs::exists(checkpoint / kAlgorithms)) {
+    const MappedFile file(checkpoint / kAlgorithms);
+    const std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    on_device(parameters.weights().context(),
+              [&](auto& ctx) { kernels::choose_algorithms(ctx, text); });
+  }
 
   restore({weights, ""}, parameters, parameters.weights());
   restore({moments, kFirst}, parameters, optimizer.first_moment());

@@ -1,6 +1,7 @@
 // A run that takes milliseconds: sentences of a small made-up language, a small model.
 #pragma once
 
+#include "nunchi/device/make_context.h"
 #include "nunchi/training/objectives/translation.h"
 #include "nunchi/training/trainer.h"
 #include "tests/files.h"
@@ -49,13 +50,16 @@ class TinyRun {
  public:
   TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
           int threads = 1)
+      : TinyRun(path, begin, config, ContextOptions{.threads = threads}) {}
+  TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
+          const ContextOptions& options)
       : config_(config),
-        context_({.threads = threads}),
+        context_(make_context(options)),
         folder_(path, begin),
         pairs_(tiny_pairs(path / "pairs", 60)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
-        model_(make_transformer(context_, config.model.transformer, {.gradients = true})),
-        objective_(*model_, context_, config.training.label_smoothing) {}
+        model_(make_transformer(*context_, config.model.transformer, {.gradients = true})),
+        objective_(*model_, *context_, config.training.label_smoothing) {}
 
   TrainingEnd train(TrainerHooks hooks = {}) {
     hooks.note = [this](const std::string& sentence) { notes_ += sentence + "\n"; };
@@ -70,11 +74,11 @@ class TinyRun {
   const std::string& notes() const { return notes_; }
   const BatchOrder& order() const { return order_; }
   const Objective& objective() const { return objective_; }
-  CpuContext& context() { return context_; }
+  ContextBase& context() { return *context_; }
 
  private:
   TrainConfig config_;
-  CpuContext context_;
+  std::unique_ptr<ContextBase> context_;
   RunFolder folder_;
   PairStore pairs_;
   BatchOrder order_;

@@ -133,6 +133,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>) forward_kernel(F
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
   if (row >= p.rows.capacity) return;
+  begin();
   Incoming<N, Chunks> next;
   fetch(p, row, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
@@ -155,6 +156,7 @@ __global__ void __launch_bounds__(kThreads) forward_any_kernel(Forward<N> p) {
   const int lane = threadIdx.x % kWarp;
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
+  begin();
   const bool real = row < real_rows(p.rows);
   const std::int64_t at = row * p.width;
   const philox::Key key = p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{};
@@ -213,10 +215,10 @@ void residual_norm(CudaContext& ctx, const ResidualNorm<T>& p) {
       all_wide(p.width, job.residual, job.branch, job.gamma, job.beta, job.sum, job.out);
   by_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
-      forward_any_kernel<N><<<blocks, kThreads, 0, ctx.stream()>>>(job);
+      start_early(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, job);
     } else {
       const unsigned at_once = std::min(blocks, processors * kBlocks<N, Chunks>);
-      forward_kernel<N, Chunks><<<at_once, kThreads, 0, ctx.stream()>>>(job);
+      start_early(ctx, p.name(), forward_kernel<N, Chunks>, {at_once, kThreads}, job);
     }
   });
   check_launch(p.name());

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <map>
+#include <sstream>
 #include <vector>
 
 #include "nunchi/kernels/cuda/device.h"
@@ -239,3 +240,41 @@ void compute(CudaContext& ctx, const Product<BFloat16, float>& p) {
 }
 
 }  // namespace nunchi::kernels::cuda
+
+namespace nunchi::kernels {
+
+// A line with the library's version, then one for each shape: m n k flags, and the algorithm's
+// bytes as hexadecimal digits.
+std::string chosen_algorithms(CudaContext& ctx) {
+  std::ostringstream text;
+  text << "cublasLt " << cublasLtGetVersion() << '\n';
+  for (const auto& [key, algorithm] : ctx.cache<cuda::Plans>().chosen()) {
+    text << key.m << ' ' << key.n << ' ' << key.k << ' ' << key.flags << std::hex;
+    for (const std::uint64_t word : algorithm.data) text << ' ' << word;
+    text << std::dec << '\n';
+  }
+  return text.str();
+}
+
+void choose_algorithms(CudaContext& ctx, const std::string& text) {
+  std::istringstream lines(text);
+  std::string line, library;
+  std::size_t version = 0;
+  std::getline(lines, line);
+  if (!(std::istringstream(line) >> library >> version) || library != "cublasLt") {
+    throw Error("the saved algorithms of products cannot be read.");
+  }
+  // Another version of the library has other algorithms: they are chosen anew.
+  if (version != cublasLtGetVersion()) return;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    cuda::PlanKey key{};
+    cublasLtMatmulAlgo_t algorithm{};
+    words >> key.m >> key.n >> key.k >> key.flags >> std::hex;
+    for (std::uint64_t& word : algorithm.data) words >> word;
+    if (!words) throw Error("the saved algorithms of products cannot be read.");
+    ctx.cache<cuda::Plans>().chosen().insert_or_assign(key, algorithm);
+  }
+}
+
+}  // namespace nunchi::kernels
