@@ -144,10 +144,16 @@ __device__ void add_transposed(float (&sums)[D / 8][4], const SharedTile<kShort>
   }
 }
 
+// Blocks that a multiprocessor holds at once.
+template <int D, bool Plain>
+constexpr int kBlocks = !Plain    ? 3
+                        : D == 32 ? 5
+                                  : 4;
+
 // Plain: no bias, and each head has keys of its own. Then nothing is summed over heads, and
 // registers are for one half of the work at a time.
 template <int D, bool Plain>
-__global__ void __launch_bounds__(kShortWarps* kWarp, Plain ? 4 : 3)
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const Heads<Bf16>& in = p.in;

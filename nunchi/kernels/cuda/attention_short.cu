@@ -13,13 +13,16 @@ using Bf16 = __nv_bfloat16;
 using Job = Forward<Bf16>;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr int kBlocks = 5;  // that a multiprocessor holds at once
+// Blocks that a multiprocessor holds at once.
+template <int D>
+constexpr int kBlocks = D == 32 ? 6 : 5;
 
 template <int D>
 constexpr int kMatrixBytes = kShortTiles* SharedTile<D>::kBytes;
 
 template <int D, bool Biased>
-__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks) short_kernel(Job p, ShortGrid grid) {
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
+    short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const Heads<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
@@ -161,6 +164,7 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
   const ShortGrid grid(p.in.sentences, p.in.heads, longest);
   const unsigned clearing = longest <= kShort ? clearing_blocks(p.rows.capacity) : 0;
   if (grid.blocks + clearing == 0) return;
+  allow_shared_memory(short_kernel<D, Biased>, 3 * kMatrixBytes<D>);
   short_kernel<D, Biased>
       <<<grid.blocks + clearing, kShortWarps * kWarp, 3 * kMatrixBytes<D>, ctx.stream()>>>(p, grid);
   check_launch("attention, short sentences");

@@ -83,7 +83,8 @@ struct SharedTile {
     return {address + static_cast<std::uint32_t>(tiles * kBytes)};
   }
 
-  // The warp's copies of `count` > 0 rows (at most 16 of them) begin; zeros behind them.
+  // The warp's copies of `count` rows (at most 16 of them) begin; zeros behind them. Something is
+  // at `rows` even if the count is not positive.
   __device__ void fetch(const __nv_bfloat16* rows, std::int64_t stride, int count) const {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
@@ -135,6 +136,18 @@ __device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, __n
                           high_half(before) + sums[j][2 * u + 1] * factor);
     }
   }
+}
+
+// More than 48 KiB of shared memory must be asked for. Little else is in the first cache, so that
+// the multiprocessor may give all it has.
+template <class Kernel>
+void allow_shared_memory(Kernel* kernel, int bytes) {
+  constexpr const char* kWhat = "shared memory of a kernel";
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             kWhat);
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared),
+             kWhat);
 }
 
 }  // namespace nunchi::kernels::cuda
