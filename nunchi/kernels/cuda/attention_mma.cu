@@ -60,36 +60,9 @@ struct QueryTile {
   }
 };
 
-// Shared memory: the queries, each warp's its own, and two stages of keys and values.
+// Shared memory: the queries, each warp's its own, and the keys with their values.
 template <int D, int M>
-struct Room {
-  static constexpr int kStage = D == 128 ? 32 : 64;  // keys
-  static constexpr int kStageTiles = kStage / kTileRows;
-  static constexpr int kBytes = (kWarps * M + 4 * kStageTiles) * SharedTile<D>::kBytes;
-
-  SharedTile<D> all;
-
-  __device__ SharedTile<D> own() const {
-    return all.next(static_cast<int>(threadIdx.x / kWarp) * M);
-  }
-  // The keys' tiles, and behind them the values'.
-  __device__ SharedTile<D> stage(int i) const {
-    return all.next(kWarps * M + i % 2 * 2 * kStageTiles);
-  }
-  // The block's copies of the keys from `key` on, and of their values.
-  __device__ void fetch(const Heads<Bf16>& in, const Bf16* k, const Bf16* v, int key,
-                        int keys) const {
-    const SharedTile<D> to = stage(key / kStage);
-#pragma unroll
-    for (int i = 0; i < 2 * kStageTiles; i += kWarps) {
-      const int tile = i + static_cast<int>(threadIdx.x) / kWarp;
-      const bool values = tile >= kStageTiles;
-      const std::int64_t stride = values ? in.v_stride : in.k_stride;
-      const int row = key + tile % kStageTiles * kTileRows;
-      to.next(tile).fetch((values ? v : k) + (row < keys ? row : 0) * stride, stride, keys - row);
-    }
-  }
-};
+constexpr int kBytes = kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
 
 // Blocks that a multiprocessor should hold at once: what the registers of a tile allow.
 template <int D, int M>
@@ -99,7 +72,7 @@ constexpr int kBlocks = M == 2 || D == 128 ? 2
 
 template <int D, int M>
 __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p) {
-  constexpr int kRows = 16 * M, kStage = Room<D, M>::kStage;
+  constexpr int kRows = 16 * M, kStage = StagedRows<D>::kRows;
   extern __shared__ uint4 memory[];
   const Heads<Bf16>& in = p.in;
   const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
@@ -116,17 +89,19 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   const Bf16* q = head_of(in.q, in.q_stride, span.first_query, head, D);
   const Bf16* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, D);
   const Bf16* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, D);
-  const Room<D, M> room{{shared_address(memory)}};
+  const SharedTile<D> all{shared_address(memory)};
+  const SharedTile<D> own = all.next(static_cast<int>(threadIdx.x / kWarp) * M);
+  const StagedRows<D> staged{all.next(kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kWarps * kRows, span.queries) - 1);
-  if (block_keys > 0) room.fetch(in, k, v, 0, span.keys);
+  if (block_keys > 0) staged.fetch(0, k, in.k_stride, v, in.v_stride, 0, span.keys);
 
   // Of a warp without queries too: they are zeros that see nothing.
   QueryTile<D> queries[M];
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int row = first + 16 * m;
-    room.own().next(m).fetch(q + (row < span.queries ? row : 0) * in.q_stride, in.q_stride,
-                             span.queries - row);
+    own.next(m).fetch(q + (row < span.queries ? row : 0) * in.q_stride, in.q_stride,
+                      span.queries - row);
   }
   wait_for_copies();
   __syncwarp();
@@ -134,7 +109,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
-      load_block(queries[m].words[i], room.own().next(m).block(i));
+      load_block(queries[m].words[i], own.next(m).block(i));
     }
   }
   const HeadBias bias(in.bias, head);
@@ -145,11 +120,14 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   for (int stage = 0; stage < block_keys; stage += kStage) {
     wait_for_copies();
     __syncthreads();  // these keys are there, and everyone is through with the last ones
-    if (stage + kStage < block_keys) room.fetch(in, k, v, stage + kStage, span.keys);
+    if (stage + kStage < block_keys) {
+      staged.fetch(stage / kStage + 1, k, in.k_stride, v, in.v_stride, stage + kStage, span.keys);
+    }
 #pragma unroll 1
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
-      const SharedTile<D> key_tiles = room.stage(stage / kStage).next((key - stage) / kTileRows);
-      const SharedTile<D> value_tiles = key_tiles.next(Room<D, M>::kStageTiles);
+      const int at = (key - stage) / kTileRows;
+      const SharedTile<D> key_tiles = staged.first(stage / kStage).next(at);
+      const SharedTile<D> value_tiles = staged.second(stage / kStage).next(at);
       float x[M][4][4] = {};
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
@@ -181,11 +159,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
         queries[m].weigh(x[m]);
         if (in.draws.threshold > 0) {
           // Lane c draws for eight keys and both rows; the four lanes of a row show each other.
-          const std::uint32_t own = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c)
-                                                                      << 8;
+          const std::uint32_t drawn = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c)
+                                                                        << 8;
 #pragma unroll
           for (int n = 0; n < 4; ++n) {
-            const std::uint32_t bits = __shfl_sync(kAllLanes, own, (lane & ~3) + n) >> (2 * c);
+            const std::uint32_t bits = __shfl_sync(kAllLanes, drawn, (lane & ~3) + n) >> (2 * c);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
               if ((bits >> (e % 2 + e / 2 * 8) & 1) == 0) x[m][n][e] = 0;
@@ -229,8 +207,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
       }
     }
     const std::int64_t at = span.first_query + row;
-    room.own().next(m).store(done.sums, 1.0f, p.out + at * p.out_stride + head * D, p.out_stride,
-                             span.queries - row);
+    own.next(m).store(done.sums, 1.0f, p.out + at * p.out_stride + head * D, p.out_stride,
+                      span.queries - row);
   }
 }
 
@@ -241,8 +219,8 @@ template <int D, int M>
 void start(CudaContext& ctx, const Job& p) {
   const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, kWarps * 16 * M);
   const dim3 grid(static_cast<unsigned>(slots), static_cast<unsigned>(p.in.heads));
-  allow_shared_memory(mma_kernel<D, M>, Room<D, M>::kBytes);
-  mma_kernel<D, M><<<grid, kWarps * kWarp, Room<D, M>::kBytes, ctx.stream()>>>(p);
+  allow_shared_memory(mma_kernel<D, M>, kBytes<D, M>);
+  mma_kernel<D, M><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p);
   check_launch("attention");
 }
 

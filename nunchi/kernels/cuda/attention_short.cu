@@ -135,13 +135,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
     }
     std::uint32_t a[4];
     to_a(a, x[2 * t], x[2 * t + 1]);
-#pragma unroll
-    for (int i = 0; i < D / 16; ++i) {
-      std::uint32_t b[4];
-      load_block_transposed(b, v.next(t).block(i));
-      mma(sums[2 * i], a, b[0], b[1]);
-      mma(sums[2 * i + 1], a, b[2], b[3]);
-    }
+    add_product<D>(sums, a, v.next(t));
   }
 
   const std::int64_t row = span.first_query + first;
