@@ -208,14 +208,17 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
       if (longest <= kShort) return;
     }
   }
-  // The last block's warps may be more than there are tiles.
   const std::int64_t parts =
-      table ? query_slots(p.rows.capacity, in.sentences, by_mma ? kGradientTile : 1) + kWarps : 0;
+      !table   ? 0
+      : by_mma ? query_slots(p.rows.capacity, in.sentences, kGradientRows) * kGradientWarps
+               : query_slots(p.rows.capacity, in.sentences, 1);
   const ScratchMemory delta(ctx.arena(),
                             static_cast<std::size_t>(in.heads * p.rows.capacity) * sizeof(float));
   const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
+  // The last block's warps may be more than there are tiles.
   const ScratchMemory table_parts(
-      ctx.arena(), static_cast<std::size_t>(parts * in.heads * in.bias.buckets) * sizeof(float));
+      ctx.arena(),
+      static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
   job.delta = delta.as<float>();
   job.key_starts = starts.as<int>();
   job.table_parts = table ? table_parts.as<float>() : nullptr;
@@ -226,7 +229,7 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
   if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
   if (!table) return;
   const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
-  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts - kWarps, job.table_parts, p.d_table);
+  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_parts, p.d_table);
   check_launch("attention_backward, table");
 }
 

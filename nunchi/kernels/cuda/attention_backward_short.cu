@@ -34,30 +34,6 @@ struct Matrices {
         d_scores(weights.next(kShortTiles)) {}
 };
 
-template <int D>
-__device__ void store(const SharedTile<D>& through, const float (&sums)[D / 8][4], float factor,
-                      Bf16* to, std::int64_t stride, int count, bool accumulate) {
-  if (accumulate) return add_to_rows<D>(sums, factor, to, stride, count);
-  through.store(sums, factor, to, stride, count);
-}
-
-// Σ d_out · out of rows g and g + 8: the diagonal of a product of tiles.
-template <int D>
-__device__ void row_dots(float (&delta)[2], const SharedTile<D>& d_out, const SharedTile<D>& out) {
-  float low[4] = {}, high[4] = {};
-#pragma unroll
-  for (int i = 0; i < D / 16; ++i) {
-    std::uint32_t a[4], b[4];
-    load_block(a, d_out.block(i));
-    load_block(b, out.block(i));
-    mma(low, a, b[0], b[2]);
-    mma(high, a, b[1], b[3]);
-  }
-  const int lane = threadIdx.x % kWarp, g = lane / 4, holder = (lane & ~3) + g / 2;
-  delta[0] = __shfl_sync(kAllLanes, g % 2 == 0 ? low[0] : low[1], holder);
-  delta[1] = __shfl_sync(kAllLanes, g % 2 == 0 ? high[2] : high[3], holder);
-}
-
 // Of the 16 queries from `first` on: d_q, and what the keys need.
 template <int D, bool Plain>
 __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& m, int head,
@@ -115,17 +91,11 @@ __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& 
     store_block(m.weights.next(tile).block(key / kTileRows), a);
     to_a(a, d_x[0], d_x[1]);
     store_block(m.d_scores.next(tile).block(key / kTileRows), a);
-#pragma unroll
-    for (int i = 0; i < D / 16; ++i) {
-      std::uint32_t b[4];
-      load_block_transposed(b, k.block(i));
-      mma(sums[2 * i], a, b[0], b[1]);
-      mma(sums[2 * i + 1], a, b[2], b[3]);
-    }
+    add_product<D>(sums, a, k);
   }
-  store<D>(m.out.next(tile), sums, in.scale,
-           p.d_q + (span.first_query + first) * p.d_q_stride + head * D, p.d_q_stride,
-           span.queries - first, p.accumulate_q);
+  write_rows<D>(m.out.next(tile), sums, in.scale,
+                p.d_q + (span.first_query + first) * p.d_q_stride + head * D, p.d_q_stride,
+                span.queries - first, p.accumulate_q);
 }
 
 // sums += aᵀ b with 16 keys from `first` on of a tile of [queries, keys].
@@ -135,19 +105,19 @@ __device__ void add_transposed(float (&sums)[D / 8][4], const SharedTile<kShort>
   std::uint32_t block[4];
   load_block_transposed(block, of_scores.block(first / kTileRows));
   const std::uint32_t a[4] = {block[0], block[2], block[1], block[3]};
-#pragma unroll
-  for (int i = 0; i < D / 16; ++i) {
-    std::uint32_t b[4];
-    load_block_transposed(b, rows.block(i));
-    mma(sums[2 * i], a, b[0], b[1]);
-    mma(sums[2 * i + 1], a, b[2], b[3]);
-  }
+  add_product<D>(sums, a, rows);
 }
+
+// Blocks that a multiprocessor holds at once.
+template <int D, bool Plain>
+constexpr int kBlocks = !Plain    ? 3
+                        : D == 32 ? 5
+                                  : 4;
 
 // Plain: no bias, and each head has keys of its own. Then nothing is summed over heads, and
 // registers are for one half of the work at a time.
 template <int D, bool Plain>
-__global__ void __launch_bounds__(kShortWarps* kWarp, Plain ? 4 : 3)
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const Heads<Bf16>& in = p.in;
@@ -208,11 +178,12 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, Plain ? 4 : 3)
     }
   }
   if (!keys) return;
-  store<D>(m.k.next(place.part), d_k, in.scale, p.d_k + key_row * p.d_k_stride + place.head * D,
-           p.d_k_stride, span.keys - first, p.accumulate_k);
-  store<D>(m.v.next(place.part), d_v, in.draws.scale,
-           p.d_v + key_row * p.d_v_stride + place.head * D, p.d_v_stride, span.keys - first,
-           p.accumulate_v);
+  write_rows<D>(m.k.next(place.part), d_k, in.scale,
+                p.d_k + key_row * p.d_k_stride + place.head * D, p.d_k_stride, span.keys - first,
+                p.accumulate_k);
+  write_rows<D>(m.v.next(place.part), d_v, in.draws.scale,
+                p.d_v + key_row * p.d_v_stride + place.head * D, p.d_v_stride, span.keys - first,
+                p.accumulate_v);
 }
 
 template <int D, bool Plain>

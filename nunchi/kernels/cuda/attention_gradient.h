@@ -70,8 +70,9 @@ inline int table_warps(std::size_t bytes_each) {
   return bytes_each > 0 ? std::clamp(static_cast<int>(kMostShared / bytes_each), 1, 4) : 4;
 }
 
-// On the tensor cores: a warp takes so many queries, then keys.
-constexpr int kGradientTile = 16;
+// On the tensor cores: a block takes so many queries, then keys.
+constexpr int kGradientWarps = 4;
+constexpr int kGradientRows = 16 * kGradientWarps;
 
 template <class N>
 bool computes_by_mma(const Backward<N>& p) {

@@ -61,6 +61,8 @@ struct Forward {
   bool short_apart = false;  // short sentences have a kernel of their own
 };
 
+void start_mma_forward(CudaContext& ctx, const Forward<__nv_bfloat16>& p, std::int64_t max_queries);
+
 // A short sentence has at most so many queries and keys.
 constexpr int kShort = 64;
 

@@ -13,13 +13,16 @@ using Bf16 = __nv_bfloat16;
 using Job = Forward<Bf16>;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr int kBlocks = 5;  // that a multiprocessor holds at once
+// Blocks that a multiprocessor holds at once.
+template <int D>
+constexpr int kBlocks = D == 32 ? 6 : 5;
 
 template <int D>
 constexpr int kMatrixBytes = kShortTiles* SharedTile<D>::kBytes;
 
 template <int D, bool Biased>
-__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks) short_kernel(Job p, ShortGrid grid) {
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
+    short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const Heads<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
@@ -132,13 +135,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks) short_kernel(Job 
     }
     std::uint32_t a[4];
     to_a(a, x[2 * t], x[2 * t + 1]);
-#pragma unroll
-    for (int i = 0; i < D / 16; ++i) {
-      std::uint32_t b[4];
-      load_block_transposed(b, v.next(t).block(i));
-      mma(sums[2 * i], a, b[0], b[1]);
-      mma(sums[2 * i + 1], a, b[2], b[3]);
-    }
+    add_product<D>(sums, a, v.next(t));
   }
 
   const std::int64_t row = span.first_query + first;
@@ -161,6 +158,7 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
   const ShortGrid grid(p.in.sentences, p.in.heads, longest);
   const unsigned clearing = longest <= kShort ? clearing_blocks(p.rows.capacity) : 0;
   if (grid.blocks + clearing == 0) return;
+  allow_shared_memory(short_kernel<D, Biased>, 3 * kMatrixBytes<D>);
   short_kernel<D, Biased>
       <<<grid.blocks + clearing, kShortWarps * kWarp, 3 * kMatrixBytes<D>, ctx.stream()>>>(p, grid);
   check_launch("attention, short sentences");

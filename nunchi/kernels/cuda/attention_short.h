@@ -103,13 +103,6 @@ __device__ inline void clear_spare_rows(const ShortGrid& grid, __nv_bfloat16* ma
   }
 }
 
-// More than 48 KiB of shared memory must be asked for.
-template <class Kernel>
-void allow_shared_memory(Kernel* kernel, int bytes) {
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "shared memory of a kernel");
-}
-
 // Both start kernels for heads of 32 or 64 columns that can be read eight elements at a time. Where
 // all sentences are short, they clear the spare rows too.
 inline bool short_width(std::int64_t width) { return width == 32 || width == 64; }

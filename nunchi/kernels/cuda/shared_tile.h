@@ -83,7 +83,8 @@ struct SharedTile {
     return {address + static_cast<std::uint32_t>(tiles * kBytes)};
   }
 
-  // The warp's copies of `count` > 0 rows (at most 16 of them) begin; zeros behind them.
+  // The warp's copies of `count` rows (at most 16 of them) begin; zeros behind them. Something is
+  // at `rows` even if the count is not positive.
   __device__ void fetch(const __nv_bfloat16* rows, std::int64_t stride, int count) const {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
@@ -135,6 +136,88 @@ __device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, __n
                           high_half(before) + sums[j][2 * u + 1] * factor);
     }
   }
+}
+
+// Writes `factor` times 16 rows of sums through a tile of the warp's own, or adds them.
+template <int Width>
+__device__ void write_rows(const SharedTile<Width>& through, const float (&sums)[Width / 8][4],
+                           float factor, __nv_bfloat16* to, std::int64_t stride, int count,
+                           bool accumulate) {
+  if (accumulate) return add_to_rows<Width>(sums, factor, to, stride, count);
+  through.store(sums, factor, to, stride, count);
+}
+
+// sums += a b, with the 16 rows of b.
+template <int Width>
+__device__ void add_product(float (&sums)[Width / 8][4], const std::uint32_t (&a)[4],
+                            const SharedTile<Width>& b) {
+#pragma unroll
+  for (int i = 0; i < Width / 16; ++i) {
+    std::uint32_t words[4];
+    load_block_transposed(words, b.block(i));
+    mma(sums[2 * i], a, words[0], words[1]);
+    mma(sums[2 * i + 1], a, words[2], words[3]);
+  }
+}
+
+// The dot products of rows g and g + 8 of two tiles: the diagonal of a product.
+template <int Width>
+__device__ void row_dots(float (&dots)[2], const SharedTile<Width>& x, const SharedTile<Width>& y) {
+  float low[4] = {}, high[4] = {};
+#pragma unroll
+  for (int i = 0; i < Width / 16; ++i) {
+    std::uint32_t a[4], b[4];
+    load_block(a, x.block(i));
+    load_block(b, y.block(i));
+    mma(low, a, b[0], b[2]);
+    mma(high, a, b[1], b[3]);
+  }
+  const int lane = threadIdx.x % kWarp, g = lane / 4, holder = (lane & ~3) + g / 2;
+  dots[0] = __shfl_sync(kAllLanes, g % 2 == 0 ? low[0] : low[1], holder);
+  dots[1] = __shfl_sync(kAllLanes, g % 2 == 0 ? high[2] : high[3], holder);
+}
+
+// Rows of two matrices that a block of four warps goes through together: while it computes with
+// one stage of them, the next is on its way.
+template <int Width>
+struct StagedRows {
+  static constexpr int kWarps = 4;
+  static constexpr int kRows = Width == 128 ? 32 : 64;  // of a stage
+  static constexpr int kTiles = kRows / kTileRows;
+  static constexpr int kBytes = 4 * kTiles * SharedTile<Width>::kBytes;
+
+  SharedTile<Width> memory;
+
+  __device__ SharedTile<Width> first(int stage) const {
+    return memory.next(stage % 2 * 2 * kTiles);
+  }
+  __device__ SharedTile<Width> second(int stage) const { return first(stage).next(kTiles); }
+
+  // The copies begin, of rows from `row` on of `rows`; zeros behind them.
+  __device__ void fetch(int stage, const __nv_bfloat16* a, std::int64_t a_stride,
+                        const __nv_bfloat16* b, std::int64_t b_stride, int row, int rows) const {
+#pragma unroll
+    for (int i = 0; i < 2 * kTiles; i += kWarps) {
+      const int tile = i + static_cast<int>(threadIdx.x) / kWarp;
+      const bool of_b = tile >= kTiles;
+      const std::int64_t stride = of_b ? b_stride : a_stride;
+      const int from = row + tile % kTiles * kTileRows;
+      first(stage).next(tile).fetch((of_b ? b : a) + (from < rows ? from : 0) * stride, stride,
+                                    rows - from);
+    }
+  }
+};
+
+// More than 48 KiB of shared memory must be asked for. Little else is in the first cache, so that
+// the multiprocessor may give all it has.
+template <class Kernel>
+void allow_shared_memory(Kernel* kernel, int bytes) {
+  constexpr const char* kWhat = "shared memory of a kernel";
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             kWhat);
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                  cudaSharedmemCarveoutMaxShared),
+             kWhat);
 }
 
 }  // namespace nunchi::kernels::cuda
