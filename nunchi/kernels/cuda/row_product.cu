@@ -1,4 +1,4 @@
-// A block owns 16 or 32 outputs of up to 64 rows. Its warps share K: each holds its part of the
+// A block owns 16 or 32 outputs of up to 32 rows. Its warps share K: each holds its part of the
 // weight in registers, fetched before begin(), and multiplies it by its part of the rows; the
 // warps' sums are added through shared memory, in the warps' order. The weight is mma's A, the rows
 // are its B; both are read as RowShares.
@@ -14,9 +14,6 @@ namespace nunchi::kernels::cuda {
 namespace {
 
 constexpr int kMostWarps = 16;
-// Half as many hold 64 rows: they need the registers.
-template <int Nt>
-constexpr int kMostThreads = (Nt == 8 ? kMostWarps / 2 : kMostWarps) * kWarp;
 
 template <class N>
 struct Job {
@@ -38,6 +35,43 @@ __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
   return x;
 }
 
+// A lane's part of one row over the Ks elements that are the warp's, in pieces. Each is summed by
+// itself: a chain of four products, each of which waits for the one before, and not of four times
+// as many.
+template <int Ks>
+struct Share {
+  static constexpr int kPiece = 64, kPieces = Ks / kPiece;
+  RowShare<kPiece> piece[kPieces];
+
+  // `from` is the first element that is the lane's.
+  __device__ void load_weight(const __nv_bfloat16* from) {
+#pragma unroll
+    for (int i = 0; i < Ks / 32; ++i) {
+      const uint4 words = cuda::load_weight(from + 32 * i);
+      std::uint32_t* to = piece[i / 2].word + i % 2 * 4;
+      to[0] = words.x, to[1] = words.y, to[2] = words.z, to[3] = words.w;
+    }
+  }
+  // `from` is the first element that is the warp's.
+  __device__ void load(const __nv_bfloat16* from) {
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) piece[i].load(from + kPiece * i, true);
+  }
+};
+
+template <int Ks>
+__device__ void add_pieces(float (&sum)[4], const Share<Ks>& low, const Share<Ks>& high,
+                           const Share<Ks>& x) {
+  add_dots(sum, low.piece[0], high.piece[0], x.piece[0]);
+#pragma unroll
+  for (int i = 1; i < Share<Ks>::kPieces; ++i) {
+    float part[4] = {};
+    add_dots(part, low.piece[i], high.piece[i], x.piece[i]);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[e] += part[e];
+  }
+}
+
 // Columns of a tile of outputs in shared memory: a lane of mma's C writes rows two apart, and the
 // four padding columns put them into different banks.
 template <int Mt>
@@ -47,7 +81,7 @@ constexpr int kColumns = 16 * Mt + 4;
 // bias those four that the thread will add.
 template <int Ks, int Mt>
 struct Tile {
-  RowShare<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
+  Share<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
   uint2 bias;
 
   template <class N>
@@ -57,23 +91,13 @@ struct Tile {
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
       // Past the last output its weights are read again; what comes of them is not written.
-      load_row(low[i], from + min(first + 16 * i + g, p.outputs - 1) * p.k);
-      load_row(high[i], from + min(first + 16 * i + g + 8, p.outputs - 1) * p.k);
+      low[i].load_weight(from + min(first + 16 * i + g, p.outputs - 1) * p.k);
+      high[i].load_weight(from + min(first + 16 * i + g + 8, p.outputs - 1) * p.k);
     }
     const int output = first + threadIdx.x % (4 * Mt) * 4;
     bias = make_uint2(0, 0);
     if (p.bias != nullptr && output < p.outputs) {
       bias = *reinterpret_cast<const uint2*>(p.bias + output);
-    }
-  }
-
- private:
-  __device__ static void load_row(RowShare<Ks>& share, const __nv_bfloat16* from) {
-#pragma unroll
-    for (int i = 0; i < Ks / 32; ++i) {
-      const uint4 words = load_weight(from + 32 * i);
-      share.word[4 * i] = words.x, share.word[4 * i + 1] = words.y;
-      share.word[4 * i + 2] = words.z, share.word[4 * i + 3] = words.w;
     }
   }
 };
@@ -131,7 +155,7 @@ __device__ void write_tile(const Job<N>& p, const float* partial, int tile, int 
 // of outputs, of its y tiles of rows. Many: a block takes a tile after another and holds two of
 // them.
 template <class N, int Ks, int Mt, int Nt, bool Many>
-__global__ void __launch_bounds__(kMostThreads<Nt>) row_product_kernel(Job<N> p) {
+__global__ void __launch_bounds__(kMostWarps* kWarp) row_product_kernel(Job<N> p) {
   extern __shared__ __align__(16) float partial[];  // [warps, 8 * Nt, kColumns]
   const int g = threadIdx.x % kWarp / 4, warp = threadIdx.x / kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * 8 * Nt;
@@ -143,12 +167,12 @@ __global__ void __launch_bounds__(kMostThreads<Nt>) row_product_kernel(Job<N> p)
     if (tile + blocks < p.tiles) second.load(p, tile + blocks);
   }
   begin();
-  RowShare<Ks> x[Nt];
+  Share<Ks> x[Nt];
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
     // Past the last row as past the last output.
     const int row = min(first_row + 8 * j + g, p.rows - 1);
-    x[j].load(p.x + row * p.k + warp * Ks, true);
+    x[j].load(p.x + row * p.k + warp * Ks);
   }
   // Never: without a branch the compiler waits for the first rows before it asks for the next.
   if (p.tiles < 0) __nanosleep(1);
@@ -158,7 +182,7 @@ __global__ void __launch_bounds__(kMostThreads<Nt>) row_product_kernel(Job<N> p)
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
 #pragma unroll
-      for (int j = 0; j < Nt; ++j) add_dots(sums[i][j], weights.low[i], weights.high[i], x[j]);
+      for (int j = 0; j < Nt; ++j) add_pieces(sums[i][j], weights.low[i], weights.high[i], x[j]);
     }
     const uint2 bias = weights.bias;
     const int next = tile + blocks;
@@ -198,12 +222,12 @@ bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiproce
   plan.many = parts(n, 16) > kManyTiles * multiprocessors;
   plan.mt = m > 16 && !plan.many && plan.ks < 256 ? 2 : 1;
   const std::int64_t tiles = parts(n, 16 * plan.mt);
-  const int most = plan.many ? 8 : plan.ks == 256 ? 1 : plan.mt == 2 && plan.ks == 64 ? 4 : 2;
+  const int most = plan.ks == 256 ? 1 : plan.many || (plan.mt == 2 && plan.ks == 64) ? 4 : 2;
   plan.nt = 1;
   while (plan.nt < most && 8 * plan.nt < m) plan.nt *= 2;
   // A weight that fills the machine several times is read once.
-  if (plan.many) return plan.ks == 64 && 8 * plan.nt >= m && k / plan.ks * plan.nt <= 64;
-  if (2 * tiles * m * k > kMostBytes) return false;
+  if (plan.many) return plan.ks == 64 && 8 * plan.nt >= m;
+  if (2 * tiles * parts(m, 8 * plan.nt) * 8 * plan.nt * k > kMostBytes) return false;
   // Multiprocessors that would be idle take rows.
   while (plan.nt > 1) {
     const std::int64_t row_tiles = parts(m, 4 * plan.nt);
@@ -248,9 +272,8 @@ void start(CudaContext& ctx, const Plan& plan, const Job<N>& job) {
     if constexpr (Most >= 4) {
       if (plan.nt == 4) return start<N, Ks, Mt, 4, Many>(ctx, job);
     }
-    if constexpr (Most >= 8) return start<N, Ks, Mt, 8, Many>(ctx, job);
   };
-  if (plan.many) return with_rows.template operator()<64, 1, true, 8>();
+  if (plan.many) return with_rows.template operator()<64, 1, true, 4>();
   if (plan.ks == 64) {
     return plan.mt == 1 ? with_rows.template operator()<64, 1, false, 2>()
                         : with_rows.template operator()<64, 2, false, 4>();

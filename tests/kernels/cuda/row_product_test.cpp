@@ -13,9 +13,9 @@ struct Weight {
 // Projections and feed-forward layers of the tiny, base and big models; an uneven number of
 // outputs; vocabularies, for which blocks take several tiles: more of them on a large GPU than on a
 // small one.
-constexpr Weight kWeights[] = {{384, 128},   {128, 256},   {1536, 512},  {512, 512},
-                               {2048, 512},  {512, 2048},  {3072, 1024}, {1024, 1024},
-                               {4096, 1024}, {1024, 4096}, {236, 192},   {52, 1152}};
+constexpr Weight kWeights[] = {{384, 128},  {128, 256},   {1536, 512},  {512, 512},   {2048, 512},
+                               {512, 2048}, {3072, 1024}, {1024, 1024}, {4096, 1024}, {1024, 4096},
+                               {236, 192},  {52, 1152},   {2112, 1280}};
 constexpr Weight kVocabularies[] = {{9000, 128}, {20'004, 512}, {10'000, 1024}};
 
 template <class C>
