@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/row_product.h"
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels::cuda {
@@ -221,6 +222,10 @@ template <class T, class C>
 void multiply(CudaContext& ctx, const Product<T, C>& p) {
   if (p.m * p.n == 0) return;
   if (p.k == 0) throw Error("a product over nothing.");
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    // Few rows and many are added in different orders, which a deterministic context rules out.
+    if (!ctx.deterministic() && multiply_rows(ctx, p)) return;
+  }
   Multiplication<T, C>(ctx, p).run();
 }
 

@@ -1,0 +1,21 @@
+// Products of a few rows with a weight, for decode steps.
+//
+// Such a product is over long before its weight has come from memory. So it is started early and
+// fetches the weight while the kernel before it still runs: a weight must be written by kernels
+// that are not started early themselves (see begin()).
+#pragma once
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/tensor/dtype.h"
+
+namespace nunchi::kernels::cuda {
+
+// More rows than this are a library's work.
+constexpr std::int64_t kMostRows = 64;
+
+// Whether the product was started; false: it is not one that this is for. A row's bits depend on
+// the row and the weight alone, whatever the number of rows.
+template <class C>
+bool multiply_rows(CudaContext& ctx, const Product<BFloat16, C>& p);
+
+}  // namespace nunchi::kernels::cuda

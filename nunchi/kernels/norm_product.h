@@ -1,0 +1,28 @@
+// A normalisation and the product of what comes out of it, as one kernel: in a decode step each of
+// them is over sooner than a kernel starts.
+#pragma once
+
+#include "nunchi/kernels/norm.h"
+#include "nunchi/kernels/product.h"
+
+namespace nunchi::kernels {
+
+template <class T, class C = T>
+struct NormProduct {
+  ResidualNorm<T> norm;
+  Product<T, C> product;  // a is norm.out: M rows.capacity, K width
+
+  const char* name() const { return product.label; }
+  Work work() const {
+    return {.flops = product.work().flops, .bytes = norm.work().bytes + product.work().bytes};
+  }
+};
+
+namespace cpu {
+template <>
+inline constexpr bool kOneVersion<NormProduct<float>> = true;
+template <>
+inline constexpr bool kOneVersion<NormProduct<double>> = true;
+}  // namespace cpu
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,188 @@
+// Products of few rows, on the GPU.
+#include "nunchi/kernels/cuda/row_product.h"
+
+#include "tests/kernels/cuda/compare.h"
+
+namespace nunchi::testing {
+namespace {
+
+struct Weight {
+  std::int64_t n, k;
+};
+
+// Projections and feed-forward layers of the tiny, base and big models; an uneven number of
+// outputs; vocabularies, for which blocks take several tiles: more of them on a large GPU than on a
+// small one.
+constexpr Weight kWeights[] = {{384, 128},  {128, 256},   {1536, 512},  {512, 512},   {2048, 512},
+                               {512, 2048}, {3072, 1024}, {1024, 1024}, {4096, 1024}, {1024, 4096},
+                               {236, 192},  {512, 64},    {52, 1152},   {2112, 1280}};
+constexpr Weight kVocabularies[] = {{9000, 128}, {20'004, 512}, {10'000, 1024}};
+
+template <class C>
+Tensor multiplied(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  std::int64_t rows, bool relu, bool& served) {
+  const Tensor c =
+      unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
+  served = kernels::cuda::multiply_rows(
+      context,
+      kernels::Product<BFloat16, C>{.m = rows,
+                                    .n = b.size(0),
+                                    .k = b.size(1),
+                                    .a = a.data<BFloat16>(),
+                                    .b = b.data<BFloat16>(),
+                                    .transpose_b = true,
+                                    .c = c.data<C>(),
+                                    .bias = bias.defined() ? bias.data<BFloat16>() : nullptr,
+                                    .relu = relu});
+  return c;
+}
+
+// The rows of the CPU's product, in f32.
+std::vector<double> expected_of(const Weight& w, std::int64_t rows, bool bias, bool relu) {
+  CpuContext cpu({.threads = 2});
+  const Tensor a = input(cpu, DType::f32, {rows, w.k}, 1),
+               b = input(cpu, DType::f32, {w.n, w.k}, 2), add = input(cpu, DType::f32, {w.n}, 3);
+  const Tensor c = unwritten_tensor(cpu, DType::f32, {rows, w.n});
+  kernels::run(cpu, kernels::Product<float>{.m = rows,
+                                            .n = w.n,
+                                            .k = w.k,
+                                            .a = a.data<float>(),
+                                            .b = b.data<float>(),
+                                            .transpose_b = true,
+                                            .c = c.data<float>(),
+                                            .bias = bias ? add.data<float>() : nullptr,
+                                            .relu = relu});
+  return to_host_f64(c);
+}
+
+std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows, std::int64_t n) {
+  return {all.begin(), all.begin() + rows * n};
+}
+
+// Every number of rows against the CPU, and each row against the same row among the most rows: by
+// the bits, whatever tiles either was computed in.
+void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
+  CudaContext cuda;
+  cuda.arena().poison();
+  const std::int64_t most = kernels::cuda::kMostRows;
+  const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
+               b = input(cuda, DType::bf16, {w.n, w.k}, 2),
+               add = input(cuda, DType::bf16, {w.n}, 3);
+  for (const bool epilogue : {false, true}) {
+    const std::vector<double> all = expected_of(w, most, epilogue, epilogue);
+    std::vector<double> alone;  // of the first product that was served
+    std::int64_t alone_rows = 0;
+    for (const std::int64_t rows : rows_to_try) {
+      const std::vector<double> expected = first_rows(all, rows, w.n);
+      const Tensor bias = epilogue ? add : Tensor();
+      bool served = false, served_bf16 = false;
+      const Tensor c = multiplied<float>(cuda, a, b, bias, rows, epilogue, served);
+      const Tensor rounded = multiplied<BFloat16>(cuda, a, b, bias, rows, epilogue, served_bf16);
+      ASSERT_EQ(served, served_bf16);
+      if (rows <= 16) {
+        ASSERT_TRUE(served) << w.n << " x " << w.k << ", " << rows << " rows";
+      }
+      if (!served) continue;
+      const std::vector<double> found = to_host_f64(c);
+      EXPECT_LE(relative_distance(found, expected), 2e-6)
+          << w.n << " x " << w.k << ", " << rows << " rows";
+      EXPECT_LE(relative_distance(to_host_f64(rounded), expected), 5e-3)
+          << w.n << " x " << w.k << ", " << rows << " rows";
+      if (rows > alone_rows) {
+        EXPECT_TRUE(same_bits(first_rows(found, alone_rows, w.n), alone)) << rows << " rows";
+        alone = found;
+        alone_rows = rows;
+      }
+    }
+  }
+}
+
+TEST(CudaRowProduct, IsTheCpusAndARowIsItselfInAnyCompany) {
+  SKIP_WITHOUT_GPU();
+  for (const Weight& w : kWeights) check_weight(w, {1, 2, 7, 8, 9, 16, 17, 31, 33, 64});
+}
+
+TEST(CudaRowProduct, VocabulariesTileAfterTile) {
+  SKIP_WITHOUT_GPU();
+  for (const Weight& w : kVocabularies) check_weight(w, {1, 8, 13, 32, 64});
+}
+
+TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
+    const std::int64_t most = kernels::cuda::kMostRows;
+    const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
+                 b = input(cuda, DType::bf16, {w.n, w.k}, 2);
+    bool served = false;
+    const std::vector<float> together =
+        to_host<float>(multiplied<float>(cuda, a, b, {}, most, false, served));
+    ASSERT_TRUE(served);
+    for (const std::int64_t row : {1, 12, 40, 63}) {
+      const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
+      ASSERT_TRUE(kernels::cuda::multiply_rows(
+          cuda, kernels::Product<BFloat16, float>{.m = 1,
+                                                  .n = w.n,
+                                                  .k = w.k,
+                                                  .a = a.data<BFloat16>() + row * w.k,
+                                                  .b = b.data<BFloat16>(),
+                                                  .transpose_b = true,
+                                                  .c = c.data<float>()}));
+      const auto from = together.begin() + row * w.n;
+      EXPECT_TRUE(same_bits(to_host<float>(c), std::vector<float>(from, from + w.n))) << row;
+    }
+  }
+}
+
+TEST(CudaRowProduct, WhatItIsNotForIsLeftToTheLibrary) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  const Tensor room = Tensor::empty(cuda, DType::bf16, {1 << 20});
+  BFloat16* some = room.data<BFloat16>();
+  using Row = kernels::Product<BFloat16>;
+  const Row good{.m = 4,
+                 .n = 128,
+                 .k = 128,
+                 .a = some,
+                 .b = some + 4096,
+                 .transpose_b = true,
+                 .c = some + 65536,
+                 .bias = some + 131072};
+  EXPECT_TRUE(kernels::cuda::multiply_rows(cuda, good));
+  const auto refused = [&](auto&& change) {
+    Row row = good;
+    change(row);
+    return !kernels::cuda::multiply_rows(cuda, row);
+  };
+  EXPECT_TRUE(refused([](Row& p) { p.m = 65; }));
+  EXPECT_TRUE(refused([](Row& p) { p.n = 126; }));
+  EXPECT_TRUE(refused([](Row& p) { p.k = 96; }));
+  EXPECT_TRUE(refused([](Row& p) { p.k = 1088; }));
+  EXPECT_TRUE(refused([](Row& p) { p.k = 4352; }));
+  EXPECT_TRUE(refused([](Row& p) { p.a += 4; }));
+  EXPECT_TRUE(refused([](Row& p) { p.b += 4; }));
+  EXPECT_TRUE(refused([](Row& p) { p.c += 4; }));
+  EXPECT_TRUE(refused([](Row& p) { p.bias += 4; }));
+  EXPECT_TRUE(refused([](Row& p) { p.transpose_a = true; }));
+  EXPECT_TRUE(refused([](Row& p) { p.transpose_b = false; }));
+  EXPECT_TRUE(refused([](Row& p) { p.accumulate = true, p.bias = nullptr; }));
+}
+
+TEST(CudaRowProduct, ANaNIsNotLostInRelu) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  std::vector<float> values(512, 1);
+  values[300] = NAN;
+  const Tensor wide = from_host(cuda, values, {1, 512});
+  const Tensor a = Tensor::empty(cuda, DType::bf16, {1, 512});
+  convert(wide, a);
+  const Tensor b = input(cuda, DType::bf16, {64, 512}, 2);
+  bool served = false;
+  for (const double x : to_host_f64(multiplied<float>(cuda, a, b, {}, 1, true, served))) {
+    EXPECT_TRUE(std::isnan(x));
+  }
+  EXPECT_TRUE(served);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
