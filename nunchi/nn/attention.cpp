@@ -42,8 +42,7 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
            {.inputs = config.width, .outputs = 3 * config.width, .stacked = 3}),
       output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
 
-SelfAttention::Projected SelfAttention::project(const Variable& x, const Ragged& batch) const {
-  const Variable qkv = qkv_(x);
+SelfAttention::Projected SelfAttention::split(const Variable& qkv, const Ragged& batch) const {
   Variable q = qkv.columns(0, width_), k = qkv.columns(width_, width_);
   position_.rotate(q, k, batch);
   return {q, k, qkv.columns(2 * width_, width_)};
@@ -57,12 +56,12 @@ AttentionOptions SelfAttention::options() const {
 
 Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
                                    const TapPlace& place) const {
-  const auto [q, k, v] = project(x, batch);
+  const auto [q, k, v] = split(qkv_(x), batch);
   return attend({q, k, v, batch, batch}, options(), output_, place);
 }
 
-Variable SelfAttention::step(const Variable& x, const DecodeStep& step, const Tensor& cache) const {
-  const auto [q, k, v] = project(x, step.rows);
+Variable SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const {
+  const auto [q, k, v] = split(x.through(qkv_), step.rows);
   const Tensor keys = cache.columns(0, width_), values = cache.columns(width_, width_);
   NewKeys newest;
   if (step.one_each) {
@@ -90,9 +89,9 @@ Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
   return attend({q, k, v, batch, memory}, options_, output_, place);
 }
 
-Variable CrossAttention::step(const Variable& x, const DecodeStep& step,
+Variable CrossAttention::step(PendingNorm& x, const DecodeStep& step,
                               const Variable& memory_kv) const {
-  const Variable q = query_(x);
+  const Variable q = x.through(query_);
   const Tensor &kv = memory_kv.value(), keys = kv.columns(0, width_),
                values = kv.columns(width_, width_);
   return output_(

@@ -4,6 +4,7 @@
 #include "nunchi/nn/decoder_cache.h"
 #include "nunchi/nn/linear.h"
 #include "nunchi/nn/position/position.h"
+#include "nunchi/nn/residual.h"
 #include "nunchi/trace/trace.h"
 
 namespace nunchi::nn {
@@ -26,13 +27,13 @@ class SelfAttention {
   Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
   // values join `cache` [slots, 2 C or more].
-  Variable step(const Variable& x, const DecodeStep& step, const Tensor& cache) const;
+  Variable step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const;
 
  private:
   struct Projected {
     Variable q, k, v;
   };
-  Projected project(const Variable& x, const Ragged& batch) const;
+  Projected split(const Variable& qkv, const Ragged& batch) const;
   AttentionOptions options() const;
 
   std::int64_t width_;
@@ -51,7 +52,7 @@ class CrossAttention {
   Variable operator()(const Variable& x, const Ragged& batch, const Variable& memory_kv,
                       const Ragged& memory, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over the memory of their sentences.
-  Variable step(const Variable& x, const DecodeStep& step, const Variable& memory_kv) const;
+  Variable step(PendingNorm& x, const DecodeStep& step, const Variable& memory_kv) const;
 
  private:
   std::int64_t width_;

@@ -61,37 +61,31 @@ DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}
 
-template <class Self, class Cross, class Feed>
-Stream DecoderLayer::through(const Stream& stream, const Ragged& rows, const Self& self,
-                             const Cross& cross, const Feed& feed) const {
-  const Stream looked_back = around_self_attention_.around(stream, rows, self);
-  const Stream looked_over = around_cross_attention_.around(looked_back, rows, cross);
-  return around_feed_forward_.around(looked_over, rows, feed);
-}
-
 Stream DecoderLayer::operator()(const Stream& stream, const Ragged& batch,
                                 const Variable& memory_kv, const Ragged& memory, int layer) const {
-  const Stream result = through(
-      stream, batch,
-      [&](const Variable& x) {
-        return self_attention_(x, batch, {"decoder", layer, "self_attention"});
-      },
-      [&](const Variable& x) {
+  const Stream looked_back = around_self_attention_.around(stream, batch, [&](const Variable& x) {
+    return self_attention_(x, batch, {"decoder", layer, "self_attention"});
+  });
+  const Stream looked_over =
+      around_cross_attention_.around(looked_back, batch, [&](const Variable& x) {
         return cross_attention_(x, batch, memory_kv, memory, {"decoder", layer, "cross_attention"});
-      },
-      [&](const Variable& x) {
-        return fed_forward(feed_forward_, x, batch, {"decoder", layer, "feed_forward"});
       });
+  const Stream result = around_feed_forward_.around(looked_over, batch, [&](const Variable& x) {
+    return fed_forward(feed_forward_, x, batch, {"decoder", layer, "feed_forward"});
+  });
   tap_output(result, batch, {"decoder", layer, ""});
   return result;
 }
 
 Stream DecoderLayer::step(const Stream& stream, const DecodeStep& step, const Tensor& cache,
                           const Variable& memory_kv) const {
-  return through(
-      stream, step.rows, [&](const Variable& x) { return self_attention_.step(x, step, cache); },
-      [&](const Variable& x) { return cross_attention_.step(x, step, memory_kv); },
-      [&](const Variable& x) { return feed_forward_(x, step.rows); });
+  const Ragged& rows = step.rows;
+  const Stream looked_back = around_self_attention_.step(
+      stream, rows, [&](PendingNorm& x) { return self_attention_.step(x, step, cache); });
+  const Stream looked_over = around_cross_attention_.step(
+      looked_back, rows, [&](PendingNorm& x) { return cross_attention_.step(x, step, memory_kv); });
+  return around_feed_forward_.step(looked_over, rows,
+                                   [&](PendingNorm& x) { return feed_forward_.step(x, rows); });
 }
 
 }  // namespace nunchi::nn

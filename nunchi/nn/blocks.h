@@ -46,11 +46,6 @@ class DecoderLayer {
               const Variable& memory_kv) const;
 
  private:
-  // The three sub-layers, whatever the two attentions look at.
-  template <class Self, class Cross, class Feed>
-  Stream through(const Stream& stream, const Ragged& rows, const Self& self, const Cross& cross,
-                 const Feed& feed) const;
-
   SelfAttention self_attention_;
   Residual around_self_attention_;
   CrossAttention cross_attention_;

@@ -18,4 +18,11 @@ Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
   return down_(fused_ ? hidden : activation(hidden, batch, activation_, dropout_));
 }
 
+Variable FeedForward::step(PendingNorm& x, const Ragged& rows) const {
+  nunchi::Linear up = up_.parameters();
+  up.relu = fused_;
+  const Variable hidden = x.through(up);
+  return down_(fused_ ? hidden : activation(hidden, rows, activation_, dropout_));
+}
+
 }  // namespace nunchi::nn

@@ -1,7 +1,7 @@
 // Two linear layers with a non-linearity between them, for each token on its own.
 #pragma once
 
-#include "nunchi/nn/linear.h"
+#include "nunchi/nn/residual.h"
 #include "nunchi/ops/activation.h"
 
 namespace nunchi::nn {
@@ -18,6 +18,8 @@ class FeedForward {
 
   // x [T, C] → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch) const;
+  // The same while nobody records.
+  Variable step(PendingNorm& x, const Ragged& rows) const;
 
  private:
   ActivationKind activation_;

@@ -19,6 +19,7 @@ class Linear {
   Linear(Parameters& parameters, const std::string& name, const Options& options);
 
   Variable operator()(const Variable& x) const { return linear(x, parameters_); }
+  const nunchi::Linear& parameters() const { return parameters_; }
 
  private:
   nunchi::Linear parameters_;

@@ -11,6 +11,39 @@ Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, s
                                           : Variable()};
 }
 
+void PendingNorm::settle() {
+  if (out_.defined()) return;
+  if (!norm_.gamma.defined()) {
+    sum_ = out_ = stream_.value;
+    return;
+  }
+  const auto [sum, out] = residual_norm(stream_.value, stream_.branch, rows_, norm_);
+  sum_ = sum;
+  out_ = out;
+}
+
+Variable PendingNorm::through(const nunchi::Linear& layer) {
+  if (out_.defined() || !norm_.gamma.defined()) {
+    settle();
+    return linear(out_, layer);
+  }
+  const Tensor branch = stream_.branch.defined() ? stream_.branch.value() : Tensor();
+  const NormLinearResult found = norm_linear(stream_.value.value(), branch, rows_, norm_, layer);
+  sum_ = Variable(found.sum);
+  out_ = Variable(found.out);
+  return Variable(found.y);
+}
+
+const Variable& PendingNorm::out() {
+  settle();
+  return out_;
+}
+
+const Variable& PendingNorm::sum() {
+  settle();
+  return sum_;
+}
+
 StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
                      const Residual::Options& options) {
   if (options.placement == NormPlacement::pre) {
@@ -19,7 +52,7 @@ StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
 }
 
 Variable StreamEnd::operator()(const Stream& stream, const Ragged& batch) const {
-  if (!norm_.gamma.defined()) return stream.value;
+  if (!norm_.gamma.defined()) return PendingNorm(stream, stream.norm, batch).out();
   return residual_norm(stream.value, stream.branch, batch, norm_, stream.dropout).out;
 }
 

@@ -8,7 +8,9 @@
 // norm, which adds it on the way.
 #pragma once
 
+#include "nunchi/nn/linear.h"
 #include "nunchi/nn/parameters.h"
+#include "nunchi/ops/norm_linear.h"
 #include "nunchi/ops/residual_norm.h"
 
 namespace nunchi::nn {
@@ -19,6 +21,30 @@ struct Stream {
   Variable value;   // [T, C]
   Variable branch;  // [T, C] still to be added; undefined: nothing waits
   Dropout dropout;  // of the waiting branch
+  Norm norm;        // of their sum, while nobody records: it waits for who reads it first
+};
+
+// What a sub-layer reads while nobody records: a normalisation that waits until its rows are
+// needed, so that it can be one kernel with the product that needs them first.
+class PendingNorm {
+ public:
+  // With no gamma in `norm`: the stream's value as it is.
+  PendingNorm(const Stream& stream, const Norm& norm, const Ragged& rows)
+      : stream_(stream), norm_(norm), rows_(rows) {}
+
+  // The layer over the normalised rows.
+  Variable through(const nunchi::Linear& layer);
+  Variable through(const Linear& layer) { return through(layer.parameters()); }
+  // The normalised rows, and the sum that they come from.
+  const Variable& out();
+  const Variable& sum();
+
+ private:
+  void settle();
+  const Stream& stream_;
+  const Norm& norm_;
+  const Ragged& rows_;
+  Variable sum_, out_;
 };
 
 // Parameters of a normalisation, made for a model.
@@ -41,11 +67,24 @@ class Residual {
   template <class F>
   Stream around(const Stream& stream, const Ragged& batch, F&& f) const {
     if (placement_ == NormPlacement::post) {
-      return {residual_norm(stream.value, f(stream.value), batch, norm_, dropout_).out, {}, {}};
+      return {residual_norm(stream.value, f(stream.value), batch, norm_, dropout_).out, {}, {}, {}};
     }
     const auto [sum, normal] =
         residual_norm(stream.value, stream.branch, batch, norm_, stream.dropout);
-    return {sum, f(normal), dropout_};
+    return {sum, f(normal), dropout_, {}};
+  }
+
+  // The same while nobody records; f reads a PendingNorm.
+  template <class F>
+  Stream step(const Stream& stream, const Ragged& rows, F&& f) const {
+    if (placement_ == NormPlacement::post) {
+      PendingNorm x(stream, stream.norm, rows);
+      const Variable branch = f(x);
+      return {x.out(), branch, {}, norm_};
+    }
+    PendingNorm x(stream, norm_, rows);
+    const Variable branch = f(x);
+    return {x.sum(), branch, {}, {}};
   }
 
  private:
