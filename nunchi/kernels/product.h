@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
@@ -26,6 +27,8 @@ struct Product {
   bool accumulate = false;
   const T* bias = nullptr;  // [N]; not with accumulate
   bool relu = false;        // not with accumulate
+  // What passed relu, for the way back: relu_mask_bytes() of them; null: it is not kept.
+  std::uint8_t* mask = nullptr;
   const char* label = "product";
 
   const char* name() const { return label; }
@@ -63,6 +66,17 @@ inline void choose_algorithms(CpuContext&, const std::string&) {}
 #if NUNCHI_CUDA
 std::string chosen_algorithms(CudaContext& ctx);
 void choose_algorithms(CudaContext& ctx, const std::string& text);
+#endif
+
+// Bytes in which `product`, with relu, keeps what passed; 0 where the device looks at its result
+// instead, as the CPU does.
+template <class T>
+std::int64_t relu_mask_bytes(CpuContext&, const Product<T>&) {
+  return 0;
+}
+#if NUNCHI_CUDA
+std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<float>& product);
+std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<BFloat16>& product);
 #endif
 
 // Whether a row's bits stay the same for any number of rows.

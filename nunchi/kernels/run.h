@@ -13,6 +13,10 @@
 
 namespace nunchi::kernels {
 
+// Kernels made of others: a profile gets their parts, which are run for themselves.
+template <class Args>
+inline constexpr bool kOfParts = false;
+
 namespace cpu {
 
 // Kernels that hand their work to a library have one version only.
@@ -49,7 +53,7 @@ void compute_best(CpuContext& ctx, const Args& args) {
 template <class Args>
 void run(CpuContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr) return cpu::compute_best(ctx, args);
+  if (profile == nullptr || kOfParts<Args>) return cpu::compute_best(ctx, args);
   const auto begin = std::chrono::steady_clock::now();
   cpu::compute_best(ctx, args);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -67,7 +71,7 @@ void compute(CudaContext& ctx, const Args& args);
 template <class Args>
 void run(CudaContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr) return cuda::compute(ctx, args);
+  if (profile == nullptr || kOfParts<Args>) return cuda::compute(ctx, args);
   ctx.start_clock();
   cuda::compute(ctx, args);
   profile->add(args.name(), ctx.stop_clock(), args.work());

@@ -1,5 +1,7 @@
 #include "nunchi/nn/feed_forward.h"
 
+#include "nunchi/ops/feed_forward.h"
+
 namespace nunchi::nn {
 
 FeedForward::FeedForward(Parameters& parameters, const std::string& name, const Options& options)
@@ -9,13 +11,12 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
       up_(parameters, name + ".up",
           {.inputs = options.width,
            .outputs = kernels::input_width(options.activation, options.hidden),
-           .stacked = options.activation == ActivationKind::swiglu ? 2 : 1,
-           .relu = fused_}),
+           .stacked = options.activation == ActivationKind::swiglu ? 2 : 1}),
       down_(parameters, name + ".down", {.inputs = options.hidden, .outputs = options.width}) {}
 
 Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
-  const Variable hidden = up_(x);
-  return down_(fused_ ? hidden : activation(hidden, batch, activation_, dropout_));
+  if (fused_) return feed_forward(x, {up_.parameters(), down_.parameters()});
+  return down_(activation(up_(x), batch, activation_, dropout_));
 }
 
 Variable FeedForward::step(PendingNorm& x, const Ragged& rows) const {

@@ -23,7 +23,7 @@ class FeedForward {
 
  private:
   ActivationKind activation_;
-  bool fused_;  // relu without dropout is part of the product
+  bool fused_;  // relu without dropout is part of the products
   Dropout dropout_;
   Linear up_, down_;
 };

@@ -6,7 +6,6 @@ Linear::Linear(Parameters& parameters, const std::string& name, const Options& o
     : parameters_{
           .weight = parameters.add(name + ".weight", {options.outputs, options.inputs},
                                    Init::xavier(options.inputs, options.outputs / options.stacked)),
-          .bias = parameters.add(name + ".bias", {options.outputs}, Init::zeros()),
-          .relu = options.relu} {}
+          .bias = parameters.add(name + ".bias", {options.outputs}, Init::zeros())} {}
 
 }  // namespace nunchi::nn

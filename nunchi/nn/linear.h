@@ -14,7 +14,6 @@ class Linear {
     // The weight may be several matrices on top of one another (Q, K and V); each starts on its
     // own.
     std::int64_t stacked = 1;
-    bool relu = false;
   };
   Linear(Parameters& parameters, const std::string& name, const Options& options);
 

@@ -49,8 +49,7 @@ Variable linear(const Variable& x, const Linear& parameters) {
                     multiply(d_y, pack_for_backward(weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   }
-                  if (d.wanted(1)) add_outer(d_y, x, d.sum(1), "linear_backward_weight");
-                  if (d.wanted(2)) add_column_sum(d_y, d.sum(2));
+                  add_linear_gradients(d, 1, d_y, x);
                 });
 }
 

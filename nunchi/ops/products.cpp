@@ -1,5 +1,6 @@
 #include "nunchi/ops/products.h"
 
+#include "nunchi/kernels/linear_gradient.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/kernels/reduce.h"
 #include "nunchi/tensor/dispatch.h"
@@ -26,6 +27,28 @@ Tensor pack(const Tensor& matrix, bool transposed) {
   return packed;
 }
 
+template <class T, class C>
+kernels::Product<T, C> product_with(const Tensor& x, const PackedWeight& weight,
+                                    const Tensor& out) {
+  return {.m = x.size(0),
+          .n = weight.plain.size(weight.transposed ? 0 : 1),
+          .k = weight.plain.size(weight.transposed ? 1 : 0),
+          .a = x.data<T>(),
+          .b = weight.plain.data<T>(),
+          .transpose_b = weight.transposed,
+          .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
+          .c = out.data<C>()};
+}
+
+void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
+  dispatch(d_y, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::ColumnSum<T>{.rows = d_y.size(0),
+                                            .width = d_y.size(1),
+                                            .x = d_y.data<T>(),
+                                            .out = d_bias.data<Summed<T>>()});
+  });
+}
+
 }  // namespace
 
 PackedWeight pack_for_forward(const Variable& weight) {
@@ -46,19 +69,20 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options) {
   dispatch(x, [&]<class T>(auto& ctx) {
     const auto into = [&]<class C>() {
-      kernels::run(ctx, kernels::Product<T, C>{
-                            .m = x.size(0),
-                            .n = weight.plain.size(weight.transposed ? 0 : 1),
-                            .k = weight.plain.size(weight.transposed ? 1 : 0),
-                            .a = x.data<T>(),
-                            .b = weight.plain.data<T>(),
-                            .transpose_b = weight.transposed,
-                            .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
-                            .c = out.data<C>(),
-                            .accumulate = options.accumulate,
-                            .bias = options.bias.defined() ? options.bias.data<T>() : nullptr,
-                            .relu = options.relu,
-                            .label = options.label});
+      auto product = product_with<T, C>(x, weight, out);
+      product.accumulate = options.accumulate;
+      if (options.bias.defined()) product.bias = options.bias.data<T>();
+      product.relu = options.relu;
+      product.label = options.label;
+      if constexpr (std::is_same_v<C, T>) {
+        const std::int64_t bytes =
+            options.mask != nullptr ? kernels::relu_mask_bytes(ctx, product) : 0;
+        if (bytes > 0) {
+          *options.mask = Tensor::empty(x.context(), DType::i8, {bytes});
+          product.mask = reinterpret_cast<std::uint8_t*>(options.mask->data<std::int8_t>());
+        }
+      }
+      kernels::run(ctx, product);
     };
     if (out.dtype() == x.dtype()) {
       into.template operator()<T>();
@@ -68,32 +92,49 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
   });
 }
 
-void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const char* label) {
+void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ReluGate& gate,
+                    const Tensor& d_x, const char* label) {
+  dispatch(d_y, [&]<class T>(auto& ctx) {
+    kernels::GatedProduct<T> job{.product = product_with<T, T>(d_y, weight, d_x),
+                                 .y = gate.y.data<T>()};
+    job.product.label = label;
+    if (gate.mask.defined()) {
+      job.mask = reinterpret_cast<const std::uint8_t*>(gate.mask.data<std::int8_t>());
+    }
+    if (gate.d_bias.defined()) job.d_bias = gate.d_bias.data<Summed<T>>();
+    kernels::run(ctx, job);
+  });
+}
+
+void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const Tensor& d_bias,
+               const char* label) {
   // Packing x pays when many rows of d_weight read it.
   constexpr std::int64_t kManyRows = 1024;
   const Tensor packed = d_y.size(1) >= kManyRows ? pack(x, false) : Tensor();
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Product<T, Summed<T>>{
-                          .m = d_y.size(1),
-                          .n = x.size(1),
-                          .k = x.size(0),
-                          .a = d_y.data<T>(),
-                          .transpose_a = true,
-                          .b = x.data<T>(),
-                          .packed_b = packed.defined() ? packed.data<T>() : nullptr,
-                          .c = d_weight.data<Summed<T>>(),
-                          .accumulate = true,
-                          .label = label});
+    kernels::run(ctx, kernels::WeightGradient<T>{
+                          .product = {.m = d_y.size(1),
+                                      .n = x.size(1),
+                                      .k = x.size(0),
+                                      .a = d_y.data<T>(),
+                                      .transpose_a = true,
+                                      .b = x.data<T>(),
+                                      .packed_b = packed.defined() ? packed.data<T>() : nullptr,
+                                      .c = d_weight.data<Summed<T>>(),
+                                      .accumulate = true,
+                                      .label = label},
+                          .d_bias = d_bias.defined() ? d_bias.data<Summed<T>>() : nullptr});
   });
 }
 
-void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
-  dispatch(d_y, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::ColumnSum<T>{.rows = d_y.size(0),
-                                            .width = d_y.size(1),
-                                            .x = d_y.data<T>(),
-                                            .out = d_bias.data<Summed<T>>()});
-  });
+void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Tensor& x) {
+  const int bias = weight + 1;
+  const Tensor d_bias = d.wanted(bias) ? d.sum(bias) : Tensor();
+  if (d.wanted(weight)) {
+    add_outer(d_y, x, d.sum(weight), d_bias, "linear_backward_weight");
+  } else if (d_bias.defined()) {
+    add_column_sum(d_y, d_bias);
+  }
 }
 
 }  // namespace nunchi

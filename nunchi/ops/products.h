@@ -2,6 +2,7 @@
 // share.
 #pragma once
 
+#include "nunchi/autograd/tape.h"
 #include "nunchi/autograd/variable.h"
 
 namespace nunchi {
@@ -22,6 +23,8 @@ PackedWeight pack_for_backward(const Variable& weight);
 struct ProductOptions {
   Tensor bias;  // [N]; may be undefined
   bool relu = false;
+  // Where to leave what passed relu, if the device keeps that for the way back; null: nobody goes.
+  Tensor* mask = nullptr;
   bool accumulate = false;
   const char* label = "product";
 };
@@ -31,10 +34,23 @@ struct ProductOptions {
 void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options);
 
-// d_weight [N, K] += d_y [R, N]ᵀ · x [R, K]
-void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const char* label);
+// A relu that the way back goes through, and the bias before it.
+struct ReluGate {
+  Tensor y;       // [R, N] its output
+  Tensor mask;    // what the product left; may be undefined
+  Tensor d_bias;  // [N], added to; undefined: nobody wants it
+};
 
-// d_bias [N] += the sum of d_y's rows
-void add_column_sum(const Tensor& d_y, const Tensor& d_bias);
+// d_x [R, N] = d_y · W where relu let something pass, else 0.
+void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ReluGate& gate,
+                    const Tensor& d_x, const char* label);
+
+// d_weight [N, K] += d_y [R, N]ᵀ · x [R, K], and d_bias [N], where defined, the sum of d_y's rows.
+void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const Tensor& d_bias,
+               const char* label);
+
+// Adds to the gradients of a weight, input number `weight` of an operation, and of the bias that is
+// its next: those that are wanted.
+void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Tensor& x);
 
 }  // namespace nunchi

@@ -66,7 +66,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
     });
     if (!recorded) continue;
     multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});
-    if (d_weight.defined()) add_outer(scores, part, d_weight, "vocabulary_backward_weight");
+    if (d_weight.defined()) add_outer(scores, part, d_weight, {}, "vocabulary_backward_weight");
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
   dispatch(tokens, [&]<class T>(auto& ctx) {

@@ -45,7 +45,7 @@ TEST_F(FiniteCheck, SaysNothingAboutASoundStep) { EXPECT_EQ(complaint(), "nothin
 TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
   set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   const std::string forward = complaint();
-  EXPECT_TRUE(says(forward, "linear (operation ")) << forward;
+  EXPECT_TRUE(says(forward, "feed_forward (operation ")) << forward;
   EXPECT_TRUE(says(forward, "on the way forward")) << forward;
   EXPECT_TRUE(says(forward, "40]")) << forward;
 }

@@ -4,6 +4,7 @@
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/attention.h"
 #include "nunchi/ops/embedding.h"
+#include "nunchi/ops/feed_forward.h"
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/residual_norm.h"
 #include "nunchi/ops/vocabulary_loss.h"
@@ -37,6 +38,71 @@ TEST_F(OpGradients, Linear) {
 TEST_F(OpGradients, LinearWithoutBias) {
   const Leaf x = leaf(context_, "x", {4, 3}, 1), w = leaf(context_, "w", {2, 3}, 2);
   expect_gradients(context_, {x, w}, 4, [&] { return linear(x.variable, {.weight = w.variable}); });
+}
+
+TEST_F(OpGradients, FeedForward) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
+             b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4),
+             c = leaf(context_, "c", {7}, 5);
+  expect_gradients(context_, {x, up, b, down, c}, 16, [&] {
+    return feed_forward(x.variable,
+                        {{.weight = up.variable, .bias = b.variable}, {down.variable, c.variable}});
+  });
+}
+
+TEST_F(OpGradients, FeedForwardWithoutBiases) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
+             down = leaf(context_, "down", {5, 11}, 4);
+  expect_gradients(context_, {x, up, down}, 16, [&] {
+    const FeedForward layer{{.weight = up.variable}, {.weight = down.variable}};
+    return feed_forward(feed_forward(x.variable, layer), layer);
+  });
+}
+
+TEST_F(OpGradients, FeedForwardGivesEachWhatIsWanted) {
+  // Only one of them is to be learned.
+  for (int learned = 0; learned < 5; ++learned) {
+    const std::vector<Leaf> all = {leaf(context_, "x", {16, 5}, 1),
+                                   leaf(context_, "up", {11, 5}, 2), leaf(context_, "b", {11}, 3),
+                                   leaf(context_, "down", {7, 11}, 4), leaf(context_, "c", {7}, 5)};
+    const auto input = [&](std::size_t i) {
+      return static_cast<int>(i) == learned ? all[i].variable
+                                            : Variable(all[i].variable.value(), false);
+    };
+    expect_gradients(context_, {all[static_cast<std::size_t>(learned)]}, 16, [&] {
+      return feed_forward(input(0), {{input(1), input(2)}, {input(3), input(4)}});
+    });
+  }
+}
+
+TEST_F(OpGradients, FeedForwardIsTwoLinearLayersToTheBit) {
+  const auto run = [&](bool fused) {
+    const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
+               b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4),
+               c = leaf(context_, "c", {7}, 5);
+    const Linear first{up.variable, b.variable, true}, second{down.variable, c.variable};
+    Tape tape(context_);
+    const Variable y = fused ? feed_forward(x.variable, {first, second})
+                             : linear(linear(x.variable, first), second);
+    tape.backward(y, random_tensor<double>(context_, {16, 7}, 6));
+    std::vector<double> all = to_host<double>(y.value());
+    for (const Leaf& leaf : {x, up, b, down, c}) {
+      const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
+      all.insert(all.end(), gradient.begin(), gradient.end());
+    }
+    return all;
+  };
+  EXPECT_TRUE(same_bits(run(true), run(false)));
+}
+
+TEST_F(OpGradients, FeedForwardRefusesWhatDoesNotFit) {
+  const Leaf x = leaf(context_, "x", {4, 5}, 1), up = leaf(context_, "up", {6, 5}, 2),
+             down = leaf(context_, "down", {5, 7}, 3);
+  const std::string message = error_of([&] {
+    feed_forward(x.variable, {{up.variable}, {down.variable}});
+  });
+  EXPECT_NE(message.find("feed_forward"), std::string::npos) << message;
+  EXPECT_NE(message.find("down"), std::string::npos) << message;
 }
 
 TEST_F(OpGradients, AnInputUsedTwiceGetsBothGradients) {

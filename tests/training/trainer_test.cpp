@@ -206,12 +206,13 @@ TEST(Trainer, AStepThatIsNotFiniteIsLeftOutAndItsBatchSaved) {
   EXPECT_EQ(run.state().step, 12);
   EXPECT_EQ(run.state().skipped_steps, 2);
   for (const float weight : run.weights()) ASSERT_TRUE(std::isfinite(weight));
-  EXPECT_TRUE(says(run.notes(), "step 3: the loss is not finite. First came linear (operation"))
+  EXPECT_TRUE(
+      says(run.notes(), "step 3: the loss is not finite. First came feed_forward (operation"))
       << run.notes();
   const Json saved = Json::parse(content(folder / "failed/step-3.json"));
   EXPECT_EQ(saved["step"], 3);
   EXPECT_TRUE(saved["loss"].is_null());
-  EXPECT_TRUE(says(saved["operation"].get<std::string>(), "linear"));
+  EXPECT_TRUE(says(saved["operation"].get<std::string>(), "feed_forward"));
   ASSERT_EQ(saved["batches"].size(), 2u);
   const Json& batch = saved["batches"][0];
   const std::int64_t pair = batch["pairs"][0];

@@ -2,6 +2,7 @@
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/embedding.h"
+#include "nunchi/ops/feed_forward.h"
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/residual_norm.h"
 #include "nunchi/ops/vocabulary_loss.h"
@@ -41,6 +42,47 @@ TEST(CudaOperations, Linear) {
                                      output("d_w", w.gradient()), output("d_b", b.gradient())};
         },
         {.f32 = 2e-6, .bf16 = 6e-3});
+  }
+}
+
+struct FeedForwardSizes {
+  std::int64_t rows, width, hidden;
+};
+
+// Sizes that a mask fits and that none does; the last is large enough to have its ways measured.
+TEST(CudaOperations, FeedForward) {
+  SKIP_WITHOUT_GPU();
+  for (const FeedForwardSizes& s : {FeedForwardSizes{192, 64, 256},
+                                    {192, 64, 136},
+                                    {192, 37, 41},
+                                    {1, 64, 136},
+                                    {1024, 512, 1024}}) {
+    for (const bool biases : {true, false}) {
+      expect_like_cpu(
+          [&](ContextBase& context, DType dtype) {
+            const auto bias = [&](std::int64_t width, std::uint64_t seed) {
+              return biases ? parameter(context, dtype, {width}, seed) : Variable();
+            };
+            const Variable x = rows(context, dtype, {s.rows, s.width}, 1);
+            const Linear up{parameter(context, dtype, {s.hidden, s.width}, 2), bias(s.hidden, 3)};
+            const Linear down{parameter(context, dtype, {s.width, s.hidden}, 4), bias(s.width, 5)};
+            std::vector<Output> outputs;
+            // Twice: what was planned serves again, and gradients of parameters are added to.
+            for (int i = 0; i < 2; ++i) {
+              Tape tape(context);
+              const Variable y = feed_forward(x, {up, down});
+              tape.backward(y, input(context, dtype, {s.rows, s.width}, 6));
+              outputs.push_back(output("y", y.value()));
+            }
+            outputs.push_back(output("d_x", x.gradient()));
+            for (const Linear& layer : {up, down}) {
+              outputs.push_back(output("d_w", layer.weight.gradient()));
+              if (biases) outputs.push_back(output("d_b", layer.bias.gradient()));
+            }
+            return outputs;
+          },
+          {.f32 = 5e-6, .bf16 = 1e-2});
+    }
   }
 }
 

@@ -1,0 +1,48 @@
+// Products of a linear layer's way back, with what may ride on them: relu's gradient, a bias's.
+//
+// They are made of other kernels; where a device's library does several at once and that is faster,
+// it does, and the label in a profile says so: "linear_backward_weight+bias".
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/tensor/dtype.h"
+
+namespace nunchi::kernels {
+
+// c = a · b where y, a relu's output, is positive, and 0 elsewhere; d_bias += the sum of c's rows.
+template <class T>
+struct GatedProduct {
+  Product<T> product;    // which adds to nothing and has neither bias nor relu of its own
+  const T* y = nullptr;  // [M, N]
+  const std::uint8_t* mask = nullptr;  // what the product that made y kept; null: nothing
+  Summed<T>* d_bias = nullptr;         // [N]; null: nobody wants it
+
+  const char* name() const { return product.name(); }
+  Work work() const { return product.work(); }
+};
+
+// d_weight += d_yᵀ · x; d_bias += the sum of d_y's rows.
+template <class T>
+struct WeightGradient {
+  Product<T, Summed<T>> product;  // of a, transposed: d_y [K, M]
+  Summed<T>* d_bias = nullptr;    // [M]; null: nobody wants it
+
+  const char* name() const { return product.name(); }
+  Work work() const { return product.work(); }
+};
+
+template <class T>
+inline constexpr bool kOfParts<GatedProduct<T>> = true;
+template <class T>
+inline constexpr bool kOfParts<WeightGradient<T>> = true;
+
+namespace cpu {
+template <class T>
+inline constexpr bool kOneVersion<GatedProduct<T>> = true;
+template <class T>
+inline constexpr bool kOneVersion<WeightGradient<T>> = true;
+}  // namespace cpu
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,79 @@
+#include "nunchi/ops/feed_forward.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/products.h"
+
+namespace nunchi {
+namespace {
+
+// The operation's inputs.
+enum Input : int { kX, kUpWeight, kUpBias, kDownWeight, kDownBias };
+
+struct Saved {
+  Tensor x, hidden;  // [R, C], [R, F]
+  Tensor mask;       // what passed relu; undefined where `hidden` says it
+  Variable up, down;
+};
+
+void run_backward(const Saved& saved, Gradients& d) {
+  const Tensor& d_y = d.of_output();
+  add_linear_gradients(d, kDownWeight, d_y, saved.hidden);
+  if (!d.wanted(kX) && !d.wanted(kUpWeight) && !d.wanted(kUpBias)) return;
+  const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
+  multiply_gated(d_y, pack_for_backward(saved.down),
+                 {.y = saved.hidden,
+                  .mask = saved.mask,
+                  .d_bias = d.wanted(kUpBias) ? d.sum(kUpBias) : Tensor()},
+                 d_hidden, "linear_backward_input");
+  if (d.wanted(kX)) {
+    const GradientTarget d_x = d.into(kX);
+    multiply(d_hidden, pack_for_backward(saved.up), d_x.tensor,
+             {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
+  }
+  if (d.wanted(kUpWeight)) {
+    add_outer(d_hidden, saved.x, d.sum(kUpWeight), {}, "linear_backward_weight");
+  }
+}
+
+void check_layer(const char* layer, const Linear& parameters, std::int64_t inputs) {
+  const Tensor& w = parameters.weight.value();
+  check(w.shape().dimensions() == 2 && w.size(1) == inputs, "feed_forward",
+        std::string(layer) + "'s weight " + w.shape().to_string() + " does not fit rows of " +
+            std::to_string(inputs));
+  if (parameters.bias.defined()) {
+    check_shape("feed_forward", "bias", parameters.bias.value(), {w.size(0)});
+  }
+}
+
+}  // namespace
+
+Variable feed_forward(const Variable& x, const FeedForward& parameters) {
+  const auto& [up, down] = parameters;
+  const Tensor& rows = x.value();
+  check(rows.shape().dimensions() == 2 && rows.contiguous(), "feed_forward",
+        "rows have shape " + rows.shape().to_string());
+  check_layer("up", up, rows.size(1));
+  check_layer("down", down, up.weight.value().size(0));
+  const auto bias_of = [](const Linear& layer) {
+    return layer.bias.defined() ? layer.bias.value() : Tensor();
+  };
+
+  ContextBase& context = rows.context();
+  const std::int64_t hidden = up.weight.value().size(0), out = down.weight.value().size(0);
+  const bool kept = recording({x, up.weight, up.bias, down.weight, down.bias});
+  Saved saved{.x = rows,
+              .hidden = Tensor::empty(context, rows.dtype(), {rows.size(0), hidden}),
+              .up = up.weight,
+              .down = down.weight};
+  multiply(
+      rows, pack_for_forward(up.weight), saved.hidden,
+      {.bias = bias_of(up), .relu = true, .mask = kept ? &saved.mask : nullptr, .label = "linear"});
+  const Tensor y = Tensor::empty(context, rows.dtype(), {rows.size(0), out});
+  multiply(saved.hidden, pack_for_forward(down.weight), y,
+           {.bias = bias_of(down), .label = "linear"});
+  return record("feed_forward", y, {x, up.weight, up.bias, down.weight, down.bias},
+                [saved = std::move(saved)](Gradients& d) { run_backward(saved, d); });
+}
+
+}  // namespace nunchi
