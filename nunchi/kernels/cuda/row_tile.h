@@ -1,7 +1,9 @@
 // A tile of outputs of a few rows, for blocks whose warps share K: each warp holds its part of the
 // weight in registers and multiplies it by its part of the rows; the warps' sums are added through
-// shared memory, in the warps' order. The weight is mma's A, the rows are its B; both are read as
-// RowShares.
+// shared memory, in the warps' order. The weight is mma's A, the rows are its B. Which element each
+// k stands for is ours to choose, as long as it is the same for both: of each 32 elements lane c
+// (of four) takes the 8 from 8c on, which are neighbours in memory, and two steps of k use up four
+// each.
 #pragma once
 
 #include "nunchi/kernels/cuda/device.h"
@@ -31,6 +33,32 @@ __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
   return x;
 }
 
+// A lane's part of D elements of one row.
+template <int D>
+struct RowShare {
+  std::uint32_t word[D / 8];
+
+  __device__ void load(const __nv_bfloat16* row) {
+#pragma unroll
+    for (int i = 0; i < D / 32; ++i) {
+      const uint4 words = *reinterpret_cast<const uint4*>(row + 32 * i + threadIdx.x % 4 * 8);
+      word[4 * i] = words.x, word[4 * i + 1] = words.y;
+      word[4 * i + 2] = words.z, word[4 * i + 3] = words.w;
+    }
+  }
+};
+
+// c += a bᵀ: rows g (`low`) and g + 8 (`high`) of a, row g of b.
+template <int D>
+__device__ void add_dots(float (&c)[4], const RowShare<D>& low, const RowShare<D>& high,
+                         const RowShare<D>& b) {
+#pragma unroll
+  for (int i = 0; i < D / 8; i += 2) {
+    const std::uint32_t a[4] = {low.word[i], high.word[i], low.word[i + 1], high.word[i + 1]};
+    mma(c, a, b.word[i], b.word[i + 1]);
+  }
+}
+
 // A lane's part of one row over the Ks elements that are the warp's, in pieces. Each is summed by
 // itself: a chain of four products, each of which waits for the one before, and not of four times
 // as many.
@@ -51,7 +79,7 @@ struct WarpShare {
   // `from` is the first element that is the warp's.
   __device__ void load(const __nv_bfloat16* from) {
 #pragma unroll
-    for (int i = 0; i < kPieces; ++i) piece[i].load(from + kPiece * i, true);
+    for (int i = 0; i < kPieces; ++i) piece[i].load(from + kPiece * i);
   }
 };
 
