@@ -1,5 +1,6 @@
 #include "nunchi/kernels/product.h"
 
+#include <cmath>
 #include <sstream>
 
 #include "nunchi/kernels/activation.h"
@@ -45,7 +46,7 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
 
 template <class T>
 std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
-  if (p.m * p.n * p.k == 0) return 0;
+  if (p.m * p.n * p.k == 0 || p.m <= kMostRows) return 0;
   const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
   const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
   p.mask = mask.as<std::uint8_t>();
@@ -77,6 +78,10 @@ namespace {
 
 constexpr const char* kUnreadable = "the saved algorithms of products cannot be read.";
 
+std::int64_t nanoseconds_of(const cuda::Algorithm& chosen) {
+  return std::llround(chosen.seconds * 1e9);
+}
+
 void write_key(std::ostream& text, const char* kind, const cuda::PlanKey& key) {
   text << kind << ' ' << key.m << ' ' << key.n << ' ' << key.k << ' ' << key.epilogue << ' '
        << key.flags;
@@ -85,14 +90,15 @@ void write_key(std::ostream& text, const char* kind, const cuda::PlanKey& key) {
 }  // namespace
 
 // A line with the library's version; then one for each algorithm: its key, whether there is one,
-// its bytes as hexadecimal numbers; and one for each way among several that was chosen.
+// its nanoseconds, its bytes as hexadecimal numbers; and one for each way among several that was
+// chosen.
 std::string chosen_algorithms(CudaContext& ctx) {
   cuda::Plans& plans = ctx.cache<cuda::Plans>();
   std::ostringstream text;
   text << "cublasLt " << cublasLtGetVersion() << '\n';
   for (const auto& [key, chosen] : plans.algorithms()) {
     write_key(text, "algorithm", key);
-    text << ' ' << chosen.possible << std::hex;
+    text << ' ' << chosen.possible << ' ' << nanoseconds_of(chosen) << std::hex;
     for (const std::uint64_t word : chosen.algorithm.data) text << ' ' << word;
     text << std::dec << '\n';
   }
@@ -124,7 +130,9 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
       continue;
     }
     cuda::Algorithm chosen;
-    words >> chosen.possible >> std::hex;
+    std::int64_t nanoseconds = 0;
+    words >> chosen.possible >> nanoseconds >> std::hex;
+    chosen.seconds = static_cast<double>(nanoseconds) * 1e-9;
     for (std::uint64_t& word : chosen.algorithm.data) words >> word;
     if (!words || kind != "algorithm") throw Error(kUnreadable);
     plans.algorithms().insert_or_assign(key, chosen);

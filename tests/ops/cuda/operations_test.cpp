@@ -81,7 +81,7 @@ TEST(CudaOperations, FeedForward) {
             }
             return outputs;
           },
-          {.f32 = 5e-6, .bf16 = 1e-2});
+          {.f32 = 5e-6, .bf16 = 2e-2});
     }
   }
 }
