@@ -153,11 +153,12 @@ std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where)
 
 void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts) {
   AtomicFolder folder(checkpoint_path(checkpoints, parts.state.step));
-  save_model(parts.model, folder.temporary());
-  write_moments(folder.temporary() / "optimizer.safetensors", parts.model.parameters(),
-                parts.optimizer);
-  if (parts.companions) parts.companions(folder.temporary());
-  write_file(folder.temporary() / "trainer.json", to_json(parts.state));
+  folder.fill([&](const fs::path& into) {
+    save_model(parts.model, into);
+    write_moments(into / "optimizer.safetensors", parts.model.parameters(), parts.optimizer);
+    if (parts.companions) parts.companions(into);
+    write_file(into / "trainer.json", to_json(parts.state));
+  });
   folder.commit();
 }
 
