@@ -2,7 +2,7 @@
 //
 //   state = model.start(source)
 //   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
-//   scores = model.logits(hidden)            of the token that comes next
+//   scores = model.next_scores(hidden)       of the token that comes next
 //
 // Hypotheses may change their number and order from step to step: each names its parent in the step
 // before.
