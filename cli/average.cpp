@@ -24,7 +24,8 @@ void run(const Arguments& arguments) {
   average_models(
       std::vector<std::filesystem::path>(arguments.folders.begin(), arguments.folders.end()),
       arguments.out);
-  fmt::print(stderr, "the mean of {} models is in {}\n", arguments.folders.size(), arguments.out);
+  fmt::print(stderr, "the mean of {} {} is in {}\n", arguments.folders.size(),
+             arguments.folders.size() == 1 ? "model" : "models", arguments.out);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/progress_line.h"
+#include "cli/seed.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/demo/demo.h"
@@ -70,11 +71,12 @@ void run(const Arguments& arguments) {
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   ProgressLine line;
   const StopSignals signals;
-  DemoHooks hooks{.note = [&](const std::string& sentence) { line.keep(sentence); },
-                  .progress = [&](const TrainingProgress& p) { line.show(training_line(p)); },
-                  .stop = &signals.requested()};
+  DemoHooks hooks{
+      .note = [&](const std::string& sentence) { line.keep(sentence); },
+      .progress = [&](const TrainingProgress& p) { line.show(training_line(p, line.columns())); },
+      .stop = &signals.requested()};
   const std::optional<DemoResult> result = run_demo(*context, arguments.options, hooks);
-  if (!result) throw Error("stopped before the end.");
+  if (!result) throw Error("stopped before the end; the same command begins again.");
   fmt::print(
       "Exactly right: {:.1f}% of {} held-out sentences. BLEU {:.2f}. {:.0f} seconds in all.\n",
       100 * result->exact_match, result->translations.size(), result->bleu, result->seconds);
@@ -97,7 +99,7 @@ void add_demo(CLI::App& program) {
       "demo", "Learn Korean to English from sentences made up on the spot, in two minutes");
   auto arguments = std::make_shared<Arguments>();
   demo->add_option("--seed", arguments->options.seed, "Decides sentences and weights")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 62));
+      ->check(seed());
   demo->add_option("--output", arguments->options.output, "Folder for the model")
       ->capture_default_str();
   demo->add_option("--steps", arguments->options.steps, "Steps of training")

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/commands.h"
+#include "cli/seed.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/evaluation/bleu.h"
@@ -313,7 +314,7 @@ void add_evaluate(CLI::App& program) {
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
   evaluate->add_option("--seed", arguments->seed, "Of the resamples")
-      ->check(CLI::NonNegativeNumber)
+      ->check(seed())
       ->type_name("N")
       ->capture_default_str();
   evaluate->add_flag("--sentence", arguments->sentence, "Score every line alone");

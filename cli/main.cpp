@@ -1,11 +1,17 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <new>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/waiting_threads.h"
 #include "nunchi/base/error.h"
+#include "nunchi/base/nearest.h"
+#include "nunchi/base/printable.h"
 
 namespace {
 
@@ -34,9 +40,30 @@ int report_wrong_call(const CLI::App& program, const CLI::ParseError& error) {
   return report((message + "; see '" + call + " --help'.").c_str(), 2);
 }
 
+// Throws UsageError for a command that does not exist, and names the nearest that does.
+void check_command(CLI::App& program, std::span<char*> arguments) {
+  CLI::App* app = &program;
+  std::string call = program.get_name();
+  for (const char* argument : arguments.subspan(std::min<std::size_t>(1, arguments.size()))) {
+    const std::string word = argument;
+    if (app->get_require_subcommand_min() == 0 || word.starts_with('-')) return;
+    std::vector<std::string> names;
+    for (const CLI::App* one : app->get_subcommands(nullptr)) names.push_back(one->get_name());
+    if (std::ranges::find(names, word) == names.end()) {
+      const std::string near = nunchi::nearest(word, names);
+      throw nunchi::UsageError("there is no command '" + nunchi::printable(word) + "'" +
+                               (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                               (near.empty() ? "; see '" : " See '") + call + " --help'.");
+    }
+    app = app->get_subcommand(word);
+    call += " " + word;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  nunchi::cli::make_threads_wait_quietly(argv);
   CLI::App program("Nunchi (눈치): the Transformer, from raw text to translation.", "nunchi");
   program.require_subcommand(1);
   program.set_version_flag("--version", "nunchi 0.1.0");
@@ -50,6 +77,7 @@ int main(int argc, char** argv) {
   nunchi::cli::add_translate(program);
   nunchi::cli::add_tokenizer(program);
   try {
+    check_command(program, std::span(argv, static_cast<std::size_t>(argc)));
     program.parse(argc, argv);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       return report("the output could not be written.", 1);

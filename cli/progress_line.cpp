@@ -16,12 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kInTerminal{100};
 constexpr std::chrono::seconds kElsewhere{30};
 
-// A line that is wider than the terminal would not move but pile up.
-std::size_t terminal_columns() {
-  winsize size{};
-  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : 80;
-}
+constexpr std::size_t kBar = 20, kShortestBar = 5;
 
 }  // namespace
 
@@ -39,7 +34,7 @@ void ProgressLine::show(const std::string& text) {
     fmt::print(stderr, "{}\n", text);
     return;
   }
-  fmt::print(stderr, "\r\033[K{}", text.substr(0, terminal_columns() - 1));
+  fmt::print(stderr, "\r\033[K{}", text.substr(0, columns()));
   std::fflush(stderr);
   shown_ = true;
 }
@@ -49,16 +44,23 @@ void ProgressLine::keep(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
 }
 
+std::size_t ProgressLine::columns() const {
+  if (!terminal_) return std::string::npos;
+  winsize size{};
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  // A line that is wider than the terminal would not move but pile up.
+  return known ? size.ws_col - 1u : 79;
+}
+
 void ProgressLine::clear() {
   if (shown_) fmt::print(stderr, "\r\033[K");
   shown_ = false;
 }
 
-std::string bar(double fraction) {
-  constexpr std::size_t kWidth = 20;
+std::string bar(double fraction, std::size_t width) {
   const double within = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
-  const auto filled = static_cast<std::size_t>(within * kWidth);
-  return "[" + std::string(filled, '#') + std::string(kWidth - filled, '.') + "]";
+  const auto filled = static_cast<std::size_t>(within * static_cast<double>(width));
+  return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
 }
 
 std::string duration(double seconds) {
@@ -68,20 +70,17 @@ std::string duration(double seconds) {
                    : fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-std::string training_line(const TrainingProgress& progress) {
-  std::string line;
-  if (progress.total_steps > 0) {
-    line = fmt::format(
-        "{} step {} of {}  ",
-        bar(static_cast<double>(progress.step) / static_cast<double>(progress.total_steps)),
-        grouped(progress.step), grouped(progress.total_steps));
-  } else {
-    line = fmt::format("step {}  ", grouped(progress.step));
-  }
-  line += fmt::format("loss {:.4f}  {} target tokens/s", progress.loss,
+std::string training_line(const TrainingProgress& progress, std::size_t columns) {
+  std::string line = "step " + grouped(progress.step);
+  if (progress.total_steps > 0) line += " of " + grouped(progress.total_steps);
+  line += fmt::format("  loss {:.4f}  {} target tokens/s", progress.loss,
                       grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
   if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
-  return line;
+  const std::size_t room = columns > line.size() + 3 ? columns - line.size() - 3 : 0;
+  if (progress.total_steps <= 0 || room < kShortestBar) return line;
+  const double done =
+      static_cast<double>(progress.step) / static_cast<double>(progress.total_steps);
+  return bar(done, std::min(kBar, room)) + " " + line;
 }
 
 }  // namespace nunchi::cli

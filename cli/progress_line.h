@@ -21,6 +21,8 @@ class ProgressLine {
   void show(const std::string& text);
   // A line that stays, above the moving one.
   void keep(const std::string& text);
+  // What fits into the line.
+  std::size_t columns() const;
 
  private:
   void clear();
@@ -32,10 +34,11 @@ class ProgressLine {
 };
 
 // "[#####.....]", `fraction` from 0 to 1.
-std::string bar(double fraction);
+std::string bar(double fraction, std::size_t width = 20);
 // "1:02:03", "2:03".
 std::string duration(double seconds);
-// "[####......] step 400 of 1,700  loss 1.2345  9,876 target tokens/s  1:23 left"
-std::string training_line(const TrainingProgress& progress);
+// "[####......] step 400 of 1,700  loss 1.2345  9,876 target tokens/s  1:23 left"; where that is
+// too wide for the columns, the bar is shorter or goes.
+std::string training_line(const TrainingProgress& progress, std::size_t columns);
 
 }  // namespace nunchi::cli

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "nunchi/data/corpus.h"
+#include "nunchi/evaluation/perplexity.h"
 #include "nunchi/translate/scorer.h"
 #include "nunchi/translate/translator.h"
 
@@ -55,7 +56,7 @@ void run(const Arguments& arguments) {
   }
   fmt::print(stderr, "nunchi: {} {}, {} target tokens, perplexity {:.4f}\n", lines,
              lines == 1 ? "pair" : "pairs", tokens,
-             tokens > 0 ? std::exp(-total / static_cast<double>(tokens)) : 0.0);
+             tokens > 0 ? evaluation::perplexity(-total, tokens) : 0.0);
   if (cut > 0) {
     fmt::print(stderr, "nunchi: {} {} too long and cut (see --max-length)\n", cut,
                cut == 1 ? "pair" : "pairs");

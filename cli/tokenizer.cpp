@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/stop_signals.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
@@ -81,6 +82,7 @@ struct Complaints {
 void train(const TrainArguments& arguments) {
   // First of all, so that a folder that cannot be written to is known before the work.
   AtomicFile file(arguments.output);
+  const RemovedWhenStopped removed(file.temporary(), arguments.output);
   std::unique_ptr<LineReader> reader;
   auto input = arguments.inputs.begin();
   const auto next_line = [&](std::string& line) {

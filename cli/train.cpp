@@ -10,6 +10,7 @@
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
+#include "nunchi/base/interrupted.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -33,7 +34,8 @@ std::string line_of(const PrepareProgress& progress) {
 TrainingRunOptions run_options(const ContextBase& context, ProgressLine& line) {
   return {.threads = context.threads(),
           .note = [&](const std::string& sentence) { line.keep(sentence); },
-          .progress = [&](const PrepareProgress& progress) { line.show(line_of(progress)); }};
+          .progress = [&](const PrepareProgress& progress) { line.show(line_of(progress)); },
+          .stop = &StopSignals::requested()};
 }
 
 std::string files_text(const CorpusPart& part) {
@@ -63,6 +65,7 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   options.cache = config.data.cache.empty() ? scratch.path() : config.data.cache;
   TrainingRun run(*context, config, options);
   print_data(run, line);
+  check_stop(options.stop);
   const StepTimes times = run.measure({.steps = kSteps});
   const std::int64_t parameters = run.model().parameters().count();
   fmt::print("parameters           {}\n", grouped(parameters));
@@ -92,25 +95,24 @@ void check_data(const DataConfig& data) {
 
 void train(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin begin) {
   check_data(config.data);
-  const RunFolder folder(config.output, begin);
-  const std::vector<std::int64_t> checkpoints = checkpoint_steps(folder.checkpoints());
+  RunFolder folder(config.output, begin);
+  check_inputs_stay(config, folder);
   const std::unique_ptr<ContextBase> context = make_context(device);
   ProgressLine line;
   TrainingRunOptions options = run_options(*context, line);
   options.cache = config.cache();
-  if (!checkpoints.empty()) {
-    options.checkpoint = checkpoint_path(folder.checkpoints(), checkpoints.back());
-  }
+  options.checkpoint = folder.last_checkpoint();
   TrainingRun run(*context, config, options);
   print_data(run, line);
   line.keep(fmt::format("{} parameters on {}", grouped(run.model().parameters().count()),
                         context->description()));
 
-  const StopSignals signals;
   TrainerHooks hooks;
-  hooks.progress = [&](const TrainingProgress& progress) { line.show(training_line(progress)); };
+  hooks.progress = [&](const TrainingProgress& progress) {
+    line.show(training_line(progress, line.columns()));
+  };
   hooks.note = [&](const std::string& sentence) { line.keep(sentence); };
-  hooks.stop = &signals.requested();
+  hooks.stop = &StopSignals::requested();
   switch (run.train(folder, hooks)) {
     case TrainingEnd::interrupted:
       return line.keep("stopped; a checkpoint is written, --resume continues");
@@ -132,8 +134,13 @@ void run(const Arguments& arguments) {
   const RunFolder::Begin begin = arguments.resume      ? RunFolder::Begin::resume
                                  : arguments.overwrite ? RunFolder::Begin::overwrite
                                                        : RunFolder::Begin::fresh;
-  if (arguments.dry_run) return dry_run(config, arguments.device, begin);
-  train(config, arguments.device, begin);
+  const StopSignals signals;
+  try {
+    if (arguments.dry_run) return dry_run(config, arguments.device, begin);
+    train(config, arguments.device, begin);
+  } catch (const Interrupted&) {
+    throw Error("stopped before the training began; the same command begins again.");
+  }
 }
 
 }  // namespace

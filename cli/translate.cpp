@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,16 +11,16 @@
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "cli/seed.h"
+#include "cli/stop_signals.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/data/line_stream.h"
-#include "nunchi/text/words.h"
 #include "nunchi/translate/stream.h"
+#include "nunchi/translate/translation_text.h"
 
 namespace nunchi::cli {
 namespace {
-
-enum class Alignment { none, hard, soft };
 
 struct Arguments {
   std::string folder, input = "-", output = "-";
@@ -27,11 +28,12 @@ struct Arguments {
   StreamOptions stream;
   int n_best = 0;
   bool word_scores = false;
-  Alignment alignment = Alignment::none;
+  std::string alignment;  // hard, soft or not asked for
   ContextOptions device;
   // What was given on the command line goes before what the model's folder says.
   CLI::Option *beam_size = nullptr, *normalize = nullptr, *min_length = nullptr,
-              *max_length = nullptr, *no_repeat = nullptr;
+              *max_length = nullptr, *no_repeat = nullptr, *top_k = nullptr, *top_p = nullptr,
+              *temperature = nullptr;
 };
 
 // Stdin as it comes, or a file, packed or not.
@@ -44,7 +46,9 @@ std::unique_ptr<LineSource> open_input(const std::string& path) {
 class Output {
  public:
   explicit Output(const std::string& path) {
-    if (path != "-") file_.emplace(path);
+    if (path == "-") return;
+    file_.emplace(path);
+    removed_.emplace(file_->temporary(), path);
   }
 
   // False once the reader has gone.
@@ -73,6 +77,11 @@ class Output {
     while (open_ && !rest.empty()) {
       const ssize_t count = ::write(STDOUT_FILENO, rest.data(), rest.size());
       if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) {
+        pollfd room{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+        ::poll(&room, 1, -1);
+        continue;
+      }
       if (count < 0 && errno == EPIPE) open_ = false;
       if (count < 0 && open_) {
         throw Error(std::string("the output cannot be written: ") + std::strerror(errno) + ".");
@@ -82,64 +91,17 @@ class Output {
   }
 
   std::optional<AtomicFile> file_;
+  std::optional<RemovedWhenStopped> removed_;
   bool open_ = true;
   std::string buffer_;
 };
 
-std::string joined(const auto& items, const auto& text_of) {
-  std::string all;
-  for (const auto& item : items) all += (all.empty() ? "" : " ") + text_of(item);
-  return all;
-}
-
-// The log-probability of each word, and of </s>.
-std::string word_scores(const Translation& translation) {
-  const Words words = words_of(translation.pieces);
-  std::vector<double> scores(words.texts.size(), 0);
-  for (std::size_t i = 0; i < translation.pieces.size(); ++i) {
-    scores[static_cast<std::size_t>(words.of_piece[i])] +=
-        static_cast<double>(translation.token_scores[i]);
-  }
-  return "WordScores= " + joined(scores, [](double s) { return fmt::format("{:.4f}", s); });
-}
-
-// "0-0 1-2": source word, target word; or for each target word its weights over source words.
-std::string alignment_text(const Translation& translation, Alignment kind) {
-  if (translation.attention.weights.empty()) return "";
-  const AttentionMatrix words = merged_into_words(translation.attention);
-  if (kind == Alignment::hard) {
-    return joined(hard_alignment(words), [](const std::pair<int, int>& pair) {
-      return fmt::format("{}-{}", pair.first, pair.second);
-    });
-  }
-  const std::size_t width = words.sources.size();
-  std::string all;
-  for (std::size_t t = 0; t < words.targets.size(); ++t) {
-    if (t > 0) all += ' ';
-    for (std::size_t s = 0; s < width; ++s) {
-      all += fmt::format("{}{:.4f}", s > 0 ? "," : "", words.weights[t * width + s]);
-    }
-  }
-  return all;
-}
-
-// A line for a line; with n-best or features, `id ||| text ||| features ||| score`.
-std::string line_of(const Arguments& arguments, std::int64_t number,
-                    const Translations& translations) {
-  const bool plain =
-      arguments.n_best == 0 && !arguments.word_scores && arguments.alignment == Alignment::none;
-  if (plain) return translations[0].text + "\n";
-  std::string lines;
-  for (const Translation& translation : translations) {
-    std::string features = fmt::format("LogProbability= {:.4f}", translation.log_probability);
-    if (arguments.word_scores) features += " " + word_scores(translation);
-    if (arguments.alignment != Alignment::none) {
-      features += " Alignment= " + alignment_text(translation, arguments.alignment);
-    }
-    if (arguments.n_best > 0) lines += fmt::format("{} ||| ", number);
-    lines += fmt::format("{} ||| {} ||| {:.4f}\n", translation.text, features, translation.score);
-  }
-  return lines;
+CLI::Validator hard_or_soft() {
+  return {[](const std::string& text) -> std::string {
+            if (text == "hard" || text == "soft") return {};
+            return "an alignment is hard or soft, not '" + text + "'";
+          },
+          "hard|soft", "alignment"};
 }
 
 void report(const LineCounts& counts) {
@@ -166,21 +128,35 @@ SearchOptions search_options(const Arguments& arguments, const SearchOptions& of
   return search;
 }
 
+void check_sampling(const Arguments& arguments) {
+  if (arguments.options.search.sample) return;
+  for (const CLI::Option* option : {arguments.top_k, arguments.top_p, arguments.temperature}) {
+    if (*option) throw UsageError(option->get_name() + " is about drawing, so it needs --sample.");
+  }
+}
+
 void run(const Arguments& arguments) {
   // A reader that goes away is no error: writing tells.
   std::signal(SIGPIPE, SIG_IGN);
+  check_sampling(arguments);
+  // Before the work: what cannot be written is known at once.
+  Output out(arguments.output);
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   const TranslationFolder folder(*context, arguments.folder);
   TranslatorOptions options = arguments.options;
   options.search = search_options(arguments, folder.search());
-  options.alignment = arguments.alignment != Alignment::none;
+  options.alignment = !arguments.alignment.empty();
   Translator translator(folder.model(), folder.tokenizers(), options);
   const std::unique_ptr<LineSource> lines = open_input(arguments.input);
-  Output out(arguments.output);
+  const TranslationFormat format{.n_best = arguments.n_best > 0,
+                                 .word_scores = arguments.word_scores,
+                                 .alignment = arguments.alignment == "hard"   ? Alignment::hard
+                                              : arguments.alignment == "soft" ? Alignment::soft
+                                                                              : Alignment::none};
   translate_stream(
       translator, *lines, arguments.stream,
       [&](std::int64_t number, const Translations& translations) {
-        out.add(line_of(arguments, number, translations));
+        out.add(to_text(format, number, translations));
         return out.is_open();
       },
       [&] { out.flush(); });
@@ -208,15 +184,16 @@ void add_translate(CLI::App& program) {
   translate
       ->add_option("--alignment", a->alignment,
                    "Print which source word each target word came from: hard (0-0 1-2) or soft")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Alignment>{{"hard", Alignment::hard}, {"soft", Alignment::soft}}))
+      ->check(hard_or_soft())
       ->expected(0, 1)
       ->default_str("hard");
   translate->add_flag("--sample", search.sample, "Draw tokens instead of searching");
-  translate->add_option("--top-k", search.top_k, "Draw from the so many likeliest");
-  translate->add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
-  translate->add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
-  translate->add_option("--seed", search.seed, "Decides the draws");
+  a->top_k = translate->add_option("--top-k", search.top_k, "Draw from the so many likeliest");
+  a->top_p =
+      translate->add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
+  a->temperature =
+      translate->add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
+  translate->add_option("--seed", search.seed, "Decides the draws")->check(seed());
   translate->add_flag("--prefix", a->stream.prefixes,
                       "Lines are SOURCE <tab> BEGINNING: translations begin so");
   a->min_length = translate->add_option("--min-length", search.min_length, "Tokens at least");

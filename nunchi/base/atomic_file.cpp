@@ -1,15 +1,19 @@
 #include "nunchi/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "nunchi/base/error.h"
+#include "nunchi/base/write_error.h"
 
 namespace nunchi {
 namespace {
+
+namespace fs = std::filesystem;
 
 // The result of a system call, called again when a signal came in between.
 template <class Call>
@@ -19,6 +23,22 @@ auto uninterrupted(Call call) {
   return result;
 }
 
+// Turns a link, or a chain of them, into the name that it leads to, whether or not that exists.
+// False where a link is one of /proc's: it stands for an open file, whatever name that had.
+bool follow_links(fs::path& path) {
+  constexpr int kMost = 40;  // as in the kernel, so that a circle ends
+  std::error_code failure;
+  for (int i = 0; i < kMost; ++i) {
+    const fs::path leads_to = fs::read_symlink(path, failure);
+    if (failure) return true;  // it is no link, or whoever opens it says why not
+    struct statfs around {};
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+    if (::statfs(folder.c_str(), &around) == 0 && around.f_type == PROC_SUPER_MAGIC) return false;
+    path = path.parent_path() / leads_to;  // an absolute name stays as it is
+  }
+  return true;
+}
+
 }  // namespace
 
 void AtomicFile::Descriptor::close() {
@@ -26,8 +46,34 @@ void AtomicFile::Descriptor::close() {
   value = -1;
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
+  struct stat there {};
+  const bool exists = ::stat(path.c_str(), &there) == 0;
+  if (!exists && errno == ELOOP) fail(ELOOP);
+  if (exists && S_ISDIR(there.st_mode)) fail(EISDIR);
+  if ((exists && !S_ISREG(there.st_mode)) || !follow_links(target_)) {
+    open_directly();
+    return;
+  }
+  make_temporary();
+  if (!exists) return;
+  // Whoever may not give files away keeps the new one; the mode comes after, since this changes it.
+  [[maybe_unused]] const int given = ::fchown(file_.value, there.st_uid, there.st_gid);
+  if (::fchmod(file_.value, there.st_mode & 0777u) == 0) return;
+  const int reason = errno;
+  ::unlinkat(folder_.value, temporary_.c_str(), 0);
+  fail(reason);
+}
+
+void AtomicFile::open_directly() {
+  // At the end: /dev/stdout may lead to a file that has something in it already.
+  file_.value = uninterrupted(
+      [&] { return ::open(path_.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC); });
+  if (file_.value < 0) fail(errno);
+}
+
+void AtomicFile::make_temporary() {
+  const fs::path folder = target_.has_parent_path() ? target_.parent_path() : ".";
   folder_.value = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_.value < 0) fail(errno);
   const std::string prefix = ".nunchi-" + std::to_string(::getpid()) + "-";
@@ -36,7 +82,10 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
     // 0666: the user's umask decides, as for any other file.
     file_.value =
         ::openat(folder_.value, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file_.value < 0 && errno != EEXIST) fail(errno);
+    if (file_.value >= 0 || errno == EEXIST) continue;
+    const int reason = errno;
+    temporary_.clear();
+    fail(reason);
   }
 }
 
@@ -54,18 +103,26 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  if (uninterrupted([&] { return ::fsync(file_.value); }) != 0) fail(errno);
-  const std::string name = path_.filename().string();
-  if (::renameat(folder_.value, temporary_.c_str(), folder_.value, name.c_str()) != 0) fail(errno);
-  temporary_.clear();
+  // EINVAL, EROFS: a terminal, a pipe or a device has no way to sync.
+  const bool synced = uninterrupted([&] { return ::fsync(file_.value); }) == 0;
+  if (!synced && !(folder_.value < 0 && (errno == EINVAL || errno == EROFS))) fail(errno);
+  if (folder_.value >= 0) {
+    const std::string name = target_.filename().string();
+    if (::renameat(folder_.value, temporary_.c_str(), folder_.value, name.c_str()) != 0) {
+      fail(errno);
+    }
+    temporary_.clear();
+  }
   file_.close();
+  if (folder_.value < 0) return;
   // EINVAL: a file system that has no way to sync a folder.
-  const int synced = uninterrupted([&] { return ::fsync(folder_.value); });
-  if (synced != 0 && errno != EINVAL) fail(errno);
+  if (uninterrupted([&] { return ::fsync(folder_.value); }) != 0 && errno != EINVAL) fail(errno);
 }
 
-void AtomicFile::fail(int reason) const {
-  throw Error("cannot write " + path_.string() + ": " + std::strerror(reason));
+fs::path AtomicFile::temporary() const {
+  return temporary_.empty() ? fs::path() : target_.parent_path() / temporary_;
 }
+
+void AtomicFile::fail(int reason) const { fail_to_write(path_, reason); }
 
 }  // namespace nunchi

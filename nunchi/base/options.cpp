@@ -157,8 +157,8 @@ void OptionReader::refuse(std::string_view key, const std::string& why) {
   }
 }
 
-void OptionReader::fail(std::string_view key, const std::string& what) const {
-  // The nearest thing that was given: the key itself, or a map around it.
+// The nearest thing that was given: the key itself, or a map around it.
+const OptionValue& OptionReader::place_of(std::string_view key) const {
   const OptionValue* place = map_;
   std::string_view rest = key;
   while (!rest.empty()) {
@@ -168,7 +168,19 @@ void OptionReader::fail(std::string_view key, const std::string& what) const {
     place = below;
     rest.remove_prefix(std::min(dot + 1, rest.size()));
   }
-  options_->fail(*place, "'" + full(key) + "' " + what + ".");
+  return *place;
+}
+
+void OptionReader::fail(std::string_view key, const std::string& what) const { fail({key}, what); }
+
+void OptionReader::fail(std::initializer_list<std::string_view> keys,
+                        const std::string& what) const {
+  const OptionValue* place = &place_of(*keys.begin());
+  for (const std::string_view key : keys) {
+    if (place->source != 0) break;
+    if (place_of(key).source != 0) place = &place_of(key);
+  }
+  options_->fail(*place, "'" + full(*keys.begin()) + "' " + what + ".");
 }
 
 void OptionReader::finish() const {

@@ -11,6 +11,7 @@
 #include <array>
 #include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -110,6 +111,10 @@ class OptionReader {
   bool has(std::string_view key) const { return map_->find(key) != nullptr; }
   // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of one below.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
+  // The same about the first of several keys that do not fit together; WHERE is the one that was
+  // set on the command line, if any was.
+  [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
+                         const std::string& what) const;
   // Where this map stands.
   std::string where() const { return options_->where(*map_); }
 
@@ -125,6 +130,7 @@ class OptionReader {
   OptionReader(const Options& options, const OptionValue& map, std::string path);
 
   const OptionValue* take(std::string_view key);
+  const OptionValue& place_of(std::string_view key) const;
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
                                            std::int64_t high);
   std::optional<double> take_number(std::string_view key, const Range& range);

@@ -37,6 +37,12 @@ bool LineStream::fill() {
   ssize_t count = -1;
   do {
     count = ::read(descriptor_, bytes, sizeof bytes);
+    if (count < 0 && errno == EAGAIN) {
+      // Somebody made it non-blocking; the errno of the wait is EINTR or nothing to look at.
+      pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+      ::poll(&input, 1, -1);
+      errno = EINTR;
+    }
   } while (count < 0 && errno == EINTR);
   if (count < 0)
     throw Error(std::string("the input cannot be read: ") + std::strerror(errno) + ".");

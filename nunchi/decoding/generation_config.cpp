@@ -13,8 +13,8 @@ constexpr const char* kFile = "generation_config.json";
 void fields(auto& in, auto& options) {
   in.integer("num_beams", options.beam_size, 1, 4096);
   in.number("length_penalty", options.normalize, 0, 100);
-  in.integer("min_length", options.min_length, 0, 1 << 20);
-  in.integer("max_length", options.max_length, 1, 1 << 20);
+  in.integer("min_length", options.min_length, 0, kLongestGeneration);
+  in.integer("max_length", options.max_length, 1, kLongestGeneration);
   in.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
 }
 

@@ -2,11 +2,15 @@
 // Hugging Face gives these options. What the file does not say keeps its default.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "nunchi/decoding/search.h"
 
 namespace nunchi {
+
+// Tokens that a model can be told to generate at most.
+constexpr std::int64_t kLongestGeneration = 1 << 20;
 
 // The defaults when the folder has no such file. Throws Error for one that is broken.
 SearchOptions load_generation_config(const std::filesystem::path& folder);

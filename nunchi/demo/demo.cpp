@@ -8,6 +8,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
+#include "nunchi/base/interrupted.h"
 #include "nunchi/evaluation/bleu.h"
 #include "nunchi/translate/translator.h"
 
@@ -31,6 +32,34 @@ void write_sentences(const DemoData& data, const std::filesystem::path& folder) 
   write_lines(folder / "train.en", data.training, &DemoPair::english);
   write_lines(folder / "held-out.ko", data.held_out, &DemoPair::korean);
   write_lines(folder / "held-out.en", data.held_out, &DemoPair::english);
+}
+
+// Written first of all: the folder is a demo's, finished or not.
+constexpr const char* kMarker = "demo.json";
+
+// Throws for a folder that holds something which the demo would spoil.
+void check_output(const std::filesystem::path& output) {
+  std::error_code failure;
+  if (std::filesystem::exists(output / kMarker, failure)) return;
+  const bool of_before = std::filesystem::exists(output / "data" / "held-out.ko", failure) &&
+                         std::filesystem::exists(output / "run.json", failure);
+  if (of_before) return;  // a demo made without the marker
+  for (const auto& entry : std::filesystem::directory_iterator(output, failure)) {
+    // All that is there when a demo or another run was killed at its very beginning.
+    const std::string name = entry.path().filename().string();
+    const bool begun = name == "lock" || (name.starts_with(".nunchi-") && name.ends_with(".tmp"));
+    if (begun) continue;
+    throw UsageError("'" + output.string() +
+                     "' holds something that is not the demo's. Choose another folder with "
+                     "--output.");
+  }
+}
+
+void write_marker(const DemoOptions& options) {
+  const std::string text = fmt::format("{{\"seed\":{}}}\n", options.seed);
+  AtomicFile file(options.output / kMarker);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 double bleu_of(std::span<const DemoTranslation> translations) {
@@ -90,14 +119,13 @@ TrainConfig demo_config(const DemoOptions& options) {
 }
 
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
-                                   const DemoHooks& hooks) {
+                                   const DemoHooks& hooks) try {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   const TrainConfig config = demo_config(options);
-  const bool again = std::filesystem::exists(options.output / "data" / "held-out.ko");
-  const RunFolder folder(options.output,
-                         again ? RunFolder::Begin::overwrite : RunFolder::Begin::fresh);
-
+  check_output(options.output);
+  RunFolder folder(options.output, RunFolder::Begin::overwrite);
+  write_marker(options);
   const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
   write_sentences(data, options.output / "data");
   hooks.note(fmt::format(
@@ -106,7 +134,8 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
       grouped(static_cast<std::int64_t>(DemoGenerator::possible_sentences())),
       grouped(options.held_out)));
 
-  TrainingRun run(context, config, {.cache = config.cache(), .note = hooks.note});
+  TrainingRun run(context, config,
+                  {.cache = config.cache(), .note = hooks.note, .stop = hooks.stop});
   hooks.note(fmt::format("training a Transformer of {} parameters",
                          grouped(run.model().parameters().count())));
   TrainerHooks trainer_hooks;
@@ -138,6 +167,8 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - began).count();
   return result;
+} catch (const Interrupted&) {
+  return std::nullopt;
 }
 
 }  // namespace nunchi

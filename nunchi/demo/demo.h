@@ -45,8 +45,9 @@ struct DemoHooks {
 // The config that the demo trains with: also what a user would write to do the same.
 TrainConfig demo_config(const DemoOptions& options);
 
-// Leaves the sentences (OUTPUT/data) and the trained model (OUTPUT). An earlier demo there is
-// replaced; anything else is refused with a UsageError. Nothing comes back when it was stopped.
+// Leaves the sentences (OUTPUT/data) and the trained model (OUTPUT). An earlier demo there,
+// finished or not, is replaced; anything else is refused with a UsageError. Nothing comes back when
+// it was stopped.
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
                                    const DemoHooks& hooks);
 

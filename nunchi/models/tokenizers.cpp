@@ -37,6 +37,9 @@ Tokenizers load_tokenizers(const std::filesystem::path& folder) {
   const auto has = [&](const char* name) {
     return std::filesystem::exists(folder / name, ignored);
   };
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
+  }
   if (has(kShared)) return Tokenizers(load_tokenizer(folder / kShared));
   if (has(kSource) && has(kTarget)) {
     return {load_tokenizer(folder / kSource), load_tokenizer(folder / kTarget)};

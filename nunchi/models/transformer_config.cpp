@@ -110,6 +110,11 @@ TransformerConfig TransformerConfig::from_training_options(OptionReader& in) {
   }
   shape(in, config);
   in.finish();
+  if (config.width % config.heads != 0) {
+    in.fail({"heads", "width", "preset"}, "is " + std::to_string(config.heads) +
+                                              ", but a width of " + std::to_string(config.width) +
+                                              " cannot be cut into so many heads of equal width");
+  }
   config.check(in.where());
   return config;
 }

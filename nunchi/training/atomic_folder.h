@@ -6,6 +6,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 
 namespace nunchi {
 
@@ -20,6 +21,8 @@ class AtomicFolder {
 
   // Where to write the files, each synced by whoever writes it (see AtomicFile).
   const std::filesystem::path& temporary() const { return temporary_; }
+  // Calls write(temporary()). Errors name the place that a file was meant for.
+  void fill(const std::function<void(const std::filesystem::path&)>& write) const;
   // On return the folder is on the disk under its name; an earlier one of that name is gone.
   void commit();
 
@@ -27,6 +30,9 @@ class AtomicFolder {
   std::filesystem::path path_;
   std::filesystem::path temporary_;  // empty once it has become the folder
 };
+
+// Moves the files of one folder into another, each in one step, where they replace others.
+void move_files(const std::filesystem::path& from, const std::filesystem::path& into);
 
 // Removes a folder with all that is in it. It loses its name first, so that nobody sees it half.
 void remove_folder(const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
+#include "nunchi/training/atomic_folder.h"
 
 namespace nunchi {
 namespace {
@@ -92,16 +93,26 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
     entries.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
   }
   std::error_code failure;
-  fs::create_directories(out, failure);
-  if (failure) throw Error("cannot make the folder " + out.string() + ": " + failure.message());
-  for (const fs::path& name : companions(folders.front())) {
-    if (fs::equivalent(folders.front(), out, failure)) break;
-    const MappedFile content(folders.front() / name);
-    AtomicFile copy(out / name);
-    copy.write(content.bytes());
-    copy.commit();
+  // "runs/mean/" is "runs/mean".
+  const fs::path place = out.has_filename() ? out : out.parent_path();
+  const bool occupied = fs::exists(place, failure) && !fs::is_empty(place, failure);
+  if (place.has_parent_path()) fs::create_directories(place.parent_path(), failure);
+  // Where other things are, the files are made inside and then moved to their places.
+  AtomicFolder made(occupied ? place / "" : place);
+  made.fill([&](const fs::path& into) {
+    for (const fs::path& name : companions(folders.front())) {
+      const MappedFile content(folders.front() / name);
+      AtomicFile copy(into / name);
+      copy.write(content.bytes());
+      copy.commit();
+    }
+    write_safetensors(into / "model.safetensors", entries, {{"format", "nunchi"}});
+  });
+  if (occupied) {
+    move_files(made.temporary(), place);
+  } else {
+    made.commit();
   }
-  write_safetensors(out / "model.safetensors", entries, {{"format", "nunchi"}});
 }
 
 }  // namespace nunchi

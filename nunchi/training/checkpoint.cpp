@@ -157,15 +157,16 @@ std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where)
 
 void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts) {
   AtomicFolder folder(checkpoint_path(checkpoints, parts.state.step));
-  save_model(parts.model, folder.temporary());
-  write_moments(folder.temporary() / "optimizer.safetensors", parts.model.parameters(),
-                parts.optimizer);
-  if (parts.companions) parts.companions(folder.temporary());
-  std::string algorithms;
-  on_device(parts.model.parameters().weights().context(),
-            [&](auto& ctx) { algorithms = kernels::chosen_algorithms(ctx); });
-  if (!algorithms.empty()) write_file(folder.temporary() / kAlgorithms, algorithms);
-  write_file(folder.temporary() / "trainer.json", to_json(parts.state));
+  folder.fill([&](const fs::path& into) {
+    save_model(parts.model, into);
+    write_moments(into / "optimizer.safetensors", parts.model.parameters(), parts.optimizer);
+    if (parts.companions) parts.companions(into);
+    std::string algorithms;
+    on_device(parts.model.parameters().weights().context(),
+              [&](auto& ctx) { algorithms = kernels::chosen_algorithms(ctx); });
+    if (!algorithms.empty()) write_file(into / kAlgorithms, algorithms);
+    write_file(into / "trainer.json", to_json(parts.state));
+  });
   folder.commit();
 }
 

@@ -43,7 +43,7 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
 std::string Learner::first_not_finite(std::span<const HostBatch> batches, const RandomKey& key) {
   ContextBase& context = model_.parameters().weights().context();
   context.set_random(key);
-  std::string found = "no operation: only the sum of their gradients is not finite";
+  std::string found = "each number that was made is finite, their sums are not";
   std::int32_t sentence = 0;
   try {
     for (const HostBatch& batch : batches) {

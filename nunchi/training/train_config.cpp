@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "nunchi/decoding/generation_config.h"
+
 namespace nunchi {
 namespace {
 
@@ -115,7 +117,7 @@ void validation_fields(auto& in, auto& validation) {
 void generation_fields(auto& in, auto& generation) {
   in.integer("beam_size", generation.beam_size, 1, 1024);
   in.number("normalize", generation.normalize, 0, 10);
-  in.integer("max_length", generation.max_length, 1, kMostTokens);
+  in.integer("max_length", generation.max_length, 1, kLongestGeneration);
 }
 
 void fields(auto& in, auto& config) {
@@ -134,14 +136,18 @@ void fields(auto& in, auto& config) {
 void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
   const TokenizerConfig& tokenizer = config.tokenizer;
   if (tokenizer.shared && !tokenizer.target.empty()) {
-    in.fail("tokenizer.target", "has no use while 'tokenizer.shared' is true: source is for both");
+    in.fail({"tokenizer.target", "tokenizer.shared"},
+            "has no use while 'tokenizer.shared' is true: source is for both");
   }
   if (!tokenizer.shared && tokenizer.source.empty() != tokenizer.target.empty()) {
-    in.fail(tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target",
+    const std::string_view given =
+        tokenizer.source.empty() ? "tokenizer.target" : "tokenizer.source";
+    in.fail({tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target", given,
+             "tokenizer.shared"},
             "is missing: two tokenizers are read from files, or both are learned");
   }
   if (!tokenizer.shared && config.model.transformer.tied_embeddings == TiedEmbeddings::all) {
-    in.fail("model.tied_embeddings",
+    in.fail({"model.tied_embeddings", "tokenizer.shared"},
             "is 'all', which needs 'tokenizer.shared: true'; with two vocabularies it is 'target' "
             "or 'none'");
   }
@@ -165,9 +171,13 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   const TransformerConfig& model = config.model.transformer;
   const std::int64_t longest = std::max(data.limits.max_length, config.generation.max_length);
   if (model.position == nn::PositionKind::learned && model.max_positions < longest) {
-    in.fail("model.max_positions", "is " + std::to_string(model.max_positions) +
-                                       ", but sentences have up to " + std::to_string(longest) +
-                                       " tokens; see 'data.max_length', 'generation.max_length'");
+    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length"},
+            "is " + std::to_string(model.max_positions) + ", but sentences have up to " +
+                std::to_string(longest) +
+                " tokens; see 'data.max_length', 'generation.max_length'");
+  }
+  if (data.limits.max_ratio > 0 && data.limits.max_ratio < 1) {
+    in.fail("data.max_ratio", "is a factor of 1 or more, or 0 for no limit");
   }
 }
 
@@ -175,17 +185,20 @@ void check_schedule(const TrainingOptions& training, const OptionReader& in) {
   using Kind = ScheduleKind;
   const Schedule& schedule = training.schedule;
   if (schedule.kind == Kind::paper && schedule.warmup == 0) {
-    in.fail("training.schedule.warmup", "is at least 1 for the paper's schedule");
+    in.fail({"training.schedule.warmup", "training.schedule.kind"},
+            "is at least 1 for the paper's schedule");
   }
   if (schedule.kind != Kind::paper && schedule.peak == 0) {
-    in.fail("training.schedule.learning_rate", "is 0, and so nothing would be learned");
+    in.fail({"training.schedule.learning_rate", "training.schedule.kind"},
+            "is 0, and so nothing would be learned");
   }
   if (schedule.kind != Kind::paper && schedule.final > schedule.peak) {
-    in.fail("training.schedule.final", "is above 'training.schedule.learning_rate'");
+    in.fail({"training.schedule.final", "training.schedule.learning_rate"},
+            "is above 'training.schedule.learning_rate'");
   }
   const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
   if (ends && training.max_steps <= schedule.warmup) {
-    in.fail("training.max_steps",
+    in.fail({"training.max_steps", "training.schedule.warmup", "training.schedule.kind"},
             "is where this schedule ends, so it is above 'training.schedule.warmup', " +
                 std::to_string(schedule.warmup));
   }
@@ -196,21 +209,24 @@ void check_training(const TrainConfig& config, const OptionReader& in) {
   check_schedule(training, in);
   const OptimizerConfig& optimizer = training.optimizer;
   if (optimizer.kind == OptimizerConfig::Kind::adam && optimizer.adam.weight_decay > 0) {
-    in.fail("training.optimizer.weight_decay", "is for 'kind: adamw'; adam has none");
+    in.fail({"training.optimizer.weight_decay", "training.optimizer.kind"},
+            "is for 'kind: adamw'; adam has none");
   }
   const bool ends = training.max_steps > 0 || training.max_epochs > 0 || training.max_minutes > 0;
   if (!ends && config.validation.patience == 0) {
-    in.fail("training",
+    in.fail({"training", "training.max_steps", "training.max_epochs", "training.max_minutes",
+             "validation.patience"},
             "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
   }
   if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
-    in.fail("validation.patience", "needs 'data.validation' and 'validation.every' above 0");
+    in.fail({"validation.patience", "validation.every"},
+            "needs 'data.validation' and 'validation.every' above 0");
   }
   const CheckpointConfig& checkpoints = config.checkpoints;
   const bool judged = config.data.validation.has_value();
   if (checkpoints.average > (judged ? checkpoints.keep_best : checkpoints.keep_last)) {
-    in.fail("checkpoints.average", std::string("is more than 'checkpoints.") +
-                                       (judged ? "keep_best" : "keep_last") + "' keeps");
+    const std::string kept = judged ? "checkpoints.keep_best" : "checkpoints.keep_last";
+    in.fail({"checkpoints.average", kept}, "is more than '" + kept + "' keeps");
   }
 }
 

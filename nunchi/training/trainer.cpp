@@ -6,12 +6,14 @@
 #include <cmath>
 
 #include "nunchi/base/error.h"
+#include "nunchi/evaluation/perplexity.h"
 #include "nunchi/training/average.h"
 #include "nunchi/training/failed_step.h"
 
 namespace nunchi {
 
 TrainingEnd Trainer::run() {
+  parts_.folder.start();
   began_ = window_began_ = Clock::now();
   log_.emplace(parts_.folder.path(), state_.step);
   BatchQueue queue(parts_.order, {state_.epoch, state_.batch});
@@ -92,13 +94,15 @@ void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learne
                                                  .operation = operation,
                                                  .batches = batches});
   const std::string what = fmt::format(
-      "step {}: the {} not finite. First came {}. The batch is in {}", state_.step,
+      "step {}: the {} not finite: {}. The batch is in {}", state_.step,
       std::isfinite(learned.loss) ? "gradients are" : "loss is", operation, saved.string());
   if (state_.skipped_in_a_row >= kMostInARow) {
     throw Error(
         fmt::format("{}. {} steps in a row could not be used, so the run ends here; lower "
-                    "training.schedule.learning_rate and --resume from step {}.",
-                    what, kMostInARow, saved_step_));
+                    "training.schedule.learning_rate and {}.",
+                    what, kMostInARow,
+                    saved_step_ > 0 ? fmt::format("--resume from step {}", saved_step_)
+                                    : "begin again: there is no checkpoint yet"));
   }
   note(what + "; the step is left out.");
 }
@@ -164,8 +168,9 @@ void Trainer::validate() {
   if (!scores) return;
   state_.last_validation = state_.step;
   saved_ = false;
-  std::vector<NamedValue> values = {{"validation/loss", scores->loss},
-                                    {"validation/perplexity", std::exp(scores->loss)}};
+  std::vector<NamedValue> values = {
+      {"validation/loss", scores->loss},
+      {"validation/perplexity", evaluation::perplexity(scores->loss, 1)}};
   if (scores->bleu) values.emplace_back("validation/bleu", *scores->bleu);
   if (scores->chrf) values.emplace_back("validation/chrf", *scores->chrf);
   log_->write(state_.step, values);

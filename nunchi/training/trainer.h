@@ -53,7 +53,7 @@ struct TrainerParts {
   Model& model;  // allocated with gradients, and initialised
   const Objective& objective;
   const BatchOrder& order;
-  const RunFolder& folder;
+  RunFolder& folder;  // started when the trainer runs
   // Writes what stands beside the weights in checkpoints and model folders: tokenizers, configs.
   std::function<void(const std::filesystem::path& folder)> companions;
 };
@@ -69,10 +69,10 @@ class Trainer {
   // Takes up the folder's last checkpoint, if there is one. Throws Error when that does not fit.
   Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks);
 
-  // Unless it was interrupted, the run's folder is a model folder then: the mean of its best
-  // checkpoints, or of its last ones where nothing was validated. Throws Error when three steps in
-  // a row had a loss or gradients that are not finite; each such step is left out, and the batch
-  // that made it saved.
+  // Starts the run's folder. Unless it was interrupted, the run's folder is a model folder then:
+  // the mean of its best checkpoints, or of its last ones where nothing was validated. Throws Error
+  // when three steps in a row had a loss or gradients that are not finite; each such step is left
+  // out, and the batch that made it saved.
   TrainingEnd run();
 
   const TrainerState& state() const { return state_; }

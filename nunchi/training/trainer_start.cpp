@@ -35,13 +35,10 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
 }
 
 void Trainer::resume() {
-  const std::vector<std::int64_t> steps = checkpoint_steps(parts_.folder.checkpoints());
-  if (steps.empty()) return;
-  saved_step_ = steps.back();
-  const std::filesystem::path checkpoint =
-      checkpoint_path(parts_.folder.checkpoints(), saved_step_);
+  const std::filesystem::path checkpoint = parts_.folder.last_checkpoint();
+  if (checkpoint.empty()) return;
   state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
-  steps_before_ = state_.step;
+  saved_step_ = steps_before_ = state_.step;
   saved_ = true;
   elapsed_before_ = state_.elapsed_seconds;
   note(fmt::format("resuming at step {}", state_.step));

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
+#include "nunchi/base/interrupted.h"
+#include "nunchi/base/write_error.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/ops/tensors.h"
@@ -24,6 +27,8 @@ class TrainingLines {
  public:
   TrainingLines(std::vector<CorpusPart> parts, Side side) : parts_(std::move(parts)), side_(side) {}
 
+  bool ended() const { return ended_; }
+
   bool operator()(std::string& line) {
     if (target_waits_) {
       target_waits_ = false;
@@ -31,7 +36,8 @@ class TrainingLines {
       return true;
     }
     while (!reader_ || !reader_->next(pair_)) {
-      if (part_ == parts_.size()) return false;
+      ended_ = part_ == parts_.size();
+      if (ended_) return false;
       reader_.emplace(parts_[part_++]);
     }
     target_waits_ = side_ == Side::both;
@@ -46,21 +52,42 @@ class TrainingLines {
   std::optional<PairReader> reader_;
   RawPair pair_;
   bool target_waits_ = false;
+  bool ended_ = false;
 };
 
+std::string names_of(std::span<const CorpusPart> parts) {
+  std::string names;
+  for (const CorpusPart& part : parts) {
+    for (const std::filesystem::path& file : files_of(part)) {
+      names += (names.empty() ? "" : ", ") + file.string();
+    }
+  }
+  return names;
+}
+
 std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
-                                   const std::function<void(const std::string&)>& note) {
-  if (note) {
+                                   const TrainingRunOptions& options) {
+  if (options.note) {
     const char* from = side == Side::both     ? "both sides"
                        : side == Side::source ? "the sources"
                                               : "the targets";
-    note(fmt::format("learning a tokenizer of {} tokens from {} of the training data",
-                     grouped(config.tokenizer.options.vocabulary), from));
+    options.note(fmt::format("learning a tokenizer of {} tokens from {} of the training data",
+                             grouped(config.tokenizer.options.vocabulary), from));
   }
-  TrainingLines lines(config.data.train_parts(), side);
-  LearnedTokenizer found =
-      learn_tokenizer(config.tokenizer.options, [&](std::string& line) { return lines(line); });
-  return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  TrainingLines lines(parts, side);
+  const auto next_line = [&](std::string& line) {
+    check_stop(options.stop);
+    return lines(line);
+  };
+  try {
+    LearnedTokenizer found = learn_tokenizer(config.tokenizer.options, next_line);
+    return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
+  } catch (const Error& error) {
+    // Once all has been read, what is wrong is wrong with the text.
+    if (!lines.ended()) throw;
+    throw Error(names_of(parts) + ": " + error.what());
+  }
 }
 
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
@@ -108,17 +135,30 @@ SearchOptions search_options(const GenerationConfig& config) {
 
 }  // namespace
 
-Tokenizers make_tokenizers(const TrainConfig& config,
-                           const std::function<void(const std::string&)>& note) {
+Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options) {
   const TokenizerConfig& asked = config.tokenizer;
   if (!asked.source.empty()) {
     if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
     return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
   }
   if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
-  if (asked.shared) return Tokenizers(learned(config, Side::both, note));
-  std::unique_ptr<Tokenizer> source = learned(config, Side::source, note);
-  return {std::move(source), learned(config, Side::target, note)};
+  if (asked.shared) return Tokenizers(learned(config, Side::both, options));
+  std::unique_ptr<Tokenizer> source = learned(config, Side::source, options);
+  return {std::move(source), learned(config, Side::target, options)};
+}
+
+void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
+  const auto check = [&](const std::filesystem::path& file, const char* key) {
+    if (!file.empty()) folder.check_stays(file, key);
+  };
+  check(config.tokenizer.source, "tokenizer.source");
+  check(config.tokenizer.target, "tokenizer.target");
+  if (!config.initialize_from.empty()) {
+    check(config.initialize_from / "model.safetensors", "initialize_from");
+  }
+  for (const CorpusPart& part : config.data.train_parts()) {
+    for (const std::filesystem::path& file : files_of(part)) check(file, "data.train");
+  }
 }
 
 TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
@@ -126,17 +166,25 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
     : context_(context),
       config_(config),
       validation_part_(config.data.validation_part()),
-      tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options.note)
+      tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options)
                                              : load_tokenizers(options.checkpoint)) {
   const PairTokenizers tokenizers{tokenizers_.source(), tokenizers_.target()};
   const PrepareOptions prepare{.limits = config.data.limits,
                                .cache = options.cache,
                                .threads = options.threads,
-                               .progress = options.progress};
+                               .progress = [&](const PrepareProgress& progress) {
+                                 check_stop(options.stop);
+                                 if (options.progress) options.progress(progress);
+                               }};
   const std::vector<CorpusPart> parts = config.data.train_parts();
   pairs_ = prepare_pairs(parts, tokenizers, prepare);
   if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
 
+  if (std::ranges::all_of(pairs_, [](const PairStore& store) { return store.size() == 0; })) {
+    std::string reports;
+    for (const PairReport& report : this->reports()) reports += "; " + to_text(report);
+    throw Error(names_of(parts) + ": there is no pair to learn from (" + reports.substr(2) + ").");
+  }
   std::vector<WeightedPairs> weighted;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     weighted.push_back({&pairs_[i], parts[i].weight});
@@ -149,6 +197,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   if (options.checkpoint.empty() && !config.initialize_from.empty()) {
     copy_weights(config.initialize_from, *model_);
   }
+  check_stop(options.stop);
   objective_ = std::make_unique<TranslationObjective>(as_translation_model(*model_), context,
                                                       config.training.label_smoothing);
   if (validation_part_) {
@@ -158,7 +207,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   }
 }
 
-TrainingEnd TrainingRun::train(const RunFolder& folder, TrainerHooks hooks) {
+TrainingEnd TrainingRun::train(RunFolder& folder, TrainerHooks hooks) {
   if (validator_) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
   }
@@ -167,8 +216,17 @@ TrainingEnd TrainingRun::train(const RunFolder& folder, TrainerHooks hooks) {
     save_generation_config(search_options(config_.generation), into);
     write_config(config_, into);
   };
+  const std::atomic<bool>* stop = hooks.stop;
   Trainer trainer({*model_, *objective_, *order_, folder, companions}, config_, std::move(hooks));
-  return trainer.run();
+  check_stop(stop);
+  try {
+    return trainer.run();
+  } catch (const NoRoom& error) {
+    const std::vector<std::int64_t> steps = checkpoint_steps(folder.checkpoints());
+    const std::string then = steps.empty() ? std::string("begin again")
+                                           : fmt::format("--resume from step {}", steps.back());
+    throw NoRoom(fmt::format("{}. Make room and {}.", error.what(), then));
+  }
 }
 
 StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) {

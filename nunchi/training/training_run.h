@@ -1,6 +1,7 @@
 // From a training config to a model in training: tokenizers, prepared data, model, validation.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -21,6 +22,7 @@ struct TrainingRunOptions {
   int threads = 1;                   // that tokenise
   std::function<void(const std::string&)> note;
   std::function<void(const PrepareProgress&)> progress;
+  const std::atomic<bool>* stop = nullptr;  // true: give up
 };
 
 struct MeasureOptions {
@@ -42,11 +44,14 @@ class TrainingRun {
  public:
   // Reads or learns the tokenizers (see make_tokenizers), prepares the data, and makes the model,
   // with the weights of `initialize_from` or drawn from the seed. Throws Error for whatever is
-  // missing or does not fit. `context` outlives it.
+  // missing or does not fit, and Interrupted when it was stopped: what it writes are whole files
+  // of prepared data. (While a tokenizer is learned, a request to stop has to wait.) `context`
+  // outlives it.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
-  // See Trainer. The hook for validation is the run's own.
-  TrainingEnd train(const RunFolder& folder, TrainerHooks hooks);
+  // See Trainer. The hook for validation is the run's own. Throws Interrupted when the stop came
+  // before the folder was started.
+  TrainingEnd train(RunFolder& folder, TrainerHooks hooks);
   // Takes a few steps, waiting for data included, and leaves no trace but changed weights. While it
   // times, kernels report to `profile`, if there is one.
   StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
@@ -72,8 +77,11 @@ class TrainingRun {
 };
 
 // The tokenizers that a config asks for: existing files, or those of the model that the run starts
-// from, or new ones learned from the training data. What takes time is noted.
-Tokenizers make_tokenizers(const TrainConfig& config,
-                           const std::function<void(const std::string&)>& note);
+// from, or new ones learned from the training data. Of the options, `note` is told what takes time,
+// and `stop` is looked at.
+Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options);
+
+// Throws UsageError when the run starts from something that it would remove from its own folder.
+void check_inputs_stay(const TrainConfig& config, const RunFolder& folder);
 
 }  // namespace nunchi

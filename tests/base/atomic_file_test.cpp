@@ -1,5 +1,6 @@
 #include "nunchi/base/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "nunchi/base/error.h"
 #include "tests/files.h"
@@ -113,6 +115,56 @@ TEST(AtomicFile, ANewFileHasTheUsualPermissions) {
   EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0640));
 }
 
+TEST(AtomicFile, AReplacedFileKeepsItsMode) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "old");
+  fs::permissions(folder / "a.txt", fs::perms(0600));
+  write_whole(folder / "a.txt", "new");
+  EXPECT_EQ(content(folder / "a.txt"), "new");
+  EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0600));
+}
+
+TEST(AtomicFile, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "deep");
+  write_whole(folder / "deep/a.txt", "old");
+  fs::create_symlink("deep/a.txt", folder / "one");
+  fs::create_symlink(folder / "one", folder / "two");
+  fs::create_symlink("deep/none.txt", folder / "dangling");
+  write_whole(folder / "two", "new");
+  write_whole(folder / "dangling", "made");
+  for (const char* link : {"one", "two", "dangling"}) EXPECT_TRUE(fs::is_symlink(folder / link));
+  EXPECT_EQ(content(folder / "deep/a.txt"), "new");
+  EXPECT_EQ(content(folder / "deep/none.txt"), "made");
+  EXPECT_EQ(folder.files(), 4);
+  fs::create_symlink("round", folder / "round");
+  EXPECT_TRUE(says(error_of([&] { write_whole(folder / "round", ""); }), "round"));
+}
+
+TEST(AtomicFile, WhatIsNoFileIsWrittenThrough) {
+  write_whole("/dev/null", "gone");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] { read = content(folder / "pipe"); });
+  write_whole(folder / "pipe", "through the pipe");
+  reader.join();
+  EXPECT_EQ(read, "through the pipe");
+  EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFile, AnOpenFilesNameInProcIsWrittenThrough) {
+  const TemporaryFolder folder;
+  write_whole(folder / "a.txt", "old ");
+  const int open = ::open((folder / "a.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(open), folder / "stdout");
+  write_whole(folder / "stdout", "and new");
+  ::close(open);
+  EXPECT_EQ(content(folder / "a.txt"), "old and new");
+}
+
 TEST(AtomicFile, AKilledWriterLeavesTheEarlierFileAndIsNotInTheWay) {
   const TemporaryFolder folder;
   write_whole(folder / "a.txt", "old");
@@ -159,7 +211,7 @@ TEST(AtomicFile, AMissingFolderIsAnErrorThatNamesTheFile) {
 TEST(AtomicFile, AFolderInTheFilesPlaceStays) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "a.txt");
-  const std::string message = error_of([&] { write_whole(folder / "a.txt", "new"); });
+  const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
   EXPECT_TRUE(says(message, "a.txt: Is a directory")) << message;
   EXPECT_TRUE(fs::is_directory(folder / "a.txt"));
   EXPECT_EQ(folder.files(), 1);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -28,13 +29,16 @@ class Conversation {
     long peak_kib = 0;
   };
 
-  explicit Conversation(std::vector<std::string> arguments) {
+  enum class Input : std::uint8_t { blocking, non_blocking };
+
+  explicit Conversation(std::vector<std::string> arguments, Input input = Input::blocking) {
     // Writing to a program that has gone is told by write(), as it is in the program.
     ::signal(SIGPIPE, SIG_IGN);
     int in[2], out[2];
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) {
       throw std::runtime_error("cannot make pipes");
     }
+    if (input == Input::non_blocking) ::fcntl(in[0], F_SETFL, O_NONBLOCK);
     arguments.insert(arguments.begin(), NUNCHI_PROGRAM);
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -76,6 +80,8 @@ class Conversation {
   }
   void finish_writing() { close_end(in_); }
   void stop_reading() { close_end(out_); }
+
+  void send(int signal) const { ::kill(child_, signal); }
 
   // The next line without its end; "nothing came" when it does not come.
   std::string read_line() {

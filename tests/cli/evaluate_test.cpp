@@ -139,7 +139,8 @@ TEST(Evaluate, FilesThatDoNotFitAreOneSentence) {
 TEST(Evaluate, WrongCallsEndWithTwo) {
   for (const std::string arguments :
        {"--metric ter", "--tokenize intl", "--bootstrap 0", "--bootstrap x", "--seed -1",
-        "--sentence --bootstrap 10", "--sentence --against x", "--against", "--reference - -"}) {
+        "--seed 9223372036854775808", "--sentence --bootstrap 10", "--sentence --against x",
+        "--against", "--reference - -"}) {
     const Ended ended = run(kEnglish + "english.ref0 " + arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
     EXPECT_FALSE(ended.error.empty()) << arguments;

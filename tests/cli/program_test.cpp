@@ -27,6 +27,7 @@ TEST(Program, WrongCallsPointToTheirHelp) {
   for (const auto& [arguments, what, help] :
        {std::tuple{"", "a subcommand is required", "nunchi --help"},
         {"info", "MODEL", "nunchi info --help"},
+        {"qqqqqqqqqq", "there is no command 'qqqqqqqqqq'", "nunchi --help"},
         {"bench train --no-such-option", "--no-such-option", "nunchi bench train --help"},
         {"bench attention --length abc", "abc", "nunchi bench attention --help"},
         // Nothing that was typed can control the terminal or take more lines.
@@ -35,6 +36,28 @@ TEST(Program, WrongCallsPointToTheirHelp) {
     EXPECT_NE(error.find(what), std::string::npos) << error;
     EXPECT_TRUE(error.ends_with("; see '" + std::string(help) + "'.\n")) << error;
   }
+}
+
+TEST(Program, AMisspeltCommandIsNamedWithTheNearest) {
+  EXPECT_EQ(run("trane x.yaml").error,
+            "nunchi: there is no command 'trane'; did you mean 'train'? See 'nunchi --help'.\n");
+  EXPECT_EQ(run("bench trian").error,
+            "nunchi: there is no command 'trian'; did you mean 'train'? See 'nunchi bench "
+            "--help'.\n");
+  EXPECT_EQ(run("trane").code, 2);
+}
+
+TEST(Program, ThreadsDoNotSpinUnlessTheyAreToldTo) {
+  // What libgomp says of itself when it is loaded, the second time after the program's own setting.
+  const std::string settings = "OMP_DISPLAY_ENV=verbose ";
+  const auto spins = [&](const std::string& before) {
+    const std::string said = run("--version", settings + before).error;
+    const std::size_t at = said.rfind("GOMP_SPINCOUNT = '");
+    return at == said.npos ? said : said.substr(at + 18, said.find('\'', at + 18) - at - 18);
+  };
+  EXPECT_EQ(spins("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT"), "1000");
+  EXPECT_EQ(spins("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=77"), "77");
+  EXPECT_EQ(spins("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
 }
 
 TEST(Program, HelpAndVersionEndWell) {

@@ -1,5 +1,6 @@
 // `nunchi train`: a run from text to a model, stopped, killed and resumed.
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -170,7 +171,9 @@ TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
   EXPECT_EQ(run(arguments("run", "--resume --overwrite")).code, 2);
   EXPECT_FALSE(fs::exists(folder_ / "run"));
   {
-    const RunFolder held(folder_ / "run", RunFolder::Begin::fresh);
+    RunFolder held(folder_ / "run", RunFolder::Begin::fresh);
+    held.start();
+    fs::create_directory(folder_ / "run/checkpoints/step-1");
     const Ended second = run(arguments("run", "--resume"));
     EXPECT_EQ(second.code, 1);
     EXPECT_TRUE(says(second.error, "is in use by another run")) << second.error;
@@ -180,6 +183,156 @@ TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
   EXPECT_TRUE(says(again.error, "--overwrite")) << again.error;
   EXPECT_EQ(run(arguments("run", "--overwrite --set training.max_steps=1")).code, 0);
   EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{1}));
+}
+
+// Nothing but what was there, and perhaps whole prepared data.
+void expect_clean(const fs::path& run) {
+  if (!fs::exists(run)) return;
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    const std::string name = fs::relative(entry.path(), run).string();
+    EXPECT_TRUE(name == "cache" || (name.starts_with("cache/pairs-") && name.ends_with(".bin")))
+        << name;
+  }
+}
+
+TEST_F(TrainProgram, AStartThatFailsIsNotInTheWayOfTheNext) {
+  write_text(folder_ / "empty", "");
+  const std::string train = "--set data.train.";
+  for (const auto& [wrong, says_why] :
+       {std::pair{train + "source=val.x", std::string("but ")},
+        {train + "source=empty " + train + "target=empty", path("empty")},
+        {"--set tokenizer.vocabulary=4000", "too small for a vocabulary"},
+        {"--set tokenizer.source=nowhere.spm", "nowhere.spm"},
+        {"--set initialize_from=nowhere", "there is no such folder"},
+        {"--set data.validation.target=train.y", "val.x"}}) {
+    const Ended failed = run(arguments("run", wrong));
+    EXPECT_EQ(failed.code, 1) << failed.error;
+    EXPECT_TRUE(says(failed.error, says_why)) << failed.error;
+    expect_clean(folder_ / "run");
+  }
+  const Ended right = run(arguments("run", "--set training.max_steps=1"));
+  EXPECT_EQ(right.code, 0) << right.error;
+}
+
+TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneBegins) {
+  ASSERT_EQ(run(arguments("run", "--set training.max_steps=2")).code, 0);
+  const std::string weights = content(folder_ / "run/model.safetensors");
+  fs::copy(folder_ / "run/tokenizer.spm", folder_ / "run/mine.spm");
+  for (const std::string wrong :
+       {"--set data.train.source=val.x", "--set tokenizer.vocabulary=4000",
+        "--set tokenizer.source=nowhere.spm", "--set initialize_from=nowhere"}) {
+    EXPECT_EQ(run(arguments("run", "--overwrite " + wrong)).code, 1) << wrong;
+  }
+  // What the new run starts from is not removed either.
+  for (const std::string& own :
+       {"initialize_from=" + path("run"), "initialize_from=" + path("run/checkpoints/step-2"),
+        "tokenizer.source=" + path("run/tokenizer.spm")}) {
+    const Ended refused = run(arguments("run", "--overwrite --set " + own));
+    EXPECT_EQ(refused.code, 2) << own;
+    EXPECT_TRUE(says(refused.error, "would be removed")) << refused.error;
+  }
+  EXPECT_EQ(content(folder_ / "run/model.safetensors"), weights);
+  EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{2}));
+  const Ended again = run(arguments("run", "--overwrite --set training.max_steps=1 --set seed=9 " +
+                                               ("--set tokenizer.source=" + path("run/mine.spm"))));
+  EXPECT_EQ(again.code, 0) << again.error;
+  EXPECT_TRUE(fs::exists(folder_ / "run/mine.spm"));
+  EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{1}));
+  EXPECT_NE(content(folder_ / "run/model.safetensors"), weights);
+}
+
+TEST_F(TrainProgram, StoppedWhileItPreparesItLeavesNothing) {
+  std::string many;
+  for (int i = 0; i < 400'000; ++i) many += "eins zwei drei vier\n";
+  for (const char* name : {"many.x", "many.y"}) write_text(folder_ / name, many);
+  const std::string more =
+      "--threads 1 --set data.train.source=many.x --set data.train.target=many.y "
+      "--set tokenizer.max_lines=1000 --set tokenizer.vocabulary=24";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const int status = signalled(arguments("run", more), folder_ / "run/cache", signal);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+    const std::string said = content(folder_ / "error");
+    EXPECT_TRUE(says(said, "nunchi: stopped before the training began")) << said;
+    EXPECT_FALSE(fs::exists(folder_ / "run"));
+  }
+}
+
+TEST_F(TrainProgram, ValuesThatDoNotFitTogetherAreBlamedOnWhatWasSet) {
+  for (const auto& [assignment, why] :
+       {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is more than"},
+        {"model.heads=5", "'model.heads' is 5, but a width of 48"},
+        {"model.width=49", "'model.heads' is 2, but a width of 49"},
+        {"tokenizer.shared=false", "'model.tied_embeddings' is 'all'"},
+        {"training.schedule.final=1", "'training.schedule.final' is above"},
+        {"training.max_steps=0", "'training' never ends"},
+        {"data.max_ratio=0.5", "'data.max_ratio' is a factor of 1 or more"},
+        {"generation.max_length=1048577", "from 1 to 1048576"}}) {
+    const Ended ended = run(arguments("run", std::string("--set ") + assignment));
+    EXPECT_EQ(ended.code, 2) << ended.error;
+    EXPECT_EQ(ended.error.rfind(std::string("nunchi: --set ") + assignment + ": ", 0), 0u)
+        << ended.error;
+    EXPECT_TRUE(says(ended.error, why)) << ended.error;
+  }
+}
+
+TEST_F(TrainProgram, ALongerGenerationThanModelsCanHaveIsRefused) {
+  const Ended most = run(arguments("run",
+                                   "--set training.max_steps=1 --set validation.metric=loss "
+                                   "--set generation.max_length=1048576"));
+  ASSERT_EQ(most.code, 0) << most.error;
+  EXPECT_EQ(run("translate " + path("run")).code, 0);
+}
+
+// A limit on the size of files stands in for a full disk.
+TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
+  ASSERT_EQ(run(arguments("run", "--set training.max_steps=5")).code, 0);
+  const std::string limited = "ulimit -f 40; trap '' XFSZ;";
+  const Ended full = run(arguments("run", "--resume --set training.max_steps=9"), limited);
+  EXPECT_EQ(full.code, 1) << full.error;
+  EXPECT_TRUE(says(full.error,
+                   "run/checkpoints/step-9/model.safetensors: File too large. Make "
+                   "room and --resume from step 5."))
+      << full.error;
+  const Ended averaged =
+      run("average " + path("mean") + " " + path("run/checkpoints/step-5"), limited);
+  EXPECT_EQ(averaged.code, 1) << averaged.error;
+  EXPECT_TRUE(says(averaged.error, "mean/model.safetensors: File too large")) << averaged.error;
+  EXPECT_FALSE(fs::exists(folder_ / "mean"));
+  EXPECT_EQ(run(arguments("run", "--resume --set training.max_steps=9")).code, 0);
+}
+
+TEST_F(TrainProgram, TheMovingLineFitsIntoATerminal) {
+  int master = -1;
+  const winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  const std::string command =
+      std::string(NUNCHI_PROGRAM " ") +
+      arguments("run",
+                "--set training.max_steps=4000 --set training.max_minutes=0.05 "
+                "--set validation.every=0 --set validation.metric=loss");
+  const pid_t child = ::forkpty(&master, nullptr, nullptr, &size);
+  if (child == 0) {
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  std::string said;
+  char bytes[4096];
+  for (ssize_t count = 0; (count = ::read(master, bytes, sizeof bytes)) > 0;) {
+    said.append(bytes, static_cast<std::size_t>(count));
+  }
+  ::close(master);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << said;
+  int lines = 0;
+  for (std::size_t at = 0; (at = said.find("\r\033[K", at)) != said.npos;) {
+    at += 4;
+    const std::string line = said.substr(at, said.find('\r', at) - at);
+    if (!says(line, "target tokens/s")) continue;
+    ++lines;
+    EXPECT_LT(line.size(), 80u) << line;
+    EXPECT_TRUE(line.ends_with(" left")) << line;
+  }
+  EXPECT_GT(lines, 3) << said;
 }
 
 TEST_F(TrainProgram, ADryRunLeavesTheOutputFolderAlone) {

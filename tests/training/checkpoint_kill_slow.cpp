@@ -68,7 +68,10 @@ TEST(CheckpointKilled, AtAnyMomentOneCanBeLoaded) {
   Writer writer;
   std::mt19937 random(1);
   std::int64_t last = 0;
-  { const RunFolder made(folder.path(), RunFolder::Begin::fresh); }
+  {
+    RunFolder made(folder.path(), RunFolder::Begin::fresh);
+    made.start();
+  }
   for (int time = 0; time < kTimes; ++time) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);

@@ -18,19 +18,61 @@ bool says(const std::string& message, std::string_view words) {
   return message.find(words) != std::string::npos;
 }
 
+void begin(const fs::path& path, Begin how) {
+  RunFolder folder(path, how);
+  folder.start();
+}
+
 TEST(RunFolder, BeginsAndResumes) {
   const TemporaryFolder folder;
   const fs::path run = folder / "runs/a";
-  { const RunFolder fresh(run, Begin::fresh); }
+  begin(run, Begin::fresh);
   EXPECT_TRUE(fs::is_directory(run / "checkpoints"));
   EXPECT_EQ(content(run / "run.json"), "{\"format\":1}\n");
-  const RunFolder resumed(run, Begin::resume);
+  RunFolder resumed(run, Begin::resume);
+  resumed.start();
   EXPECT_EQ(resumed.checkpoints(), run / "checkpoints");
+}
+
+TEST(RunFolder, ARunThatNeverStartedLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  { const RunFolder given_up(folder / "runs/a/", Begin::fresh); }
+  EXPECT_TRUE(folder.empty());
+  {
+    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    fs::create_directories(folder / "runs/a/cache");
+  }
+  EXPECT_TRUE(folder.empty());
+  {
+    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    fs::create_directories(folder / "runs/a/cache");
+    write_text(folder / "runs/a/cache/pairs", "took an hour");
+  }
+  EXPECT_EQ(content(folder / "runs/a/cache/pairs"), "took an hour");
+  EXPECT_FALSE(fs::exists(folder / "runs/a/lock"));
+}
+
+TEST(RunFolder, ARunWithoutACheckpointIsNone) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  write_text(folder / "log.jsonl", "{}");
+  begin(folder.path(), Begin::fresh);
+  EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
+}
+
+TEST(RunFolder, WithoutItsCheckpointsAFinishedRunIsStillOne) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  write_text(folder / "model.safetensors", "precious");
+  EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
+  EXPECT_THROW(RunFolder(folder.path(), Begin::resume), UsageError);
+  EXPECT_EQ(content(folder / "model.safetensors"), "precious");
 }
 
 TEST(RunFolder, AnExistingRunIsRefusedWithoutResumeOrOverwrite) {
   const TemporaryFolder folder;
-  { const RunFolder first(folder.path(), Begin::fresh); }
+  begin(folder.path(), Begin::fresh);
+  fs::create_directories(folder / "checkpoints/step-5");
   EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
   const std::string message = error_of([&] { RunFolder(folder.path(), Begin::fresh); });
   EXPECT_TRUE(says(message, "--resume") && says(message, "--overwrite")) << message;
@@ -44,18 +86,42 @@ TEST(RunFolder, NothingToResumeIsAWrongCallAndLeavesNoTrace) {
 
 TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   const TemporaryFolder folder;
-  { const RunFolder first(folder.path(), Begin::fresh); }
-  fs::create_directories(folder / "checkpoints/step-5");
-  fs::create_directories(folder / "cache");
-  for (const char* name :
-       {"notes.txt", "cache/x", "log.jsonl", "model.safetensors", "shared.spm"}) {
-    write_text(folder / name, "x");
+  begin(folder.path(), Begin::fresh);
+  for (const char* name : {"checkpoints/step-5", "cache", "events", "failed"}) {
+    fs::create_directories(folder / name);
   }
+  const std::vector<std::string> own = {"notes.txt", "cache/x", "mine.spm", "checkpoints/notes"};
+  const std::vector<std::string> of_run = {"log.jsonl",
+                                           "model.safetensors",
+                                           "tokenizer.spm",
+                                           "config.json",
+                                           "events/events.out.tfevents.000001",
+                                           "failed/step-2.json",
+                                           "checkpoints/step-5/x"};
+  for (const auto* names : {&own, &of_run}) {
+    for (const std::string& name : *names) write_text(folder / name, "x");
+  }
+  RunFolder again(folder.path(), Begin::overwrite);
+  EXPECT_TRUE(again.last_checkpoint().empty());
+  for (const std::string& name : of_run) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  again.start();
+  for (const std::string& name : own) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  for (const std::string& name : of_run) EXPECT_FALSE(fs::exists(folder / name)) << name;
+  EXPECT_FALSE(fs::exists(folder / "events") || fs::exists(folder / "failed"));
+}
+
+TEST(RunFolder, WhatTheNextRunStartsFromIsNotRemoved) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  fs::create_directories(folder / "checkpoints/step-5");
+  write_text(folder / "model.safetensors", "x");
   const RunFolder again(folder.path(), Begin::overwrite);
-  EXPECT_TRUE(fs::is_empty(folder / "checkpoints"));
-  EXPECT_TRUE(fs::exists(folder / "notes.txt") && fs::exists(folder / "cache/x"));
-  for (const char* name : {"log.jsonl", "model.safetensors", "shared.spm"}) {
-    EXPECT_FALSE(fs::exists(folder / name)) << name;
+  for (const char* name : {"model.safetensors", "tokenizer.spm", "checkpoints/step-5/x",
+                           "checkpoints/../checkpoints/step-5/source.spm"}) {
+    EXPECT_THROW(again.check_stays(folder / name, "key"), UsageError) << name;
+  }
+  for (const char* name : {"mine.spm", "data/log.jsonl", "checkpoints/step-50/x"}) {
+    EXPECT_NO_THROW(again.check_stays(folder / name, "key")) << name;
   }
 }
 
@@ -72,7 +138,8 @@ TEST(RunFolder, AModelThatNoRunWroteStays) {
 TEST(RunFolder, OneProcessAtATime) {
   const TemporaryFolder folder;
   {
-    const RunFolder held(folder.path(), Begin::fresh);
+    RunFolder held(folder.path(), Begin::fresh);
+    held.start();
     const std::string message = error_of([&] { RunFolder(folder.path(), Begin::resume); });
     EXPECT_TRUE(says(message, "is in use by another run")) << message;
     EXPECT_THROW(RunFolder(folder.path(), Begin::overwrite), Error);
@@ -84,7 +151,8 @@ TEST(RunFolder, AKilledProcessHoldsNothing) {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    const RunFolder held(folder.path(), Begin::fresh);
+    RunFolder held(folder.path(), Begin::fresh);
+    held.start();
     ::raise(SIGKILL);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -93,7 +161,7 @@ TEST(RunFolder, AKilledProcessHoldsNothing) {
 
 TEST(RunFolder, LeftoversOfKilledWritersGo) {
   const TemporaryFolder folder;
-  { const RunFolder first(folder.path(), Begin::fresh); }
+  begin(folder.path(), Begin::fresh);
   fs::create_directories(folder / "checkpoints/.nunchi-7-0.tmp/deep");
   write_text(folder / ".nunchi-7-1.tmp", "half");
   fs::create_directories(folder / "checkpoints/step-3");

@@ -206,8 +206,7 @@ TEST(Trainer, AStepThatIsNotFiniteIsLeftOutAndItsBatchSaved) {
   EXPECT_EQ(run.state().step, 12);
   EXPECT_EQ(run.state().skipped_steps, 2);
   for (const float weight : run.weights()) ASSERT_TRUE(std::isfinite(weight));
-  EXPECT_TRUE(
-      says(run.notes(), "step 3: the loss is not finite. First came feed_forward (operation"))
+  EXPECT_TRUE(says(run.notes(), "step 3: the loss is not finite: feed_forward (operation"))
       << run.notes();
   const Json saved = Json::parse(content(folder / "failed/step-3.json"));
   EXPECT_EQ(saved["step"], 3);

@@ -78,8 +78,8 @@ int usable_cores() {
 double Context<Device::cpu>::peak_memory_mib() const { return peak_resident_mib(); }
 
 std::string Context<Device::cpu>::description() const {
-  return processor_name() + ", " + std::to_string(threads_) + " threads, " + name_of(isa_) +
-         " kernels";
+  return processor_name() + ", " + std::to_string(threads_) +
+         (threads_ == 1 ? " thread, " : " threads, ") + name_of(isa_) + " kernels";
 }
 
 Context<Device::cpu>::Context(const CpuOptions& options)

@@ -1,0 +1,21 @@
+#include "cli/waiting_threads.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace nunchi::cli {
+
+void make_threads_wait_quietly(char** argv) {
+  constexpr const char* kSpins = "1000";
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  if (std::getenv("GOMP_SPINCOUNT") != nullptr) return;
+  std::error_code failure;
+  // The link itself would do, but the system would call the process "exe".
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failure);
+  if (failure || ::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
+  ::execv(program.c_str(), argv);
+}
+
+}  // namespace nunchi::cli
