@@ -264,7 +264,9 @@ TEST_F(TranslateCommand, WrongCallsEndWithTwoAndPointToTheHelp) {
         {"--normalize -1", "normalize"},
         {"--min-length 9 --max-length 8", "minimum length"},
         {"--device tpu", "the device 'tpu' is not known"},
+        {"--device cuda:x", "has no number after the colon"},
         {"--precision f8", "the precision 'f8' is not known"},
+        {"--precision bf16", "the CPU computes in f32"},
         {"--no-repeat-ngram -1", "repetition"}}) {
     expect_one_sentence(translate(options, "a\n"), 2, because);
   }
