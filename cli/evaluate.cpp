@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,21 +10,17 @@
 #include "cli/seed.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
-#include "nunchi/evaluation/bleu.h"
-#include "nunchi/evaluation/bootstrap.h"
-#include "nunchi/evaluation/chrf.h"
-#include "nunchi/evaluation/files.h"
+#include "nunchi/evaluation/metric.h"
 
 namespace nunchi::cli {
 namespace {
 
-using evaluation::BleuOptions;
 using evaluation::BleuScore;
 using evaluation::BootstrapOptions;
-using evaluation::ChrfOptions;
 using evaluation::Estimate;
 using evaluation::Lines;
-using evaluation::Statistics;
+using evaluation::Metric;
+using evaluation::MetricResult;
 using evaluation::TextFile;
 using Json = nlohmann::ordered_json;
 
@@ -55,15 +50,6 @@ struct Corpus {
   Lines hypotheses;
   std::vector<Lines> references;
   Lines baseline;  // empty without --against
-};
-
-struct Metric {
-  std::string key, name;
-  std::string signature;
-  std::function<Statistics(const Lines& hypotheses)> count;
-  evaluation::ScoreOf score;
-  // What JSON and people are told besides the score; nothing for chrF.
-  std::function<BleuScore(std::span<const std::int64_t> sums)> bleu = nullptr;
 };
 
 void Arguments::check() const {
@@ -100,45 +86,6 @@ Corpus read(const Arguments& arguments) {
   return corpus;
 }
 
-Metric make_bleu(const BleuOptions& options, const Corpus& corpus,
-                 const evaluation::Setting& setting) {
-  return {.key = "bleu",
-          .name = "BLEU",
-          .signature = signature(options, setting),
-          .count =
-              [&corpus, options](const Lines& hypotheses) {
-                return evaluation::bleu_statistics(hypotheses, corpus.references, options);
-              },
-          .score = [options](auto sums) { return evaluation::bleu_of(sums, options).score; },
-          .bleu = [options](auto sums) { return evaluation::bleu_of(sums, options); }};
-}
-
-Metric make_chrf(const std::string& key, const ChrfOptions& options, const Corpus& corpus,
-                 const evaluation::Setting& setting) {
-  return {.key = key,
-          .name = name_of(options),
-          .signature = signature(options, setting),
-          .count =
-              [&corpus, options](const Lines& hypotheses) {
-                return evaluation::chrf_statistics(hypotheses, corpus.references, options);
-              },
-          .score = [options](auto sums) { return evaluation::chrf_of(sums, options); }};
-}
-
-Metric make_metric(const std::string& key, const Arguments& arguments, const Corpus& corpus) {
-  const evaluation::Setting setting{.references = corpus.references.size(),
-                                    .bootstrap = arguments.bootstrap()};
-  if (key == "bleu") {
-    return make_bleu({.tokenizer = evaluation::bleu_tokenizer_of(arguments.tokenizer),
-                      .lowercase = arguments.lowercase,
-                      .effective_order = arguments.sentence},
-                     corpus, setting);
-  }
-  const int word_order = key == "chrf++" ? 2 : 0;
-  return make_chrf(key, {.word_order = word_order, .lowercase = arguments.lowercase}, corpus,
-                   setting);
-}
-
 // sacreBLEU warns of this too: the commonest way to a BLEU that nobody else gets.
 void warn_of_tokenized_lines(const Arguments& arguments, const Lines& hypotheses) {
   constexpr std::ptrdiff_t kMany = 100;
@@ -151,36 +98,7 @@ void warn_of_tokenized_lines(const Arguments& arguments, const Lines& hypotheses
              grouped(lines), arguments.hypotheses);
 }
 
-// Everything that was found out about one metric.
-struct Result {
-  std::vector<std::int64_t> sums;
-  double score = 0;
-  std::optional<Estimate> estimate;
-  double baseline_score = 0;
-  std::optional<Estimate> baseline;
-  double p_value = 1;
-};
-
-Result evaluate(const Metric& metric, const Corpus& corpus,
-                const std::optional<BootstrapOptions>& bootstrap) {
-  const Statistics statistics = metric.count(corpus.hypotheses);
-  Result result{.sums = statistics.sum()};
-  result.score = metric.score(result.sums);
-  if (!bootstrap) return result;
-  if (corpus.baseline.empty()) {
-    result.estimate = evaluation::estimate(resampled_scores(statistics, metric.score, *bootstrap));
-    return result;
-  }
-  const Statistics of_baseline = metric.count(corpus.baseline);
-  const auto paired = paired_bootstrap(statistics, of_baseline, metric.score, *bootstrap);
-  result.estimate = paired.system;
-  result.baseline_score = metric.score(of_baseline.sum());
-  result.baseline = paired.baseline;
-  result.p_value = paired.p_value;
-  return result;
-}
-
-Json to_json(const Metric& metric, const Result& result) {
+Json to_json(const Metric& metric, const MetricResult& result) {
   Json json = {{"score", result.score}, {"signature", metric.signature}};
   if (metric.bleu) {
     const BleuScore bleu = metric.bleu(result.sums);
@@ -206,7 +124,7 @@ Json to_json(const Metric& metric, const Result& result) {
   return json;
 }
 
-void print(const Metric& metric, const Result& result) {
+void print(const Metric& metric, const MetricResult& result) {
   const auto row = [](std::string_view label, const std::string& value) {
     fmt::print("{:<18}{}\n", label, value);
   };
@@ -232,22 +150,12 @@ void print(const Metric& metric, const Result& result) {
   row("  signature", " " + metric.signature);
 }
 
-std::vector<double> sentence_scores(const Metric& metric, const Corpus& corpus) {
-  const Statistics statistics = metric.count(corpus.hypotheses);
-  std::vector<double> scores;
-  for (std::size_t line = 0; line < statistics.lines(); ++line) {
-    const auto counts = statistics.line(line);
-    scores.push_back(metric.score(std::vector<std::int64_t>(counts.begin(), counts.end())));
-  }
-  return scores;
-}
-
 // A line of scores for each line of text, one column a metric.
 void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, bool as_json) {
   std::vector<std::vector<double>> columns;
   Json json = {{"lines", corpus.hypotheses.size()}, {"references", corpus.references.size()}};
   for (const Metric& metric : metrics) {
-    columns.push_back(sentence_scores(metric, corpus));
+    columns.push_back(sentence_scores(metric, corpus.hypotheses));
     if (as_json)
       json[metric.key] = {{"sentences", columns.back()}, {"signature", metric.signature}};
     else
@@ -268,16 +176,21 @@ void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, boo
 void run(const Arguments& arguments) {
   arguments.check();
   const Corpus corpus = read(arguments);
+  const evaluation::MetricOptions options{.tokenizer = arguments.tokenizer,
+                                          .lowercase = arguments.lowercase,
+                                          .sentence = arguments.sentence,
+                                          .bootstrap = arguments.bootstrap()};
   std::vector<Metric> metrics;
   for (const std::string& key : arguments.metrics) {
     if (std::ranges::find(metrics, key, &Metric::key) != metrics.end()) continue;
-    metrics.push_back(make_metric(key, arguments, corpus));
+    metrics.push_back(make_metric(key, options, corpus.references));
     if (key == "bleu") warn_of_tokenized_lines(arguments, corpus.hypotheses);
   }
   if (arguments.sentence) return run_sentences(metrics, corpus, arguments.json);
   Json json = {{"lines", corpus.hypotheses.size()}, {"references", corpus.references.size()}};
   for (const Metric& metric : metrics) {
-    const Result result = evaluate(metric, corpus, arguments.bootstrap());
+    const MetricResult result =
+        evaluation::evaluate(metric, corpus.hypotheses, corpus.baseline, arguments.bootstrap());
     if (arguments.json) {
       json[metric.key] = to_json(metric, result);
     } else {

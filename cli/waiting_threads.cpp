@@ -8,7 +8,7 @@
 namespace nunchi::cli {
 
 void make_threads_wait_quietly(char** argv) {
-  constexpr const char* kSpins = "1000";
+  constexpr const char* kSpins = "3000";
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   std::error_code failure;

@@ -1,0 +1,79 @@
+#include "nunchi/evaluation/metric.h"
+
+#include "nunchi/evaluation/chrf.h"
+#include "nunchi/evaluation/signature.h"
+
+namespace nunchi::evaluation {
+namespace {
+
+Metric make_bleu(const BleuOptions& options, const std::vector<Lines>& references,
+                 const Setting& setting) {
+  return {.key = "bleu",
+          .name = "BLEU",
+          .signature = signature(options, setting),
+          .count =
+              [&references, options](const Lines& hypotheses) {
+                return bleu_statistics(hypotheses, references, options);
+              },
+          .score = [options](auto sums) { return bleu_of(sums, options).score; },
+          .bleu = [options](auto sums) { return bleu_of(sums, options); }};
+}
+
+Metric make_chrf(const std::string& key, const ChrfOptions& options,
+                 const std::vector<Lines>& references, const Setting& setting) {
+  return {.key = key,
+          .name = name_of(options),
+          .signature = signature(options, setting),
+          .count =
+              [&references, options](const Lines& hypotheses) {
+                return chrf_statistics(hypotheses, references, options);
+              },
+          .score = [options](auto sums) { return chrf_of(sums, options); }};
+}
+
+}  // namespace
+
+Metric make_metric(const std::string& key, const MetricOptions& options,
+                   const std::vector<Lines>& references) {
+  const Setting setting{.references = references.size(), .bootstrap = options.bootstrap};
+  if (key == "bleu") {
+    return make_bleu({.tokenizer = bleu_tokenizer_of(options.tokenizer),
+                      .lowercase = options.lowercase,
+                      .effective_order = options.sentence},
+                     references, setting);
+  }
+  const int word_order = key == "chrf++" ? 2 : 0;
+  return make_chrf(key, {.word_order = word_order, .lowercase = options.lowercase}, references,
+                   setting);
+}
+
+MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines& baseline,
+                      const std::optional<BootstrapOptions>& bootstrap) {
+  const Statistics statistics = metric.count(hypotheses);
+  MetricResult result{.sums = statistics.sum()};
+  result.score = metric.score(result.sums);
+  if (!bootstrap) return result;
+  if (baseline.empty()) {
+    result.estimate = estimate(resampled_scores(statistics, metric.score, *bootstrap));
+    return result;
+  }
+  const Statistics of_baseline = metric.count(baseline);
+  const auto paired = paired_bootstrap(statistics, of_baseline, metric.score, *bootstrap);
+  result.estimate = paired.system;
+  result.baseline_score = metric.score(of_baseline.sum());
+  result.baseline = paired.baseline;
+  result.p_value = paired.p_value;
+  return result;
+}
+
+std::vector<double> sentence_scores(const Metric& metric, const Lines& hypotheses) {
+  const Statistics statistics = metric.count(hypotheses);
+  std::vector<double> scores;
+  for (std::size_t line = 0; line < statistics.lines(); ++line) {
+    const auto counts = statistics.line(line);
+    scores.push_back(metric.score(std::vector<std::int64_t>(counts.begin(), counts.end())));
+  }
+  return scores;
+}
+
+}  // namespace nunchi::evaluation
