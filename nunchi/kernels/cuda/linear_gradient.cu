@@ -83,7 +83,7 @@ class Gated {
 
   void run() {
     if (product_.m * product_.n == 0) return;
-    const int way = p_.mask != nullptr ? chosen_way() : kApart;
+    const int way = p_.mask != nullptr && !ctx_.deterministic() ? chosen_way() : kApart;
     if (way == kGatedAndSummed && start_gated_and_summed()) return;
     if (way == kGated && start_gated()) return;
     kernels::run(ctx_, product_);
@@ -171,12 +171,16 @@ void weight_gradient(CudaContext& ctx, const WeightGradient<T>& p) {
   if (p.d_bias == nullptr || product.m * product.n == 0 || product.k == 0) {
     return run(ctx, product);
   }
+  ColumnSum<T> sum{.rows = product.k, .width = product.m, .x = product.a, .out = p.d_bias};
+  if (ctx.deterministic()) {
+    run(ctx, product);
+    return run(ctx, sum);
+  }
   const ScratchMemory room(ctx.arena(), static_cast<std::size_t>(product.m) * sizeof(float));
   // The library's second factor is our first, d_y; it sums over the rows that are multiplied away.
   const Epilogue epilogue =
       with_known_type(ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = room.as<void>()});
   Multiplication<T, float> with_bias(ctx, product, epilogue);
-  ColumnSum<T> sum{.rows = product.k, .width = product.m, .x = product.a, .out = p.d_bias};
   enum Ways : int { kTogether, kApart };
   const int way = ctx.cache<Plans>().way(with_bias.key(), [&] {
     ColumnSum<T> measured = sum;

@@ -2,7 +2,8 @@
 // ours: cᵀ [N, M] = op(b)ᵀ op(a)ᵀ, for which nothing moves.
 //
 // The algorithm for a shape is the fastest of those that the library proposes, measured once. With
-// a deterministic context it depends on the weight's sizes alone and does not split along K.
+// a deterministic context nothing is measured: it depends on the weight's sizes alone and does not
+// split along K.
 #pragma once
 
 #include <cublasLt.h>
@@ -270,7 +271,7 @@ class Multiplication {
     if (proposals.empty()) return {};
     Algorithm best = proposals.front();
     constexpr double kWorthMeasuring = 5e8;
-    if (p_.work().flops < kWorthMeasuring) return best;
+    if (ctx_.deterministic() || p_.work().flops < kWorthMeasuring) return best;
     const ScratchMemory room(ctx_.arena(), static_cast<std::size_t>(p_.m * p_.n) * sizeof(C));
     // Beside the stream, since that may be noting what it is told.
     CUstream_st* stream = ctx_.side_stream();

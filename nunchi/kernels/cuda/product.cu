@@ -46,7 +46,7 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
 
 template <class T>
 std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
-  if (p.m * p.n * p.k == 0 || p.m <= kMostRows) return 0;
+  if (p.m * p.n * p.k == 0 || p.m <= kMostRows || ctx.deterministic()) return 0;
   const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
   const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
   p.mask = mask.as<std::uint8_t>();
