@@ -41,7 +41,8 @@ Tensor random_tensor(ContextBase& context, const Shape& shape, std::uint64_t see
 
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 // The largest |a - b|; infinite when a number is not finite on one side only.
