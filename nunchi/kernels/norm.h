@@ -41,10 +41,6 @@ struct ResidualNorm {
 // The way back. d_gamma and d_beta are added to; the others are written, tail rows as zero.
 template <class T>
 struct ResidualNormBackward {
-  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads. CUDA
-  // has as many as blocks run at once, in memory of its own.
-  static constexpr std::int64_t kRowsPerPartial = 64;
-
   NormKind kind = NormKind::layer;
   Rows rows;
   std::int64_t width = 0;
@@ -57,10 +53,9 @@ struct ResidualNormBackward {
   const T* d_sum = nullptr;         // [T, C] what reaches `sum` from elsewhere; may be null
   T* d_residual = nullptr;          // [T, C]
   bool accumulate_residual = false;
-  T* d_branch = nullptr;           // [T, C]; null: nobody wants it
-  Summed<T>* d_gamma = nullptr;    // [C]
-  Summed<T>* d_beta = nullptr;     // [C]; null for rms
-  Summed<T>* workspace = nullptr;  // [ceil(T / kRowsPerPartial), 2, C]
+  T* d_branch = nullptr;         // [T, C]; null: nobody wants it
+  Summed<T>* d_gamma = nullptr;  // [C]
+  Summed<T>* d_beta = nullptr;   // [C]; null for rms
 
   const char* name() const { return "residual_norm_backward"; }
   Work work() const {

@@ -35,9 +35,6 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
       branch_wanted && !share ? Tensor::empty(context, sum.dtype(), sum.shape()) : Tensor();
   dispatch(sum, [&]<class T>(auto& ctx) {
     using Kernel = kernels::ResidualNormBackward<T>;
-    const std::int64_t partials =
-        (saved.batch.capacity + Kernel::kRowsPerPartial - 1) / Kernel::kRowsPerPartial;
-    const Tensor workspace = Tensor::empty(context, summed(sum.dtype()), {partials, 2, width});
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
     const auto gradient = [&](int input) {
       return d.wanted(input) ? d.sum(input).template data<Summed<T>>() : nullptr;
@@ -56,8 +53,7 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .accumulate_residual = d_residual.accumulate,
                              .d_branch = data(d_branch),
                              .d_gamma = gradient(2),
-                             .d_beta = gradient(3),
-                             .workspace = workspace.data<Summed<T>>()});
+                             .d_beta = gradient(3)});
   });
   if (share) {
     if (d.wanted(0)) d.give(0, d_residual.tensor);

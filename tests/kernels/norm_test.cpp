@@ -48,8 +48,7 @@ struct Problem {
             .d_residual = d_residual.data(),
             .d_branch = d_branch.data(),
             .d_gamma = d_gamma.data(),
-            .d_beta = kind == NormKind::layer ? d_beta.data() : nullptr,
-            .workspace = workspace.data()};
+            .d_beta = kind == NormKind::layer ? d_beta.data() : nullptr};
   }
 
   const Batch& batch;
@@ -63,7 +62,6 @@ struct Problem {
   std::vector<T> d_out = random_values<T>(elements, 5), d_sum = random_values<T>(elements, 6);
   std::vector<T> d_residual = unwritten<T>(elements), d_branch = unwritten<T>(elements);
   std::vector<T> d_gamma = random_values<T>(width, 7), d_beta = random_values<T>(width, 8);
-  std::vector<T> workspace = unwritten<T>((batch.capacity + 63) / 64 * 2 * width);
 };
 
 template <class T>

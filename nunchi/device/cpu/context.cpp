@@ -64,10 +64,6 @@ class ReservedMemory final : public MemorySource {
 
 }  // namespace
 
-std::unique_ptr<ContextBase::Replay> ContextBase::capture(const std::function<void()>&) {
-  throw Error("this device does not replay.");
-}
-
 int usable_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);

@@ -96,15 +96,19 @@ void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* kee
 
 template <class T>
 void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
-  constexpr std::int64_t kRows = ResidualNormBackward<T>::kRowsPerPartial;
+  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads.
+  constexpr std::int64_t kRows = 64;
   const std::int64_t width = p.width, count = count_of(p.rows);
   const std::int64_t partials = (count + kRows - 1) / kRows;
+  const ScratchMemory scratch(ctx.arena(),
+                              static_cast<std::size_t>(partials * 2 * width) * sizeof(T));
+  T* sums = scratch.as<T>();  // [partials, 2, C]
   const bool dropping = p.d_branch != nullptr && p.dropout.active();
   const KeepRows<T> keeps(ctx, dropping ? width : 0);
   parallel_ranges(ctx, partials, 1, [&](std::int64_t begin, std::int64_t end) {
     T* keep = keeps.own();
     for (std::int64_t partial = begin; partial < end; ++partial) {
-      T* d_gamma = p.workspace + partial * 2 * width;
+      T* d_gamma = sums + partial * 2 * width;
       std::fill(d_gamma, d_gamma + 2 * width, T(0));
       for (std::int64_t r = partial * kRows; r < std::min(count, (partial + 1) * kRows); ++r) {
         if (dropping) {
@@ -117,7 +121,7 @@ void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
   });
   parallel_ranges(ctx, width, 64, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t partial = 0; partial < partials; ++partial) {
-      const T* d_gamma = p.workspace + partial * 2 * width;
+      const T* d_gamma = sums + partial * 2 * width;
       for (std::int64_t i = begin; i < end; ++i) p.d_gamma[i] += d_gamma[i];
       if (p.d_beta == nullptr) continue;
       for (std::int64_t i = begin; i < end; ++i) p.d_beta[i] += d_gamma[width + i];

@@ -102,21 +102,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) queries_kernel(Job 
       float x[4][4] = {}, d_x[4][4] = {};
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) {
-        std::uint32_t a[4], b[4];
-        load_block(a, q.block(i));
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          load_block(b, key_tiles.next(t).block(i));
-          mma(x[2 * t], a, b[0], b[2]);
-          mma(x[2 * t + 1], a, b[1], b[3]);
-        }
-        load_block(a, d_out.block(i));
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          load_block(b, value_tiles.next(t).block(i));
-          mma(d_x[2 * t], a, b[0], b[2]);
-          mma(d_x[2 * t + 1], a, b[1], b[3]);
-        }
+        add_dots(x, q, key_tiles, i);
+        add_dots(d_x, d_out, value_tiles, i);
       }
       const int relative = key + 2 * c - (query + span.shift);
       scale_scores(x, scale, bias, relative);
@@ -217,21 +204,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D>) keys_kernel(Job p) 
       float x[4][4] = {}, d_x[4][4] = {};  // transposed: rows are keys
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) {
-        std::uint32_t a[4], b[4];
-        load_block(a, k.block(i));
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          load_block(b, q.next(t).block(i));
-          mma(x[2 * t], a, b[0], b[2]);
-          mma(x[2 * t + 1], a, b[1], b[3]);
-        }
-        load_block(a, v.block(i));
-#pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          load_block(b, d_out.next(t).block(i));
-          mma(d_x[2 * t], a, b[0], b[2]);
-          mma(d_x[2 * t + 1], a, b[1], b[3]);
-        }
+        add_dots(x, k, q, i);
+        add_dots(d_x, v, d_out, i);
       }
 #pragma unroll
       for (int n = 0; n < 4; ++n) {

@@ -1,0 +1,11 @@
+#include "nunchi/device/context.h"
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+
+std::unique_ptr<ContextBase::Replay> ContextBase::capture(const std::function<void()>&) {
+  throw Error("this device does not replay.");
+}
+
+}  // namespace nunchi
