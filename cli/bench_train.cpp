@@ -97,8 +97,7 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
   const ScratchFolder scratch;
   TrainingRun run(*context, config,
                   {.cache = config.data.cache.empty() ? scratch.path() : config.data.cache});
-  // The first steps count the work: a profile costs next to nothing.
-  Profile profile;
+  Profile profile(options.profile ? Profile::Of::times : Profile::Of::work);
   const StepTimes times = run.measure(
       {.warmup = options.warmup, .steps = options.steps, .learning_rate = 1e-4}, &profile);
   double flops = 0;

@@ -22,6 +22,11 @@ struct ProfileEntry {
 
 class Profile {
  public:
+  // What is gathered: `work` only counts, so that nothing waits for a device to be timed.
+  enum class Of { times, work };
+  explicit Profile(Of of = Of::times) : of_(of) {}
+  bool timed() const { return of_ == Of::times; }
+
   void add(const char* name, double seconds, const Work& work) {
     ProfileEntry& entry = entries_[name];
     ++entry.calls;
@@ -33,6 +38,7 @@ class Profile {
   void clear() { entries_.clear(); }
 
  private:
+  Of of_;
   std::map<std::string, ProfileEntry> entries_;
 };
 

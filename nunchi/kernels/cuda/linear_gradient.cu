@@ -66,9 +66,9 @@ template <class F>
 bool start_as(CudaContext& ctx, const char* label, const char* rider, const Work& work, F&& f) {
   Profile* profile = ctx.profile();
   if (profile == nullptr) return f();
-  ctx.start_clock();
+  if (profile->timed()) ctx.start_clock();
   if (!f()) return false;
-  profile->add((std::string(label) + rider).c_str(), ctx.stop_clock(), work);
+  profile->add((std::string(label) + rider).c_str(), profile->timed() ? ctx.stop_clock() : 0, work);
   return true;
 }
 
