@@ -36,4 +36,7 @@ function(nunchi_add_cuda_kernels target)
   file(GLOB kernels CONFIGURE_DEPENDS nunchi/kernels/cuda/*.cu)
   target_sources(${target} PRIVATE ${kernels})
   target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  string(REPLACE ";" " " architectures "${NUNCHI_CUDA_ARCHITECTURES}")
+  set_property(SOURCE nunchi/device/cuda/context.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+               "NUNCHI_CUDA_ARCHITECTURES=\"${architectures}\"")
 endfunction()

@@ -24,7 +24,8 @@ class Profile {
  public:
   // What is gathered: `work` only counts, so that nothing waits for a device to be timed.
   enum class Of { times, work };
-  explicit Profile(Of of = Of::times) : of_(of) {}
+  Profile() = default;
+  explicit Profile(Of of) : of_(of) {}
   bool timed() const { return of_ == Of::times; }
 
   void add(const char* name, double seconds, const Work& work) {
@@ -38,7 +39,7 @@ class Profile {
   void clear() { entries_.clear(); }
 
  private:
-  Of of_;
+  Of of_ = Of::times;
   std::map<std::string, ProfileEntry> entries_;
 };
 

@@ -124,6 +124,19 @@ class DeviceMemory final : public MemorySource {
   std::vector<Block> blocks_;
 };
 
+// Kernels are built for some architectures ("90a 100a"); on another card none would start.
+void check_architecture(int device) {
+  int major = 0, minor = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "a GPU");
+  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "a GPU");
+  const std::string built = NUNCHI_CUDA_ARCHITECTURES, own = std::to_string(10 * major + minor);
+  if ((" " + built).find(" " + own) != std::string::npos) return;
+  throw Error("GPU " + std::to_string(device) + " is of compute capability " +
+              std::to_string(major) + "." + std::to_string(minor) +
+              ", and this program's kernels were built for " + built +
+              " (90a: H100 and H200); --device cpu always works.");
+}
+
 int checked_device(int device) {
   const int count = cuda_device_count();
   if (count == 0) throw Error("there is no GPU here that CUDA can use; --device cpu always works.");
@@ -131,6 +144,7 @@ int checked_device(int device) {
     throw Error("there is no GPU " + std::to_string(device) +
                 " here; they are numbered from 0 to " + std::to_string(count - 1) + ".");
   }
+  check_architecture(device);
   return device;
 }
 
