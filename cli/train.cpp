@@ -48,10 +48,11 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   const std::vector<CorpusPart> parts = run.config().data.train_parts();
   const std::vector<PairReport> reports = run.reports();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    line.keep(files_text(parts[i]) + ": " + to_text(reports[i]));
+    line.keep(files_text(parts[i]) + ": " + to_text(reports[i], kind_of_line(parts[i])));
   }
   if (const auto report = run.validation_report()) {
-    line.keep(files_text(*run.config().data.validation_part()) + ": " + to_text(*report));
+    const CorpusPart part = *run.config().data.validation_part();
+    line.keep(files_text(part) + ": " + to_text(*report, kind_of_line(part)));
   }
 }
 

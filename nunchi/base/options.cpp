@@ -158,6 +158,16 @@ void OptionReader::refuse(std::string_view key, const std::string& why) {
 }
 
 // The nearest thing that was given: the key itself, or a map around it.
+bool OptionReader::has(std::string_view key) const {
+  const OptionValue* place = map_;
+  while (place != nullptr && !key.empty()) {
+    const std::size_t dot = std::min(key.find('.'), key.size());
+    place = place->find(key.substr(0, dot));
+    key.remove_prefix(std::min(dot + 1, key.size()));
+  }
+  return place != nullptr;
+}
+
 const OptionValue& OptionReader::place_of(std::string_view key) const {
   const OptionValue* place = map_;
   std::string_view rest = key;

@@ -8,7 +8,6 @@
 // An OptionReader takes the fields from a tree, an OptionWriter makes the tree from them.
 #pragma once
 
-#include <array>
 #include <concepts>
 #include <functional>
 #include <initializer_list>
@@ -31,8 +30,8 @@ struct Choice {
 template <class E>
 Choice(const char*, E) -> Choice<E>;
 
-template <class E, std::size_t N>
-std::string_view name_in(const std::array<Choice<E>, N>& choices, E value) {
+template <class E>
+std::string_view name_in(const auto& choices, E value) {
   for (const Choice<E>& choice : choices) {
     if (choice.value == value) return choice.name;
   }
@@ -80,10 +79,11 @@ class OptionReader {
   void path(std::string_view key, std::filesystem::path& field);
   void texts(std::string_view key, std::vector<std::string>& field);
 
-  template <class E, std::size_t N>
-  void choice(std::string_view key, E& field, const std::array<Choice<E>, N>& choices) {
-    std::array<std::string_view, N> names;
-    for (std::size_t i = 0; i < N; ++i) names[i] = choices[i].name;
+  // `choices` is an array or a vector of Choice<E>.
+  template <class E>
+  void choice(std::string_view key, E& field, const auto& choices) {
+    std::vector<std::string_view> names;
+    for (const Choice<E>& choice : choices) names.push_back(choice.name);
     if (const auto chosen = take_choice(key, names)) field = choices[*chosen].value;
   }
 
@@ -108,7 +108,8 @@ class OptionReader {
   // A key that makes sense elsewhere and is refused here; `why` is a sentence.
   void refuse(std::string_view key, const std::string& why);
 
-  bool has(std::string_view key) const { return map_->find(key) != nullptr; }
+  // Whether the map or, for a key with dots, one below it says something about the key.
+  bool has(std::string_view key) const;
   // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of one below.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
   // The same about the first of several keys that do not fit together; WHERE is the one that was
@@ -164,8 +165,8 @@ class OptionWriter {
   void path(std::string_view key, const std::filesystem::path& field);
   void texts(std::string_view key, const std::vector<std::string>& field);
 
-  template <class E, std::size_t N>
-  void choice(std::string_view key, E field, const std::array<Choice<E>, N>& choices) {
+  template <class E>
+  void choice(std::string_view key, E field, const auto& choices) {
     text(key, std::string(name_in(choices, field)));
   }
 

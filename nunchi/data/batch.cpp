@@ -43,6 +43,20 @@ TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> senten
   return batch;
 }
 
+TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
+                          std::int64_t vocabulary, std::int32_t first_sentence) {
+  std::vector<Tokens> inputs, labels;
+  for (const Tokens& text : texts) {
+    if (text.size() < 2) throw Error("a text of less than two tokens has none to be said.");
+    inputs.emplace_back(text.begin(), text.end() - 1);
+    labels.emplace_back(text.begin() + 1, text.end());
+  }
+  TextBatch batch;
+  batch.inputs = make_token_batch(context, inputs, vocabulary, first_sentence);
+  batch.labels = flat_ids(context, labels, batch.inputs.rows, vocabulary);
+  return batch;
+}
+
 PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
                           std::span<const Tokens> targets, const Vocabularies& vocabularies,
                           const PairBatchOptions& options) {

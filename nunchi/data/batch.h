@@ -28,6 +28,17 @@ struct PairBatch {
   Tensor labels;      // i32 [capacity]: y </s>
 };
 
+// A text that goes on: row t holds a token and is to say the next one.
+struct TextBatch {
+  TokenBatch inputs;
+  Tensor labels;  // i32 [capacity]
+};
+
+// Each text of n + 1 tokens gives n inputs and n labels. Throws Error for a text without a token to
+// say.
+TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
+                          std::int64_t vocabulary, std::int32_t first_sentence = 0);
+
 struct Vocabularies {
   std::int64_t source = 0;
   std::int64_t target = 0;

@@ -18,11 +18,15 @@ namespace {
 constexpr std::int64_t kMostPairs = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMostWeight = 1e6;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kLongestWindow = std::int64_t{1} << 24;
 // Raised when the same data and options would give another order.
 constexpr std::uint64_t kVersion = 1;
 
 // What a shuffle is for; each has random numbers of its own.
-enum class Purpose : std::uint32_t { part = 1, epoch = 2, batches = 3 };
+enum class Purpose : std::uint32_t { part = 1, epoch = 2, batches = 3, windows = 4 };
+
+// Ways to cut a text into windows before the first one comes again.
+constexpr std::int64_t kTurns = 64;
 
 // "order": not the numbers of a step's dropout, which has the same seed.
 RandomKey random_key(std::uint64_t seed, std::int64_t turn) {
@@ -56,6 +60,28 @@ struct Sortable {
   friend auto operator<=>(const Sortable&, const Sortable&) = default;
 };
 
+// Where a text of so many tokens to be said can be cut for the first time. After that it is cut
+// each `window` tokens; the first window and the last are shorter. Of the places up to a whole
+// window those are taken, the larger part, that give the same number of windows.
+class Cuts {
+ public:
+  Cuts(std::int64_t said, std::int64_t window)
+      : whole_((said + window - 1) / window),
+        rest_(said - (whole_ - 1) * window),
+        window_(window),
+        early_(whole_ > 1 && rest_ - 1 > window - rest_ + 1) {}
+
+  std::int64_t count() const { return whole_ < 1 ? 0 : early_ ? whole_ + 1 : whole_; }
+  std::int64_t least() const { return early_ ? 1 : rest_; }
+  std::int64_t range() const { return early_ ? rest_ - 1 : window_ - rest_ + 1; }
+
+ private:
+  std::int64_t whole_;  // windows, were it cut at none of its tokens first
+  std::int64_t rest_;   // tokens of the last of those
+  std::int64_t window_;
+  bool early_;  // before the place that would make the last window a whole one
+};
+
 }  // namespace
 
 std::span<const std::uint32_t> EpochBatches::batch(std::int64_t number) const {
@@ -69,6 +95,9 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
       options.source_tokens > kMostTokens) {
     throw UsageError("a batch needs room for at least one token, and for 2^40 at most.");
   }
+  if (options.text_window < 0 || options.text_window > kLongestWindow) {
+    throw UsageError("a window of a text has at least one token, and 2^24 at most.");
+  }
   if (options.window < 1) throw UsageError("a window of sentences needs at least one.");
   if (options_.source_tokens == 0) options_.source_tokens = 8 * options.batch_tokens;
   std::int64_t first = 0, all = 0;
@@ -76,15 +105,18 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
     if (!(part.weight > 0 && part.weight <= kMostWeight)) {
       throw UsageError("the weight of a part of the corpus is a number above 0, and 10^6 at most.");
     }
-    const std::int64_t pairs = part.pairs->size();
+    if (options.text_window > 0 && part.pairs->has_sources()) {
+      throw Error("pairs of sentences cannot be cut into windows of a text.");
+    }
+    const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * turns();
     const double asked = part.weight * static_cast<double>(pairs);
-    if (pairs > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
+    if (numbers > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
       throw Error("an epoch can have " + grouped(kMostPairs) +
                   " pairs at most; these parts of the corpus, by their weights, have more.");
     }
     const std::int64_t per_epoch = pairs == 0 ? 0 : std::max<std::int64_t>(1, std::llround(asked));
-    parts_.push_back({part.pairs, part.weight, first, per_epoch});
-    first += pairs;
+    parts_.push_back({part.pairs, part.weight, first, pairs, per_epoch});
+    first += numbers;
     all += per_epoch;
   }
 }
@@ -101,14 +133,15 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
   drawn.reserve(static_cast<std::size_t>(epoch_pairs()));
   for (std::size_t number = 0; number < parts_.size(); ++number) {
     const Part& part = parts_[number];
-    const std::int64_t pairs = part.store->size();
+    const std::int64_t pairs = part.pairs;
     std::int64_t begin = epoch * part.per_epoch;
     const std::int64_t end = begin + part.per_epoch;
     while (begin < end) {
       const std::int64_t from = begin % pairs;
       const std::int64_t count = std::min(end - begin, pairs - from);
       pass.resize(static_cast<std::size_t>(pairs));
-      std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first));
+      const std::int64_t turn = begin / pairs % turns();
+      std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first + turn * pairs));
       // A whole pass needs no order of its own: it is shuffled with the epoch.
       if (count < pairs) {
         shuffle(pass, random_key(options_.seed, begin / pairs), Purpose::part,
@@ -128,16 +161,15 @@ void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
   std::vector<Sortable> sorted;
   sorted.reserve(window.size());
   for (const std::uint32_t pair : window) {
-    const auto [store, at] = find(pair);
-    sorted.push_back({static_cast<std::uint32_t>(store->target_length(at)),
-                      static_cast<std::uint32_t>(store->source_length(at)),
+    sorted.push_back({static_cast<std::uint32_t>(target_tokens(pair)),
+                      static_cast<std::uint32_t>(source(pair).size()),
                       static_cast<std::uint32_t>(sorted.size()), pair});
   }
   if (options_.by == BatchBy::length) std::sort(sorted.begin(), sorted.end());
   std::int64_t targets = 0, sources = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     window[i] = sorted[i].pair;
-    const std::int64_t target = std::int64_t{sorted[i].target} + 1, source = sorted[i].source;
+    const std::int64_t target = sorted[i].target, source = sorted[i].source;
     if (i == 0 || targets + target > options_.batch_tokens ||
         sources + source > options_.source_tokens) {
       batches.begins_.push_back(static_cast<std::uint32_t>(before + static_cast<std::int64_t>(i)));
@@ -172,22 +204,52 @@ EpochBatches BatchOrder::epoch(std::int64_t epoch) const {
   return batches;
 }
 
-std::pair<const PairStore*, std::int64_t> BatchOrder::find(std::int64_t pair) const {
+std::pair<const BatchOrder::Part*, std::int64_t> BatchOrder::find(std::int64_t pair) const {
   const auto after =
       std::upper_bound(parts_.begin(), parts_.end(), pair,
                        [](std::int64_t number, const Part& part) { return number < part.first; });
   const Part& part = *std::prev(after);
-  return {part.store, pair - part.first};
+  return {&part, pair - part.first};
+}
+
+std::int64_t BatchOrder::turns() const { return options_.text_window > 0 ? kTurns : 1; }
+
+std::int64_t BatchOrder::pairs_of(const PairStore& store) const {
+  if (options_.text_window == 0) return store.size();
+  return Cuts(static_cast<std::int64_t>(store.tokens().size()) - 1, options_.text_window).count();
+}
+
+BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) const {
+  const std::int64_t said = static_cast<std::int64_t>(part.store->tokens().size()) - 1;
+  const Cuts cuts(said, options_.text_window);
+  const auto turn = static_cast<std::uint32_t>(number / part.pairs);
+  const auto place = static_cast<std::uint32_t>(&part - parts_.data());
+  const auto random = philox::bits({turn, static_cast<std::uint32_t>(Purpose::windows), place, 0},
+                                   philox::key_of(random_key(options_.seed, 0)));
+  const std::int64_t first = cuts.least() + below(static_cast<std::uint32_t>(cuts.range()), random);
+  const std::int64_t at = number % part.pairs;
+  const std::int64_t begin = at == 0 ? 0 : first + (at - 1) * options_.text_window;
+  const std::int64_t end = std::min(said, first + at * options_.text_window);
+  return {begin, end - begin + 1};
 }
 
 std::span<const std::int32_t> BatchOrder::source(std::int64_t pair) const {
-  const auto [store, at] = find(pair);
-  return store->source(at);
+  if (options_.text_window > 0) return {};
+  const auto [part, at] = find(pair);
+  return part->store->source(at);
 }
 
 std::span<const std::int32_t> BatchOrder::target(std::int64_t pair) const {
-  const auto [store, at] = find(pair);
-  return store->target(at);
+  const auto [part, at] = find(pair);
+  if (options_.text_window == 0) return part->store->target(at);
+  const auto [begin, tokens] = window(*part, at);
+  return part->store->tokens().subspan(static_cast<std::size_t>(begin),
+                                       static_cast<std::size_t>(tokens));
+}
+
+std::int64_t BatchOrder::target_tokens(std::int64_t pair) const {
+  const auto length = static_cast<std::int64_t>(target(pair).size());
+  return options_.text_window > 0 ? length - 1 : length + 1;
 }
 
 std::uint64_t BatchOrder::fingerprint() const {
@@ -197,6 +259,7 @@ std::uint64_t BatchOrder::fingerprint() const {
   hash.update(static_cast<std::uint64_t>(options_.source_tokens));
   hash.update(static_cast<std::uint64_t>(options_.window));
   hash.update(static_cast<std::uint64_t>(options_.by));
+  if (options_.text_window > 0) hash.update(static_cast<std::uint64_t>(options_.text_window));
   for (const Part& part : parts_) {
     hash.update(part.store->key()).update(std::bit_cast<std::uint64_t>(part.weight));
   }

@@ -1,6 +1,9 @@
 // Which pairs make up batch n of epoch e: a function of the seed, the epoch and the data, so that a
 // run can be taken up anywhere and neither threads nor machines change it.
 //
+// Examples are pairs, lines, or windows of a text: so many tokens in a row, and one more. The text
+// is cut at other places in each pass over it, so that a small one is not always cut at the same.
+//
 // An epoch is shuffled, its pairs are sorted by length within windows of the shuffled order, so
 // that sentences of similar length meet, cut into batches by their tokens, and the batches
 // shuffled.
@@ -27,12 +30,16 @@ struct BatchOptions {
   std::int64_t source_tokens = 0;
   std::uint64_t seed = 1;
   BatchBy by = BatchBy::length;
+  // Texts are cut into windows of so many tokens to be said; 0: into the pairs of their store, as
+  // all that has sources is.
+  std::int64_t text_window = 0;
   // Pairs that are sorted together; an epoch that is shorter is sorted as a whole.
   std::int64_t window = std::int64_t{1} << 20;
 };
 
-// A part of the data. Weight 1: each pair comes once an epoch; 2: twice; 0.5: half of them, and the
-// other half in the next epoch. Over many epochs all pairs of a part come equally often.
+// A part of the data; what is said of pairs goes for windows, too. Weight 1: each pair comes once
+// an epoch; 2: twice; 0.5: half of them, and the other half in the next epoch. Over many epochs all
+// pairs of a part come equally often.
 struct WeightedPairs {
   const PairStore* pairs = nullptr;
   double weight = 1;
@@ -65,7 +72,10 @@ class BatchOrder {
   // Pairs that an epoch has.
   std::int64_t epoch_pairs() const;
   std::span<const std::int32_t> source(std::int64_t pair) const;
+  // A window has one token more than are to be said of it.
   std::span<const std::int32_t> target(std::int64_t pair) const;
+  // Tokens to be said: the target and </s>, or all but the first of a window.
+  std::int64_t target_tokens(std::int64_t pair) const;
   const BatchOptions& options() const { return options_; }
   // Of everything that the order depends on: a run that is resumed compares it.
   std::uint64_t fingerprint() const;
@@ -75,11 +85,20 @@ class BatchOrder {
     const PairStore* store;
     double weight;
     std::int64_t first;      // number of its first pair
+    std::int64_t pairs;      // of a pass over it
     std::int64_t per_epoch;  // pairs that come in an epoch
   };
+  // Tokens from `begin` on: inputs, and one more.
+  struct Window {
+    std::int64_t begin, tokens;
+  };
 
-  // The store that has the pair, and its number there.
-  std::pair<const PairStore*, std::int64_t> find(std::int64_t pair) const;
+  std::int64_t pairs_of(const PairStore& store) const;
+  // Ways to cut a part, which take turns; each has numbers of its own for its windows.
+  std::int64_t turns() const;
+  // The part that has the pair, and its number there.
+  std::pair<const Part*, std::int64_t> find(std::int64_t pair) const;
+  Window window(const Part& part, std::int64_t number) const;
   std::vector<std::uint32_t> draw(std::int64_t epoch) const;
   void cut(std::span<std::uint32_t> window, std::int64_t before, EpochBatches& batches) const;
 

@@ -8,22 +8,19 @@
 #include "nunchi/base/grouped.h"
 
 namespace nunchi {
-namespace {
 
-HostBatch gather(const BatchOrder& order, const EpochBatches& epoch, const BatchPlace& place) {
-  HostBatch batch{.epoch = place.epoch, .number = place.number, .epoch_batches = epoch.size()};
-  for (const std::uint32_t pair : epoch.batch(place.number)) {
+HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs) {
+  HostBatch batch;
+  for (const std::uint32_t pair : pairs) {
     const auto source = order.source(pair);
     const auto target = order.target(pair);
     batch.sources.emplace_back(source.begin(), source.end());
     batch.targets.emplace_back(target.begin(), target.end());
     batch.pairs.push_back(pair);
-    batch.target_tokens += static_cast<std::int64_t>(target.size()) + 1;
+    batch.target_tokens += order.target_tokens(pair);
   }
   return batch;
 }
-
-}  // namespace
 
 BatchQueue::BatchQueue(const BatchOrder& order, const BatchPlace& start, std::size_t depth)
     : order_(order),
@@ -58,7 +55,11 @@ void BatchQueue::run(std::stop_token stop, BatchPlace place) {
                     " batches; there is no batch " + grouped(place.number) + " to go on from.");
       }
       for (; place.number < epoch.size(); ++place.number) {
-        if (!put(stop, gather(order_, epoch, place))) return;
+        HostBatch batch = gather(order_, epoch.batch(place.number));
+        batch.epoch = place.epoch;
+        batch.number = place.number;
+        batch.epoch_batches = epoch.size();
+        if (!put(stop, std::move(batch))) return;
       }
       place = {place.epoch + 1, 0};
     }

@@ -20,11 +20,14 @@ struct HostBatch {
   std::int64_t epoch = 0;
   std::int64_t number = 0;          // in the epoch, from 0
   std::int64_t epoch_batches = 0;   // that the epoch has
-  std::vector<Tokens> sources;      // each ends with </s>
-  std::vector<Tokens> targets;      // without <s> and </s>
+  std::vector<Tokens> sources;      // each ends with </s>; empty ones for a text
+  std::vector<Tokens> targets;      // without <s> and </s>; or windows, see BatchOrder
   std::vector<std::int64_t> pairs;  // their numbers in the BatchOrder
-  std::int64_t target_tokens = 0;   // </s> included
+  std::int64_t target_tokens = 0;   // to be said, </s> included
 };
+
+// The tokens of these pairs; of no epoch.
+HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs);
 
 // Where a run stands: the batch that comes next. One past an epoch's last is the next epoch's
 // first.

@@ -33,6 +33,13 @@ std::string counted(const LineReader& reader) {
 }  // namespace
 
 std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
+  if (!part.text.empty()) {
+    if (!part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
+      throw UsageError("a part of a corpus is either a text or pairs; " + part.text.string() +
+                       " stands beside another file.");
+    }
+    return {part.text};
+  }
   if (!part.tsv.empty()) {
     if (!part.source.empty() || !part.target.empty()) {
       throw UsageError("a part of a corpus is either a source and a target or a tsv; " +
@@ -54,12 +61,16 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
 
 PairReader::PairReader(const CorpusPart& part)
     : first_(files_of(part).front()),
+      is_text_(!part.text.empty()),
       source_column_(part.source_column),
       target_column_(part.target_column) {
-  if (part.tsv.empty()) second_.emplace(part.target);
+  if (!part.target.empty()) second_.emplace(part.target);
 }
 
-bool PairReader::next(RawPair& pair) { return second_ ? next_of_two(pair) : next_of_tsv(pair); }
+bool PairReader::next(RawPair& pair) {
+  if (second_) return next_of_two(pair);
+  return is_text_ ? next_of_text(pair) : next_of_tsv(pair);
+}
 
 std::int64_t PairReader::consumed() const {
   return first_.consumed() + (second_ ? second_->consumed() : 0);
@@ -95,6 +106,13 @@ bool PairReader::next_of_tsv(RawPair& pair) {
     text->assign(*column);
   }
   return true;
+}
+
+bool PairReader::next_of_text(RawPair& pair) {
+  pair.source.clear();
+  const bool more = first_.next(pair.target);
+  pair.cut = first_.was_cut();
+  return more;
 }
 
 void PairReader::fail_unequal() {

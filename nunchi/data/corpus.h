@@ -1,4 +1,4 @@
-// Pairs of lines on disk: two files side by side, or two columns of one.
+// Pairs of lines on disk, two files side by side or two columns of one; or a text without pairs.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,28 @@
 namespace nunchi {
 
 // Either `source` and `target`, whose lines belong together one by one, or `tsv`, whose columns are
-// separated by tabs. Plain text, gzip or xz.
+// separated by tabs, or `text`, whose lines are targets without a source. Plain text, gzip or xz.
 struct CorpusPart {
   std::filesystem::path source;
   std::filesystem::path target;
   std::filesystem::path tsv;
+  std::filesystem::path text;
   int source_column = 1;  // of the tsv, counted from 1
   int target_column = 2;
   double weight = 1;  // how often its pairs come in an epoch; see data/batch_order.h
 };
 
-// The part's files: two, or the tsv. Throws UsageError unless the part names one of the two forms.
+// The part's files: two, the tsv, or the text. Throws UsageError unless the part names one of the
+// three forms.
 std::vector<std::filesystem::path> files_of(const CorpusPart& part);
 
+// What the part's lines are, in words: "pair" or "line".
+inline const char* kind_of_line(const CorpusPart& part) {
+  return part.text.empty() ? "pair" : "line";
+}
+
 struct RawPair {
-  std::string source;
+  std::string source;  // empty for a text
   std::string target;
   // A line was longer than LineReader keeps: what stands here is not what belongs together.
   bool cut = false;
@@ -52,10 +59,12 @@ class PairReader {
  private:
   bool next_of_two(RawPair& pair);
   bool next_of_tsv(RawPair& pair);
+  bool next_of_text(RawPair& pair);
   [[noreturn]] void fail_unequal();
 
-  LineReader first_;                  // the source, or the tsv
+  LineReader first_;                  // the source, the tsv, or the text
   std::optional<LineReader> second_;  // the target
+  bool is_text_ = false;
   int source_column_ = 0;
   int target_column_ = 0;
   std::string line_;

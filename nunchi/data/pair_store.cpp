@@ -75,11 +75,11 @@ PairReport& PairReport::operator+=(const PairReport& other) {
   return *this;
 }
 
-std::string to_text(const PairReport& report) {
+std::string to_text(const PairReport& report, const char* kept) {
   const auto counted = [](std::int64_t count, const char* one) {
     return grouped(count) + " " + one + (count == 1 ? "" : "s");
   };
-  std::string text = counted(report.lines, "line") + ": " + counted(report.kept, "pair") + " kept";
+  std::string text = counted(report.lines, "line") + ": " + counted(report.kept, kept) + " kept";
   if (report.lines > report.kept) {
     std::string reasons;
     const auto add = [&](std::int64_t count, const char* reason) {
@@ -133,9 +133,11 @@ PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& displ
   for (std::size_t pair = 0; pair < store.source_lengths_.size(); ++pair) {
     const std::uint64_t begin = store.places_[pair], end = store.places_[pair + 1];
     check(begin <= end && end <= footer.tokens, "a pair is out of place");
-    // A token and </s>, a token.
-    check(store.source_lengths_[pair] >= 2 && store.source_lengths_[pair] < end - begin,
+    // A token and </s>, a token; or a token alone in a file without sources.
+    const std::uint32_t source = store.source_lengths_[pair];
+    check(source < end - begin && source >= (store.has_sources() ? 2u : 0u),
           "a pair has an empty side");
+    check(store.has_sources() || source == 0, "some of its pairs have no source");
   }
   return store;
 }

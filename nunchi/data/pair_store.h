@@ -1,9 +1,10 @@
 // Tokenised pairs in a file, mapped into memory: nothing is read before somebody asks for it.
 //
 //   64 bytes   "nunchi pairs 1\n" and zeros
-//   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ...
+//   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... An example
+//              of a text has no source: target; target; ...
 //   8 * (N+1)  where each pair begins, counted in tokens, and at last T
-//   4 * N      the length of each source with its </s>
+//   4 * N      the length of each source with its </s>; all 0: there are none
 //   the rest   the footer, words of 8 bytes: magic, key (2), N, T, the report, the tokens' digest
 //   (2),
 //              the file's size, the digest (2) of everything from the pairs' places to here
@@ -45,7 +46,8 @@ struct PairReport {
 };
 
 // "29,000 lines: 28,990 pairs kept, 10 left out (3 empty, 7 too long); 1 had invalid UTF-8, ..."
-std::string to_text(const PairReport& report);
+// `kept` is what they are called: a pair or, of a text, a line.
+std::string to_text(const PairReport& report, const char* kept = "pair");
 
 // Immutable; any number of threads may read it at once. Movable; spans stay valid as long as the
 // store they came from, or the one it was moved to, lives.
@@ -56,10 +58,13 @@ class PairStore {
   static PairStore open(const std::filesystem::path& path);
 
   std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
-  // Ends with </s>.
+  // Ends with </s>; empty where there is none.
   std::span<const std::int32_t> source(std::int64_t pair) const;
   // Neither <s> nor </s>.
   std::span<const std::int32_t> target(std::int64_t pair) const;
+  // All of them, one pair after another: where no pair has a source, one long text.
+  std::span<const std::int32_t> tokens() const { return tokens_; }
+  bool has_sources() const { return !source_lengths_.empty() && source_lengths_.front() > 0; }
   std::int64_t source_length(std::int64_t pair) const;
   std::int64_t target_length(std::int64_t pair) const;
 
@@ -92,7 +97,8 @@ class PairWriter {
  public:
   PairWriter(const std::filesystem::path& path, const Digest& key);
 
-  // `tokens` holds the source, </s> and the target; the source with its </s> has `source_length`.
+  // `tokens` holds the source, </s> and the target; the source with its </s> has `source_length`,
+  // or 0 where there is none.
   void add(std::span<const std::int32_t> tokens, std::uint32_t source_length);
   void commit(const PairReport& report);
 

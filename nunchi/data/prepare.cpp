@@ -107,8 +107,9 @@ Digest digest_of(const Inputs& inputs, const PrepareOptions& options) {
 }
 
 // Of everything that the pairs depend on.
-Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers, const PairLimits& limits,
-              const Digest& files) {
+Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
+              const PrepareOptions& options, const Digest& files) {
+  const PairLimits& limits = options.limits;
   ContentHash key;
   key.update(kVersion).update(files);
   key.update(part.tsv.empty() ? 0 : static_cast<std::uint64_t>(part.source_column));
@@ -118,6 +119,10 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers, const Pa
   key.update(static_cast<std::uint64_t>(limits.max_length));
   key.update(std::bit_cast<std::uint64_t>(limits.max_ratio));
   key.update(LineOptions{}.longest);
+  // "text": pairs in a file are something else.
+  if (!part.text.empty()) {
+    key.update(0x74657874ull).update(static_cast<std::uint64_t>(options.cut));
+  }
   return key.digest();
 }
 
@@ -129,31 +134,58 @@ struct Chunk {
   double fraction = 0;  // of the corpus, up to its end
 };
 
-void tokenize(Chunk& chunk, const PairTokenizers& tokenizers, const PairLimits& limits) {
+void tokenize_pair(Chunk& chunk, const RawPair& pair, const PairTokenizers& tokenizers,
+                   const PairLimits& limits) {
+  const Tokens source = tokenizers.source.encode(pair.source);
+  const Tokens target = tokenizers.target.encode(pair.target);
+  const auto [less, more] = std::minmax({source.size(), target.size()});
+  if (less == 0) {
+    ++chunk.report.empty;
+  } else if (limits.max_length > 0 && more + 1 > static_cast<std::size_t>(limits.max_length)) {
+    ++chunk.report.too_long;
+  } else if (limits.max_ratio > 0 &&
+             static_cast<double>(more) > limits.max_ratio * static_cast<double>(less)) {
+    ++chunk.report.unequal_lengths;
+  } else {
+    ++chunk.report.kept;
+    if (!is_valid_utf8(pair.source) || !is_valid_utf8(pair.target)) ++chunk.report.repaired;
+    chunk.tokens.insert(chunk.tokens.end(), source.begin(), source.end());
+    chunk.tokens.push_back(tokenizers.source.special().end);
+    chunk.tokens.insert(chunk.tokens.end(), target.begin(), target.end());
+    chunk.lengths.emplace_back(static_cast<std::uint32_t>(source.size() + 1 + target.size()),
+                               static_cast<std::uint32_t>(source.size() + 1));
+  }
+}
+
+void tokenize_line(Chunk& chunk, const std::string& line, const Tokenizer& tokenizer,
+                   const PrepareOptions& options) {
+  Tokens tokens = tokenizer.encode(line);
+  const std::int64_t most = options.limits.max_length;
+  if (options.cut == TextCut::windows) {
+    tokens.push_back(tokenizer.line_end());
+  } else if (tokens.empty()) {
+    ++chunk.report.empty;
+    return;
+  } else if (most > 0 && tokens.size() + 1 > static_cast<std::size_t>(most)) {
+    ++chunk.report.too_long;
+    return;
+  }
+  ++chunk.report.kept;
+  if (!is_valid_utf8(line)) ++chunk.report.repaired;
+  chunk.tokens.insert(chunk.tokens.end(), tokens.begin(), tokens.end());
+  chunk.lengths.emplace_back(static_cast<std::uint32_t>(tokens.size()), 0);
+}
+
+void tokenize(Chunk& chunk, const CorpusPart& part, const PairTokenizers& tokenizers,
+              const PrepareOptions& options) {
   for (const RawPair& pair : chunk.raw) {
     ++chunk.report.lines;
     if (pair.cut) {
       ++chunk.report.cut;
-      continue;
-    }
-    const Tokens source = tokenizers.source.encode(pair.source);
-    const Tokens target = tokenizers.target.encode(pair.target);
-    const auto [less, more] = std::minmax({source.size(), target.size()});
-    if (less == 0) {
-      ++chunk.report.empty;
-    } else if (limits.max_length > 0 && more + 1 > static_cast<std::size_t>(limits.max_length)) {
-      ++chunk.report.too_long;
-    } else if (limits.max_ratio > 0 &&
-               static_cast<double>(more) > limits.max_ratio * static_cast<double>(less)) {
-      ++chunk.report.unequal_lengths;
+    } else if (part.text.empty()) {
+      tokenize_pair(chunk, pair, tokenizers, options.limits);
     } else {
-      ++chunk.report.kept;
-      if (!is_valid_utf8(pair.source) || !is_valid_utf8(pair.target)) ++chunk.report.repaired;
-      chunk.tokens.insert(chunk.tokens.end(), source.begin(), source.end());
-      chunk.tokens.push_back(tokenizers.source.special().end);
-      chunk.tokens.insert(chunk.tokens.end(), target.begin(), target.end());
-      chunk.lengths.emplace_back(static_cast<std::uint32_t>(source.size() + 1 + target.size()),
-                                 static_cast<std::uint32_t>(source.size() + 1));
+      tokenize_line(chunk, pair.target, tokenizers.target, options);
     }
   }
   chunk.raw.clear();
@@ -186,7 +218,7 @@ PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers
   PairReader reader(part);
   PairReport report;
   OrderedWorkers<Chunk> workers(threads,
-                                [&](Chunk& chunk) { tokenize(chunk, tokenizers, options.limits); });
+                                [&](Chunk& chunk) { tokenize(chunk, part, tokenizers, options); });
   const std::size_t most = kChunksPerThread * static_cast<std::size_t>(threads);
   bool more = true;
   while (more || workers.waiting() > 0) {
@@ -232,7 +264,7 @@ PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers
                         const PrepareOptions& options) {
   check(options);
   const Inputs inputs(part);
-  const Digest key = key_of(part, tokenizers, options.limits, digest_of(inputs, options));
+  const Digest key = key_of(part, tokenizers, options, digest_of(inputs, options));
   const fs::path path = options.cache / ("pairs-" + key.hex() + ".bin");
   if (auto store = found(path, key)) return std::move(*store);
   std::error_code failed;

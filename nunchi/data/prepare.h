@@ -13,6 +13,12 @@
 
 namespace nunchi {
 
+// How the lines of a text become examples.
+enum class TextCut : std::uint8_t {
+  lines,    // each is one; those without words or too long are left out
+  windows,  // all of them, joined by line ends, are one text; see BatchOptions::text_window
+};
+
 struct PairLimits {
   // Tokens of a side, </s> included; longer pairs are left out. 0: no limit.
   std::int64_t max_length = 256;
@@ -34,8 +40,9 @@ struct PrepareProgress {
 
 struct PrepareOptions {
   PairLimits limits;
-  std::filesystem::path cache;  // made if it is missing
-  int threads = 1;              // that tokenise, beside the one that reads and writes
+  TextCut cut = TextCut::lines;  // of parts that are texts
+  std::filesystem::path cache;   // made if it is missing
+  int threads = 1;               // that tokenise, beside the one that reads and writes
   // Called now and then on the thread that prepares. What it throws ends the work, and no file
   // stays.
   std::function<void(const PrepareProgress&)> progress;

@@ -10,6 +10,7 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
 #include "nunchi/evaluation/bleu.h"
+#include "nunchi/models/transformer_config.h"
 #include "nunchi/translate/translator.h"
 
 namespace nunchi {
@@ -90,13 +91,14 @@ TrainConfig demo_config(const DemoOptions& options) {
   TrainConfig config;
   config.output = options.output;
   config.seed = options.seed;
-  TransformerConfig& model = config.model.transformer;
+  TransformerConfig model;
   model.encoder_layers = model.decoder_layers = 3;
   model.width = 128;
   model.heads = 4;
   model.feed_forward = 512;
   model.norm_placement = nn::NormPlacement::pre;
   model.dropout = 0;  // a sentence is seen once: there is nothing to learn by heart
+  config.model = model;
   TokenizerOptions& tokenizer = config.tokenizer.options;
   tokenizer.kind = TokenizerKind::unigram;
   tokenizer.vocabulary = 1400;

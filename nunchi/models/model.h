@@ -1,12 +1,16 @@
 // What every family of models has: a name, parameters and options that can be written down.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "nunchi/nn/parameters.h"
 
 namespace nunchi {
+
+// Tokens that a sentence can have where nothing limits them: more than anybody asks for.
+inline constexpr std::int64_t kUnlimitedLength = std::int64_t{1} << 20;
 
 class Model {
  public:

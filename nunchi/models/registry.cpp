@@ -1,10 +1,9 @@
 // The list of families: a new one adds one line here.
+#include <algorithm>
 #include <array>
 
-#include "nunchi/base/error.h"
-#include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
-#include "nunchi/models/model.h"
+#include "nunchi/models/family.h"
 #include "nunchi/models/transformer.h"
 
 namespace nunchi {
@@ -12,31 +11,68 @@ namespace {
 
 struct Family {
   const char* name;
-  std::unique_ptr<Model> (*make)(OptionReader& config);
+  std::span<const std::string_view> presets;
+  std::unique_ptr<Model> (*make)(OptionReader& config_json);
+  ModelConfig (*read)(OptionReader& training_options);
+  ModelConfig (*preset)(const std::string& name);
 };
 
+template <class M>
+constexpr Family family() {
+  using Config = typename M::Config;
+  return {.name = Config::kFamily,
+          .presets = Config::kPresets,
+          .make = [](OptionReader& in) -> std::unique_ptr<Model> {
+            return std::make_unique<M>(Config::from_options(in));
+          },
+          .read = [](OptionReader& in) -> ModelConfig { return Config::from_training_options(in); },
+          .preset = [](const std::string& name) -> ModelConfig {
+            return Config::preset(name, Config().target_vocabulary);
+          }};
+}
+
 constexpr std::array kFamilies = {
-    Family{"transformer",
-           [](OptionReader& config) -> std::unique_ptr<Model> {
-             return std::make_unique<Transformer>(TransformerConfig::from_options(config));
-           }},
+    family<Transformer>(),
 };
+
+std::string all_names() {
+  std::string all;
+  for (const Family& known : kFamilies) all += (all.empty() ? "" : ", ") + std::string(known.name);
+  return all;
+}
+
+// The family that the options name.
+const Family& named_family(OptionReader& in) {
+  if (!in.has("family")) {
+    in.fail("family", "is missing; it says which kind of model this is: " + all_names());
+  }
+  std::string name;
+  in.text("family", name);
+  for (const Family& known : kFamilies) {
+    if (name == known.name) return known;
+  }
+  in.fail("family", "is one of " + all_names() + ", not '" + printable(name) + "'");
+}
 
 }  // namespace
 
 std::unique_ptr<Model> make_model(const std::string& config_json, const std::string& where) {
   const Options options = Options::from_json(config_json, where);
   OptionReader config(options);
-  if (!config.has("family")) {
-    throw Error(where + ": 'family' is missing; it says which kind of model this is.");
-  }
-  std::string family, all;
-  config.text("family", family);
+  return named_family(config).make(config);
+}
+
+ModelConfig read_model_options(OptionReader& in) { return named_family(in).read(in); }
+
+ModelConfig model_preset(const std::string& name) {
+  std::string all;
   for (const Family& known : kFamilies) {
-    if (family == known.name) return known.make(config);
-    all += (all.empty() ? "" : ", ") + std::string(known.name);
+    if (std::ranges::find(known.presets, name) != known.presets.end()) return known.preset(name);
+    for (const std::string_view preset : known.presets) {
+      all += (all.empty() ? "" : ", ") + std::string(preset);
+    }
   }
-  throw Error(where + ": unknown family '" + printable(family) + "'; known are: " + all + ".");
+  throw UsageError("there is no preset '" + printable(name) + "'; known are " + all + ".");
 }
 
 }  // namespace nunchi

@@ -27,8 +27,10 @@ class SequenceModel {
 
   virtual ~SequenceModel() = default;
   virtual std::int64_t target_vocabulary() const = 0;
+  // Whether what it generates depends on a source sentence.
+  virtual bool has_source() const { return true; }
   // Tokens that a sentence can have on either side, <s> and </s> included.
-  virtual std::int64_t max_length() const { return kUnlimited; }
+  virtual std::int64_t max_length() const { return kUnlimitedLength; }
   // `source` outlives the state. The context may not record.
   virtual std::unique_ptr<State> start(const TokenBatch& source) const = 0;
   // What the model makes of the newest token of each hypothesis: [decode_capacity(H), C].
@@ -47,9 +49,6 @@ class SequenceModel {
   virtual bool restart(State& state, const TokenBatch& source) const = 0;
   // [rows of hidden, V]
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
-
- protected:
-  static constexpr std::int64_t kUnlimited = std::int64_t{1} << 20;
 };
 
 // A model that turns one sentence into another, and can be taught to.
@@ -61,7 +60,19 @@ class TranslationModel : public SequenceModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// The model as one that translates. Throws Error naming its family when it is none.
+// A model that goes on with a text, and can be taught to. Its generation has no source: the batch
+// that start() gets has as many sentences as there are texts, all of them empty.
+class LanguageModel : public SequenceModel {
+ public:
+  bool has_source() const final { return false; }
+  // The summed loss of the labels, each given the tokens before it.
+  virtual VocabularyLoss loss(const TextBatch& batch,
+                              const VocabularyLossOptions& options) const = 0;
+};
+
+// The model as one that can do this. Throws Error, naming its family and the command that fits it,
+// when it is none.
 const TranslationModel& as_translation_model(const Model& model);
+const LanguageModel& as_language_model(const Model& model);
 
 }  // namespace nunchi

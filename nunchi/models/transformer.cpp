@@ -26,13 +26,6 @@ std::vector<Layer> make_layers(nn::Parameters& parameters, const std::string& st
   return layers;
 }
 
-std::unique_ptr<nn::Position> position_for(nn::Parameters& parameters, const std::string& name,
-                                           const TransformerConfig& config) {
-  return nn::make_position(
-      parameters, name,
-      {.kind = config.position, .width = config.width, .maximum = config.max_positions});
-}
-
 // Before anything is built on them.
 const TransformerConfig& checked(const TransformerConfig& config) {
   config.check("the model's options");
@@ -68,8 +61,10 @@ Transformer::Transformer(const TransformerConfig& config)
                         ? make_table(parameters_, "decoder.output.weight", config.target_vocabulary,
                                      config.width)
                         : target_table_),
-      source_position_(position_for(parameters_, "encoder.position", config)),
-      target_position_(position_for(parameters_, "decoder.position", config)),
+      source_position_(
+          nn::make_position(parameters_, "encoder.position", config.position_options())),
+      target_position_(
+          nn::make_position(parameters_, "decoder.position", config.position_options())),
       source_embedding_(parameters_, source_table_, config.width, config.dropout),
       target_embedding_(parameters_, target_table_, config.width, config.dropout),
       encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
@@ -197,10 +192,6 @@ bool Transformer::reserve(State& any_state, const ReplayedSteps& steps) const {
   const bool same = !before.defined() || !state.positions.defined() ||
                     before.value().same_memory(state.positions.value());
   return moved || !same;
-}
-
-std::int64_t Transformer::max_length() const {
-  return config_.position == nn::PositionKind::learned ? config_.max_positions : kUnlimited;
 }
 
 Tensor Transformer::next_scores(const Tensor& hidden) const {

@@ -17,6 +17,8 @@ namespace nunchi {
 
 class Transformer final : public Model, public TranslationModel {
  public:
+  using Config = TransformerConfig;
+
   explicit Transformer(const TransformerConfig& config);
 
   std::string family() const override { return "transformer"; }
@@ -35,7 +37,7 @@ class Transformer final : public Model, public TranslationModel {
   // Generation, token by token; the same layers over a cache.
   std::int64_t source_vocabulary() const override { return config_.source_vocabulary; }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
-  std::int64_t max_length() const override;
+  std::int64_t max_length() const override { return config_.longest(); }
   std::unique_ptr<State> start(const TokenBatch& source) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
   bool reserve(State& state, const ReplayedSteps& steps) const override;

@@ -27,6 +27,9 @@ class Tokenizer {
   // How one token looks: "▁bike", "<0xEA>", "</s>".
   virtual std::string piece(std::int32_t id) const = 0;
   SpecialTokens special() const { return {}; }
+  // What ends a line where lines are joined to one text: the token of a line break, or </s> where
+  // the tokenizer knows none.
+  virtual std::int32_t line_end() const { return special().end; }
 
   // Decides what encode() gives: two tokenizers with the same fingerprint agree on every text.
   virtual std::uint64_t fingerprint() const = 0;

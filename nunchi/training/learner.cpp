@@ -21,10 +21,10 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
   for (std::int64_t i = 0; i < count; ++i) {
     const HostBatch& batch = batches[static_cast<std::size_t>(i)];
     Tape tape(context);
-    const Variable loss = objective_.loss(batch, sentence);
-    tape.backward(loss);
-    convert(loss.value(), losses.part(i, {1}));
-    result.tokens += batch.target_tokens;
+    const ObjectiveLoss loss = objective_.loss(batch, sentence);
+    tape.backward(loss.total);
+    convert(loss.total.value(), losses.part(i, {1}));
+    result.tokens += loss.tokens;
     sentence += static_cast<std::int32_t>(batch.pairs.size());
   }
   optimizer_.step({.learning_rate = learning_rate,
@@ -48,7 +48,7 @@ std::string Learner::first_not_finite(std::span<const HostBatch> batches, const 
   try {
     for (const HostBatch& batch : batches) {
       Tape tape(context, {.check_finite = true});
-      tape.backward(objective_.loss(batch, sentence));
+      tape.backward(objective_.loss(batch, sentence).total);
       sentence += static_cast<std::int32_t>(batch.pairs.size());
     }
   } catch (const NotFinite& error) {

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
 namespace {
@@ -15,7 +18,7 @@ constexpr std::array kTokenizers = {Choice{"bpe", TokenizerKind::bpe},
                                     Choice{"unigram", TokenizerKind::unigram}};
 constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
                                  Choice{"chance", BatchBy::chance}};
-constexpr std::array kObjectives = {Choice{"translation", ObjectiveKind::translation}};
+constexpr std::array kCuts = {Choice{"lines", TextCut::lines}, Choice{"windows", TextCut::windows}};
 constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
                                     Choice{"adamw", OptimizerConfig::Kind::adamw}};
 constexpr std::array kSchedules = {
@@ -26,13 +29,9 @@ constexpr std::array kMetrics = {Choice{"bleu", ValidationMetric::bleu},
                                  Choice{"chrf", ValidationMetric::chrf},
                                  Choice{"loss", ValidationMetric::loss}};
 
-void model_fields(OptionReader& in, ModelOptions& model) {
-  if (!in.has("family")) in.fail("family", "is missing; 'transformer' is a family of models");
-  in.text("family", model.family);
-  model.transformer = TransformerConfig::from_training_options(in);
-}
-void model_fields(OptionWriter& out, const ModelOptions& model) {
-  model.transformer.write_training_options(out);
+void model_fields(OptionReader& in, ModelConfig& model) { model = read_model_options(in); }
+void model_fields(OptionWriter& out, const ModelConfig& model) {
+  model->write_training_options(out);
 }
 
 void tokenizer_fields(auto& in, auto& tokenizer) {
@@ -52,6 +51,7 @@ void pair_fields(auto& in, auto& part) {
   in.path("source", part.source);
   in.path("target", part.target);
   in.path("tsv", part.tsv);
+  in.path("text", part.text);
   in.integer("source_column", part.source_column, 1, 1000);
   in.integer("target_column", part.target_column, 1, 1000);
 }
@@ -66,6 +66,8 @@ void data_fields(auto& in, auto& data) {
   in.map("validation", data.validation, [](auto& in, auto& part) { pair_fields(in, part); });
   in.integer("max_length", data.limits.max_length, 1, kMostTokens);
   in.number("max_ratio", data.limits.max_ratio, 0, 1e6);
+  in.choice("cut", data.cut, kCuts);
+  in.integer("window", data.window, 1, kMostTokens);
 }
 
 void optimizer_fields(auto& in, auto& optimizer) {
@@ -86,7 +88,7 @@ void schedule_fields(auto& in, auto& schedule) {
 }
 
 void training_fields(auto& in, auto& training) {
-  in.choice("objective", training.objective, kObjectives);
+  in.choice("objective", training.objective, objective_choices());
   in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
   in.choice("batch_by", training.batch_by, kBatchBy);
   in.integer("accumulate", training.accumulate, 1, 1 << 16);
@@ -133,6 +135,20 @@ void fields(auto& in, auto& config) {
   in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
 }
 
+// What the family and its objective decide unless the config says otherwise.
+void take_defaults(const OptionReader& in, TrainConfig& config) {
+  const auto missing = [&](const char* key) { return !in.has(key); };
+  if (missing("training.objective")) config.training.objective = config.model->objective();
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  if (missing("training.label_smoothing")) {
+    config.training.label_smoothing = objective.label_smoothing;
+  }
+  if (missing("data.cut")) config.data.cut = objective.cut;
+  if (objective.translates()) return;
+  if (missing("validation.metric")) config.validation.metric = ValidationMetric::loss;
+  if (missing("generation.beam_size")) config.generation.beam_size = 1;
+}
+
 void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
   const TokenizerConfig& tokenizer = config.tokenizer;
   if (tokenizer.shared && !tokenizer.target.empty()) {
@@ -146,14 +162,25 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
              "tokenizer.shared"},
             "is missing: two tokenizers are read from files, or both are learned");
   }
-  if (!tokenizer.shared && config.model.transformer.tied_embeddings == TiedEmbeddings::all) {
-    in.fail({"model.tied_embeddings", "tokenizer.shared"},
-            "is 'all', which needs 'tokenizer.shared: true'; with two vocabularies it is 'target' "
-            "or 'none'");
+  if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
+    in.fail({"tokenizer.shared", "model.tied_embeddings"}, "is false, but " + why);
   }
 }
 
-void check_part(const CorpusPart& part, const std::string& key, const OptionReader& in) {
+void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const std::string& key,
+                const OptionReader& in) {
+  if (objective.examples == Examples::text) {
+    if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
+      in.fail(key,
+              fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
+    }
+    return;
+  }
+  if (!part.text.empty()) {
+    in.fail(key, fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
+                             "'target', or one 'tsv'",
+                             objective.name));
+  }
   const bool pair = !part.source.empty() && !part.target.empty();
   const bool half = part.source.empty() != part.target.empty();
   if (half || pair == !part.tsv.empty()) {
@@ -161,21 +188,44 @@ void check_part(const CorpusPart& part, const std::string& key, const OptionRead
   }
 }
 
+void check_positions(const TrainConfig& config, const OptionReader& in) {
+  const DataConfig& data = config.data;
+  const std::int64_t exist = config.model->longest();
+  const auto fail = [&](const std::string& what) {
+    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
+             "data.window"},
+            fmt::format("is {}, but {}", exist, what));
+  };
+  if (data.text_window() > 0) {
+    if (exist < data.window)
+      fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
+    return;
+  }
+  const std::int64_t longest = std::max(data.limits.max_length, config.generation.max_length);
+  if (exist < longest) {
+    fail(
+        fmt::format("sentences have up to {} tokens; see 'data.max_length', "
+                    "'generation.max_length'",
+                    longest));
+  }
+}
+
 void check_data(const TrainConfig& config, const OptionReader& in) {
   const DataConfig& data = config.data;
+  const ObjectiveInfo& objective = info_of(config.training.objective);
   if (data.train.empty()) {
-    in.fail("data.train", "is missing; it names the pairs of sentences to learn from");
+    in.fail("data.train",
+            fmt::format("is missing; it names the {} to learn from",
+                        objective.examples == Examples::text ? "text" : "pairs of sentences"));
   }
-  for (const CorpusPart& part : data.train) check_part(part, "data.train", in);
-  if (data.validation) check_part(*data.validation, "data.validation", in);
-  const TransformerConfig& model = config.model.transformer;
-  const std::int64_t longest = std::max(data.limits.max_length, config.generation.max_length);
-  if (model.position == nn::PositionKind::learned && model.max_positions < longest) {
-    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length"},
-            "is " + std::to_string(model.max_positions) + ", but sentences have up to " +
-                std::to_string(longest) +
-                " tokens; see 'data.max_length', 'generation.max_length'");
+  for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
+  if (data.validation) check_part(*data.validation, objective, "data.validation", in);
+  if (objective.only_cut && data.cut != objective.cut) {
+    in.fail(
+        {"data.cut", "training.objective"},
+        fmt::format("is '{}' for the objective {}", name_in(kCuts, objective.cut), objective.name));
   }
+  check_positions(config, in);
   if (data.limits.max_ratio > 0 && data.limits.max_ratio < 1) {
     in.fail("data.max_ratio", "is a factor of 1 or more, or 0 for no limit");
   }
@@ -218,6 +268,12 @@ void check_training(const TrainConfig& config, const OptionReader& in) {
              "validation.patience"},
             "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
   }
+  if (!info_of(training.objective).translates() &&
+      config.validation.metric != ValidationMetric::loss) {
+    in.fail({"validation.metric", "training.objective"},
+            fmt::format("is 'loss' for the objective {}: nothing is translated",
+                        info_of(training.objective).name));
+  }
   if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
     in.fail({"validation.patience", "validation.every"},
             "needs 'data.validation' and 'validation.every' above 0");
@@ -238,6 +294,7 @@ CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
   part.source = below(root, part.source);
   part.target = below(root, part.target);
   part.tsv = below(root, part.tsv);
+  part.text = below(root, part.text);
   return part;
 }
 
@@ -259,7 +316,8 @@ TrainConfig read_train_config(const Options& options) {
   fields(in, config);
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
-  if (!in.has("model")) in.fail("model", "is missing; it holds at least 'family: transformer'");
+  if (!in.has("model")) in.fail("model", "is missing; it holds at least a 'family'");
+  take_defaults(in, config);
   check_tokenizer(config, in);
   check_data(config, in);
   check_training(config, in);

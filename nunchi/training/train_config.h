@@ -13,17 +13,12 @@
 #include "nunchi/data/batch_order.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/data/prepare.h"
-#include "nunchi/models/transformer_config.h"
+#include "nunchi/models/family.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/optimizer.h"
 #include "nunchi/training/schedule.h"
 
 namespace nunchi {
-
-struct ModelOptions {
-  std::string family = "transformer";
-  TransformerConfig transformer;  // its vocabularies are filled in when the tokenizers are there
-};
 
 // Tokenizers are learned from the training data, or read from files.
 struct TokenizerConfig {
@@ -39,6 +34,11 @@ struct DataConfig {
   std::vector<CorpusPart> train;
   std::optional<CorpusPart> validation;
   PairLimits limits;
+  TextCut cut = TextCut::lines;  // of texts; the objective's own unless it is given
+  std::int64_t window = 256;     // tokens of a window
+
+  // Of a window that the data are cut into; 0: they are pairs or lines.
+  std::int64_t text_window() const { return cut == TextCut::windows ? window : 0; }
 
   // The parts with `root` before their relative names.
   std::vector<CorpusPart> train_parts() const;
@@ -51,14 +51,12 @@ struct OptimizerConfig {
   AdamOptions adam{.max_norm = 1};
 };
 
-enum class ObjectiveKind : std::uint8_t { translation };
-
 struct TrainingOptions {
-  ObjectiveKind objective = ObjectiveKind::translation;
+  ObjectiveKind objective = ObjectiveKind::translation;  // the family's own unless it is given
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
   BatchBy batch_by = BatchBy::length;
-  std::int64_t accumulate = 1;  // micro-batches a step
-  double label_smoothing = 0.1;
+  std::int64_t accumulate = 1;   // micro-batches a step
+  double label_smoothing = 0.1;  // or what the objective is used to
   OptimizerConfig optimizer;
   Schedule schedule;  // its total_steps and width are the run's and the model's
   // Whichever comes first; 0: no such limit.
@@ -78,8 +76,8 @@ struct CheckpointConfig {
 enum class ValidationMetric : std::uint8_t { bleu, chrf, loss };
 
 struct ValidationConfig {
-  std::int64_t every = 500;  // steps; 0: only at the end
-  ValidationMetric metric = ValidationMetric::bleu;
+  std::int64_t every = 500;                          // steps; 0: only at the end
+  ValidationMetric metric = ValidationMetric::bleu;  // loss where nothing is translated
   bool lowercase = false;
   std::int64_t beam_size = 1;
   std::int64_t patience = 0;  // validations without a gain that end the run; 0: none do
@@ -87,8 +85,8 @@ struct ValidationConfig {
 
 // What `nunchi translate` does with the model unless it is told otherwise.
 struct GenerationConfig {
-  std::int64_t beam_size = 5;
-  double normalize = 1;  // scores are divided by length to this power
+  std::int64_t beam_size = 5;  // 1 where nothing is translated
+  double normalize = 1;        // scores are divided by length to this power
   std::int64_t max_length = 256;
 };
 
@@ -96,7 +94,7 @@ struct TrainConfig {
   std::filesystem::path output;  // the run's folder
   std::uint64_t seed = 1;
   std::filesystem::path initialize_from;  // a model folder whose weights the run starts from
-  ModelOptions model;
+  ModelConfig model;                      // of no family until it is set
   TokenizerConfig tokenizer;
   DataConfig data;
   TrainingOptions training;

@@ -10,7 +10,7 @@ namespace {
 Schedule schedule_of(const TrainConfig& config) {
   Schedule schedule = config.training.schedule;
   schedule.total_steps = config.training.max_steps;
-  schedule.width = config.model.transformer.width;
+  schedule.width = config.model->model_width();
   return schedule;
 }
 

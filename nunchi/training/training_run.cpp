@@ -15,7 +15,7 @@
 #include "nunchi/ops/tensors.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/text/sentencepiece.h"
-#include "nunchi/training/objectives/translation.h"
+#include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
 namespace {
@@ -40,8 +40,9 @@ class TrainingLines {
       if (ended_) return false;
       reader_.emplace(parts_[part_++]);
     }
-    target_waits_ = side_ == Side::both;
-    line = std::move(side_ == Side::target ? pair_.target : pair_.source);
+    const bool is_text = !parts_[part_ - 1].text.empty();
+    target_waits_ = side_ == Side::both && !is_text;
+    line = std::move(side_ == Side::target || is_text ? pair_.target : pair_.source);
     return true;
   }
 
@@ -92,10 +93,8 @@ std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
 
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
                                  ContextBase& context) {
-  TransformerConfig transformer = config.model.transformer;
-  transformer.source_vocabulary = tokenizers.source().vocabulary();
-  transformer.target_vocabulary = tokenizers.target().vocabulary();
-  std::unique_ptr<Model> model = make_model(transformer.to_json(), "the config's model");
+  std::unique_ptr<Model> model =
+      config.model->make({tokenizers.source().vocabulary(), tokenizers.target().vocabulary()});
   model->parameters().allocate(context, {.gradients = true});
   model->parameters().initialize(config.seed);
   return model;
@@ -170,6 +169,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                                              : load_tokenizers(options.checkpoint)) {
   const PairTokenizers tokenizers{tokenizers_.source(), tokenizers_.target()};
   const PrepareOptions prepare{.limits = config.data.limits,
+                               .cut = config.data.cut,
                                .cache = options.cache,
                                .threads = options.threads,
                                .progress = [&](const PrepareProgress& progress) {
@@ -180,11 +180,6 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   pairs_ = prepare_pairs(parts, tokenizers, prepare);
   if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
 
-  if (std::ranges::all_of(pairs_, [](const PairStore& store) { return store.size() == 0; })) {
-    std::string reports;
-    for (const PairReport& report : this->reports()) reports += "; " + to_text(report);
-    throw Error(names_of(parts) + ": there is no pair to learn from (" + reports.substr(2) + ").");
-  }
   std::vector<WeightedPairs> weighted;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     weighted.push_back({&pairs_[i], parts[i].weight});
@@ -192,14 +187,22 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   order_ = std::make_unique<BatchOrder>(std::move(weighted),
                                         BatchOptions{.batch_tokens = config.training.batch_tokens,
                                                      .seed = config.seed,
-                                                     .by = config.training.batch_by});
+                                                     .by = config.training.batch_by,
+                                                     .text_window = config.data.text_window()});
+  if (order_->epoch_pairs() == 0) {
+    std::string reports;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      reports += "; " + to_text(pairs_[i].report(), kind_of_line(parts[i]));
+    }
+    throw Error(names_of(parts) + ": there is nothing to learn from (" + reports.substr(2) + ").");
+  }
   model_ = model_for(config, tokenizers_, context);
   if (options.checkpoint.empty() && !config.initialize_from.empty()) {
     copy_weights(config.initialize_from, *model_);
   }
   check_stop(options.stop);
-  objective_ = std::make_unique<TranslationObjective>(as_translation_model(*model_), context,
-                                                      config.training.label_smoothing);
+  objective_ =
+      info_of(config.training.objective).make({*model_, context, tokenizers_, config_.training});
   if (validation_part_) {
     validator_ = std::make_unique<Validator>(
         ValidatorParts{*model_, *objective_, tokenizers_, *validation_pairs_, *validation_part_},

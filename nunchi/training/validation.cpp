@@ -10,18 +10,6 @@ namespace {
 
 bool stopped(const std::atomic<bool>* stop) { return stop != nullptr && stop->load(); }
 
-HostBatch gathered(const BatchOrder& order, std::span<const std::uint32_t> pairs) {
-  HostBatch batch;
-  for (const std::uint32_t pair : pairs) {
-    const auto source = order.source(pair), target = order.target(pair);
-    batch.sources.emplace_back(source.begin(), source.end());
-    batch.targets.emplace_back(target.begin(), target.end());
-    batch.pairs.push_back(pair);
-    batch.target_tokens += static_cast<std::int64_t>(target.size()) + 1;
-  }
-  return batch;
-}
-
 TranslatorOptions translator_options(const TrainConfig& config) {
   TranslatorOptions options;
   options.search.beam_size = static_cast<int>(config.validation.beam_size);
@@ -35,15 +23,15 @@ TranslatorOptions translator_options(const TrainConfig& config) {
 
 Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
     : objective_(parts.objective),
-      order_({{&parts.pairs, 1}}, {.batch_tokens = config.training.batch_tokens}),
-      translator_(parts.model, parts.tokenizers, translator_options(config)),
-      translates_(config.validation.metric != ValidationMetric::loss),
+      order_({{&parts.pairs, 1}}, {.batch_tokens = config.training.batch_tokens,
+                                   .text_window = config.data.text_window()}),
       lowercase_(config.validation.lowercase) {
-  if (parts.pairs.size() == 0) {
+  if (order_.epoch_pairs() == 0) {
     throw Error(files_of(parts.corpus).front().string() +
-                " has no pair of sentences that could be validated with.");
+                " has nothing that could be validated with.");
   }
-  if (!translates_) return;
+  if (config.validation.metric == ValidationMetric::loss) return;
+  translator_.emplace(parts.model, parts.tokenizers, translator_options(config));
   PairReader reader(parts.corpus);
   for (RawPair pair; reader.next(pair);) {
     sources_.push_back({.text = pair.source});
@@ -55,7 +43,7 @@ std::optional<ValidationScores> Validator::operator()(const std::atomic<bool>* s
   const std::optional<double> found = loss(stop);
   if (!found) return std::nullopt;
   ValidationScores scores{.loss = *found};
-  if (!translates_) return scores;
+  if (!translator_) return scores;
   if (!translate(stop)) return std::nullopt;
   const std::vector<evaluation::Lines> references = {references_};
   scores.bleu = evaluation::corpus_bleu(translations_, references, {.lowercase = lowercase_}).score;
@@ -69,9 +57,9 @@ std::optional<double> Validator::loss(const std::atomic<bool>* stop) const {
   std::int64_t tokens = 0;
   for (std::int64_t i = 0; i < batches.size(); ++i) {
     if (stopped(stop)) return std::nullopt;
-    const HostBatch batch = gathered(order_, batches.batch(i));
-    sum += to_host<double>(objective_.loss(batch, 0).value())[0];
-    tokens += batch.target_tokens;
+    const ObjectiveLoss loss = objective_.loss(gather(order_, batches.batch(i)), 0);
+    sum += to_host<double>(loss.total.value())[0];
+    tokens += loss.tokens;
   }
   return sum / static_cast<double>(tokens);
 }
@@ -83,7 +71,7 @@ bool Validator::translate(const std::atomic<bool>* stop) {
     if (stopped(stop)) return false;
     const std::size_t count = std::min(kAtOnce, sources_.size() - first);
     const auto lines = std::span<const SourceLine>(sources_).subspan(first, count);
-    for (Translations& found : translator_.translate(lines)) {
+    for (Translations& found : translator_->translate(lines)) {
       translations_.push_back(std::move(found.front().text));
     }
   }

@@ -1,5 +1,5 @@
-// How good a model is on sentences that it does not learn from: the loss under teacher forcing, and
-// BLEU and chrF of what it really translates.
+// How good a model is on sentences that it does not learn from: the objective's loss and, of a
+// model that translates, BLEU and chrF of what it really does.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct ValidatorParts {
   const Objective& objective;
   const Tokenizers& tokenizers;
   const PairStore& pairs;    // for the loss
-  const CorpusPart& corpus;  // the same as text: sources to translate, and references
+  const CorpusPart& corpus;  // the same as text: where something is translated, with references
 };
 
 // Used by one thread at a time; the parts outlive it.
@@ -37,8 +37,7 @@ class Validator {
 
   const Objective& objective_;
   BatchOrder order_;
-  Translator translator_;
-  bool translates_;
+  std::optional<Translator> translator_;  // only if the metric asks for it
   bool lowercase_;
   std::vector<SourceLine> sources_;
   std::vector<std::string> references_, translations_;

@@ -61,8 +61,8 @@ class Steep final : public Objective {
  public:
   Steep(const Objective& inner, nn::Parameters& parameters)
       : inner_(inner), parameters_(parameters) {}
-  Variable loss(const HostBatch& batch, std::int32_t first_sentence) const override {
-    const Variable loss = inner_.loss(batch, first_sentence);
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
+    const ObjectiveLoss loss = inner_.loss(batch, first_sentence);
     fill(parameters_.gradients(), INFINITY);
     return loss;
   }
@@ -95,7 +95,7 @@ class Injecting final : public Objective {
  public:
   Injecting(const Objective& inner, ContextBase& context) : inner_(inner), context_(context) {}
 
-  Variable loss(const HostBatch& batch, std::int32_t first_sentence) const override {
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     bool done = false;
     context_.tape()->set_observer([this, done](Tape::Way way, std::size_t number,
                                                const char* operation, const Tensor& made) mutable {
@@ -160,7 +160,7 @@ TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
   const TranslationObjective smooth(*model, context, 0.3), plain(*model, context, 0);
   const HostBatch batch = batch_of(sentences_of({5, 4}, 37, 1));
   const auto value = [&](const Objective& objective) {
-    return to_host<double>(objective.loss(batch, 0).value())[0];
+    return to_host<double>(objective.loss(batch, 0).total.value())[0];
   };
   EXPECT_EQ(value(smooth), value(plain));
   Tape tape(context);

@@ -31,8 +31,9 @@ inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
 
 inline TrainConfig tiny_config() {
   TrainConfig config;
-  config.model.transformer = small_config(kTinyVocabulary);
-  config.model.transformer.dropout = 0.1f;
+  TransformerConfig model = small_config(kTinyVocabulary);
+  model.dropout = 0.1f;
+  config.model = model;
   config.seed = 5;
   config.training.batch_tokens = 40;
   config.training.accumulate = 2;
@@ -58,7 +59,8 @@ class TinyRun {
         folder_(path, begin),
         pairs_(tiny_pairs(path / "pairs", 60)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
-        model_(make_transformer(*context_, config.model.transformer, {.gradients = true})),
+        model_(
+            make_transformer(*context_, config.model.as<TransformerConfig>(), {.gradients = true})),
         objective_(*model_, *context_, config.training.label_smoothing) {}
 
   TrainingEnd train(TrainerHooks hooks = {}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nunchi/base/error.h"
+#include "nunchi/models/transformer_config.h"
 #include "tests/files.h"
 
 namespace nunchi::testing {
@@ -42,8 +43,8 @@ TEST(TrainConfig, TheSmallestHasTheDefaults) {
   EXPECT_EQ(config.output, "run");
   EXPECT_EQ(config.cache(), "run/cache");
   EXPECT_EQ(config.seed, 1u);
-  EXPECT_EQ(config.model.family, "transformer");
-  EXPECT_EQ(config.model.transformer.width, 512);
+  EXPECT_EQ(config.model->family(), "transformer");
+  EXPECT_EQ(config.model.as<TransformerConfig>().width, 512);
   EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::bpe);
   EXPECT_TRUE(config.tokenizer.shared);
   ASSERT_EQ(config.data.train.size(), 1u);
@@ -93,10 +94,10 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.output, "runs/x");
   EXPECT_EQ(config.seed, 7u);
   EXPECT_EQ(config.initialize_from, "models/old");
-  EXPECT_EQ(config.model.transformer.width, 128);
-  EXPECT_EQ(config.model.transformer.dropout, 0.25f);
-  EXPECT_EQ(config.model.transformer.attention_dropout, 0.2f);
-  EXPECT_EQ(config.model.transformer.tied_embeddings, TiedEmbeddings::target);
+  EXPECT_EQ(config.model.as<TransformerConfig>().width, 128);
+  EXPECT_EQ(config.model.as<TransformerConfig>().dropout, 0.25f);
+  EXPECT_EQ(config.model.as<TransformerConfig>().attention_dropout, 0.2f);
+  EXPECT_EQ(config.model.as<TransformerConfig>().tied_embeddings, TiedEmbeddings::target);
   EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::unigram);
   EXPECT_EQ(config.tokenizer.options.vocabulary, 500);
   EXPECT_FALSE(config.tokenizer.shared);
@@ -178,7 +179,7 @@ TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
 
 TEST(TrainConfig, ThePaperIsThePaper) {
   const TrainConfig config = read_train_config(kConfigs / "paper-base.yaml");
-  const TransformerConfig& model = config.model.transformer;
+  const TransformerConfig& model = config.model.as<TransformerConfig>();
   EXPECT_EQ(model.encoder_layers, 6);
   EXPECT_EQ(model.decoder_layers, 6);
   EXPECT_EQ(model.width, 512);
@@ -206,8 +207,8 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
             "'training.schedule'?");
   EXPECT_EQ(error_with({"model.preset=huge"}),
             "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
-  EXPECT_EQ(error_with({"model.family=rnn"}),
-            "--set model.family=rnn: 'model.family' is transformer here.");
+  EXPECT_EQ(error_with({"model.family=xlnet"}),
+            "--set model.family=xlnet: 'model.family' is one of transformer, not 'xlnet'.");
   EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
             "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
             "the tokenizers decide it.");
@@ -232,8 +233,9 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
 TEST(TrainConfig, WhatIsMissing) {
   EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
   EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
-  EXPECT_EQ(error_of("output: x\nmodel:\n  width: 8\n"),
-            "a.yaml:2: 'model.family' is missing; 'transformer' is a family of models.");
+  EXPECT_EQ(
+      error_of("output: x\nmodel:\n  width: 8\n"),
+      "a.yaml:2: 'model.family' is missing; it says which kind of model this is: transformer.");
   EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
   EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
@@ -301,7 +303,8 @@ TEST(TrainConfig, AveragesAndPatienceNeedSomethingToGoBy) {
 TEST(TrainConfig, TokenizersFitTheModel) {
   EXPECT_EQ(error_with({"tokenizer.source=a.spm"}), "no error");
   EXPECT_NE(error_with({"tokenizer.target=a.spm"}).find("has no use"), std::string::npos);
-  EXPECT_NE(error_with({"tokenizer.shared=false"}).find("'model.tied_embeddings' is 'all'"),
+  EXPECT_NE(error_with({"tokenizer.shared=false"})
+                .find("'tokenizer.shared' is false, but 'model.tied_embeddings' is 'all'"),
             std::string::npos);
   const std::vector<std::string> apart = {"tokenizer.shared=false", "model.tied_embeddings=target"};
   EXPECT_EQ(error_with(apart), "no error");

@@ -237,7 +237,9 @@ TEST(Trainer, ACheckpointOfAnotherShapeIsRefused) {
     run.train();
   }
   TrainConfig wider = tiny_config();
-  wider.model.transformer.feed_forward = 80;
+  TransformerConfig model = wider.model.as<TransformerConfig>();
+  model.feed_forward = 80;
+  wider.model = model;
   TinyRun run(folder.path(), Begin::resume, wider);
   EXPECT_TRUE(says(error_of([&] { run.train(); }), "a checkpoint of another shape"));
 }

@@ -1,4 +1,5 @@
-// A way of training: what is asked of a model, given sentences. Each is one pair of files here.
+// A way of training: what is asked of a model, given sentences. Each is one pair of files here and
+// one line in objectives.cpp.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -6,17 +7,22 @@
 
 namespace nunchi {
 
+struct ObjectiveLoss {
+  Variable total;           // f64 [1], the sum over the tokens
+  std::int64_t tokens = 0;  // that were to be said
+};
+
 // Refers to a model, which outlives it.
 class Objective {
  public:
   virtual ~Objective() = default;
 
-  // The loss of a batch, summed over batch.target_tokens tokens: f64 [1]. `first_sentence` is the
-  // index of the batch's first sentence in its step, which random draws depend on.
+  // The loss of a batch. `first_sentence` is the index of the batch's first sentence in its step,
+  // which random draws depend on.
   //
   // While a tape records, this is what is learned from: dropout and label smoothing apply. Without
-  // one it is the negative log-likelihood.
-  virtual Variable loss(const HostBatch& batch, std::int32_t first_sentence) const = 0;
+  // one it is the negative log-likelihood, the same at each call.
+  virtual ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const = 0;
 };
 
 }  // namespace nunchi

@@ -2,17 +2,18 @@
 #pragma once
 
 #include "nunchi/models/sequence_model.h"
-#include "nunchi/training/objectives/objective.h"
+#include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
 
 class TranslationObjective final : public Objective {
  public:
-  // Batches are made on `context`, the model's.
+  // Throws Error when the model does not translate.
+  explicit TranslationObjective(const ObjectiveParts& parts);
   TranslationObjective(const TranslationModel& model, ContextBase& context, double label_smoothing)
       : model_(model), context_(context), label_smoothing_(label_smoothing) {}
 
-  Variable loss(const HostBatch& batch, std::int32_t first_sentence) const override;
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:
   const TranslationModel& model_;

@@ -1,0 +1,88 @@
+// The options of a model, whatever its family: all that training knows of a model before it exists.
+//
+// A family is a config that derives from FamilyConfig (StackConfig if it is made of Transformer
+// layers), a Model that is made from it, and one line in registry.cpp. models/family_options.h
+// reads and writes its options.
+#pragma once
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/options.h"
+#include "nunchi/data/batch.h"
+#include "nunchi/models/model.h"
+
+namespace nunchi {
+
+// What a model can be trained for; training/objectives/ has each.
+enum class ObjectiveKind : std::uint8_t { translation, causal };
+
+class FamilyConfig {
+ public:
+  virtual ~FamilyConfig() = default;
+  virtual std::string family() const = 0;
+  // A model that knows so many tokens, without memory for its parameters yet. A family without a
+  // source has the target's. Throws Error when the options do not fit together.
+  virtual std::unique_ptr<Model> make(const Vocabularies& vocabularies) const = 0;
+  // The family and its options but the vocabularies, as `model:` of a training config has them.
+  virtual void write_training_options(OptionWriter& out) const = 0;
+  // What the family is trained for unless a config says otherwise.
+  virtual ObjectiveKind objective() const = 0;
+  // C, which the paper's learning rate depends on.
+  virtual std::int64_t model_width() const = 0;
+  // Tokens that a sentence can have, <s> and </s> included.
+  virtual std::int64_t longest() const { return kUnlimitedLength; }
+  // Why one vocabulary has to serve both sides: the end of a sentence that begins with "…, but".
+  // Empty: there can be two.
+  virtual std::string one_vocabulary() const { return {}; }
+
+  // What does not fit together, with the keys to blame; see OptionReader::fail. Not virtual: the
+  // family's reader knows which one it calls.
+  void check_options(const OptionReader&) const {}
+
+ protected:
+  FamilyConfig() = default;
+  FamilyConfig(const FamilyConfig&) = default;
+  FamilyConfig(FamilyConfig&&) = default;
+  FamilyConfig& operator=(const FamilyConfig&) = default;
+  FamilyConfig& operator=(FamilyConfig&&) = default;
+};
+
+// The options of some family as a value. Copies share them, which is no matter: they never change.
+class ModelConfig {
+ public:
+  ModelConfig() = default;  // of no family; asking it for one throws Error
+  template <std::derived_from<FamilyConfig> Config>
+  ModelConfig(Config config) : options_(std::make_shared<const Config>(std::move(config))) {}
+
+  const FamilyConfig& operator*() const {
+    if (options_ == nullptr) throw Error("the model's family is not known.");
+    return *options_;
+  }
+  const FamilyConfig* operator->() const { return &**this; }
+
+  // The options of a family that is known to the caller. Throws Error when it is another.
+  template <std::derived_from<FamilyConfig> Config>
+  const Config& as() const {
+    const auto* found = dynamic_cast<const Config*>(&**this);
+    if (found == nullptr) throw Error("the options are those of the family " + (*this)->family());
+    return *found;
+  }
+
+ private:
+  std::shared_ptr<const FamilyConfig> options_;
+};
+
+// The registry's (models/registry.cpp).
+
+// `model:` of a training config: the family and its options. Throws Error for an unknown family or
+// bad options.
+ModelConfig read_model_options(OptionReader& in);
+// A shape that people know by name, of whichever family has it: "base", "gpt2". Throws UsageError
+// for another.
+ModelConfig model_preset(const std::string& name);
+
+}  // namespace nunchi

@@ -1,0 +1,75 @@
+// What all families of Transformers have in common: the options of a stack of layers, described
+// once, with the paper's base model as defaults.
+#pragma once
+
+#include <array>
+
+#include "nunchi/models/family.h"
+#include "nunchi/models/family_options.h"
+#include "nunchi/nn/blocks.h"
+
+namespace nunchi {
+
+struct StackConfig : FamilyConfig {
+  std::int64_t width = 512;  // d_model
+  int heads = 8;
+  std::int64_t feed_forward = 2048;
+  nn::NormPlacement norm_placement = nn::NormPlacement::post;
+  NormKind norm = NormKind::layer;
+  ActivationKind activation = ActivationKind::relu;
+  nn::PositionKind position = nn::PositionKind::sinusoidal;
+  std::int64_t max_positions = 1024;  // of learned positions
+  float dropout = 0.1f;
+  float attention_dropout = 0;
+  float activation_dropout = 0;
+
+  std::int64_t model_width() const override { return width; }
+  // The learned positions, or as many as one likes.
+  std::int64_t longest() const override;
+  void check_options(const OptionReader& in) const;
+
+  nn::BlockConfig block() const;
+  nn::PositionOptions position_options() const;
+
+ protected:
+  // Throws Error with `where` when sizes do not fit together or are absurd.
+  void check_stack(const std::string& where) const;
+};
+
+namespace stack_options {
+
+inline constexpr std::array kPlacements = {Choice{"post", nn::NormPlacement::post},
+                                           Choice{"pre", nn::NormPlacement::pre}};
+inline constexpr std::array kNorms = {Choice{"layer", NormKind::layer},
+                                      Choice{"rms", NormKind::rms}};
+inline constexpr std::array kActivations = {
+    Choice{"relu", ActivationKind::relu}, Choice{"gelu", ActivationKind::gelu},
+    Choice{"gelu_tanh", ActivationKind::gelu_tanh}, Choice{"swiglu", ActivationKind::swiglu}};
+inline constexpr std::array kPositions = {Choice{"none", nn::PositionKind::none},
+                                          Choice{"sinusoidal", nn::PositionKind::sinusoidal},
+                                          Choice{"learned", nn::PositionKind::learned}};
+
+inline constexpr std::int64_t kLargestWidth = 1 << 16;
+inline constexpr std::int64_t kMostLayers = 1 << 10;
+inline constexpr std::int64_t kMostHeads = 256;  // dropout's draws tell so many apart
+
+// Of each layer. A family puts what is its own before, between and after these two.
+void layers(auto& in, auto& config) {
+  in.integer("width", config.width, 1, kLargestWidth);
+  in.integer("heads", config.heads, 1, kMostHeads);
+  in.integer("feed_forward", config.feed_forward, 1, 4 * kLargestWidth);
+  in.choice("norm_placement", config.norm_placement, kPlacements);
+  in.choice("norm", config.norm, kNorms);
+  in.choice("activation", config.activation, kActivations);
+}
+
+void positions_and_dropouts(auto& in, auto& config) {
+  in.choice("position", config.position, kPositions);
+  in.integer("max_positions", config.max_positions, 1, family_options::kLargestVocabulary);
+  in.fraction("dropout", config.dropout);
+  in.fraction("attention_dropout", config.attention_dropout);
+  in.fraction("activation_dropout", config.activation_dropout);
+}
+
+}  // namespace stack_options
+}  // namespace nunchi

@@ -1,0 +1,25 @@
+// Language modelling: each token of a text is to be said from those before it.
+#pragma once
+
+#include "nunchi/models/sequence_model.h"
+#include "nunchi/training/objectives/objectives.h"
+
+namespace nunchi {
+
+class CausalObjective final : public Objective {
+ public:
+  // Throws Error when the model does not go on with texts.
+  explicit CausalObjective(const ObjectiveParts& parts);
+  CausalObjective(const LanguageModel& model, ContextBase& context, double label_smoothing)
+      : model_(model), context_(context), label_smoothing_(label_smoothing) {}
+
+  // The targets are windows of a text: the tokens that are seen, and one more.
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
+
+ private:
+  const LanguageModel& model_;
+  ContextBase& context_;
+  double label_smoothing_;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,46 @@
+// The list of objectives: a new one adds one line here.
+#include "nunchi/training/objectives/objectives.h"
+
+#include <array>
+
+#include "nunchi/training/objectives/causal.h"
+#include "nunchi/training/objectives/translation.h"
+
+namespace nunchi {
+namespace {
+
+template <class O>
+std::unique_ptr<Objective> make(const ObjectiveParts& parts) {
+  return std::make_unique<O>(parts);
+}
+
+using Kind = ObjectiveKind;
+constexpr std::array kObjectives = {
+    ObjectiveInfo{.kind = Kind::translation,
+                  .name = "translation",
+                  .label_smoothing = 0.1,
+                  .make = make<TranslationObjective>},
+    ObjectiveInfo{.kind = Kind::causal,
+                  .name = "causal",
+                  .examples = Examples::text,
+                  .cut = TextCut::windows,
+                  .only_cut = true,
+                  .make = make<CausalObjective>},
+};
+
+}  // namespace
+
+const ObjectiveInfo& info_of(ObjectiveKind kind) {
+  for (const ObjectiveInfo& info : kObjectives) {
+    if (info.kind == kind) return info;
+  }
+  throw Error("there is an objective that the list does not have.");
+}
+
+std::vector<Choice<ObjectiveKind>> objective_choices() {
+  std::vector<Choice<ObjectiveKind>> choices;
+  for (const ObjectiveInfo& info : kObjectives) choices.push_back({info.name, info.kind});
+  return choices;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,46 @@
+// The ways of training that there are, and what each needs: objectives.cpp has the list.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "nunchi/base/options.h"
+#include "nunchi/data/prepare.h"
+#include "nunchi/models/family.h"
+#include "nunchi/models/tokenizers.h"
+#include "nunchi/training/objectives/objective.h"
+
+namespace nunchi {
+
+struct TrainingOptions;
+
+// What an objective is made of; all of it outlives the objective.
+struct ObjectiveParts {
+  const Model& model;
+  ContextBase& context;  // the model's, on which batches are made
+  const Tokenizers& tokenizers;
+  const TrainingOptions& options;
+};
+
+// What an objective learns from: source and target, or a text.
+enum class Examples : std::uint8_t { pairs, text };
+
+struct ObjectiveInfo {
+  ObjectiveKind kind;
+  std::string_view name;
+  Examples examples = Examples::pairs;
+  TextCut cut = TextCut::lines;  // of a text, unless a config says otherwise
+  bool only_cut = false;         // there is no other way to cut it
+  double label_smoothing = 0;    // unless a config says otherwise
+  // Throws Error when the model cannot do what is asked of it.
+  std::unique_ptr<Objective> (*make)(const ObjectiveParts& parts) = nullptr;
+
+  // Whether validation can compare translations with references, for BLEU and chrF.
+  bool translates() const { return examples == Examples::pairs; }
+};
+
+const ObjectiveInfo& info_of(ObjectiveKind kind);
+std::vector<Choice<ObjectiveKind>> objective_choices();
+
+}  // namespace nunchi
