@@ -17,8 +17,9 @@ namespace nunchi::kernels {
 // with
 //   key(r, p) = slot[hypothesis[r] * slot_stride + p], or begin[r] + p without slots.
 struct KeyPlaces {
-  const std::int32_t* slot = nullptr;        // [hypotheses, slot_stride]
-  const std::int32_t* hypothesis = nullptr;  // [R]
+  const std::int32_t* slot = nullptr;  // [hypotheses, slot_stride]
+  // [R]; null: row r is hypothesis r, and the table has rows for spare ones too, up to the capacity
+  const std::int32_t* hypothesis = nullptr;
   std::int64_t slot_stride = 0;
   const std::int32_t* begin = nullptr;   // [R]
   const std::int32_t* length = nullptr;  // [R]

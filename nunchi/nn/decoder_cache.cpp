@@ -101,7 +101,8 @@ bool DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
   const std::int64_t before = before_.slots.defined() ? before_.slots.size(1) : 0;
   const std::int64_t stride =
       before >= positions ? before : grown(before, positions, kLeastPositions);
-  now_ = {.slots = Tensor::empty(context_, DType::i32, {hypotheses, stride}),
+  // Rows for spare ones too: where each row is a hypothesis, attention looks them up.
+  now_ = {.slots = Tensor::empty(context_, DType::i32, {decode_capacity(hypotheses), stride}),
           .lengths = Tensor::empty(context_, DType::i32, {hypotheses}),
           .taken = Tensor::empty(context_, DType::i32, {1})};
   return true;
@@ -176,7 +177,7 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
                   .one_each = !tokens.offsets.defined(),
                   .row_slot = slot,
                   .past = {.slot = now_.slots,
-                           .hypothesis = hypothesis,
+                           .hypothesis = tokens.offsets.defined() ? hypothesis : Tensor(),
                            .length = visible,
                            .max_keys = positions_},
                   .memory = {.begin = begin, .length = memory, .max_keys = memory_longest_}};

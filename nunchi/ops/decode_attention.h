@@ -9,7 +9,7 @@ namespace nunchi {
 // Where the keys of each row stand; see kernels/decode_attention.h.
 struct KeyPlaces {
   Tensor slot;                // i32 [hypotheses, positions]; undefined: keys stand in a row
-  Tensor hypothesis;          // i32 [R], with slots
+  Tensor hypothesis;          // i32 [R], with slots; undefined: each row is its own hypothesis
   Tensor begin;               // i32 [R], without
   Tensor length;              // i32 [R]
   std::int64_t max_keys = 0;  // no row sees more

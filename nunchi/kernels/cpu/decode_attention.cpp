@@ -94,7 +94,8 @@ class DecodeRow {
       for (std::int64_t p = 0; p < keys; ++p) places_[p] = from.begin[row] + p;
       return;
     }
-    const std::int32_t* slot = from.slot + from.hypothesis[row] * from.slot_stride;
+    const std::int64_t hypothesis = from.hypothesis != nullptr ? from.hypothesis[row] : row;
+    const std::int32_t* slot = from.slot + hypothesis * from.slot_stride;
     for (std::int64_t p = 0; p < keys; ++p) places_[p] = slot[p];
   }
 

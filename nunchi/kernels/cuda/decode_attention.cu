@@ -1,6 +1,10 @@
 // A warp takes one row and head: groups of lanes take a key each, a lane eight neighbouring columns
-// of it, and each group keeps a softmax of its own until all keys are seen. Where rows are few and
-// keys many, the warps of a block share a row.
+// of it, and each group keeps a softmax of its own until all keys are seen. A block's warps take
+// neighbouring rows of one head, which read the same keys where they are hypotheses of one
+// sentence; where rows are few and keys many, they share a row.
+//
+// A step has few keys, so what counts is how often a load waits for another: where the first keys
+// stand is read before it is known how many there are, and all of a round is on its way at once.
 #include "nunchi/kernels/decode_attention.h"
 
 #include <limits>
@@ -14,7 +18,11 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kAtOnce = 4;  // keys of a group whose loads are on their way together
+// Keys of a group whose loads are on their way together.
+template <class N, bool Wide>
+constexpr int kAtOnce = !Wide            ? 2
+                        : sizeof(N) == 2 ? 8
+                                         : 4;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 template <class N>
@@ -32,31 +40,40 @@ struct Decode {
   std::int64_t out_stride;
 };
 
-// The lane's eight columns from `column` on; Wide: whole and aligned.
-template <bool Wide, class N>
-__device__ void load_columns(const N* row, int column, int width, float (&x)[8]) {
-  if constexpr (Wide) {
-    if (column < width) return load8(row + column, x);
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    x[i] = !Wide && column + i < width ? to_float(row[column + i]) : 0.0f;
-  }
-}
+// A lane's eight columns of a row, as they stand in memory where they are whole and aligned (Wide).
+template <class N, bool Wide>
+struct Columns {
+  Eight<N> eight = {};
 
-template <bool Wide, class N>
-__device__ void copy_columns(const N* from, N* to, int column, int width) {
-  float x[8];
-  load_columns<Wide>(from, column, width, x);
-  if constexpr (Wide) {
-    if (column < width) store8(to + column, x);
-  } else {
+  __device__ void load(const N* row, int column, int width) {
+    if (column < width) load8(row + column, eight);
+  }
+  __device__ void get(float (&x)[8]) const { unpack(eight, x); }
+  __device__ void store(N* row, int column, int width) const {
+    if (column < width) store8(row + column, eight);
+  }
+};
+template <class N>
+struct Columns<N, false> {
+  N each[8] = {};
+
+  __device__ void load(const N* row, int column, int width) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      if (column + i < width) to[column + i] = from_float<N>(x[i]);
+      if (column + i < width) each[i] = row[column + i];
     }
   }
-}
+  __device__ void get(float (&x)[8]) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[i] = to_float(each[i]);
+  }
+  __device__ void store(N* row, int column, int width) const {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (column + i < width) row[column + i] = each[i];
+    }
+  }
+};
 
 // Weights and the sum of values, relative to the highest score so far.
 struct Softmax {
@@ -78,82 +95,78 @@ struct Softmax {
 };
 
 // Lanes: how many share a key. Together: how many warps share a row and head.
-template <class N, int Lanes, bool Wide, int Together>
-__global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
-  constexpr int kGroups = kWarp / Lanes;
+template <class N, int Lanes, bool Wide, int Together, bool Biased>
+__global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel(Decode<N> p) {
+  constexpr int kGroups = kWarp / Lanes, kEach = kAtOnce<N, Wide>;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int column = lane % Lanes * 8;
-  // Heads of a row stand together.
-  const int item = static_cast<int>(blockIdx.x * kWarps + warp) / Together;
-  const std::int64_t row = item / p.heads;
-  const int head = item % p.heads;
+  // The heads of a row stand together.
+  const int head = static_cast<int>(blockIdx.x) % p.heads, kv_head = head / p.group;
+  const std::int64_t row = (std::int64_t{blockIdx.x} / p.heads * kWarps + warp) / Together;
   if (row >= p.rows.capacity) return;  // no warp of a shared row goes alone
+  // Key u of this group in the round from `first` on.
+  const auto key_of = [&](int first, int u) {
+    return first + ((warp % Together) * kEach + u) * kGroups + lane / Lanes;
+  };
+  const std::int64_t kv_column = std::int64_t{kv_head} * p.width;
+  const bool joins = p.newest.k != nullptr;
+  const std::int32_t* slot = p.keys.slot;
+  const bool own_table = slot != nullptr && p.keys.hypothesis == nullptr;
+  if (own_table) slot += row * p.keys.slot_stride;
   begin();
   // Loads that do not wait for one another: a row past the real ones has numbers too.
   const int length = p.keys.length[row];
-  const std::int64_t new_slot = p.newest.k != nullptr ? p.newest.slot[row] : 0;
   const bool real = row < real_rows(p.rows);
-  const int keys = real ? length : 0;
-  const N* k = p.k + std::int64_t{head / p.group} * p.width;
-  const N* v = p.v + std::int64_t{head / p.group} * p.width;
-  const std::int32_t* slot = nullptr;
-  std::int64_t first_place = 0;
-  if (p.keys.slot != nullptr) {
-    slot = p.keys.slot + p.keys.hypothesis[row] * p.keys.slot_stride;
-  } else {
-    first_place = p.keys.begin[row];
-  }
-  const float slope = p.slopes != nullptr ? to_float(p.slopes[head]) : 0.0f;
-
-  float q[8] = {};
-  if (real) {
-    load_columns<Wide>(p.q + row * p.q_stride + std::int64_t{head} * p.width, column, p.width, q);
-  }
-  constexpr int kStep = kGroups * kAtOnce * Together;  // keys that go by in a round
-  // Key u of this group in the round from `first` on.
-  const auto key_of = [&](int first, int u) {
-    return first + ((warp % Together) * kAtOnce + u) * kGroups + lane / Lanes;
-  };
-  const auto place_of = [&](int key) -> std::int64_t {
-    if (key >= keys) return -1;
-    return slot != nullptr ? slot[key] : first_place + key;
-  };
-  // The newest key and value are not in the cache yet: one head of a group puts them there.
-  const std::int64_t newest_k = row * p.newest.k_stride + std::int64_t{head / p.group} * p.width;
-  const std::int64_t newest_v = row * p.newest.v_stride + std::int64_t{head / p.group} * p.width;
-  if (p.newest.k != nullptr && real && head % p.group == 0 && warp % Together == 0 &&
-      lane < Lanes) {
-    const std::int64_t to_k = new_slot * p.k_stride + std::int64_t{head / p.group} * p.width;
-    const std::int64_t to_v = new_slot * p.v_stride + std::int64_t{head / p.group} * p.width;
-    copy_columns<Wide>(p.newest.k + newest_k, p.newest.to_k + to_k, column, p.width);
-    copy_columns<Wide>(p.newest.v + newest_v, p.newest.to_v + to_v, column, p.width);
-  }
-  std::int64_t place[kAtOnce];
+  const std::int64_t new_slot = joins ? p.newest.slot[row] : 0;
+  std::int64_t first_place = slot == nullptr ? p.keys.begin[row] : 0;
+  std::int32_t place[kEach];
 #pragma unroll
-  for (int u = 0; u < kAtOnce; ++u) place[u] = place_of(key_of(0, u));
+  for (int u = 0; u < kEach; ++u) {
+    const int key = key_of(0, u);
+    place[u] = own_table && key < p.keys.slot_stride ? slot[key] : 0;
+  }
+  const N *from_k = p.newest.k + row * p.newest.k_stride,
+          *from_v = p.newest.v + row * p.newest.v_stride;
+  Columns<N, Wide> query;
+  query.load(p.q + row * p.q_stride + std::int64_t{head} * p.width, column, p.width);
+  const float slope = Biased && p.slopes != nullptr ? to_float(p.slopes[head]) : 0.0f;
+  const int keys = real ? length : 0;
+  if (slot != nullptr && !own_table && real) {
+    slot += p.keys.hypothesis[row] * p.keys.slot_stride;
+#pragma unroll
+    for (int u = 0; u < kEach; ++u) {
+      if (key_of(0, u) < keys) place[u] = slot[key_of(0, u)];
+    }
+  }
+  float q[8];
+  query.get(q);
 
+  constexpr int kStep = kGroups * kEach * Together;  // keys that go by in a round
   Softmax all;
   for (int first = 0; first < keys; first += kStep) {
-    float x[kAtOnce][8], y[kAtOnce][8], score[kAtOnce];
+    Columns<N, Wide> k[kEach], v[kEach];
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) x[u][i] = y[u][i] = 0;
-      if (place[u] < 0) continue;
-      const bool newest = p.newest.k != nullptr && key_of(first, u) == keys - 1;
-      load_columns<Wide>(newest ? p.newest.k + newest_k : k + place[u] * p.k_stride, column,
-                         p.width, x[u]);
-      load_columns<Wide>(newest ? p.newest.v + newest_v : v + place[u] * p.v_stride, column,
-                         p.width, y[u]);
+    for (int u = 0; u < kEach; ++u) {
+      const int key = key_of(first, u);
+      if (key >= keys) continue;
+      // The newest is not in the cache yet.
+      const bool newest = joins && key == keys - 1;
+      const std::int64_t at = slot != nullptr ? std::int64_t{place[u]} : first_place + key;
+      k[u].load((newest ? from_k : p.k + at * p.k_stride) + kv_column, column, p.width);
+      v[u].load((newest ? from_v : p.v + at * p.v_stride) + kv_column, column, p.width);
     }
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) place[u] = place_of(key_of(first + kStep, u));
-    float highest = all.top;
+    for (int u = 0; u < kEach; ++u) {
+      const int key = key_of(first + kStep, u);
+      if (slot != nullptr && key < keys) place[u] = slot[key];
+    }
+    float score[kEach], highest = all.top;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      float sum = 0;
+    for (int u = 0; u < kEach; ++u) {
+      float x[8], sum = 0;
+      k[u].get(x);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) sum += q[i] * x[u][i];
+      for (int i = 0; i < 8; ++i) sum += q[i] * x[i];
 #pragma unroll
       for (int lanes = Lanes / 2; lanes > 0; lanes /= 2) {
         sum += __shfl_xor_sync(kAllLanes, sum, lanes);
@@ -161,9 +174,12 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
       const int key = key_of(first, u), distance = keys - 1 - key;
       score[u] = kLowest;
       if (key < keys) {
-        score[u] = sum * p.scale - slope * static_cast<float>(distance);
-        if (p.table != nullptr) {
-          score[u] += to_float(p.table[p.bounds.bucket_of(-distance) * p.heads + head]);
+        score[u] = sum * p.scale;
+        if constexpr (Biased) {
+          score[u] -= slope * static_cast<float>(distance);
+          if (p.table != nullptr) {
+            score[u] += to_float(p.table[p.bounds.bucket_of(-distance) * p.heads + head]);
+          }
         }
       }
       highest = fmaxf(highest, score[u]);
@@ -173,12 +189,21 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
     all.shrink_to(base);
     all.top = highest;
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
+    for (int u = 0; u < kEach; ++u) {
       const float weight = expf(score[u] - base);
+      float y[8];
+      v[u].get(y);
       all.total += weight;
 #pragma unroll
-      for (int i = 0; i < 8; ++i) all.sums[i] += weight * y[u][i];
+      for (int i = 0; i < 8; ++i) all.sums[i] += weight * y[i];
     }
+  }
+  // One head of a group puts the newest key and value into the cache.
+  const bool keeps = joins && real && head % p.group == 0 && lane < Lanes;
+  Columns<N, Wide> newest_k, newest_v;
+  if (keeps) {
+    newest_k.load(from_k + kv_column, column, p.width);
+    newest_v.load(from_v + kv_column, column, p.width);
   }
 
   // Groups of the warp become one, then the warps.
@@ -219,6 +244,10 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
     }
   }
   if (lane >= Lanes || column >= p.width) return;
+  if (keeps) {
+    newest_k.store(p.newest.to_k + new_slot * p.k_stride + kv_column, column, p.width);
+    newest_v.store(p.newest.to_v + new_slot * p.v_stride + kv_column, column, p.width);
+  }
   const float inverse = all.total > 0 ? 1 / all.total : 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) all.sums[i] *= inverse;
@@ -235,14 +264,18 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(Decode<N> p) {
 
 template <int Lanes, bool Wide, class N>
 void start(CudaContext& ctx, const Decode<N>& p, bool together) {
-  const std::int64_t items = p.rows.capacity * p.heads;
+  const auto start_with = [&]<int Together, bool Biased>() {
+    start_early(
+        ctx, "decode_attention", decode_kernel<N, Lanes, Wide, Together, Biased>,
+        {blocks_for(p.rows.capacity * Together, kWarps) * static_cast<unsigned>(p.heads), kThreads},
+        p);
+  };
+  const bool biased = p.slopes != nullptr || p.table != nullptr;
   if (together) {
-    static_assert(kWarps == 4);
-    start_early(ctx, "decode_attention", decode_kernel<N, Lanes, Wide, kWarps>,
-                {blocks_for(items, 1), kThreads}, p);
+    biased ? start_with.template operator()<kWarps, true>()
+           : start_with.template operator()<kWarps, false>();
   } else {
-    start_early(ctx, "decode_attention", decode_kernel<N, Lanes, Wide, 1>,
-                {blocks_for(items, kWarps), kThreads}, p);
+    biased ? start_with.template operator()<1, true>() : start_with.template operator()<1, false>();
   }
 }
 

@@ -78,6 +78,10 @@ template <class N>
 __device__ void load8(const N* from, Eight<N>& x) {
   x = *reinterpret_cast<const Eight<N>*>(from);
 }
+template <class N>
+__device__ void store8(N* to, const Eight<N>& x) {
+  *reinterpret_cast<Eight<N>*>(to) = x;
+}
 __device__ inline void unpack(const Eight<float>& from, float (&x)[8]) {
   x[0] = from.low.x, x[1] = from.low.y, x[2] = from.low.z, x[3] = from.low.w;
   x[4] = from.high.x, x[5] = from.high.y, x[6] = from.high.z, x[7] = from.high.w;

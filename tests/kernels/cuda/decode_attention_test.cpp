@@ -146,6 +146,74 @@ TEST(CudaDecodeAttention, DeterministicRowsDoNotDependOnTheirNumber) {
   for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(one[i], other[i]) << i;
 }
 
+// A row for each hypothesis, as in a step of the search: its newest key and value are not in the
+// cache yet and go there.
+Job newest_job(const DecodeCase& c) {
+  return [c](ContextBase& context, DType dtype) {
+    const auto rows = static_cast<std::int64_t>(c.lengths.size());
+    const std::int64_t capacity = rows + 3, kv_width = c.kv_heads * c.width,
+                       stride = *std::max_element(c.lengths.begin(), c.lengths.end());
+    Numbers slot(static_cast<std::size_t>(capacity * stride), 1 << 30), length = c.lengths, newest;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int32_t i = 0; i < length[r]; ++i) {
+        slot[r * stride + i] =
+            static_cast<std::int32_t>((i + 1 < length[r] ? i % 5 : i) * rows + r);
+      }
+      newest.push_back(slot[r * stride + length[r] - 1]);
+    }
+    length.resize(capacity, 0), newest.resize(capacity, 0);
+    const Tensor count = numbers(context, {static_cast<std::int32_t>(rows)}),
+                 slots = numbers(context, slot), row_length = numbers(context, length),
+                 row_slot = numbers(context, newest);
+    const std::int64_t q_width = c.heads * c.width, all = q_width + 2 * kv_width;
+    const Tensor qkv = input(context, dtype, {capacity, all}, 1, 2),
+                 cache = input(context, dtype, {rows * stride, 2 * kv_width}, 2, 2),
+                 out = unwritten_tensor(context, dtype, {capacity, q_width});
+    dispatch(qkv, [&]<class T>(auto& ctx) {
+      T *keys = cache.data<T>(), *values = keys + kv_width;
+      const T* k = qkv.data<T>() + q_width;
+      kernels::run(ctx, kernels::DecodeAttention<T>{
+                            .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
+                            .heads = c.heads,
+                            .kv_heads = c.kv_heads,
+                            .head_width = c.width,
+                            .q = qkv.data<T>(),
+                            .k = keys,
+                            .v = values,
+                            .q_stride = all,
+                            .k_stride = 2 * kv_width,
+                            .v_stride = 2 * kv_width,
+                            .keys = {.slot = slots.data<std::int32_t>(),
+                                     .slot_stride = stride,
+                                     .length = row_length.data<std::int32_t>()},
+                            .newest = {.slot = row_slot.data<std::int32_t>(),
+                                       .k = k,
+                                       .v = k + kv_width,
+                                       .k_stride = all,
+                                       .v_stride = all,
+                                       .to_k = keys,
+                                       .to_v = values},
+                            .max_keys = stride,
+                            .scale = 1 / std::sqrt(static_cast<double>(c.width)),
+                            .out = out.data<T>(),
+                            .out_stride = q_width});
+    });
+    return std::vector{output("out", out), output("cache", cache)};
+  };
+}
+
+TEST(CudaDecodeAttention, NewestKeysJoinTheCache) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {20, 32, 64, 128}) {
+    for (const int kv_heads : {1, 4}) {
+      const DecodeCase c{.kv_heads = kv_heads, .width = width, .lengths = {1, 2, 9, 33, 70, 1, 32}};
+      SCOPED_TRACE(describe(c));
+      expect_like_cpu(newest_job(c), kTolerance);
+    }
+  }
+  expect_like_cpu(newest_job({.lengths = {1, 200, 100}}), kTolerance);
+}
+
 TEST(CudaScatterRows, AgreesWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {5, 64}) {
