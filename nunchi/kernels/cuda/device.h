@@ -186,16 +186,20 @@ struct Grid {
 template <class... Parameters, class... Arguments>
 void start_early(CudaContext& ctx, const char* name, void (*kernel)(Parameters...),
                  const Grid& grid, Arguments... arguments) {
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  // A multiprocessor that has to share out its memory anew waits until it is empty: all kernels of
+  // a step ask for the same share.
+  attributes[1].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+  attributes[1].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
   cudaLaunchConfig_t config{};
   config.gridDim = grid.blocks;
   config.blockDim = dim3(grid.threads);
   config.dynamicSmemBytes = grid.shared;
   config.stream = ctx.stream();
-  config.attrs = &early;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = 2;
   check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
 }
 
