@@ -14,7 +14,7 @@
 
 namespace nunchi::kernels {
 
-// c = a · b, or c += a · b; then + bias and max(0, ·) where asked for.
+// c = a · b, or c += a · b; then + bias and + added or max(0, ·) where asked for.
 template <class T, class C = T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -25,8 +25,9 @@ struct Product {
   const T* packed_b = nullptr;  // the same b as PackMatrix left it; null: not packed
   C* c = nullptr;               // [M, N]
   bool accumulate = false;
-  const T* bias = nullptr;  // [N]; not with accumulate
-  bool relu = false;        // not with accumulate
+  const T* bias = nullptr;   // [N]; not with accumulate
+  bool relu = false;         // not with accumulate
+  const T* added = nullptr;  // [M, N], not c; not with accumulate, relu
   // What passed relu, for the way back: relu_mask_bytes() of them; null: it is not kept.
   std::uint8_t* mask = nullptr;
   const char* label = "product";
@@ -57,6 +58,11 @@ std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 // On the CPU alone: other devices read weights as they stand.
 template <class AnyContext>
 inline constexpr bool kPacks = std::is_same_v<AnyContext, CpuContext>;
+
+// Whether products add what comes with them on the way. On the CPU that is a pass of its own,
+// better left to a kernel that has something else to do in it.
+template <class AnyContext>
+inline constexpr bool kAddsOnTheWay = !std::is_same_v<AnyContext, CpuContext>;
 
 // The algorithms that were chosen by measurement, as text, and back: a run that goes on elsewhere
 // or later computes with the same ones. Nothing on the CPU, where none is chosen so. Throws Error

@@ -60,7 +60,7 @@ Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
   return attend({q, k, v, batch, batch}, options(), output_, place);
 }
 
-Variable SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const {
+Stream SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const {
   const auto [q, k, v] = split(x.through(qkv_), step.rows);
   const Tensor keys = cache.columns(0, width_), values = cache.columns(width_, width_);
   NewKeys newest;
@@ -70,8 +70,8 @@ Variable SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tenso
     scatter_rows(k.value(), step.rows, step.row_slot, keys);
     scatter_rows(v.value(), step.rows, step.row_slot, values);
   }
-  return output_(Variable(
-      decode_attention({q.value(), keys, values}, step.rows, step.past, options(), newest)));
+  return x.join(output_, Variable(decode_attention({q.value(), keys, values}, step.rows, step.past,
+                                                   options(), newest)));
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
@@ -89,13 +89,13 @@ Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
   return attend({q, k, v, batch, memory}, options_, output_, place);
 }
 
-Variable CrossAttention::step(PendingNorm& x, const DecodeStep& step,
-                              const Variable& memory_kv) const {
+Stream CrossAttention::step(PendingNorm& x, const DecodeStep& step,
+                            const Variable& memory_kv) const {
   const Variable q = x.through(query_);
   const Tensor &kv = memory_kv.value(), keys = kv.columns(0, width_),
                values = kv.columns(width_, width_);
-  return output_(
-      Variable(decode_attention({q.value(), keys, values}, step.rows, step.memory, options_)));
+  return x.join(output_, Variable(decode_attention({q.value(), keys, values}, step.rows,
+                                                   step.memory, options_)));
 }
 
 }  // namespace nunchi::nn

@@ -27,7 +27,7 @@ class SelfAttention {
   Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
   // values join `cache` [slots, 2 C or more].
-  Variable step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const;
+  Stream step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const;
 
  private:
   struct Projected {
@@ -52,7 +52,7 @@ class CrossAttention {
   Variable operator()(const Variable& x, const Ragged& batch, const Variable& memory_kv,
                       const Ragged& memory, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over the memory of their sentences.
-  Variable step(PendingNorm& x, const DecodeStep& step, const Variable& memory_kv) const;
+  Stream step(PendingNorm& x, const DecodeStep& step, const Variable& memory_kv) const;
 
  private:
   std::int64_t width_;

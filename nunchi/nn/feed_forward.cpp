@@ -19,11 +19,11 @@ Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
   return down_(activation(up_(x), batch, activation_, dropout_));
 }
 
-Variable FeedForward::step(PendingNorm& x, const Ragged& rows) const {
+Stream FeedForward::step(PendingNorm& x, const Ragged& rows) const {
   nunchi::Linear up = up_.parameters();
   up.relu = fused_;
   const Variable hidden = x.through(up);
-  return down_(fused_ ? hidden : activation(hidden, rows, activation_, dropout_));
+  return x.join(down_, fused_ ? hidden : activation(hidden, rows, activation_, dropout_));
 }
 
 }  // namespace nunchi::nn

@@ -19,7 +19,7 @@ class FeedForward {
   // x [T, C] → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch) const;
   // The same while nobody records.
-  Variable step(PendingNorm& x, const Ragged& rows) const;
+  Stream step(PendingNorm& x, const Ragged& rows) const;
 
  private:
   ActivationKind activation_;

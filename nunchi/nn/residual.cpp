@@ -34,6 +34,12 @@ Variable PendingNorm::through(const nunchi::Linear& layer) {
   return Variable(found.y);
 }
 
+Stream PendingNorm::join(const Linear& layer, const Variable& last) {
+  const Variable& value = placement_ == NormPlacement::post ? out() : sum();
+  if (!adds_on_the_way(value.value().context())) return {value, layer(last), {}, {}};
+  return {Variable(linear_onto(value.value(), last.value(), layer.parameters())), {}, {}, {}};
+}
+
 const Variable& PendingNorm::out() {
   settle();
   return out_;

@@ -29,12 +29,16 @@ struct Stream {
 class PendingNorm {
  public:
   // With no gamma in `norm`: the stream's value as it is.
-  PendingNorm(const Stream& stream, const Norm& norm, const Ragged& rows)
-      : stream_(stream), norm_(norm), rows_(rows) {}
+  PendingNorm(const Stream& stream, const Norm& norm, const Ragged& rows,
+              NormPlacement placement = NormPlacement::post)
+      : stream_(stream), norm_(norm), rows_(rows), placement_(placement) {}
 
   // The layer over the normalised rows.
   Variable through(const nunchi::Linear& layer);
   Variable through(const Linear& layer) { return through(layer.parameters()); }
+  // The stream after a sub-layer that ends with `layer` over `last`. Where products add, nothing
+  // waits in it.
+  Stream join(const Linear& layer, const Variable& last);
   // The normalised rows, and the sum that they come from.
   const Variable& out();
   const Variable& sum();
@@ -44,6 +48,7 @@ class PendingNorm {
   const Stream& stream_;
   const Norm& norm_;
   const Ragged& rows_;
+  NormPlacement placement_;
   Variable sum_, out_;
 };
 
@@ -74,17 +79,14 @@ class Residual {
     return {sum, f(normal), dropout_, {}};
   }
 
-  // The same while nobody records; f reads a PendingNorm.
+  // The same while nobody records; f reads a PendingNorm and ends with its join().
   template <class F>
   Stream step(const Stream& stream, const Ragged& rows, F&& f) const {
-    if (placement_ == NormPlacement::post) {
-      PendingNorm x(stream, stream.norm, rows);
-      const Variable branch = f(x);
-      return {x.out(), branch, {}, norm_};
-    }
-    PendingNorm x(stream, norm_, rows);
-    const Variable branch = f(x);
-    return {x.sum(), branch, {}, {}};
+    const bool post = placement_ == NormPlacement::post;
+    PendingNorm x(stream, post ? stream.norm : norm_, rows, placement_);
+    Stream next = f(x);
+    if (post) next.norm = norm_;
+    return next;
   }
 
  private:

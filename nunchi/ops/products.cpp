@@ -73,6 +73,7 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
       product.accumulate = options.accumulate;
       if (options.bias.defined()) product.bias = options.bias.data<T>();
       product.relu = options.relu;
+      if (options.added.defined()) product.added = options.added.data<T>();
       product.label = options.label;
       if constexpr (std::is_same_v<C, T>) {
         const std::int64_t bytes =

@@ -23,6 +23,7 @@ PackedWeight pack_for_backward(const Variable& weight);
 struct ProductOptions {
   Tensor bias;  // [N]; may be undefined
   bool relu = false;
+  Tensor added;  // [R, N], to the result; not with relu; may be undefined
   // Where to leave what passed relu, if the device keeps that for the way back; null: nobody goes.
   Tensor* mask = nullptr;
   bool accumulate = false;

@@ -34,6 +34,7 @@ void product(CpuContext& ctx, const Product<double>& p) {
           double value = c[i * kPanel + j];
           if (p.accumulate) value += out;
           if (p.bias != nullptr) value += p.bias[begin + j];
+          if (p.added != nullptr) value += p.added[i * p.n + begin + j];
           out = p.relu && value < 0 ? 0.0 : value;
         }
       }

@@ -199,6 +199,9 @@ void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
   }
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();
+  if (p.added == nullptr) return;
+#pragma omp parallel for num_threads(ctx.threads()) schedule(static)
+  for (std::int64_t i = 0; i < p.m * p.n; ++i) p.c[i] += p.added[i];
 }
 
 }  // namespace cpu

@@ -161,6 +161,7 @@ class Multiplication {
         plans_(ctx.cache<Plans>()),
         b_(kType<T>, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k),
         a_(kType<T>, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m),
+        before_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
         c_(kType<C>, p.n, p.m),
         workspace_(plans_.workspace(ctx.arena())) {
     check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
@@ -198,8 +199,8 @@ class Multiplication {
     if (!chosen().possible) return false;
     cublasLtMatmulHeuristicResult_t result;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), c_.get(), c_.get(),
-                                &chosen().algorithm, &result);
+        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), before_.get(),
+                                c_.get(), &chosen().algorithm, &result);
     return (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Plans::kWorkspace) ||
            !propose().empty();
   }
@@ -224,8 +225,10 @@ class Multiplication {
   std::uint32_t flags() const {
     return (p_.transpose_a ? 1u : 0u) | (p_.transpose_b ? 2u : 0u) | (p_.accumulate ? 4u : 0u) |
            (sizeof(T) == 2 ? 8u : 0u) | (sizeof(C) == 2 ? 16u : 0u) |
-           (epilogue_.bias_type == CUDA_R_16BF ? 32u : 0u) |
-           (std::min({alignment_of(p_.a), alignment_of(p_.b), alignment_of(p_.c)}) << 8);
+           (epilogue_.bias_type == CUDA_R_16BF ? 32u : 0u) | (p_.added != nullptr ? 64u : 0u) |
+           (std::min({alignment_of(p_.a), alignment_of(p_.b), alignment_of(p_.c),
+                      alignment_of(p_.added)})
+            << 8);
   }
 
   // The algorithms that the library thinks fit, best first; none where it knows none.
@@ -239,7 +242,8 @@ class Multiplication {
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Plans::kWorkspace);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p_.b));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p_.a));
-    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p_.c));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+           alignment_of(p_.added != nullptr ? static_cast<const void*>(p_.added) : p_.c));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p_.c));
     if (ctx_.deterministic()) {
       const std::uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -248,9 +252,9 @@ class Multiplication {
     constexpr int kProposals = 8;
     cublasLtMatmulHeuristicResult_t results[kProposals];
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(plans_.handle(), &product_, b_.get(), a_.get(), c_.get(),
-                                       c_.get(), &preference, kProposals, results, &count);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        plans_.handle(), &product_, b_.get(), a_.get(), before_.get(), c_.get(), &preference,
+        kProposals, results, &count);
     std::vector<Algorithm> proposals;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
       if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
@@ -288,17 +292,18 @@ class Multiplication {
   }
 
   bool start(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
-    const float one = 1, beta = p_.accumulate ? 1 : 0;
+    const float one = 1, beta = p_.accumulate || p_.added != nullptr ? 1 : 0;
+    const void* before = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
     return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
-                          c, c_.get(), c, c_.get(), &algorithm, workspace_, Plans::kWorkspace,
-                          stream) == CUBLAS_STATUS_SUCCESS;
+                          before, before_.get(), c, c_.get(), &algorithm, workspace_,
+                          Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
   }
 
   CudaContext& ctx_;
   const Product<T, C>& p_;
   Epilogue epilogue_;
   Plans& plans_;
-  Layout b_, a_, c_;
+  Layout b_, a_, before_, c_;  // as the library calls them: A, B, C, D
   cublasLtMatmulDescOpaque_t product_;
   std::byte* workspace_;
 };

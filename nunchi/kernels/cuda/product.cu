@@ -17,7 +17,10 @@ void multiply(CudaContext& ctx, const Product<T, C>& p) {
   if (p.k == 0) throw Error("a product over nothing.");
   if constexpr (std::is_same_v<T, BFloat16>) {
     // Few rows and many are added in different orders, which a deterministic context rules out.
-    if (!ctx.deterministic() && p.mask == nullptr && multiply_rows(ctx, p)) return;
+    if (!ctx.deterministic() && multiply_rows(ctx, p)) return;
+  }
+  if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
+    if (!ctx.deterministic() && multiply_tiles(ctx, p)) return;
   }
   if (Multiplication<T, C>(ctx, p, epilogue_of(p)).start()) return;
   throw Error("cuBLASLt knows no way to multiply " + std::to_string(p.m) + " x " +

@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) 
     if (tile + blocks < p.tiles) second.load(p, tile + blocks);
   }
   begin();
+  uint2 added = first_added<16 * Mt>(p, tile, first_row);
   WarpShare<Ks> x[Nt];
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
@@ -47,7 +48,9 @@ __global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) 
     if (Many && next + blocks < p.tiles) weights.load(p, next + blocks);
     keep_sums(partial + warp * 8 * Nt * kColumns<Mt>, sums);
     __syncthreads();
-    write_tile<Mt, Nt>(p, partial, tile, first_row, bias);
+    write_tile<16 * Mt, kColumns<Mt>>(
+        p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias, added);
+    if constexpr (Many) added = first_added<16 * Mt>(p, next, first_row);
     tile = next;
     if (!Many || tile >= p.tiles) return false;
     __syncthreads();
@@ -71,7 +74,7 @@ constexpr std::int64_t kManyTiles = 4;
 
 // False: a library's work.
 bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors, Plan& plan) {
-  if (m > kMostRows || n % 4 != 0 || n > INT32_MAX - 32) return false;
+  if (m > kMostRows || n > INT32_MAX - 32) return false;
   // By K alone: it decides the order of the sums.
   plan.ks = k <= kMostWarps * 64 ? 64 : k <= kMostWarps * 128 ? 128 : 256;
   if (k % plan.ks != 0 || k > kMostWarps * 256) return false;
@@ -146,21 +149,8 @@ void start(CudaContext& ctx, const Plan& plan, const RowJob<N>& job) {
 template <class C>
 bool multiply_rows(CudaContext& ctx, const Product<BFloat16, C>& p) {
   Plan plan;
-  if (p.transpose_a || !p.transpose_b || p.accumulate || !aligned(p.a) || !aligned(p.b) ||
-      !aligned(p.bias) || !aligned(p.c) ||
-      !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) {
-    return false;
-  }
-  start(ctx, plan,
-        RowJob<Native<C>>{.rows = static_cast<int>(p.m),
-                          .outputs = static_cast<int>(p.n),
-                          .tiles = 0,
-                          .k = p.k,
-                          .x = native(p.a),
-                          .weight = native(p.b),
-                          .bias = native(p.bias),
-                          .relu = p.relu,
-                          .out = native(p.c)});
+  if (!is_row_product(p) || !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) return false;
+  start(ctx, plan, row_job(p));
   return true;
 }
 

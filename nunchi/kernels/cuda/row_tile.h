@@ -8,6 +8,7 @@
 
 #include "nunchi/kernels/cuda/device.h"
 #include "nunchi/kernels/cuda/mma.h"
+#include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels::cuda {
 
@@ -21,7 +22,8 @@ struct RowJob {
   const __nv_bfloat16* weight;  // [outputs, k]
   const __nv_bfloat16* bias;    // [outputs], or null
   bool relu;
-  N* out;  // [rows, outputs]
+  const __nv_bfloat16* added;  // [rows, outputs], or null
+  N* out;                      // [rows, outputs]
 };
 
 // Read once: the first-level cache has nothing to keep. Volatile: it stays before begin().
@@ -147,21 +149,40 @@ __device__ void keep_sums(float* to, const float (&sums)[Mt][Nt][4]) {
   }
 }
 
-// All warps' sums, four outputs a thread, and what follows them.
-template <int Mt, int Nt, class N>
-__device__ void write_tile(const RowJob<N>& p, const float* partial, int tile, int first_row,
-                           const uint2& bias) {
-  constexpr int kGroups = 4 * Mt, kApart = 8 * Nt * kColumns<Mt>;
-  const int group = threadIdx.x % kGroups, output = tile * 16 * Mt + group * 4;
-  const int warps = blockDim.x / kWarp;
+// A tile of a product's result, whose sums stand in `parts` parts one after another.
+struct OutTile {
+  int tile, first_row, rows, parts;
+};
+
+// What is added to four outputs of a row, or zeros.
+template <class N>
+__device__ uint2 load_added(const RowJob<N>& p, int row, int output) {
+  if (p.added == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
+  return *reinterpret_cast<const uint2*>(p.added + std::int64_t{row} * p.outputs + output);
+}
+// To what this thread will write first: on its way while the product is computed.
+template <int Outputs, class N>
+__device__ uint2 first_added(const RowJob<N>& p, int tile, int first_row) {
+  constexpr int kGroups = Outputs / 4;
+  return load_added(p, first_row + static_cast<int>(threadIdx.x) / kGroups,
+                    tile * Outputs + static_cast<int>(threadIdx.x) % kGroups * 4);
+}
+
+// All parts' sums [parts, rows, Columns], four outputs a thread, and what follows them. `bias` is
+// that of the thread's outputs, `added` what first_added() found.
+template <int Outputs, int Columns, class N>
+__device__ void write_tile(const RowJob<N>& p, const float* partial, const OutTile& t,
+                           const uint2& bias, uint2 added) {
+  constexpr int kGroups = Outputs / 4;
+  const int group = threadIdx.x % kGroups, output = t.tile * Outputs + group * 4;
   if (output >= p.outputs) return;
-  for (int row = threadIdx.x / kGroups; row < min(8 * Nt, p.rows - first_row);
+  for (int row = threadIdx.x / kGroups; row < min(t.rows, p.rows - t.first_row);
        row += blockDim.x / kGroups) {
-    const float* from = partial + row * kColumns<Mt> + group * 4;
+    const float* from = partial + row * Columns + group * 4;
     float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 8
-    for (int warp = 0; warp < warps; ++warp) {
-      const float4 more = *reinterpret_cast<const float4*>(from + warp * kApart);
+    for (int part = 0; part < t.parts; ++part) {
+      const float4 more = *reinterpret_cast<const float4*>(from + part * t.rows * Columns);
       sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
     sum.x += low_half(bias.x), sum.y += high_half(bias.x);
@@ -171,7 +192,12 @@ __device__ void write_tile(const RowJob<N>& p, const float* partial, int tile, i
       sum.x = sum.x < 0 ? 0 : sum.x, sum.y = sum.y < 0 ? 0 : sum.y;
       sum.z = sum.z < 0 ? 0 : sum.z, sum.w = sum.w < 0 ? 0 : sum.w;
     }
-    store4(p.out + std::int64_t{first_row + row} * p.outputs + output, sum);
+    if (p.added != nullptr) {
+      sum.x += low_half(added.x), sum.y += high_half(added.x);
+      sum.z += low_half(added.y), sum.w += high_half(added.y);
+      added = load_added(p, t.first_row + row + static_cast<int>(blockDim.x) / kGroups, output);
+    }
+    store4(p.out + std::int64_t{t.first_row + row} * p.outputs + output, sum);
   }
 }
 
@@ -180,6 +206,27 @@ inline std::int64_t parts(std::int64_t items, std::int64_t each) {
 }
 inline bool aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+}
+
+// Whether it is rows times a weight as these kernels read them.
+template <class C>
+bool is_row_product(const Product<BFloat16, C>& p) {
+  return !p.transpose_a && p.transpose_b && !p.accumulate && p.mask == nullptr && p.n % 4 == 0 &&
+         aligned(p.a) && aligned(p.b) && aligned(p.bias) && aligned(p.added) && aligned(p.c);
+}
+
+template <class C>
+RowJob<Native<C>> row_job(const Product<BFloat16, C>& p) {
+  return {.rows = static_cast<int>(p.m),
+          .outputs = static_cast<int>(p.n),
+          .tiles = 0,
+          .k = p.k,
+          .x = native(p.a),
+          .weight = native(p.b),
+          .bias = native(p.bias),
+          .relu = p.relu,
+          .added = native(p.added),
+          .out = native(p.c)};
 }
 
 }  // namespace nunchi::kernels::cuda

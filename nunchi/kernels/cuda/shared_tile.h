@@ -31,6 +31,13 @@ __device__ inline void copy16(std::uint32_t to, const void* from, bool real) {
                "r"(real ? 16 : 0)
                : "memory");
 }
+// The thread's copies since the last time are a group, even if there were none.
+__device__ inline void group_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for the thread's own groups, all but the latest ones.
+template <int Latest>
+__device__ void wait_for_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Latest) : "memory");
+}
 // Waits for the thread's own copies.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

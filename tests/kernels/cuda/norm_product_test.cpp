@@ -107,6 +107,20 @@ TEST(CudaNormProduct, WhatDoesNotFitIsTwoKernels) {
   expect_as_on_cpu({4, 4, 512, 9000});
 }
 
+TEST(CudaNormProduct, ManyRows) {
+  SKIP_WITHOUT_GPU();
+  for (const auto kind : {kernels::NormKind::layer, kernels::NormKind::rms}) {
+    for (const std::int64_t width : {256, 512, 1024}) {
+      for (const std::int64_t rows : {17, 40, 64, 130, 256}) {
+        expect_as_on_cpu({rows, rows - 3, width, 516, kind, false, true});
+      }
+    }
+  }
+  expect_as_on_cpu({64, 64, 512, 2048, kernels::NormKind::layer, false, true});
+  expect_as_on_cpu({256, 250, 512, 1536, kernels::NormKind::layer, false, false});
+  expect_as_on_cpu({250, 250, 512, 2048, kernels::NormKind::layer, false, true});
+}
+
 TEST(CudaNormProduct, TheProductIsThatOfTheRowsItWrote) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
