@@ -86,25 +86,49 @@ struct RowMemory {
   }
 };
 
-struct FinishedMemory {
-  Tensor tokens, token_scores, score, length, ended, count;
-
+// What was found, in one piece of memory, so that it comes to the host at once.
+class FinishedMemory {
+ public:
   FinishedMemory(ContextBase& context, const Units& units)
-      : tokens(Tensor::empty(context, DType::i32, {units.count, units.beam, units.stride})),
-        token_scores(Tensor::empty(context, DType::f32, {units.count, units.beam, units.stride})),
-        score(Tensor::empty(context, DType::f64, {units.count, units.beam})),
-        length(zeros(context, DType::i32, {units.count, units.beam})),
-        ended(zeros(context, DType::i32, {units.count, units.beam})),
-        count(zeros(context, DType::i32, {units.count})) {}
+      : hypotheses_(units.count * units.beam),
+        tokens_(hypotheses_ * units.stride),
+        units_(units.count),
+        memory_(Tensor::empty(context, DType::i8, {bytes()})) {}
 
-  kernels::FinishedRows rows() const {
-    return {.tokens = tokens.data<std::int32_t>(),
-            .token_scores = token_scores.data<float>(),
-            .score = score.data<double>(),
-            .length = length.data<std::int32_t>(),
-            .ended = ended.data<std::int32_t>(),
-            .count = count.data<std::int32_t>()};
+  kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
+  // Nothing is finished.
+  void clear() const {
+    on_device(memory_.context(), [&](auto& ctx) {
+      kernels::run(ctx, kernels::Fill<std::int32_t>{.count = units_, .out = rows().count});
+    });
   }
+  // On the host, in `room`.
+  kernels::FinishedRows download(std::vector<std::int8_t>& room) const {
+    room = to_host<std::int8_t>(memory_);
+    return rows_at(room.data());
+  }
+
+ private:
+  std::int64_t bytes() const {
+    return 8 * hypotheses_ + 8 * tokens_ + 8 * hypotheses_ + 4 * units_;
+  }
+  // Scores come first: they have the largest elements.
+  kernels::FinishedRows rows_at(std::int8_t* memory) const {
+    const auto at = [&]<class T>(T*, std::int64_t offset) {
+      return reinterpret_cast<T*>(memory + offset);
+    };
+    kernels::FinishedRows rows;
+    rows.score = at(rows.score, 0);
+    rows.tokens = at(rows.tokens, 8 * hypotheses_);
+    rows.token_scores = at(rows.token_scores, 8 * hypotheses_ + 4 * tokens_);
+    rows.length = at(rows.length, 8 * hypotheses_ + 8 * tokens_);
+    rows.ended = at(rows.ended, 12 * hypotheses_ + 8 * tokens_);
+    rows.count = at(rows.count, 16 * hypotheses_ + 8 * tokens_);
+    return rows;
+  }
+
+  std::int64_t hypotheses_, tokens_, units_;
+  Tensor memory_;
 };
 
 }  // namespace
@@ -129,7 +153,8 @@ class Searcher::Search {
         banned_(Tensor::empty(context_, DType::f64, {units_.count * units_.beam})),
         next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
         parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
-        sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})) {}
+        sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
+        mailbox_(context_.make_mailbox()) {}
 
   std::int64_t stride() const { return units_.stride; }
   bool fits(const ContextBase& context, const Units& units) const {
@@ -149,12 +174,12 @@ class Searcher::Search {
     Step step{.active = units_.count, .width = 1};
     advance(first_tokens(), step);
     step = {.active = units_.count, .width = units_.beam, .generated = 1};
-    if (!context_.replays()) step.active = active_units();
+    if (!context_.replays()) step.active = active_units(step.generated);
     while (step.active > 0) {
       const std::int64_t replayed = replay(step);
       if (replayed == 0) advance(next_tokens(step), step);
       step.generated += std::max<std::int64_t>(replayed, 1);
-      step.active = active_units();
+      step.active = active_units(step.generated);
     }
     return results(input.source.rows.sentences);
   }
@@ -175,9 +200,8 @@ class Searcher::Search {
     put(units_.max_length, max_length_);
     put(units_.prefix_length, prefix_length_);
     fill(now_.score, 0);
-    fill(finished_.length, 0);
-    fill(finished_.ended, 0);
-    fill(finished_.count, 0);
+    finished_.clear();
+    if (mailbox_ != nullptr) mailbox_->clear();
   }
 
   void turn() {
@@ -194,7 +218,7 @@ class Searcher::Search {
   // many; 0: it cannot.
   std::int64_t replay(Step step) {
     if (!context_.replays()) return 0;
-    constexpr std::int64_t kMost = 64, kBetweenLooks = 4;
+    constexpr std::int64_t kMost = 64;
     // Hypotheses go from one memory to the other and back: two steps leave all where it was.
     const std::int64_t left = (units_.longest + 1 - step.generated + 1) / 2 * 2;
     const std::int64_t most = std::min(left, kMost), rows = step.active * step.width;
@@ -213,7 +237,8 @@ class Searcher::Search {
     for (std::int64_t active = step.active; done < most && active > few;) {
       two_steps->start();
       done += 2;
-      if (done % kBetweenLooks == 0) active = active_units();
+      // After the first of them: the other keeps the device busy until the next are started.
+      if (done < most) active = active_units(step.generated + done - 1);
     }
     return done;
   }
@@ -235,7 +260,11 @@ class Searcher::Search {
             .sentences = sentences_};
   }
 
-  std::int64_t active_units() const { return to_host<std::int32_t>(now_.counts)[0]; }
+  // Once so many tokens were generated, the latest or the one before it.
+  std::int64_t active_units(std::int64_t generated) const {
+    if (mailbox_ != nullptr) return mailbox_->wait(static_cast<std::int32_t>(generated));
+    return to_host<std::int32_t>(now_.counts)[0];
+  }
 
   template <class T>
   Tensor device_copy(const std::vector<T>& values) const {
@@ -357,30 +386,28 @@ class Searcher::Search {
                             .row_source = sentences_.data<std::int32_t>(),
                             .unit_source = source_of_unit_.data<std::int32_t>(),
                             .active = then_.counts.data<std::int32_t>(),
-                            .generated_next = then_.counts.data<std::int32_t>() + 1});
+                            .generated_next = then_.counts.data<std::int32_t>() + 1,
+                            .letters = mailbox_ != nullptr ? mailbox_->boxes() : nullptr});
     });
     turn();
   }
 
   std::vector<Hypotheses> results(std::int64_t sentences) const {
-    const auto tokens = to_host<std::int32_t>(finished_.tokens);
-    const auto token_scores = to_host<float>(finished_.token_scores);
-    const auto score = to_host<double>(finished_.score);
-    const auto length = to_host<std::int32_t>(finished_.length);
-    const auto ended = to_host<std::int32_t>(finished_.ended);
-    const auto count = to_host<std::int32_t>(finished_.count);
+    std::vector<std::int8_t> room;
+    const kernels::FinishedRows rows = finished_.download(room);
     std::vector<Hypotheses> found(index(sentences));
     for (std::int64_t u = 0; u < units_.count; ++u) {
-      if (count[index(u)] == 0) throw Error("the model's scores are not numbers.");
+      if (rows.count[u] == 0) throw Error("the model's scores are not numbers.");
       const std::int64_t prefix = units_.prefix_length[index(u)];
-      for (std::int64_t f = 0; f < count[index(u)]; ++f) {
-        const std::size_t at = index(u * units_.beam + f);
-        const auto row = static_cast<std::ptrdiff_t>(at) * units_.stride;
-        Hypothesis one{.log_probability = score[at], .ended = ended[at] != 0};
-        one.tokens.assign(tokens.begin() + row, tokens.begin() + row + length[at]);
-        const std::int64_t scored = length[at] + (one.ended ? 1 : 0);
-        one.token_scores.assign(token_scores.begin() + row, token_scores.begin() + row + scored);
-        one.score = score[at] / std::pow(static_cast<double>(scored - prefix), options_.normalize);
+      for (std::int64_t at = u * units_.beam; at < u * units_.beam + rows.count[u]; ++at) {
+        const std::int32_t* tokens = rows.tokens + at * units_.stride;
+        const float* token_scores = rows.token_scores + at * units_.stride;
+        Hypothesis one{.log_probability = rows.score[at], .ended = rows.ended[at] != 0};
+        one.tokens.assign(tokens, tokens + rows.length[at]);
+        const std::int64_t scored = rows.length[at] + (one.ended ? 1 : 0);
+        one.token_scores.assign(token_scores, token_scores + scored);
+        one.score =
+            rows.score[at] / std::pow(static_cast<double>(scored - prefix), options_.normalize);
         found[index(units_.source[index(u)])].push_back(std::move(one));
       }
     }
@@ -404,6 +431,7 @@ class Searcher::Search {
   Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
   Tensor banned_;                                                        // of the rows of a step
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
+  std::unique_ptr<ContextBase::Mailbox> mailbox_;  // tells how many units go on; may be null
   std::unique_ptr<SequenceModel::State> state_;
   // Two steps of so many rows at most, to be replayed.
   std::map<std::int64_t, std::unique_ptr<ContextBase::Replay>> noted_;

@@ -71,6 +71,22 @@ class ContextBase {
   // it may wait for the device or read from the host. Only for devices that replay.
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
+  // Numbers that kernels leave for the host, which reads them while the device goes on. A letter is
+  // (key << 32 | number); box key % kBoxes is its place.
+  class Mailbox {
+   public:
+    static constexpr std::int64_t kBoxes = 8;
+    virtual ~Mailbox() = default;
+    // [kBoxes] for kernels to write to.
+    virtual std::int64_t* boxes() = 0;
+    // Forgets all letters; none may be on its way.
+    virtual void clear() = 0;
+    // The number of the letter with this key; waits for it. Throws Error where the device failed.
+    virtual std::int32_t wait(std::int32_t key) = 0;
+  };
+  // Null where the host has nothing to wait for: kernels are done when they return.
+  virtual std::unique_ptr<Mailbox> make_mailbox() { return nullptr; }
+
   // What a kernel family keeps between calls (plans of products), made on first use.
   template <class T>
   T& cache() {

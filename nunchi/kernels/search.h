@@ -143,7 +143,15 @@ struct BeamStep {
   const std::int32_t* unit_source = nullptr;  // [all units]
   std::int32_t* active = nullptr;             // [1] units that go on
   std::int32_t* generated_next = nullptr;     // [1] generated + 1; may be null
+  // A Mailbox's boxes, which get a letter: the key is generated + 1, the number that of the units
+  // that go on. May be null.
+  std::int64_t* letters = nullptr;
 
+  constexpr void tell(std::int64_t units_that_go_on) const {
+    if (letters == nullptr) return;
+    const std::int64_t key = now.tokens(generated) + 1;
+    letters[key % ContextBase::Mailbox::kBoxes] = key << 32 | units_that_go_on;
+  }
   const char* name() const { return "beam_step"; }
   Work work() const { return {}; }
 };

@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -282,6 +283,56 @@ std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
   if (status != cudaSuccess) arena().hand_back(held);
   check_cuda(status, "a capture");
   return std::make_unique<Graph>(graph, stream_, arena(), std::move(held));
+}
+
+namespace {
+
+// In memory of the host that the device writes to.
+class MappedMailbox final : public ContextBase::Mailbox {
+ public:
+  explicit MappedMailbox(CUstream_st* stream) : stream_(stream) {
+    void* memory = nullptr;
+    check_cuda(cudaHostAlloc(&memory, kBoxes * sizeof(std::int64_t), cudaHostAllocMapped),
+               "memory for what kernels tell");
+    boxes_ = static_cast<std::int64_t*>(memory);
+    clear();
+  }
+  ~MappedMailbox() override {
+    cudaStreamSynchronize(stream_);
+    cudaFreeHost(boxes_);
+  }
+  MappedMailbox(const MappedMailbox&) = delete;
+  MappedMailbox& operator=(const MappedMailbox&) = delete;
+
+  std::int64_t* boxes() override { return boxes_; }
+  void clear() override { std::fill_n(boxes_, kBoxes, std::int64_t{-1}); }
+
+  std::int32_t wait(std::int32_t key) override {
+    const std::atomic_ref<std::int64_t> box(boxes_[key % kBoxes]);
+    constexpr int kBetweenQuestions = 4096;
+    for (int tries = 1;; ++tries) {
+      const std::int64_t letter = box.load(std::memory_order_acquire);
+      if (letter >> 32 == key) return static_cast<std::int32_t>(letter);
+      if (tries % kBetweenQuestions != 0) continue;
+      // A device that has failed or has nothing left to do writes no letters.
+      const cudaError_t status = cudaStreamQuery(stream_);
+      if (status == cudaErrorNotReady) continue;
+      check_cuda(status, "what was started before");
+      if (box.load(std::memory_order_acquire) >> 32 != key) {
+        throw Error("a step of the search ended without a word.");
+      }
+    }
+  }
+
+ private:
+  CUstream_st* stream_;
+  std::int64_t* boxes_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<ContextBase::Mailbox> Context<Device::cuda>::make_mailbox() {
+  return std::make_unique<MappedMailbox>(stream_);
 }
 
 CUstream_st* Context<Device::cuda>::side_stream() {

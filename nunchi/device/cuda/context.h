@@ -70,6 +70,7 @@ class Context<Device::cuda> final : public ContextBase {
   bool replays() const override { return profile() == nullptr; }
   std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
   bool capturing() const { return capturing_; }
+  std::unique_ptr<Mailbox> make_mailbox() override;
 
   // Time on the device between the two calls, for a profile. Waits.
   void start_clock() { start_clock(stream_); }

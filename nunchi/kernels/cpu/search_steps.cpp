@@ -175,6 +175,7 @@ void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
   *p.active = static_cast<std::int32_t>(active);
+  p.tell(active);
 }
 
 }  // namespace

@@ -318,6 +318,7 @@ __device__ void write_row(const BeamStep<float>& p, std::int64_t u, const Candid
 // or they stand elsewhere.
 __device__ void end_step(const BeamStep<float>& p, std::int64_t active) {
   *p.active = static_cast<std::int32_t>(active);
+  p.tell(active);
   if (p.generated_next != nullptr) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
