@@ -55,7 +55,9 @@ void expect_as_on_cpu(const Case& x, bool expected_to_be_served = true) {
   const std::vector<double> expected = result_of(cpu, x, DType::f32, served),
                             found = result_of(cuda, x, DType::bf16, served);
   ASSERT_EQ(served, expected_to_be_served);
-  if (served) EXPECT_LE(relative_distance(found, expected), 1e-2);
+  if (served) {
+    EXPECT_LE(relative_distance(found, expected), 1e-2);
+  }
 }
 
 TEST(CudaTileProduct, IsTheCpus) {
