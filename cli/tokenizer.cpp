@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,6 +17,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/data/line_stream.h"
+#include "nunchi/models/tokenizers.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/text/tokenizer.h"
 #include "nunchi/text/unicode.h"
@@ -43,15 +45,15 @@ fs::path file_of(const CodeArguments& arguments) {
   const fs::path model = arguments.model;
   std::error_code ignored;  // what cannot be looked at is complained about when it is opened
   if (!fs::is_directory(model, ignored)) return model;
-  const fs::path shared = model / "tokenizer.spm";
-  if (fs::exists(shared, ignored)) return shared;
+  if (const fs::path shared = tokenizer_file(model, "tokenizer"); !shared.empty()) return shared;
   if (arguments.side.empty()) {
-    const bool has_sides = fs::exists(model / "source.spm", ignored);
+    const bool has_sides = !tokenizer_file(model, "source").empty();
     throw Error(fmt::format(
-        "'{}' has no tokenizer.spm{}", model.string(),
+        "'{}' has no tokenizer.spm or tokenizer.tok{}", model.string(),
         has_sides ? ", but one for each side: say --side source or --side target." : "."));
   }
-  return model / (arguments.side + ".spm");
+  const fs::path of_side = tokenizer_file(model, arguments.side);
+  return of_side.empty() ? model / (arguments.side + ".spm") : of_side;
 }
 
 std::string counted(std::int64_t count, const char* one, const char* many) {
@@ -96,7 +98,8 @@ void train(const TrainArguments& arguments) {
   file.write(std::as_bytes(std::span(learned.bytes)));
   file.commit();
   fmt::print(stderr, "{}: {} tokens, learned from {}{}.\n", arguments.output,
-             grouped(arguments.options.vocabulary), counted(learned.lines_used, "line", "lines"),
+             grouped(make_tokenizer(learned.bytes, arguments.output)->vocabulary()),
+             counted(learned.lines_used, "line", "lines"),
              learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
 }
 
@@ -177,11 +180,19 @@ void add_tokenizer_train(CLI::App& tokenizer) {
   auto arguments = std::make_shared<TrainArguments>();
   TokenizerOptions& options = arguments->options;
   command->add_option("--input", arguments->inputs, "Text files, plain or .gz or .xz")->required();
-  command->add_option("--output", arguments->output, "The file to write, NAME.spm")->required();
-  command->add_option("--kind", arguments->kind, "bpe or unigram")
-      ->check(CLI::IsMember({"bpe", "unigram"}))
+  command
+      ->add_option("--output", arguments->output,
+                   "The file to write: NAME.spm, or NAME.tok for characters and bytes")
+      ->required();
+  const std::map<std::string, TokenizerKind> kinds = {{"bpe", TokenizerKind::bpe},
+                                                      {"unigram", TokenizerKind::unigram},
+                                                      {"characters", TokenizerKind::characters},
+                                                      {"bytes", TokenizerKind::bytes}};
+  command->add_option("--kind", arguments->kind, "bpe, unigram, characters or bytes")
+      ->check(CLI::IsMember(kinds))
       ->capture_default_str();
-  command->add_option("--vocab", options.vocabulary, "Tokens in all")->required();
+  CLI::Option* vocabulary =
+      command->add_option("--vocab", options.vocabulary, "Tokens in all; of characters at most");
   command->add_flag("!--no-byte-fallback", options.byte_fallback,
                     "Characters without a piece become <unk> instead of their bytes");
   command
@@ -194,8 +205,10 @@ void add_tokenizer_train(CLI::App& tokenizer) {
   command->add_option("--max-lines", options.max_lines, "Sample so many lines if there are more")
       ->capture_default_str();
   command->callback([=] {
-    arguments->options.kind =
-        arguments->kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
+    const TokenizerKind kind = arguments->options.kind = kinds.at(arguments->kind);
+    const bool pieces = kind == TokenizerKind::bpe || kind == TokenizerKind::unigram;
+    if (pieces && !*vocabulary)
+      throw UsageError("bpe and unigram need --vocab, the tokens in all.");
     train(*arguments);
   });
 }
@@ -210,7 +223,8 @@ struct CodeCommand {
 void add_code(CLI::App& tokenizer, const CodeCommand& does) {
   CLI::App* command = tokenizer.add_subcommand(does.name, does.help);
   auto arguments = std::make_shared<CodeArguments>();
-  command->add_option("MODEL", arguments->model, "A .spm file, or a model folder")->required();
+  command->add_option("MODEL", arguments->model, "A .spm or .tok file, or a model folder")
+      ->required();
   command->add_option("--side", arguments->side, "In a folder with two: source or target")
       ->check(CLI::IsMember({"source", "target"}));
   command->add_flag("--ids", arguments->ids, does.ids_help);

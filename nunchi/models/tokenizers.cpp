@@ -1,5 +1,7 @@
 #include "nunchi/models/tokenizers.h"
 
+#include <algorithm>
+#include <array>
 #include <span>
 
 #include "nunchi/base/atomic_file.h"
@@ -8,12 +10,13 @@
 namespace nunchi {
 namespace {
 
-constexpr const char* kShared = "tokenizer.spm";
-constexpr const char* kSource = "source.spm";
-constexpr const char* kTarget = "target.spm";
+constexpr const char* kShared = "tokenizer";
+constexpr const char* kSource = "source";
+constexpr const char* kTarget = "target";
+constexpr const char* kExtensions[] = {".spm", ".tok"};
 
-void write_file(const Tokenizer& tokenizer, const std::filesystem::path& path) {
-  AtomicFile file(path);
+void write_file(const Tokenizer& tokenizer, const std::filesystem::path& folder, const char* stem) {
+  AtomicFile file(folder / (std::string(stem) + "." + tokenizer.extension()));
   file.write(std::as_bytes(std::span(tokenizer.serialized())));
   file.commit();
 }
@@ -32,26 +35,47 @@ void Tokenizers::check_fit(const TranslationModel& model, const std::string& whe
   check_side(target(), model.target_vocabulary(), where + ": the target tokenizer");
 }
 
+void Tokenizers::check_fit(const LanguageModel& model, const std::string& where) const {
+  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
+  check_side(target(), model.target_vocabulary(), where + ": the tokenizer");
+}
+
+std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem) {
+  std::error_code ignored;
+  for (const char* extension : kExtensions) {
+    const std::filesystem::path path = folder / (stem + extension);
+    if (std::filesystem::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+bool is_tokenizer_name(const std::filesystem::path& name) {
+  const auto is = [&](const char* known) { return name.stem() == known; };
+  const auto ends = [&](const char* known) { return name.extension() == known; };
+  return std::ranges::any_of(std::array{kShared, kSource, kTarget}, is) &&
+         std::ranges::any_of(kExtensions, ends);
+}
+
 Tokenizers load_tokenizers(const std::filesystem::path& folder) {
   std::error_code ignored;
-  const auto has = [&](const char* name) {
-    return std::filesystem::exists(folder / name, ignored);
-  };
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
   }
-  if (has(kShared)) return Tokenizers(load_tokenizer(folder / kShared));
-  if (has(kSource) && has(kTarget)) {
-    return {load_tokenizer(folder / kSource), load_tokenizer(folder / kTarget)};
-  }
-  throw Error("'" + folder.string() + "' has no tokenizer: neither " + kShared + " nor " + kSource +
-              " and " + kTarget + ". Copy the one that the model was trained with into it.");
+  const std::filesystem::path shared = tokenizer_file(folder, kShared),
+                              source = tokenizer_file(folder, kSource),
+                              target = tokenizer_file(folder, kTarget);
+  if (!shared.empty()) return Tokenizers(load_tokenizer(shared));
+  if (!source.empty() && !target.empty()) return {load_tokenizer(source), load_tokenizer(target)};
+  throw Error(
+      "'" + folder.string() +
+      "' has no tokenizer: neither tokenizer.spm nor source.spm and target.spm, nor the same "
+      "with .tok. Copy the one that the model was trained with into it.");
 }
 
 void save_tokenizers(const Tokenizers& tokenizers, const std::filesystem::path& folder) {
-  if (tokenizers.shared()) return write_file(tokenizers.source(), folder / kShared);
-  write_file(tokenizers.source(), folder / kSource);
-  write_file(tokenizers.target(), folder / kTarget);
+  if (tokenizers.shared()) return write_file(tokenizers.source(), folder, kShared);
+  write_file(tokenizers.source(), folder, kSource);
+  write_file(tokenizers.target(), folder, kTarget);
 }
 
 }  // namespace nunchi

@@ -1,4 +1,5 @@
-// The tokenizers of a model folder: source.spm and target.spm, or one tokenizer.spm for both sides.
+// The tokenizers of a model folder: source and target, or one called tokenizer for both sides.
+// Their names end with .spm (SentencePiece) or .tok (characters, bytes).
 #pragma once
 
 #include <filesystem>
@@ -22,6 +23,7 @@ class Tokenizers {
 
   // Throws Error, naming `where`, when the model knows another number of tokens.
   void check_fit(const TranslationModel& model, const std::string& where) const;
+  void check_fit(const LanguageModel& model, const std::string& where) const;
 
  private:
   std::unique_ptr<Tokenizer> source_, target_;
@@ -31,5 +33,10 @@ class Tokenizers {
 Tokenizers load_tokenizers(const std::filesystem::path& folder);
 // Each file appears whole or not at all.
 void save_tokenizers(const Tokenizers& tokenizers, const std::filesystem::path& folder);
+
+// The folder's file of a tokenizer called "tokenizer", "source" or "target"; empty: it has none.
+std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem);
+// Whether a file in a model folder is a tokenizer, by its name.
+bool is_tokenizer_name(const std::filesystem::path& name);
 
 }  // namespace nunchi

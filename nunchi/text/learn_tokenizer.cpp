@@ -14,7 +14,7 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/base/random.h"
-#include "nunchi/text/sentencepiece.h"
+#include "nunchi/text/plain_tokenizer.h"
 #include "nunchi/text/sentencepiece_check.h"
 #include "nunchi/text/sentencepiece_library.h"
 #include "nunchi/text/unicode.h"
@@ -256,6 +256,9 @@ std::int64_t number_after(std::string_view message, std::string_view words) {
 
 LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line) {
   check_options(options);
+  if (options.kind == TokenizerKind::characters || options.kind == TokenizerKind::bytes) {
+    return learn_plain_tokenizer(options, next_line);
+  }
   const std::vector<std::string> symbols = checked_symbols(options);
   const std::int64_t reserved =
       3 + static_cast<std::int64_t>(symbols.size()) + (options.byte_fallback ? 256 : 0);

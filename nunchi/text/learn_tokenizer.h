@@ -8,11 +8,13 @@
 
 namespace nunchi {
 
-enum class TokenizerKind { bpe, unigram };
+// The first two are SentencePiece's; see text/plain_tokenizer.h for the others.
+enum class TokenizerKind { bpe, unigram, characters, bytes };
 
 struct TokenizerOptions {
   TokenizerKind kind = TokenizerKind::bpe;
-  // Tokens in all, with <unk>, <s> and </s> (numbers 0, 1 and 2), the symbols and the bytes.
+  // Tokens in all, with <unk>, <s> and </s> (numbers 0, 1 and 2), the symbols and the bytes. At
+  // most so many characters and no bytes: their number is what it is.
   std::int64_t vocabulary = 32000;
   // Characters that are in no piece are encoded as their bytes instead of <unk>.
   bool byte_fallback = true;
@@ -26,7 +28,7 @@ struct TokenizerOptions {
 };
 
 struct LearnedTokenizer {
-  std::string bytes;  // of the .spm file
+  std::string bytes;  // of the file
   std::int64_t lines = 0;
   std::int64_t lines_used = 0;  // fewer where it was sampled; empty ones do not count
 };

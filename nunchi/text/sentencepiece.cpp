@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nunchi/base/error.h"
-#include "nunchi/base/mapped_file.h"
+#include "nunchi/text/fnv1a.h"
 #include "nunchi/text/sentencepiece_check.h"
 #include "nunchi/text/sentencepiece_library.h"
 #include "nunchi/text/unicode.h"
@@ -20,14 +20,6 @@ constexpr std::size_t kLongText = 64 << 10;
 // The library counts bytes in an int after making up to three of one.
 constexpr std::size_t kLongestPart = std::size_t{256} << 20;
 constexpr std::string_view kSpace = "\u2581";
-
-std::uint64_t fnv1a(std::string_view bytes) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
-  }
-  return hash;
-}
 
 // How much of `text` to encode at once: all of it or, when it is long, up to a space.
 std::size_t part_of(std::string_view text) {
@@ -141,14 +133,8 @@ class SentencePieceTokenizer final : public Tokenizer {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name) {
+std::unique_ptr<Tokenizer> make_sentencepiece(std::string bytes, const std::string& name) {
   return std::make_unique<SentencePieceTokenizer>(std::move(bytes), name);
-}
-
-std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto bytes = file.bytes();
-  return make_tokenizer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
 }
 
 }  // namespace nunchi

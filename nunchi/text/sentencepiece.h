@@ -14,6 +14,6 @@ namespace nunchi {
 
 // A tokenizer from a file's bytes; `name` stands for them in messages. Throws Error when they are
 // no model that can be used (see text/sentencepiece_check.h).
-std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name);
+std::unique_ptr<Tokenizer> make_sentencepiece(std::string bytes, const std::string& name);
 
 }  // namespace nunchi

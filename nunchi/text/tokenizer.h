@@ -33,11 +33,15 @@ class Tokenizer {
 
   // Decides what encode() gives: two tokenizers with the same fingerprint agree on every text.
   virtual std::uint64_t fingerprint() const = 0;
-  // The file's bytes, to be written into a model folder.
+  // The file's bytes, to be written into a model folder, and how its name ends there.
   virtual const std::string& serialized() const = 0;
+  virtual const char* extension() const { return "spm"; }
 };
 
-// Reads a .spm file. Throws Error when it is missing or broken; see text/sentencepiece.h.
+// A tokenizer from a file's bytes, of whichever kind; `name` stands for them in messages. Throws
+// Error when they are none (see text/sentencepiece.h and text/plain_tokenizer.h).
+std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name);
+// The same from a file. Throws Error when it is missing, too.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);
 
 }  // namespace nunchi

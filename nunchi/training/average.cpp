@@ -10,6 +10,7 @@
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
+#include "nunchi/models/tokenizers.h"
 #include "nunchi/training/atomic_folder.h"
 
 namespace nunchi {
@@ -39,7 +40,7 @@ std::vector<fs::path> companions(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().filename();
     const bool wanted = name == "config.json" || name == "generation_config.json";
-    if (wanted || name.extension() == ".spm") names.push_back(name);
+    if (wanted || is_tokenizer_name(name)) names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -63,7 +64,7 @@ void check_like_first(const fs::path& first, const fs::path& other, const Safete
     throw Error(both + " are models of other shapes: they have other tensors.");
   }
   for (const fs::path& name : companions(first)) {
-    if (name.extension() != ".spm") continue;
+    if (!is_tokenizer_name(name)) continue;
     if (!fs::exists(other / name) || !same_content(first / name, other / name)) {
       throw Error(both + " have other tokenizers: their " + name.string() + " differ.");
     }

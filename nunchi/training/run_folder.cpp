@@ -13,6 +13,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/models/tokenizers.h"
 #include "nunchi/training/atomic_folder.h"
 #include "nunchi/training/checkpoint.h"
 
@@ -166,9 +167,11 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   add({path_ / "log.jsonl"});
   // They come with the weights; without them they are somebody's own.
   if (is_there(path_ / kWeights)) {
-    for (const char* name : {"config.json", "generation_config.json", "tokenizer.spm", "source.spm",
-                             "target.spm", kWeights}) {
+    for (const char* name : {"config.json", "generation_config.json", kWeights}) {
       add({path_ / name});
+    }
+    for (const char* stem : {"tokenizer", "source", "target"}) {
+      if (const fs::path file = tokenizer_file(path_, stem); !file.empty()) add({file});
     }
   }
   return files;

@@ -1,0 +1,20 @@
+#include "nunchi/text/tokenizer.h"
+
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/text/plain_tokenizer.h"
+#include "nunchi/text/sentencepiece.h"
+
+namespace nunchi {
+
+std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name) {
+  if (is_plain_tokenizer(bytes)) return make_plain_tokenizer(std::move(bytes), name);
+  return make_sentencepiece(std::move(bytes), name);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  return make_tokenizer({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+}
+
+}  // namespace nunchi
