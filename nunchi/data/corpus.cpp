@@ -61,6 +61,8 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
 
 PairReader::PairReader(const CorpusPart& part)
     : first_(files_of(part).front()),
+      first_line_(part.first_line),
+      last_line_(part.last_line),
       is_text_(!part.text.empty()),
       source_column_(part.source_column),
       target_column_(part.target_column) {
@@ -68,6 +70,13 @@ PairReader::PairReader(const CorpusPart& part)
 }
 
 bool PairReader::next(RawPair& pair) {
+  while (line_number() + 1 < first_line_) {
+    if (!next_line(pair)) return false;
+  }
+  return (last_line_ == 0 || line_number() < last_line_) && next_line(pair);
+}
+
+bool PairReader::next_line(RawPair& pair) {
   if (second_) return next_of_two(pair);
   return is_text_ ? next_of_text(pair) : next_of_tsv(pair);
 }

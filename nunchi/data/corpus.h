@@ -20,6 +20,9 @@ struct CorpusPart {
   std::filesystem::path text;
   int source_column = 1;  // of the tsv, counted from 1
   int target_column = 2;
+  // Only these lines of the files, counted from 1; 0: to the end.
+  std::int64_t first_line = 1;
+  std::int64_t last_line = 0;
   double weight = 1;  // how often its pairs come in an epoch; see data/batch_order.h
 };
 
@@ -43,7 +46,7 @@ struct RawPair {
 //
 // Throws Error when the two files have unequal numbers of lines (at the end of the shorter one:
 // both are counted first) and when a line of a tsv has too few columns. A tsv's empty line is a
-// pair of empty sentences.
+// pair of empty sentences. Lines after the part's last are not looked at.
 class PairReader {
  public:
   explicit PairReader(const CorpusPart& part);
@@ -57,6 +60,7 @@ class PairReader {
   std::int64_t consumed() const;
 
  private:
+  bool next_line(RawPair& pair);
   bool next_of_two(RawPair& pair);
   bool next_of_tsv(RawPair& pair);
   bool next_of_text(RawPair& pair);
@@ -64,6 +68,7 @@ class PairReader {
 
   LineReader first_;                  // the source, the tsv, or the text
   std::optional<LineReader> second_;  // the target
+  std::int64_t first_line_, last_line_;
   bool is_text_ = false;
   int source_column_ = 0;
   int target_column_ = 0;

@@ -119,6 +119,11 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
   key.update(static_cast<std::uint64_t>(limits.max_length));
   key.update(std::bit_cast<std::uint64_t>(limits.max_ratio));
   key.update(LineOptions{}.longest);
+  if (part.first_line > 1 || part.last_line > 0) {
+    key.update(0x6C696E6573ull);  // "lines": of all of them the key says nothing
+    key.update(static_cast<std::uint64_t>(part.first_line));
+    key.update(static_cast<std::uint64_t>(part.last_line));
+  }
   // "text": pairs in a file are something else.
   if (!part.text.empty()) {
     key.update(0x74657874ull).update(static_cast<std::uint64_t>(options.cut));
