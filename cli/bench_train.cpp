@@ -129,10 +129,8 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
 void run(const BenchOptions& common, Arguments arguments) {
   if (!arguments.config.empty()) return run_config(common, arguments);
   benchmark::TrainBenchOptions& options = arguments.options;
-  if (arguments.preset == "gpt2") {
-    throw UsageError("the preset gpt2 needs the family gpt, which this version does not have.");
-  }
-  options.model = TransformerConfig::preset(arguments.preset, arguments.vocabulary);
+  options.model = model_preset(arguments.preset);
+  options.vocabulary = arguments.vocabulary;
   if (options.seconds > 0) options.steps = 1 << 30;
   const benchmark::Limits limits = benchmark::measure_limits(common.device);
   const std::unique_ptr<ContextBase> context = make_context(common.device);
@@ -141,7 +139,7 @@ void run(const BenchOptions& common, Arguments arguments) {
   const benchmark::TrainBenchResult r = benchmark::measure_training(*context, options, progress);
   progress.finish();
   const Figures figures{
-      .name = "Transformer " + arguments.preset,
+      .name = options.model->family() + " " + arguments.preset,
       .shape = fmt::format("{} sentences of {} tokens, vocabulary {}", options.sentences,
                            options.length, arguments.vocabulary),
       .parameters = r.parameters,
@@ -178,8 +176,9 @@ void add_bench_train(CLI::App& bench) {
   train->add_option("CONFIG", arguments->config, "Real data, as this YAML file says");
   train->add_option("--set", arguments->assignments, "key.path=value, in place of the file's value")
       ->allow_extra_args(false);
-  train->add_option("--preset", arguments->preset, "tiny, base or big")
-      ->check(CLI::IsMember({"tiny", "base", "big", "gpt2"}))
+  train
+      ->add_option("--preset", arguments->preset,
+                   "tiny, base, big, gpt2 or another family's preset")
       ->capture_default_str();
   const auto count = [&](const std::string& name, auto& field, const std::string& what, int low) {
     train->add_option(name, field, what)->check(CLI::Range(low, 1 << 20))->capture_default_str();

@@ -9,6 +9,7 @@ void add_average(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_demo(CLI::App& program);
 void add_evaluate(CLI::App& program);
+void add_generate(CLI::App& program);
 void add_info(CLI::App& program);
 void add_score(CLI::App& program);
 void add_train(CLI::App& program);

@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   nunchi::cli::add_bench(program);
   nunchi::cli::add_demo(program);
   nunchi::cli::add_evaluate(program);
+  nunchi::cli::add_generate(program);
   nunchi::cli::add_info(program);
   nunchi::cli::add_score(program);
   nunchi::cli::add_train(program);

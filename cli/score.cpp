@@ -6,6 +6,7 @@
 #include "cli/device_options.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/evaluation/perplexity.h"
+#include "nunchi/translate/generator.h"
 #include "nunchi/translate/scorer.h"
 #include "nunchi/translate/translator.h"
 
@@ -31,14 +32,38 @@ void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
   }
 }
 
-void run(const Arguments& arguments) {
-  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
-  const TranslationFolder folder(*context, arguments.folder);
+// What was scored, all of it.
+struct Total {
+  const char* what;  // "pair" or "line"
+  double log_probability = 0;
+  std::int64_t tokens = 0, cut = 0, items = 0;
+
+  void add(const std::vector<PairScore>& scores) {
+    for (const PairScore& score : scores) {
+      log_probability += score.log_probability;
+      tokens += static_cast<std::int64_t>(score.pieces.size());
+      cut += score.cut ? 1 : 0;
+      ++items;
+    }
+  }
+  std::string counted(std::int64_t count) const {
+    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  }
+  void report() const {
+    fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(items), tokens,
+               tokens > 0 ? evaluation::perplexity(-log_probability, tokens) : 0.0);
+    if (cut > 0)
+      fmt::print(stderr, "nunchi: {} too long and cut (see --max-length)\n", counted(cut));
+  }
+};
+
+constexpr std::size_t kWindow = 1024;
+
+void score_pairs(const Arguments& arguments, ContextBase& context) {
+  const TranslationFolder folder(context, arguments.folder);
   const Scorer scorer(folder.model(), folder.tokenizers(), arguments.options);
   PairReader pairs({.source = arguments.source, .target = arguments.target});
-  double total = 0;
-  std::int64_t tokens = 0, cut = 0, lines = 0;
-  constexpr std::size_t kWindow = 1024;
+  Total total{"pair"};
   for (bool more = true; more;) {
     std::vector<TextPair> window;
     RawPair pair;
@@ -47,30 +72,45 @@ void run(const Arguments& arguments) {
     }
     const std::vector<PairScore> scores = scorer.score(window);
     print(arguments, scores);
-    for (const PairScore& score : scores) {
-      total += score.log_probability;
-      tokens += static_cast<std::int64_t>(score.pieces.size());
-      cut += score.cut ? 1 : 0;
-      ++lines;
-    }
+    total.add(scores);
   }
-  fmt::print(stderr, "nunchi: {} {}, {} target tokens, perplexity {:.4f}\n", lines,
-             lines == 1 ? "pair" : "pairs", tokens,
-             tokens > 0 ? evaluation::perplexity(-total, tokens) : 0.0);
-  if (cut > 0) {
-    fmt::print(stderr, "nunchi: {} {} too long and cut (see --max-length)\n", cut,
-               cut == 1 ? "pair" : "pairs");
+  total.report();
+}
+
+void score_lines(const Arguments& arguments, ContextBase& context) {
+  const TextFolder folder(context, arguments.folder);
+  const LineScorer scorer(folder.model(), folder.tokenizers(), arguments.options);
+  LineReader lines(arguments.source);
+  Total total{"line"};
+  for (bool more = true; more;) {
+    std::vector<std::string> window;
+    std::string line;
+    while (window.size() < kWindow && (more = lines.next(line))) window.push_back(line);
+    const std::vector<PairScore> scores = scorer.score(window);
+    print(arguments, scores);
+    total.add(scores);
+  }
+  total.report();
+}
+
+void run(const Arguments& arguments) {
+  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
+  if (arguments.target.empty()) {
+    score_lines(arguments, *context);
+  } else {
+    score_pairs(arguments, *context);
   }
 }
 
 }  // namespace
 
 void add_score(CLI::App& program) {
-  CLI::App* score = program.add_subcommand("score", "Log-probability of given translations");
+  CLI::App* score = program.add_subcommand(
+      "score", "Log-probability of given translations, or of lines of a text");
   auto arguments = std::make_shared<Arguments>();
   score->add_option("MODEL", arguments->folder, "Model folder")->required();
-  score->add_option("SRC", arguments->source, "Source lines")->required();
-  score->add_option("TGT", arguments->target, "Their translations")->required();
+  score->add_option("SRC", arguments->source, "Source lines, or the text")->required();
+  score->add_option("TGT", arguments->target, "Their translations; a language model has none");
   score->add_flag("--word-scores", arguments->word_scores, "Print each token's log-probability");
   score->add_option("--max-length", arguments->options.max_length, "Tokens of a side; more are cut")
       ->check(CLI::Range(2, 1 << 20));

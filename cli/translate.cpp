@@ -1,21 +1,13 @@
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <memory>
-#include <optional>
-#include <span>
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "cli/input_output.h"
 #include "cli/seed.h"
-#include "cli/stop_signals.h"
-#include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
-#include "nunchi/data/line_stream.h"
 #include "nunchi/translate/stream.h"
 #include "nunchi/translate/translation_text.h"
 
@@ -34,66 +26,6 @@ struct Arguments {
   CLI::Option *beam_size = nullptr, *normalize = nullptr, *min_length = nullptr,
               *max_length = nullptr, *no_repeat = nullptr, *top_k = nullptr, *top_p = nullptr,
               *temperature = nullptr;
-};
-
-// Stdin as it comes, or a file, packed or not.
-std::unique_ptr<LineSource> open_input(const std::string& path) {
-  if (path == "-") return std::make_unique<LineStream>(STDIN_FILENO);
-  return std::make_unique<LineReader>(path);
-}
-
-// The output: stdout as it comes, or a file that appears when all of it is there.
-class Output {
- public:
-  explicit Output(const std::string& path) {
-    if (path == "-") return;
-    file_.emplace(path);
-    removed_.emplace(file_->temporary(), path);
-  }
-
-  // False once the reader has gone.
-  bool is_open() const { return open_; }
-  void add(std::string_view text) {
-    buffer_ += text;
-    constexpr std::size_t kFull = 1 << 16;
-    if (buffer_.size() >= kFull) flush();
-  }
-  void flush() {
-    if (file_) {
-      file_->write(std::as_bytes(std::span(buffer_)));
-    } else {
-      write_to_stdout();
-    }
-    buffer_.clear();
-  }
-  void finish() {
-    flush();
-    if (file_) file_->commit();
-  }
-
- private:
-  void write_to_stdout() {
-    std::string_view rest = buffer_;
-    while (open_ && !rest.empty()) {
-      const ssize_t count = ::write(STDOUT_FILENO, rest.data(), rest.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EAGAIN) {
-        pollfd room{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-        ::poll(&room, 1, -1);
-        continue;
-      }
-      if (count < 0 && errno == EPIPE) open_ = false;
-      if (count < 0 && open_) {
-        throw Error(std::string("the output cannot be written: ") + std::strerror(errno) + ".");
-      }
-      if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
-    }
-  }
-
-  std::optional<AtomicFile> file_;
-  std::optional<RemovedWhenStopped> removed_;
-  bool open_ = true;
-  std::string buffer_;
 };
 
 CLI::Validator hard_or_soft() {

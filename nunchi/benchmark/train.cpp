@@ -3,7 +3,7 @@
 #include "nunchi/autograd/tape.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/random_sentences.h"
-#include "nunchi/models/transformer.h"
+#include "nunchi/models/sequence_model.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/optimizer.h"
 
@@ -30,6 +30,29 @@ double total_flops(const Profile& profile) {
   return flops;
 }
 
+using StepLoss = std::function<VocabularyLoss()>;
+
+// The loss of a batch that is made once, as the model's kind of training has it.
+StepLoss random_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options) {
+  const auto sentences = [&](std::int64_t length, std::uint32_t place) {
+    return random_sentences({.count = options.sentences,
+                             .length = length,
+                             .vocabulary = options.vocabulary,
+                             .place = place});
+  };
+  if (options.model->objective() == ObjectiveKind::causal) {
+    const LanguageModel& text_model = as_language_model(model);
+    const TextBatch batch =
+        make_text_batch(context, sentences(options.length + 1, 1), options.vocabulary);
+    return [&text_model, batch] { return text_model.loss(batch, {}); };
+  }
+  const TranslationModel& translation = as_translation_model(model);
+  const PairBatch batch =
+      make_pair_batch(context, sentences(options.length, 1), sentences(options.length - 1, 2),
+                      {options.vocabulary, options.vocabulary});
+  return [&translation, batch] { return translation.loss(batch, {.smoothing = 0.1}); };
+}
+
 }  // namespace
 
 TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions& options,
@@ -39,22 +62,13 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
                      std::to_string(options.length) + " tokens is too large.");
   }
-  Transformer model(options.model);
+  const std::unique_ptr<Model> made = options.model->make({options.vocabulary, options.vocabulary});
+  Model& model = *made;
+  const StepLoss step_loss = random_batch(context, model, options);
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(1);
   AdamOptimizer optimizer(model.parameters(), {.max_norm = 1});
-  const PairBatch batch =
-      make_pair_batch(context,
-                      random_sentences({.count = options.sentences,
-                                        .length = options.length,
-                                        .vocabulary = options.model.source_vocabulary,
-                                        .place = 1}),
-                      random_sentences({.count = options.sentences,
-                                        .length = options.length - 1,
-                                        .vocabulary = options.model.target_vocabulary,
-                                        .place = 2}),
-                      {options.model.source_vocabulary, options.model.target_vocabulary});
-  const std::int64_t tokens = batch.target.rows.rows;
+  const std::int64_t tokens = options.sentences * options.length;
 
   TrainBenchResult result{.parameters = model.parameters().count(), .target_tokens = tokens};
   std::vector<double> times;
@@ -69,7 +83,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     Tensor total;
     {
       Tape tape(context);
-      const VocabularyLoss found = model.loss(batch, {.smoothing = 0.1});
+      const VocabularyLoss found = step_loss();
       tape.backward(found.total);
       total = found.total.value();
     }

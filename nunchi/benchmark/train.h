@@ -6,14 +6,15 @@
 #include <string>
 
 #include "nunchi/benchmark/limits.h"
-#include "nunchi/models/transformer_config.h"
+#include "nunchi/models/family.h"
 
 namespace nunchi::benchmark {
 
 struct TrainBenchOptions {
-  TransformerConfig model;
+  ModelConfig model;  // one that is trained to translate or to go on with texts
+  std::int64_t vocabulary = 32000;
   std::int64_t sentences = 128;
-  std::int64_t length = 32;  // tokens of each, on both sides
+  std::int64_t length = 32;  // tokens of each, on both sides if there are two
   int warmup = 2;
   int steps = 8;       // timed ones at the most
   double seconds = 0;  // stop after so many, if steps are left; 0: no limit

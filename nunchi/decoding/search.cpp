@@ -29,7 +29,8 @@ struct Units {
 };
 
 std::int64_t longest_target(const SequenceModel& model, const SearchOptions& options,
-                            std::int64_t source_length) {
+                            std::int64_t source_length, std::int64_t prefix_length) {
+  if (!model.has_source()) return std::min(prefix_length + options.max_length, model.max_length());
   constexpr std::int64_t kFactor = 3, kMore = 20;
   const std::int64_t wanted =
       std::max(options.min_length, std::min(options.max_length, kFactor * source_length + kMore));
@@ -48,9 +49,10 @@ Units make_units(const SequenceModel& model, const SearchInput& input,
     const std::int64_t number = input.numbers.empty() ? b : input.numbers[index(b)];
     const std::int64_t prefix_length = static_cast<std::int64_t>(prefix.size());
     // A prefix is kept whole and gets at least one token more.
-    const std::int64_t longest =
-        std::max(longest_target(model, options, source.lengths[index(b)]), prefix_length + 1);
-    if (longest >= model.max_length()) {
+    const std::int64_t longest = std::max(
+        longest_target(model, options, source.lengths[index(b)], prefix_length), prefix_length + 1);
+    // The last token is not fed again; where <s> is, it has a place of its own.
+    if (longest > model.max_length() - (model.has_source() ? 1 : 0)) {
       throw Error("a prefix of " + std::to_string(prefix_length) +
                   " tokens is too long for a model that knows " +
                   std::to_string(model.max_length()) + " positions.");
@@ -135,6 +137,9 @@ class FinishedMemory {
 
 // The search of one batch after another that fit into the same memory.
 class Searcher::Search {
+  // Steps that are replayed before anybody looks.
+  static constexpr std::int64_t kMostReplayed = 64, kMostWatched = 8;
+
  public:
   Search(const SequenceModel& model, const SearchOptions& options, ContextBase& context,
          Units units)
@@ -172,11 +177,12 @@ class Searcher::Search {
       state_ = model_.start(input.source);
     }
     Step step{.active = units_.count, .width = 1};
-    advance(first_tokens(), step);
+    advance(first_tokens(input.begins), step);
     step = {.active = units_.count, .width = units_.beam, .generated = 1};
     if (!context_.replays()) step.active = active_units(step.generated);
     while (step.active > 0) {
-      const std::int64_t replayed = replay(step);
+      if (input.watch && !go_on(input.watch)) return {{so_far()}};
+      const std::int64_t replayed = replay(step, input.watch ? kMostWatched : kMostReplayed);
       if (replayed == 0) advance(next_tokens(step), step);
       step.generated += std::max<std::int64_t>(replayed, 1);
       step.active = active_units(step.generated);
@@ -216,12 +222,11 @@ class Searcher::Search {
 
   // Takes several steps at once where the device can, until many hypotheses are done. Returns how
   // many; 0: it cannot.
-  std::int64_t replay(Step step) {
+  std::int64_t replay(Step step, std::int64_t at_once) {
     if (!context_.replays()) return 0;
-    constexpr std::int64_t kMost = 64;
     // Hypotheses go from one memory to the other and back: two steps leave all where it was.
     const std::int64_t left = (units_.longest + 1 - step.generated + 1) / 2 * 2;
-    const std::int64_t most = std::min(left, kMost), rows = step.active * step.width;
+    const std::int64_t most = std::min(left, at_once), rows = step.active * step.width;
     const bool moved =
         model_.reserve(*state_, {.steps = most, .hypotheses = rows, .longest = most_tokens()});
     if (moved) noted_.clear();
@@ -275,19 +280,19 @@ class Searcher::Search {
     copy_from_host(std::span<const T>(values), to);
   }
 
-  // <s> and the prefix of each unit; its hypothesis so far is the prefix.
-  nn::StepTokens first_tokens() {
+  // <s>, if it begins so, and the prefix of each unit; its hypothesis so far is the prefix.
+  nn::StepTokens first_tokens(bool begins) {
     Tokens ids, history(index(units_.count * units_.stride), 0);
     std::vector<std::int32_t> offsets{0}, numbers;
     std::int64_t most = 0;
     for (std::int64_t u = 0; u < units_.count; ++u) {
       const auto prefix = units_.prefix[index(u)];
-      ids.push_back(special_.begin);
+      if (begins) ids.push_back(special_.begin);
       ids.insert(ids.end(), prefix.begin(), prefix.end());
       std::copy(prefix.begin(), prefix.end(), history.begin() + u * units_.stride);
       offsets.push_back(static_cast<std::int32_t>(ids.size()));
       numbers.push_back(static_cast<std::int32_t>(u));
-      most = std::max(most, 1 + static_cast<std::int64_t>(prefix.size()));
+      most = std::max<std::int64_t>(most, offsets.back() - offsets[index(u)]);
     }
     check_tokens(ids);
     copy_from_host(std::span<const std::int32_t>(history), now_.tokens.rows(0, units_.count));
@@ -326,20 +331,21 @@ class Searcher::Search {
     const Tensor log_probs = Tensor::empty(context_, summed(scores.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
     dispatch(scores, [&]<class T>(auto& ctx) {
-      kernels::run(ctx, kernels::BanTokens<T>{.rows = rows,
-                                              .vocabulary = vocabulary,
-                                              .stride = units_.stride,
-                                              .begin_token = special_.begin,
-                                              .end_token = special_.end,
-                                              .generated = step.generated,
-                                              .now = now,
-                                              .min_length = options_.min_length,
-                                              .no_repeat_ngram = options_.no_repeat_ngram,
-                                              .max_repeats = options_.max_repeats,
-                                              .hypotheses = now_.rows(),
-                                              .prefix_length = prefix_length_.data<std::int32_t>(),
-                                              .logits = scores.data<T>(),
-                                              .banned = banned_.data<double>()});
+      kernels::run(ctx,
+                   kernels::BanTokens<T>{.rows = rows,
+                                         .vocabulary = vocabulary,
+                                         .stride = units_.stride,
+                                         .begin_token = special_.begin,
+                                         .end_token = special_.end,
+                                         .generated = step.generated,
+                                         .now = now,
+                                         .min_length = special_.end < 0 ? 0 : options_.min_length,
+                                         .no_repeat_ngram = options_.no_repeat_ngram,
+                                         .max_repeats = options_.max_repeats,
+                                         .hypotheses = now_.rows(),
+                                         .prefix_length = prefix_length_.data<std::int32_t>(),
+                                         .logits = scores.data<T>(),
+                                         .banned = banned_.data<double>()});
       if (options_.sample) {
         kernels::run(ctx,
                      kernels::SampleTokens<T>{.rows = rows,
@@ -390,6 +396,30 @@ class Searcher::Search {
                             .letters = mailbox_ != nullptr ? mailbox_->boxes() : nullptr});
     });
     turn();
+  }
+
+  // Tokens of the one hypothesis of a search that is watched, as it is now; 0: it is done.
+  std::int64_t length_now() const {
+    if (units_.count != 1 || units_.beam != 1) {
+      throw Error("only a search for one hypothesis can be watched.");
+    }
+    const std::vector<std::int32_t> counts = to_host<std::int32_t>(now_.counts);
+    return counts[0] == 0 ? 0 : units_.prefix_length[0] + counts[1];
+  }
+
+  bool go_on(const SearchWatch& watch) const {
+    const std::int64_t length = length_now();
+    return length == 0 || watch(to_host<std::int32_t>(now_.tokens.part(0, {length})));
+  }
+
+  Hypothesis so_far() const {
+    const std::int64_t length = length_now();
+    Hypothesis one{.log_probability = to_host<double>(now_.score.part(0, {1}))[0]};
+    one.tokens = to_host<std::int32_t>(now_.tokens.part(0, {length}));
+    one.token_scores = to_host<float>(now_.token_scores.part(0, {length}));
+    const auto said = static_cast<double>(length - units_.prefix_length[0]);
+    one.score = one.log_probability / std::pow(said, options_.normalize);
+    return one;
   }
 
   std::vector<Hypotheses> results(std::int64_t sentences) const {
@@ -475,6 +505,10 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   if (!input.numbers.empty() && input.numbers.size() != sentences) {
     throw Error(std::to_string(sentences) + " sentences came with " +
                 std::to_string(input.numbers.size()) + " numbers.");
+  }
+  const auto is_empty = [](const Tokens& prefix) { return prefix.empty(); };
+  if (!input.begins && (input.prefixes.empty() || std::ranges::any_of(input.prefixes, is_empty))) {
+    throw Error("a search without <s> has nothing to begin with: a prefix is empty.");
   }
   ContextBase& context = input.source.ids.context();
   Units units = make_units(model_, input, options_);

@@ -4,6 +4,7 @@
 // batch it came in, nor on its place there.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,21 +23,27 @@ struct SearchOptions {
   double temperature = 1;
   std::uint64_t seed = 0;
 
-  std::int64_t min_length = 0;    // tokens, </s> not counted
-  std::int64_t max_length = 256;  // and never more than 3 times the source's + 20
-  int no_repeat_ngram = 0;        // no n tokens in a row come twice; 0: allowed
-  int max_repeats = 8;            // how often a few tokens may follow one another; 0: for ever
+  std::int64_t min_length = 0;  // tokens, </s> not counted
+  // And never more than 3 times the source's + 20; without a source, tokens beyond the prefix.
+  std::int64_t max_length = 256;
+  int no_repeat_ngram = 0;  // no n tokens in a row come twice; 0: allowed
+  int max_repeats = 8;      // how often a few tokens may follow one another; 0: for ever
 
   // Throws UsageError for what makes no sense.
   void check() const;
 };
+
+// Told the tokens of a hypothesis so far; false: that is enough.
+using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
 
 // What the search starts from.
 struct SearchInput {
   const TokenBatch& source;                    // each sentence ends with </s>
   std::span<const Tokens> prefixes = {};       // what each target begins with; empty: nothing
   std::span<const std::int64_t> numbers = {};  // of the sentences, for draws; empty: 0, 1, 2, …
-  SpecialTokens special = {};
+  SpecialTokens special = {};  // </s> below 0: only its maximum length ends a hypothesis
+  bool begins = true;          // with <s>; else with its prefix, which is not empty
+  SearchWatch watch = {};      // asked now and then; for one sentence and one hypothesis
 };
 
 struct Hypothesis {

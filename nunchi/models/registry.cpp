@@ -4,6 +4,7 @@
 
 #include "nunchi/base/printable.h"
 #include "nunchi/models/family.h"
+#include "nunchi/models/gpt.h"
 #include "nunchi/models/transformer.h"
 
 namespace nunchi {
@@ -33,6 +34,7 @@ constexpr Family family() {
 
 constexpr std::array kFamilies = {
     family<Transformer>(),
+    family<Gpt>(),
 };
 
 std::string all_names() {

@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "nunchi/base/error.h"
+#include "nunchi/models/decoding_state.h"
 #include "nunchi/ops/linear.h"
-#include "nunchi/ops/products.h"
 
 namespace nunchi {
 namespace {
@@ -15,28 +14,10 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, std::in
                         nn::Init::normal(1 / std::sqrt(static_cast<double>(width))));
 }
 
-template <class Layer>
-std::vector<Layer> make_layers(nn::Parameters& parameters, const std::string& stack, int count,
-                               const nn::BlockConfig& config, const nn::Position& position) {
-  std::vector<Layer> layers;
-  layers.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    layers.emplace_back(parameters, stack + ".layers." + std::to_string(i), config, position);
-  }
-  return layers;
-}
-
 // Before anything is built on them.
 const TransformerConfig& checked(const TransformerConfig& config) {
   config.check("the model's options");
   return config;
-}
-
-void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side) {
-  if (batch.vocabulary > vocabulary) {
-    throw Error(std::string("the batch was made for ") + std::to_string(batch.vocabulary) + " " +
-                side + " tokens, but the model knows " + std::to_string(vocabulary) + ".");
-  }
 }
 
 }  // namespace
@@ -65,8 +46,10 @@ Transformer::Transformer(const TransformerConfig& config)
           nn::make_position(parameters_, "encoder.position", config.position_options())),
       target_position_(
           nn::make_position(parameters_, "decoder.position", config.position_options())),
-      source_embedding_(parameters_, source_table_, config.width, config.dropout),
-      target_embedding_(parameters_, target_table_, config.width, config.dropout),
+      source_embedding_(parameters_, source_table_,
+                        {.width = config.width, .dropout = config.dropout}),
+      target_embedding_(parameters_, target_table_,
+                        {.width = config.width, .dropout = config.dropout}),
       encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
                                                     config.block(), *source_position_)),
       encoder_end_(parameters_, "encoder", config.block().residual()),
@@ -125,24 +108,20 @@ VocabularyLoss Transformer::loss(const PairBatch& batch,
 
 namespace {
 
-struct DecodingState final : SequenceModel::State {
-  DecodingState(ContextBase& context, const nn::DecoderCache::Options& options)
-      : cache(context, options) {}
+struct TranslationState final : DecodingState {
+  using DecodingState::DecodingState;
   std::vector<Variable> memory_kv;  // of each layer, [S, 2 C or more]: computed once for all steps
-  nn::DecoderCache cache;
-  Variable positions;  // what a replayed step reads stays where it is
 };
 
 }  // namespace
 
 std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& source) const {
   ContextBase& context = source.ids.context();
-  if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
   const nn::DecoderCache::Options options{.layers = config_.decoder_layers,
                                           .width = 2 * config_.width,
                                           .dtype = parameters_.dtype(),
                                           .memory = &source.rows};
-  auto state = std::make_unique<DecodingState>(context, options);
+  auto state = std::make_unique<TranslationState>(context, options);
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     state->memory_kv.emplace_back(
         nn::key_value_rows(context, options.dtype, source.rows.capacity, options.width));
@@ -153,7 +132,7 @@ std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& sourc
 
 // The encoder's output as each layer's keys and values.
 void Transformer::remember(const TokenBatch& source, State& any_state) const {
-  auto& state = static_cast<DecodingState&>(any_state);
+  auto& state = static_cast<TranslationState&>(any_state);
   const Variable all_kv = memory_kv_(encode(source));
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     scatter_rows(memory_of_layer(all_kv, i).value(), source.rows, {},
@@ -162,7 +141,7 @@ void Transformer::remember(const TokenBatch& source, State& any_state) const {
 }
 
 bool Transformer::restart(State& any_state, const TokenBatch& source) const {
-  auto& state = static_cast<DecodingState&>(any_state);
+  auto& state = static_cast<TranslationState&>(any_state);
   if (!state.cache.fits(source.rows) ||
       source.rows.capacity > state.memory_kv.front().value().size(0)) {
     return false;
@@ -173,33 +152,21 @@ bool Transformer::restart(State& any_state, const TokenBatch& source) const {
 }
 
 Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
-  auto& state = static_cast<DecodingState&>(any_state);
+  auto& state = static_cast<TranslationState&>(any_state);
   const nn::DecodeStep step = state.cache.extend(tokens);
   nn::Stream stream{target_embedding_(tokens.ids, step.rows, *target_position_), {}, {}};
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     stream = decoder_layers_[i].step(stream, step, state.cache.layer(i), state.memory_kv[i]);
   }
-  const Tensor hidden = decoder_end_(stream, step.rows).value();
-  return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
+  return newest_rows(decoder_end_(stream, step.rows).value(), tokens, step);
 }
 
-bool Transformer::reserve(State& any_state, const ReplayedSteps& steps) const {
-  auto& state = static_cast<DecodingState&>(any_state);
-  const bool moved = state.cache.reserve(steps.steps, steps.hypotheses);
-  // A table of positions that grew in a replayed step would be filled again each time.
-  const Variable before = state.positions;
-  state.positions = target_position_->embed(steps.longest);
-  const bool same = !before.defined() || !state.positions.defined() ||
-                    before.value().same_memory(state.positions.value());
-  return moved || !same;
+bool Transformer::reserve(State& state, const ReplayedSteps& steps) const {
+  return static_cast<TranslationState&>(state).reserve(*target_position_, steps);
 }
 
 Tensor Transformer::next_scores(const Tensor& hidden) const {
-  // Candidates are told apart by less than bf16 can hold.
-  const Tensor scores = Tensor::empty(hidden.context(), summed(hidden.dtype()),
-                                      {hidden.size(0), config_.target_vocabulary});
-  multiply(hidden, pack_for_forward(output_table_), scores, {.label = "vocabulary"});
-  return scores;
+  return vocabulary_scores(hidden, output_table_);
 }
 
 }  // namespace nunchi

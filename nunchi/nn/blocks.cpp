@@ -34,7 +34,8 @@ void tap_output(const Stream& stream, const Ragged& batch, const TapPlace& place
 
 EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : self_attention_(parameters, name + ".self_attention", attention_config(config, false),
+    : stack_(config.causal ? "decoder" : "encoder"),
+      self_attention_(parameters, name + ".self_attention", attention_config(config, config.causal),
                       position),
       around_attention_(parameters, name + ".self_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
@@ -42,13 +43,20 @@ EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
 
 Stream EncoderLayer::operator()(const Stream& stream, const Ragged& batch, int layer) const {
   const Stream attended = around_attention_.around(stream, batch, [&](const Variable& x) {
-    return self_attention_(x, batch, {"encoder", layer, "self_attention"});
+    return self_attention_(x, batch, {stack_, layer, "self_attention"});
   });
   const Stream result = around_feed_forward_.around(attended, batch, [&](const Variable& x) {
-    return fed_forward(feed_forward_, x, batch, {"encoder", layer, "feed_forward"});
+    return fed_forward(feed_forward_, x, batch, {stack_, layer, "feed_forward"});
   });
-  tap_output(result, batch, {"encoder", layer, ""});
+  tap_output(result, batch, {stack_, layer, ""});
   return result;
+}
+
+Stream EncoderLayer::step(const Stream& stream, const DecodeStep& step, const Tensor& cache) const {
+  const Stream looked_back = around_attention_.step(
+      stream, step.rows, [&](PendingNorm& x) { return self_attention_.step(x, step, cache); });
+  return around_feed_forward_.step(
+      looked_back, step.rows, [&](PendingNorm& x) { return feed_forward_.step(x, step.rows); });
 }
 
 DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,

@@ -17,17 +17,23 @@ struct BlockConfig {
   float dropout = 0;             // of each sub-layer's output
   float attention_dropout = 0;   // of attention's weights
   float activation_dropout = 0;  // of the feed-forward's hidden activations
+  bool causal = false;           // an EncoderLayer's tokens see themselves and those before them
 
   Residual::Options residual() const { return {placement, norm, width, dropout}; }
 };
 
+// Self-attention and feed-forward: the encoder's layer or, causal, that of a decoder without
+// memory.
 class EncoderLayer {
  public:
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
   Stream operator()(const Stream& stream, const Ragged& batch, int layer) const;
+  // The newest tokens of hypotheses; `cache` [slots, 2 C] is this layer's. Of a causal layer.
+  Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache) const;
 
  private:
+  std::string_view stack_;
   SelfAttention self_attention_;
   Residual around_attention_;
   FeedForward feed_forward_;

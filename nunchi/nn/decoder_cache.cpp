@@ -53,13 +53,14 @@ DecoderCache::DecoderCache(ContextBase& context, const Options& options)
 }
 
 bool DecoderCache::fits(const Ragged& memory) const {
-  return memory_begin_.defined() && memory.sentences <= memory_begin_.size(0) &&
-         memory.max_length <= memory_longest_;
+  if (!memory_begin_.defined()) return true;
+  return memory.sentences <= memory_begin_.size(0) && memory.max_length <= memory_longest_;
 }
 
 void DecoderCache::restart(const Ragged& memory) {
   slots_ = positions_ = 0;
   if (turned_) turn();
+  if (!memory_begin_.defined()) return;
   copy(memory.begin, memory_begin_);
   copy(memory.length, memory_length_);
 }
@@ -110,7 +111,8 @@ bool DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
 
 bool DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
   if (!now_.slots.defined()) throw Error("a step that is replayed follows one that is not.");
-  bool moved = reserve_slots(slots_ + steps * hypotheses);
+  bool moved = reserve_slots(slots_ + steps * hypotheses) || moved_;
+  moved_ = false;
   slots_ += steps * hypotheses;
   turn();
   moved = make_room(before_.slots.size(0), before_.slots.size(1)) || moved;
@@ -125,12 +127,13 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
                 std::to_string(capacity) + ".");
   }
   const bool replayed = tokens.active.defined();
-  if (!replayed) reserve_slots(slots_ + tokens.tokens);
+  if (!replayed) moved_ = reserve_slots(slots_ + tokens.tokens) || moved_;
   positions_ += tokens.most;
   if (tokens.longest > 0)
     positions_ = replayed ? tokens.longest : std::min(positions_, tokens.longest);
   turn();
-  make_room(std::max(hypotheses, tokens.room), std::max(positions_, tokens.longest));
+  moved_ =
+      make_room(std::max(hypotheses, tokens.room), std::max(positions_, tokens.longest)) || moved_;
 
   // last_row [H], six columns of the rows, the count.
   const Tensor numbers = Tensor::empty(context_, DType::i32, {hypotheses + 6 * capacity + 2});

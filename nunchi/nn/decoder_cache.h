@@ -65,11 +65,11 @@ class DecoderCache {
   // Makes room for the tokens and gives them slots.
   DecodeStep extend(const StepTokens& tokens);
   // Makes room for so many more steps that can be replayed, each with one token of at most so many
-  // hypotheses: two of them leave all memory where it was. Returns whether any memory moved, so
-  // that what was noted before cannot be replayed any more.
+  // hypotheses: two of them leave all memory where it was. Returns whether any memory moved since
+  // the last call, so that what was noted before cannot be replayed any more.
   bool reserve(std::int64_t steps, std::int64_t hypotheses);
   // Forgets all tokens and starts over with another memory, in the same places. The memory has no
-  // more sentences and none longer than the first one's.
+  // more sentences and none longer than the first one's; where there is none, it does not matter.
   void restart(const Ragged& memory);
   bool fits(const Ragged& memory) const;
   // [slots, at least width] of layer i; valid until the next extend().
@@ -96,6 +96,7 @@ class DecoderCache {
   };
   Table now_, before_;
   bool turned_ = false;  // they have changed places an odd number of times
+  bool moved_ = false;   // something did since the last reserve()
 };
 
 }  // namespace nunchi::nn

@@ -4,10 +4,10 @@
 
 namespace nunchi::nn {
 
-Embedding::Embedding(Parameters& parameters, Variable table, std::int64_t width, float dropout)
+Embedding::Embedding(Parameters& parameters, Variable table, const Options& options)
     : table_(std::move(table)),
-      scale_(std::sqrt(static_cast<double>(width))),
-      dropout_{dropout, parameters.next_place()} {}
+      scale_(options.scaled ? std::sqrt(static_cast<double>(options.width)) : 1),
+      dropout_{options.dropout, parameters.next_place()} {}
 
 Variable Embedding::operator()(const Tensor& ids, const Ragged& batch,
                                const Position& position) const {

@@ -1,4 +1,4 @@
-// Token embeddings: a table, × √C, with positions and dropout.
+// Token embeddings: a table, × √C if asked for, with positions and dropout.
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -8,8 +8,13 @@ namespace nunchi::nn {
 
 class Embedding {
  public:
+  struct Options {
+    std::int64_t width = 0;  // C
+    bool scaled = true;      // rows are multiplied by √C
+    float dropout = 0;
+  };
   // The table is made by the model, which may share it.
-  Embedding(Parameters& parameters, Variable table, std::int64_t width, float dropout);
+  Embedding(Parameters& parameters, Variable table, const Options& options);
 
   // ids i32 [capacity] → [capacity, C]
   Variable operator()(const Tensor& ids, const Ragged& batch, const Position& position) const;

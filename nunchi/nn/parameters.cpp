@@ -45,6 +45,10 @@ Variable Parameters::add(std::string name, const Shape& shape, const Init& init)
   return entries_.back().variable;
 }
 
+void Parameters::set_inits(const std::function<Init(const ParameterEntry&)>& init_of) {
+  for (ParameterEntry& entry : entries_) entry.init = init_of(entry);
+}
+
 void Parameters::allocate(ContextBase& context, const Memory& memory) {
   std::int64_t size = 0;
   for (const bool matrices : {true, false}) {

@@ -9,6 +9,7 @@
 // hold; layers then read their rounded form, a third buffer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,8 @@ class Parameters {
 
   // The variable has no memory before allocate(). Throws Error for a name that exists.
   Variable add(std::string name, const Shape& shape, const Init& init);
+  // Says anew how each parameter starts, for families that are used to something else.
+  void set_inits(const std::function<Init(const ParameterEntry&)>& init_of);
   // A fixed number for an operation that draws random numbers.
   std::uint32_t next_place() { return next_place_++; }
 

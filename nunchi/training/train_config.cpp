@@ -14,8 +14,9 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 40;  // steps and the like
 constexpr std::int64_t kMostTokens = 1 << 24;
 
-constexpr std::array kTokenizers = {Choice{"bpe", TokenizerKind::bpe},
-                                    Choice{"unigram", TokenizerKind::unigram}};
+constexpr std::array kTokenizers = {
+    Choice{"bpe", TokenizerKind::bpe}, Choice{"unigram", TokenizerKind::unigram},
+    Choice{"characters", TokenizerKind::characters}, Choice{"bytes", TokenizerKind::bytes}};
 constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
                                  Choice{"chance", BatchBy::chance}};
 constexpr std::array kCuts = {Choice{"lines", TextCut::lines}, Choice{"windows", TextCut::windows}};
@@ -54,6 +55,8 @@ void pair_fields(auto& in, auto& part) {
   in.path("text", part.text);
   in.integer("source_column", part.source_column, 1, 1000);
   in.integer("target_column", part.target_column, 1, 1000);
+  in.integer("first_line", part.first_line, 1, kMost);
+  in.integer("last_line", part.last_line, 0, kMost);
 }
 
 void data_fields(auto& in, auto& data) {
@@ -169,6 +172,9 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
 
 void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const std::string& key,
                 const OptionReader& in) {
+  if (part.last_line > 0 && part.last_line < part.first_line) {
+    in.fail(key, "has a 'last_line' before its 'first_line'");
+  }
   if (objective.examples == Examples::text) {
     if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
       in.fail(key,

@@ -14,7 +14,6 @@
 #include "nunchi/models/folder.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/text/learn_tokenizer.h"
-#include "nunchi/text/sentencepiece.h"
 #include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
@@ -66,14 +65,22 @@ std::string names_of(std::span<const CorpusPart> parts) {
   return names;
 }
 
+std::string words_of(const TokenizerOptions& options) {
+  if (options.kind == TokenizerKind::characters) return "characters";
+  if (options.kind == TokenizerKind::bytes) return "bytes";
+  return grouped(options.vocabulary) + " tokens";
+}
+
 std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
                                    const TrainingRunOptions& options) {
   if (options.note) {
     const char* from = side == Side::both     ? "both sides"
                        : side == Side::source ? "the sources"
                                               : "the targets";
-    options.note(fmt::format("learning a tokenizer of {} tokens from {} of the training data",
-                             grouped(config.tokenizer.options.vocabulary), from));
+    const bool is_text = !config.data.train.front().text.empty();
+    options.note(fmt::format("learning a tokenizer of {} from {}",
+                             words_of(config.tokenizer.options),
+                             is_text ? "the text" : fmt::format("{} of the training data", from)));
   }
   const std::vector<CorpusPart> parts = config.data.train_parts();
   TrainingLines lines(parts, side);

@@ -6,6 +6,41 @@
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
+namespace {
+
+// Numbers of targets that are scored together: longest first, about so many tokens.
+std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets,
+                                                 std::int64_t batch_tokens) {
+  std::vector<std::size_t> order(targets.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return targets[a].size() > targets[b].size();
+  });
+  std::vector<std::vector<std::size_t>> batches;
+  std::int64_t tokens = 0;
+  for (const std::size_t i : order) {
+    const auto length = static_cast<std::int64_t>(targets[i].size()) + 1;
+    if (batches.empty() || tokens + length > batch_tokens) {
+      batches.emplace_back();
+      tokens = 0;
+    }
+    batches.back().push_back(i);
+    tokens += length;
+  }
+  return batches;
+}
+
+// The target's tokens and its end, with their losses, of which there may be more.
+void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> said,
+                std::span<const double> losses, PairScore& score) {
+  for (std::size_t t = 0; t < said.size(); ++t) {
+    score.pieces.push_back(tokenizer.piece(said[t]));
+    score.token_scores.push_back(static_cast<float>(-losses[t]));
+    score.log_probability -= losses[t];
+  }
+}
+
+}  // namespace
 
 Scorer::Scorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options)
     : model_(as_translation_model(model)),
@@ -33,37 +68,61 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
     sources.back().push_back(tokenizers_.source().special().end);
     targets.push_back(encoded(tokenizers_.target(), pairs[i].target, scores[i]));
   }
-  std::vector<std::size_t> order(pairs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return targets[a].size() > targets[b].size();
-  });
-
-  for (std::size_t begin = 0; begin < order.size();) {
+  for (const std::vector<std::size_t>& numbers : batches_of(targets, options_.batch_tokens)) {
     std::vector<Tokens> batch_sources, batch_targets;
-    std::int64_t tokens = 0;
-    std::size_t end = begin;
-    for (; end < order.size(); ++end) {
-      const auto length = static_cast<std::int64_t>(targets[order[end]].size()) + 1;
-      if (end > begin && tokens + length > options_.batch_tokens) break;
-      tokens += length;
-      batch_sources.push_back(sources[order[end]]);
-      batch_targets.push_back(targets[order[end]]);
+    for (const std::size_t i : numbers) {
+      batch_sources.push_back(sources[i]);
+      batch_targets.push_back(targets[i]);
     }
     const PairBatch batch =
         make_pair_batch(context_, batch_sources, batch_targets,
                         {model_.source_vocabulary(), model_.target_vocabulary()});
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
-    std::size_t row = 0;
-    for (; begin < end; ++begin) {
-      const Tokens& target = targets[order[begin]];
-      PairScore& score = scores[order[begin]];
-      for (std::size_t t = 0; t <= target.size(); ++t, ++row) {
-        const std::int32_t id = t < target.size() ? target[t] : tokenizers_.target().special().end;
-        score.pieces.push_back(tokenizers_.target().piece(id));
-        score.token_scores.push_back(static_cast<float>(-losses[row]));
-        score.log_probability -= losses[row];
-      }
+    std::span<const double> rest = losses;
+    for (const std::size_t i : numbers) {
+      Tokens said = targets[i];
+      said.push_back(tokenizers_.target().special().end);
+      add_scores(tokenizers_.target(), said, rest, scores[i]);
+      rest = rest.subspan(said.size());
+    }
+  }
+  return scores;
+}
+
+LineScorer::LineScorer(const Model& model, const Tokenizers& tokenizers,
+                       const ScorerOptions& options)
+    : model_(as_language_model(model)),
+      context_(model.parameters().weights().context()),
+      tokenizer_(tokenizers.target()),
+      options_(options) {
+  tokenizers.check_fit(model_, "the scorer");
+  options_.max_length = std::min(options.max_length, model_.max_length());
+}
+
+std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) const {
+  std::vector<PairScore> scores(lines.size());
+  std::vector<Tokens> texts;  // an end of a line, the line, its end
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    Tokens text = tokenizer_.encode(lines[i]);
+    const auto most = static_cast<std::size_t>(options_.max_length - 1);
+    if (text.size() > most) {
+      text.resize(most);
+      scores[i].cut = true;
+    }
+    text.insert(text.begin(), tokenizer_.line_end());
+    text.push_back(tokenizer_.line_end());
+    texts.push_back(std::move(text));
+  }
+  for (const std::vector<std::size_t>& numbers : batches_of(texts, options_.batch_tokens)) {
+    std::vector<Tokens> batch_texts;
+    for (const std::size_t i : numbers) batch_texts.push_back(texts[i]);
+    const TextBatch batch = make_text_batch(context_, batch_texts, model_.target_vocabulary());
+    const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
+    std::span<const double> rest = losses;
+    for (const std::size_t i : numbers) {
+      const auto said = std::span<const std::int32_t>(texts[i]).subspan(1);
+      add_scores(tokenizer_, said, rest, scores[i]);
+      rest = rest.subspan(said.size());
     }
   }
   return scores;

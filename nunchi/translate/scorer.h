@@ -1,4 +1,4 @@
-// How likely a model finds given translations.
+// How likely a model finds given translations, or lines of a text.
 #pragma once
 
 #include <span>
@@ -14,8 +14,8 @@ struct TextPair {
 };
 
 struct PairScore {
-  double log_probability = 0;       // of the target and its end, given the source
-  std::vector<std::string> pieces;  // of the target, </s> last
+  double log_probability = 0;       // of the target and its end, given the source if there is one
+  std::vector<std::string> pieces;  // of the target, its end last
   std::vector<float> token_scores;  // their log-probabilities
   bool cut = false;                 // a side was longer than the limit
 };
@@ -39,6 +39,23 @@ class Scorer {
   const TranslationModel& model_;
   ContextBase& context_;
   const Tokenizers& tokenizers_;
+  ScorerOptions options_;
+};
+
+// The same for lines of a text, each as if a line had just ended. Used by one thread at a time;
+// model and tokenizers outlive it.
+class LineScorer {
+ public:
+  // Throws Error when the model is no language model or the tokenizer does not fit it.
+  LineScorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options);
+
+  // One for each line, in order. A line's score does not depend on the others.
+  std::vector<PairScore> score(std::span<const std::string> lines) const;
+
+ private:
+  const LanguageModel& model_;
+  ContextBase& context_;
+  const Tokenizer& tokenizer_;
   ScorerOptions options_;
 };
 

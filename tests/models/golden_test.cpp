@@ -3,32 +3,12 @@
 #include <cstdlib>
 
 #include "nunchi/autograd/tape.h"
-#include "nunchi/models/safetensors.h"
 #include "nunchi/training/optimizer.h"
+#include "tests/golden/golden_file.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
-
-template <class T>
-std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
-  const SafetensorsEntry* entry = file.find(name);
-  if (entry == nullptr) throw Error("the golden file has no " + name);
-  std::vector<T> values(entry->bytes.size() / sizeof(T));
-  std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
-  return values;
-}
-
-std::vector<Tokens> sentences_in(const SafetensorsFile& file, const std::string& side) {
-  const std::vector<std::int32_t> ids = values_of<std::int32_t>(file, side + "_ids");
-  std::vector<Tokens> sentences;
-  auto at = ids.begin();
-  for (const std::int32_t length : values_of<std::int32_t>(file, side + "_lengths")) {
-    sentences.emplace_back(at, at + length);
-    at += length;
-  }
-  return sentences;
-}
 
 class Golden : public ::testing::Test {
  protected:
@@ -107,8 +87,7 @@ class Golden : public ::testing::Test {
 class GoldenFiles : public Golden, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(GoldenFiles, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
-  const std::string path =
-      std::string(NUNCHI_SOURCE_DIR) + "/tests/golden/" + GetParam() + ".safetensors";
+  const std::string path = golden_path(GetParam());
   open(path, DType::f64);
   compare(1e-6);
   compare_steps("losses", {.max_norm = 1}, 1e-6);

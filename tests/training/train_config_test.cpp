@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nunchi/base/error.h"
+#include "nunchi/models/gpt_config.h"
 #include "nunchi/models/transformer_config.h"
 #include "tests/files.h"
 
@@ -168,13 +169,13 @@ TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     const TrainConfig config = read_train_config(
         entry.path(), std::vector<std::string>{"data.root=/data", "training.max_steps=20000"});
-    EXPECT_EQ(config.data.train_parts()[0].source.parent_path(), "/data") << entry.path();
+    EXPECT_EQ(files_of(config.data.train_parts()[0])[0].parent_path(), "/data") << entry.path();
     EXPECT_EQ(config.training.max_steps, 20000);
     EXPECT_EQ(config.output, "runs" / entry.path().stem());
     EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
     ++count;
   }
-  EXPECT_GE(count, 3);
+  EXPECT_GE(count, 5);
 }
 
 TEST(TrainConfig, ThePaperIsThePaper) {
@@ -208,7 +209,7 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
   EXPECT_EQ(error_with({"model.preset=huge"}),
             "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
   EXPECT_EQ(error_with({"model.family=xlnet"}),
-            "--set model.family=xlnet: 'model.family' is one of transformer, not 'xlnet'.");
+            "--set model.family=xlnet: 'model.family' is one of transformer, gpt, not 'xlnet'.");
   EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
             "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
             "the tokenizers decide it.");
@@ -233,9 +234,9 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
 TEST(TrainConfig, WhatIsMissing) {
   EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
   EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
-  EXPECT_EQ(
-      error_of("output: x\nmodel:\n  width: 8\n"),
-      "a.yaml:2: 'model.family' is missing; it says which kind of model this is: transformer.");
+  EXPECT_EQ(error_of("output: x\nmodel:\n  width: 8\n"),
+            "a.yaml:2: 'model.family' is missing; it says which kind of model this is: "
+            "transformer, gpt.");
   EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
   EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
@@ -325,6 +326,73 @@ TEST(TrainConfig, LearnedPositionsHoldTheLongestSentence) {
             std::string::npos);
   EXPECT_NE(error_with({"model.position=learned", "data.max_length=1025"}).find("up to 1025"),
             std::string::npos);
+}
+
+constexpr const char* kText =
+    "output: run\n"
+    "model: {family: gpt}\n"
+    "data: {train: {text: a.txt}, validation: {text: b.txt}}\n"
+    "training: {max_steps: 10}\n";
+
+TEST(TrainConfig, ALanguageModelHasItsOwnDefaults) {
+  const TrainConfig config = config_of(kText);
+  EXPECT_EQ(config.model->family(), "gpt");
+  EXPECT_EQ(config.model.as<GptConfig>().layers, 12);
+  EXPECT_EQ(config.training.objective, ObjectiveKind::causal);
+  EXPECT_EQ(config.training.label_smoothing, 0);
+  EXPECT_EQ(config.data.cut, TextCut::windows);
+  EXPECT_EQ(config.data.text_window(), 256);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::loss);
+  EXPECT_EQ(config.generation.beam_size, 1);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+}
+
+TEST(TrainConfig, EveryKeyOfATextIsRead) {
+  const TrainConfig config = config_of(
+      kText, {"data.train=[{text: a.txt, weight: 2, last_line: 7}, {text: /c.gz, first_line: 3}]",
+              "data.root=/data", "data.window=64", "data.cut=windows", "tokenizer.kind=characters",
+              "model.preset=small", "model.layers=3", "model.tied_embeddings=false",
+              "training.label_smoothing=0.1", "training.objective=causal"});
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].text, "/data/a.txt");
+  EXPECT_EQ(parts[0].weight, 2);
+  EXPECT_EQ(parts[0].last_line, 7);
+  EXPECT_EQ(parts[1].text, "/c.gz");
+  EXPECT_EQ(parts[1].first_line, 3);
+  EXPECT_EQ(config.data.text_window(), 64);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::characters);
+  EXPECT_EQ(config.model.as<GptConfig>().width, 384);
+  EXPECT_EQ(config.model.as<GptConfig>().layers, 3);
+  EXPECT_FALSE(config.model.as<GptConfig>().tied_embeddings);
+  EXPECT_EQ(config.training.label_smoothing, 0.1);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+}
+
+TEST(TrainConfig, TextsAndPairsAreNotConfused) {
+  const auto says = [](const std::string& message, const std::string& words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  says(error_with({"data.train={text: a}"}),
+       "'data.train' names a 'text', but the objective translation learns from pairs");
+  says(error_of(kText, {"data.train={source: a, target: b}"}),
+       "'data.train' names a 'text' and nothing else for the objective causal");
+  says(error_of(kText, {"data.validation={text: a, tsv: b}"}), "nothing else");
+  says(error_of(kText, {"data.train={text: a, first_line: 5, last_line: 4}"}),
+       "'last_line' before its 'first_line'");
+  says(error_of(kText, {"data.cut=lines"}), "'data.cut' is 'windows' for the objective causal");
+  says(error_of(kText, {"data.window=0"}), "'data.window' is a whole number from 1");
+  says(error_of(kText, {"data.window=2000"}),
+       "'model.max_positions' is 1024, but a window has 2000 tokens; see 'data.window'");
+  EXPECT_EQ(error_of(kText, {"data.window=2000", "model.position=sinusoidal"}), "no error");
+  says(error_of(kText, {"validation.metric=bleu"}),
+       "'validation.metric' is 'loss' for the objective causal: nothing is translated");
+  says(error_of(kText, {"tokenizer.shared=false"}),
+       "'tokenizer.shared' is false, but a gpt reads the tokens that it writes");
+  says(error_of(kText, {"model.vocabulary=10"}), "the tokenizers decide it");
+  says(error_of(kText, {"model.encoder_layers=2"}), "unknown key 'model.encoder_layers'");
+  says(error_of(kText, {"model.preset=base"}), "'model.preset' is one of gpt2 | small");
+  says(error_of("output: x\nmodel: {family: gpt}\n"), "'data.train' is missing; it names the text");
 }
 
 TEST(TrainConfig, AFileThatIsNotThere) {

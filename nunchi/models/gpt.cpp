@@ -1,0 +1,103 @@
+#include "nunchi/models/gpt.h"
+
+#include <cmath>
+
+#include "nunchi/models/decoding_state.h"
+#include "nunchi/ops/linear.h"
+
+namespace nunchi {
+namespace {
+
+// Before anything is built on them.
+const GptConfig& checked(const GptConfig& config) {
+  config.check("the model's options");
+  return config;
+}
+
+// GPT-2's: normal with 0.02, and less where a branch joins the stream, to which 2 L of them add up.
+nn::Init init_of(const nn::ParameterEntry& entry, int layers) {
+  constexpr double kDeviation = 0.02;
+  if (entry.shape.dimensions() < 2) return entry.init;
+  const bool joins = entry.name.ends_with(".output.weight") || entry.name.ends_with(".down.weight");
+  const bool in_layer = entry.name.find(".layers.") != std::string::npos;
+  return nn::Init::normal(joins && in_layer ? kDeviation / std::sqrt(2.0 * layers) : kDeviation);
+}
+
+}  // namespace
+
+// With V tokens, N positions, width C, feed-forward F and L layers it has
+//   V·C + N·C + L·(4·C² + 4·C + 2·C·F + F + C + 4·C) + 2·C
+// parameters: GPT-2 with V = 50,257 has 124,439,808.
+Gpt::Gpt(const GptConfig& config)
+    : config_(checked(config)),
+      table_(parameters_.add("decoder.embedding.weight", {config.target_vocabulary, config.width},
+                             nn::Init::zeros())),
+      output_table_(config.tied_embeddings
+                        ? table_
+                        : parameters_.add("decoder.output.weight",
+                                          {config.target_vocabulary, config.width},
+                                          nn::Init::zeros())),
+      position_(nn::make_position(parameters_, "decoder.position", config.position_options())),
+      embedding_(parameters_, table_,
+                 {.width = config.width, .scaled = false, .dropout = config.dropout}),
+      layers_(make_layers<nn::EncoderLayer>(parameters_, "decoder", config.layers, config.block(),
+                                            *position_)),
+      end_(parameters_, "decoder", config.block().residual()) {
+  parameters_.set_inits(
+      [&](const nn::ParameterEntry& entry) { return init_of(entry, config.layers); });
+}
+
+Variable Gpt::hidden(const TokenBatch& text) const {
+  check_vocabulary(text, config_.target_vocabulary, "text");
+  nn::Stream stream{embedding_(text.ids, text.rows, *position_), {}, {}};
+  tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), text.rows);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    stream = layers_[i](stream, text.rows, static_cast<int>(i));
+  }
+  const Variable hidden = end_(stream, text.rows);
+  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), text.rows);
+  return hidden;
+}
+
+Variable Gpt::logits(const Variable& hidden, const Ragged& rows) const {
+  const Variable scores = linear(hidden, {.weight = output_table_});
+  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  return scores;
+}
+
+VocabularyLoss Gpt::loss(const TextBatch& batch, const VocabularyLossOptions& options) const {
+  return vocabulary_loss(hidden(batch.inputs), output_table_, batch.labels, batch.inputs.rows,
+                         options);
+}
+
+std::unique_ptr<SequenceModel::State> Gpt::start(const TokenBatch& texts) const {
+  return std::make_unique<DecodingState>(
+      texts.ids.context(),
+      nn::DecoderCache::Options{
+          .layers = config_.layers, .width = 2 * config_.width, .dtype = parameters_.dtype()});
+}
+
+bool Gpt::restart(State& state, const TokenBatch& texts) const {
+  static_cast<DecodingState&>(state).cache.restart(texts.rows);
+  return true;
+}
+
+Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
+  auto& state = static_cast<DecodingState&>(any_state);
+  const nn::DecodeStep step = state.cache.extend(tokens);
+  nn::Stream stream{embedding_(tokens.ids, step.rows, *position_), {}, {}};
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    stream = layers_[i].step(stream, step, state.cache.layer(i));
+  }
+  return newest_rows(end_(stream, step.rows).value(), tokens, step);
+}
+
+bool Gpt::reserve(State& state, const ReplayedSteps& steps) const {
+  return static_cast<DecodingState&>(state).reserve(*position_, steps);
+}
+
+Tensor Gpt::next_scores(const Tensor& hidden) const {
+  return vocabulary_scores(hidden, output_table_);
+}
+
+}  // namespace nunchi

@@ -1,0 +1,163 @@
+// `nunchi generate`: a language model from text to text, through the program.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "nunchi/text/learn_tokenizer.h"
+#include "tests/cli/conversation.h"
+#include "tests/cli/program.h"
+#include "tests/models/small_gpt.h"
+#include "tests/translate/small_translation.h"
+
+namespace nunchi::testing {
+namespace {
+
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+class GenerateProgram : public ::testing::Test {
+ protected:
+  GenerateProgram() {
+    CpuContext context({.threads = 1});
+    const Tokenizers tokenizers(
+        make_tokenizer(learned_bytes({.kind = TokenizerKind::characters}), "characters"));
+    save_model(*make_gpt(context, small_gpt_config(tokenizers.target().vocabulary())), model());
+    save_tokenizers(tokenizers, model());
+  }
+  std::filesystem::path model() const { return folder_ / "model"; }
+  Ended generate(const std::string& options, const std::string& input = "") const {
+    write_text(folder_ / "in", input);
+    return run("generate " + model().string() + " " + options, "", (folder_ / "in").string());
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(GenerateProgram, GoesOnWithAPrompt) {
+  const Ended ended = generate("--prompt 'the dog' --max-tokens 20");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_TRUE(ended.out.starts_with("the dog"));
+  EXPECT_TRUE(ended.out.ends_with("\n"));
+  EXPECT_EQ(ended.out.size(), std::string("the dog").size() + 20 + 1);
+  EXPECT_EQ(ended.error, "");
+  EXPECT_EQ(generate("--prompt 'the dog' --max-tokens 20").out, ended.out);
+}
+
+TEST_F(GenerateProgram, DrawsDependOnTheSeed) {
+  const std::string options = "--prompt a --max-tokens 40 --sample --top-k 20 --temperature 1.2 ";
+  const Ended one = generate(options + "--seed 1");
+  EXPECT_EQ(one.code, 0) << one.error;
+  EXPECT_EQ(generate(options + "--seed 1").out, one.out);
+  EXPECT_NE(generate(options + "--seed 2").out, one.out);
+  const std::string stop = one.out.substr(10, 2);
+  const Ended stopped = generate(options + "--seed 1 --stop '" + stop + "'");
+  EXPECT_EQ(stopped.out, one.out.substr(0, one.out.find(stop, 1)) + "\n");
+}
+
+TEST_F(GenerateProgram, AnEmptyPromptIsOneToo) {
+  const Ended ended = generate("--prompt '' --max-tokens 9");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(ended.out.size(), 10u);
+}
+
+TEST_F(GenerateProgram, ALineForALine) {
+  const Ended ended = generate("--max-tokens 8 --beam-size 2", "the dog\n\na fox\nbad \xFF byte\n");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 4);
+  EXPECT_TRUE(ended.out.starts_with("the dog"));
+  EXPECT_TRUE(says(ended.out, "\na fox"));
+  EXPECT_TRUE(says(ended.error, "1 prompt with invalid UTF-8")) << ended.error;
+  EXPECT_EQ(generate("--max-tokens 8", "").out, "");
+}
+
+TEST_F(GenerateProgram, Json) {
+  const Ended ended = generate("--prompt 'a fox' --max-tokens 5 --json");
+  const auto json = nlohmann::json::parse(ended.out);
+  EXPECT_EQ(json["prompt"], "a fox");
+  EXPECT_EQ(json["tokens"], 5);
+  EXPECT_LT(json["log_probability"], 0);
+  EXPECT_EQ(generate("--prompt 'a fox' --max-tokens 5").out,
+            "a fox" + json["text"].get<std::string>() + "\n");
+}
+
+// Whoever asks line by line gets each answer before the next question.
+TEST_F(GenerateProgram, AnswersBeforeTheNextPrompt) {
+  Conversation talk({"generate", model().string(), "--max-tokens", "6"});
+  for (const char* prompt : {"the dog", "a", "fox"}) {
+    ASSERT_TRUE(talk.write(std::string(prompt) + "\n"));
+    EXPECT_TRUE(talk.read_line().starts_with(prompt));
+  }
+  talk.finish_writing();
+  EXPECT_EQ(talk.end().code, 0);
+}
+
+TEST_F(GenerateProgram, WrongCallsAreSentences) {
+  for (const auto& [options, words] : std::vector<std::pair<std::string, std::string>>{
+           {"--prompt a --top-k 3", "--top-k is about drawing, so it needs --sample."},
+           {"--prompt a --input x", "--prompt or from --input"},
+           {"--prompt a --max-tokens 0", "--max-tokens"},
+           {"--prompt a --sample --temperature 0", "the temperature is a number above 0"},
+           {"--prompt a --sample --beam-size 2", "exclude each other"},
+           {"--prompt a --stop ''", "cannot stop at an empty text"},
+           {"--promt a", "--promt"}}) {
+    const Ended ended = generate(options);
+    EXPECT_EQ(ended.code, 2) << options;
+    EXPECT_TRUE(says(ended.error, words)) << ended.error;
+    EXPECT_EQ(ended.out, "");
+  }
+}
+
+TEST_F(GenerateProgram, WhatAFamilyCannotDoIsASentence) {
+  const Ended translate = run("translate " + model().string());
+  EXPECT_EQ(translate.code, 1);
+  EXPECT_EQ(translate.error,
+            "nunchi: a model of the family gpt cannot translate. It can go on with a text: see "
+            "'nunchi generate --help'.\n");
+  const SmallTranslation translation;
+  translation.save(folder_ / "translation");
+  const Ended generate = run("generate " + (folder_ / "translation").string() + " --prompt a");
+  EXPECT_EQ(generate.code, 1);
+  EXPECT_EQ(generate.error,
+            "nunchi: a model of the family transformer cannot go on with a text. It can translate: "
+            "see 'nunchi translate --help'.\n");
+}
+
+TEST_F(GenerateProgram, LinesAreScored) {
+  write_text(folder_ / "text", "the dog\n\na fox\n");
+  const Ended ended = run("score " + model().string() + " " + (folder_ / "text").string());
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 3);
+  EXPECT_TRUE(says(ended.error, "nunchi: 3 lines, 15 target tokens, perplexity ")) << ended.error;
+  const Ended pairs = run("score " + model().string() + " a b");
+  EXPECT_EQ(pairs.code, 1);
+  EXPECT_TRUE(says(pairs.error, "cannot translate")) << pairs.error;
+}
+
+TEST_F(GenerateProgram, TokenizersOfCharacters) {
+  write_text(folder_ / "text", "the dog\na fox\n");
+  const std::string file = (folder_ / "c.tok").string();
+  const Ended trained = run("tokenizer train --kind characters --input " +
+                            (folder_ / "text").string() + " --output " + file);
+  EXPECT_EQ(trained.code, 0) << trained.error;
+  EXPECT_TRUE(says(trained.error, "14 tokens")) << trained.error;
+  write_text(folder_ / "in", "a dog\n");
+  EXPECT_EQ(run("tokenizer encode " + file, "", (folder_ / "in").string()).out, "a ▁ d o g\n");
+  write_text(folder_ / "in", "a ▁ d o g\n");
+  EXPECT_EQ(run("tokenizer decode " + file, "", (folder_ / "in").string()).out, "a dog\n");
+  EXPECT_EQ(run("tokenizer encode " + model().string(), "", "/dev/null").code, 0);
+  EXPECT_EQ(run("tokenizer train --kind bpe --input x --output y").code, 2);
+}
+
+TEST(BenchTrain, Gpt2IsAPreset) {
+  const Ended ended =
+      run("bench train --preset small --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 "
+          "--json");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  const auto json = nlohmann::json::parse(ended.out);
+  EXPECT_GT(json["target_tokens_per_s"], 0);
+  EXPECT_NEAR(json["first_loss"].get<double>(), std::log(50.0), 0.5);
+  EXPECT_TRUE(says(run("bench train --preset huge").error, "there is no preset 'huge'"));
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,180 @@
+// Searching with a model that has no source.
+#include <algorithm>
+
+#include "nunchi/decoding/search.h"
+#include "tests/models/small_gpt.h"
+
+namespace nunchi::testing {
+namespace {
+
+constexpr std::int64_t kVocabulary = 37;
+constexpr SpecialTokens kNoEnd = {.begin = 1, .end = -1};
+
+struct SmallText {
+  explicit SmallText(const GptConfig& config = small_gpt_config(), DType dtype = DType::f64)
+      : context({.threads = 2}), model(make_gpt(context, config, {.dtype = dtype})) {}
+
+  TokenBatch nothing(std::size_t texts) {
+    return make_token_batch(context, std::vector<Tokens>(texts), kVocabulary);
+  }
+  std::vector<Hypotheses> found(const std::vector<Tokens>& prompts, const SearchOptions& options) {
+    const TokenBatch none = nothing(prompts.size());
+    return search(*model, {.source = none, .prefixes = prompts, .special = kNoEnd, .begins = false},
+                  options);
+  }
+  // The model's scores of what follows, by recomputing all of it.
+  std::vector<double> scores_after(const Tokens& text) {
+    const TokenBatch batch = make_token_batch(context, std::vector<Tokens>{text}, kVocabulary);
+    const Tensor logits = model->logits(model->hidden(batch), batch.rows).value();
+    return to_host_f64(logits.rows(batch.rows.rows - 1, 1));
+  }
+
+  CpuContext context;
+  std::unique_ptr<Gpt> model;
+};
+
+// Prompts of several tokens at once, then one by one, copied, dropped and in another order.
+TEST(TextDecoding, StepsEqualRecomputation) {
+  for (const GptConfig& config : {small_gpt_config(), modern_gpt_config()}) {
+    SmallText s(config);
+    const TokenBatch none = s.nothing(3);
+    const auto state = s.model->start(none);
+    std::vector<Tokens> hypotheses = sentences_of({5, 1, 70}, kVocabulary, 3);
+    const auto tensor = [&](const std::vector<std::int32_t>& values) {
+      return from_host(s.context, values, {static_cast<std::int64_t>(values.size())});
+    };
+    const auto expect_scores = [&](const Tensor& hidden, int step) {
+      const Tensor scores = s.model->next_scores(hidden);
+      for (std::size_t r = 0; r < hypotheses.size(); ++r) {
+        ASSERT_LT(largest_difference(to_host_f64(scores.rows(static_cast<std::int64_t>(r), 1)),
+                                     s.scores_after(hypotheses[r])),
+                  1e-11)
+            << "step " << step << ", row " << r;
+      }
+    };
+    Tokens first;
+    std::vector<std::int32_t> offsets{0};
+    for (const Tokens& one : hypotheses) {
+      first.insert(first.end(), one.begin(), one.end());
+      offsets.push_back(static_cast<std::int32_t>(first.size()));
+    }
+    const auto count = static_cast<std::int64_t>(first.size());
+    first.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);
+    expect_scores(s.model->step(*state, {.hypotheses = 3,
+                                         .tokens = count,
+                                         .most = 70,
+                                         .ids = tensor(first),
+                                         .sentences = tensor({0, 1, 2}),
+                                         .offsets = tensor(offsets)}),
+                  0);
+    for (int step = 1; step < 25; ++step) {
+      const auto draws = random_values<double>(16, 100 + static_cast<std::uint64_t>(step));
+      const auto draw = [&](std::size_t i, std::size_t below) {
+        return static_cast<std::size_t>((draws[i] + 1) / 2 * static_cast<double>(below));
+      };
+      std::vector<std::int32_t> parents;
+      std::vector<Tokens> next;
+      Tokens newest;
+      for (std::size_t i = 0, many = 1 + draw(15, 7); i < many; ++i) {
+        const std::size_t parent = draw(i, hypotheses.size());
+        parents.push_back(static_cast<std::int32_t>(parent));
+        next.push_back(hypotheses[parent]);
+        newest.push_back(static_cast<std::int32_t>(draw(i + 7, kVocabulary)));
+        next.back().push_back(newest.back());
+      }
+      hypotheses = next;
+      const auto rows = static_cast<std::int64_t>(newest.size());
+      newest.resize(static_cast<std::size_t>(nn::decode_capacity(rows)), 0);
+      expect_scores(
+          s.model->step(*state,
+                        {.hypotheses = rows,
+                         .tokens = rows,
+                         .ids = tensor(newest),
+                         .parents = tensor(parents),
+                         .sentences = tensor(std::vector<std::int32_t>(hypotheses.size(), 0))}),
+          step);
+    }
+  }
+}
+
+TEST(TextDecoding, GreedySearchTakesTheLikeliestToken) {
+  SmallText s;
+  const std::vector<Tokens> prompts = sentences_of({3, 9}, kVocabulary, 8);
+  const auto found = s.found(prompts, {.max_length = 12, .max_repeats = 0});
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    Tokens text = prompts[i];
+    for (int t = 0; t < 12; ++t) {
+      std::vector<double> scores = s.scores_after(text);
+      scores[1] = -INFINITY;  // <s> never comes
+      text.push_back(static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin()));
+    }
+    EXPECT_EQ(found[i].front().tokens, text);
+    EXPECT_FALSE(found[i].front().ended);
+  }
+}
+
+TEST(TextDecoding, ATextIsTheSameInEveryBatch) {
+  SmallText s(small_gpt_config(), DType::f32);
+  const std::vector<Tokens> prompts = sentences_of({3, 9, 1, 40}, kVocabulary, 8);
+  for (SearchOptions options :
+       {SearchOptions{.max_length = 20}, SearchOptions{.beam_size = 3, .max_length = 9},
+        SearchOptions{.sample = true, .seed = 4, .max_length = 20}}) {
+    const auto together = s.found(prompts, options);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const TokenBatch none = s.nothing(1);
+      const std::vector<std::int64_t> number{static_cast<std::int64_t>(i)};
+      const auto alone = search(*s.model,
+                                {.source = none,
+                                 .prefixes = std::span(prompts).subspan(i, 1),
+                                 .numbers = number,
+                                 .special = kNoEnd,
+                                 .begins = false},
+                                options);
+      EXPECT_EQ(alone[0][0].tokens, together[i][0].tokens);
+    }
+  }
+}
+
+TEST(TextDecoding, IsWatchedAndStopped) {
+  SmallText s;
+  const std::vector<Tokens> prompts{{5, 6, 7}};
+  const TokenBatch none = s.nothing(1);
+  const SearchOptions options{.max_length = 30, .max_repeats = 0};
+  const Tokens whole = s.found(prompts, options)[0][0].tokens;
+  ASSERT_EQ(whole.size(), 33u);
+  std::size_t last = 3;
+  const auto stopped = search(*s.model,
+                              {.source = none,
+                               .prefixes = prompts,
+                               .special = kNoEnd,
+                               .begins = false,
+                               .watch =
+                                   [&](std::span<const std::int32_t> tokens) {
+                                     EXPECT_GT(tokens.size(), last);
+                                     last = tokens.size();
+                                     return tokens.size() < 13;
+                                   }},
+                              options)[0][0];
+  EXPECT_EQ(stopped.tokens, Tokens(whole.begin(), whole.begin() + 13));
+  double sum = 0;
+  for (const float score : stopped.token_scores) sum += score;
+  EXPECT_NEAR(sum, stopped.log_probability, 1e-4);
+}
+
+TEST(TextDecoding, PositionsEndAText) {
+  GptConfig config = small_gpt_config();
+  config.max_positions = 16;
+  SmallText s(config);
+  EXPECT_EQ(s.found({{5, 6, 7}}, {.max_length = 100, .max_repeats = 0})[0][0].tokens.size(), 16u);
+  EXPECT_EQ(s.found({Tokens(15, 4)}, {.max_length = 100})[0][0].tokens.size(), 16u);
+  EXPECT_NE(error_of([&] { s.found({Tokens(16, 4)}, {.max_length = 100}); }).find("too long"),
+            std::string::npos);
+}
+
+TEST(TextDecoding, NeedsSomethingToBeginWith) {
+  SmallText s;
+  EXPECT_NE(error_of([&] { s.found({{5}, {}}, {}); }).find("a prefix is empty"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

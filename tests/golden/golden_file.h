@@ -1,0 +1,39 @@
+// What a golden file holds.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/models/safetensors.h"
+#include "nunchi/text/tokens.h"
+
+namespace nunchi::testing {
+
+inline std::string golden_path(const std::string& name) {
+  return std::string(NUNCHI_SOURCE_DIR) + "/tests/golden/" + name + ".safetensors";
+}
+
+template <class T>
+std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsEntry* entry = file.find(name);
+  if (entry == nullptr) throw Error("the golden file has no " + name);
+  std::vector<T> values(entry->bytes.size() / sizeof(T));
+  std::memcpy(values.data(), entry->bytes.data(), entry->bytes.size());
+  return values;
+}
+
+// The sentences of NAME_ids, NAME_lengths.
+inline std::vector<Tokens> sentences_in(const SafetensorsFile& file, const std::string& name) {
+  const std::vector<std::int32_t> ids = values_of<std::int32_t>(file, name + "_ids");
+  std::vector<Tokens> sentences;
+  auto at = ids.begin();
+  for (const std::int32_t length : values_of<std::int32_t>(file, name + "_lengths")) {
+    sentences.emplace_back(at, at + length);
+    at += length;
+  }
+  return sentences;
+}
+
+}  // namespace nunchi::testing
