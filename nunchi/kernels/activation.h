@@ -11,7 +11,7 @@ namespace nunchi::kernels {
 
 // gelu is exact (erf), gelu_tanh its approximation in GPT-2. swiglu reads two halves of a row,
 // silu(first) * second; the others read as many columns as they write.
-enum class ActivationKind : std::uint8_t { none, relu, gelu, gelu_tanh, swiglu };
+enum class ActivationKind : std::uint8_t { none, relu, gelu, gelu_tanh, swiglu, tanh };
 
 constexpr std::int64_t input_width(ActivationKind kind, std::int64_t width) {
   return kind == ActivationKind::swiglu ? 2 * width : width;

@@ -1,5 +1,5 @@
 // What Transformers that generate have in common: layers by number, the cache of a generation under
-// way, the vocabulary's scores.
+// way.
 #pragma once
 
 #include <string>
@@ -22,9 +22,6 @@ std::vector<Layer> make_layers(nn::Parameters& parameters, const std::string& st
   return layers;
 }
 
-// Throws Error when the batch was made for more tokens than the model knows; `side` names them.
-void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
-
 struct DecodingState : SequenceModel::State {
   // Throws Error while the context records.
   DecodingState(ContextBase& context, const nn::DecoderCache::Options& options);
@@ -38,7 +35,5 @@ struct DecodingState : SequenceModel::State {
 
 // The rows of the hypotheses' newest tokens, of all rows of a step: [decode_capacity(H), C].
 Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn::DecodeStep& step);
-// Scores of the next token for each row of hidden: [rows, V].
-Tensor vocabulary_scores(const Tensor& hidden, const Variable& table);
 
 }  // namespace nunchi

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "nunchi/models/decoding_state.h"
+#include "nunchi/models/embedding_tables.h"
 #include "nunchi/ops/linear.h"
 
 namespace nunchi {

@@ -1,18 +1,10 @@
 #include "nunchi/models/transformer.h"
 
-#include <cmath>
-
 #include "nunchi/models/decoding_state.h"
 #include "nunchi/ops/linear.h"
 
 namespace nunchi {
 namespace {
-
-Variable make_table(nn::Parameters& parameters, const std::string& name, std::int64_t vocabulary,
-                    std::int64_t width) {
-  return parameters.add(name, {vocabulary, width},
-                        nn::Init::normal(1 / std::sqrt(static_cast<double>(width))));
-}
 
 // Before anything is built on them.
 const TransformerConfig& checked(const TransformerConfig& config) {
@@ -29,26 +21,17 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 // parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
 Transformer::Transformer(const TransformerConfig& config)
     : config_(checked(config)),
-      source_table_(make_table(parameters_,
-                               config.tied_embeddings == TiedEmbeddings::all
-                                   ? "shared.embedding.weight"
-                                   : "encoder.embedding.weight",
-                               config.source_vocabulary, config.width)),
-      target_table_(config.tied_embeddings == TiedEmbeddings::all
-                        ? source_table_
-                        : make_table(parameters_, "decoder.embedding.weight",
-                                     config.target_vocabulary, config.width)),
-      output_table_(config.tied_embeddings == TiedEmbeddings::none
-                        ? make_table(parameters_, "decoder.output.weight", config.target_vocabulary,
-                                     config.width)
-                        : target_table_),
+      tables_(parameters_, {.source_vocabulary = config.source_vocabulary,
+                            .target_vocabulary = config.target_vocabulary,
+                            .width = config.width,
+                            .tied = config.tied_embeddings}),
       source_position_(
           nn::make_position(parameters_, "encoder.position", config.position_options())),
       target_position_(
           nn::make_position(parameters_, "decoder.position", config.position_options())),
-      source_embedding_(parameters_, source_table_,
+      source_embedding_(parameters_, tables_.source,
                         {.width = config.width, .dropout = config.dropout}),
-      target_embedding_(parameters_, target_table_,
+      target_embedding_(parameters_, tables_.target,
                         {.width = config.width, .dropout = config.dropout}),
       encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
                                                     config.block(), *source_position_)),
@@ -94,7 +77,7 @@ Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
 }
 
 Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
-  const Variable scores = linear(hidden, {.weight = output_table_});
+  const Variable scores = linear(hidden, {.weight = tables_.output});
   tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
   return scores;
 }
@@ -103,7 +86,7 @@ VocabularyLoss Transformer::loss(const PairBatch& batch,
                                  const VocabularyLossOptions& options) const {
   const Variable memory = encode(batch.source);
   const Variable hidden = decode(batch.target, memory, batch.source.rows);
-  return vocabulary_loss(hidden, output_table_, batch.labels, batch.target.rows, options);
+  return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
 }
 
 namespace {
@@ -166,7 +149,7 @@ bool Transformer::reserve(State& state, const ReplayedSteps& steps) const {
 }
 
 Tensor Transformer::next_scores(const Tensor& hidden) const {
-  return vocabulary_scores(hidden, output_table_);
+  return vocabulary_scores(hidden, tables_.output);
 }
 
 }  // namespace nunchi

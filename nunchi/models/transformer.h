@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nunchi/data/batch.h"
+#include "nunchi/models/embedding_tables.h"
 #include "nunchi/models/model.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/models/transformer_config.h"
@@ -50,7 +51,7 @@ class Transformer final : public Model, public TranslationModel {
   Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
 
   TransformerConfig config_;
-  Variable source_table_, target_table_, output_table_;  // [V, C]; one or several parameters
+  EmbeddingTables tables_;
   std::unique_ptr<nn::Position> source_position_, target_position_;
   nn::Embedding source_embedding_, target_embedding_;
   std::vector<nn::EncoderLayer> encoder_layers_;

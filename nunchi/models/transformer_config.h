@@ -4,12 +4,10 @@
 #include <string>
 #include <string_view>
 
+#include "nunchi/models/embedding_tables.h"
 #include "nunchi/models/stack_config.h"
 
 namespace nunchi {
-
-// Which tables are one: all three (the paper), the decoder's two, or none.
-enum class TiedEmbeddings : std::uint8_t { all, target, none };
 
 struct TransformerConfig final : StackConfig {
   static constexpr const char* kFamily = "transformer";

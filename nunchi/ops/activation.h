@@ -14,4 +14,7 @@ using kernels::ActivationKind;
 Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                     const Dropout& dropout = {});
 
+// x with dropout; x itself where none acts.
+Variable dropped(const Variable& x, const Ragged& batch, const Dropout& dropout);
+
 }  // namespace nunchi

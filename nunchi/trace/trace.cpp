@@ -57,14 +57,20 @@ void Trace::write_attention_weights(const TapPlace& place, const Tensor& q, cons
                                     const Ragged& queries, const Ragged& keys,
                                     const AttentionOptions& options) {
   if (!wants(Tap::attention_weights)) return;
-  const WeightsResult result = nunchi::attention_weights(q, k, queries, keys, options);
+  write_weights(place, nunchi::attention_weights(q, k, queries, keys, options), queries, keys,
+                options.heads);
+}
+
+void Trace::write_weights(const TapPlace& place, const WeightsResult& weights,
+                          const Ragged& queries, const Ragged& keys, int heads) {
+  if (!wants(Tap::attention_weights)) return;
   TapRecord record = record_at(Tap::attention_weights, place);
-  record.shape = {result.weights.elements()};
+  record.shape = {weights.weights.elements()};
   record.lengths = queries.lengths;
   record.keys = keys.lengths;
-  record.begin = result.begin;
-  record.heads = options.heads;
-  record.values = as_floats(result.weights);
+  record.begin = weights.begin;
+  record.heads = heads;
+  record.values = as_floats(weights.weights);
   records_.push_back(std::move(record));
 }
 

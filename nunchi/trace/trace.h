@@ -73,6 +73,9 @@ class Trace {
   void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
                                const Ragged& queries, const Ragged& keys,
                                const AttentionOptions& options);
+  // The same of weights that are there already.
+  void write_weights(const TapPlace& place, const WeightsResult& weights, const Ragged& queries,
+                     const Ragged& keys, int heads);
 
   const std::vector<TapRecord>& records() const { return records_; }
   // The first record that fits; null when there is none. An empty part fits any.

@@ -10,9 +10,9 @@ using kernels::Activation;
 using kernels::ActivationBackward;
 using kernels::ActivationKind;
 
-constexpr ActivationKind kKinds[] = {ActivationKind::none, ActivationKind::relu,
-                                     ActivationKind::gelu, ActivationKind::gelu_tanh,
-                                     ActivationKind::swiglu};
+constexpr ActivationKind kKinds[] = {ActivationKind::none,   ActivationKind::relu,
+                                     ActivationKind::gelu,   ActivationKind::gelu_tanh,
+                                     ActivationKind::swiglu, ActivationKind::tanh};
 const RandomKey kKey{.seed = 1, .step = 2};
 
 template <class T>

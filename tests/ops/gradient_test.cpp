@@ -2,10 +2,12 @@
 #include "tests/gradient_check.h"
 
 #include "nunchi/ops/activation.h"
+#include "nunchi/ops/additive_attention.h"
 #include "nunchi/ops/attention.h"
 #include "nunchi/ops/embedding.h"
 #include "nunchi/ops/feed_forward.h"
 #include "nunchi/ops/linear.h"
+#include "nunchi/ops/linear_sum.h"
 #include "nunchi/ops/residual_norm.h"
 #include "nunchi/ops/vocabulary_loss.h"
 
@@ -184,8 +186,9 @@ TEST_F(OpGradients, TheWayBackRefusesWhatDoesNotFit) {
 }
 
 TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
-  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu,
-                                    ActivationKind::gelu_tanh, ActivationKind::swiglu}) {
+  for (const ActivationKind kind :
+       {ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
+        ActivationKind::swiglu, ActivationKind::tanh}) {
     for (const float probability : {0.0f, 0.3f}) {
       const Leaf x = leaf(context_, "x", {16, 6}, 1, 3);
       expect_gradients(context_, {x}, 9, [&] {
@@ -292,6 +295,48 @@ TEST_F(OpGradients, AttentionWithBucketsAndTheirTable) {
                               .bidirectional = bidirectional}},
                     table);
   }
+}
+
+TEST_F(OpGradients, AdditiveAttention) {
+  const std::vector<std::int32_t> lengths = {2, 7, 3};
+  const Ragged memory = make_ragged(context_, lengths);
+  const Leaf q = leaf(context_, "q", {batch_.capacity, 5}, 1, 2),
+             k = leaf(context_, "k", {memory.capacity, 5}, 2, 2),
+             v = leaf(context_, "v", {memory.capacity, 4}, 3),
+             scorer = leaf(context_, "scorer", {5}, 4, 2);
+  expect_gradients(context_, {q, k, v, scorer}, batch_.rows, [&] {
+    return additive_attention({q.variable, k.variable, v.variable, scorer.variable}, batch_, memory)
+        .out;
+  });
+}
+
+// As a model uses it: keys are made of the values, whose gradient is added to.
+TEST_F(OpGradients, AdditiveAttentionOverKeysMadeOfItsValues) {
+  const Leaf x = leaf(context_, "x", {batch_.capacity, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
+             scorer = leaf(context_, "scorer", {5}, 4, 2);
+  expect_gradients(context_, {x, w, scorer}, batch_.rows, [&] {
+    const Variable k = linear(x.variable, {.weight = w.variable});
+    const Variable q = linear(k, {.weight = w.variable});
+    return additive_attention({q, k, x.variable, scorer.variable}, batch_, batch_).out;
+  });
+}
+
+TEST_F(OpGradients, LinearSum) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), y = leaf(context_, "y", {16, 3}, 2),
+             a = leaf(context_, "a", {7, 5}, 3), b = leaf(context_, "b", {7, 3}, 4),
+             bias = leaf(context_, "bias", {7}, 5);
+  expect_gradients(context_, {x, y, a, b, bias}, 16, [&] {
+    return linear_sum(x.variable, y.variable, {a.variable, b.variable, bias.variable});
+  });
+}
+
+TEST_F(OpGradients, LinearSumRefusesWhatDoesNotFit) {
+  const Leaf x = leaf(context_, "x", {4, 5}, 1), w = leaf(context_, "w", {7, 5}, 2),
+             other = leaf(context_, "other", {6, 5}, 3), bias = leaf(context_, "bias", {7}, 4);
+  const std::string message = error_of([&] {
+    linear_sum(x.variable, x.variable, {w.variable, other.variable, bias.variable});
+  });
+  EXPECT_NE(message.find("linear_sum: the second weight"), std::string::npos) << message;
 }
 
 TEST_F(OpGradients, VocabularyLossOverChunks) {

@@ -26,6 +26,8 @@ inline double activation(kernels::ActivationKind kind, double x) {
       return x / 2 * (1 + std::tanh(std::sqrt(2 / kPi) * (x + 0.044715 * x * x * x)));
     case Kind::swiglu:
       return x / (1 + std::exp(-x));
+    case Kind::tanh:
+      return std::tanh(x);
   }
   return NAN;
 }
@@ -47,6 +49,8 @@ inline double activation_slope(kernels::ActivationKind kind, double x) {
       const double s = 1 / (1 + std::exp(-x));
       return s + x * s * (1 - s);
     }
+    case Kind::tanh:
+      return 1 - std::tanh(x) * std::tanh(x);
   }
   return NAN;
 }

@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cpu/keep.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
-#include "nunchi/kernels/cpu/simd.h"
+#include "nunchi/kernels/cpu/sigmoid.h"
 
 namespace nunchi::kernels::cpu {
 namespace {
@@ -28,12 +28,6 @@ template <class V>
   }
 }
 
-template <class V>
-[[gnu::always_inline]] inline V logistic(V x) {
-  using T = Element<V>;
-  return T(1) / (T(1) + exponential<V>(-x));
-}
-
 // f(x) for the kinds that read one column.
 template <ActivationKind Kind, class V>
 [[gnu::always_inline]] inline V value_of(V x) {
@@ -45,6 +39,7 @@ template <ActivationKind Kind, class V>
     // x (1 + tanh u) / 2 = x · logistic(2 u)
     return x * logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
   }
+  if constexpr (Kind == ActivationKind::tanh) return tangent<V>(x);
 }
 
 template <ActivationKind Kind, class V>
@@ -58,6 +53,10 @@ template <ActivationKind Kind, class V>
   if constexpr (Kind == ActivationKind::gelu_tanh) {
     const V s = logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
     return s + x * s * (T(1) - s) * T(2 * kSqrt2OverPi) * (T(1) + T(3 * kCubic) * x * x);
+  }
+  if constexpr (Kind == ActivationKind::tanh) {
+    const V t = tangent<V>(x);
+    return T(1) - t * t;
   }
 }
 
@@ -138,6 +137,8 @@ void for_kind(ActivationKind kind, F&& f) {
       return f.template operator()<ActivationKind::gelu_tanh>();
     case ActivationKind::swiglu:
       return f.template operator()<ActivationKind::swiglu>();
+    case ActivationKind::tanh:
+      return f.template operator()<ActivationKind::tanh>();
   }
 }
 

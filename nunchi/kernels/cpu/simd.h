@@ -171,9 +171,9 @@ struct RowMax {
   [[gnu::always_inline]] T total() const { return larger(max_of<T>(lanes), rest); }
 };
 
-// e^r for |r| <= ln 2 / 2.
+// e^r - 1 for |r| <= ln 2 / 2, exact for small numbers too.
 template <class V>
-[[gnu::always_inline]] inline V exponential_polynomial(V r) {
+[[gnu::always_inline]] inline V exponential_less_one(V r) {
   using T = Element<V>;
   V p;
   if constexpr (sizeof(T) == 4) {
@@ -183,7 +183,7 @@ template <class V>
     p = p * r + T(4.1665795894e-2);
     p = p * r + T(1.6666665459e-1);
     p = p * r + T(5.0000001201e-1);
-    return p * (r * r) + r + T(1);
+    return p * (r * r) + r;
   } else {
     // Taylor's series to r^13 leaves less than half a unit in the last place.
     p = splat<V>(T(1.0 / 6227020800.0));
@@ -198,10 +198,9 @@ template <class V>
                                         T(1.0 / 24.0),
                                         T(1.0 / 6.0),
                                         T(0.5),
-                                        T(1.0),
                                         T(1.0)};
     for (const T coefficient : kInverseFactorials) p = p * r + coefficient;
-    return p;
+    return p * r;
   }
 }
 
@@ -223,7 +222,7 @@ template <class V>
         _mm512_min_ps(_mm512_set1_ps(150), _mm512_max_ps(_mm512_set1_ps(-150), (__m512)x));
     const __m512 n = _mm512_roundscale_ps((__m512)((V)clipped * kLog2E), 0);
     const V r = ((V)clipped - (V)n * kLn2High) - (V)n * kLn2Low;
-    return (V)_mm512_scalef_ps((__m512)exponential_polynomial<V>(r), n);
+    return (V)_mm512_scalef_ps((__m512)(exponential_less_one<V>(r) + T(1)), n);
   }
 #endif
   constexpr int kFraction = kSingle ? 23 : 52;
@@ -234,7 +233,7 @@ template <class V>
   const V clipped = clipped_low > kHigh ? splat<V>(kHigh) : clipped_low;
   const V shifted = clipped * kLog2E + kRounder;
   const V n = shifted - kRounder;
-  const V p = exponential_polynomial<V>((clipped - n * kLn2High) - n * kLn2Low);
+  const V p = exponential_less_one<V>((clipped - n * kLn2High) - n * kLn2Low) + T(1);
   // The rounder left n in the low bits of `shifted`; moved up, they are n in the exponent.
   Bits exponent;
   __builtin_memcpy(&exponent, &shifted, sizeof exponent);

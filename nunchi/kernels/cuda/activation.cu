@@ -19,6 +19,8 @@ __device__ float value_of(float x) {
     return 0.5f * x * (1 + erff(x * kRootHalf));
   } else if constexpr (Kind == ActivationKind::gelu_tanh) {
     return 0.5f * x * (1 + tanhf(kRootTwoOverPi * (x + kCubic * x * x * x)));
+  } else if constexpr (Kind == ActivationKind::tanh) {
+    return tanhf(x);
   } else {
     return x;
   }
@@ -36,6 +38,9 @@ __device__ float slope_of(float x) {
     const float t = tanhf(kRootTwoOverPi * (x + kCubic * x * x * x));
     const float inner = kRootTwoOverPi * (1 + 3 * kCubic * x * x);
     return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * inner;
+  } else if constexpr (Kind == ActivationKind::tanh) {
+    const float t = tanhf(x);
+    return 1 - t * t;
   } else {
     return 1;
   }
@@ -151,6 +156,9 @@ void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
       break;
     case ActivationKind::swiglu:
       start.template operator()<ActivationKind::swiglu>();
+      break;
+    case ActivationKind::tanh:
+      start.template operator()<ActivationKind::tanh>();
       break;
   }
   check_launch("activation");

@@ -1,0 +1,77 @@
+// Additive attention (Bahdanau et al. 2015) over ragged batches: the score of (query, key) is
+//
+//   scorer · tanh(q + k)
+//
+// with q and k already projected. The softmax over a sentence's keys is exact. Weights are kept,
+// which is little beside the tanh of every pair, column by column: those are made twice instead.
+//
+// A query's result depends on its own row and on its sentence's keys and values alone, in a fixed
+// order: neither the batch nor the threads change bits.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/kernels/rows.h"
+#include "nunchi/kernels/run.h"
+#include "nunchi/tensor/dtype.h"
+
+namespace nunchi::kernels {
+
+template <class T>
+struct AdditiveInputs {
+  std::int64_t sentences = 0;    // B
+  std::int64_t width = 0;        // A, of queries and keys
+  std::int64_t value_width = 0;  // C
+  std::int64_t max_queries = 0;  // the longest sentence's, known on the host
+  std::int64_t max_keys = 0;
+  std::int64_t pairs = 0;     // (query, key) pairs of all sentences; at most so many
+  const T* q = nullptr;       // [T, A]
+  const T* k = nullptr;       // [S, A]
+  const T* v = nullptr;       // [S, C]
+  const T* scorer = nullptr;  // [A]
+  std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  const std::int32_t* q_offsets = nullptr;  // [B + 1] rows of sentence b; null: row b alone
+  const std::int32_t* k_begin = nullptr;    // [B] its first key
+  const std::int32_t* k_length = nullptr;   // [B] and their number; none: the output is zero
+  // [B] where sentence b's weights [queries, keys] start; null: at b · max_keys, one query each.
+  const std::int64_t* begin = nullptr;
+};
+
+// out = softmax(scores) v
+template <class T>
+struct AdditiveAttention {
+  AdditiveInputs<T> in;
+  Rows rows;         // of the queries
+  T* out = nullptr;  // [T, C]; tail rows become zero
+  std::int64_t out_stride = 0;
+  Summed<T>* weights = nullptr;  // see begin; null: nobody wants them
+
+  const char* name() const { return "additive_attention"; }
+  Work work() const {
+    return {.flops = 2.0 * static_cast<double>(in.pairs * (2 * in.width + in.value_width))};
+  }
+};
+
+template <class T>
+struct AdditiveAttentionBackward {
+  AdditiveInputs<T> in;
+  Rows rows;      // of the queries
+  Rows key_rows;  // of the keys
+  const Summed<T>* weights = nullptr;
+  const T* d_out = nullptr;  // [T, C]
+  std::int64_t d_out_stride = 0;
+  // Written, tail rows as zero, or added to.
+  T* d_q = nullptr;  // [T, A]
+  T* d_k = nullptr;  // [S, A]
+  T* d_v = nullptr;  // [S, C]
+  std::int64_t d_q_stride = 0, d_k_stride = 0, d_v_stride = 0;
+  bool accumulate_q = false, accumulate_k = false, accumulate_v = false;
+  Summed<T>* d_scorer = nullptr;  // [A], added to
+
+  const char* name() const { return "additive_attention_backward"; }
+  Work work() const {
+    return {.flops = 4.0 * static_cast<double>(in.pairs * (2 * in.width + in.value_width))};
+  }
+};
+
+}  // namespace nunchi::kernels

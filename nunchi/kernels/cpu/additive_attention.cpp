@@ -1,0 +1,184 @@
+#include "nunchi/kernels/additive_attention.h"
+
+#include <algorithm>
+
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/sigmoid.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// One sentence's queries and keys.
+template <class T>
+struct Sentence {
+  Sentence(const AdditiveInputs<T>& in, std::int64_t b)
+      : first_query(in.q_offsets != nullptr ? in.q_offsets[b] : b),
+        queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - first_query : 1),
+        first_key(in.k_begin[b]),
+        keys(in.k_length[b]),
+        weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
+  std::int64_t first_query, queries, first_key, keys;
+  std::int64_t weights;  // where they begin
+};
+
+template <class T>
+[[gnu::always_inline]] inline void add_row(T factor, const T* x, T* out, std::int64_t width) {
+  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+    store<V>(out + i, load<V>(out + i) + factor * load<V>(x + i));
+  });
+}
+
+// scores[0:count] become weights that sum to one.
+template <class T>
+void softmax(T* scores, std::int64_t count) {
+  const T top = *std::max_element(scores, scores + count);
+  T total = 0;
+  for (std::int64_t j = 0; j < count; ++j) total += scores[j] = exponential<T>(scores[j] - top);
+  for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
+}
+
+template <class T>
+void attend(CpuContext& ctx, const AdditiveAttention<T>& p) {
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory memory(ctx.arena(),
+                             static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
+  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
+    const Sentence<T> s(in, b);
+    for (std::int64_t i = 0; i < s.queries; ++i) {
+      const std::int64_t row = s.first_query + i;
+      const T* q = in.q + row * in.q_stride;
+      T* weights = p.weights != nullptr ? p.weights + s.weights + i * s.keys
+                                        : memory.as<T>() + thread * in.max_keys;
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        const T* k = in.k + (s.first_key + j) * in.k_stride;
+        RowSum<T> score;
+        over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
+          score.add(load<V>(in.scorer + a) * tangent<V>(load<V>(q + a) + load<V>(k + a)));
+        });
+        weights[j] = score.total();
+      }
+      T* out = p.out + row * p.out_stride;
+      std::fill_n(out, in.value_width, T(0));
+      if (s.keys == 0) continue;
+      softmax(weights, s.keys);
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        add_row(weights[j], in.v + (s.first_key + j) * in.v_stride, out, in.value_width);
+      }
+    }
+  });
+  for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
+    std::fill_n(p.out + row * p.out_stride, in.value_width, T(0));
+  }
+}
+
+// The way back of one sentence; `d_scores` has room for its keys, `d_scorer` is its own share.
+template <class T>
+class SentenceBack {
+ public:
+  SentenceBack(const AdditiveAttentionBackward<T>& p, std::int64_t b, T* d_scores, T* d_scorer)
+      : p_(p), in_(p.in), s_(in_, b), d_scores_(d_scores), d_scorer_(d_scorer) {}
+
+  void run() {
+    std::fill_n(d_scorer_, in_.width, T(0));
+    for (std::int64_t j = 0; j < s_.keys; ++j) {
+      if (!p_.accumulate_k) std::fill_n(d_k(j), in_.width, T(0));
+      if (!p_.accumulate_v) std::fill_n(d_v(j), in_.value_width, T(0));
+    }
+    for (std::int64_t i = 0; i < s_.queries; ++i) {
+      const std::int64_t row = s_.first_query + i;
+      T* d_q = p_.d_q + row * p_.d_q_stride;
+      if (!p_.accumulate_q) std::fill_n(d_q, in_.width, T(0));
+      values(i, p_.d_out + row * p_.d_out_stride);
+      for (std::int64_t j = 0; j < s_.keys; ++j) pair(j, in_.q + row * in_.q_stride, d_q);
+    }
+  }
+
+ private:
+  T* d_k(std::int64_t j) const { return p_.d_k + (s_.first_key + j) * p_.d_k_stride; }
+  T* d_v(std::int64_t j) const { return p_.d_v + (s_.first_key + j) * p_.d_v_stride; }
+
+  // What the values and the scores of query i get.
+  void values(std::int64_t i, const T* d_out) {
+    const T* weights = p_.weights + s_.weights + i * s_.keys;
+    T mean = 0;
+    for (std::int64_t j = 0; j < s_.keys; ++j) {
+      const T* v = in_.v + (s_.first_key + j) * in_.v_stride;
+      RowSum<T> sum;
+      over_row<T>(in_.value_width, [&]<class V>(std::int64_t c, V) {
+        sum.add(load<V>(d_out + c) * load<V>(v + c));
+      });
+      d_scores_[j] = sum.total();
+      mean += weights[j] * d_scores_[j];
+      add_row(weights[j], d_out, d_v(j), in_.value_width);
+    }
+    for (std::int64_t j = 0; j < s_.keys; ++j) d_scores_[j] = weights[j] * (d_scores_[j] - mean);
+  }
+
+  void pair(std::int64_t j, const T* q, T* d_q) {
+    const T* k = in_.k + (s_.first_key + j) * in_.k_stride;
+    T* own_k = d_k(j);
+    const T d = d_scores_[j];
+    over_row<T>(in_.width, [&]<class V>(std::int64_t a, V) {
+      const V t = tangent<V>(load<V>(q + a) + load<V>(k + a));
+      const V inner = d * load<V>(in_.scorer + a) * (T(1) - t * t);
+      store<V>(d_scorer_ + a, load<V>(d_scorer_ + a) + d * t);
+      store<V>(d_q + a, load<V>(d_q + a) + inner);
+      store<V>(own_k + a, load<V>(own_k + a) + inner);
+    });
+  }
+
+  const AdditiveAttentionBackward<T>& p_;
+  const AdditiveInputs<T>& in_;
+  const Sentence<T> s_;
+  T* d_scores_;
+  T* d_scorer_;
+};
+
+template <class T>
+void clear_rows(const Rows& rows, std::int64_t width, T* out, std::int64_t stride) {
+  for (std::int64_t r = count_of(rows); r < rows.capacity; ++r) {
+    std::fill_n(out + r * stride, width, T(0));
+  }
+}
+
+template <class T>
+void attend_back(CpuContext& ctx, const AdditiveAttentionBackward<T>& p) {
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory scores(ctx.arena(),
+                             static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
+  // Each sentence's share of the scorer's gradient: summed in their order, whoever made them.
+  const ScratchMemory shares(ctx.arena(),
+                             static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
+  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
+    SentenceBack<T>(p, b, scores.as<T>() + thread * in.max_keys, shares.as<T>() + b * in.width)
+        .run();
+  });
+  for (std::int64_t b = 0; b < in.sentences; ++b) {
+    add_row(T(1), shares.as<T>() + b * in.width, p.d_scorer, in.width);
+  }
+  if (!p.accumulate_q) clear_rows(p.rows, in.width, p.d_q, p.d_q_stride);
+  if (!p.accumulate_k) clear_rows(p.key_rows, in.width, p.d_k, p.d_k_stride);
+  if (!p.accumulate_v) clear_rows(p.key_rows, in.value_width, p.d_v, p.d_v_stride);
+}
+
+}  // namespace
+
+template <>
+void compute<kIsa>(CpuContext& ctx, const AdditiveAttention<float>& p) {
+  attend(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const AdditiveAttention<double>& p) {
+  attend(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const AdditiveAttentionBackward<float>& p) {
+  attend_back(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const AdditiveAttentionBackward<double>& p) {
+  attend_back(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cpu

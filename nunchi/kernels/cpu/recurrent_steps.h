@@ -1,0 +1,71 @@
+// What both ways of a recurrent layer share: its steps, and where things of a sentence stand.
+#pragma once
+
+#include <algorithm>
+
+#include "nunchi/kernels/cpu/parallel.h"
+#include "nunchi/kernels/cpu/rows.h"
+#include "nunchi/kernels/cpu/sigmoid.h"
+#include "nunchi/kernels/product.h"
+#include "nunchi/kernels/recurrent_walk.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+// Rows of a product for so many sentences: a few sizes, so that products are planned once.
+inline std::int64_t padded_rows(std::int64_t rows) {
+  if (rows <= 16) return rows;
+  const std::int64_t unit = rows <= 64 ? 8 : 16;
+  return (rows + unit - 1) / unit * unit;
+}
+
+// Not through run(): the products are part of the layer in a profile too.
+template <class T>
+void multiply(CpuContext& ctx, const Product<T>& product) {
+  compute<kOneVersion<Product<T>> ? Isa::portable : kIsa>(ctx, product);
+}
+
+// Threads are worth waking for some ten microseconds of work.
+inline std::int64_t rows_each(std::int64_t width) {
+  return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, width));
+}
+
+// Where things of a place stand.
+template <class T>
+struct Places {
+  const RecurrentInputs<T>& in;
+
+  std::int64_t row(std::int64_t place, std::int64_t token) const {
+    return in.plan.row(place, token, in.reverse);
+  }
+  template <class U>
+  U* state(U* states, std::int64_t place) const {
+    return states != nullptr ? states + in.plan.sentence_at(place) * in.state_stride : nullptr;
+  }
+  T* gates(std::int64_t row) const { return in.gates + row * in.gates_stride; }
+};
+
+template <class T>
+void copy_or_clear(const T* from, T* to, std::int64_t width) {
+  if (to == nullptr) return;
+  if (from == nullptr) {
+    std::fill_n(to, width, T(0));
+  } else {
+    std::copy_n(from, width, to);
+  }
+}
+
+template <class V>
+[[gnu::always_inline]] inline V load_or_zero(const Element<V>* from, std::int64_t i) {
+  return from != nullptr ? load<V>(from + i) : V{};
+}
+
+template <class T>
+void clear_rows(const Rows& rows, std::int64_t width, std::int64_t stride, T* out) {
+  for (std::int64_t r = count_of(rows); r < rows.capacity; ++r) {
+    std::fill_n(out + r * stride, width, T(0));
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu

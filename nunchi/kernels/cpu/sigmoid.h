@@ -1,0 +1,25 @@
+// The logistic function and the hyperbolic tangent, of vectors and of single elements.
+#pragma once
+
+#include "nunchi/kernels/cpu/simd.h"
+
+namespace nunchi::kernels::cpu {
+namespace {
+
+template <class V>
+[[gnu::always_inline]] inline V logistic(V x) {
+  using T = Element<V>;
+  return T(1) / (T(1) + exponential<V>(-x));
+}
+
+template <class V>
+[[gnu::always_inline]] inline V tangent(V x) {
+  using T = Element<V>;
+  const V u = T(-2) * (x < T(0) ? -x : x);
+  const V less_one = u > T(-0.34) ? exponential_less_one<V>(u) : exponential<V>(u) - T(1);
+  const V size = -less_one / (less_one + T(2));
+  return x < T(0) ? -size : size;
+}
+
+}  // namespace
+}  // namespace nunchi::kernels::cpu

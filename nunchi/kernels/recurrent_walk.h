@@ -1,0 +1,37 @@
+// The steps of a recurrent layer's plan, from the first to the last and back.
+#pragma once
+
+#include "nunchi/kernels/recurrent.h"
+
+namespace nunchi::kernels {
+namespace {
+
+template <class F>
+void for_steps(const RecurrentPlan& plan, F&& f) {
+  RecurrentStep step;
+  for (std::int64_t t = 0; t < plan.steps; ++t) {
+    step = {.active = plan.active[t],
+            .next = t + 1 < plan.steps ? plan.active[t + 1] : 0,
+            .first = step.first + step.active,
+            .before = step.first,
+            .token = t};
+    f(step);
+  }
+}
+
+template <class F>
+void for_steps_back(const RecurrentPlan& plan, F&& f) {
+  std::int64_t first = 0;
+  for (std::int64_t t = 0; t < plan.steps; ++t) first += plan.active[t];
+  for (std::int64_t t = plan.steps - 1; t >= 0; --t) {
+    first -= plan.active[t];
+    f(RecurrentStep{.active = plan.active[t],
+                    .next = t + 1 < plan.steps ? plan.active[t + 1] : 0,
+                    .first = first,
+                    .before = t > 0 ? first - plan.active[t - 1] : 0,
+                    .token = t});
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::kernels

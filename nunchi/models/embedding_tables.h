@@ -1,0 +1,31 @@
+// The tables of an encoder-decoder: which of them are one.
+#pragma once
+
+#include "nunchi/data/batch.h"
+#include "nunchi/nn/parameters.h"
+
+namespace nunchi {
+
+// Which tables are one: all three (the paper), the decoder's two, or none.
+enum class TiedEmbeddings : std::uint8_t { all, target, none };
+
+struct EmbeddingTables {
+  struct Options {
+    std::int64_t source_vocabulary = 0;
+    std::int64_t target_vocabulary = 0;
+    std::int64_t width = 0;
+    TiedEmbeddings tied = TiedEmbeddings::all;
+  };
+  EmbeddingTables(nn::Parameters& parameters, const Options& options);
+
+  Variable source, target, output;  // [V, C]; one or several parameters
+};
+
+// Throws Error when the batch's tokens may be more than the model knows. `side` names them.
+void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
+
+// Scores of the next token, [rows of hidden, V], kept exact enough to tell candidates apart. Not
+// recorded.
+Tensor vocabulary_scores(const Tensor& hidden, const Variable& table);
+
+}  // namespace nunchi

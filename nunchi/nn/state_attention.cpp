@@ -1,0 +1,88 @@
+#include "nunchi/nn/state_attention.h"
+
+#include <cmath>
+
+#include "nunchi/ops/additive_attention.h"
+#include "nunchi/ops/check.h"
+
+namespace nunchi::nn {
+namespace {
+
+// Luong's score is the product itself.
+AttentionOptions dot_product() { return {.heads = 1, .scale = 1}; }
+
+}  // namespace
+
+StateAttention::StateAttention(Parameters& parameters, const std::string& name,
+                               const Options& options)
+    : score_(options.score) {
+  const std::int64_t width = options.width;
+  const auto matrix = [&](const std::string& part, std::int64_t inputs) {
+    return parameters.add(name + "." + part + ".weight", {width, width},
+                          Init::xavier(inputs, width));
+  };
+  if (score_ == StateScore::additive) {
+    query_ = matrix("query", width);
+    key_ = matrix("key", width);
+    scorer_ = parameters.add(name + ".scorer", {width},
+                             Init{Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(width))});
+  }
+  join_ = {.first_weight = matrix("context", 2 * width),
+           .second_weight = matrix("hidden", 2 * width),
+           .bias = parameters.add(name + ".bias", {width}, Init::zeros())};
+}
+
+StateMemory StateAttention::memory(const Variable& states) const {
+  const bool additive = score_ == StateScore::additive;
+  return {additive ? linear(states, {.weight = key_}) : states, states};
+}
+
+Variable StateAttention::operator()(const Variable& hidden, const Ragged& batch,
+                                    const StateMemory& memory, const Ragged& source,
+                                    const TapPlace& place) const {
+  Trace* const trace = hidden.value().context().trace();
+  Variable context;
+  if (score_ == StateScore::additive) {
+    const Variable q = linear(hidden, {.weight = query_});
+    const AdditiveResult result =
+        additive_attention({q, memory.keys, memory.values, scorer_}, batch, source);
+    if (trace != nullptr) trace->write_weights(place, result.weights, batch, source, 1);
+    context = result.out;
+  } else {
+    if (trace != nullptr) {
+      trace->write_attention_weights(place, hidden.value(), memory.keys.value(), batch, source,
+                                     dot_product());
+    }
+    context = attention(hidden, memory.keys, memory.values, batch, source, dot_product());
+  }
+  tap(Tap::attention_context, place, context.value(), batch);
+  return joined(context, hidden);
+}
+
+Variable StateAttention::step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
+                              const KeyPlaces& keys, const Tensor& one_each) const {
+  if (score_ == StateScore::additive) {
+    const Variable q = linear(hidden, {.weight = query_});
+    return joined(
+        Variable(additive_decode_attention({q, memory.keys, memory.values, scorer_}, rows, keys)),
+        hidden);
+  }
+  // Each row is a sentence of one query; hypotheses of one sentence read the same keys.
+  Ragged queries = rows, places;
+  queries.sentences = places.sentences = rows.capacity;
+  queries.max_length = 1;
+  queries.offsets = one_each.part(0, {rows.capacity + 1});
+  queries.sentence_index = one_each.part(0, {rows.capacity});
+  places.capacity = memory.keys.value().size(0);
+  places.max_length = keys.max_keys;
+  places.begin = keys.begin;
+  places.length = keys.length;
+  return joined(attention(hidden, memory.keys, memory.values, queries, places, dot_product()),
+                hidden);
+}
+
+Variable StateAttention::joined(const Variable& context, const Variable& hidden) const {
+  return linear_sum(context, hidden, join_);
+}
+
+}  // namespace nunchi::nn

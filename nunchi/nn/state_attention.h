@@ -1,0 +1,57 @@
+// Attention of a recurrent decoder over the encoder's states.
+//
+// It stands after the recurrent layers (Luong et al. 2015, without input feeding): the state h of a
+// target position looks at the encoder's states m, and what it sees is joined to it,
+//
+//   context = Σ softmax(score(h, m)) m
+//   h~ = tanh(W_c context + W_h h + b)
+//
+// and h~ goes to the vocabulary. Nothing flows back into the recurrence, so all positions of a
+// target are recurred in one call and attended at once. The score is Luong's dot product h · m or
+// Bahdanau's additive v · tanh(W h + U m).
+#pragma once
+
+#include <string>
+
+#include "nunchi/nn/linear.h"
+#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/linear_sum.h"
+#include "nunchi/trace/trace.h"
+
+namespace nunchi::nn {
+
+enum class StateScore : std::uint8_t { additive, dot };
+
+// The encoder's states as a decoder reads them.
+struct StateMemory {
+  Variable keys;    // [S, C]
+  Variable values;  // [S, C]: the states themselves
+};
+
+class StateAttention {
+ public:
+  struct Options {
+    StateScore score = StateScore::dot;
+    std::int64_t width = 0;  // C
+  };
+  StateAttention(Parameters& parameters, const std::string& name, const Options& options);
+
+  // What is read of states [S, C]: their projection once for all target positions.
+  StateMemory memory(const Variable& states) const;
+  // hidden [T, C] → W_c context + W_h hidden + b [T, C], before its tanh.
+  Variable operator()(const Variable& hidden, const Ragged& batch, const StateMemory& memory,
+                      const Ragged& source, const TapPlace& place) const;
+  // The same for rows of a decode step, each over the memory of its sentence. `one_each` is 0, 1, …
+  // up to the rows' capacity, i32.
+  Variable step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
+                const KeyPlaces& keys, const Tensor& one_each) const;
+
+ private:
+  Variable joined(const Variable& context, const Variable& hidden) const;
+
+  StateScore score_;
+  Variable query_, key_, scorer_;  // of additive scores: [C, C], [C, C], [C]
+  LinearSum join_;
+};
+
+}  // namespace nunchi::nn

@@ -1,0 +1,30 @@
+// Additive attention of the queries of each sentence over its keys and values.
+#pragma once
+
+#include "nunchi/ops/attention.h"
+#include "nunchi/ops/decode_attention.h"
+
+namespace nunchi {
+
+struct AdditiveHeads {
+  Variable q;       // [T, A], projected
+  Variable k;       // [S, A], projected
+  Variable v;       // [S, C]
+  Variable scorer;  // [A]
+};
+
+struct AdditiveResult {
+  Variable out;           // [T, C]
+  WeightsResult weights;  // those that were used, of one head
+};
+
+// Sentences of `queries` and `keys` are the same in number and order.
+AdditiveResult additive_attention(const AdditiveHeads& heads, const Ragged& queries,
+                                  const Ragged& keys);
+
+// The same for the rows of a decode step, each over keys that stand from keys.begin on: [R, C]. Not
+// recorded.
+Tensor additive_decode_attention(const AdditiveHeads& heads, const Ragged& rows,
+                                 const KeyPlaces& keys);
+
+}  // namespace nunchi

@@ -1,0 +1,44 @@
+#include "nunchi/ops/linear_sum.h"
+
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/products.h"
+
+namespace nunchi {
+namespace {
+
+void check_rows(const Variable& x, const Variable& weight) {
+  check(x.value().size(1) == weight.value().size(1) && x.value().contiguous(), "linear_sum",
+        "rows " + x.value().shape().to_string() + " do not fit a weight " +
+            weight.value().shape().to_string());
+}
+
+}  // namespace
+
+Variable linear_sum(const Variable& first, const Variable& second, const LinearSum& parameters) {
+  const auto& [a, b, bias] = parameters;
+  check_rows(first, a);
+  check_rows(second, b);
+  const std::int64_t rows = first.value().size(0), width = a.value().size(0);
+  check_shape("linear_sum", "the second weight", b.value(), {width, second.value().size(1)});
+  check_shape("linear_sum", "the second rows", second.value(), {rows, second.value().size(1)});
+  check_shape("linear_sum", "bias", bias.value(), {width});
+  const Tensor y = Tensor::empty(a.value().context(), a.value().dtype(), {rows, width});
+  multiply(first.value(), pack_for_forward(a), y, {.bias = bias.value(), .label = "linear"});
+  multiply(second.value(), pack_for_forward(b), y, {.accumulate = true, .label = "linear"});
+  return record("linear_sum", y, {first, second, a, bias, b},
+                [first = first.value(), second = second.value(), a = a, b = b](Gradients& d) {
+                  const Tensor& d_y = d.of_output();
+                  const auto give_rows = [&](int input, const Variable& weight) {
+                    if (!d.wanted(input)) return;
+                    const GradientTarget d_x = d.into(input);
+                    multiply(d_y, pack_for_backward(weight), d_x.tensor,
+                             {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
+                  };
+                  give_rows(0, a);
+                  give_rows(1, b);
+                  add_linear_gradients(d, 2, d_y, first);
+                  if (d.wanted(4)) add_outer(d_y, second, d.sum(4), {}, "linear_backward_weight");
+                });
+}
+
+}  // namespace nunchi

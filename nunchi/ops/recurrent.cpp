@@ -1,0 +1,266 @@
+#include "nunchi/ops/recurrent.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/products.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+// Sentences by length, the longest first, and how many have a token in each step.
+struct Plan {
+  std::vector<std::int64_t> active;
+  Tensor sentence, begin, length;  // i32 [B]
+
+  Plan(ContextBase& context, const Ragged& batch) {
+    const auto sentences = static_cast<std::size_t>(batch.sentences);
+    std::vector<std::int32_t> order(sentences), numbers(3 * sentences), first(sentences);
+    std::iota(order.begin(), order.end(), 0);
+    const auto length_of = [&](std::int32_t b) { return batch.lengths[std::size_t(b)]; };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return length_of(a) > length_of(b); });
+    std::exclusive_scan(batch.lengths.begin(), batch.lengths.end(), first.begin(), 0);
+    for (std::size_t i = 0; i < sentences; ++i) {
+      numbers[i] = order[i];
+      numbers[sentences + i] = first[std::size_t(order[i])];
+      numbers[2 * sentences + i] = length_of(order[i]);
+    }
+    std::int64_t going = batch.sentences;
+    for (std::int64_t t = 0; t < batch.max_length; ++t) {
+      while (length_of(order[std::size_t(going - 1)]) <= t) --going;
+      active.push_back(going);
+    }
+    const Tensor all = from_host(context, numbers, {3 * batch.sentences});
+    sentence = all.part(0, {batch.sentences});
+    begin = all.part(batch.sentences, {batch.sentences});
+    length = all.part(2 * batch.sentences, {batch.sentences});
+  }
+
+  kernels::RecurrentPlan view() const {
+    return {.sentences = sentence.size(0),
+            .steps = static_cast<std::int64_t>(active.size()),
+            .active = active.data(),
+            .sentence = sentence.data<std::int32_t>(),
+            .begin = begin.data<std::int32_t>(),
+            .length = length.data<std::int32_t>()};
+  }
+};
+
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+Tensor value_of(const Variable& variable) {
+  return variable.defined() ? variable.value() : Tensor();
+}
+
+Tensor part_of(const Tensor& matrix, int direction, std::int64_t width) {
+  return matrix.defined() ? matrix.columns(direction * width, width) : Tensor();
+}
+
+// What a layer keeps of one direction for its way back.
+struct Direction {
+  Tensor previous;  // [capacity + spare, H]
+  Tensor kept;
+};
+
+// Everything that both ways need to know.
+struct Run {
+  RecurrentLayer layer;
+  Ragged batch;
+  Plan plan;
+  Tensor x, gates, first_h, first_c;
+  std::array<Direction, 2> kept;
+
+  std::int64_t gate_columns() const { return layer.hidden[0].weight.value().size(0); }
+  std::int64_t width() const { return layer.hidden[0].weight.value().size(1); }
+  int directions() const { return layer.hidden[1].weight.defined() ? 2 : 1; }
+
+  template <class T>
+  kernels::RecurrentInputs<T> inputs(int d, const PackedWeight& weight) const {
+    const Tensor columns = part_of(gates, d, gate_columns());
+    const Tensor h = part_of(first_h, d, width()), c = part_of(first_c, d, width());
+    const Direction& own = kept[std::size_t(d)];
+    return {.cell = layer.cell,
+            .reverse = d == 1,
+            .width = width(),
+            .plan = plan.view(),
+            .rows = rows_of(batch),
+            .gates = columns.data<T>(),
+            .gates_stride = columns.row_stride(),
+            .weight = weight.plain.data<T>(),
+            .packed = data_or_null<T>(weight.packed),
+            .first_h = data_or_null<T>(h),
+            .first_c = data_or_null<Summed<T>>(c),
+            .state_stride = directions() * width(),
+            .previous = own.previous.data<T>(),
+            .kept = own.kept.data<Summed<T>>()};
+  }
+};
+
+void check_layer(const Variable& x, const RecurrentLayer& layer) {
+  const char* const name = "recurrent";
+  const Tensor& hidden = layer.hidden[0].weight.value();
+  const std::int64_t width = hidden.size(1), gates = kernels::gates_of(layer.cell) * width;
+  const int directions = layer.hidden[1].weight.defined() ? 2 : 1;
+  for (int d = 0; d < directions; ++d) {
+    const Linear& own = layer.hidden[std::size_t(d)];
+    check_shape(name, "a hidden weight", own.weight.value(), {gates, width});
+    check_shape(name, "a hidden bias", own.bias.value(), {gates});
+  }
+  check_shape(name, "the input weight", layer.input.weight.value(),
+              {directions * gates, x.value().size(1)});
+  check_shape(name, "the input bias", layer.input.bias.value(), {directions * gates});
+}
+
+// a = x · W_ihᵀ + b_ih of all rows and directions.
+Tensor input_gates(const Tensor& x, const Linear& input) {
+  const Tensor& w = input.weight.value();
+  const Tensor gates = Tensor::empty(w.context(), w.dtype(), {x.size(0), w.size(0)});
+  multiply(x, pack_for_forward(input.weight), gates,
+           {.bias = input.bias.value(), .label = "recurrent_input"});
+  return gates;
+}
+
+Direction room_for(const Run& run) {
+  ContextBase& context = run.x.context();
+  const Shape shape{run.batch.capacity + kernels::kSpareRows, run.width()};
+  return {.previous = Tensor::empty(context, run.x.dtype(), shape),
+          .kept = Tensor::empty(context, summed(run.x.dtype()), shape)};
+}
+
+// Inputs of the operation, in the order in which gradients ask for them.
+enum Input { kX, kInputWeight, kInputBias, kFirstH, kFirstC, kHidden };
+
+void run_backward(Run& run, Gradients& d) {
+  const std::int64_t width = run.width(), gates = run.gate_columns();
+  ContextBase& context = run.x.context();
+  const Tensor d_out = d.of_output(0), d_last_h = d.of_output(1),
+               d_last_c = run.layer.cell == CellKind::lstm ? d.of_output(2) : Tensor();
+  const auto state_like = [&](int input, DType dtype) {
+    return d.wanted(input)
+               ? Tensor::empty(context, dtype, {run.batch.sentences, run.directions() * width})
+               : Tensor();
+  };
+  const Tensor d_first_h = state_like(kFirstH, run.x.dtype()),
+               d_first_c = state_like(kFirstC, summed(run.x.dtype()));
+  for (int i = 0; i < run.directions(); ++i) {
+    const Variable& weight = run.layer.hidden[std::size_t(i)].weight;
+    const Tensor d_b =
+        Tensor::empty(context, run.x.dtype(), {run.batch.capacity + kernels::kSpareRows, gates});
+    const Tensor own_out = part_of(d_out, i, width);
+    const PackedWeight packed = pack_for_backward(weight);
+    dispatch(run.x, [&]<class T>(auto& ctx) {
+      kernels::run(ctx, kernels::RecurrenceBackward<T>{
+                            .in = run.inputs<T>(i, packed),
+                            .d_out = data_or_null<T>(own_out),
+                            .d_out_stride = own_out.defined() ? own_out.row_stride() : 0,
+                            .d_last_h = data_or_null<T>(part_of(d_last_h, i, width)),
+                            .d_last_c = data_or_null<Summed<T>>(part_of(d_last_c, i, width)),
+                            .d_b = d_b.data<T>(),
+                            .d_first_h = data_or_null<T>(part_of(d_first_h, i, width)),
+                            .d_first_c = data_or_null<Summed<T>>(part_of(d_first_c, i, width))});
+    });
+    add_linear_gradients(d, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
+                         run.kept[std::size_t(i)].previous.rows(0, run.batch.capacity));
+    run.kept[std::size_t(i)] = {};
+  }
+  if (d_first_h.defined()) d.give(kFirstH, d_first_h);
+  if (d_first_c.defined()) d.give(kFirstC, d_first_c);
+  if (d.wanted(kX)) {
+    const GradientTarget d_x = d.into(kX);
+    multiply(run.gates, pack_for_backward(run.layer.input.weight), d_x.tensor,
+             {.accumulate = d_x.accumulate, .label = "recurrent_backward_input"});
+  }
+  add_linear_gradients(d, kInputWeight, run.gates, run.x);
+}
+
+}  // namespace
+
+RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const Ragged& batch,
+                          const RecurrentState& first) {
+  check_layer(x, layer);
+  check(x.value().contiguous(), "recurrent", "x is a view of columns");
+  check_shape("recurrent", "x", x.value(), {batch.capacity, x.value().size(1)});
+  ContextBase& context = x.value().context();
+  const DType dtype = x.value().dtype();
+  Run run{.layer = layer,
+          .batch = batch,
+          .plan = Plan(context, batch),
+          .x = x.value(),
+          .gates = input_gates(x.value(), layer.input),
+          .first_h = value_of(first.h),
+          .first_c = value_of(first.c),
+          .kept = {}};
+  const std::int64_t width = run.width(), columns = run.directions() * width;
+  const bool lstm = layer.cell == CellKind::lstm;
+  for (const Tensor* state : {&run.first_h, &run.first_c}) {
+    if (state->defined()) check_shape("recurrent", "a state", *state, {batch.sentences, columns});
+  }
+  std::vector<Tensor> outputs = {Tensor::empty(context, dtype, {batch.capacity, columns}),
+                                 Tensor::empty(context, dtype, {batch.sentences, columns})};
+  if (lstm) outputs.push_back(Tensor::empty(context, summed(dtype), {batch.sentences, columns}));
+  for (int i = 0; i < run.directions(); ++i) {
+    const Linear& hidden = layer.hidden[std::size_t(i)];
+    run.kept[std::size_t(i)] = room_for(run);
+    const PackedWeight packed = pack_for_forward(hidden.weight);
+    const Tensor out = part_of(outputs[0], i, width);
+    dispatch(out, [&]<class T>(auto& ctx) {
+      kernels::run(
+          ctx,
+          kernels::Recurrence<T>{
+              .in = run.inputs<T>(i, packed),
+              .bias = hidden.bias.value().template data<T>(),
+              .out = out.data<T>(),
+              .out_stride = out.row_stride(),
+              .last_h = part_of(outputs[1], i, width).template data<T>(),
+              .last_c = lstm ? part_of(outputs[2], i, width).template data<Summed<T>>() : nullptr});
+    });
+  }
+  const std::vector<Variable> results =
+      record("recurrent", std::move(outputs),
+             {x, layer.input.weight, layer.input.bias, first.h, first.c, layer.hidden[0].weight,
+              layer.hidden[0].bias, layer.hidden[1].weight, layer.hidden[1].bias},
+             [run = std::move(run)](Gradients& d) mutable { run_backward(run, d); });
+  return {results[0], {results[1], lstm ? results[2] : Variable()}};
+}
+
+void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& rows,
+                    const StateRows& before, const StateRows& after) {
+  check_layer(Variable(x), layer);
+  const Tensor& w = layer.hidden[0].weight.value();
+  const std::int64_t width = w.size(1), active = rows.capacity;
+  ContextBase& context = x.context();
+  const Tensor gates = input_gates(x, layer.input);
+  const Shape shape{rows.capacity + kernels::kSpareRows, width};
+  const Tensor previous = Tensor::empty(context, x.dtype(), shape);
+  const Tensor kept = Tensor::empty(context, summed(x.dtype()), shape);
+  const PackedWeight packed = pack_for_forward(layer.hidden[0].weight);
+  dispatch(x, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Recurrence<T>{
+                          .in = {.cell = layer.cell,
+                                 .width = width,
+                                 .plan = {.sentences = active, .steps = 1, .active = &active},
+                                 .rows = rows_of(rows),
+                                 .gates = gates.data<T>(),
+                                 .gates_stride = gates.row_stride(),
+                                 .weight = w.data<T>(),
+                                 .packed = data_or_null<T>(packed.packed),
+                                 .first_h = before.h.data<T>(),
+                                 .first_c = data_or_null<Summed<T>>(before.c),
+                                 .state_stride = width,
+                                 .previous = previous.data<T>(),
+                                 .kept = kept.data<Summed<T>>()},
+                          .bias = layer.hidden[0].bias.value().template data<T>(),
+                          .out = after.h.data<T>(),
+                          .out_stride = after.h.row_stride(),
+                          .last_c = data_or_null<Summed<T>>(after.c)});
+  });
+}
+
+}  // namespace nunchi

@@ -1,0 +1,190 @@
+// Recurrent layers against one sentence after another, one number after another. Gradients are
+// compared with differences in tests/ops/recurrent_test.cpp.
+#include "nunchi/kernels/recurrent.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nunchi/kernels/product.h"
+#include "tests/reference/recurrent.h"
+#include "tests/reference/versions.h"
+
+namespace nunchi::testing {
+namespace {
+
+using kernels::CellKind;
+using kernels::Recurrence;
+using kernels::RecurrentPlan;
+
+// A plan's numbers, longest sentences first.
+struct Plan {
+  explicit Plan(const Batch& batch) {
+    const std::size_t sentences = batch.index.size();
+    const auto length_of = [&](std::int32_t b) {
+      return batch.offsets[std::size_t(b) + 1] - batch.offsets[std::size_t(b)];
+    };
+    sentence.resize(sentences);
+    std::iota(sentence.begin(), sentence.end(), 0);
+    std::stable_sort(sentence.begin(), sentence.end(),
+                     [&](std::int32_t a, std::int32_t b) { return length_of(a) > length_of(b); });
+    for (const std::int32_t b : sentence) {
+      begin.push_back(batch.offsets[std::size_t(b)]);
+      length.push_back(length_of(b));
+    }
+    for (std::int64_t t = 0; t < batch.longest; ++t) {
+      active.push_back(
+          std::count_if(length.begin(), length.end(), [&](std::int32_t n) { return n > t; }));
+    }
+  }
+  RecurrentPlan view() const {
+    return {.sentences = static_cast<std::int64_t>(sentence.size()),
+            .steps = static_cast<std::int64_t>(active.size()),
+            .active = active.data(),
+            .sentence = sentence.data(),
+            .begin = begin.data(),
+            .length = length.data()};
+  }
+  std::vector<std::int32_t> sentence, begin, length;
+  std::vector<std::int64_t> active;
+};
+
+template <class T>
+struct Problem {
+  Problem(const Batch& batch, CellKind cell, std::int64_t width)
+      : batch(batch), plan(batch), cell(cell), width(width) {}
+
+  // Gates, results and states are the second of two halves, as in a layer of two directions.
+  Recurrence<T> forward(bool reverse, bool from_zero) {
+    const std::int64_t g = gates * width;
+    return {.in = {.cell = cell,
+                   .reverse = reverse,
+                   .width = width,
+                   .plan = plan.view(),
+                   .rows = batch.rows(),
+                   .gates = values.data() + g,
+                   .gates_stride = 2 * g,
+                   .weight = weight.data(),
+                   .first_h = from_zero ? nullptr : first_h.data() + width,
+                   .first_c = from_zero || cell == CellKind::gru ? nullptr : first_c.data() + width,
+                   .state_stride = 2 * width,
+                   .previous = previous.data(),
+                   .kept = kept.data()},
+            .bias = bias.data(),
+            .out = out.data() + width,
+            .out_stride = 2 * width,
+            .last_h = last_h.data() + width,
+            .last_c = cell == CellKind::lstm ? last_c.data() + width : nullptr};
+  }
+
+  const Batch& batch;
+  const Plan plan;
+  CellKind cell;
+  std::int64_t width, gates = kernels::gates_of(cell), sentences = std::ssize(batch.index),
+                      steps_room = batch.capacity + kernels::kSpareRows;
+  std::vector<T> values = random_values<T>(batch.capacity * 2 * gates * width, 1),
+                 weight = random_values<T>(gates * width * width, 2, 0.5),
+                 bias = random_values<T>(gates * width, 3),
+                 first_h = random_values<T>(sentences * 2 * width, 4),
+                 first_c = random_values<T>(sentences * 2 * width, 5);
+  std::vector<T> previous = unwritten<T>(steps_room * width),
+                 kept = unwritten<T>(steps_room * width),
+                 out = unwritten<T>(batch.capacity * 2 * width),
+                 last_h = unwritten<T>(sentences * 2 * width),
+                 last_c = unwritten<T>(sentences * 2 * width);
+};
+
+template <class T>
+std::vector<double> slice(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
+  const auto values = part(all, begin, count);
+  return {values.begin(), values.end()};
+}
+
+template <class T>
+void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool from_zero) {
+  const std::vector<T> a = x.values;
+  const std::int64_t H = x.width, g = x.gates * H;
+  kernels::run(ctx, x.forward(reverse, from_zero));
+  const reference::RecurrentCell cell{x.cell, H, slice(x.weight, 0, g * H), slice(x.bias, 0, g)};
+  for (std::int64_t b = 0; b < x.sentences; ++b) {
+    reference::RecurrentState state{std::vector<double>(std::size_t(H)),
+                                    std::vector<double>(std::size_t(H))};
+    if (!from_zero) {
+      state = {slice(x.first_h, b * 2 * H + H, H), slice(x.first_c, b * 2 * H + H, H)};
+    }
+    const std::int64_t begin = x.batch.offsets[std::size_t(b)],
+                       end = x.batch.offsets[std::size_t(b) + 1];
+    for (std::int64_t t = 0; t < end - begin; ++t) {
+      const std::int64_t row = reverse ? end - 1 - t : begin + t;
+      state = reference::next_state(cell, slice(a, row * 2 * g + g, g), state);
+      expect_close("out", part(x.out, row * 2 * H + H, H), state.h);
+    }
+    expect_close("last_h", part(x.last_h, b * 2 * H + H, H), state.h);
+    if (x.cell == CellKind::lstm) {
+      expect_close("last_c", part(x.last_c, b * 2 * H + H, H), state.c);
+    }
+  }
+  for (std::int64_t row = 0; row < x.batch.capacity; ++row) {
+    for (std::int64_t i = 0; i < H; ++i) {
+      // The other half is not ours.
+      ASSERT_TRUE(std::isnan(x.out[std::size_t(row * 2 * H + i)])) << "row " << row;
+      if (row >= x.batch.count) {
+        ASSERT_EQ(x.out[std::size_t(row * 2 * H + H + i)], T(0)) << "row " << row;
+        ASSERT_EQ(x.previous[std::size_t(row * H + i)], T(0)) << "row " << row;
+      }
+    }
+  }
+}
+
+TEST(Recurrence, AgreesWithOneSentenceAfterAnother) {
+  for_every_version([&]<class T>(CpuContext& ctx) {
+    for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
+      for (const std::int64_t width : {1, 3, 20, 37, 64}) {
+        for (const bool reverse : {false, true}) {
+          for (const bool from_zero : {false, true}) {
+            SCOPED_TRACE(std::to_string(width) + (reverse ? " reverse" : "") +
+                         (from_zero ? " from zero" : "") +
+                         (cell == CellKind::lstm ? " lstm" : " gru"));
+            const Batch batch({5, 1, 0, 9, 5, 3}, 4);
+            Problem<T> x(batch, cell, width);
+            expect_like_reference(ctx, x, reverse, from_zero);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Recurrence, ABatchOfEmptySentencesEndsAsItBegan) {
+  CpuContext ctx({.threads = 2});
+  const Batch batch({0, 0}, 2);
+  Problem<double> x(batch, CellKind::lstm, 5);
+  expect_like_reference(ctx, x, false, false);
+}
+
+// Enough sentences for padded products and several threads.
+TEST(Recurrence, ManySentencesAndThreads) {
+  std::vector<std::int32_t> lengths;
+  for (std::int32_t b = 0; b < 75; ++b) lengths.push_back(1 + b * 7 % 11);
+  const Batch batch(lengths, 3);
+  for_every_version([&]<class T>(CpuContext& ctx) {
+    for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
+      Problem<T> x(batch, cell, 40);
+      expect_like_reference(ctx, x, true, false);
+    }
+  });
+  if (!kernels::rows_are_independent()) return;
+  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+    Problem<T> x(batch, CellKind::lstm, 130);
+    kernels::run(ctx, x.forward(false, true));
+    std::vector<T> all;
+    for (std::int64_t row = 0; row < batch.count; ++row) {
+      const std::vector<T> own = part(x.out, row * 260 + 130, 130);
+      all.insert(all.end(), own.begin(), own.end());
+    }
+    return all;
+  });
+}
+
+}  // namespace
+}  // namespace nunchi::testing
