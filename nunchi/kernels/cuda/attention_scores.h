@@ -29,11 +29,11 @@ __device__ inline void scale_scores(float (&x)[4][4], float scale, const HeadBia
 
 // What follows is for a warp with one row and up to 32 * Each columns.
 
-constexpr std::int64_t kWidestHead = 256;
+constexpr std::int64_t kWidestHead = 1024;
 
-inline void check_head_width(std::int64_t width) {
-  if (width <= kWidestHead) return;
-  throw Error("attention on the GPU knows heads of at most " + std::to_string(kWidestHead) +
+inline void check_head_width(std::int64_t width, std::int64_t widest = kWidestHead) {
+  if (width <= widest) return;
+  throw Error("attention on the GPU knows heads of at most " + std::to_string(widest) +
               " columns, not " + std::to_string(width) + ".");
 }
 
@@ -43,7 +43,9 @@ void with_columns_each(std::int64_t width, F&& f) {
   if (width <= 32) return f.template operator()<1>();
   if (width <= 64) return f.template operator()<2>();
   if (width <= 128) return f.template operator()<4>();
-  f.template operator()<8>();
+  if (width <= 256) return f.template operator()<8>();
+  if (width <= 512) return f.template operator()<16>();
+  f.template operator()<32>();
 }
 
 // A row into the warp's shared memory.

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
+constexpr std::int64_t kWidestDecoded = 8 * kWarp;
 // Keys of a group whose loads are on their way together.
 template <class N, bool Wide>
 constexpr int kAtOnce = !Wide            ? 2
@@ -284,7 +285,7 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
   using N = Native<T>;
   using Kind = typename ScoreBias<T>::Kind;
   if (p.rows.capacity * p.heads == 0) return;
-  check_head_width(p.head_width);
+  check_head_width(p.head_width, kWidestDecoded);
   Decode<N> job{.rows = p.rows,
                 .heads = p.heads,
                 .group = p.heads / p.kv_heads,

@@ -131,6 +131,10 @@ inline std::vector<AttentionCase> attention_cases() {
   cases.push_back({.kv_heads = 2, .dropout = 0.5f, .indices = {9, 4, 1000000, 0, 7}});
   cases.push_back({.keys = other, .kv_heads = 1, .width = 128, .dropout = 0.1f});
   cases.push_back({.keys = other, .width = 32, .causal = true});  // queries before the first key
+  // One wide head, as a recurrent decoder has.
+  for (const std::int64_t width : {300, 512, 1024}) {
+    cases.push_back({.keys = other, .heads = 1, .kv_heads = 1, .width = width});
+  }
   cases.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}, .heads = 2, .kv_heads = 2});
   cases.push_back({.queries = {0, 0}, .heads = 2, .kv_heads = 2});
   // More sentences than one look of a warp finds.
