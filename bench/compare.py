@@ -4,12 +4,14 @@
     bench/compare.py train --preset base --sentences 128 --length 32 --vocab 32000 --threads 2
     bench/compare.py train --config configs/tiny.yaml --preset tiny --vocab 8000 \\
         --source train.en --target train.de --tokens 4096 --threads 2
+    bench/compare.py rnn --root FOLDER --cell lstm --width 512 --layers 2 --attention dot --threads 2
     bench/compare.py attention --length 16384 --heads 8 --width 64 --threads 2 [--causal]
     bench/compare.py translate --batch 32 --beam 4 --threads 2
 
 Each round runs `build/nunchi bench ... --json` and then the peer (pytorch_train.py, eager and compiled,
-of which the faster counts; pytorch_attention.py). With --config Nunchi trains on what the file names, the
-peer on --source and --target: give it the same text, model, --vocab and --tokens. PyTorch must be there
+of which the faster counts; pytorch_rnn.py, padded and packed, likewise; pytorch_attention.py). With --config Nunchi trains on what the file names, the
+peer on --source and --target: give it the same text, model, --vocab and --tokens. `rnn` gives both the same options
+and the text that configs/rnn-multi30k.yaml names in --root. PyTorch must be there
 for --python, and a C++ compiler for torch.compile; `translate` wants ctranslate2 and transformers too, and
 measures CTranslate2 with one worker of all threads and with as many workers as threads. Nothing else should run on the machine meanwhile.
 """
@@ -22,6 +24,7 @@ import sys
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
+PADDED, PACKED = "pytorch padded", "pytorch packed"
 EAGER, COMPILED, PYTORCH, NUNCHI = "pytorch eager", "pytorch compiled", "pytorch", "nunchi"
 ONE_WORKER, MANY_WORKERS, HUGGING_FACE = "ctranslate2", "ctranslate2 workers", "hugging face"
 Figures = dict[str, float]
@@ -75,6 +78,21 @@ def train_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     return {NUNCHI: nunchi, EAGER: peer, COMPILED: peer + ["--compile"]}
 
 
+def rnn_commands(a: argparse.Namespace) -> dict[str, list[str]]:
+    settings = dict(cell=a.cell, width=a.width, encoder_layers=a.layers, decoder_layers=a.layers, attention=a.attention,
+                    dropout=a.dropout)
+    values = [f"model.{key}={value}" for key, value in settings.items()] + [
+        f"data.root={a.root}", f"tokenizer.vocabulary={a.vocab}", f"training.batch_tokens={a.tokens}",
+        "training.batch_by=length", *(a.set or [])]
+    nunchi = [a.nunchi, "bench", "train", str(BENCH.parent / "configs" / "rnn-multi30k.yaml"), *given(set=values)]
+    nunchi += given(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
+    peer = [a.python, str(BENCH / "pytorch_rnn.py")] + given(
+        cell=a.cell, width=a.width, layers=a.layers, attention=a.attention, dropout=a.dropout, vocab=a.vocab,
+        tokens=a.tokens, threads=a.threads, device=a.device, steps=a.peer_steps,
+        source=Path(a.root) / "train.en", target=Path(a.root) / "train.de")
+    return {NUNCHI: nunchi, PADDED: peer, PACKED: peer + ["--packed"]}
+
+
 def attention_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     options = given(length=a.length, heads=a.heads, width=a.width, causal=a.causal, threads=a.threads)
     return {NUNCHI: [a.nunchi, "bench", "attention", *options, "--json", *shlex.split(a.nunchi_options)],
@@ -126,8 +144,16 @@ def medians(results: dict[str, list[Figures]], keys: list[str]) -> dict[str, Fig
 def compare_train(a: argparse.Namespace):
     if bool(a.config) != bool(a.source and a.target):
         raise Failed("--config, --source and --target go together: both sides train on the same text.")
+    compare_steps(a, train_commands(a))
+
+
+def compare_rnn(a: argparse.Namespace):
+    compare_steps(a, rnn_commands(a))
+
+
+def compare_steps(a: argparse.Namespace, commands: dict[str, list[str]]):
     keys = ["target_tokens_per_s", "ms_per_step", "peak_mib"]
-    median = medians(take_turns(train_commands(a), a.rounds, keys), keys)
+    median = medians(take_turns(commands, a.rounds, keys), keys)
     print(f"\nmedians of {a.rounds}      target tok/s     ms a step    peak MiB")
     for name, figures in median.items():
         print(f"{name:17}" + "".join(f"{figures[key]:14,.1f}" for key in keys[:2]) + f"{figures['peak_mib']:12,.0f}")
@@ -173,7 +199,7 @@ def arguments() -> argparse.Namespace:
     shared.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    jobs = parser.add_subparsers(required=True, metavar="train|attention|translate")
+    jobs = parser.add_subparsers(required=True, metavar="train|rnn|attention|translate")
     train = jobs.add_parser("train", parents=[shared])
     train.set_defaults(compare=compare_train)
     train.add_argument("--preset", default="base", choices=["tiny", "base", "big", "gpt2"])
@@ -189,6 +215,20 @@ def arguments() -> argparse.Namespace:
     train.add_argument("--source", metavar="FILE", help="real text: the peer's")
     train.add_argument("--target", metavar="FILE")
     train.add_argument("--tokens", type=int, default=4096, help="target tokens a batch, of the peer")
+
+    rnn = jobs.add_parser("rnn", parents=[shared])
+    rnn.set_defaults(compare=compare_rnn)
+    rnn.add_argument("--root", required=True, metavar="FOLDER", help="with train.en, train.de, val.en and val.de")
+    rnn.add_argument("--cell", default="lstm", choices=["gru", "lstm"])
+    rnn.add_argument("--width", type=int, default=512)
+    rnn.add_argument("--layers", type=int, default=2, help="of each stack")
+    rnn.add_argument("--attention", default="dot", choices=["none", "additive", "dot"])
+    rnn.add_argument("--dropout", type=float, default=0.2)
+    rnn.add_argument("--vocab", type=int, default=8000)
+    rnn.add_argument("--tokens", type=int, default=4096, help="target tokens a batch")
+    rnn.add_argument("--device", default="cpu")
+    rnn.add_argument("--set", action="append", metavar="KEY=VALUE", help="more changes to Nunchi's configuration")
+    rnn.add_argument("--peer-steps", type=int, help="steps the peer measures; default: its own")
 
     attention = jobs.add_parser("attention", parents=[shared])
     attention.set_defaults(compare=compare_attention)

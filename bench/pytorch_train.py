@@ -12,13 +12,9 @@ joint BPE learned here, sentences of similar length together, padded, at most --
 tokens a batch; only real target tokens count. One JSON line: target tokens/s, ms per step, peak memory.
 """
 import argparse
-import itertools
 import json
 import os
 import random
-import resource
-import tempfile
-import time
 from typing import Iterator
 
 
@@ -47,56 +43,19 @@ if a.threads:  # before PyTorch is loaded
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from pytorch_models import BOS, EOS, PAD, SHAPES, Gpt, Transformer
+from pytorch_models import PAD, SHAPES, Gpt, Transformer
+from pytorch_text import measure, real_batches
 
 # source, target, labels, the source's mask, real target tokens
 Batch = tuple[Tensor, Tensor, Tensor, Tensor | None, int]
 
 
-def subword_pairs() -> list[tuple[list[int], list[int]]]:
-    import sentencepiece as spm
-
-    def lines(path: str) -> list[str]:
-        with open(path, encoding="utf-8") as file:
-            return file.read().rstrip("\n").split("\n")
-
-    source, target = lines(a.source), lines(a.target)
-    with tempfile.TemporaryDirectory() as folder:
-        spm.SentencePieceTrainer.train(
-            sentence_iterator=iter(source + target), model_prefix=folder + "/m", vocab_size=a.vocab,
-            model_type="bpe", character_coverage=1.0, pad_id=PAD, bos_id=BOS, eos_id=EOS, unk_id=3, minloglevel=2)
-        subwords = spm.SentencePieceProcessor(model_file=folder + "/m.model")
-    return [(x + [EOS], y) for x, y in zip(subwords.encode(source), subwords.encode(target))
-            if 0 < len(x) < 255 and 0 < len(y) < 255]
-
-
-def padded(rows: list[list[int]]) -> Tensor:
-    longest = max(map(len, rows))
-    if a.device.startswith("cuda"):  # fewer shapes, aligned attention; on a CPU it only costs
-        longest = -(-longest // 8) * 8
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
-
-
-def real_batches() -> Iterator[Batch]:
-    pairs = subword_pairs()
-    random.shuffle(pairs)
-    pairs.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
-    groups, group, tokens = [], [], 0
-    for pair in pairs:
-        if group and tokens + len(pair[1]) + 1 > a.tokens:
-            groups.append(group)
-            group, tokens = [], 0
-        group.append(pair)
-        tokens += len(pair[1]) + 1
-    random.shuffle(groups)
-    for group in groups:
-        source = padded([x for x, _ in group])
-        target = padded([[BOS] + y for _, y in group])
-        labels = padded([y + [EOS] for _, y in group])
-        yield source, target, labels, (source != PAD)[:, None, None, :], int((labels != PAD).sum())
+def masked_batches() -> Iterator[Batch]:
+    for source, target, labels, count in real_batches(a):
+        yield source, target, labels, (source != PAD)[:, None, None, :], count
 
 
 def fixed_batches() -> Iterator[Batch]:
@@ -119,7 +78,6 @@ def main():
     gpt = a.model == "gpt2"
     model = Gpt(a.vocab, length=a.length) if gpt else Transformer(a.vocab, *SHAPES[a.model], a.norm == "pre")
     model.to(a.device)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
 
     def loss_of(source: Tensor, target: Tensor, labels: Tensor, mask: Tensor | None) -> Tensor:
         with torch.autocast(a.device.split(":")[0], torch.bfloat16, enabled=a.precision == "bf16"):
@@ -129,32 +87,11 @@ def main():
 
     if a.compile:
         loss_of = torch.compile(loss_of, dynamic=True if a.source else None)
-    batches = real_batches() if a.source else fixed_batches()
-    synchronize = torch.cuda.synchronize if cuda else lambda: None
-    counts, seconds = [], []
-    for step, (*tensors, count) in enumerate(itertools.islice(batches, a.warmup + a.steps)):
-        synchronize()
-        begin = time.perf_counter()
-        tensors = [None if t is None else t.to(a.device) for t in tensors]
-        adam.zero_grad(set_to_none=True)
-        loss_of(*tensors).backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        synchronize()
-        if step >= a.warmup:
-            counts.append(count)
-            seconds.append(time.perf_counter() - begin)
-
-    rate = sum(counts) / sum(seconds) if a.source else counts[0] / sorted(seconds)[len(seconds) // 2]
-    if cuda:
-        memory = torch.cuda.max_memory_allocated() // 2 ** 20
-    else:
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    figures = measure(a, model, loss_of, masked_batches() if a.source else fixed_batches())
     print(json.dumps(dict(
         peer=f"pytorch {torch.__version__}", model=a.model, device=a.device, precision=a.precision,
         compiled=a.compile, threads=a.threads, shape="real text" if a.source else f"{a.batch}x{a.length}",
-        vocab=a.vocab, parameters=sum(p.numel() for p in model.parameters()), target_tokens_per_s=round(rate, 1),
-        ms_per_step=round(1000 * sum(seconds) / len(seconds), 2), peak_mib=memory)))
+        vocab=a.vocab, **figures)))
 
 
 if __name__ == "__main__":

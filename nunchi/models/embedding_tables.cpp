@@ -16,6 +16,22 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, std::in
 
 }  // namespace
 
+void EmbeddingTables::check(const Options& options, const std::string& where) {
+  if (options.tied != TiedEmbeddings::all ||
+      options.source_vocabulary == options.target_vocabulary) {
+    return;
+  }
+  throw Error(where + ": tied_embeddings 'all' needs one vocabulary, but there are " +
+              std::to_string(options.source_vocabulary) + " source and " +
+              std::to_string(options.target_vocabulary) +
+              " target tokens. Use 'target' or 'none'.");
+}
+
+std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {
+  if (tied != TiedEmbeddings::all) return {};
+  return "'model.tied_embeddings' is 'all'; with two vocabularies it is 'target' or 'none'";
+}
+
 EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& options)
     : source(make_table(parameters,
                         options.tied == TiedEmbeddings::all ? "shared.embedding.weight"

@@ -1,6 +1,10 @@
 // The tables of an encoder-decoder: which of them are one.
 #pragma once
 
+#include <array>
+#include <string>
+
+#include "nunchi/base/options.h"
 #include "nunchi/data/batch.h"
 #include "nunchi/nn/parameters.h"
 
@@ -9,6 +13,10 @@ namespace nunchi {
 // Which tables are one: all three (the paper), the decoder's two, or none.
 enum class TiedEmbeddings : std::uint8_t { all, target, none };
 
+inline constexpr std::array kTiedEmbeddings = {Choice{"all", TiedEmbeddings::all},
+                                               Choice{"target", TiedEmbeddings::target},
+                                               Choice{"none", TiedEmbeddings::none}};
+
 struct EmbeddingTables {
   struct Options {
     std::int64_t source_vocabulary = 0;
@@ -16,6 +24,11 @@ struct EmbeddingTables {
     std::int64_t width = 0;
     TiedEmbeddings tied = TiedEmbeddings::all;
   };
+  // Throws Error with `where` when two vocabularies are to share a table.
+  static void check(const Options& options, const std::string& where);
+  // See FamilyConfig::one_vocabulary.
+  static std::string one_vocabulary(TiedEmbeddings tied);
+
   EmbeddingTables(nn::Parameters& parameters, const Options& options);
 
   Variable source, target, output;  // [V, C]; one or several parameters

@@ -5,6 +5,7 @@
 #include "nunchi/base/printable.h"
 #include "nunchi/models/family.h"
 #include "nunchi/models/gpt.h"
+#include "nunchi/models/rnn.h"
 #include "nunchi/models/transformer.h"
 
 namespace nunchi {
@@ -35,6 +36,7 @@ constexpr Family family() {
 constexpr std::array kFamilies = {
     family<Transformer>(),
     family<Gpt>(),
+    family<Rnn>(),
 };
 
 std::string all_names() {

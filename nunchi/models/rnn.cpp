@@ -31,10 +31,7 @@ std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
 
 Rnn::Rnn(const RnnConfig& config)
     : config_(checked(config)),
-      tables_(parameters_, {.source_vocabulary = config.source_vocabulary,
-                            .target_vocabulary = config.target_vocabulary,
-                            .width = config.width,
-                            .tied = config.tied_embeddings}),
+      tables_(parameters_, config.tables()),
       source_embedding_(parameters_, tables_.source, config.width, config.dropout),
       target_embedding_(parameters_, tables_.target, config.width, config.dropout),
       encoder_(parameters_, "encoder",

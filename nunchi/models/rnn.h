@@ -29,6 +29,7 @@ namespace nunchi {
 
 class Rnn final : public Model, public TranslationModel {
  public:
+  using Config = RnnConfig;
   explicit Rnn(const RnnConfig& config);
 
   std::string family() const override { return "rnn"; }

@@ -1,8 +1,7 @@
 #include "nunchi/models/rnn_config.h"
 
-#include <array>
-
-#include "nunchi/base/error.h"
+#include "nunchi/models/family_options.h"
+#include "nunchi/models/rnn.h"
 
 namespace nunchi {
 namespace {
@@ -11,39 +10,8 @@ constexpr std::array kCells = {Choice{"gru", CellKind::gru}, Choice{"lstm", Cell
 constexpr std::array kAttentions = {Choice{"none", RnnAttention::none},
                                     Choice{"additive", RnnAttention::additive},
                                     Choice{"dot", RnnAttention::dot}};
-constexpr std::array kTied = {Choice{"all", TiedEmbeddings::all},
-                              Choice{"target", TiedEmbeddings::target},
-                              Choice{"none", TiedEmbeddings::none}};
-
-constexpr std::int64_t kLargestVocabulary = 16 << 20;
 constexpr std::int64_t kLargestWidth = 1 << 14;
 constexpr std::int64_t kMostLayers = 64;
-
-constexpr const char* kFamily = "rnn";
-
-void take_family(OptionReader& in) {
-  std::string family = kFamily;
-  in.text("family", family);
-  if (family != kFamily) in.fail("family", std::string("is ") + kFamily + " here");
-}
-
-void vocabularies(auto& in, auto& config) {
-  in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
-  in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
-}
-
-// Everything else.
-void shape(auto& in, auto& config) {
-  in.choice("cell", config.cell, kCells);
-  in.integer("encoder_layers", config.encoder_layers, 1, kMostLayers);
-  in.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
-  in.integer("width", config.width, 1, kLargestWidth);
-  in.flag("bidirectional", config.bidirectional);
-  in.choice("attention", config.attention, kAttentions);
-  in.choice("tied_embeddings", config.tied_embeddings, kTied);
-  in.fraction("dropout", config.dropout);
-  in.number("free_running", config.free_running, 0, 1);
-}
 
 bool halves(const RnnConfig& config) { return !config.bidirectional || config.width % 2 == 0; }
 
@@ -54,27 +22,54 @@ std::string odd_width(const RnnConfig& config) {
 
 }  // namespace
 
-RnnConfig RnnConfig::from_options(OptionReader& in) {
-  RnnConfig config;
-  take_family(in);
-  vocabularies(in, config);
-  shape(in, config);
-  in.finish();
-  config.check(in.where());
-  return config;
+void RnnConfig::vocabularies(auto& in, auto& config) {
+  constexpr std::int64_t kMost = family_options::kLargestVocabulary;
+  in.integer("source_vocabulary", config.source_vocabulary, 1, kMost);
+  in.integer("target_vocabulary", config.target_vocabulary, 1, kMost);
 }
 
-RnnConfig RnnConfig::from_training_options(OptionReader& in) {
+void RnnConfig::shape(auto& in, auto& config) {
+  in.choice("cell", config.cell, kCells);
+  in.integer("encoder_layers", config.encoder_layers, 1, kMostLayers);
+  in.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
+  in.integer("width", config.width, 1, kLargestWidth);
+  in.flag("bidirectional", config.bidirectional);
+  in.choice("attention", config.attention, kAttentions);
+  in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
+  in.fraction("dropout", config.dropout);
+  in.number("free_running", config.free_running, 0, 1);
+}
+
+RnnConfig RnnConfig::preset(const std::string& name, std::int64_t vocabulary) {
   RnnConfig config;
-  take_family(in);
-  for (const char* key : {"source_vocabulary", "target_vocabulary"}) {
-    in.refuse(key, "the tokenizers decide it.");
+  config.source_vocabulary = config.target_vocabulary = vocabulary;
+  if (name == "rnn-base") return config;
+  if (name == "rnn-small") {
+    config.width = 256;
+    return config;
   }
-  shape(in, config);
-  in.finish();
-  if (!halves(config)) in.fail({"width", "bidirectional"}, odd_width(config));
-  config.check(in.where());
-  return config;
+  throw UsageError("there is no preset '" + name + "'; known are rnn-small and rnn-base.");
+}
+
+std::unique_ptr<Model> RnnConfig::make(const Vocabularies& vocabularies) const {
+  RnnConfig config = *this;
+  config.source_vocabulary = vocabularies.source;
+  config.target_vocabulary = vocabularies.target;
+  return std::make_unique<Rnn>(config);
+}
+
+std::string RnnConfig::one_vocabulary() const {
+  return EmbeddingTables::one_vocabulary(tied_embeddings);
+}
+
+void RnnConfig::check_options(const OptionReader& in) const {
+  if (!halves(*this)) in.fail({"width", "bidirectional", "preset"}, odd_width(*this));
+}
+
+RnnConfig RnnConfig::from_options(OptionReader& in) { return family_options::read<RnnConfig>(in); }
+
+RnnConfig RnnConfig::from_training_options(OptionReader& in) {
+  return family_options::read_training<RnnConfig>(in);
 }
 
 RnnConfig RnnConfig::from_json(const std::string& text, const std::string& where) {
@@ -83,17 +78,10 @@ RnnConfig RnnConfig::from_json(const std::string& text, const std::string& where
   return from_options(in);
 }
 
-std::string RnnConfig::to_json() const {
-  OptionWriter out;
-  out.text("family", kFamily);
-  vocabularies(out, *this);
-  shape(out, *this);
-  return nunchi::to_json(out.tree());
-}
+std::string RnnConfig::to_json() const { return family_options::to_json(*this); }
 
 void RnnConfig::write_training_options(OptionWriter& out) const {
-  out.text("family", kFamily);
-  shape(out, *this);
+  family_options::write_training(*this, out);
 }
 
 void RnnConfig::check(const std::string& where) const {
@@ -102,11 +90,7 @@ void RnnConfig::check(const std::string& where) const {
     throw Error(where + ": every size is at least one.");
   }
   if (!halves(*this)) throw Error(where + ": 'width' " + odd_width(*this) + ".");
-  if (tied_embeddings == TiedEmbeddings::all && source_vocabulary != target_vocabulary) {
-    throw Error(where + ": tied_embeddings 'all' needs one vocabulary, but there are " +
-                std::to_string(source_vocabulary) + " source and " +
-                std::to_string(target_vocabulary) + " target tokens. Use 'target' or 'none'.");
-  }
+  EmbeddingTables::check(tables(), where);
 }
 
 }  // namespace nunchi

@@ -21,10 +21,7 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 // parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
 Transformer::Transformer(const TransformerConfig& config)
     : config_(checked(config)),
-      tables_(parameters_, {.source_vocabulary = config.source_vocabulary,
-                            .target_vocabulary = config.target_vocabulary,
-                            .width = config.width,
-                            .tied = config.tied_embeddings}),
+      tables_(parameters_, config.tables()),
       source_position_(
           nn::make_position(parameters_, "encoder.position", config.position_options())),
       target_position_(

@@ -4,13 +4,6 @@
 #include "nunchi/models/transformer.h"
 
 namespace nunchi {
-namespace {
-
-constexpr std::array kTied = {Choice{"all", TiedEmbeddings::all},
-                              Choice{"target", TiedEmbeddings::target},
-                              Choice{"none", TiedEmbeddings::none}};
-
-}  // namespace
 
 void TransformerConfig::vocabularies(auto& in, auto& config) {
   constexpr std::int64_t kMost = family_options::kLargestVocabulary;
@@ -22,7 +15,7 @@ void TransformerConfig::shape(auto& in, auto& config) {
   in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMostLayers);
   in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMostLayers);
   stack_options::layers(in, config);
-  in.choice("tied_embeddings", config.tied_embeddings, kTied);
+  in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
   stack_options::positions_and_dropouts(in, config);
 }
 
@@ -58,8 +51,7 @@ std::unique_ptr<Model> TransformerConfig::make(const Vocabularies& vocabularies)
 }
 
 std::string TransformerConfig::one_vocabulary() const {
-  if (tied_embeddings != TiedEmbeddings::all) return {};
-  return "'model.tied_embeddings' is 'all'; with two vocabularies it is 'target' or 'none'";
+  return EmbeddingTables::one_vocabulary(tied_embeddings);
 }
 
 TransformerConfig TransformerConfig::from_options(OptionReader& in) {
@@ -87,11 +79,7 @@ void TransformerConfig::check(const std::string& where) const {
     throw Error(where + ": every size is at least one.");
   }
   check_stack(where);
-  if (tied_embeddings == TiedEmbeddings::all && source_vocabulary != target_vocabulary) {
-    throw Error(where + ": tied_embeddings 'all' needs one vocabulary, but there are " +
-                std::to_string(source_vocabulary) + " source and " +
-                std::to_string(target_vocabulary) + " target tokens. Use 'target' or 'none'.");
-  }
+  EmbeddingTables::check(tables(), where);
 }
 
 }  // namespace nunchi

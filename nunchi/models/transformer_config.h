@@ -36,6 +36,9 @@ struct TransformerConfig final : StackConfig {
   static TransformerConfig from_options(OptionReader& in);
   static TransformerConfig from_training_options(OptionReader& in);
 
+  EmbeddingTables::Options tables() const {
+    return {source_vocabulary, target_vocabulary, width, tied_embeddings};
+  }
   // Throws Error with `where` when sizes do not fit together or are absurd.
   void check(const std::string& where) const;
 

@@ -138,6 +138,36 @@ TEST_F(TrainProgram, KilledStoppedAndResumedItIsTheRunThatNeverStopped) {
   }
 }
 
+TEST_F(TrainProgram, TrainsRecurrentModelsThatTranslate) {
+  for (const std::string attention : {"none", "additive", "dot"}) {
+    const std::string run_name = "rnn-" + attention;
+    std::string config = content(folder_ / "config.yaml");
+    const std::size_t begin = config.find("model:"), end = config.find("tokenizer:");
+    config.replace(begin, end - begin,
+                   "model: {family: rnn, cell: lstm, encoder_layers: 1, decoder_layers: 1, width: "
+                   "48, attention: " +
+                       attention + ", free_running: 0.25}\n");
+    write_text(folder_ / (run_name + ".yaml"), config);
+    const Ended trained =
+        run("train " + path(run_name + ".yaml") + " --set output=" + path(run_name) +
+            " --set data.root=" + folder_.path().string() + " --set training.max_steps=10");
+    ASSERT_EQ(trained.code, 0) << trained.error;
+    const Ended translated = run("translate " + path(run_name) + " --beam-size 3 --input " +
+                                 (folder_ / "val.x").string());
+    ASSERT_EQ(translated.code, 0) << translated.error;
+    EXPECT_EQ(std::count(translated.out.begin(), translated.out.end(), '\n'), 20);
+    const Ended about = run("info " + path(run_name) + " --json");
+    ASSERT_EQ(about.code, 0) << about.error;
+    EXPECT_EQ(Json::parse(about.out)["family"], "rnn");
+    const Ended aligned =
+        run("translate " + path(run_name) + " --alignment --input " + (folder_ / "val.x").string());
+    EXPECT_EQ(aligned.code, attention == "none" ? 1 : 0) << aligned.error;
+    if (attention == "none") {
+      EXPECT_TRUE(says(aligned.error, "no attention to align")) << aligned.error;
+    }
+  }
+}
+
 TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   const Ended trained = run(arguments("run", "--set training.max_steps=10"));
   ASSERT_EQ(trained.code, 0) << trained.error;

@@ -3,10 +3,11 @@
 #include "nunchi/models/rnn.h"
 
 #include <algorithm>
-#include <set>
 
 #include "nunchi/kernels/product.h"
+#include "nunchi/models/folder.h"
 #include "nunchi/trace/trace.h"
+#include "tests/files.h"
 #include "tests/gradient_check.h"
 #include "tests/models/small_rnns.h"
 
@@ -285,6 +286,23 @@ TEST_F(RnnFreeRunning, ActsInTrainingOnly) {
   }
   EXPECT_NE(plain, recorded);
   EXPECT_EQ(plain, loss());
+}
+
+TEST(RnnFolder, RoundTripKeepsEveryBit) {
+  CpuContext context({.threads = 2});
+  const TemporaryFolder folder;
+  for (const RnnConfig& config : all_small_rnns()) {
+    const auto written = make_rnn(context, config);
+    save_model(*written, folder / "model");
+    const std::unique_ptr<Model> read = load_model(folder / "model", context);
+    EXPECT_EQ(read->family(), "rnn");
+    EXPECT_EQ(read->config_json(), written->config_json());
+    const PairBatch batch = make_pair_batch(context, sentences_of({6, 4}, 37, 1),
+                                            sentences_of({3, 5}, 37, 2), {37, 37});
+    EXPECT_TRUE(
+        same_bits(logits_of(dynamic_cast<const Rnn&>(*read), batch), logits_of(*written, batch)));
+    std::filesystem::remove_all(folder / "model");
+  }
 }
 
 TEST(RnnConfigs, GoToJsonAndBack) {

@@ -59,9 +59,11 @@ class TinyRun {
         folder_(path, begin),
         pairs_(tiny_pairs(path / "pairs", 60)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
-        model_(
-            make_transformer(*context_, config.model.as<TransformerConfig>(), {.gradients = true})),
-        objective_(*model_, *context_, config.training.label_smoothing) {}
+        model_(config.model->make({kTinyVocabulary, kTinyVocabulary})),
+        objective_(as_translation_model(*model_), *context_, config.training.label_smoothing) {
+    model_->parameters().allocate(*context_, {.gradients = true});
+    model_->parameters().initialize(11);
+  }
 
   TrainingEnd train(TrainerHooks hooks = {}) {
     hooks.note = [this](const std::string& sentence) { notes_ += sentence + "\n"; };
@@ -71,7 +73,7 @@ class TinyRun {
     return end;
   }
   std::vector<float> weights() const { return to_host<float>(model_->parameters().weights()); }
-  Transformer& model() { return *model_; }
+  Model& model() { return *model_; }
   const TrainerState& state() const { return state_; }
   const std::string& notes() const { return notes_; }
   const BatchOrder& order() const { return order_; }
@@ -84,7 +86,7 @@ class TinyRun {
   RunFolder folder_;
   PairStore pairs_;
   BatchOrder order_;
-  std::unique_ptr<Transformer> model_;
+  std::unique_ptr<Model> model_;
   TranslationObjective objective_;
   TrainerState state_;
   std::string notes_;

@@ -7,6 +7,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
+#include "tests/models/small_rnns.h"
 #include "tests/training/tiny_run.h"
 
 namespace nunchi::testing {
@@ -49,16 +50,16 @@ void expect_same_checkpoint(const fs::path& a, const fs::path& b) {
   }
 }
 
-TEST(Trainer, AResumedRunIsTheRunThatNeverStopped) {
+void expect_resumed_run_is_whole(const TrainConfig& config) {
   for (const int threads : {1, 2}) {
     const TemporaryFolder folder;
-    TinyRun whole(folder / "whole", Begin::fresh, tiny_config(), threads);
+    TinyRun whole(folder / "whole", Begin::fresh, config, threads);
     EXPECT_EQ(whole.train(), TrainingEnd::finished);
     // Stopped in the middle of a checkpoint's, a log's and, with so few batches, an epoch's turn.
     std::vector<float> weights;
     for (const std::int64_t stop_after : {2, 5, 11, 12}) {
       std::atomic<bool> stop = false;
-      TinyRun part(folder / "parts", stop_after == 2 ? Begin::fresh : Begin::resume, tiny_config(),
+      TinyRun part(folder / "parts", stop_after == 2 ? Begin::fresh : Begin::resume, config,
                    threads);
       const TrainingEnd end = part.train(stopping_after(stop, stop_after));
       EXPECT_EQ(end, stop_after == 12 ? TrainingEnd::finished : TrainingEnd::interrupted);
@@ -70,6 +71,19 @@ TEST(Trainer, AResumedRunIsTheRunThatNeverStopped) {
     EXPECT_EQ(timeless_log(folder / "whole"), timeless_log(folder / "parts"));
     expect_same_checkpoint(folder / "whole/checkpoints/step-12",
                            folder / "parts/checkpoints/step-12");
+  }
+}
+
+TEST(Trainer, AResumedRunIsTheRunThatNeverStopped) { expect_resumed_run_is_whole(tiny_config()); }
+
+TEST(Trainer, AResumedRunOfARecurrentModelIsTheRunThatNeverStopped) {
+  for (const auto attention : {RnnAttention::none, RnnAttention::additive, RnnAttention::dot}) {
+    TrainConfig config = tiny_config();
+    RnnConfig model = small_rnn(CellKind::lstm, attention, true, kTinyVocabulary);
+    model.dropout = 0.1f;
+    model.free_running = 0.3f;
+    config.model = model;
+    expect_resumed_run_is_whole(config);
   }
 }
 
