@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "nunchi/base/error.h"
+#include "nunchi/models/decoding_state.h"
 #include "nunchi/nn/recurrent_cache.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/linear.h"
@@ -201,8 +202,7 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
     count_to(room, x.value().context(), state.one_each);
     hidden = attention_->step(hidden, step.rows, state.memory, step.memory, state.one_each);
   }
-  const Tensor all = finished(hidden, step.rows).value();
-  return step.one_each ? all : gather_rows(all, step.last, step.last_row);
+  return newest_rows(finished(hidden, step.rows).value(), tokens, step);
 }
 
 bool Rnn::reserve(State& any_state, const ReplayedSteps& steps) const {

@@ -208,8 +208,11 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
             "'training.schedule'?");
   EXPECT_EQ(error_with({"model.preset=huge"}),
             "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
-  EXPECT_EQ(error_with({"model.family=xlnet"}),
-            "--set model.family=xlnet: 'model.family' is one of transformer, gpt, not 'xlnet'.");
+  const std::string unknown = error_with({"model.family=xlnet"});
+  EXPECT_TRUE(
+      unknown.starts_with("--set model.family=xlnet: 'model.family' is one of transformer, "))
+      << unknown;
+  EXPECT_TRUE(unknown.ends_with(", not 'xlnet'.")) << unknown;
   EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
             "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
             "the tokenizers decide it.");
@@ -234,9 +237,9 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
 TEST(TrainConfig, WhatIsMissing) {
   EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
   EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
-  EXPECT_EQ(error_of("output: x\nmodel:\n  width: 8\n"),
-            "a.yaml:2: 'model.family' is missing; it says which kind of model this is: "
-            "transformer, gpt.");
+  EXPECT_TRUE(error_of("output: x\nmodel:\n  width: 8\n")
+                  .starts_with("a.yaml:2: 'model.family' is missing; it says which kind of model "
+                               "this is: transformer, "));
   EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
   EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
