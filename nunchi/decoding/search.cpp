@@ -331,22 +331,22 @@ class Searcher::Search {
     const Tensor log_probs = Tensor::empty(context_, summed(scores.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
     dispatch(scores, [&]<class T>(auto& ctx) {
-      kernels::run(ctx,
-                   kernels::BanTokens<T>{.rows = rows,
-                                         .vocabulary = vocabulary,
-                                         .stride = units_.stride,
-                                         .begin_token = special_.begin,
-                                         .end_token = special_.end,
-                                         .generated = step.generated,
-                                         .now = now,
-                                         .min_length = special_.end < 0 ? 0 : options_.min_length,
-                                         .no_repeat_ngram = options_.no_repeat_ngram,
-                                         .max_repeats = options_.max_repeats,
-                                         .hypotheses = now_.rows(),
-                                         .prefix_length = prefix_length_.data<std::int32_t>(),
-                                         .logits = scores.data<T>(),
-                                         .banned = banned_.data<double>()});
+      const kernels::BanTokens<T> bans{.rows = rows,
+                                       .vocabulary = vocabulary,
+                                       .stride = units_.stride,
+                                       .begin_token = special_.begin,
+                                       .end_token = special_.end,
+                                       .generated = step.generated,
+                                       .now = now,
+                                       .min_length = special_.end < 0 ? 0 : options_.min_length,
+                                       .no_repeat_ngram = options_.no_repeat_ngram,
+                                       .max_repeats = options_.max_repeats,
+                                       .hypotheses = now_.rows(),
+                                       .prefix_length = prefix_length_.data<std::int32_t>(),
+                                       .logits = scores.data<T>(),
+                                       .banned = banned_.data<double>()};
       if (options_.sample) {
+        kernels::run(ctx, bans);
         kernels::run(ctx,
                      kernels::SampleTokens<T>{.rows = rows,
                                               .vocabulary = vocabulary,
@@ -363,13 +363,14 @@ class Searcher::Search {
                                               .log_probs = log_probs.data<Summed<T>>(),
                                               .ids = ids.data<std::int32_t>()});
       } else {
-        kernels::run(ctx, kernels::TopTokens<T>{.rows = rows,
-                                                .vocabulary = vocabulary,
-                                                .count = candidates_,
-                                                .logits = scores.data<T>(),
-                                                .banned = banned_.data<double>(),
-                                                .log_probs = log_probs.data<Summed<T>>(),
-                                                .ids = ids.data<std::int32_t>()});
+        kernels::run(ctx, kernels::TopAllowed<T>{.bans = bans,
+                                                 .top = {.rows = rows,
+                                                         .vocabulary = vocabulary,
+                                                         .count = candidates_,
+                                                         .logits = scores.data<T>(),
+                                                         .banned = banned_.data<double>(),
+                                                         .log_probs = log_probs.data<Summed<T>>(),
+                                                         .ids = ids.data<std::int32_t>()}});
       }
       kernels::run(ctx, kernels::BeamStep<Summed<T>>{
                             .units = step.active,

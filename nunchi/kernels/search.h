@@ -106,6 +106,17 @@ struct BanTokens {
   Work work() const { return {}; }
 };
 
+// The most likely of the tokens that may come next: both of them in one kernel where that is
+// faster. What is banned may or may not be gone from the logits afterwards.
+template <class T>
+struct TopAllowed {
+  BanTokens<T> bans;
+  TopTokens<T> top;  // of the same rows; its `banned` is where the bans leave theirs
+
+  const char* name() const { return top.name(); }
+  Work work() const { return top.work(); }
+};
+
 // Finished hypotheses of each unit, at most `beam`, in the order in which they ended.
 struct FinishedRows {
   std::int32_t* tokens = nullptr;  // [units, beam, stride], without </s>
@@ -157,6 +168,8 @@ struct BeamStep {
 };
 
 namespace cpu {
+template <class T>
+inline constexpr bool kOneVersion<TopAllowed<T>> = true;
 template <class T>
 inline constexpr bool kOneVersion<BanTokens<T>> = true;
 template <class T>

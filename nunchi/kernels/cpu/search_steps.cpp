@@ -197,4 +197,15 @@ void compute<Isa::portable>(CpuContext& ctx, const BeamStep<double>& p) {
   beam_step(ctx, p);
 }
 
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const TopAllowed<float>& p) {
+  compute_best(ctx, p.bans);
+  compute_best(ctx, p.top);
+}
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const TopAllowed<double>& p) {
+  compute_best(ctx, p.bans);
+  compute_best(ctx, p.top);
+}
+
 }  // namespace nunchi::kernels::cpu

@@ -78,6 +78,23 @@ class HeldRow {
     }
   }
 
+  // The element at `at` becomes -infinity where this thread has it.
+  __device__ void take_out(int at) {
+#pragma unroll
+    for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        if (index(g, j) != at) continue;
+        if constexpr (sizeof(N) == 4) {
+          words_[g][j] = 0xFF800000u;
+        } else {
+          std::uint32_t& word = words_[g][j / 2];
+          word = j % 2 == 0 ? (word & 0xFFFF0000u) | 0xFF80u : (word & 0xFFFFu) | 0xFF800000u;
+        }
+      }
+    }
+  }
+
   // Whether this thread has the element at `at` of a row that is read from its beginning, one
   // capacity after another.
   __device__ static bool has(int at) {

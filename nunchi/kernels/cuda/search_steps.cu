@@ -1,3 +1,4 @@
+#include "nunchi/kernels/cuda/bans.h"
 #include "nunchi/kernels/cuda/logits.h"
 #include "nunchi/kernels/search.h"
 
@@ -8,12 +9,8 @@ __device__ int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); 
 
 template <class N>
 struct BanJob {
-  std::int64_t rows, vocabulary, stride;
-  std::int32_t begin_token, end_token;
-  std::int64_t generated, min_length, no_repeat_ngram, max_repeats;
-  StepNow now;
-  SearchRows hypotheses;
-  const std::int32_t* prefix_length;
+  BanRules rules;
+  std::int64_t vocabulary, no_repeat_ngram;
   N* logits;
   double* banned;
 };
@@ -60,16 +57,6 @@ class RowBans {
   double own_ = -INFINITY;  // of what this lane banned
 };
 
-// Whether the last tokens are a cycle of `period` tokens that has come `repeats` times.
-__device__ bool is_cycle(const std::int32_t* tokens, std::int64_t length, std::int64_t period,
-                         std::int64_t repeats) {
-  if (length < period * repeats) return false;
-  for (std::int64_t i = length - period * repeats; i < length - period; ++i) {
-    if (tokens[i] != tokens[i + period]) return false;
-  }
-  return true;
-}
-
 __device__ bool same_tokens(const std::int32_t* a, const std::int32_t* b, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (a[i] != b[i]) return false;
@@ -83,11 +70,12 @@ constexpr int kBanThreads = 128;
 template <class N>
 __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N> p) {
   begin();
+  const BanRules& rules = p.rules;
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
-  if (row >= p.now.rows(p.rows)) return;
+  if (row >= rules.now.rows(rules.rows)) return;
   const int lane = lane_of_thread();
-  const std::int32_t* tokens = p.hypotheses.tokens + row * p.stride;
-  const std::int64_t length = p.prefix_length[p.hypotheses.unit[row]] + p.now.tokens(p.generated);
+  const std::int32_t* tokens = rules.hypotheses.tokens + row * rules.stride;
+  const std::int64_t length = rules.length(row);
   RowBans<N> bans(p.logits + row * p.vocabulary);
 
   if (const std::int64_t n = p.no_repeat_ngram; n > 0 && length >= n) {
@@ -95,29 +83,14 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
     for (std::int64_t begin = 0; begin + n <= length; begin += kWarp) {
       const std::int64_t i = begin + lane;
       const bool repeats = i + n <= length && same_tokens(recent, tokens + i, n - 1);
-      const std::int32_t token = repeats ? tokens[i + n - 1] : p.end_token;
+      const std::int32_t token = repeats ? tokens[i + n - 1] : rules.end_token;
       // What is banned for its repetition can be anything but the end.
-      if (__any_sync(kAllLanes, token != p.end_token)) bans.ban(token != p.end_token, token);
+      const bool wanted = token != rules.end_token;
+      if (__any_sync(kAllLanes, wanted)) bans.ban(wanted, token);
     }
   }
-  // The other rules have a lane each.
-  constexpr int kCycles = static_cast<int>(BanTokens<float>::kLongestCycle);
-  bool wanted = false;
-  std::int32_t token = 0;
-  if (lane < kCycles) {
-    const std::int64_t period = lane + 1;
-    if (p.max_repeats > 0 && is_cycle(tokens, length, period, p.max_repeats)) {
-      token = tokens[length - period];
-      wanted = token != p.end_token;
-    }
-  } else if (lane == kCycles) {
-    token = p.begin_token;
-    wanted = true;
-  } else if (lane == kCycles + 1) {
-    token = p.end_token;
-    wanted = length < p.min_length;
-  }
-  bans.ban(wanted, token);
+  const Ban other = ban_of_lane(rules, row, length);
+  bans.ban(other.wanted, other.token);
   if (p.banned == nullptr) return;
   const double total = bans.total();
   if (lane == 0) p.banned[row] = total;
@@ -126,18 +99,9 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
 template <class T>
 void ban_tokens(CudaContext& ctx, const BanTokens<T>& p) {
   if (p.rows == 0) return;
-  const BanJob<Native<T>> job{.rows = p.rows,
+  const BanJob<Native<T>> job{.rules = rules_of(p),
                               .vocabulary = p.vocabulary,
-                              .stride = p.stride,
-                              .begin_token = p.begin_token,
-                              .end_token = p.end_token,
-                              .generated = p.generated,
-                              .min_length = p.min_length,
                               .no_repeat_ngram = p.no_repeat_ngram,
-                              .max_repeats = p.max_repeats,
-                              .now = p.now,
-                              .hypotheses = p.hypotheses,
-                              .prefix_length = p.prefix_length,
                               .logits = native(p.logits),
                               .banned = p.banned};
   start_early(ctx, p.name(), ban_tokens_kernel<Native<T>>,

@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "nunchi/kernels/cuda/bans.h"
 #include "nunchi/kernels/cuda/logits.h"
 #include "nunchi/kernels/search.h"
 
@@ -24,8 +25,10 @@ struct Job {
   int group_lanes;       // lanes that share a place in the search for a threshold; 0: no search
   const N* logits;       // [R, V]
   const double* banned;  // [R] or null
-  float* log_probs;      // [R, n]
-  std::int32_t* ids;     // [R, n]
+  bool bans;             // by these rules, of tokens that are still among the logits
+  BanRules rules;
+  float* log_probs;   // [R, n]
+  std::int32_t* ids;  // [R, n]
   // Of the stretches, where there are several:
   Key* keys;    // [R, stretches, n] descending, 0 where there are fewer
   float* tops;  // [R, stretches]
@@ -75,7 +78,9 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
 
 // Blocks are numbered row by row, a row's stretches one after another.
 template <class N, int Groups, bool Wide>
-__global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(const Job<N> p) {
+__global__ __launch_bounds__(kThreads, Wide && sizeof(N) * Groups != 10
+                                           ? 2
+                                           : 1) void top_tokens_kernel(const Job<N> p) {
   begin();
   using Row = HeldRow<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
@@ -83,6 +88,8 @@ __global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(cons
   __shared__ int found;
   __shared__ float threshold;
   __shared__ Key warp_keys[kWarps];
+  __shared__ std::int32_t banned[kWarp];
+  __shared__ int bans;
 
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
   const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches);
@@ -94,6 +101,37 @@ __global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(cons
 
   float own_top = -INFINITY;
   row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+  float top = warp_max(own_top);
+  if (lane == 0) warp_tops[warp] = top;
+  if (thread == 0) found = bans = 0;
+  if (p.bans && warp == 0) {
+    Ban ban;
+    if (r < p.rules.now.rows(p.rules.rows)) ban = ban_of_lane(p.rules, r, p.rules.length(r));
+    const unsigned all = __ballot_sync(kAllLanes, ban.wanted);
+    if (ban.wanted) banned[__popc(all & ((1u << lane) - 1))] = ban.token;
+    if (lane == 0) bans = __popc(all);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
+  const float shift = shift_of(top);
+  float sum = 0;
+  row.each([&](float value, int) { sum += exponential<N>(value - shift); });
+  sum = warp_sum(sum);
+  if (lane == 0) warp_sums[warp] = sum;
+
+  // What is banned counts in the sum, and comes no more.
+  bool changed = false;
+  for (int i = 0; i < bans; ++i) {
+    const int at = banned[i] - first_id;
+    if (at < 0 || at >= size || !Row::has(at)) continue;
+    row.take_out(at);
+    changed = true;
+  }
+  if (changed) {
+    own_top = -INFINITY;
+    row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+  }
   // The n-th highest of the tops of at least n disjoint groups: n logits or more reach it.
   const int lanes = p.group_lanes;
   if (lanes > 0) {
@@ -103,13 +141,7 @@ __global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(cons
     }
     if (lane % lanes == 0) group_tops[thread / lanes] = group_top;
   }
-  float top = warp_max(own_top);
-  if (lane == 0) warp_tops[warp] = top;
-  if (thread == 0) found = 0;
   __syncthreads();
-#pragma unroll
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
-
   if (lanes > 0 && thread < kThreads / lanes) {
     const float mine = group_tops[thread];
     int rank = 0;
@@ -118,11 +150,6 @@ __global__ __launch_bounds__(kThreads, Wide ? 2 : 1) void top_tokens_kernel(cons
     }
     if (rank == p.count - 1) threshold = mine;
   }
-  const float shift = shift_of(top);
-  float sum = 0;
-  row.each([&](float value, int) { sum += exponential<N>(value - shift); });
-  sum = warp_sum(sum);
-  if (lane == 0) warp_sums[warp] = sum;
   __syncthreads();
   sum = 0;
 #pragma unroll
@@ -264,7 +291,7 @@ void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
 }
 
 template <class T>
-void top_tokens(CudaContext& ctx, const TopTokens<T>& p) {
+void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* bans = nullptr) {
   if (p.rows == 0 || p.count == 0) return;
   using N = Native<T>;
   const Job<N> job{.vocabulary = static_cast<int>(p.vocabulary),
@@ -272,7 +299,9 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p) {
                    .stretches = 1,
                    .group_lanes = group_lanes(p.count),
                    .logits = native(p.logits),
-                   .banned = p.banned,
+                   .banned = bans == nullptr ? p.banned : nullptr,
+                   .bans = bans != nullptr,
+                   .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
                    .log_probs = p.log_probs,
                    .ids = p.ids,
                    .keys = nullptr,
@@ -286,6 +315,14 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p) {
   check_launch(p.name());
 }
 
+template <class T>
+void top_allowed(CudaContext& ctx, const TopAllowed<T>& p) {
+  // N-grams may ban any number of tokens.
+  if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
+  compute(ctx, p.bans);
+  compute(ctx, p.top);
+}
+
 }  // namespace
 
 template <>
@@ -295,6 +332,14 @@ void compute(CudaContext& ctx, const TopTokens<float>& p) {
 template <>
 void compute(CudaContext& ctx, const TopTokens<BFloat16>& p) {
   top_tokens(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopAllowed<float>& p) {
+  top_allowed(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopAllowed<BFloat16>& p) {
+  top_allowed(ctx, p);
 }
 
 }  // namespace nunchi::kernels::cuda

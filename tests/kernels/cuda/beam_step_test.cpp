@@ -19,43 +19,79 @@ struct Banned {
 };
 
 // Random hypotheses of few different tokens, so that much is repeated; every second one a cycle.
-Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int64_t generated) {
-  constexpr std::int64_t kRows = 37, kVocabulary = 13, kStride = 160;
-  const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
-  std::vector<std::int32_t> tokens, unit;
-  for (std::int64_t r = 0; r < kRows; ++r) {
-    unit.push_back(static_cast<std::int32_t>(r % 4));
-    const auto draws = random_values<double>(kStride, 70 + static_cast<std::uint64_t>(r));
-    for (std::int64_t i = 0; i < kStride; ++i) {
-      const double u = (draws[static_cast<std::size_t>(i)] + 1) / 2;
-      tokens.push_back(static_cast<std::int32_t>(r % 2 == 0 ? 3 + i % (r / 2 % 9 + 1)
-                                                            : static_cast<std::int64_t>(u * 9)));
+struct BanInputs {
+  static constexpr std::int64_t kRows = 37, kStride = 160;
+  Tensor logits, tokens, units, prefixes, banned;
+
+  BanInputs(ContextBase& context, DType dtype, std::int64_t vocabulary) {
+    const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
+    std::vector<std::int32_t> histories, unit;
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      unit.push_back(static_cast<std::int32_t>(r % 4));
+      const auto draws = random_values<double>(kStride, 70 + static_cast<std::uint64_t>(r));
+      for (std::int64_t i = 0; i < kStride; ++i) {
+        const double u = (draws[static_cast<std::size_t>(i)] + 1) / 2;
+        histories.push_back(static_cast<std::int32_t>(
+            r % 2 == 0 ? 3 + i % (r / 2 % 9 + 1) : static_cast<std::int64_t>(u * 9)));
+      }
     }
+    auto values = random_values<float>(kRows * vocabulary, 1, 3);
+    values[2 * vocabulary + 4] = values[6 * vocabulary + kBegin] = -INFINITY;
+    logits = rounded_tensor(context, dtype, values, {kRows, vocabulary});
+    tokens = from_host(context, histories, {kRows, kStride});
+    units = from_host(context, unit, {kRows});
+    prefixes = from_host(context, prefix_length, {4});
+    banned = unwritten_tensor(context, DType::f64, {kRows});
   }
-  auto values = random_values<float>(kRows * kVocabulary, 1, 3);
-  values[2 * kVocabulary + 4] = values[6 * kVocabulary + kBegin] = -INFINITY;
-  const Tensor logits = rounded_tensor(context, dtype, values, {kRows, kVocabulary});
-  const Tensor on_device = from_host(context, tokens, {kRows, kStride});
-  const Tensor units = from_host(context, unit, {kRows});
-  const Tensor prefixes = from_host(context, prefix_length, {4});
-  const Tensor banned = unwritten_tensor(context, DType::f64, {kRows});
-  dispatch(logits, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::BanTokens<T>{.rows = kRows,
-                                            .vocabulary = kVocabulary,
-                                            .stride = kStride,
-                                            .begin_token = rules.begin_token,
-                                            .end_token = rules.end_token,
-                                            .generated = generated,
-                                            .min_length = rules.min_length,
-                                            .no_repeat_ngram = rules.no_repeat_ngram,
-                                            .max_repeats = rules.max_repeats,
-                                            .hypotheses = {.tokens = on_device.data<std::int32_t>(),
-                                                           .unit = units.data<std::int32_t>()},
-                                            .prefix_length = prefixes.data<std::int32_t>(),
-                                            .logits = logits.data<T>(),
-                                            .banned = banned.data<double>()});
+
+  template <class T>
+  kernels::BanTokens<T> bans(const BanRules& rules, std::int64_t generated) const {
+    return {
+        .rows = kRows,
+        .vocabulary = logits.size(1),
+        .stride = kStride,
+        .begin_token = rules.begin_token,
+        .end_token = rules.end_token,
+        .generated = generated,
+        .min_length = rules.min_length,
+        .no_repeat_ngram = rules.no_repeat_ngram,
+        .max_repeats = rules.max_repeats,
+        .hypotheses = {.tokens = tokens.data<std::int32_t>(), .unit = units.data<std::int32_t>()},
+        .prefix_length = prefixes.data<std::int32_t>(),
+        .logits = logits.data<T>(),
+        .banned = banned.data<double>()};
+  }
+};
+
+Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int64_t generated) {
+  const BanInputs inputs(context, dtype, 13);
+  dispatch(inputs.logits,
+           [&]<class T>(auto& ctx) { kernels::run(ctx, inputs.bans<T>(rules, generated)); });
+  return {to_host_f64(inputs.logits), to_host_f64(inputs.banned)};
+}
+
+struct TopOfAllowed {
+  std::vector<std::int32_t> ids;
+  std::vector<double> log_probs;
+};
+
+TopOfAllowed top_of_allowed(ContextBase& context, DType dtype, const BanRules& rules,
+                            std::int64_t vocabulary) {
+  constexpr std::int64_t kCount = 3;
+  const BanInputs inputs(context, dtype, vocabulary);
+  const Tensor log_probs = unwritten_tensor(context, summed(dtype), {BanInputs::kRows, kCount});
+  const Tensor ids = zeros(context, DType::i32, {BanInputs::kRows, kCount});
+  dispatch(inputs.logits, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::TopAllowed<T>{.bans = inputs.bans<T>(rules, 40),
+                                             .top = {.rows = BanInputs::kRows,
+                                                     .vocabulary = vocabulary,
+                                                     .count = kCount,
+                                                     .logits = inputs.logits.data<T>(),
+                                                     .banned = inputs.banned.data<double>(),
+                                                     .log_probs = log_probs.data<Summed<T>>(),
+                                                     .ids = ids.data<std::int32_t>()}});
   });
-  return {to_host_f64(logits), to_host_f64(banned)};
+  return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
 }
 
 TEST(BanTokensOnGpu, AreTheCpus) {
@@ -78,6 +114,28 @@ TEST(BanTokensOnGpu, AreTheCpus) {
         const Banned found = ban(cuda, dtype, rules, generated);
         EXPECT_EQ(found.logits, expected.logits);
         expect_near(found.banned, expected.banned, 1e-12);
+      }
+    }
+  }
+}
+
+// In one stretch of a row and in several.
+TEST(TopAllowedOnGpu, AreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  CpuContext cpu;
+  CudaContext cuda;
+  for (const std::int64_t vocabulary : {14, 1001, 9000}) {
+    for (const BanRules& rules :
+         {BanRules{}, BanRules{.max_repeats = 2}, BanRules{.min_length = 43},
+          BanRules{.begin_token = 0, .end_token = 4, .min_length = 90, .max_repeats = 3},
+          BanRules{.no_repeat_ngram = 2, .max_repeats = 2}}) {
+      SCOPED_TRACE(std::to_string(vocabulary) + " tokens, repeats " +
+                   std::to_string(rules.max_repeats));
+      const TopOfAllowed expected = top_of_allowed(cpu, DType::f32, rules, vocabulary);
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        const TopOfAllowed found = top_of_allowed(cuda, dtype, rules, vocabulary);
+        EXPECT_EQ(found.ids, expected.ids);
+        expect_near(found.log_probs, expected.log_probs, 1e-5);
       }
     }
   }

@@ -37,9 +37,8 @@ Trained train(ContextBase& context, const TransformerConfig& config, int steps) 
     const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});
     tape.backward(loss.total);
     // The warm-up of a real run: at a high rate from the start, rounding would soon be magnified.
-    optimizer.step({.learning_rate = 5e-6 * (step + 1),
-                    .tokens = tokens,
-                    .losses = loss.total.value()});
+    optimizer.step(
+        {.learning_rate = 5e-6 * (step + 1), .tokens = tokens, .losses = loss.total.value()});
     run.losses.push_back(to_host<double>(loss.total.value())[0] / tokens);
   }
   run.weights = to_host<float>(model->parameters().weights());
@@ -104,6 +103,53 @@ TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
         for (std::size_t h = 0; h < found[i].size(); ++h) {
           EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
           EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
+        }
+      }
+    }
+  }
+}
+
+// log p of the hypothesis's tokens, of </s> too if it ended, as the CPU sees it.
+double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& source,
+                    const Hypothesis& found) {
+  const std::int64_t vocabulary = model.target_vocabulary();
+  const PairBatch batch = make_pair_batch(cpu, std::span(&source, 1), std::span(&found.tokens, 1),
+                                          {vocabulary, vocabulary});
+  const std::vector<float> logits = logits_of(model, batch);
+  Tokens scored = found.tokens;
+  if (found.ended) scored.push_back(2);
+  double total = 0;
+  for (std::size_t i = 0; i < scored.size(); ++i) {
+    const float* row = logits.data() + i * static_cast<std::size_t>(vocabulary);
+    double sum = 0;
+    for (std::int64_t v = 0; v < vocabulary; ++v) sum += std::exp(static_cast<double>(row[v]));
+    total += static_cast<double>(row[scored[i]]) - std::log(sum);
+  }
+  return total;
+}
+
+// Rows enough for each of the ways to multiply them: one, a few, some dozens, more than a hundred.
+TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
+  SKIP_WITHOUT_GPU();
+  for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+    TransformerConfig config = config_of(placement);
+    config.width = 256;
+    CpuContext cpu({.threads = 2});
+    CudaContext cuda;
+    const auto here = make_transformer(cpu, config), there = make_transformer(cuda, config);
+    for (const std::size_t sentences : {1, 3, 30}) {
+      std::vector<std::int32_t> lengths;
+      for (std::size_t i = 0; i < sentences; ++i) lengths.push_back(1 + i * 7 % 19);
+      std::vector<Tokens> sources = sentences_of(lengths, 211, 8);
+      for (Tokens& source : sources) source.push_back(2);
+      for (const int beam : {1, 4}) {
+        const auto found = search(*there, {.source = make_token_batch(cuda, sources, 211)},
+                                  {.beam_size = beam, .max_length = 12});
+        for (std::size_t i = 0; i < sentences; ++i) {
+          const Hypothesis& best = found[i][0];
+          EXPECT_NEAR(best.log_probability, score_on_cpu(*here, cpu, sources[i], best),
+                      0.02 * static_cast<double>(best.token_scores.size()))
+              << "sentence " << i << " of " << sentences << ", beam " << beam;
         }
       }
     }
