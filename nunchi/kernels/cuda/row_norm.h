@@ -67,45 +67,80 @@ __device__ inline void unpack(const uint4& words, float (&x)[8]) {
   x[6] = low_half(words.w), x[7] = high_half(words.w);
 }
 
-// Normalises the row whose sum the warp's lanes hold; keep(chunk, eight columns) takes what comes
-// out. Where it `writes`, it does what a normalisation does beyond the sum. Of rows that are not
-// `real` come zeros.
-struct NormRow {
-  std::int64_t row;
-  bool real, writes;
+// The same as numbers, for who normalises several rows.
+template <int Chunks>
+struct NormFactors {
+  float gamma[Chunks][8], beta[Chunks][8];
+
+  __device__ explicit NormFactors(const NormParameters<Chunks>& from) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      unpack(from.gamma[c], gamma[c]);
+      unpack(from.beta[c], beta[c]);
+    }
+  }
 };
-template <int Chunks, class Keep>
-__device__ void normalise(const NormJob& n, const NormParameters<Chunks>& parameters,
-                          const NormRow& which, const float (&x)[Chunks][8], Keep&& keep) {
-  float total = 0;
+
+// Sums over the warp that do not wait for one another.
+template <int Count>
+__device__ void warp_sums(float (&x)[Count]) {
 #pragma unroll
-  for (int c = 0; c < Chunks; ++c) {
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) total += x[c][j];
+    for (int i = 0; i < Count; ++i) x[i] += __shfl_xor_sync(kAllLanes, x[i], lanes);
   }
+}
+
+// Normalises the rows whose sums the warp's lanes hold, x; keep(i, chunk, eight columns) takes what
+// comes out of the i-th. Where it `writes`, it does what a normalisation does beyond the sum. Rows
+// past the count are treated as all others: nobody looks at them.
+template <int Chunks, int Count, class Keep>
+__device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
+                          const std::int64_t (&row)[Count], bool writes,
+                          float (&x)[Count][Chunks][8], Keep&& keep) {
   constexpr float kInverse = 1.0f / kNormWidth<Chunks>;
-  const float mean = n.kind == NormKind::layer ? warp_sum(total) * kInverse : 0.0f;
-  float squares = 0;
+  float mean[Count] = {}, squares[Count] = {};
+  if (n.kind == NormKind::layer) {
 #pragma unroll
-  for (int c = 0; c < Chunks; ++c) {
+    for (int i = 0; i < Count; ++i) {
 #pragma unroll
-    for (int j = 0; j < 8; ++j) squares += (x[c][j] - mean) * (x[c][j] - mean);
+      for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) mean[i] += x[i][c][j];
+      }
+    }
+    warp_sums(mean);
   }
-  const float rstd = 1.0f / sqrtf(warp_sum(squares) * kInverse + n.epsilon);
-  const std::int64_t at = which.row * kNormWidth<Chunks>;
 #pragma unroll
-  for (int c = 0; c < Chunks; ++c) {
-    float y[8], beta[8];
-    unpack(parameters.gamma[c], y);
-    unpack(parameters.beta[c], beta);
+  for (int i = 0; i < Count; ++i) {
+    mean[i] *= kInverse;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) y[j] = which.real ? (x[c][j] - mean) * rstd * y[j] + beta[j] : 0.0f;
-    keep(c, y);
-    if (which.writes) store8(n.out + at + column_of(c), y);
+    for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        x[i][c][j] -= mean[i];
+        squares[i] += x[i][c][j] * x[i][c][j];
+      }
+    }
   }
-  if (which.writes && threadIdx.x % kWarp == 0) {
-    n.mean[which.row] = mean;
-    n.rstd[which.row] = rstd;
+  warp_sums(squares);
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    const float rstd = rsqrtf(squares[i] * kInverse + n.epsilon);
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      float y[8];
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        y[j] = x[i][c][j] * rstd * factors.gamma[c][j] + factors.beta[c][j];
+      }
+      keep(i, c, y);
+      if (writes) store8(n.out + row[i] * kNormWidth<Chunks> + column_of(c), y);
+    }
+    if (writes && threadIdx.x % kWarp == 0) {
+      n.mean[row[i]] = mean[i];
+      n.rstd[row[i]] = rstd;
+    }
   }
 }
 

@@ -44,29 +44,36 @@ __device__ void fetch(const Tile& to, const __nv_bfloat16* from, std::int64_t st
   }
 }
 
-// The block's rows, all of whose stages lie in shared memory, normalised in place.
+// The block's rows, all of whose stages lie in shared memory, normalised in place, a warp several
+// at once.
 template <int Rows, int StageBytes, int Chunks>
 __device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& parameters,
-                               char* memory, int first_row) {
+                               char* memory, int first_row, int rows) {
+  constexpr int kEach = Rows / kWarps, kAtOnce = kEach < 8 / Chunks ? kEach : 8 / Chunks;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  const std::int64_t count = real_rows(n.rows), last = n.rows.capacity;
-#pragma unroll 2
-  for (int row = warp; row < Rows; row += kWarps) {
-    // A lane's columns of each 256 stand in the first or second of two stages.
-    const auto at = [&](int c) {
-      const int stage = 2 * c + lane / Tile::kChunks;
-      return reinterpret_cast<uint4*>(memory + stage * StageBytes + row / kTileRows * Tile::kBytes +
-                                      Tile::place(row % kTileRows, lane % Tile::kChunks));
-    };
-    float x[Chunks][8];
+  const NormFactors<Chunks> factors(parameters);
+  // A lane's columns of each 256 stand in the first or second of two stages; of the rows that are
+  // the warp's, eight apart, at the same place in a row.
+  static_assert(kWarps == 8);
+  char* own = memory + lane / Tile::kChunks * StageBytes + Tile::place(warp, lane % Tile::kChunks);
+  const auto at = [&](int i, int c) {
+    return reinterpret_cast<uint4*>(own + 2 * c * StageBytes + i * 8 * Tile::kRowBytes);
+  };
+  const bool writes = blockIdx.x == 0;
 #pragma unroll
-    for (int c = 0; c < Chunks; ++c) unpack(*at(c), x[c]);
-    const NormRow which{.row = first_row + row,
-                        .real = first_row + row < count,
-                        .writes = blockIdx.x == 0 && first_row + row < last};
-    normalise<Chunks>(n, parameters, which, x, [&](int c, const float(&y)[8]) {
-      *at(c) = make_uint4(packed(y[0], y[1]), packed(y[2], y[3]), packed(y[4], y[5]),
-                          packed(y[6], y[7]));
+  for (int first = 0; first < kEach; first += kAtOnce) {
+    float x[kAtOnce][Chunks][8];
+    std::int64_t row[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      // Past the last row its copies are, and write the same.
+      row[i] = min(first_row + warp + (first + i) * kWarps, rows - 1);
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) unpack(*at(first + i, c), x[i][c]);
+    }
+    normalise<Chunks, kAtOnce>(n, factors, row, writes, x, [&](int i, int c, const float(&y)[8]) {
+      *at(first + i, c) = make_uint4(packed(y[0], y[1]), packed(y[2], y[3]), packed(y[4], y[5]),
+                                     packed(y[6], y[7]));
     });
   }
 }
@@ -123,7 +130,7 @@ __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n
   if constexpr (Chunks > 0) {
     wait_for_groups<0>();
     __syncthreads();
-    normalise_tile<Rows, Of::kStageBytes, Chunks>(n, parameters, memory, first_row);
+    normalise_tile<Rows, Of::kStageBytes, Chunks>(n, parameters, memory, first_row, p.rows);
     __syncthreads();
 #pragma unroll
     for (int stage = 0; stage < 2 * Chunks; ++stage) multiply(stage);

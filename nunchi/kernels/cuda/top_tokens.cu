@@ -16,6 +16,7 @@ constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 constexpr int kMostCandidates = 1024;
 // A warp merges the stretches of a row, a lane each.
 constexpr int kMostStretches = kWarp;
+constexpr float kLog2E = 1.44269504f;
 
 template <class N>
 struct Job {
@@ -76,11 +77,20 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
   return best;
 }
 
+// Groups of rows that are so many that blocks take their turns: shorter ones keep the memory busy
+// while others compute.
+constexpr int kShort = 3;
+
+// Blocks of a multiprocessor.
+template <class N, int Groups, bool Wide>
+constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
+                          : sizeof(N) * Groups == 4 * kShort ? 3
+                                                             : 2;
+
 // Blocks are numbered row by row, a row's stretches one after another.
 template <class N, int Groups, bool Wide>
-__global__ __launch_bounds__(kThreads, Wide && sizeof(N) * Groups != 10
-                                           ? 2
-                                           : 1) void top_tokens_kernel(const Job<N> p) {
+__global__ __launch_bounds__(kThreads,
+                             kTogether<N, Groups, Wide>) void top_tokens_kernel(const Job<N> p) {
   begin();
   using Row = HeldRow<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
@@ -116,7 +126,8 @@ __global__ __launch_bounds__(kThreads, Wide && sizeof(N) * Groups != 10
   for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
   const float shift = shift_of(top);
   float sum = 0;
-  row.each([&](float value, int) { sum += exponential<N>(value - shift); });
+  // To some 20 bits, as good as a sum of so many needs it.
+  row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
   sum = warp_sum(sum);
   if (lane == 0) warp_sums[warp] = sum;
 
@@ -271,16 +282,21 @@ template <class N, bool Wide>
 void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
   // Stretches as short as they can be while all blocks still run at once. Where a row's bits must
   // not depend on the others, always the same.
-  constexpr std::int64_t kBlocksAtOnce = 3;
   const auto suits = [&](int groups) {
     const std::int64_t stretches =
         blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
     if (stretches > kMostStretches) return false;
     if (ctx.deterministic()) return groups >= 2;
-    return rows * stretches <= kBlocksAtOnce * ctx.multiprocessors();
+    return rows * stretches <= 3 * ctx.multiprocessors();
   };
   if (suits(1)) return launch<N, Wide, 1>(ctx, job, rows);
   if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
+  if constexpr (sizeof(N) == 4) {
+    constexpr int kCapacity = HeldRow<N, kThreads, kShort, Wide>::kCapacity;
+    if (blocks_for(job.vocabulary, kCapacity) <= kMostStretches) {
+      return launch<N, Wide, kShort>(ctx, job, rows);
+    }
+  }
   constexpr int kMostGroups = 5;
   constexpr int kLargest = HeldRow<N, kThreads, kMostGroups, Wide>::kCapacity * kMostStretches;
   if (job.vocabulary > kLargest) {

@@ -69,8 +69,12 @@ void expect_as_on_cpu(const Case& x) {
   CudaContext cuda;
   cuda.arena().poison();
   const Results expected = run_case<float, float>(cpu, x, DType::f32);
-  for (const Results& found : {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16),
-                               run_case<BFloat16, float>(cuda, x, DType::bf16)}) {
+  std::vector<Results> all = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
+  // Of more rows the library would have to make f32 and add a bias in bf16, which it does not.
+  if (x.rows <= kernels::cuda::kMostRows) {
+    all.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
+  }
+  for (const Results& found : all) {
     const auto near = [&](const char* what, const Tensor& a, const Tensor& b, double tolerance) {
       EXPECT_LE(relative_distance(real(a, x), real(b, x)), tolerance)
           << what << ": " << x.rows << " rows, " << x.width << " to " << x.outputs;
@@ -102,7 +106,7 @@ TEST(CudaNormProduct, EveryKindAndRowsPastTheCount) {
 
 TEST(CudaNormProduct, WhatDoesNotFitIsTwoKernels) {
   SKIP_WITHOUT_GPU();
-  expect_as_on_cpu({17, 17, 512, 512});
+  expect_as_on_cpu({70, 70, 512, 512});
   expect_as_on_cpu({4, 4, 384, 512});
   expect_as_on_cpu({4, 4, 512, 9000});
 }
@@ -116,7 +120,10 @@ TEST(CudaNormProduct, ManyRows) {
       }
     }
   }
-  expect_as_on_cpu({64, 64, 512, 2048, kernels::NormKind::layer, false, true});
+  for (const bool branch : {false, true}) {
+    expect_as_on_cpu({64, 64, 512, 2048, kernels::NormKind::layer, branch, true});
+    expect_as_on_cpu({59, 59, 256, 1540, kernels::NormKind::rms, branch, true});
+  }
   expect_as_on_cpu({256, 250, 512, 1536, kernels::NormKind::layer, false, false});
   expect_as_on_cpu({250, 250, 512, 2048, kernels::NormKind::layer, false, true});
 }
