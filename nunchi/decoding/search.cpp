@@ -223,29 +223,47 @@ class Searcher::Search {
   // Takes several steps at once where the device can, until many hypotheses are done. Returns how
   // many; 0: it cannot.
   std::int64_t replay(Step step, std::int64_t at_once) {
-    if (!context_.replays()) return 0;
-    // Hypotheses go from one memory to the other and back: two steps leave all where it was.
-    const std::int64_t left = (units_.longest + 1 - step.generated + 1) / 2 * 2;
+    const std::int64_t left = units_.longest - step.generated;
+    if (!context_.replays() || left < 2) return 0;
     const std::int64_t most = std::min(left, at_once), rows = step.active * step.width;
     const bool moved =
         model_.reserve(*state_, {.steps = most, .hypotheses = rows, .longest = most_tokens()});
     if (moved) noted_.clear();
     step.replayed = true;
-    std::unique_ptr<ContextBase::Replay>& two_steps = noted_[rows];
-    if (two_steps == nullptr) {
-      two_steps = context_.capture([&] {
-        for (int i = 0; i < 2; ++i) advance(next_tokens(step), step);
-      });
-    }
     const std::int64_t few = step.active / 2;
-    std::int64_t done = 0;
-    for (std::int64_t active = step.active; done < most && active > few;) {
-      two_steps->start();
-      done += 2;
-      // After the first of them: the other keeps the device busy until the next are started.
+    std::int64_t done = 0, active = step.active;
+    while (most - done >= 2 && active > few) {
+      const std::int64_t steps = steps_at_once(active, most - done);
+      steps_noted(step, steps).start();
+      done += steps;
+      // After the last but one: the last keeps the device busy until more is started.
       if (done < most) active = active_units(step.generated + done - 1);
     }
+    // An odd one is the last of all.
+    if (done < most && active > few) {
+      advance(next_tokens(step), step);
+      ++done;
+    }
     return done;
+  }
+
+  // A sentence that has ended waits for the steps that were started with it; while none has, many
+  // are unlikely to end at once.
+  std::int64_t steps_at_once(std::int64_t active, std::int64_t most) const {
+    constexpr std::int64_t kManyUnits = 8, kManySteps = 8;
+    return active == units_.count && active >= kManyUnits && most >= kManySteps ? kManySteps : 2;
+  }
+
+  // Hypotheses go from one memory to the other and back: an even number of steps leaves all where
+  // it was.
+  ContextBase::Replay& steps_noted(const Step& step, std::int64_t steps) {
+    std::unique_ptr<ContextBase::Replay>& noted = noted_[{step.active * step.width, steps}];
+    if (noted == nullptr) {
+      noted = context_.capture([&] {
+        for (std::int64_t i = 0; i < steps; ++i) advance(next_tokens(step), step);
+      });
+    }
+    return *noted;
   }
 
   // Tokens that the decoder sees of a hypothesis at most, <s> included and the last one not. Of the
@@ -464,8 +482,8 @@ class Searcher::Search {
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
   std::unique_ptr<ContextBase::Mailbox> mailbox_;  // tells how many units go on; may be null
   std::unique_ptr<SequenceModel::State> state_;
-  // Two steps of so many rows at most, to be replayed.
-  std::map<std::int64_t, std::unique_ptr<ContextBase::Replay>> noted_;
+  // By rows at most and steps, to be replayed.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<ContextBase::Replay>> noted_;
 };
 
 void SearchOptions::check() const {

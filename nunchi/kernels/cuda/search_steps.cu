@@ -121,11 +121,57 @@ struct Plan {
   std::int32_t* goes_on;  // [units] 1: this one does
 };
 
-// One row of the unit for a lane, or several; each lane looks at its own ones alone.
+// What a warp knows of a unit's candidates. What they come from is kept in shared memory where
+// there is room, since choosing among them is one load after another.
 struct Heads {
-  double* score;        // [width] of the row's first candidate that was not taken; -inf: none
-  std::int32_t* place;  // [width]
-  static constexpr int kBytes = sizeof(double) + sizeof(std::int32_t);
+  // Each lane looks at its own rows alone.
+  double* score;            // [width] of the row's first candidate that was not taken; -inf: none
+  std::int32_t* place;      // [width]
+  const double* before;     // [width] scores of the rows' hypotheses
+  const float* log_probs;   // [width, candidates]
+  const std::int32_t* ids;  // [width, candidates]
+};
+
+// Where the heads of units stand, one after another.
+struct HeadRoom {
+  bool keeps;
+  std::size_t bytes;  // of a unit
+
+  HeadRoom(const BeamStep<float>& p, std::int64_t units) {
+    constexpr std::size_t kSharedBytes = 48 << 10;
+    const auto width = static_cast<std::size_t>(p.width),
+               all = width * static_cast<std::size_t>(p.candidates);
+    const auto round = [](std::size_t size) { return (size + 7) / 8 * 8; };
+    const std::size_t least = round(width * (sizeof(double) + sizeof(std::int32_t)));
+    const std::size_t more =
+        round(least + width * sizeof(double) + all * (sizeof(float) + sizeof(std::int32_t)));
+    keeps = static_cast<std::size_t>(units) * more <= kSharedBytes;
+    bytes = keeps ? more : least;
+  }
+
+  // Of active unit u, in the room of this number, by a warp.
+  __device__ Heads at(const BeamStep<float>& p, double* memory, std::int64_t u,
+                      std::int64_t room) const {
+    double* begin = memory + static_cast<std::size_t>(room) * bytes / sizeof(double);
+    const std::int64_t first_row = u * p.width, all = p.width * p.candidates;
+    Heads heads{.score = begin,
+                .place = reinterpret_cast<std::int32_t*>(begin + p.width),
+                .before = p.from.score + first_row,
+                .log_probs = p.log_probs + first_row * p.candidates,
+                .ids = p.ids + first_row * p.candidates};
+    if (!keeps) return heads;
+    double* before = begin + p.width + (p.width + 1) / 2;
+    auto* log_probs = reinterpret_cast<float*>(before + p.width);
+    auto* ids = reinterpret_cast<std::int32_t*>(log_probs + all);
+    for (std::int64_t j = lane_of_thread(); j < p.width; j += kWarp) before[j] = heads.before[j];
+    for (std::int64_t i = lane_of_thread(); i < all; i += kWarp) {
+      log_probs[i] = heads.log_probs[i];
+      ids[i] = heads.ids[i];
+    }
+    __syncwarp();
+    heads.before = before, heads.log_probs = log_probs, heads.ids = ids;
+    return heads;
+  }
 };
 
 // Everything about a unit that is the same for its rows.
@@ -192,8 +238,7 @@ class Candidates {
   __device__ void move_to(std::int64_t j, std::int32_t place) {
     double score = -INFINITY;
     if (place < p_.candidates) {
-      const std::int64_t row = first_row_ + j;
-      score = p_.from.score[row] + static_cast<double>(p_.log_probs[row * p_.candidates + place]);
+      score = heads_.before[j] + static_cast<double>(heads_.log_probs[j * p_.candidates + place]);
     }
     heads_.score[j] = score > -INFINITY ? score : -INFINITY;
     heads_.place[j] = place;
@@ -242,7 +287,7 @@ __device__ void plan_unit(const BeamStep<float>& p, const Plan& plan, std::int64
   std::int64_t going_on = 0;
   Candidate c{}, last{};
   for (std::int64_t rank = 0; going_on < p.beam && candidates.next(c); ++rank) {
-    if (p.ids[c.row * p.candidates + c.place] == p.end_token) {
+    if (heads.ids[(c.row - unit.first_row) * p.candidates + c.place] == p.end_token) {
       if (rank < p.beam && finished < p.beam) finish(c, true);
     } else if (last_step) {
       if (finished == p.beam) break;
@@ -291,17 +336,13 @@ __device__ void end_step(const BeamStep<float>& p, std::int64_t active) {
 constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 
 // All of a step in one block, a warp for each unit and then one for each row.
-__global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p,
-                                                                Plan plan) {
+__global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p, Plan plan,
+                                                                HeadRoom room) {
   extern __shared__ double memory[];
   begin();
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = lane_of_thread();
   const std::int64_t units = p.now.units(p.units);
-  if (warp < units) {
-    double* scores = memory;
-    auto* places = reinterpret_cast<std::int32_t*>(memory + p.units * p.width);
-    plan_unit(p, plan, warp, {scores + warp * p.width, places + warp * p.width});
-  }
+  if (warp < units) plan_unit(p, plan, warp, room.at(p, memory, warp, warp));
   __syncthreads();
   const unsigned going_on = __ballot_sync(kAllLanes, lane < units && plan.goes_on[lane] != 0);
   if (threadIdx.x == 0) end_step(p, __popc(going_on));
@@ -314,11 +355,11 @@ __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<f
 }
 
 // One warp for each unit.
-__global__ void plan_units_kernel(const BeamStep<float> p, Plan plan) {
+__global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadRoom room) {
   extern __shared__ double memory[];
   begin();
   if (blockIdx.x >= p.now.units(p.units)) return;
-  plan_unit(p, plan, blockIdx.x, {memory, reinterpret_cast<std::int32_t*>(memory + p.width)});
+  plan_unit(p, plan, blockIdx.x, room.at(p, memory, blockIdx.x, 0));
 }
 
 // One block for each unit; units before it that go on say where its rows stand.
@@ -351,18 +392,17 @@ void beam_step(CudaContext& ctx, const BeamStep<float>& p) {
   if (p.units == 0) {
     return check_cuda(cudaMemsetAsync(p.active, 0, sizeof *p.active, ctx.stream()), p.name());
   }
-  const auto units = static_cast<std::size_t>(p.units), width = static_cast<std::size_t>(p.width);
+  const auto units = static_cast<std::size_t>(p.units);
   const ScratchMemory next(ctx.arena(),
                            units * static_cast<std::size_t>(p.beam) * sizeof(Candidate));
   const ScratchMemory goes_on(ctx.arena(), units * sizeof(std::int32_t));
   const Plan plan{.next = next.as<Candidate>(), .goes_on = goes_on.as<std::int32_t>()};
-  constexpr std::size_t kSharedBytes = 48 << 10;
-  if (p.units <= kFewUnits && units * width * Heads::kBytes <= kSharedBytes) {
-    start_early(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * width * Heads::kBytes}, p,
-                plan);
+  const HeadRoom all(p, p.units), one(p, 1);
+  if (p.units <= kFewUnits && all.keeps) {
+    start_early(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * all.bytes}, p, plan, all);
   } else {
     const auto blocks = static_cast<unsigned>(p.units);
-    start_early(ctx, p.name(), plan_units_kernel, {blocks, kWarp, width * Heads::kBytes}, p, plan);
+    start_early(ctx, p.name(), plan_units_kernel, {blocks, kWarp, one.bytes}, p, plan, one);
     start_early(ctx, p.name(), write_units_kernel, {blocks, kRowThreads}, p, plan);
   }
 }
