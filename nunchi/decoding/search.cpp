@@ -26,6 +26,15 @@ struct Units {
   std::vector<std::int32_t> max_length;               // [units]
   std::vector<std::int32_t> prefix_length;            // [units]
   std::vector<std::span<const std::int32_t>> prefix;  // [units]
+
+  // Tokens beyond the prefix that a hypothesis can get.
+  std::int64_t most_generated() const {
+    std::int64_t most = 0;
+    for (std::size_t u = 0; u < max_length.size(); ++u) {
+      most = std::max<std::int64_t>(most, max_length[u] - prefix_length[u]);
+    }
+    return most;
+  }
 };
 
 std::int64_t longest_target(const SequenceModel& model, const SearchOptions& options,
@@ -223,7 +232,7 @@ class Searcher::Search {
   // Takes several steps at once where the device can, until many hypotheses are done. Returns how
   // many; 0: it cannot.
   std::int64_t replay(Step step, std::int64_t at_once) {
-    const std::int64_t left = units_.longest - step.generated;
+    const std::int64_t left = units_.most_generated() - step.generated;
     if (!context_.replays() || left < 2) return 0;
     const std::int64_t most = std::min(left, at_once), rows = step.active * step.width;
     const bool moved =
