@@ -9,12 +9,17 @@
 
 namespace nunchi::kernels {
 
-// gelu is exact (erf), gelu_tanh its approximation in GPT-2. swiglu reads two halves of a row,
-// silu(first) * second; the others read as many columns as they write.
-enum class ActivationKind : std::uint8_t { none, relu, gelu, gelu_tanh, swiglu, tanh };
+// gelu is exact (erf), gelu_tanh its approximation in GPT-2. The gated kinds read two halves of a
+// row, silu(first) * second and gelu_tanh(first) * second; the others read as many columns as they
+// write.
+enum class ActivationKind : std::uint8_t { none, relu, gelu, gelu_tanh, swiglu, tanh, geglu };
+
+constexpr bool is_gated(ActivationKind kind) {
+  return kind == ActivationKind::swiglu || kind == ActivationKind::geglu;
+}
 
 constexpr std::int64_t input_width(ActivationKind kind, std::int64_t width) {
-  return kind == ActivationKind::swiglu ? 2 * width : width;
+  return is_gated(kind) ? 2 * width : width;
 }
 
 // out = dropout(f(x))

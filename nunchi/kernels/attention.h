@@ -16,8 +16,11 @@ namespace nunchi::kernels {
 
 // What is added to the score of (query i, key j), evaluated from j - i inside the kernel.
 //   slopes (ALiBi):  -slope[h] * |i - j|
-//   buckets (T5):    table[bucket(j - i), h]; half of the buckets (per direction) are exact
-//                    distances, the rest grow logarithmically up to max_distance
+//   buckets:         table[bucket(j - i), h], where
+//     T5's:      half of the buckets (per direction) are exact distances, the rest grow
+//                logarithmically up to max_distance
+//     clipped:   every distance up to max_distance has a bucket of its own, longer ones share the
+//                last
 template <class T>
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
@@ -27,10 +30,18 @@ struct ScoreBias {
   int buckets = 0;
   int max_distance = 0;
   bool bidirectional = false;  // keys after the query have buckets of their own
+  bool clipped = false;        // not T5's buckets
 };
 
 // T5's bucket of the relative position key - query.
 int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool bidirectional);
+
+// The bucket where each distance up to max_distance has its own: 0 to max_distance for keys up to
+// the query, max_distance + 1 to 2 · max_distance for those after it.
+int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional);
+constexpr int clipped_buckets(int max_distance, bool bidirectional) {
+  return bidirectional ? 2 * max_distance + 1 : max_distance + 1;
+}
 
 // What forward, backward and the weights have in common. Rows of q, k and v are `*_stride` elements
 // apart, so they can be slices of one QKV product. Head h reads key/value head h / (H / kv_heads).

@@ -84,6 +84,18 @@ struct AddInto {
   Work work() const { return {.bytes = 3.0 * static_cast<double>(rows * width) * sizeof(T)}; }
 };
 
+// out[i] = x[i] * factor; `out` may be `x`.
+template <class T>
+struct Scale {
+  std::int64_t count = 0;
+  double factor = 1;
+  const T* x = nullptr;  // [count]
+  T* out = nullptr;      // [count]
+
+  const char* name() const { return "scale"; }
+  Work work() const { return {.bytes = 2.0 * static_cast<double>(count) * sizeof(T)}; }
+};
+
 // Random numbers to start from: element i is drawn at counter (i, place), whatever the shape.
 template <class T>
 struct RandomFill {

@@ -20,10 +20,9 @@ bool DecodingState::reserve(const nn::Position& position,
                             const SequenceModel::ReplayedSteps& steps) {
   const bool moved = cache.reserve(steps.steps, steps.hypotheses);
   // A table of positions that grew in a replayed step would be filled again each time.
-  const Variable before = positions;
-  positions = position.embed(steps.longest);
-  const bool same =
-      !before.defined() || !positions.defined() || before.value().same_memory(positions.value());
+  const Tensor before = positions;
+  positions = position.reserve(steps.longest);
+  const bool same = !before.defined() || before.same_memory(positions);
   return moved || !same;
 }
 

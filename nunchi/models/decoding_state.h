@@ -30,7 +30,7 @@ struct DecodingState : SequenceModel::State {
   bool reserve(const nn::Position& position, const SequenceModel::ReplayedSteps& steps);
 
   nn::DecoderCache cache;
-  Variable positions;  // what a replayed step reads stays where it is
+  Tensor positions;  // what a replayed step reads stays where it is
 };
 
 // The rows of the hypotheses' newest tokens, of all rows of a step: [decode_capacity(H), C].

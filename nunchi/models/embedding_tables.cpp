@@ -8,43 +8,61 @@
 namespace nunchi {
 namespace {
 
-Variable make_table(nn::Parameters& parameters, const std::string& name, std::int64_t vocabulary,
-                    std::int64_t width) {
-  return parameters.add(name, {vocabulary, width},
-                        nn::Init::normal(1 / std::sqrt(static_cast<double>(width))));
+// Who reads a table.
+enum class Readers : std::uint8_t { embedding, vocabulary, both };
+
+Variable make_table(nn::Parameters& parameters, const std::string& name, Readers readers,
+                    const EmbeddingTables::Options& options) {
+  const bool large =
+      !options.embeddings_scaled &&
+      (readers == Readers::embedding || (readers == Readers::both && options.output_scaled));
+  const bool source = name.starts_with("encoder");
+  return parameters.add(
+      name, {source ? options.source_vocabulary : options.target_vocabulary, options.width},
+      nn::Init::normal(large ? 1 : 1 / std::sqrt(static_cast<double>(options.width))));
 }
 
 }  // namespace
 
 void EmbeddingTables::check(const Options& options, const std::string& where) {
-  if (options.tied != TiedEmbeddings::all ||
+  if (one_vocabulary(options.tied).empty() ||
       options.source_vocabulary == options.target_vocabulary) {
     return;
   }
-  throw Error(where + ": tied_embeddings 'all' needs one vocabulary, but there are " +
-              std::to_string(options.source_vocabulary) + " source and " +
-              std::to_string(options.target_vocabulary) +
+  throw Error(where + ": tied_embeddings '" + std::string(name_in(kTiedEmbeddings, options.tied)) +
+              "' needs one vocabulary, but there are " + std::to_string(options.source_vocabulary) +
+              " source and " + std::to_string(options.target_vocabulary) +
               " target tokens. Use 'target' or 'none'.");
 }
 
 std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {
-  if (tied != TiedEmbeddings::all) return {};
-  return "'model.tied_embeddings' is 'all'; with two vocabularies it is 'target' or 'none'";
+  if (tied == TiedEmbeddings::target || tied == TiedEmbeddings::none) return {};
+  return "'model.tied_embeddings' is '" + std::string(name_in(kTiedEmbeddings, tied)) +
+         "'; with two vocabularies it is 'target' or 'none'";
 }
 
-EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& options)
-    : source(make_table(parameters,
-                        options.tied == TiedEmbeddings::all ? "shared.embedding.weight"
-                                                            : "encoder.embedding.weight",
-                        options.source_vocabulary, options.width)),
-      target(options.tied == TiedEmbeddings::all
-                 ? source
-                 : make_table(parameters, "decoder.embedding.weight", options.target_vocabulary,
-                              options.width)),
-      output(options.tied == TiedEmbeddings::none
-                 ? make_table(parameters, "decoder.output.weight", options.target_vocabulary,
-                              options.width)
-                 : target) {}
+EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& options) {
+  const auto table = [&](const char* name, Readers readers) {
+    return make_table(parameters, name, readers, options);
+  };
+  switch (options.tied) {
+    case TiedEmbeddings::all:
+      source = target = output = table("shared.embedding.weight", Readers::both);
+      return;
+    case TiedEmbeddings::inputs:
+      source = target = table("shared.embedding.weight", Readers::embedding);
+      output = table("decoder.output.weight", Readers::vocabulary);
+      return;
+    case TiedEmbeddings::target:
+      source = table("encoder.embedding.weight", Readers::embedding);
+      target = output = table("decoder.embedding.weight", Readers::both);
+      return;
+    case TiedEmbeddings::none:
+      source = table("encoder.embedding.weight", Readers::embedding);
+      target = table("decoder.embedding.weight", Readers::embedding);
+      output = table("decoder.output.weight", Readers::vocabulary);
+  }
+}
 
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side) {
   if (batch.vocabulary > vocabulary) {

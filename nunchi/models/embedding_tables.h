@@ -10,12 +10,13 @@
 
 namespace nunchi {
 
-// Which tables are one: all three (the paper), the decoder's two, or none.
-enum class TiedEmbeddings : std::uint8_t { all, target, none };
+// Which tables are one: all three (the paper), the decoder's two, the embeddings of both sides, or
+// none.
+enum class TiedEmbeddings : std::uint8_t { all, target, inputs, none };
 
-inline constexpr std::array kTiedEmbeddings = {Choice{"all", TiedEmbeddings::all},
-                                               Choice{"target", TiedEmbeddings::target},
-                                               Choice{"none", TiedEmbeddings::none}};
+inline constexpr std::array kTiedEmbeddings = {
+    Choice{"all", TiedEmbeddings::all}, Choice{"target", TiedEmbeddings::target},
+    Choice{"inputs", TiedEmbeddings::inputs}, Choice{"none", TiedEmbeddings::none}};
 
 struct EmbeddingTables {
   struct Options {
@@ -23,6 +24,10 @@ struct EmbeddingTables {
     std::int64_t target_vocabulary = 0;
     std::int64_t width = 0;
     TiedEmbeddings tied = TiedEmbeddings::all;
+    // What is done to rows that are read, and to what the vocabulary sees; both decide how large
+    // the tables start: embeddings and scores have a size of about one then.
+    bool embeddings_scaled = true;  // × √C
+    bool output_scaled = false;     // / √C
   };
   // Throws Error with `where` when two vocabularies are to share a table.
   static void check(const Options& options, const std::string& where);

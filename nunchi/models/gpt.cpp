@@ -38,9 +38,9 @@ Gpt::Gpt(const GptConfig& config)
                         : parameters_.add("decoder.output.weight",
                                           {config.target_vocabulary, config.width},
                                           nn::Init::zeros())),
-      position_(nn::make_position(parameters_, "decoder.position", config.position_options())),
-      embedding_(parameters_, table_,
-                 {.width = config.width, .scaled = false, .dropout = config.dropout}),
+      position_(nn::make_position(parameters_, "decoder.position",
+                                  config.position_options(StackConfig::Sees::past))),
+      embedding_(parameters_, table_, config.embedding_options()),
       layers_(make_layers<nn::EncoderLayer>(parameters_, "decoder", config.layers, config.block(),
                                             *position_)),
       end_(parameters_, "decoder", config.block().residual()) {
@@ -73,9 +73,9 @@ VocabularyLoss Gpt::loss(const TextBatch& batch, const VocabularyLossOptions& op
 
 std::unique_ptr<SequenceModel::State> Gpt::start(const TokenBatch& texts) const {
   return std::make_unique<DecodingState>(
-      texts.ids.context(),
-      nn::DecoderCache::Options{
-          .layers = config_.layers, .width = 2 * config_.width, .dtype = parameters_.dtype()});
+      texts.ids.context(), nn::DecoderCache::Options{.layers = config_.layers,
+                                                     .width = config_.block().key_value_width(),
+                                                     .dtype = parameters_.dtype()});
 }
 
 bool Gpt::restart(State& state, const TokenBatch& texts) const {

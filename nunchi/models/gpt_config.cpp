@@ -14,6 +14,7 @@ GptConfig::GptConfig() {
   position = nn::PositionKind::learned;
   max_positions = 1024;
   dropout = attention_dropout = 0.1f;
+  scale_embeddings = false;
 }
 
 void GptConfig::vocabularies(auto& in, auto& config) {

@@ -7,7 +7,7 @@ std::int64_t StackConfig::longest() const {
 }
 
 void StackConfig::check_options(const OptionReader& in) const {
-  if (width % heads != 0) {
+  if (head_width == 0 && width % heads != 0) {
     in.fail({"heads", "width", "preset"}, "is " + std::to_string(heads) + ", but a width of " +
                                               std::to_string(width) +
                                               " cannot be cut into so many heads of equal width");
@@ -20,9 +20,33 @@ void StackConfig::check_stack(const std::string& where) const {
     throw Error(where + ": every size is at least one, and there are at most " +
                 std::to_string(kMostHeads) + " heads.");
   }
-  if (width % heads != 0) {
+  if (head_width == 0 && width % heads != 0) {
     throw Error(where + ": a width of " + std::to_string(width) + " cannot be cut into " +
                 std::to_string(heads) + " heads of equal width.");
+  }
+  if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
+    throw Error(where + ": kv_heads is " + std::to_string(kv_heads) + ", but " +
+                std::to_string(heads) +
+                " heads cannot share so many heads of keys and values equally.");
+  }
+  check_positions(where);
+}
+
+void StackConfig::check_positions(const std::string& where) const {
+  const std::int64_t columns = block().attention(false).head_width;
+  if (position == nn::PositionKind::rotary && columns % 2 != 0) {
+    throw Error(where +
+                ": rotary positions turn pairs of columns, so the width of a head is even, not " +
+                std::to_string(columns) + ".");
+  }
+  if (position != nn::PositionKind::relative) return;
+  for (const Sees sees : {Sees::all, Sees::past}) {
+    try {
+      position_options(sees).relative.check();
+    } catch (const Error& error) {
+      throw Error(where + ": relative_buckets and relative_max_distance do not fit together: " +
+                  error.what());
+    }
   }
 }
 
@@ -35,11 +59,29 @@ nn::BlockConfig StackConfig::block() const {
           .activation = activation,
           .dropout = dropout,
           .attention_dropout = attention_dropout,
-          .activation_dropout = activation_dropout};
+          .activation_dropout = activation_dropout,
+          .kv_heads = kv_heads,
+          .head_width = head_width,
+          .bias = bias,
+          .scale_attention = scale_attention,
+          .norm_epsilon = norm_epsilon};
 }
 
-nn::PositionOptions StackConfig::position_options() const {
-  return {.kind = position, .width = width, .maximum = max_positions};
+nn::Embedding::Options StackConfig::embedding_options() const {
+  return {.width = width, .scaled = scale_embeddings, .dropout = dropout};
+}
+
+nn::PositionOptions StackConfig::position_options(Sees sees) const {
+  return {.kind = position,
+          .width = width,
+          .maximum = max_positions,
+          .heads = heads,
+          .head_width = block().attention(false).head_width,
+          .rotary_base = rotary_base,
+          .relative = {.kind = relative_kind,
+                       .buckets = relative_buckets,
+                       .max_distance = relative_max_distance,
+                       .bidirectional = sees == Sees::all}};
 }
 
 }  // namespace nunchi

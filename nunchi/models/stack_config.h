@@ -7,6 +7,7 @@
 #include "nunchi/models/family.h"
 #include "nunchi/models/family_options.h"
 #include "nunchi/nn/blocks.h"
+#include "nunchi/nn/embedding.h"
 
 namespace nunchi {
 
@@ -22,6 +23,16 @@ struct StackConfig : FamilyConfig {
   float dropout = 0.1f;
   float attention_dropout = 0;
   float activation_dropout = 0;
+  int kv_heads = 0;              // heads of keys and values; 0: as many as heads
+  std::int64_t head_width = 0;   // 0: width / heads
+  bool bias = true;              // of linear layers
+  double norm_epsilon = 1e-5;    // added to a norm's variance
+  bool scale_embeddings = true;  // by √width
+  bool scale_attention = true;   // scores are divided by √head_width
+  double rotary_base = 10000;
+  nn::RelativeKind relative_kind = nn::RelativeKind::t5;
+  int relative_buckets = 32;
+  int relative_max_distance = 128;
 
   std::int64_t model_width() const override { return width; }
   // The learned positions, or as many as one likes.
@@ -29,11 +40,17 @@ struct StackConfig : FamilyConfig {
   void check_options(const OptionReader& in) const;
 
   nn::BlockConfig block() const;
-  nn::PositionOptions position_options() const;
+  nn::Embedding::Options embedding_options() const;
+  // What a token of the stack sees: its whole sentence, or what came before it.
+  enum class Sees : std::uint8_t { all, past };
+  nn::PositionOptions position_options(Sees sees) const;
 
  protected:
   // Throws Error with `where` when sizes do not fit together or are absurd.
   void check_stack(const std::string& where) const;
+
+ private:
+  void check_positions(const std::string& where) const;
 };
 
 namespace stack_options {
@@ -44,14 +61,22 @@ inline constexpr std::array kNorms = {Choice{"layer", NormKind::layer},
                                       Choice{"rms", NormKind::rms}};
 inline constexpr std::array kActivations = {
     Choice{"relu", ActivationKind::relu}, Choice{"gelu", ActivationKind::gelu},
-    Choice{"gelu_tanh", ActivationKind::gelu_tanh}, Choice{"swiglu", ActivationKind::swiglu}};
+    Choice{"gelu_tanh", ActivationKind::gelu_tanh}, Choice{"swiglu", ActivationKind::swiglu},
+    Choice{"geglu", ActivationKind::geglu}};
 inline constexpr std::array kPositions = {Choice{"none", nn::PositionKind::none},
                                           Choice{"sinusoidal", nn::PositionKind::sinusoidal},
-                                          Choice{"learned", nn::PositionKind::learned}};
+                                          Choice{"learned", nn::PositionKind::learned},
+                                          Choice{"rotary", nn::PositionKind::rotary},
+                                          Choice{"relative", nn::PositionKind::relative},
+                                          Choice{"alibi", nn::PositionKind::alibi}};
+inline constexpr std::array kRelativeKinds = {Choice{"t5", nn::RelativeKind::t5},
+                                              Choice{"clipped", nn::RelativeKind::clipped}};
 
 inline constexpr std::int64_t kLargestWidth = 1 << 16;
 inline constexpr std::int64_t kMostLayers = 1 << 10;
 inline constexpr std::int64_t kMostHeads = 256;  // dropout's draws tell so many apart
+inline constexpr std::int64_t kMostBuckets = 1 << 16;
+inline constexpr double kLargestBase = 1e12;
 
 // Of each layer. A family puts what is its own before, between and after these two.
 void layers(auto& in, auto& config) {
@@ -61,6 +86,12 @@ void layers(auto& in, auto& config) {
   in.choice("norm_placement", config.norm_placement, kPlacements);
   in.choice("norm", config.norm, kNorms);
   in.choice("activation", config.activation, kActivations);
+  in.integer("kv_heads", config.kv_heads, 0, kMostHeads);
+  in.integer("head_width", config.head_width, 0, kLargestWidth);
+  in.flag("bias", config.bias);
+  in.positive("norm_epsilon", config.norm_epsilon);
+  in.flag("scale_embeddings", config.scale_embeddings);
+  in.flag("scale_attention", config.scale_attention);
 }
 
 void positions_and_dropouts(auto& in, auto& config) {
@@ -69,6 +100,10 @@ void positions_and_dropouts(auto& in, auto& config) {
   in.fraction("dropout", config.dropout);
   in.fraction("attention_dropout", config.attention_dropout);
   in.fraction("activation_dropout", config.activation_dropout);
+  in.number("rotary_base", config.rotary_base, 1, kLargestBase);
+  in.choice("relative_kind", config.relative_kind, kRelativeKinds);
+  in.integer("relative_buckets", config.relative_buckets, 2, kMostBuckets);
+  in.integer("relative_max_distance", config.relative_max_distance, 1, kMostBuckets);
 }
 
 }  // namespace stack_options

@@ -1,7 +1,10 @@
 #include "nunchi/models/transformer.h"
 
+#include <cmath>
+
 #include "nunchi/models/decoding_state.h"
 #include "nunchi/ops/linear.h"
+#include "nunchi/ops/scale.h"
 
 namespace nunchi {
 namespace {
@@ -22,21 +25,20 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 Transformer::Transformer(const TransformerConfig& config)
     : config_(checked(config)),
       tables_(parameters_, config.tables()),
-      source_position_(
-          nn::make_position(parameters_, "encoder.position", config.position_options())),
-      target_position_(
-          nn::make_position(parameters_, "decoder.position", config.position_options())),
-      source_embedding_(parameters_, tables_.source,
-                        {.width = config.width, .dropout = config.dropout}),
-      target_embedding_(parameters_, tables_.target,
-                        {.width = config.width, .dropout = config.dropout}),
+      source_position_(nn::make_position(parameters_, "encoder.position",
+                                         config.position_options(StackConfig::Sees::all))),
+      target_position_(nn::make_position(parameters_, "decoder.position",
+                                         config.position_options(StackConfig::Sees::past))),
+      source_embedding_(parameters_, tables_.source, config.embedding_options()),
+      target_embedding_(parameters_, tables_.target, config.embedding_options()),
       encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
                                                     config.block(), *source_position_)),
       encoder_end_(parameters_, "encoder", config.block().residual()),
       memory_kv_(parameters_, "decoder.memory_kv",
                  {.inputs = config.width,
-                  .outputs = 2 * config.width * config.decoder_layers,
-                  .stacked = std::int64_t{2} * config.decoder_layers}),
+                  .outputs = config.block().key_value_width() * config.decoder_layers,
+                  .stacked = std::int64_t{2} * config.decoder_layers,
+                  .bias = config.bias}),
       decoder_layers_(make_layers<nn::DecoderLayer>(parameters_, "decoder", config.decoder_layers,
                                                     config.block(), *target_position_)),
       decoder_end_(parameters_, "decoder", config.block().residual()) {}
@@ -54,7 +56,7 @@ Variable Transformer::encode(const TokenBatch& source) const {
 }
 
 Variable Transformer::memory_of_layer(const Variable& all_kv, std::size_t i) const {
-  const std::int64_t width = 2 * config_.width;
+  const std::int64_t width = config_.block().key_value_width();
   return all_kv.columns(static_cast<std::int64_t>(i) * width, width);
 }
 
@@ -68,9 +70,15 @@ Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
     stream = decoder_layers_[i](stream, target.rows, memory_of_layer(all_kv, i), source,
                                 static_cast<int>(i));
   }
-  const Variable hidden = decoder_end_(stream, target.rows);
+  const Variable hidden = end_of_decoder(stream, target.rows);
   tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
   return hidden;
+}
+
+Variable Transformer::end_of_decoder(const nn::Stream& stream, const Ragged& rows) const {
+  const Variable hidden = decoder_end_(stream, rows);
+  if (!config_.scale_output) return hidden;
+  return scale(hidden, 1 / std::sqrt(static_cast<double>(config_.width)));
 }
 
 Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
@@ -90,7 +98,8 @@ namespace {
 
 struct TranslationState final : DecodingState {
   using DecodingState::DecodingState;
-  std::vector<Variable> memory_kv;  // of each layer, [S, 2 C or more]: computed once for all steps
+  // Of each layer, [S, key_value_width or more]: computed once for all steps.
+  std::vector<Variable> memory_kv;
 };
 
 }  // namespace
@@ -98,7 +107,7 @@ struct TranslationState final : DecodingState {
 std::unique_ptr<SequenceModel::State> Transformer::start(const TokenBatch& source) const {
   ContextBase& context = source.ids.context();
   const nn::DecoderCache::Options options{.layers = config_.decoder_layers,
-                                          .width = 2 * config_.width,
+                                          .width = config_.block().key_value_width(),
                                           .dtype = parameters_.dtype(),
                                           .memory = &source.rows};
   auto state = std::make_unique<TranslationState>(context, options);
@@ -116,7 +125,7 @@ void Transformer::remember(const TokenBatch& source, State& any_state) const {
   const Variable all_kv = memory_kv_(encode(source));
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     scatter_rows(memory_of_layer(all_kv, i).value(), source.rows, {},
-                 state.memory_kv[i].value().columns(0, 2 * config_.width));
+                 state.memory_kv[i].value().columns(0, config_.block().key_value_width()));
   }
 }
 
@@ -138,7 +147,7 @@ Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     stream = decoder_layers_[i].step(stream, step, state.cache.layer(i), state.memory_kv[i]);
   }
-  return newest_rows(decoder_end_(stream, step.rows).value(), tokens, step);
+  return newest_rows(end_of_decoder(stream, step.rows).value(), tokens, step);
 }
 
 bool Transformer::reserve(State& state, const ReplayedSteps& steps) const {

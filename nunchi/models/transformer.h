@@ -16,13 +16,14 @@
 
 namespace nunchi {
 
-class Transformer final : public Model, public TranslationModel {
+// T5 is one too (models/t5.h).
+class Transformer : public Model, public TranslationModel {
  public:
   using Config = TransformerConfig;
 
   explicit Transformer(const TransformerConfig& config);
 
-  std::string family() const override { return "transformer"; }
+  std::string family() const override { return Config::kFamily; }
   std::string config_json() const override { return config_.to_json(); }
   const TransformerConfig& config() const { return config_; }
 
@@ -47,6 +48,8 @@ class Transformer final : public Model, public TranslationModel {
 
  private:
   void remember(const TokenBatch& source, State& state) const;
+  // What the vocabulary sees of the decoder's last stream.
+  Variable end_of_decoder(const nn::Stream& stream, const Ragged& rows) const;
   // Layer i's columns of the keys and values of all layers.
   Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
 
@@ -56,7 +59,7 @@ class Transformer final : public Model, public TranslationModel {
   nn::Embedding source_embedding_, target_embedding_;
   std::vector<nn::EncoderLayer> encoder_layers_;
   nn::StreamEnd encoder_end_;
-  nn::Linear memory_kv_;  // keys and values of the memory for all decoder layers: [S, L · 2 C]
+  nn::Linear memory_kv_;  // keys and values of the memory for all decoder layers, side by side
   std::vector<nn::DecoderLayer> decoder_layers_;
   nn::StreamEnd decoder_end_;
 };

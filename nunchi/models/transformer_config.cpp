@@ -5,20 +5,6 @@
 
 namespace nunchi {
 
-void TransformerConfig::vocabularies(auto& in, auto& config) {
-  constexpr std::int64_t kMost = family_options::kLargestVocabulary;
-  in.integer("source_vocabulary", config.source_vocabulary, 1, kMost);
-  in.integer("target_vocabulary", config.target_vocabulary, 1, kMost);
-}
-
-void TransformerConfig::shape(auto& in, auto& config) {
-  in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMostLayers);
-  in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMostLayers);
-  stack_options::layers(in, config);
-  in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
-  stack_options::positions_and_dropouts(in, config);
-}
-
 TransformerConfig TransformerConfig::preset(const std::string& name, std::int64_t vocabulary) {
   TransformerConfig config;
   config.source_vocabulary = config.target_vocabulary = vocabulary;

@@ -1,12 +1,25 @@
 #include "nunchi/nn/attention.h"
 
+#include <cmath>
+
 namespace nunchi::nn {
 namespace {
 
 AttentionOptions options_of(Parameters& parameters, const AttentionConfig& config) {
   return {.heads = config.heads,
+          .kv_heads = config.kv_heads,
           .causal = config.causal,
+          .scale = config.scaled ? 0 : 1.0,
           .dropout = {config.dropout, parameters.next_place()}};
+}
+
+// What the weights of queries start with: without a scale, their scores would be √D times as large.
+double query_factor(const AttentionConfig& config) {
+  return config.scaled ? 1 : 1 / std::sqrt(static_cast<double>(config.head_width));
+}
+
+Linear::Options output_options(const AttentionConfig& config) {
+  return {.inputs = config.query_width(), .outputs = config.width, .bias = config.bias};
 }
 
 struct Heads {
@@ -35,17 +48,23 @@ Variable attend(const Heads& heads, const AttentionOptions& options, const Linea
 
 SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
                              const AttentionConfig& config, const Position& position)
-    : width_(config.width),
+    : query_width_(config.query_width()),
+      key_width_(config.key_width()),
       options_(options_of(parameters, config)),
       position_(position),
       qkv_(parameters, name + ".qkv",
-           {.inputs = config.width, .outputs = 3 * config.width, .stacked = 3}),
-      output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
+           {.inputs = config.width,
+            .outputs = query_width_ + 2 * key_width_,
+            .stacked = 3,
+            .bias = config.bias,
+            .first_rows = query_width_,
+            .first_factor = query_factor(config)}),
+      output_(parameters, name + ".output", output_options(config)) {}
 
-SelfAttention::Projected SelfAttention::split(const Variable& qkv, const Ragged& batch) const {
-  Variable q = qkv.columns(0, width_), k = qkv.columns(width_, width_);
-  position_.rotate(q, k, batch);
-  return {q, k, qkv.columns(2 * width_, width_)};
+SelfAttention::Projected SelfAttention::split(const Variable& product, const Ragged& batch) const {
+  const Variable qkv = position_.rotate(product, options_.heads + options_.kv_heads, batch);
+  return {qkv.columns(0, query_width_), qkv.columns(query_width_, key_width_),
+          qkv.columns(query_width_ + key_width_, key_width_)};
 }
 
 AttentionOptions SelfAttention::options() const {
@@ -62,7 +81,7 @@ Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
 
 Stream SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const {
   const auto [q, k, v] = split(x.through(qkv_), step.rows);
-  const Tensor keys = cache.columns(0, width_), values = cache.columns(width_, width_);
+  const Tensor keys = cache.columns(0, key_width_), values = cache.columns(key_width_, key_width_);
   NewKeys newest;
   if (step.one_each) {
     newest = {k.value(), v.value(), step.row_slot};
@@ -76,24 +95,30 @@ Stream SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor&
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
                                const AttentionConfig& config)
-    : width_(config.width),
+    : key_width_(config.key_width()),
       options_(options_of(parameters, config)),
-      query_(parameters, name + ".query", {.inputs = config.width, .outputs = config.width}),
-      output_(parameters, name + ".output", {.inputs = config.width, .outputs = config.width}) {}
+      query_(parameters, name + ".query",
+             {.inputs = config.width,
+              .outputs = config.query_width(),
+              .bias = config.bias,
+              .first_rows = config.query_width(),
+              .first_factor = query_factor(config)}),
+      output_(parameters, name + ".output", output_options(config)) {}
 
 Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
                                     const Variable& memory_kv, const Ragged& memory,
                                     const TapPlace& place) const {
   const Variable q = query_(x);
-  const Variable k = memory_kv.columns(0, width_), v = memory_kv.columns(width_, width_);
+  const Variable k = memory_kv.columns(0, key_width_),
+                 v = memory_kv.columns(key_width_, key_width_);
   return attend({q, k, v, batch, memory}, options_, output_, place);
 }
 
 Stream CrossAttention::step(PendingNorm& x, const DecodeStep& step,
                             const Variable& memory_kv) const {
   const Variable q = x.through(query_);
-  const Tensor &kv = memory_kv.value(), keys = kv.columns(0, width_),
-               values = kv.columns(width_, width_);
+  const Tensor &kv = memory_kv.value(), keys = kv.columns(0, key_width_),
+               values = kv.columns(key_width_, key_width_);
   return x.join(output_, Variable(decode_attention({q.value(), keys, values}, step.rows,
                                                    step.memory, options_)));
 }

@@ -12,8 +12,15 @@ namespace nunchi::nn {
 struct AttentionConfig {
   std::int64_t width = 0;  // C
   int heads = 1;
+  int kv_heads = 1;             // heads of keys and values, each read by heads / kv_heads of them
+  std::int64_t head_width = 0;  // D
   bool causal = false;
-  float dropout = 0;  // of the weights
+  bool bias = true;    // of the projections
+  bool scaled = true;  // scores are divided by √D
+  float dropout = 0;   // of the weights
+
+  std::int64_t query_width() const { return heads * head_width; }
+  std::int64_t key_width() const { return kv_heads * head_width; }
 };
 
 // softmax(Q Kᵀ / √D) V for each head, heads side by side, then the output projection. Q, K and V
@@ -26,17 +33,18 @@ class SelfAttention {
   // x [T, C] → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
-  // values join `cache` [slots, 2 C or more].
+  // values join `cache` [slots, 2 kv_heads · D or more].
   Stream step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const;
 
  private:
   struct Projected {
     Variable q, k, v;
   };
-  Projected split(const Variable& qkv, const Ragged& batch) const;
+  // Uses up the product of x with the weights of all three.
+  Projected split(const Variable& product, const Ragged& batch) const;
   AttentionOptions options() const;
 
-  std::int64_t width_;
+  std::int64_t query_width_, key_width_;
   AttentionOptions options_;
   const Position& position_;
   Linear qkv_, output_;
@@ -48,14 +56,14 @@ class CrossAttention {
  public:
   CrossAttention(Parameters& parameters, const std::string& name, const AttentionConfig& config);
 
-  // x [T, C]; memory_kv [S, 2 C], keys then values → [T, C]
+  // x [T, C]; memory_kv [S, 2 kv_heads · D], keys then values → [T, C]
   Variable operator()(const Variable& x, const Ragged& batch, const Variable& memory_kv,
                       const Ragged& memory, const TapPlace& place) const;
   // The newest tokens of hypotheses, x [R, C], over the memory of their sentences.
   Stream step(PendingNorm& x, const DecodeStep& step, const Variable& memory_kv) const;
 
  private:
-  std::int64_t width_;
+  std::int64_t key_width_;
   AttentionOptions options_;
   Linear query_, output_;
 };

@@ -3,18 +3,12 @@
 namespace nunchi::nn {
 namespace {
 
-AttentionConfig attention_config(const BlockConfig& config, bool causal) {
-  return {.width = config.width,
-          .heads = config.heads,
-          .causal = causal,
-          .dropout = config.attention_dropout};
-}
-
 FeedForward::Options feed_forward_options(const BlockConfig& config) {
   return {.width = config.width,
           .hidden = config.hidden,
           .activation = config.activation,
-          .dropout = config.activation_dropout};
+          .dropout = config.activation_dropout,
+          .bias = config.bias};
 }
 
 Variable fed_forward(const FeedForward& layer, const Variable& x, const Ragged& batch,
@@ -32,10 +26,21 @@ void tap_output(const Stream& stream, const Ragged& batch, const TapPlace& place
 
 }  // namespace
 
+AttentionConfig BlockConfig::attention(bool causal) const {
+  return {.width = width,
+          .heads = heads,
+          .kv_heads = kv_heads > 0 ? kv_heads : heads,
+          .head_width = head_width > 0 ? head_width : width / heads,
+          .causal = causal,
+          .bias = bias,
+          .scaled = scale_attention,
+          .dropout = attention_dropout};
+}
+
 EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
     : stack_(config.causal ? "decoder" : "encoder"),
-      self_attention_(parameters, name + ".self_attention", attention_config(config, config.causal),
+      self_attention_(parameters, name + ".self_attention", config.attention(config.causal),
                       position),
       around_attention_(parameters, name + ".self_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
@@ -61,10 +66,9 @@ Stream EncoderLayer::step(const Stream& stream, const DecodeStep& step, const Te
 
 DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : self_attention_(parameters, name + ".self_attention", attention_config(config, true),
-                      position),
+    : self_attention_(parameters, name + ".self_attention", config.attention(true), position),
       around_self_attention_(parameters, name + ".self_attention", config.residual()),
-      cross_attention_(parameters, name + ".cross_attention", attention_config(config, false)),
+      cross_attention_(parameters, name + ".cross_attention", config.attention(false)),
       around_cross_attention_(parameters, name + ".cross_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}

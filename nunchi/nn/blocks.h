@@ -18,8 +18,16 @@ struct BlockConfig {
   float attention_dropout = 0;   // of attention's weights
   float activation_dropout = 0;  // of the feed-forward's hidden activations
   bool causal = false;           // an EncoderLayer's tokens see themselves and those before them
+  int kv_heads = 0;              // heads of keys and values; 0: H
+  std::int64_t head_width = 0;   // D; 0: C / H
+  bool bias = true;              // of linear layers
+  bool scale_attention = true;   // scores are divided by √D
+  double norm_epsilon = Norm().epsilon;
 
-  Residual::Options residual() const { return {placement, norm, width, dropout}; }
+  AttentionConfig attention(bool causal) const;
+  // Of one layer's keys and values together: 2 kv_heads · D.
+  std::int64_t key_value_width() const { return 2 * attention(false).key_width(); }
+  Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
 };
 
 // Self-attention and feed-forward: the encoder's layer or, causal, that of a decoder without
@@ -29,7 +37,8 @@ class EncoderLayer {
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
   Stream operator()(const Stream& stream, const Ragged& batch, int layer) const;
-  // The newest tokens of hypotheses; `cache` [slots, 2 C] is this layer's. Of a causal layer.
+  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's. Of a causal
+  // layer.
   Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache) const;
 
  private:
@@ -44,10 +53,10 @@ class DecoderLayer {
  public:
   DecoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
-  // memory_kv [S, 2 C]: this layer's keys and values of the encoder's output.
+  // memory_kv [S, key_value_width]: this layer's keys and values of the encoder's output.
   Stream operator()(const Stream& stream, const Ragged& batch, const Variable& memory_kv,
                     const Ragged& memory, int layer) const;
-  // The newest tokens of hypotheses; `cache` [slots, 2 C] is this layer's.
+  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's.
   Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache,
               const Variable& memory_kv) const;
 

@@ -1,8 +1,8 @@
 // What a decoder remembers while it generates: the keys and values of every token so far.
 //
-// Each token has a slot, a row of the cache [slots, 2 C] of every layer. A table says which slots a
-// hypothesis consists of, so that hypotheses share what they have in common, and reordering a beam
-// copies numbers only.
+// Each token has a slot, a row of the cache [slots, 2 kv_heads · D] of every layer. A table says
+// which slots a hypothesis consists of, so that hypotheses share what they have in common, and
+// reordering a beam copies numbers only.
 #pragma once
 
 #include <vector>

@@ -11,8 +11,10 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
       up_(parameters, name + ".up",
           {.inputs = options.width,
            .outputs = kernels::input_width(options.activation, options.hidden),
-           .stacked = options.activation == ActivationKind::swiglu ? 2 : 1}),
-      down_(parameters, name + ".down", {.inputs = options.hidden, .outputs = options.width}) {}
+           .stacked = kernels::is_gated(options.activation) ? 2 : 1,
+           .bias = options.bias}),
+      down_(parameters, name + ".down",
+            {.inputs = options.hidden, .outputs = options.width, .bias = options.bias}) {}
 
 Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
   if (fused_) return feed_forward(x, {up_.parameters(), down_.parameters()});

@@ -13,6 +13,7 @@ class FeedForward {
     std::int64_t hidden = 0;  // F
     ActivationKind activation = ActivationKind::relu;
     float dropout = 0;  // of the hidden activations
+    bool bias = true;
   };
   FeedForward(Parameters& parameters, const std::string& name, const Options& options);
 

@@ -1,4 +1,4 @@
-// A linear layer: weight [N, K] and bias [N].
+// A linear layer: weight [N, K] and, if it has one, bias [N].
 #pragma once
 
 #include "nunchi/nn/parameters.h"
@@ -14,6 +14,10 @@ class Linear {
     // The weight may be several matrices on top of one another (Q, K and V); each starts on its
     // own.
     std::int64_t stacked = 1;
+    bool bias = true;
+    // The first rows of the weight may start smaller: queries whose scores nobody scales.
+    std::int64_t first_rows = 0;
+    double first_factor = 1;
   };
   Linear(Parameters& parameters, const std::string& name, const Options& options);
 

@@ -29,13 +29,16 @@ std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t
                                             .place = place,
                                             .count = entry.shape.elements(),
                                             .out = values.data()});
+  for (std::int64_t i = 0; i < entry.init.first; ++i) {
+    values[static_cast<std::size_t>(i)] *= static_cast<T>(entry.init.first_factor);
+  }
   return values;
 }
 
 }  // namespace
 
 Init Init::xavier(std::int64_t inputs, std::int64_t outputs) {
-  return {Kind::uniform, std::sqrt(6.0 / static_cast<double>(inputs + outputs))};
+  return {.kind = Kind::uniform, .scale = std::sqrt(6.0 / static_cast<double>(inputs + outputs))};
 }
 
 Variable Parameters::add(std::string name, const Shape& shape, const Init& init) {

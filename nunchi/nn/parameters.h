@@ -24,13 +24,18 @@ namespace nunchi::nn {
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, uniform, normal };
   Kind kind = Kind::zeros;
-  double scale = 0;  // uniform on [-scale, scale), or the standard deviation
+  double scale = 0;         // uniform on [-scale, scale), or the standard deviation
+  std::int64_t first = 0;   // so many elements are
+  double first_factor = 1;  // multiplied by this
 
   static Init zeros() { return {}; }
-  static Init ones() { return {Kind::ones, 0}; }
-  static Init normal(double deviation) { return {Kind::normal, deviation}; }
+  static Init ones() { return {.kind = Kind::ones}; }
+  static Init normal(double deviation) { return {.kind = Kind::normal, .scale = deviation}; }
   // Glorot and Bengio's uniform distribution.
   static Init xavier(std::int64_t inputs, std::int64_t outputs);
+  Init with_first(std::int64_t elements, double factor) const {
+    return {kind, scale, elements, factor};
+  }
 };
 
 struct ParameterEntry {

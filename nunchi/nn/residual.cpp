@@ -4,8 +4,10 @@
 
 namespace nunchi::nn {
 
-Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width) {
+Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width,
+               double epsilon) {
   return {.kind = kind,
+          .epsilon = epsilon,
           .gamma = parameters.add(name + ".weight", {width}, Init::ones()),
           .beta = kind == NormKind::layer ? parameters.add(name + ".bias", {width}, Init::zeros())
                                           : Variable()};
@@ -53,7 +55,7 @@ const Variable& PendingNorm::sum() {
 StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
                      const Residual::Options& options) {
   if (options.placement == NormPlacement::pre) {
-    norm_ = make_norm(parameters, name + ".norm", options.norm, options.width);
+    norm_ = make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon);
   }
 }
 

@@ -53,7 +53,8 @@ class PendingNorm {
 };
 
 // Parameters of a normalisation, made for a model.
-Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width);
+Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width,
+               double epsilon = Norm().epsilon);
 
 class Residual {
  public:
@@ -62,10 +63,11 @@ class Residual {
     NormKind norm = NormKind::layer;
     std::int64_t width = 0;
     float dropout = 0;
+    double epsilon = Norm().epsilon;  // of the norm
   };
   Residual(Parameters& parameters, const std::string& name, const Options& options)
       : placement_(options.placement),
-        norm_(make_norm(parameters, name + ".norm", options.norm, options.width)),
+        norm_(make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon)),
         dropout_{options.dropout, parameters.next_place()} {}
 
   // Runs the sub-layer f: [T, C] → [T, C] around the stream.

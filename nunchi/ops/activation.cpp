@@ -12,7 +12,7 @@ Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
   const Tensor& value = x.value();
   check(value.contiguous() && value.size(0) == batch.capacity, "activation",
         "rows " + value.shape().to_string() + " do not fit the batch");
-  const std::int64_t width = kind == ActivationKind::swiglu ? value.size(1) / 2 : value.size(1);
+  const std::int64_t width = kernels::is_gated(kind) ? value.size(1) / 2 : value.size(1);
   const kernels::Dropout draws = dropout_on(value.context(), dropout);
   const Tensor out = Tensor::empty(value.context(), value.dtype(), {value.size(0), width});
   dispatch(value, [&]<class T>(auto& ctx) {

@@ -10,7 +10,7 @@ namespace nunchi {
 
 using kernels::ActivationKind;
 
-// x [T, C] → [T, C], or [T, 2 C] → [T, C] for swiglu.
+// x [T, C] → [T, C], or [T, 2 C] → [T, C] for the gated kinds.
 Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                     const Dropout& dropout = {});
 

@@ -16,6 +16,7 @@ struct ScoreBias {
   Variable table;  // [buckets, H]
   int max_distance = 128;
   bool bidirectional = false;
+  bool clipped = false;  // every distance up to max_distance has a bucket of its own
 };
 
 struct AttentionOptions {

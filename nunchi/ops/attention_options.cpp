@@ -20,8 +20,11 @@ AttentionOptions completed_options(AttentionOptions options, std::int64_t width)
     const std::int64_t buckets = bias.table.value().size(0),
                        exact = buckets / (bias.bidirectional ? 4 : 2);
     check_shape("attention", "the bias table", bias.table.value(), {buckets, options.heads});
-    check(exact >= 1 && bias.max_distance > exact, "attention",
-          std::to_string(buckets) + " buckets cannot reach a distance of " +
+    const bool fits =
+        bias.clipped ? buckets == kernels::clipped_buckets(bias.max_distance, bias.bidirectional)
+                     : exact >= 1 && bias.max_distance > exact;
+    check(fits, "attention",
+          std::to_string(buckets) + " buckets do not fit distances up to " +
               std::to_string(bias.max_distance));
   }
   if (options.scale == 0) {

@@ -22,7 +22,8 @@ kernels::ScoreBias<T> kernel_bias(const ScoreBias& bias) {
               .table = bias.table.value().data<T>(),
               .buckets = static_cast<int>(bias.table.value().size(0)),
               .max_distance = bias.max_distance,
-              .bidirectional = bias.bidirectional};
+              .bidirectional = bias.bidirectional,
+              .clipped = bias.clipped};
   }
   return {};
 }

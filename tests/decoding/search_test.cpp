@@ -11,25 +11,18 @@ namespace {
 
 using SmallModel = SearchedModel<Transformer>;
 
-TransformerConfig config_of(nn::NormPlacement placement, nn::PositionKind position) {
-  TransformerConfig config = small_config();
-  config.norm_placement = placement;
-  config.position = position;
-  return config;
-}
-
 TEST(CachedDecoding, EqualsRecomputationAtEveryStep) {
-  using nn::NormPlacement, nn::PositionKind;
-  expect_steps_equal_recomputation(
-      SmallModel(config_of(NormPlacement::post, PositionKind::sinusoidal), DType::f64));
-  expect_steps_equal_recomputation(
-      SmallModel(config_of(NormPlacement::pre, PositionKind::learned), DType::f64));
-  expect_steps_equal_recomputation(
-      SmallModel(config_of(NormPlacement::pre, PositionKind::none), DType::f64));
+  for (const auto& [name, config] : configs_of_all_positions()) {
+    SCOPED_TRACE(name);
+    expect_steps_equal_recomputation(SmallModel(config, DType::f64));
+  }
 }
 
 TEST(CachedDecoding, TakesSeveralTokensAtOnce) {
-  expect_several_tokens_at_once(SmallModel(small_config(), DType::f64));
+  for (const auto& [name, config] : configs_of_all_positions()) {
+    SCOPED_TRACE(name);
+    expect_several_tokens_at_once(SmallModel(config, DType::f64));
+  }
 }
 
 TEST(Greedy, TakesTheLikeliestTokenEachTime) {

@@ -35,7 +35,7 @@ struct SmallText {
 
 // Prompts of several tokens at once, then one by one, copied, dropped and in another order.
 TEST(TextDecoding, StepsEqualRecomputation) {
-  for (const GptConfig& config : {small_gpt_config(), modern_gpt_config()}) {
+  for (const GptConfig& config : gpt_configs()) {
     SmallText s(config);
     const TokenBatch none = s.nothing(3);
     const auto state = s.model->start(none);

@@ -53,24 +53,50 @@ class Config:
     norm_placement: str = "post"
     norm: str = "layer"
     activation: str = "relu"
+    kv_heads: int = 0
+    head_width: int = 0
+    bias: bool = True
+    norm_epsilon: float = 1e-5
+    scale_embeddings: bool = True
+    scale_attention: bool = True
     tied_embeddings: str = "all"
+    scale_output: bool = False
     position: str = "sinusoidal"
     max_positions: int = 1024
     dropout: float = 0.0
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
+    rotary_base: float = 10000.0
+    relative_kind: str = "t5"
+    relative_buckets: int = 32
+    relative_max_distance: int = 128
+
+    @property
+    def columns(self) -> int:  # of a head
+        return self.head_width or self.width // self.heads
+
+    @property
+    def key_heads(self) -> int:
+        return self.kv_heads or self.heads
 
 
 POST = Config(source_vocabulary=37, target_vocabulary=37, encoder_layers=2, decoder_layers=2, width=40,
               heads=2, feed_forward=72, max_positions=16)
 SMALL = replace(POST, width=26, feed_forward=46)  # an odd head width, and smaller files
+TINY = replace(SMALL, encoder_layers=1, width=16, feed_forward=20)
 FIXTURES = dict(
     post=POST,
     pre=replace(SMALL, norm_placement="pre"),
     options=replace(SMALL, source_vocabulary=41, encoder_layers=1, norm_placement="pre", norm="rms",
                     activation="swiglu", tied_embeddings="none", position="learned"),
     gelu=replace(SMALL, source_vocabulary=41, encoder_layers=1, decoder_layers=1, activation="gelu",
-                 tied_embeddings="target", position="none"))
+                 tied_embeddings="target", position="none"),
+    rotary=replace(TINY, norm_placement="pre", position="rotary", rotary_base=100.0, kv_heads=1, head_width=6),
+    alibi=replace(TINY, width=18, heads=6, kv_heads=3, activation="gelu_tanh", position="alibi", bias=False),
+    clipped=replace(TINY, position="relative", relative_kind="clipped", relative_max_distance=4, kv_heads=1,
+                    head_width=5, scale_attention=False),
+    relative=replace(TINY, norm_placement="pre", norm="rms", activation="geglu", position="relative",
+                     relative_buckets=8, relative_max_distance=9, scale_embeddings=False, scale_output=True))
 SOURCE_LENGTHS = [7, 1, 11, 4, 9]  # with </s>
 TARGET_LENGTHS = [5, 3, 0, 10, 8]  # without <s> and </s>
 BASE = Config(source_vocabulary=8000, target_vocabulary=8000)
@@ -83,38 +109,85 @@ BASE_TARGET_LENGTHS = [35, 2, 20, 39, 0, 24, 31, 15]
 
 def make_norm(config: Config) -> nn.Module:
     kind = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm
-    return kind(config.width, eps=1e-5)
+    return kind(config.width, eps=config.norm_epsilon)
 
 
-def attend(config: Config, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """q [B, T, C], k and v [B, S, C], mask [B, T, S]: true where a row may look."""
-    def split(x: Tensor) -> Tensor:  # [B, H, rows, D]
-        return x.unflatten(-1, (config.heads, config.width // config.heads)).transpose(1, 2)
+def attend(config: Config, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, bias: Tensor | float = 0.0) -> Tensor:
+    """q [B, T, H · D], k and v [B, S, kv_heads · D], mask [B, T, S]: true where a row may look;
+    bias [H, T, S] is added to scores."""
+    def split(x: Tensor, heads: int) -> Tensor:  # [B, H, rows, D]: heads of keys once for each of their queries
+        x = x.unflatten(-1, (heads, config.columns)).transpose(1, 2)
+        return x if heads == config.heads else x.repeat_interleave(config.heads // heads, dim=1)
 
-    scores = split(q) @ split(k).transpose(2, 3) / math.sqrt(config.width / config.heads)
-    weights = torch.softmax(scores.masked_fill(~mask[:, None], -math.inf), dim=-1)
-    return (weights @ split(v)).transpose(1, 2).flatten(2)
+    scores = split(q, config.heads) @ split(k, config.key_heads).transpose(2, 3)
+    if config.scale_attention:
+        scores = scores / math.sqrt(config.columns)
+    weights = torch.softmax((scores + bias).masked_fill(~mask[:, None], -math.inf), dim=-1)
+    return (weights @ split(v, config.key_heads)).transpose(1, 2).flatten(2)
+
+
+def rotated(config: Config, x: Tensor) -> Tensor:
+    """x [B, rows, heads · D]: the pair (x[i], x[i + D/2]) of a head as a complex number, turned."""
+    x = x.unflatten(-1, (-1, 2, config.columns // 2))
+    frequencies = config.rotary_base ** (-torch.arange(config.columns // 2, dtype=torch.float64) * 2 / config.columns)
+    angles = torch.arange(x.shape[1])[:, None, None] * frequencies
+    turned = torch.complex(x[..., 0, :], x[..., 1, :]) * torch.polar(torch.ones_like(angles), angles)
+    return torch.stack([turned.real, turned.imag], dim=-2).flatten(2)
+
+
+def alibi(heads: int, rows: int) -> Tensor:  # [H, rows, rows]
+    def slopes(count: int) -> list[float]:
+        return [2 ** (-8 * (h + 1) / count) for h in range(count)]
+
+    power = 2 ** int(math.log2(heads))
+    chosen = slopes(power) + slopes(2 * power)[::2][:heads - power]
+    places = torch.arange(rows)
+    distance = (places[:, None] - places[None, :]).abs()
+    return -torch.tensor(chosen, dtype=torch.float64)[:, None, None] * distance
+
+
+def bucket(config: Config, relative: int, both_ways: bool) -> int:
+    """The table's row for a key `relative` places after the query."""
+    distance, far = abs(relative), config.relative_max_distance
+    if config.relative_kind == "clipped":
+        if relative > 0:
+            return far + min(distance, far) if both_ways else 0
+        return min(distance, far)
+    buckets, first = config.relative_buckets, 0
+    if both_ways:
+        buckets //= 2
+        first = buckets if relative > 0 else 0
+    elif relative > 0:
+        distance = 0
+    exact = buckets // 2
+    if distance < exact:
+        return first + distance
+    grown = math.log(distance / exact) / math.log(far / exact) * (buckets - exact)
+    return first + min(exact + int(grown), buckets - 1)
 
 
 class SelfAttention(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.qkv = nn.Linear(config.width, 3 * config.width)
-        self.output = nn.Linear(config.width, config.width)
+        self.sizes = [heads * config.columns for heads in (config.heads, config.key_heads, config.key_heads)]
+        self.qkv = nn.Linear(config.width, sum(self.sizes), bias=config.bias)
+        self.output = nn.Linear(self.sizes[0], config.width, bias=config.bias)
         self.norm = make_norm(config)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        q, k, v = self.qkv(x).chunk(3, dim=-1)
-        return self.output(attend(self.config, q, k, v, mask))
+    def forward(self, x: Tensor, mask: Tensor, bias: Tensor | float) -> Tensor:
+        q, k, v = self.qkv(x).split(self.sizes, dim=-1)
+        if self.config.position == "rotary":
+            q, k = rotated(self.config, q), rotated(self.config, k)
+        return self.output(attend(self.config, q, k, v, mask, bias))
 
 
 class CrossAttention(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.query = nn.Linear(config.width, config.width)
-        self.output = nn.Linear(config.width, config.width)
+        self.query = nn.Linear(config.width, config.heads * config.columns, bias=config.bias)
+        self.output = nn.Linear(config.heads * config.columns, config.width, bias=config.bias)
         self.norm = make_norm(config)
 
     def forward(self, x: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -125,17 +198,20 @@ class FeedForward(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.activation = config.activation
-        columns = 2 if config.activation == "swiglu" else 1
-        self.up = nn.Linear(config.width, columns * config.feed_forward)
-        self.down = nn.Linear(config.feed_forward, config.width)
+        columns = 2 if config.activation in ("swiglu", "geglu") else 1
+        self.up = nn.Linear(config.width, columns * config.feed_forward, bias=config.bias)
+        self.down = nn.Linear(config.feed_forward, config.width, bias=config.bias)
         self.norm = make_norm(config)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.up(x)
-        if self.activation == "swiglu":
+        def gelu_tanh(t: Tensor) -> Tensor:
+            return F.gelu(t, approximate="tanh")
+
+        if self.activation in ("swiglu", "geglu"):
             gate, linear = hidden.chunk(2, dim=-1)
-            return self.down(F.silu(gate) * linear)
-        functions = dict(relu=F.relu, gelu=F.gelu, gelu_tanh=lambda t: F.gelu(t, approximate="tanh"))
+            return self.down((F.silu if self.activation == "swiglu" else gelu_tanh)(gate) * linear)
+        functions = dict(relu=F.relu, gelu=F.gelu, gelu_tanh=gelu_tanh)
         return self.down(functions[self.activation](hidden))
 
 
@@ -155,8 +231,8 @@ class Layer(nn.Module):
             return x + sublayer(sublayer.norm(x), *more)
         return sublayer.norm(x + sublayer(x, *more))
 
-    def forward(self, x: Tensor, mask: Tensor, *memory: Tensor) -> Tensor:
-        x = self.around(x, self.self_attention, mask)
+    def forward(self, x: Tensor, mask: Tensor, bias: Tensor | float, *memory: Tensor) -> Tensor:
+        x = self.around(x, self.self_attention, mask, bias)
         if memory:  # keys, values, mask
             x = self.around(x, self.cross_attention, *memory)
         return self.around(x, self.feed_forward)
@@ -167,11 +243,26 @@ class Stack(nn.Module):
 
     def __init__(self, config: Config, layers: int, cross: bool):
         super().__init__()
+        self.config, self.both_ways = config, not cross
         self.layers = nn.ModuleList(Layer(config, cross) for _ in range(layers))
         if config.position == "learned":
             self.position = nn.Embedding(config.max_positions, config.width)
+        if config.position == "relative":
+            buckets = config.relative_buckets
+            if config.relative_kind == "clipped":
+                buckets = (2 if self.both_ways else 1) * config.relative_max_distance + 1
+            self.position = nn.Embedding(buckets, config.heads)
         if config.norm_placement == "pre":
             self.norm = make_norm(config)
+
+    def bias(self, rows: int) -> Tensor | float:  # of scores, [H, rows, rows]
+        if self.config.position == "alibi":
+            return alibi(self.config.heads, rows)
+        if self.config.position == "relative":
+            table = torch.tensor([[bucket(self.config, j - i, self.both_ways) for j in range(rows)]
+                                  for i in range(rows)])
+            return self.position(table).permute(2, 0, 1)
+        return 0.0
 
 
 class Transformer(nn.Module):
@@ -180,7 +271,8 @@ class Transformer(nn.Module):
         self.config = config
         self.encoder = Stack(config, config.encoder_layers, cross=False)
         self.decoder = Stack(config, config.decoder_layers, cross=True)
-        self.decoder.memory_kv = nn.Linear(config.width, config.decoder_layers * 2 * config.width)
+        self.decoder.memory_kv = nn.Linear(
+            config.width, config.decoder_layers * 2 * config.key_heads * config.columns, bias=config.bias)
         if config.tied_embeddings == "all":
             self.shared = nn.Module()
             self.shared.embedding = nn.Embedding(config.source_vocabulary, config.width)
@@ -193,7 +285,7 @@ class Transformer(nn.Module):
     def embed(self, stack: Stack, ids: Tensor) -> Tensor:  # [B, N] → [B, N, C]
         C, N = self.config.width, ids.shape[1]
         table = self.shared.embedding if self.config.tied_embeddings == "all" else stack.embedding
-        x = table(ids) * math.sqrt(C)
+        x = table(ids) * (math.sqrt(C) if self.config.scale_embeddings else 1)
         if self.config.position == "sinusoidal":
             columns = torch.arange(0, C, 2, dtype=torch.float64)
             angles = torch.arange(N)[:, None] / 10000 ** (columns / C)
@@ -207,16 +299,19 @@ class Transformer(nn.Module):
         S, T = source.shape[1], target.shape[1]
         memory = self.embed(self.encoder, source)
         for layer in self.encoder.layers:
-            memory = layer(memory, source_mask[:, None].expand(-1, S, -1))
+            memory = layer(memory, source_mask[:, None].expand(-1, S, -1), self.encoder.bias(S))
         if self.config.norm_placement == "pre":
             memory = self.encoder.norm(memory)
         x = self.embed(self.decoder, target)
         causal = torch.ones(T, T, dtype=torch.bool).tril().expand(len(target), T, T)
         kv = self.decoder.memory_kv(memory).chunk(2 * self.config.decoder_layers, dim=-1)
         for i, layer in enumerate(self.decoder.layers):
-            x = layer(x, causal, kv[2 * i], kv[2 * i + 1], source_mask[:, None].expand(-1, T, -1))
+            x = layer(x, causal, self.decoder.bias(T), kv[2 * i], kv[2 * i + 1],
+                      source_mask[:, None].expand(-1, T, -1))
         if self.config.norm_placement == "pre":
             x = self.decoder.norm(x)
+        if self.config.scale_output:
+            x = x / math.sqrt(self.config.width)
         if self.config.tied_embeddings == "none":
             return self.decoder.output(x)
         table = self.shared if self.config.tied_embeddings == "all" else self.decoder

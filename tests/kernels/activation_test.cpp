@@ -10,9 +10,9 @@ using kernels::Activation;
 using kernels::ActivationBackward;
 using kernels::ActivationKind;
 
-constexpr ActivationKind kKinds[] = {ActivationKind::none,   ActivationKind::relu,
-                                     ActivationKind::gelu,   ActivationKind::gelu_tanh,
-                                     ActivationKind::swiglu, ActivationKind::tanh};
+constexpr ActivationKind kKinds[] = {
+    ActivationKind::none,   ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
+    ActivationKind::swiglu, ActivationKind::tanh, ActivationKind::geglu};
 const RandomKey kKey{.seed = 1, .step = 2};
 
 template <class T>
@@ -123,7 +123,7 @@ TEST(Activation, TheGradientMayReplaceTheOneThatCameIn) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
-      if (kind == ActivationKind::swiglu) continue;
+      if (kernels::is_gated(kind)) continue;
       Problem<T> p(kind, batch, 20, 0.1f);
       const std::vector<double> d_x = reference::activation_backward(p.backward);
       p.backward.d_x = p.d_out.data();

@@ -5,7 +5,6 @@ namespace nunchi::testing {
 namespace {
 
 using kernels::AttentionBackward;
-using Bias = AttentionSetup::Bias;
 
 // What stands where a gradient is added to, and nothing where it is written.
 template <class T>

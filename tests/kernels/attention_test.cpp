@@ -7,7 +7,6 @@ namespace {
 
 using kernels::Attention;
 using kernels::AttentionWeights;
-using Bias = AttentionSetup::Bias;
 
 // Scores of this size lose as many digits in the softmax.
 template <class T>
@@ -56,6 +55,20 @@ TEST(RelativeBucket, AgreesWithTheBoundsOfEveryBucket) {
       }
     }
   }
+}
+
+TEST(ClippedBucket, IsOneForEachDistance) {
+  const auto rows = [](bool bidirectional) {
+    std::vector<int> found;
+    for (int relative = -5; relative <= 5; ++relative) {
+      found.push_back(kernels::clipped_bucket(relative, 3, bidirectional));
+    }
+    return found;
+  };
+  EXPECT_EQ(rows(false), (std::vector<int>{3, 3, 3, 2, 1, 0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(rows(true), (std::vector<int>{3, 3, 3, 2, 1, 0, 4, 5, 6, 6, 6}));
+  EXPECT_EQ(kernels::clipped_buckets(3, false), 4);
+  EXPECT_EQ(kernels::clipped_buckets(3, true), 7);
 }
 
 TEST(RelativeBucket, IsT5s) {
@@ -158,7 +171,7 @@ TEST(Attention, AFutureKeyChangesNoEarlierBit) {
 
 TEST(Attention, TheLastQueriesAloneGetTheSameBits) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets}) {
+    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> all({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
       kernels::run(ctx, all.forward());
       for (const std::int32_t count : {1, 2, 50}) {

@@ -12,7 +12,6 @@ using kernels::DecodeAttention;
 using kernels::ExtendSlots;
 using kernels::GatherRows;
 using kernels::ScatterRows;
-using Bias = AttentionSetup::Bias;
 
 struct DecodeSetup {
   int heads = 4, kv_heads = 4;
@@ -57,7 +56,7 @@ struct DecodeProblem {
       }
     }
     output = unwritten<T>(capacity * out.stride);
-    table = random_values<T>(kBuckets * setup.heads, 4);
+    table = random_values<T>(buckets_of(setup.bias) * setup.heads, 4);
     slopes = random_values<T>(setup.heads, 6, 0.5);
   }
   DecodeProblem(const DecodeProblem&) = delete;
@@ -72,16 +71,6 @@ struct DecodeProblem {
   }
 
   DecodeAttention<T> kernel() {
-    using Kind = typename kernels::ScoreBias<T>::Kind;
-    kernels::ScoreBias<T> bias;
-    if (setup.bias == Bias::slopes) bias = {.kind = Kind::slopes, .slopes = slopes.data()};
-    if (setup.bias == Bias::buckets || setup.bias == Bias::buckets_both) {
-      bias = {.kind = Kind::buckets,
-              .table = table.data(),
-              .buckets = kBuckets,
-              .max_distance = 40,
-              .bidirectional = setup.bias == Bias::buckets_both};
-    }
     return {.rows = {.capacity = capacity, .count = &count},
             .heads = setup.heads,
             .kv_heads = setup.kv_heads,
@@ -95,14 +84,12 @@ struct DecodeProblem {
             .keys = places(),
             .max_keys = longest,
             .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
-            .bias = bias,
+            .bias = score_bias(setup.bias, slopes.data(), table.data()),
             .out = output.data() + out.column,
             .out_stride = out.stride};
   }
 
   std::vector<T> dense_out() const { return dense(output, out, capacity); }
-
-  static constexpr int kBuckets = 12;
 
   DecodeSetup setup;
   std::int32_t count = 0;
@@ -151,7 +138,7 @@ std::vector<DecodeSetup> decode_setups() {
         setups.push_back({.heads = heads, .kv_heads = kv_heads, .width = width, .slots = slots});
       }
     }
-    for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+    for (const Bias bias : kBiases) {
       setups.push_back({.slots = slots, .bias = bias});
       setups.push_back({.kv_heads = 2, .width = 7, .slots = slots, .bias = bias});
     }
@@ -195,7 +182,7 @@ TEST(DecodeAttention, HoldsScoresOfThousands) {
 // The last query of a sentence over its keys is what the attention of training makes of it.
 TEST(DecodeAttention, IsTheLastRowOfCausalAttention) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets}) {
+    for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> x({.queries = {33, 1, 64}, .kv_heads = 2, .causal = true, .bias = bias});
       kernels::run(ctx, x.forward());
       const kernels::AttentionInputs<T> in = x.inputs();

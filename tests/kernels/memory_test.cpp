@@ -17,6 +17,7 @@ using kernels::DequantizeRows;
 using kernels::Fill;
 using kernels::QuantizeRows;
 using kernels::RandomFill;
+using kernels::Scale;
 
 // Longer than what one thread takes at least, and not a multiple of any vector.
 constexpr std::int64_t kMany = 100003;
@@ -142,6 +143,17 @@ TEST(AddInto, AddsStridedRowsAndLeavesTheGapsAlone) {
                                      .out_stride = out_stride});
         expect_close("out", out, expected);
       }
+    }
+  });
+}
+
+TEST(Scale, MultipliesEachNumber) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    for (const std::int64_t count : {std::int64_t{0}, std::int64_t{5}, kMany}) {
+      const auto x = random_values<T>(count, 1);
+      auto out = unwritten<T>(count);
+      kernels::run(ctx, Scale<T>{.count = count, .factor = -0.3, .x = x.data(), .out = out.data()});
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], x[i] * static_cast<T>(-0.3));
     }
   });
 }

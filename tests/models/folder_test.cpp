@@ -41,6 +41,21 @@ TEST_F(ModelFolder, RoundTripKeepsEveryBit) {
                         to_host<float>(written->parameters().weights())));
 }
 
+TEST_F(ModelFolder, EveryEncodingOfPositionsIsReadAgain) {
+  const std::vector<Tokens> source = sentences_of({5, 9}, 37, 1),
+                            target = sentences_of({7, 3}, 37, 2);
+  const PairBatch batch = make_pair_batch(context_, source, target, {37, 37});
+  for (const auto& [name, config] : configs_of_all_positions()) {
+    SCOPED_TRACE(name);
+    const auto written = make_transformer(context_, config);
+    save_model(*written, path_);
+    const std::unique_ptr<Model> read = load_model(path_, context_);
+    EXPECT_EQ(read->config_json(), written->config_json());
+    EXPECT_TRUE(same_bits(logits_of(dynamic_cast<const Transformer&>(*read), batch),
+                          logits_of(*written, batch)));
+  }
+}
+
 TEST_F(ModelFolder, EveryOptionSurvives) {
   TransformerConfig config = small_config();
   config.source_vocabulary = 41;
@@ -53,6 +68,15 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
   config.dropout = 0.3f;
   config.attention_dropout = 0.1f;
   config.activation_dropout = 0.05f;
+  config.kv_heads = 1;
+  config.head_width = 7;
+  config.norm_epsilon = 1e-6;
+  config.bias = config.scale_embeddings = config.scale_attention = false;
+  config.scale_output = true;
+  config.rotary_base = 500000;
+  config.relative_kind = nn::RelativeKind::clipped;
+  config.relative_buckets = 64;
+  config.relative_max_distance = 100;
   EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").to_json(), config.to_json());
   EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").dropout, 0.3f);
 }
@@ -90,6 +114,21 @@ TEST_F(ModelFolder, WrongValues) {
 TEST_F(ModelFolder, HeadsThatDoNotFit) {
   change_config("\"heads\": 2", "\"heads\": 3");
   expect_refused("cannot be cut into 3 heads");
+}
+
+TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
+  change_config("\"kv_heads\": 0", "\"kv_heads\": 3");
+  expect_refused("kv_heads is 3, but 2 heads cannot share so many");
+  change_config("\"kv_heads\": 3", "\"kv_heads\": 1");
+  change_config("\"head_width\": 0", "\"head_width\": 5");
+  change_config("\"position\": \"sinusoidal\"", "\"position\": \"rotary\"");
+  expect_refused("the width of a head is even, not 5");
+  change_config("\"position\": \"rotary\"", "\"position\": \"relative\"");
+  change_config("\"relative_buckets\": 32", "\"relative_buckets\": 3");
+  expect_refused(
+      "3 buckets of relative positions in two directions cannot reach a distance of 128");
+  change_config("\"relative_buckets\": 3", "\"relative_buckets\": 512");
+  expect_refused("512 buckets of relative positions");
 }
 
 TEST_F(ModelFolder, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {

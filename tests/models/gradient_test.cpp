@@ -9,7 +9,7 @@ void check_model(TransformerConfig config) {
   CpuContext context({.threads = 1});
   context.arena().poison();
   config.source_vocabulary = config.target_vocabulary = 7;
-  config.width = 6;
+  config.width = config.position == nn::PositionKind::rotary ? 8 : 6;
   config.feed_forward = 5;
   const auto model = make_transformer(context, config, {.dtype = DType::f64, .gradients = true});
   const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
@@ -63,6 +63,17 @@ TEST(ModelGradients, PreNormGelu) {
   config.norm_placement = nn::NormPlacement::pre;
   config.activation = ActivationKind::gelu;
   check_model(config);
+}
+
+TEST(ModelGradients, EveryEncodingOfPositions) {
+  for (NamedConfig& each : configs_of_all_positions()) {
+    SCOPED_TRACE(each.name);
+    // Distances of a few tokens, so that all kinds of buckets are met.
+    each.config.relative_buckets = 4;
+    each.config.relative_max_distance = 3;
+    each.config.max_positions = 8;
+    check_model(each.config);
+  }
 }
 
 }  // namespace

@@ -19,9 +19,8 @@ TransformerConfig base_shaped() {
 TEST(Causality, AFutureTokenChangesNoEarlierLogit) {
   CpuContext context({.threads = 2});
   context.arena().poison();
-  for (const nn::NormPlacement placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
-    TransformerConfig config = small_config();
-    config.norm_placement = placement;
+  for (const auto& [name, config] : configs_of_all_positions()) {
+    SCOPED_TRACE(name);
     const auto model = make_transformer(context, config);
     const std::vector<Tokens> source = sentences_of({9, 70}, 37, 1);
     std::vector<Tokens> target = sentences_of({5, 130}, 37, 2);
@@ -55,7 +54,10 @@ TEST_P(BatchInvariance, ASentenceGetsTheSameLogitsInAnyBatch) {
                  << " does not keep a row's bits when others are added";
   }
   CpuContext context({.threads = GetParam()});
-  for (const TransformerConfig& config : {small_config(), base_shaped()}) {
+  std::vector<NamedConfig> configs = configs_of_all_positions();
+  configs.push_back({"the base model's shapes", base_shaped()});
+  for (const auto& [name, config] : configs) {
+    SCOPED_TRACE(name);
     const std::int64_t vocabulary = config.target_vocabulary;
     const auto model = make_transformer(context, config);
     std::vector<std::int32_t> source_lengths, target_lengths;
@@ -106,6 +108,39 @@ TEST(Parameters, TheBaseModelHasThePapersCount) {
                                 L * (8 * C * C + 8 * C + 2 * C * F + F + C + 6 * C);
   EXPECT_EQ(Transformer(config).parameters().count(), expected);
   EXPECT_EQ(expected, 63082496);
+}
+
+TEST(Parameters, GroupedHeadsAndMissingBiasesAreCounted) {
+  TransformerConfig config = TransformerConfig::preset("base", 37000);
+  config.kv_heads = 2;
+  config.head_width = 32;
+  config.bias = false;
+  config.position = nn::PositionKind::relative;
+  // Of 8 heads of 32 columns, two of keys and two of values.
+  const std::int64_t C = 512, F = 2048, L = 6, V = 37000, Q = 8 * 32, K = 2 * 32;
+  const std::int64_t attention = C * (Q + 2 * K) + Q * C;
+  EXPECT_EQ(Transformer(config).parameters().count(),
+            V * C + L * (3 * attention + 2 * (2 * C * F) + 2 * C * 5) + 2 * 32 * 8);
+}
+
+TEST(Parameters, QueriesStartSmallerWhereScoresAreNotScaled) {
+  CpuContext context;
+  TransformerConfig config = TransformerConfig::preset("base", 100);
+  config.encoder_layers = config.decoder_layers = 1;
+  const auto scaled = make_transformer(context, config);
+  config.scale_attention = false;
+  const auto plain = make_transformer(context, config);
+  const auto weights = [&](const Transformer& model, const char* name) {
+    return to_host<float>(model.parameters().find(name)->variable.value());
+  };
+  const float factor = 1 / std::sqrt(64.0f);
+  for (const char* name : {"encoder.layers.0.self_attention.qkv.weight",
+                           "decoder.layers.0.cross_attention.query.weight"}) {
+    const std::vector<float> before = weights(*scaled, name), after = weights(*plain, name);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      ASSERT_EQ(after[i], i < 512 * 512 ? before[i] * factor : before[i]) << name << " at " << i;
+    }
+  }
 }
 
 TEST(Parameters, TheSameSeedGivesTheSameWeightsOnAnyNumberOfThreads) {

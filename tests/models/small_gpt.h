@@ -28,6 +28,23 @@ inline GptConfig modern_gpt_config(std::int64_t vocabulary = 37) {
   return config;
 }
 
+// Both, and one for each encoding of positions that acts in attention.
+inline std::vector<GptConfig> gpt_configs(std::int64_t vocabulary = 37) {
+  std::vector<GptConfig> all = {small_gpt_config(vocabulary), modern_gpt_config(vocabulary)};
+  for (const nn::PositionKind position :
+       {nn::PositionKind::rotary, nn::PositionKind::alibi, nn::PositionKind::relative}) {
+    GptConfig config = modern_gpt_config(vocabulary);
+    config.position = position;
+    config.kv_heads = 1;
+    config.head_width = 8;
+    config.bias = false;
+    config.relative_buckets = 8;
+    config.relative_max_distance = 20;
+    all.push_back(config);
+  }
+  return all;
+}
+
 inline std::unique_ptr<Gpt> make_gpt(ContextBase& context, const GptConfig& config,
                                      const nn::Parameters::Memory& memory = {}) {
   auto model = std::make_unique<Gpt>(config);

@@ -9,6 +9,8 @@
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/linear_sum.h"
 #include "nunchi/ops/residual_norm.h"
+#include "nunchi/ops/rotary.h"
+#include "nunchi/ops/scale.h"
 #include "nunchi/ops/vocabulary_loss.h"
 
 namespace nunchi::testing {
@@ -188,7 +190,7 @@ TEST_F(OpGradients, TheWayBackRefusesWhatDoesNotFit) {
 TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
   for (const ActivationKind kind :
        {ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::swiglu, ActivationKind::tanh}) {
+        ActivationKind::swiglu, ActivationKind::tanh, ActivationKind::geglu}) {
     for (const float probability : {0.0f, 0.3f}) {
       const Leaf x = leaf(context_, "x", {16, 6}, 1, 3);
       expect_gradients(context_, {x}, 9, [&] {
@@ -337,6 +339,57 @@ TEST_F(OpGradients, LinearSumRefusesWhatDoesNotFit) {
     linear_sum(x.variable, x.variable, {w.variable, other.variable, bias.variable});
   });
   EXPECT_NE(message.find("linear_sum: the second weight"), std::string::npos) << message;
+}
+
+TEST_F(OpGradients, AttentionWithClippedDistancesAndTheirTable) {
+  for (const bool bidirectional : {false, true}) {
+    const Leaf table = leaf(context_, "table", {bidirectional ? 5 : 3, 2}, 9);
+    check_attention(context_, batch_, batch_,
+                    {.heads = 2,
+                     .causal = !bidirectional,
+                     .bias = {.kind = ScoreBias::Kind::buckets,
+                              .table = table.variable,
+                              .max_distance = 2,
+                              .bidirectional = bidirectional,
+                              .clipped = true}},
+                    table);
+  }
+}
+
+// The first two of three heads are turned, in the memory of a product that nobody else reads.
+TEST_F(OpGradients, Rotary) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {12, 5}, 2);
+  const Rotary rotation{.heads = 2, .table = random_tensor<double>(context_, {4, 4}, 3)};
+  expect_gradients(context_, {x, w}, 9, [&] {
+    return rotary(linear(x.variable, {.weight = w.variable}), batch_, rotation);
+  });
+}
+
+TEST_F(OpGradients, RotaryUnderViewsOfColumns) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {12, 5}, 2);
+  const Rotary rotation{.heads = 2, .table = random_tensor<double>(context_, {4, 4}, 3)};
+  expect_gradients(context_, {x, w}, 9, [&] {
+    const Variable qkv = rotary(linear(x.variable, {.weight = w.variable}), batch_, rotation);
+    return attention(qkv.columns(0, 4), qkv.columns(4, 4), qkv.columns(8, 4), batch_, batch_,
+                     {.heads = 1, .causal = true});
+  });
+}
+
+TEST_F(OpGradients, RotaryRefusesWhatDoesNotFit) {
+  const Leaf x = leaf(context_, "x", {16, 8}, 1);
+  const auto refused = [&](int heads, const Shape& table) {
+    return error_of([&] {
+      rotary(x.variable, batch_, {.heads = heads, .table = zeros(context_, DType::f64, table)});
+    });
+  };
+  EXPECT_NE(refused(1, {4, 5}).find("cannot be cut into pairs"), std::string::npos);
+  EXPECT_NE(refused(3, {4, 4}).find("do not hold 3 heads"), std::string::npos);
+  EXPECT_NE(refused(2, {3, 4}).find("does not reach 4"), std::string::npos);
+}
+
+TEST_F(OpGradients, Scale) {
+  const Leaf x = leaf(context_, "x", {16, 5}, 1);
+  expect_gradients(context_, {x}, 16, [&] { return scale(x.variable, 0.3); });
 }
 
 TEST_F(OpGradients, VocabularyLossOverChunks) {

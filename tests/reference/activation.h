@@ -12,7 +12,7 @@ namespace nunchi::reference {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// f(x); for swiglu the function of its first half, x / (1 + e^-x).
+// f(x); for the gated kinds the function of their first half.
 inline double activation(kernels::ActivationKind kind, double x) {
   using Kind = kernels::ActivationKind;
   switch (kind) {
@@ -23,6 +23,7 @@ inline double activation(kernels::ActivationKind kind, double x) {
     case Kind::gelu:
       return x * std::erfc(-x / std::sqrt(2)) / 2;
     case Kind::gelu_tanh:
+    case Kind::geglu:
       return x / 2 * (1 + std::tanh(std::sqrt(2 / kPi) * (x + 0.044715 * x * x * x)));
     case Kind::swiglu:
       return x / (1 + std::exp(-x));
@@ -41,7 +42,8 @@ inline double activation_slope(kernels::ActivationKind kind, double x) {
       return x > 0 ? 1 : 0;
     case Kind::gelu:
       return std::erfc(-x / std::sqrt(2)) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * kPi);
-    case Kind::gelu_tanh: {
+    case Kind::gelu_tanh:
+    case Kind::geglu: {
       const double t = std::tanh(std::sqrt(2 / kPi) * (x + 0.044715 * x * x * x));
       return (1 + t) / 2 + x / 2 * (1 - t * t) * std::sqrt(2 / kPi) * (1 + 3 * 0.044715 * x * x);
     }
@@ -61,7 +63,7 @@ std::vector<double> activation(const kernels::Activation<T>& p) {
   for (std::int64_t r = 0; r < row_count(p.rows); ++r) {
     const T* x = p.x + r * input_width(p.kind, p.width);
     for (std::int64_t i = 0; i < p.width; ++i) {
-      const double linear = p.kind == kernels::ActivationKind::swiglu ? x[p.width + i] : 1.0;
+      const double linear = kernels::is_gated(p.kind) ? x[p.width + i] : 1.0;
       out.push_back(activation(p.kind, x[i]) * linear * keep(p.dropout, p.rows, r, i));
     }
   }
@@ -77,7 +79,7 @@ std::vector<double> activation_backward(const kernels::ActivationBackward<T>& p)
     for (std::int64_t i = 0; i < p.width; ++i) {
       const double d = p.d_out[r * p.width + i] * keep(p.dropout, p.rows, r, i);
       const double slope = activation_slope(p.kind, x[i]);
-      if (p.kind == kernels::ActivationKind::swiglu) {
+      if (kernels::is_gated(p.kind)) {
         d_x[r * in_width + i] = d * slope * x[p.width + i];
         d_x[r * in_width + p.width + i] = d * activation(p.kind, x[i]);
       } else {

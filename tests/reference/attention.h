@@ -36,6 +36,21 @@ inline int relative_bucket(std::int64_t relative, int buckets, int max_distance,
   return bucket;
 }
 
+// The row of a bias's table for key - query.
+template <class T>
+int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
+  if (!bias.clipped) {
+    return relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
+  }
+  if (!bias.bidirectional && relative > 0) relative = 0;
+  // Keys that many places before, in steps of one, then those after: count up to the one meant.
+  int row = 0;
+  for (std::int64_t d = 0; d < bias.max_distance && relative + d < 0; ++d) ++row;
+  if (relative > 0) row = bias.max_distance;
+  for (std::int64_t d = 0; d < bias.max_distance && d < relative; ++d) ++row;
+  return row;
+}
+
 // One head of one sentence, everything [queries, keys].
 struct Scores {
   std::int64_t queries = 0, keys = 0;
@@ -82,8 +97,7 @@ Scores scores_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h) {
       if (in.bias.kind == Kind::slopes) {
         score -= in.bias.slopes[h] * static_cast<double>(std::abs(place - j));
       } else if (in.bias.kind == Kind::buckets) {
-        bucket = relative_bucket(j - place, in.bias.buckets, in.bias.max_distance,
-                                 in.bias.bidirectional);
+        bucket = bucket_of(in.bias, j - place);
         score += in.bias.table[bucket * in.heads + h];
       }
       row.push_back(in.causal && j > place ? -INFINITY : score);

@@ -6,13 +6,12 @@
 
 #include "nunchi/kernels/attention.h"
 #include "tests/reference/attention.h"
+#include "tests/reference/score_bias.h"
 #include "tests/reference/versions.h"
 
 namespace nunchi::testing {
 
 struct AttentionSetup {
-  enum class Bias { none, slopes, buckets, buckets_both };
-
   std::vector<std::int32_t> queries = kLengths;
   std::vector<std::int32_t> keys = {};  // none: the queries' own sentences
   int heads = 4, kv_heads = 4;
@@ -73,26 +72,14 @@ struct AttentionProblem {
     output = unwritten<T>(batch.capacity * out.stride);
     d_output = random_values<T>(batch.capacity * out.stride, 3);
     log_sum = unwritten<T>(setup.heads * batch.capacity);
-    table = random_values<T>(kBuckets * setup.heads, 4);
-    d_table = random_values<T>(kBuckets * setup.heads, 5);
+    table = random_values<T>(buckets_of(setup.bias) * setup.heads, 4);
+    d_table = random_values<T>(buckets_of(setup.bias) * setup.heads, 5);
     slopes = random_values<T>(setup.heads, 6, 0.5);
   }
   AttentionProblem(const AttentionProblem&) = delete;
   AttentionProblem& operator=(const AttentionProblem&) = delete;
 
   kernels::AttentionInputs<T> inputs() const {
-    using Bias = AttentionSetup::Bias;
-    using Kind = typename kernels::ScoreBias<T>::Kind;
-    const bool buckets = setup.bias == Bias::buckets || setup.bias == Bias::buckets_both;
-    kernels::ScoreBias<T> bias;
-    if (setup.bias == Bias::slopes) bias = {.kind = Kind::slopes, .slopes = slopes.data()};
-    if (buckets) {
-      bias = {.kind = Kind::buckets,
-              .table = table.data(),
-              .buckets = kBuckets,
-              .max_distance = 40,
-              .bidirectional = setup.bias == Bias::buckets_both};
-    }
     return {.sentences = static_cast<std::int64_t>(length.size()),
             .heads = setup.heads,
             .kv_heads = setup.kv_heads,
@@ -111,7 +98,7 @@ struct AttentionProblem {
             .sentence = batch.index.data(),
             .causal = setup.causal,
             .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
-            .bias = bias,
+            .bias = score_bias(setup.bias, slopes.data(), table.data()),
             .dropout = {.probability = setup.dropout, .place = 21, .key = &kKey}};
   }
 
@@ -149,7 +136,6 @@ struct AttentionProblem {
   // [capacity, H * D]
   std::vector<T> dense_out() const { return dense(output, out, batch.capacity); }
 
-  static constexpr int kBuckets = 12;
   inline static const RandomKey kKey{.seed = 8, .step = 5};
 
   AttentionSetup setup;
@@ -165,14 +151,13 @@ struct AttentionProblem {
 
 // Lengths, masks, biases, groups of heads and dropout, each at least once with each other kind.
 inline std::vector<AttentionSetup> attention_setups() {
-  using Bias = AttentionSetup::Bias;
   const std::vector<std::int32_t> longer = {40, 70, 130, 32, 64}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionSetup> setups;
   for (const std::int64_t width : kWidths) {
     setups.push_back({.heads = 1, .kv_heads = 1, .width = width});
     setups.push_back({.heads = 1, .kv_heads = 1, .width = width, .causal = true});
   }
-  for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+  for (const Bias bias : kBiases) {
     setups.push_back({.bias = bias});
     setups.push_back({.kv_heads = 2, .causal = true, .bias = bias, .dropout = 0.1f});
     setups.push_back({.keys = longer, .kv_heads = 1, .causal = true, .bias = bias});

@@ -33,10 +33,7 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
         if (in.bias.kind == Kind::slopes) {
           score -= in.bias.slopes[h] * static_cast<double>(std::abs(relative));
         } else if (in.bias.kind == Kind::buckets) {
-          score += in.bias.table[relative_bucket(relative, in.bias.buckets, in.bias.max_distance,
-                                                 in.bias.bidirectional) *
-                                     in.heads +
-                                 h];
+          score += in.bias.table[bucket_of(in.bias, relative) * in.heads + h];
         }
         weights.push_back(score);
         top = std::max(top, score);

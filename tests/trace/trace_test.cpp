@@ -23,8 +23,11 @@ void check_attention(const Traced& traced, const std::string& stack, int layer,
   ASSERT_NE(values, nullptr);
   ASSERT_NE(context, nullptr);
   const int heads = traced.config.heads;
-  const auto width = static_cast<std::size_t>(traced.config.width),
-             head_width = width / static_cast<std::size_t>(heads);
+  const nn::AttentionConfig attention = traced.config.block().attention(causal);
+  const auto head_width = static_cast<std::size_t>(attention.head_width),
+             width = static_cast<std::size_t>(attention.query_width()),
+             value_width = static_cast<std::size_t>(attention.key_width()),
+             group = static_cast<std::size_t>(heads / attention.kv_heads);
   std::size_t first_query = 0, first_key = 0;
   for (std::size_t b = 0; b < weights->lengths.size(); ++b) {
     const auto queries = static_cast<std::size_t>(weights->lengths[b]),
@@ -41,7 +44,8 @@ void check_attention(const Traced& traced, const std::string& stack, int layer,
           }
           sum += weight;
           for (std::size_t d = 0; d < head_width; ++d) {
-            mixed[d] += weight * values->values[(first_key + j) * width + h * head_width + d];
+            mixed[d] +=
+                weight * values->values[(first_key + j) * value_width + h / group * head_width + d];
           }
         }
         EXPECT_NEAR(sum, 1, 1e-5);
@@ -58,9 +62,9 @@ void check_attention(const Traced& traced, const std::string& stack, int layer,
 
 TEST(Trace, WeightsTimesValuesAreTheFusedOutputInEveryLayerAndHead) {
   CpuContext context({.threads = 2});
-  for (const nn::NormPlacement placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
-    Traced traced{.trace = {}, .config = small_config()};
-    traced.config.norm_placement = placement;
+  for (const auto& [name, config] : configs_of_all_positions()) {
+    SCOPED_TRACE(name);
+    Traced traced{.trace = {}, .config = config};
     const auto model = make_transformer(context, traced.config);
     const PairBatch batch = make_pair_batch(context, sentences_of({70, 1, 9}, 37, 1),
                                             sentences_of({65, 0, 12}, 37, 2), {37, 37});

@@ -28,14 +28,15 @@ template <class V>
   }
 }
 
-// f(x) for the kinds that read one column.
+// f(x); for the gated kinds, what the gate's column becomes.
 template <ActivationKind Kind, class V>
 [[gnu::always_inline]] inline V value_of(V x) {
   using T = Element<V>;
+  if constexpr (Kind == ActivationKind::swiglu) return x * logistic<V>(x);
   if constexpr (Kind == ActivationKind::none) return x;
   if constexpr (Kind == ActivationKind::relu) return x > T(0) ? x : V{};
   if constexpr (Kind == ActivationKind::gelu) return x * normal_integral<V>(x);
-  if constexpr (Kind == ActivationKind::gelu_tanh) {
+  if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     // x (1 + tanh u) / 2 = x · logistic(2 u)
     return x * logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
   }
@@ -45,12 +46,16 @@ template <ActivationKind Kind, class V>
 template <ActivationKind Kind, class V>
 [[gnu::always_inline]] inline V slope_of(V x) {
   using T = Element<V>;
+  if constexpr (Kind == ActivationKind::swiglu) {
+    const V s = logistic<V>(x);
+    return s * (T(1) + x * (T(1) - s));
+  }
   if constexpr (Kind == ActivationKind::none) return splat<V>(T(1));
   if constexpr (Kind == ActivationKind::relu) return x > T(0) ? splat<V>(T(1)) : V{};
   if constexpr (Kind == ActivationKind::gelu) {
     return normal_integral<V>(x) + x * T(kInverseSqrt2Pi) * exponential<V>(T(-0.5) * x * x);
   }
-  if constexpr (Kind == ActivationKind::gelu_tanh) {
+  if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     const V s = logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
     return s + x * s * (T(1) - s) * T(2 * kSqrt2OverPi) * (T(1) + T(3 * kCubic) * x * x);
   }
@@ -90,13 +95,8 @@ void activate(CpuContext& ctx, const Activation<T>& p) {
     const T* x = p.x + r * input_width(Kind, p.width);
     T* out = p.out + r * p.width;
     over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
-      V value;
-      if constexpr (Kind == ActivationKind::swiglu) {
-        const V gate = load<V>(x + i);
-        value = gate * logistic<V>(gate) * load<V>(x + p.width + i);
-      } else {
-        value = value_of<Kind, V>(load<V>(x + i));
-      }
+      V value = value_of<Kind, V>(load<V>(x + i));
+      if constexpr (is_gated(Kind)) value *= load<V>(x + p.width + i);
       store<V>(out + i, kept<V>(value, keep, i));
     });
   });
@@ -111,10 +111,10 @@ void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
     T* d_x = p.d_x + r * input_width(Kind, p.width);
     over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
       const V d = kept<V>(load<V>(d_out + i), keep, i);
-      if constexpr (Kind == ActivationKind::swiglu) {
-        const V gate = load<V>(x + i), linear = load<V>(x + p.width + i), s = logistic<V>(gate);
-        store<V>(d_x + i, d * linear * s * (T(1) + gate * (T(1) - s)));
-        store<V>(d_x + p.width + i, d * gate * s);
+      if constexpr (is_gated(Kind)) {
+        const V gate = load<V>(x + i), linear = load<V>(x + p.width + i);
+        store<V>(d_x + i, d * linear * slope_of<Kind, V>(gate));
+        store<V>(d_x + p.width + i, d * value_of<Kind, V>(gate));
       } else {
         store<V>(d_x + i, d * slope_of<Kind, V>(load<V>(x + i)));
       }
@@ -139,6 +139,8 @@ void for_kind(ActivationKind kind, F&& f) {
       return f.template operator()<ActivationKind::swiglu>();
     case ActivationKind::tanh:
       return f.template operator()<ActivationKind::tanh>();
+    case ActivationKind::geglu:
+      return f.template operator()<ActivationKind::geglu>();
   }
 }
 

@@ -209,7 +209,7 @@ void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
         if (in.bias.kind == ScoreBias<T>::Kind::slopes) {
           out[j] -= in.bias.slopes[view.head] * static_cast<T>(relative < 0 ? -relative : relative);
         } else if (in.bias.kind == ScoreBias<T>::Kind::buckets) {
-          out[j] += in.bias.table[BiasLine<T>::bucket(in, relative) * in.heads + view.head];
+          out[j] += in.bias.table[bucket_of(in.bias, relative) * in.heads + view.head];
         }
         top = larger(top, out[j]);
       }

@@ -172,7 +172,7 @@ class HeadBackward {
     }
     for (std::int64_t n = 0; n < BiasLine<T>::kLength; ++n) {
       const std::int64_t relative = key - (i + view_.shift) + n - (kQueryTile - 1);
-      d_table_[BiasLine<T>::bucket(in_, relative)] += static_cast<double>(s_.d_bias[n]);
+      d_table_[bucket_of(in_.bias, relative)] += static_cast<double>(s_.d_bias[n]);
     }
   }
 

@@ -126,6 +126,14 @@ void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::
   }
 }
 
+// The table's row for the relative position key - query.
+template <class T>
+int bucket_of(const ScoreBias<T>& bias, std::int64_t relative) {
+  return bias.clipped
+             ? clipped_bucket(relative, bias.max_distance, bias.bidirectional)
+             : relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
+}
+
 // Biases of a tile depend on key - query alone: one line of them serves every row.
 template <class T>
 class BiasLine {
@@ -141,14 +149,11 @@ class BiasLine {
       if (in.bias.kind == ScoreBias<T>::Kind::slopes) {
         line_[n] = -in.bias.slopes[head] * static_cast<T>(relative < 0 ? -relative : relative);
       } else {
-        line_[n] = in.bias.table[bucket(in, relative) * in.heads + head];
+        line_[n] = in.bias.table[bucket_of(in.bias, relative) * in.heads + head];
       }
     }
   }
 
-  static int bucket(const AttentionInputs<T>& in, std::int64_t relative) {
-    return relative_bucket(relative, in.bias.buckets, in.bias.max_distance, in.bias.bidirectional);
-  }
   bool active() const { return active_; }
   // The biases of the tile's row i, from its first key on.
   const T* row(std::int64_t i) const { return line_ + kQueryTile - 1 - i; }

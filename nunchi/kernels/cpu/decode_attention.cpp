@@ -36,8 +36,7 @@ T score_bias(const ScoreBias<T>& bias, int heads, int head, std::int64_t relativ
   if (bias.kind == Kind::slopes) {
     return -bias.slopes[head] * static_cast<T>(relative < 0 ? -relative : relative);
   }
-  const int bucket = relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
-  return bias.table[bucket * heads + head];
+  return bias.table[bucket_of(bias, relative) * heads + head];
 }
 
 // scores[0:count] become weights that sum to one.

@@ -59,6 +59,15 @@ void add_into(CpuContext& ctx, const AddInto<T>& p) {
   });
 }
 
+template <class T>
+void scale(CpuContext& ctx, const Scale<T>& p) {
+  parallel_ranges(ctx, p.count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
+      store<V>(p.out + begin + i, load<V>(p.x + begin + i) * static_cast<T>(p.factor));
+    });
+  });
+}
+
 // A number in [0, 1) of 53 bits.
 double unit(std::uint32_t high, std::uint32_t low) {
   return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53;
@@ -158,6 +167,14 @@ void compute<kIsa>(CpuContext& ctx, const AddInto<float>& p) {
 template <>
 void compute<kIsa>(CpuContext& ctx, const AddInto<double>& p) {
   add_into(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const Scale<float>& p) {
+  scale(ctx, p);
+}
+template <>
+void compute<kIsa>(CpuContext& ctx, const Scale<double>& p) {
+  scale(ctx, p);
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const RandomFill<float>& p) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "nunchi/kernels/attention.h"
 
@@ -19,6 +20,12 @@ int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool b
   const double grown = std::log(static_cast<double>(relative) / exact) /
                        std::log(static_cast<double>(max_distance) / exact) * (buckets - exact);
   return first + std::min(exact + static_cast<int>(grown), buckets - 1);
+}
+
+int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) {
+  const auto clipped = static_cast<int>(std::min<std::int64_t>(std::abs(relative), max_distance));
+  if (relative <= 0) return clipped;
+  return bidirectional ? max_distance + clipped : 0;
 }
 
 }  // namespace nunchi::kernels

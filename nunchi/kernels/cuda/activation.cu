@@ -10,14 +10,16 @@ constexpr float kRootHalf = 0.70710678118654752f;       // 1 / √2
 constexpr float kRootTwoOverPi = 0.79788456080286536f;  // √(2 / π)
 constexpr float kCubic = 0.044715f;
 
-// f(x) of the kinds with one input.
+// f(x); of the gated kinds, what the gate's column becomes.
 template <ActivationKind Kind>
 __device__ float value_of(float x) {
   if constexpr (Kind == ActivationKind::relu) {
     return x != x ? x : fmaxf(x, 0.0f);
   } else if constexpr (Kind == ActivationKind::gelu) {
     return 0.5f * x * (1 + erff(x * kRootHalf));
-  } else if constexpr (Kind == ActivationKind::gelu_tanh) {
+  } else if constexpr (Kind == ActivationKind::swiglu) {
+    return x / (1 + expf(-x));
+  } else if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     return 0.5f * x * (1 + tanhf(kRootTwoOverPi * (x + kCubic * x * x * x)));
   } else if constexpr (Kind == ActivationKind::tanh) {
     return tanhf(x);
@@ -34,7 +36,10 @@ __device__ float slope_of(float x) {
   } else if constexpr (Kind == ActivationKind::gelu) {
     const float density = 0.39894228040143268f * expf(-0.5f * x * x);
     return 0.5f * (1 + erff(x * kRootHalf)) + x * density;
-  } else if constexpr (Kind == ActivationKind::gelu_tanh) {
+  } else if constexpr (Kind == ActivationKind::swiglu) {
+    const float sigmoid = 1 / (1 + expf(-x));
+    return sigmoid + x * sigmoid * (1 - sigmoid);
+  } else if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     const float t = tanhf(kRootTwoOverPi * (x + kCubic * x * x * x));
     const float inner = kRootTwoOverPi * (1 + 3 * kCubic * x * x);
     return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * inner;
@@ -98,23 +103,21 @@ __global__ void activation_kernel(Job<N> p, bool wide) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) factor[j] = 0;
   }
-  if constexpr (Kind == ActivationKind::swiglu) {
+  if constexpr (is_gated(Kind)) {
     float gate[8], up[8], out[8];
     const N* x = p.x + row * 2 * p.width + column;
     load_some(x, count, wide, gate);
     load_some(x + p.width, count, wide, up);
     if constexpr (!Back) {
 #pragma unroll
-      for (int j = 0; j < 8; ++j) out[j] = gate[j] / (1 + expf(-gate[j])) * up[j] * factor[j];
+      for (int j = 0; j < 8; ++j) out[j] = value_of<Kind>(gate[j]) * up[j] * factor[j];
       store_some(p.to + row * p.width + column, count, wide, out);
     } else {
       float d_up[8];
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        const float sigmoid = 1 / (1 + expf(-gate[j]));
-        const float silu = gate[j] * sigmoid;
-        d_up[j] = factor[j] * silu;
-        out[j] = factor[j] * up[j] * (sigmoid + silu * (1 - sigmoid));
+        d_up[j] = factor[j] * value_of<Kind>(gate[j]);
+        out[j] = factor[j] * up[j] * slope_of<Kind>(gate[j]);
       }
       N* to = p.to + row * 2 * p.width + column;
       store_some(to, count, wide, out);
@@ -159,6 +162,9 @@ void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
       break;
     case ActivationKind::tanh:
       start.template operator()<ActivationKind::tanh>();
+      break;
+    case ActivationKind::geglu:
+      start.template operator()<ActivationKind::geglu>();
       break;
   }
   check_launch("activation");

@@ -312,7 +312,7 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
   if (p.bias.kind == Kind::slopes) job.slopes = native(p.bias.slopes);
   if (p.bias.kind == Kind::buckets) {
     job.table = native(p.bias.table);
-    job.bounds = bucket_bounds(ctx, p.bias.buckets, p.bias.max_distance, p.bias.bidirectional);
+    job.bounds = bucket_bounds(ctx, p.bias);
   }
   const bool whole = p.head_width % 8 == 0 && wide(job.q, p.q_stride) && wide(job.k, p.k_stride) &&
                      wide(job.v, p.v_stride) && wide(job.out, p.out_stride) &&

@@ -55,6 +55,15 @@ __global__ void add_into_kernel(AddInto<N> p) {
   }
 }
 
+template <class N>
+__global__ void scale_kernel(std::int64_t count, float factor, const N* x, N* out) {
+  begin();
+  const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    out[i] = from_float<N>(to_float(x[i]) * factor);
+  }
+}
+
 unsigned grid(CudaContext& ctx, std::int64_t count) {
   return std::min(blocks_for(count, kThreads), static_cast<unsigned>(ctx.multiprocessors()) * 16);
 }
@@ -74,6 +83,13 @@ void convert(CudaContext& ctx, const Convert<From, To>& p) {
   convert_kernel<<<grid(ctx, p.count), kThreads, 0, ctx.stream()>>>(p.count, native(p.from),
                                                                     native(p.to));
   check_launch(p.name());
+}
+
+template <class T>
+void scale(CudaContext& ctx, const Scale<T>& p) {
+  if (p.count == 0) return;
+  start_early(ctx, p.name(), scale_kernel<Native<T>>, {grid(ctx, p.count), kThreads}, p.count,
+              static_cast<float>(p.factor), native(p.x), native(p.out));
 }
 
 template <class T>
@@ -137,6 +153,14 @@ void compute(CudaContext& ctx, const Convert<double, BFloat16>& p) {
 template <>
 void compute(CudaContext& ctx, const Convert<BFloat16, double>& p) {
   convert(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Scale<float>& p) {
+  scale(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Scale<BFloat16>& p) {
+  scale(ctx, p);
 }
 template <>
 void compute(CudaContext& ctx, const AddInto<float>& p) {

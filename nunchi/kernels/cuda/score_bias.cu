@@ -14,16 +14,22 @@ constexpr int kThreads = 256;
 
 // Bounds take some hundred logarithms: found once for each kind of bucket.
 struct KnownBounds {
-  std::map<std::tuple<int, int, bool>, BucketBounds> bounds;
+  std::map<std::tuple<int, int, bool, bool>, BucketBounds> bounds;
 };
 
-BucketBounds find_bounds(int buckets, int max_distance, bool bidirectional) {
-  BucketBounds found{.buckets = bidirectional ? buckets / 2 : buckets,
-                     .bidirectional = bidirectional};
+template <class T>
+BucketBounds find_bounds(const ScoreBias<T>& bias) {
+  BucketBounds found{.buckets = bias.clipped         ? bias.max_distance + 1
+                                : bias.bidirectional ? bias.buckets / 2
+                                                     : bias.buckets,
+                     .bidirectional = bias.bidirectional};
+  found.after = bias.clipped ? bias.max_distance : found.buckets;
   int bucket = 0;
   // Distances from max_distance on share the last bucket.
-  for (int distance = 1; distance <= std::max(max_distance, buckets); ++distance) {
-    const int now = relative_bucket(-distance, buckets, max_distance, bidirectional);
+  for (int distance = 1; distance <= std::max(bias.max_distance, bias.buckets); ++distance) {
+    const int now = bias.clipped ? clipped_bucket(-distance, bias.max_distance, bias.bidirectional)
+                                 : relative_bucket(-distance, bias.buckets, bias.max_distance,
+                                                   bias.bidirectional);
     while (bucket < now) found.first[++bucket] = distance;
   }
   found.reach = std::max(1, found.first[bucket]);
@@ -47,26 +53,27 @@ __global__ void bias_line_kernel(BucketBounds bounds, const N* table, int heads,
 
 }  // namespace
 
-const BucketBounds& bucket_bounds(CudaContext& ctx, int buckets, int max_distance,
-                                  bool bidirectional) {
-  if (buckets > kMostBuckets) {
+template <class T>
+const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias) {
+  if (bias.buckets > kMostBuckets) {
     throw Error("attention on the GPU knows at most " + std::to_string(kMostBuckets) +
-                " buckets of relative positions, not " + std::to_string(buckets) + ".");
+                " buckets of relative positions, not " + std::to_string(bias.buckets) + ".");
   }
   auto& known = ctx.cache<KnownBounds>().bounds;
-  const std::tuple key(buckets, max_distance, bidirectional);
+  const std::tuple key(bias.buckets, bias.max_distance, bias.bidirectional, bias.clipped);
   auto place = known.find(key);
   if (place == known.end()) {
-    place = known.emplace(key, find_bounds(buckets, max_distance, bidirectional)).first;
+    place = known.emplace(key, find_bounds(bias)).first;
   }
   return place->second;
 }
+template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<float>& bias);
+template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<BFloat16>& bias);
 
 template <class T>
 std::size_t BiasLine<T>::bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads) {
   if (bias.kind != ScoreBias<T>::Kind::buckets) return 0;
-  const BucketBounds& bounds =
-      bucket_bounds(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
+  const BucketBounds& bounds = bucket_bounds(ctx, bias);
   return static_cast<std::size_t>(2 * bounds.reach + 1) * static_cast<std::size_t>(heads + 1) * 4;
 }
 
@@ -75,8 +82,7 @@ BiasLine<T>::BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
     : memory_(ctx.arena(), bytes(ctx, bias, heads)) {
   if (bias.kind == ScoreBias<T>::Kind::slopes) terms_.slopes = native(bias.slopes);
   if (bias.kind != ScoreBias<T>::Kind::buckets) return;
-  const BucketBounds& bounds =
-      bucket_bounds(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
+  const BucketBounds& bounds = bucket_bounds(ctx, bias);
   const int length = 2 * bounds.reach + 1;
   float* line = memory_.as<float>();
   int* bucket = reinterpret_cast<int*>(line + heads * length);

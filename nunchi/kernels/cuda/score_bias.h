@@ -2,6 +2,7 @@
 //
 // T5's buckets are bounded by logarithms, which the device may round otherwise than the host. So
 // the host finds the distance at which each bucket begins, and kernels compare whole numbers.
+// Clipped distances are buckets that begin at every distance.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +13,20 @@
 
 namespace nunchi::kernels::cuda {
 
-// Of both directions together.
-constexpr int kMostBuckets = 256;
+// Of both directions together: a distance of 128 either way, and none.
+constexpr int kMostBuckets = 257;
 
 struct BucketBounds {
   int buckets = 0;  // of one direction
+  int after = 0;    // what keys after the query add, if they have buckets of their own
   int reach = 1;    // the last bucket begins here at the latest
   bool bidirectional = false;
   std::int32_t first[kMostBuckets] = {};  // the distance at which bucket i of a direction begins
 
-  // The bucket of the relative position key - query; as kernels::relative_bucket.
+  // The bucket of the relative position key - query; as kernels::relative_bucket or
+  // kernels::clipped_bucket.
   __device__ int bucket_of(int relative) const {
-    const int begin = bidirectional && relative > 0 ? buckets : 0;
+    const int begin = bidirectional && relative > 0 ? after : 0;
     const int distance = bidirectional ? abs(relative) : max(-relative, 0);
     int low = 0, high = buckets;  // first[low] <= distance, first[high] (if any) is not
     while (high - low > 1) {
@@ -39,8 +42,8 @@ struct BucketBounds {
 };
 
 // Throws Error where there are more than kMostBuckets.
-const BucketBounds& bucket_bounds(CudaContext& ctx, int buckets, int max_distance,
-                                  bool bidirectional);
+template <class T>
+const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias);
 
 // What a kernel over many (query, key) pairs gets: the bias of every distance, looked up.
 template <class N>

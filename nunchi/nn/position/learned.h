@@ -11,6 +11,7 @@ class Learned final : public Position {
 
   // Throws Error for a sentence longer than the table.
   Variable embed(std::int64_t length) const override;
+  Tensor reserve(std::int64_t length) const override { return embed(length).value(); }
 
  private:
   Variable table_;  // [maximum, C]

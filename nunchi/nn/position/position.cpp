@@ -1,13 +1,17 @@
 #include "nunchi/nn/position/position.h"
 
+#include "nunchi/nn/position/alibi.h"
 #include "nunchi/nn/position/learned.h"
+#include "nunchi/nn/position/relative.h"
+#include "nunchi/nn/position/rotary.h"
 #include "nunchi/nn/position/sinusoidal.h"
 
 namespace nunchi::nn {
 
 Variable Position::embed(std::int64_t) const { return {}; }
-void Position::rotate(Variable&, Variable&, const Ragged&) const {}
+Variable Position::rotate(const Variable& qkv, int, const Ragged&) const { return qkv; }
 ScoreBias Position::score_bias() const { return {}; }
+Tensor Position::reserve(std::int64_t) const { return {}; }
 
 std::unique_ptr<Position> make_position(Parameters& parameters, const std::string& name,
                                         const PositionOptions& options) {
@@ -16,6 +20,12 @@ std::unique_ptr<Position> make_position(Parameters& parameters, const std::strin
       return std::make_unique<Sinusoidal>(parameters, options.width);
     case PositionKind::learned:
       return std::make_unique<Learned>(parameters, name, options);
+    case PositionKind::rotary:
+      return std::make_unique<Rotary>(parameters, options);
+    case PositionKind::relative:
+      return std::make_unique<Relative>(parameters, name, options);
+    case PositionKind::alibi:
+      return std::make_unique<Alibi>(parameters, options.heads);
     case PositionKind::none:
       break;
   }

@@ -1,9 +1,8 @@
 // The paper's positions: PE(pos, 2i) = sin(pos / 10000^(2i/C)), PE(pos, 2i+1) = cos of the same.
 #pragma once
 
-#include <vector>
-
 #include "nunchi/nn/position/position.h"
+#include "nunchi/nn/position/position_table.h"
 
 namespace nunchi::nn {
 
@@ -12,17 +11,13 @@ double sinusoid(std::int64_t position, std::int64_t column, std::int64_t width);
 
 class Sinusoidal final : public Position {
  public:
-  // Keeps `parameters` to know where and in which type the model computes.
-  Sinusoidal(const Parameters& parameters, std::int64_t width)
-      : parameters_(parameters), width_(width) {}
+  Sinusoidal(const Parameters& parameters, std::int64_t width);
 
-  // The table grows to the longest sentence seen, doubling.
-  Variable embed(std::int64_t length) const override;
+  Variable embed(std::int64_t length) const override { return Variable(table_.reaching(length)); }
+  Tensor reserve(std::int64_t length) const override { return table_.reaching(length); }
 
  private:
-  const Parameters& parameters_;
-  std::int64_t width_;
-  mutable Variable table_;  // [P, C]
+  PositionTable table_;  // [P, C]
 };
 
 }  // namespace nunchi::nn

@@ -4,11 +4,12 @@
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/attention.h"
 #include "tests/kernels/cuda/compare.h"
+#include "tests/reference/score_bias.h"
 
 namespace nunchi::testing {
 
 struct AttentionCase {
-  enum class Bias { none, slopes, buckets, buckets_both };
+  using Bias = testing::Bias;
 
   std::vector<std::int32_t> queries = {1, 31, 32, 33, 127};
   std::vector<std::int32_t> keys = {};  // none: q, k and v are columns of one matrix
@@ -54,14 +55,15 @@ struct AttentionSetting {
     if (c.bias == AttentionCase::Bias::slopes) {
       options.bias = {.kind = Kind::slopes, .slopes = input(context, dtype, {c.heads}, 6, 0.5)};
     } else if (c.bias != AttentionCase::Bias::none) {
-      const Shape shape{12, c.heads};
+      const Shape shape{buckets_of(c.bias), c.heads};
       const Tensor numbers = input(context, dtype, shape, 4);
       Variable table(numbers, true);
       table.bind(numbers, zeros(context, DType::f32, shape));
       options.bias = {.kind = Kind::buckets,
                       .table = table,
-                      .max_distance = 40,
-                      .bidirectional = c.bias == AttentionCase::Bias::buckets_both};
+                      .max_distance = distance_of(c.bias),
+                      .bidirectional = is_bidirectional(c.bias),
+                      .clipped = is_clipped(c.bias)};
     }
   }
 
@@ -115,14 +117,13 @@ inline std::vector<std::int32_t> other_edge_lengths() {
 
 // Lengths, widths, masks, biases, groups of heads and dropout, each with some other kinds.
 inline std::vector<AttentionCase> attention_cases() {
-  using Bias = AttentionCase::Bias;
   const std::vector<std::int32_t> longer = {40, 70, 130, 32, 127}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionCase> cases;
   for (const std::int64_t width : {16, 20, 32, 64, 128}) {
     cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
     cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .causal = true, .dropout = 0.1f});
   }
-  for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+  for (const Bias bias : kBiases) {
     cases.push_back({.heads = 3, .kv_heads = 3, .bias = bias});
     cases.push_back({.kv_heads = 2, .width = 32, .causal = true, .bias = bias, .dropout = 0.1f});
     cases.push_back({.keys = longer, .kv_heads = 1, .causal = true, .bias = bias});

@@ -67,6 +67,22 @@ TEST(CudaMemory, AddInto) {
   }
 }
 
+TEST(CudaMemory, Scale) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t count : {1, 33, 100003}) {
+    expect_like_cpu([&](ContextBase& context, DType dtype) {
+      const Tensor x = input(context, dtype, {count}, 1);
+      const Tensor out = unwritten_tensor(context, dtype, {count});
+      dispatch(x, [&]<class T>(auto& ctx) {
+        kernels::run(ctx,
+                     kernels::Scale<T>{
+                         .count = count, .factor = 0.3, .x = x.data<T>(), .out = out.data<T>()});
+      });
+      return std::vector<Output>{output("out", out)};
+    });
+  }
+}
+
 TEST(CudaMemory, AnAbsurdSizeIsRefusedInWords) {
   SKIP_WITHOUT_GPU();
   CudaContext context;

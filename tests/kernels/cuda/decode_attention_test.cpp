@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tests/kernels/cuda/compare.h"
+#include "tests/reference/score_bias.h"
 
 namespace nunchi::testing {
 namespace {
@@ -16,8 +17,6 @@ Tensor numbers(ContextBase& context, const Numbers& values) {
 }
 
 struct DecodeCase {
-  enum class Bias { none, slopes, buckets, buckets_both };
-
   int heads = 4, kv_heads = 4;
   std::int64_t width = 64;
   bool slots = true;  // else keys stand one after another
@@ -30,18 +29,6 @@ std::string describe(const DecodeCase& c) {
   return "heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " of " +
          std::to_string(c.width) + (c.slots ? ", slots" : ", in a row") + ", bias " +
          std::to_string(static_cast<int>(c.bias)) + ", rows " + std::to_string(c.lengths.size());
-}
-
-template <class T>
-kernels::ScoreBias<T> bias_of(const DecodeCase& c, const Tensor& slopes, const Tensor& table) {
-  using Kind = typename kernels::ScoreBias<T>::Kind;
-  if (c.bias == DecodeCase::Bias::none) return {};
-  if (c.bias == DecodeCase::Bias::slopes) return {.kind = Kind::slopes, .slopes = slopes.data<T>()};
-  return {.kind = Kind::buckets,
-          .table = table.data<T>(),
-          .buckets = static_cast<int>(table.size(0)),
-          .max_distance = 40,
-          .bidirectional = c.bias == DecodeCase::Bias::buckets_both};
 }
 
 // Two rows to a hypothesis, slots in no order; spare rows point nowhere.
@@ -74,7 +61,7 @@ Job decode_job(const DecodeCase& c) {
                  kv = input(context, dtype, {places, kv_stride}, 2, 2),
                  out = unwritten_tensor(context, dtype, {capacity, q_width}),
                  slopes = input(context, dtype, {c.heads}, 3, 0.5),
-                 table = input(context, dtype, {12, c.heads}, 4);
+                 table = input(context, dtype, {std::max(1, buckets_of(c.bias)), c.heads}, 4);
     dispatch(q, [&]<class T>(auto& ctx) {
       kernels::KeyPlaces keys{.length = row_length.data<std::int32_t>()};
       if (c.slots) {
@@ -98,7 +85,7 @@ Job decode_job(const DecodeCase& c) {
                             .keys = keys,
                             .max_keys = longest,
                             .scale = 1 / std::sqrt(static_cast<double>(c.width)),
-                            .bias = bias_of<T>(c, slopes, table),
+                            .bias = score_bias<T>(c.bias, slopes.data<T>(), table.data<T>()),
                             .out = out.data<T>(),
                             .out_stride = q_width});
     });
@@ -108,13 +95,12 @@ Job decode_job(const DecodeCase& c) {
 
 TEST(CudaDecodeAttention, AgreesWithTheCpu) {
   SKIP_WITHOUT_GPU();
-  using Bias = DecodeCase::Bias;
   std::vector<DecodeCase> cases;
   for (const std::int64_t width : {8, 16, 20, 32, 40, 64, 128, 256}) {
     cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
     cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .slots = false});
   }
-  for (const Bias bias : {Bias::slopes, Bias::buckets, Bias::buckets_both}) {
+  for (const Bias bias : kBiases) {
     cases.push_back({.kv_heads = 2, .bias = bias});
     cases.push_back({.kv_heads = 1, .width = 32, .slots = false, .bias = bias});
   }

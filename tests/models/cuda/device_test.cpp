@@ -10,6 +10,19 @@
 namespace nunchi::testing {
 namespace {
 
+// Every encoding of positions, in shapes that the GPU computes by its faster ways.
+std::vector<NamedConfig> wide_configs() {
+  std::vector<NamedConfig> all = configs_of_all_positions(211);
+  for (NamedConfig& each : all) {
+    each.config.width = 128;
+    each.config.heads = 4;
+    each.config.kv_heads *= 2;
+    each.config.feed_forward = 256;
+    if (each.config.head_width > 0) each.config.head_width = 64;
+  }
+  return all;
+}
+
 TransformerConfig config_of(nn::NormPlacement placement) {
   TransformerConfig config = small_config(211);
   config.width = 128;
@@ -45,6 +58,28 @@ Trained train(ContextBase& context, const TransformerConfig& config, int steps) 
   return run;
 }
 
+std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& config,
+                                 const SearchOptions& options) {
+  const auto model = make_transformer(context, config, {});
+  std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, 4);
+  for (Tokens& source : sources) source.push_back(2);
+  return search(*model, {.source = make_token_batch(context, sources, 211)}, options);
+}
+
+void expect_found_as_on_cpu(const TransformerConfig& config, const SearchOptions& options) {
+  CpuContext cpu({.threads = 2});
+  CudaContext cuda({.precision = Precision::f32});
+  const auto expected = found_on(cpu, config, options), found = found_on(cuda, config, options);
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].size(), expected[i].size());
+    for (std::size_t h = 0; h < found[i].size(); ++h) {
+      EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
+      EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
+    }
+  }
+}
+
 TEST(CudaModel, FiftyLossesAreTheCpus) {
   SKIP_WITHOUT_GPU();
   for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
@@ -62,6 +97,30 @@ TEST(CudaModel, FiftyLossesAreTheCpus) {
   }
 }
 
+TEST(CudaModel, EveryEncodingOfPositionsLearnsAsOnTheCpu) {
+  SKIP_WITHOUT_GPU();
+  for (auto& [name, config] : wide_configs()) {
+    SCOPED_TRACE(name);
+    config.dropout = config.attention_dropout = 0.1f;
+    CpuContext cpu({.threads = 2});
+    CudaContext f32({.precision = Precision::f32}), bf16;
+    const Trained expected = train(cpu, config, 10), exact = train(f32, config, 10),
+                  rounded = train(bf16, config, 10);
+    for (std::size_t i = 0; i < 10; ++i) {
+      EXPECT_NEAR(exact.losses[i], expected.losses[i], 1e-4) << "step " << i;
+      EXPECT_NEAR(rounded.losses[i], expected.losses[i], 0.1) << "step " << i;
+    }
+  }
+}
+
+TEST(CudaModel, EveryEncodingOfPositionsFindsWhatTheCpuFinds) {
+  SKIP_WITHOUT_GPU();
+  for (const auto& [name, config] : wide_configs()) {
+    SCOPED_TRACE(name);
+    expect_found_as_on_cpu(config, {.beam_size = 4, .n_best = 4, .max_length = 30});
+  }
+}
+
 TEST(CudaModel, TheSameRunGivesTheSameBits) {
   SKIP_WITHOUT_GPU();
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
@@ -75,14 +134,6 @@ TEST(CudaModel, TheSameRunGivesTheSameBits) {
   }
 }
 
-std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& config,
-                                 const SearchOptions& options) {
-  const auto model = make_transformer(context, config, {});
-  std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, 4);
-  for (Tokens& source : sources) source.push_back(2);
-  return search(*model, {.source = make_token_batch(context, sources, 211)}, options);
-}
-
 TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
   SKIP_WITHOUT_GPU();
   std::vector<SearchOptions> all(4);
@@ -93,18 +144,7 @@ TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
   for (SearchOptions& options : all) {
     options.max_length = 30;
     for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
-      CpuContext cpu({.threads = 2});
-      CudaContext cuda({.precision = Precision::f32});
-      const TransformerConfig config = config_of(placement);
-      const auto expected = found_on(cpu, config, options), found = found_on(cuda, config, options);
-      ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        ASSERT_EQ(found[i].size(), expected[i].size());
-        for (std::size_t h = 0; h < found[i].size(); ++h) {
-          EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
-          EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
-        }
-      }
+      expect_found_as_on_cpu(config_of(placement), options);
     }
   }
 }

@@ -122,7 +122,7 @@ TEST(CudaOperations, Activations) {
   SKIP_WITHOUT_GPU();
   for (const ActivationKind kind :
        {ActivationKind::none, ActivationKind::relu, ActivationKind::gelu, ActivationKind::gelu_tanh,
-        ActivationKind::swiglu, ActivationKind::tanh}) {
+        ActivationKind::swiglu, ActivationKind::tanh, ActivationKind::geglu}) {
     for (const std::int64_t width : {64, 74}) {
       expect_like_cpu(
           [&](ContextBase& context, DType dtype) {

@@ -1,0 +1,44 @@
+#include "nunchi/nn/position/relative.h"
+
+#include <cmath>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi::nn {
+namespace {
+
+std::int64_t rows_of(const RelativeOptions& options) {
+  return options.kind == RelativeKind::clipped
+             ? kernels::clipped_buckets(options.max_distance, options.bidirectional)
+             : options.buckets;
+}
+
+}  // namespace
+
+void RelativeOptions::check() const {
+  if (kind == RelativeKind::clipped) return;
+  // Half of a direction's buckets are single distances; the others have to reach further.
+  const int exact = buckets / (bidirectional ? 4 : 2);
+  if (exact >= 1 && max_distance > exact) return;
+  throw Error(std::to_string(buckets) + " buckets of relative positions" +
+              (bidirectional ? " in two directions" : "") + " cannot reach a distance of " +
+              std::to_string(max_distance) + "; there are at least " + (bidirectional ? "4" : "2") +
+              ", and a distance more than " + std::to_string(exact) + ".");
+}
+
+Relative::Relative(Parameters& parameters, const std::string& name, const PositionOptions& options)
+    : options_(options.relative) {
+  options_.check();
+  table_ = parameters.add(name + ".weight", {rows_of(options_), options.heads},
+                          Init::normal(1 / std::sqrt(static_cast<double>(options.width))));
+}
+
+ScoreBias Relative::score_bias() const {
+  return {.kind = ScoreBias::Kind::buckets,
+          .table = table_,
+          .max_distance = options_.max_distance,
+          .bidirectional = options_.bidirectional,
+          .clipped = options_.kind == RelativeKind::clipped};
+}
+
+}  // namespace nunchi::nn

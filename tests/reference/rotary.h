@@ -1,0 +1,49 @@
+// Pairs of columns turned by their angles, one complex number at a time.
+#pragma once
+
+#include <complex>
+#include <vector>
+
+#include "nunchi/kernels/rotary.h"
+
+namespace nunchi::reference {
+
+// The pairs' cosines and sines for every position, as the table has them.
+inline std::vector<double> rotary_table(std::int64_t positions, std::int64_t width, double base) {
+  std::vector<double> table;
+  for (std::int64_t p = 0; p < positions; ++p) {
+    std::vector<double> sines;
+    for (std::int64_t i = 0; i < width / 2; ++i) {
+      const double angle = static_cast<double>(p) / std::pow(base, 2.0 * static_cast<double>(i) /
+                                                                       static_cast<double>(width));
+      table.push_back(std::cos(angle));
+      sines.push_back(std::sin(angle));
+    }
+    table.insert(table.end(), sines.begin(), sines.end());
+  }
+  return table;
+}
+
+// The real rows' heads, [rows, heads * D].
+template <class T>
+std::vector<double> rotary(const kernels::Rotary<T>& p, std::int64_t rows) {
+  const std::int64_t half = p.head_width / 2;
+  std::vector<double> out;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto* turns = p.table + p.rows.position[r] * p.head_width;
+    for (int h = 0; h < p.heads; ++h) {
+      const T* x = p.x + r * p.x_stride + h * p.head_width;
+      std::vector<double> imaginary;
+      for (std::int64_t i = 0; i < half; ++i) {
+        const std::complex<double> pair(x[i], x[half + i]), turn(turns[i], turns[half + i]);
+        const std::complex<double> turned = pair * (p.inverse ? std::conj(turn) : turn);
+        out.push_back(turned.real());
+        imaginary.push_back(turned.imag());
+      }
+      out.insert(out.end(), imaginary.begin(), imaginary.end());
+    }
+  }
+  return out;
+}
+
+}  // namespace nunchi::reference

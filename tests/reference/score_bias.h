@@ -1,0 +1,37 @@
+// The kinds of biases that attention is tested with.
+#pragma once
+
+#include "nunchi/kernels/attention.h"
+
+namespace nunchi::testing {
+
+// What is added to scores: of one direction, or with buckets for keys after the query too.
+enum class Bias { none, slopes, buckets, buckets_both, clipped, clipped_both };
+inline constexpr Bias kBiases[] = {Bias::slopes, Bias::buckets, Bias::buckets_both, Bias::clipped,
+                                   Bias::clipped_both};
+
+constexpr bool is_clipped(Bias bias) { return bias == Bias::clipped || bias == Bias::clipped_both; }
+constexpr bool is_bidirectional(Bias bias) {
+  return bias == Bias::buckets_both || bias == Bias::clipped_both;
+}
+constexpr int distance_of(Bias bias) { return is_clipped(bias) ? 5 : 40; }
+constexpr int buckets_of(Bias bias) {
+  if (bias == Bias::none || bias == Bias::slopes) return 0;
+  return is_clipped(bias) ? kernels::clipped_buckets(distance_of(bias), is_bidirectional(bias))
+                          : 12;
+}
+
+template <class T>
+kernels::ScoreBias<T> score_bias(Bias bias, const T* slopes, const T* table) {
+  using Kind = typename kernels::ScoreBias<T>::Kind;
+  if (bias == Bias::none) return {};
+  if (bias == Bias::slopes) return {.kind = Kind::slopes, .slopes = slopes};
+  return {.kind = Kind::buckets,
+          .table = table,
+          .buckets = buckets_of(bias),
+          .max_distance = distance_of(bias),
+          .bidirectional = is_bidirectional(bias),
+          .clipped = is_clipped(bias)};
+}
+
+}  // namespace nunchi::testing
