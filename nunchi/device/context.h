@@ -55,6 +55,8 @@ class ContextBase {
   // The key of this step's draws. The address is in the device's memory and stays the same.
   const RandomKey* random() const { return random_; }
   virtual void set_random(const RandomKey& key) = 0;
+  // The same for what the host draws.
+  const RandomKey& random_key() const { return key_; }
   // Returns when all that was started on this context is done.
   virtual void synchronize() {}
 
@@ -99,6 +101,7 @@ class ContextBase {
   ContextBase(Device device, Precision precision, std::unique_ptr<MemorySource> memory)
       : device_(device), precision_(precision), arena_(std::move(memory)) {}
   const RandomKey* random_ = nullptr;
+  RandomKey key_;
   void drop_caches() { caches_.clear(); }
 
  private:
@@ -136,7 +139,6 @@ class Context<Device::cpu> final : public ContextBase {
  private:
   int threads_;
   Isa isa_;
-  RandomKey key_;
 };
 
 using CpuContext = Context<Device::cpu>;

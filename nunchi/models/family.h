@@ -18,7 +18,7 @@
 namespace nunchi {
 
 // What a model can be trained for; training/objectives/ has each.
-enum class ObjectiveKind : std::uint8_t { translation, causal };
+enum class ObjectiveKind : std::uint8_t { translation, causal, span_corruption };
 
 class FamilyConfig {
  public:

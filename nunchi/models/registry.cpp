@@ -6,6 +6,7 @@
 #include "nunchi/models/family.h"
 #include "nunchi/models/gpt.h"
 #include "nunchi/models/rnn.h"
+#include "nunchi/models/t5.h"
 #include "nunchi/models/transformer.h"
 
 namespace nunchi {
@@ -37,6 +38,7 @@ constexpr std::array kFamilies = {
     family<Transformer>(),
     family<Gpt>(),
     family<Rnn>(),
+    family<T5>(),
 };
 
 std::string all_names() {

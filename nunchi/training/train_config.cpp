@@ -96,6 +96,10 @@ void training_fields(auto& in, auto& training) {
   in.choice("batch_by", training.batch_by, kBatchBy);
   in.integer("accumulate", training.accumulate, 1, 1 << 16);
   in.fraction("label_smoothing", training.label_smoothing);
+  in.map("span_corruption", [&](auto& in) {
+    in.number("noise", training.span_corruption.noise, 0.001, 0.999);
+    in.number("mean_span", training.span_corruption.mean_span, 1, 1000);
+  });
   in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
   in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
   in.integer("max_steps", training.max_steps, 0, kMost);

@@ -51,12 +51,19 @@ struct OptimizerConfig {
   AdamOptions adam{.max_norm = 1};
 };
 
+// Of the objective of that name.
+struct SpanCorruptionOptions {
+  double noise = 0.15;   // of a text's tokens is taken out
+  double mean_span = 3;  // tokens that stand next to one another, on average
+};
+
 struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;  // the family's own unless it is given
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
   BatchBy batch_by = BatchBy::length;
   std::int64_t accumulate = 1;   // micro-batches a step
   double label_smoothing = 0.1;  // or what the objective is used to
+  SpanCorruptionOptions span_corruption;
   OptimizerConfig optimizer;
   Schedule schedule;  // its total_steps and width are the run's and the model's
   // Whichever comes first; 0: no such limit.

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "nunchi/models/transformer.h"
+#include "nunchi/models/t5.h"
 
 namespace nunchi::testing {
 namespace {
@@ -16,7 +16,15 @@ TEST_P(GoldenFiles, LogitsLossGradientsAndTenStepsAgreeWithPyTorch) {
   compare_everything(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Small, GoldenFiles, ::testing::Values("post", "pre", "options", "gelu"));
+INSTANTIATE_TEST_SUITE_P(Small, GoldenFiles,
+                         ::testing::Values("post", "pre", "options", "gelu", "rotary", "alibi",
+                                           "clipped", "relative"));
+
+// Those are Hugging Face's.
+using GoldenT5 = Golden<T5, T5Config>;
+
+TEST_F(GoldenT5, Version1AgreesWithPyTorch) { compare_everything("t5"); }
+TEST_F(GoldenT5, Version1Point1AgreesWithPyTorch) { compare_everything("t5_v1_1"); }
 
 TEST_F(GoldenTransformer, BaseSizeAgreesWithPyTorch) {
   const char* path = std::getenv("NUNCHI_GOLDEN_BASE");

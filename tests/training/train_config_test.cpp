@@ -64,7 +64,10 @@ TEST(TrainConfig, EveryKeyIsRead) {
 output: runs/x
 seed: 7
 initialize_from: models/old
-model: {family: transformer, preset: tiny, dropout: 0.25, tied_embeddings: target, position: learned}
+model: {family: transformer, preset: tiny, dropout: 0.25, tied_embeddings: target, position: relative,
+        kv_heads: 2, head_width: 48, bias: false, norm_epsilon: 1e-6, scale_embeddings: false, scale_attention: false,
+        scale_output: true, rotary_base: 5e5, relative_kind: clipped, relative_buckets: 16,
+        relative_max_distance: 20, activation: geglu}
 tokenizer: {kind: unigram, vocabulary: 500, shared: false, byte_fallback: false,
             character_coverage: 0.995, symbols: [<ko>, "2"], split_digits: true, max_lines: 9,
             source: s.spm, target: t.spm}
@@ -82,6 +85,7 @@ training:
   batch_tokens: 1000
   accumulate: 3
   label_smoothing: 0.2
+  span_corruption: {noise: 0.2, mean_span: 4}
   optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
   schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
   max_steps: 50
@@ -95,10 +99,24 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.output, "runs/x");
   EXPECT_EQ(config.seed, 7u);
   EXPECT_EQ(config.initialize_from, "models/old");
-  EXPECT_EQ(config.model.as<TransformerConfig>().width, 128);
-  EXPECT_EQ(config.model.as<TransformerConfig>().dropout, 0.25f);
-  EXPECT_EQ(config.model.as<TransformerConfig>().attention_dropout, 0.2f);
-  EXPECT_EQ(config.model.as<TransformerConfig>().tied_embeddings, TiedEmbeddings::target);
+  const auto& model = config.model.as<TransformerConfig>();
+  EXPECT_EQ(model.width, 128);
+  EXPECT_EQ(model.dropout, 0.25f);
+  EXPECT_EQ(model.attention_dropout, 0.2f);
+  EXPECT_EQ(model.tied_embeddings, TiedEmbeddings::target);
+  EXPECT_EQ(model.position, nn::PositionKind::relative);
+  EXPECT_EQ(model.kv_heads, 2);
+  EXPECT_EQ(model.head_width, 48);
+  EXPECT_FALSE(model.bias);
+  EXPECT_EQ(model.norm_epsilon, 1e-6);
+  EXPECT_FALSE(model.scale_embeddings);
+  EXPECT_FALSE(model.scale_attention);
+  EXPECT_TRUE(model.scale_output);
+  EXPECT_EQ(model.rotary_base, 5e5);
+  EXPECT_EQ(model.relative_kind, nn::RelativeKind::clipped);
+  EXPECT_EQ(model.relative_buckets, 16);
+  EXPECT_EQ(model.relative_max_distance, 20);
+  EXPECT_EQ(model.activation, ActivationKind::geglu);
   EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::unigram);
   EXPECT_EQ(config.tokenizer.options.vocabulary, 500);
   EXPECT_FALSE(config.tokenizer.shared);
@@ -126,6 +144,8 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.training.batch_tokens, 1000);
   EXPECT_EQ(config.training.accumulate, 3);
   EXPECT_EQ(config.training.label_smoothing, 0.2);
+  EXPECT_EQ(config.training.span_corruption.noise, 0.2);
+  EXPECT_EQ(config.training.span_corruption.mean_span, 4);
   EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
   EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.9);

@@ -220,6 +220,7 @@ std::string Context<Device::cuda>::description() const {
 }
 
 void Context<Device::cuda>::set_random(const RandomKey& key) {
+  key_ = key;
   std::byte* from = pinned_->take(sizeof key);
   std::memcpy(from, &key, sizeof key);
   check_cuda(cudaMemcpyAsync(const_cast<RandomKey*>(random_), from, sizeof key,

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "nunchi/training/objectives/causal.h"
+#include "nunchi/training/objectives/span_corruption.h"
 #include "nunchi/training/objectives/translation.h"
 
 namespace nunchi {
@@ -26,6 +27,12 @@ constexpr std::array kObjectives = {
                   .cut = TextCut::windows,
                   .only_cut = true,
                   .make = make<CausalObjective>},
+    ObjectiveInfo{.kind = Kind::span_corruption,
+                  .name = "span_corruption",
+                  .examples = Examples::text,
+                  .cut = TextCut::lines,
+                  .only_cut = true,
+                  .make = make<SpanCorruptionObjective>},
 };
 
 }  // namespace

@@ -1,0 +1,59 @@
+// T5's span corruption: some stretches of a text are taken out, a symbol of its own in the place of
+// each, and the decoder is to say what stood there.
+//
+//   text     Thank you for inviting me to your party last week .
+//   source   Thank you <extra_id_0> me to your party <extra_id_1> week . </s>
+//   target   <extra_id_0> for inviting <extra_id_1> last </s>
+//
+// Which stretches is drawn from (seed, step, sentence): anew in each epoch, whatever the batch.
+#pragma once
+
+#include <vector>
+
+#include "nunchi/base/random.h"
+#include "nunchi/models/sequence_model.h"
+#include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/train_config.h"
+
+namespace nunchi {
+
+// What the model sees and what it is to say, without </s> in either.
+struct CorruptedText {
+  Tokens source;
+  Tokens target;
+};
+
+// Who draws: `sentence` is its index in the step.
+struct TextDraws {
+  RandomKey key;
+  std::uint32_t sentence = 0;
+};
+
+// At least one token is taken out and, of more than one, at least one stays. There are as many
+// stretches as the options say, but no more than sentinels. Every choice of stretches is equally
+// likely, at least one token apart. Throws Error for a text without tokens.
+CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& options,
+                            std::span<const std::int32_t> sentinels, const TextDraws& draws);
+
+// The tokenizer's <extra_id_0>, <extra_id_1>, … up to the first that it does not know.
+std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer);
+
+class SpanCorruptionObjective final : public Objective {
+ public:
+  // Throws Error when the model does not translate, the two sides have other tokenizers, or these
+  // have no sentinels.
+  explicit SpanCorruptionObjective(const ObjectiveParts& parts);
+
+  // The targets are lines of a text.
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
+
+ private:
+  const TranslationModel& model_;
+  ContextBase& context_;
+  SpanCorruptionOptions options_;
+  double label_smoothing_;
+  std::int32_t end_;  // </s>
+  std::vector<std::int32_t> sentinels_;
+};
+
+}  // namespace nunchi
