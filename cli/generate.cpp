@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "cli/input_output.h"
 #include "cli/seed.h"
 #include "nunchi/base/error.h"
+#include "nunchi/text/one_line.h"
 #include "nunchi/translate/generator.h"
 
 namespace nunchi::cli {
@@ -45,13 +45,6 @@ void check(const Arguments& arguments) {
   if (*arguments.given_prompt && *arguments.given_input) {
     throw UsageError("prompts come from --prompt or from --input, not from both.");
   }
-}
-
-// A line stays a line.
-std::string in_one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
 }
 
 std::string line_of(const Arguments& arguments, const Prompt& prompt, const Continuation& found) {

@@ -69,8 +69,11 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", "nunchi 0.1.0");
   nunchi::cli::add_average(program);
   nunchi::cli::add_bench(program);
+  nunchi::cli::add_classify(program);
   nunchi::cli::add_demo(program);
+  nunchi::cli::add_embed(program);
   nunchi::cli::add_evaluate(program);
+  nunchi::cli::add_fill(program);
   nunchi::cli::add_generate(program);
   nunchi::cli::add_info(program);
   nunchi::cli::add_score(program);

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
-#include "cli/input_output.h"
+#include "cli/line_command.h"
 #include "cli/seed.h"
 #include "nunchi/base/error.h"
 #include "nunchi/translate/stream.h"
@@ -34,16 +34,6 @@ CLI::Validator hard_or_soft() {
             return "an alignment is hard or soft, not '" + text + "'";
           },
           "hard|soft", "alignment"};
-}
-
-void report(const LineCounts& counts) {
-  const auto say = [](std::int64_t count, const char* what) {
-    if (count > 0)
-      fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "line" : "lines", what);
-  };
-  say(counts.empty, "without words stayed empty");
-  say(counts.repaired, "with invalid UTF-8: U+FFFD stands for the bytes");
-  say(counts.cut, "too long and cut (see --max-source-length)");
 }
 
 SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
@@ -93,7 +83,7 @@ void run(const Arguments& arguments) {
       },
       [&] { out.flush(); });
   out.finish();
-  report(translator.counts());
+  report(translator.counts(), "--max-source-length");
 }
 
 }  // namespace

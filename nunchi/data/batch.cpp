@@ -57,6 +57,39 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
   return batch;
 }
 
+MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> texts,
+                              std::int64_t vocabulary, std::int32_t first_sentence) {
+  std::vector<Tokens> inputs, labels;
+  std::vector<std::int32_t> counts, places, indices(texts.size());
+  std::iota(indices.begin(), indices.end(), first_sentence);
+  std::int32_t first_row = 0;
+  for (const MaskedText& text : texts) {
+    const auto length = static_cast<std::int32_t>(text.inputs.size());
+    if (text.positions.size() != text.labels.size()) {
+      throw Error(std::to_string(text.positions.size()) + " masked tokens have " +
+                  std::to_string(text.labels.size()) + " labels.");
+    }
+    for (const std::int32_t position : text.positions) {
+      if (position < 0 || position >= length) {
+        throw Error("a text of " + std::to_string(length) + " tokens has none at " +
+                    std::to_string(position) + " that could be masked.");
+      }
+      places.push_back(first_row + position);
+    }
+    inputs.push_back(text.inputs);
+    labels.push_back(text.labels);
+    counts.push_back(static_cast<std::int32_t>(text.positions.size()));
+    first_row += length;
+  }
+  MaskedBatch batch;
+  batch.inputs = make_token_batch(context, inputs, vocabulary, first_sentence);
+  batch.masked = make_ragged(context, counts, indices);
+  places.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
+  batch.places = from_host(context, places, {batch.masked.capacity});
+  batch.labels = flat_ids(context, labels, batch.masked, vocabulary);
+  return batch;
+}
+
 PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
                           std::span<const Tokens> targets, const Vocabularies& vocabularies,
                           const PairBatchOptions& options) {

@@ -39,6 +39,22 @@ struct TextBatch {
 TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence = 0);
 
+// Texts of which some tokens are to be said again, given all the rest.
+struct MaskedText {
+  Tokens inputs;                        // as the model sees them, <s> and </s> included
+  std::vector<std::int32_t> positions;  // ascending places in the inputs
+  Tokens labels;                        // what stood at each
+};
+struct MaskedBatch {
+  TokenBatch inputs;
+  Ragged masked;  // the tokens to be said, as many rows of each text as it has positions
+  Tensor places;  // i32 [masked.capacity] where they stand among the inputs' rows
+  Tensor labels;  // i32 [masked.capacity]
+};
+// Throws Error for a position outside of its text, or when there are not as many labels.
+MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> texts,
+                              std::int64_t vocabulary, std::int32_t first_sentence = 0);
+
 struct Vocabularies {
   std::int64_t source = 0;
   std::int64_t target = 0;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "nunchi/base/error.h"
 #include "nunchi/base/options.h"
@@ -18,7 +19,15 @@
 namespace nunchi {
 
 // What a model can be trained for; training/objectives/ has each.
-enum class ObjectiveKind : std::uint8_t { translation, causal, span_corruption };
+enum class ObjectiveKind : std::uint8_t {
+  translation,
+  causal,
+  span_corruption,
+  masked,
+  classification
+};
+
+class ModelConfig;
 
 class FamilyConfig {
  public:
@@ -38,6 +47,9 @@ class FamilyConfig {
   // Why one vocabulary has to serve both sides: the end of a sentence that begins with "…, but".
   // Empty: there can be two.
   virtual std::string one_vocabulary() const { return {}; }
+  // The same options for a model that tells these classes apart; those that the options name
+  // themselves go before, and have to hold these. Throws Error for a family that cannot.
+  virtual ModelConfig with_labels(const std::vector<std::string>& labels) const;
 
   // What does not fit together, with the keys to blame; see OptionReader::fail. Not virtual: the
   // family's reader knows which one it calls.
@@ -75,6 +87,10 @@ class ModelConfig {
  private:
   std::shared_ptr<const FamilyConfig> options_;
 };
+
+inline ModelConfig FamilyConfig::with_labels(const std::vector<std::string>& /*labels*/) const {
+  throw Error("a model of the family " + family() + " cannot be taught to classify.");
+}
 
 // The registry's (models/registry.cpp).
 

@@ -22,6 +22,9 @@ class Model {
   virtual std::string family() const = 0;
   // config.json's text: the effective options.
   virtual std::string config_json() const = 0;
+  // Whether a run that starts from another model may find this parameter missing there, or of
+  // another shape, and begin with a fresh one: it belongs to a task of its own.
+  virtual bool may_start_anew(const std::string& /*parameter*/) const { return false; }
 
   nn::Parameters& parameters() { return parameters_; }
   const nn::Parameters& parameters() const { return parameters_; }

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "nunchi/base/printable.h"
+#include "nunchi/models/bert.h"
 #include "nunchi/models/family.h"
 #include "nunchi/models/gpt.h"
 #include "nunchi/models/rnn.h"
@@ -37,6 +38,7 @@ constexpr Family family() {
 constexpr std::array kFamilies = {
     family<Transformer>(),
     family<Gpt>(),
+    family<Bert>(),
     family<Rnn>(),
     family<T5>(),
 };

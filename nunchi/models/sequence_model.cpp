@@ -12,10 +12,17 @@ struct Ability {
 };
 constexpr Ability kTranslates = {"translate", "nunchi translate"};
 constexpr Ability kGoesOn = {"go on with a text", "nunchi generate"};
+constexpr Ability kFillsIn = {"fill in", "nunchi fill"};
+constexpr Ability kClassifies = {"classify texts", "nunchi classify"};
 
 template <class Can>
 const Can* can(const Model& model) {
   return dynamic_cast<const Can*>(&model);
+}
+template <>
+const Classifier* can(const Model& model) {
+  const auto* found = dynamic_cast<const Classifier*>(&model);
+  return found != nullptr && !found->labels().empty() ? found : nullptr;
 }
 
 [[noreturn]] void refuse(const Model& model, const Ability& asked) {
@@ -25,6 +32,8 @@ const Can* can(const Model& model) {
   };
   if (can<TranslationModel>(model) != nullptr) offer(kTranslates);
   if (can<LanguageModel>(model) != nullptr) offer(kGoesOn);
+  if (can<MaskedLanguageModel>(model) != nullptr) offer(kFillsIn);
+  if (can<Classifier>(model) != nullptr) offer(kClassifies);
   throw Error(sentence);
 }
 
@@ -38,6 +47,20 @@ const TranslationModel& as_translation_model(const Model& model) {
 const LanguageModel& as_language_model(const Model& model) {
   if (const auto* found = can<LanguageModel>(model)) return *found;
   refuse(model, kGoesOn);
+}
+
+const MaskedLanguageModel& as_masked_language_model(const Model& model) {
+  if (const auto* found = can<MaskedLanguageModel>(model)) return *found;
+  refuse(model, kFillsIn);
+}
+
+const Classifier& as_classifier(const Model& model) {
+  if (const auto* found = can<Classifier>(model)) return *found;
+  if (dynamic_cast<const Classifier*>(&model) != nullptr) {
+    throw Error("this model of the family " + model.family() +
+                " has no labels yet: fine-tune it with 'training.objective: classification'.");
+  }
+  refuse(model, kClassifies);
 }
 
 }  // namespace nunchi

@@ -9,6 +9,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "nunchi/data/batch.h"
 #include "nunchi/models/model.h"
@@ -70,9 +72,45 @@ class LanguageModel : public SequenceModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
+// A model that reads whole texts, each token among all the others of its text, and says what could
+// stand at some of them.
+class MaskedLanguageModel {
+ public:
+  virtual ~MaskedLanguageModel() = default;
+  virtual std::int64_t vocabulary() const = 0;
+  virtual std::int64_t width() const = 0;  // C
+  // Tokens that a text can have, <s> and </s> included.
+  virtual std::int64_t max_length() const { return kUnlimitedLength; }
+  // What the model makes of each token, [T, C].
+  virtual Variable hidden(const TokenBatch& text) const = 0;
+  // Of some rows of hidden, [R, C]: the scores of all tokens that could stand there, [R, V], and
+  // the summed loss of those that do.
+  virtual Variable scores(const Variable& hidden, const Ragged& rows) const = 0;
+  virtual VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
+                              const VocabularyLossOptions& options) const = 0;
+};
+
+// A model that puts texts into classes, each of which has a label. `each` has one row for each
+// text.
+class Classifier {
+ public:
+  virtual ~Classifier() = default;
+  // In the order of their scores. Empty: it has not been taught any, and can do nothing of this.
+  virtual const std::vector<std::string>& labels() const = 0;
+  // What the model makes of each text as a whole, [texts, C].
+  virtual Variable summary(const TokenBatch& texts, const Ragged& each) const = 0;
+  // Of summaries: the scores of all labels, [texts, labels], and the summed loss of the right ones.
+  virtual Variable label_scores(const Variable& summary) const = 0;
+  virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& each,
+                                    const Tensor& labels,
+                                    const VocabularyLossOptions& options) const = 0;
+};
+
 // The model as one that can do this. Throws Error, naming its family and the command that fits it,
 // when it is none.
 const TranslationModel& as_translation_model(const Model& model);
 const LanguageModel& as_language_model(const Model& model);
+const MaskedLanguageModel& as_masked_language_model(const Model& model);
+const Classifier& as_classifier(const Model& model);
 
 }  // namespace nunchi

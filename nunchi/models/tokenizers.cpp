@@ -40,6 +40,11 @@ void Tokenizers::check_fit(const LanguageModel& model, const std::string& where)
   check_side(target(), model.target_vocabulary(), where + ": the tokenizer");
 }
 
+void Tokenizers::check_fit(const MaskedLanguageModel& model, const std::string& where) const {
+  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
+  check_side(target(), model.vocabulary(), where + ": the tokenizer");
+}
+
 std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem) {
   std::error_code ignored;
   for (const char* extension : kExtensions) {

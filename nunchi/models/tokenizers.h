@@ -24,6 +24,7 @@ class Tokenizers {
   // Throws Error, naming `where`, when the model knows another number of tokens.
   void check_fit(const TranslationModel& model, const std::string& where) const;
   void check_fit(const LanguageModel& model, const std::string& where) const;
+  void check_fit(const MaskedLanguageModel& model, const std::string& where) const;
 
  private:
   std::unique_ptr<Tokenizer> source_, target_;

@@ -23,36 +23,47 @@ std::int64_t rows_at_once(const Tensor& hidden, std::int64_t vocabulary) {
 
 }  // namespace
 
-VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
+VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
                                const Tensor& targets, const Ragged& batch,
                                const VocabularyLossOptions& options) {
+  const Variable &weight = projection.weight, &bias = projection.bias;
   const Tensor &h = hidden.value(), &w = weight.value();
   check(h.shape().dimensions() == 2 && h.size(1) == w.size(1) && h.contiguous(), "vocabulary_loss",
         "rows " + h.shape().to_string() + " do not fit a table " + w.shape().to_string());
+  check(!projection.relu, "vocabulary_loss", "scores are not cut at zero");
+  if (bias.defined()) check_shape("vocabulary_loss", "bias", bias.value(), {w.size(0)});
   check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
   check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
         "label smoothing is a number from 0 to 1");
   check(options.chunk >= 0, "vocabulary_loss", "a chunk has at least one row");
-  check(!recording({hidden, weight}) || !weight.needs_gradient() || weight.gradient().defined(),
-        "vocabulary_loss", "the weight needs memory for its gradient before the way back");
+  const bool recorded = recording({hidden, weight, bias});
+  for (const Variable& parameter : {weight, bias}) {
+    check(!recorded || !parameter.needs_gradient() || parameter.gradient().defined(),
+          "vocabulary_loss", "parameters need memory for their gradients before the way back");
+  }
 
   ContextBase& context = h.context();
-  const bool recorded = recording({hidden, weight});
   const std::int64_t rows = batch.capacity, vocabulary = w.size(0);
   const std::int64_t chunk =
       std::min(options.chunk > 0 ? options.chunk : rows_at_once(h, vocabulary), rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
   const Tensor tokens = Tensor::empty(context, summed(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
-  // The weight's gradient is a parameter's: it is there before the way back, to be added to.
-  const Tensor d_weight = recorded && weight.needs_gradient() ? weight.gradient() : Tensor();
+  // Gradients of parameters are there before the way back, to be added to.
+  const auto gradient = [&](const Variable& parameter) {
+    return recorded && parameter.needs_gradient() ? parameter.gradient() : Tensor();
+  };
+  const Tensor d_weight = gradient(weight), d_bias = gradient(bias);
+  check(!d_bias.defined() || d_weight.defined(), "vocabulary_loss",
+        "a bias is learned together with its weight");
   const PackedWeight forward = pack_for_forward(weight);
   const PackedWeight backward = recorded ? pack_for_backward(weight) : PackedWeight();
 
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t here = std::min(chunk, rows - first);
     const Tensor scores = logits.rows(0, here), part = h.rows(first, here);
-    multiply(part, forward, scores, {.label = "vocabulary"});
+    multiply(part, forward, scores,
+             {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
     dispatch(h, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
                                                  .first = first,
@@ -66,14 +77,14 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Variable& weight,
     });
     if (!recorded) continue;
     multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});
-    if (d_weight.defined()) add_outer(scores, part, d_weight, {}, "vocabulary_backward_weight");
+    if (d_weight.defined()) add_outer(scores, part, d_weight, d_bias, "vocabulary_backward_weight");
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
   dispatch(tokens, [&]<class T>(auto& ctx) {
     kernels::run(
         ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
   });
-  return {record("vocabulary_loss", total, {hidden, weight},
+  return {record("vocabulary_loss", total, {hidden, weight, bias},
                  [d_hidden](Gradients& d) {
                    if (d.wanted(0)) d.give(0, d_hidden);
                  }),

@@ -25,6 +25,7 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
     tape.backward(loss.total);
     convert(loss.total.value(), losses.part(i, {1}));
     result.tokens += loss.tokens;
+    result.read += loss.read > 0 ? loss.read : loss.tokens;
     sentence += static_cast<std::int32_t>(batch.pairs.size());
   }
   optimizer_.step({.learning_rate = learning_rate,

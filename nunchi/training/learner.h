@@ -14,6 +14,7 @@ namespace nunchi {
 struct LearnedStep {
   double loss = 0;  // summed over the target tokens
   std::int64_t tokens = 0;
+  std::int64_t read = 0;     // tokens that the model went through
   double gradient_norm = 0;  // of the mean gradient, before clipping
   bool finite = true;        // if not, nothing was learned: weights and moments are as before
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/text/mask_symbol.h"
 #include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
@@ -26,9 +27,9 @@ constexpr std::array kSchedules = {
     Choice{"paper", ScheduleKind::paper}, Choice{"inverse_sqrt", ScheduleKind::inverse_sqrt},
     Choice{"cosine", ScheduleKind::cosine}, Choice{"linear", ScheduleKind::linear},
     Choice{"constant", ScheduleKind::constant}};
-constexpr std::array kMetrics = {Choice{"bleu", ValidationMetric::bleu},
-                                 Choice{"chrf", ValidationMetric::chrf},
-                                 Choice{"loss", ValidationMetric::loss}};
+constexpr std::array kMetrics = {
+    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
+    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
 void model_fields(OptionReader& in, ModelConfig& model) { model = read_model_options(in); }
 void model_fields(OptionWriter& out, const ModelConfig& model) {
@@ -100,6 +101,8 @@ void training_fields(auto& in, auto& training) {
     in.number("noise", training.span_corruption.noise, 0.001, 0.999);
     in.number("mean_span", training.span_corruption.mean_span, 1, 1000);
   });
+  in.number("mask_share", training.mask_share, 0.001, 0.999);
+  in.flag("whole_words", training.whole_words);
   in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
   in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
   in.integer("max_steps", training.max_steps, 0, kMost);
@@ -142,6 +145,21 @@ void fields(auto& in, auto& config) {
   in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
 }
 
+// A tokenizer that is learned for it gets the symbol that the objective cannot do without.
+void add_mask_symbol(TrainConfig& config) {
+  // Characters and bytes have no symbols; the objective says so when it is made.
+  const TokenizerKind kind = config.tokenizer.options.kind;
+  const bool is_learned = config.tokenizer.source.empty() && config.initialize_from.empty() &&
+                          (kind == TokenizerKind::bpe || kind == TokenizerKind::unigram);
+  std::vector<std::string>& symbols = config.tokenizer.options.symbols;
+  const auto is_mask = [](const std::string& symbol) {
+    return std::ranges::find(kMaskSymbols, symbol) != kMaskSymbols.end();
+  };
+  if (is_learned && std::ranges::none_of(symbols, is_mask)) {
+    symbols.emplace_back(kMaskSymbols.front());
+  }
+}
+
 // What the family and its objective decide unless the config says otherwise.
 void take_defaults(const OptionReader& in, TrainConfig& config) {
   const auto missing = [&](const char* key) { return !in.has(key); };
@@ -151,6 +169,11 @@ void take_defaults(const OptionReader& in, TrainConfig& config) {
     config.training.label_smoothing = objective.label_smoothing;
   }
   if (missing("data.cut")) config.data.cut = objective.cut;
+  if (objective.masks) add_mask_symbol(config);
+  // Sorted by length they would be sorted by the length of their labels.
+  if (missing("training.batch_by") && objective.examples == Examples::labelled) {
+    config.training.batch_by = BatchBy::chance;
+  }
   if (objective.translates()) return;
   if (missing("validation.metric")) config.validation.metric = ValidationMetric::loss;
   if (missing("generation.beam_size")) config.generation.beam_size = 1;
@@ -211,12 +234,12 @@ void check_positions(const TrainConfig& config, const OptionReader& in) {
       fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
     return;
   }
-  const std::int64_t longest = std::max(data.limits.max_length, config.generation.max_length);
+  const bool generates = info_of(config.training.objective).generates;
+  const std::int64_t longest =
+      std::max(data.limits.max_length, generates ? config.generation.max_length : 0);
   if (exist < longest) {
-    fail(
-        fmt::format("sentences have up to {} tokens; see 'data.max_length', "
-                    "'generation.max_length'",
-                    longest));
+    fail(fmt::format("sentences have up to {} tokens; see 'data.max_length'{}", longest,
+                     generates ? ", 'generation.max_length'" : ""));
   }
 }
 
@@ -226,7 +249,9 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   if (data.train.empty()) {
     in.fail("data.train",
             fmt::format("is missing; it names the {} to learn from",
-                        objective.examples == Examples::text ? "text" : "pairs of sentences"));
+                        objective.examples == Examples::text    ? "text"
+                        : objective.examples == Examples::pairs ? "pairs of sentences"
+                                                                : "texts and labels"));
   }
   for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
   if (data.validation) check_part(*data.validation, objective, "data.validation", in);
@@ -264,6 +289,23 @@ void check_schedule(const TrainingOptions& training, const OptionReader& in) {
   }
 }
 
+void check_metric(const TrainConfig& config, const OptionReader& in) {
+  using Metric = ValidationMetric;
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  const Metric metric = config.validation.metric;
+  const bool translations = metric == Metric::bleu || metric == Metric::chrf;
+  const bool fits = metric == Metric::loss || (translations && objective.translates()) ||
+                    (metric == Metric::accuracy && objective.counts_right);
+  if (fits) return;
+  if (objective.translates()) {
+    in.fail({"validation.metric", "training.objective"},
+            fmt::format("is not 'accuracy' for the objective {}", objective.name));
+  }
+  in.fail({"validation.metric", "training.objective"},
+          fmt::format("is 'loss'{} for the objective {}: nothing is translated",
+                      objective.counts_right ? " or 'accuracy'" : "", objective.name));
+}
+
 void check_training(const TrainConfig& config, const OptionReader& in) {
   const TrainingOptions& training = config.training;
   check_schedule(training, in);
@@ -278,12 +320,7 @@ void check_training(const TrainConfig& config, const OptionReader& in) {
              "validation.patience"},
             "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
   }
-  if (!info_of(training.objective).translates() &&
-      config.validation.metric != ValidationMetric::loss) {
-    in.fail({"validation.metric", "training.objective"},
-            fmt::format("is 'loss' for the objective {}: nothing is translated",
-                        info_of(training.objective).name));
-  }
+  check_metric(config, in);
   if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
     in.fail({"validation.patience", "validation.every"},
             "needs 'data.validation' and 'validation.every' above 0");
@@ -318,6 +355,11 @@ std::vector<CorpusPart> DataConfig::train_parts() const {
 
 std::optional<CorpusPart> DataConfig::validation_part() const {
   return validation ? std::optional(below(root, *validation)) : std::nullopt;
+}
+
+std::int64_t source_tokens(const TrainingOptions& training) {
+  const bool labelled = info_of(training.objective).examples == Examples::labelled;
+  return labelled ? training.batch_tokens : 0;
 }
 
 TrainConfig read_train_config(const Options& options) {

@@ -64,6 +64,8 @@ struct TrainingOptions {
   std::int64_t accumulate = 1;   // micro-batches a step
   double label_smoothing = 0.1;  // or what the objective is used to
   SpanCorruptionOptions span_corruption;
+  double mask_share = 0.15;      // masked: of a text's tokens that are taken out
+  bool whole_words = false;      // masked: all pieces of a word or none
   OptimizerConfig optimizer;
   Schedule schedule;  // its total_steps and width are the run's and the model's
   // Whichever comes first; 0: no such limit.
@@ -73,6 +75,9 @@ struct TrainingOptions {
   std::int64_t log_every = 50;  // steps
 };
 
+// BatchOptions' source_tokens: of texts with labels, batch_tokens limits the texts.
+std::int64_t source_tokens(const TrainingOptions& training);
+
 struct CheckpointConfig {
   std::int64_t every = 500;    // steps
   std::int64_t keep_last = 5;  // checkpoints
@@ -80,7 +85,7 @@ struct CheckpointConfig {
   std::int64_t average = 5;    // of the best: their mean is the run's model
 };
 
-enum class ValidationMetric : std::uint8_t { bleu, chrf, loss };
+enum class ValidationMetric : std::uint8_t { bleu, chrf, loss, accuracy };
 
 struct ValidationConfig {
   std::int64_t every = 500;                          // steps; 0: only at the end

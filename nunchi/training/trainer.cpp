@@ -113,7 +113,7 @@ void Trainer::report(const LearnedStep& learned) {
     state_.window_loss += learned.loss;
     state_.window_tokens += learned.tokens;
   }
-  window_tokens_ += learned.tokens;
+  window_tokens_ += learned.read;
   const auto now = Clock::now();
   const auto seconds = [&](Clock::time_point from) {
     return std::chrono::duration<double>(now - from).count();
@@ -173,13 +173,15 @@ void Trainer::validate() {
       {"validation/perplexity", evaluation::perplexity(scores->loss, 1)}};
   if (scores->bleu) values.emplace_back("validation/bleu", *scores->bleu);
   if (scores->chrf) values.emplace_back("validation/chrf", *scores->chrf);
+  if (scores->accuracy) values.emplace_back("validation/accuracy", *scores->accuracy);
   log_->write(state_.step, values);
 
   const ValidationMetric metric = config_.validation.metric;
   const bool lower_is_better = metric == ValidationMetric::loss;
-  const double score = metric == ValidationMetric::bleu   ? scores->bleu.value()
-                       : metric == ValidationMetric::chrf ? scores->chrf.value()
-                                                          : scores->loss;
+  const double score = metric == ValidationMetric::bleu       ? scores->bleu.value()
+                       : metric == ValidationMetric::chrf     ? scores->chrf.value()
+                       : metric == ValidationMetric::accuracy ? scores->accuracy.value()
+                                                              : scores->loss;
   const auto better = [&](double a, double b) { return lower_is_better ? a < b : a > b; };
   std::vector<StepScore>& best = state_.best;
   const bool gain = std::isfinite(score) && (best.empty() || better(score, best.front().score));
@@ -187,6 +189,7 @@ void Trainer::validate() {
   std::string words = fmt::format("step {}: validation loss {:.4f}", state_.step, scores->loss);
   if (scores->bleu) words += fmt::format(", BLEU {:.2f}", *scores->bleu);
   if (scores->chrf) words += fmt::format(", chrF {:.2f}", *scores->chrf);
+  if (scores->accuracy) words += fmt::format(", accuracy {:.2f} %", 100 * *scores->accuracy);
   note(words + (gain ? ", the best so far" : ""));
   if (!std::isfinite(score)) return;
   // Before those that are worse: of equals the earlier stays ahead.

@@ -36,6 +36,7 @@ struct TrainingProgress {
 struct ValidationScores {
   double loss = 0;  // of a target token, without label smoothing
   std::optional<double> bleu, chrf;
+  std::optional<double> accuracy;  // 0 to 1: of what was to be said
 };
 
 // All are called on the thread that trains; each may be empty.

@@ -14,7 +14,7 @@
 #include "nunchi/models/folder.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/text/learn_tokenizer.h"
-#include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/objectives/classification.h"
 
 namespace nunchi {
 namespace {
@@ -107,8 +107,9 @@ std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& to
   return model;
 }
 
-// The weights of another model of the same shape.
-void copy_weights(const std::filesystem::path& folder, Model& model) {
+// The weights of another model of the same shape. Returns what was to be said about them: which
+// parameters start anew.
+std::string copy_weights(const std::filesystem::path& folder, Model& model) {
   nn::Parameters& parameters = model.parameters();
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
@@ -116,12 +117,30 @@ void copy_weights(const std::filesystem::path& folder, Model& model) {
     throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
                 name + "' is missing or of another shape than the config's model has.");
   };
+  std::string fresh;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const nn::ParameterEntry* found = other->parameters().find(entry.name);
-    if (found == nullptr || found->shape != entry.shape) fail(entry.name);
-    convert(other->parameters().weight(*found), parameters.weight(entry));
+    const bool fits = found != nullptr && found->shape == entry.shape;
+    if (fits) {
+      convert(other->parameters().weight(*found), parameters.weight(entry));
+    } else if (model.may_start_anew(entry.name)) {
+      fresh += (fresh.empty() ? "" : ", ") + entry.name;
+    } else {
+      fail(entry.name);
+    }
   }
   parameters.changed();
+  return fresh.empty()
+             ? fresh
+             : "'" + folder.string() + "' has no such " + fresh + ": what is new starts at random";
+}
+
+// The model's options with the labels of the training data, where it is to learn them.
+ModelConfig with_labels(const TrainConfig& config) {
+  if (info_of(config.training.objective).examples != Examples::labelled) return config.model;
+  const std::vector<std::string> labels = labels_in(config.data.train_parts());
+  if (const auto validation = config.data.validation_part()) check_labels(*validation, labels);
+  return config.model->with_labels(labels);
 }
 
 void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
@@ -183,6 +202,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                                  check_stop(options.stop);
                                  if (options.progress) options.progress(progress);
                                }};
+  config_.model = with_labels(config);
   const std::vector<CorpusPart> parts = config.data.train_parts();
   pairs_ = prepare_pairs(parts, tokenizers, prepare);
   if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
@@ -191,11 +211,12 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   for (std::size_t i = 0; i < parts.size(); ++i) {
     weighted.push_back({&pairs_[i], parts[i].weight});
   }
-  order_ = std::make_unique<BatchOrder>(std::move(weighted),
-                                        BatchOptions{.batch_tokens = config.training.batch_tokens,
-                                                     .seed = config.seed,
-                                                     .by = config.training.batch_by,
-                                                     .text_window = config.data.text_window()});
+  order_ = std::make_unique<BatchOrder>(
+      std::move(weighted), BatchOptions{.batch_tokens = config.training.batch_tokens,
+                                        .source_tokens = source_tokens(config.training),
+                                        .seed = config.seed,
+                                        .by = config.training.batch_by,
+                                        .text_window = config.data.text_window()});
   if (order_->epoch_pairs() == 0) {
     std::string reports;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -203,9 +224,10 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
     }
     throw Error(names_of(parts) + ": there is nothing to learn from (" + reports.substr(2) + ").");
   }
-  model_ = model_for(config, tokenizers_, context);
+  model_ = model_for(config_, tokenizers_, context);
   if (options.checkpoint.empty() && !config.initialize_from.empty()) {
-    copy_weights(config.initialize_from, *model_);
+    const std::string note = copy_weights(config.initialize_from, *model_);
+    if (options.note && !note.empty()) options.note(note);
   }
   check_stop(options.stop);
   objective_ =
@@ -259,7 +281,7 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
     const LearnedStep learned = learner.step(batches, key, options.learning_rate);
     times.last_loss = learned.loss / static_cast<double>(learned.tokens);
     if (step == 1 - options.warmup) times.first_loss = times.last_loss;
-    if (step > 0) tokens += learned.tokens;
+    if (step > 0) tokens += learned.read;
   }
   context_.set_profile(nullptr);
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();

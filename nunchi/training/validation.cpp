@@ -24,13 +24,17 @@ TranslatorOptions translator_options(const TrainConfig& config) {
 Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
     : objective_(parts.objective),
       order_({{&parts.pairs, 1}}, {.batch_tokens = config.training.batch_tokens,
+                                   .source_tokens = source_tokens(config.training),
                                    .text_window = config.data.text_window()}),
       lowercase_(config.validation.lowercase) {
   if (order_.epoch_pairs() == 0) {
     throw Error(files_of(parts.corpus).front().string() +
                 " has nothing that could be validated with.");
   }
-  if (config.validation.metric == ValidationMetric::loss) return;
+  if (config.validation.metric == ValidationMetric::loss ||
+      config.validation.metric == ValidationMetric::accuracy) {
+    return;
+  }
   translator_.emplace(parts.model, parts.tokenizers, translator_options(config));
   PairReader reader(parts.corpus);
   for (RawPair pair; reader.next(pair);) {
@@ -40,28 +44,31 @@ Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
 }
 
 std::optional<ValidationScores> Validator::operator()(const std::atomic<bool>* stop) {
-  const std::optional<double> found = loss(stop);
-  if (!found) return std::nullopt;
-  ValidationScores scores{.loss = *found};
-  if (!translator_) return scores;
+  std::optional<ValidationScores> scores = loss(stop);
+  if (!scores || !translator_) return scores;
   if (!translate(stop)) return std::nullopt;
   const std::vector<evaluation::Lines> references = {references_};
-  scores.bleu = evaluation::corpus_bleu(translations_, references, {.lowercase = lowercase_}).score;
-  scores.chrf = evaluation::corpus_chrf(translations_, references, {.lowercase = lowercase_});
+  scores->bleu =
+      evaluation::corpus_bleu(translations_, references, {.lowercase = lowercase_}).score;
+  scores->chrf = evaluation::corpus_chrf(translations_, references, {.lowercase = lowercase_});
   return scores;
 }
 
-std::optional<double> Validator::loss(const std::atomic<bool>* stop) const {
+std::optional<ValidationScores> Validator::loss(const std::atomic<bool>* stop) const {
   const EpochBatches batches = order_.epoch(0);
   double sum = 0;
   std::int64_t tokens = 0;
+  std::optional<std::int64_t> right;
   for (std::int64_t i = 0; i < batches.size(); ++i) {
     if (stopped(stop)) return std::nullopt;
     const ObjectiveLoss loss = objective_.loss(gather(order_, batches.batch(i)), 0);
     sum += to_host<double>(loss.total.value())[0];
     tokens += loss.tokens;
+    if (loss.right) right = right.value_or(0) + *loss.right;
   }
-  return sum / static_cast<double>(tokens);
+  ValidationScores scores{.loss = sum / static_cast<double>(tokens)};
+  if (right) scores.accuracy = static_cast<double>(*right) / static_cast<double>(tokens);
+  return scores;
 }
 
 bool Validator::translate(const std::atomic<bool>* stop) {

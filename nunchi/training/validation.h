@@ -31,7 +31,8 @@ class Validator {
   std::optional<ValidationScores> operator()(const std::atomic<bool>* stop = nullptr);
 
  private:
-  std::optional<double> loss(const std::atomic<bool>* stop) const;
+  // The loss and, where the objective counts it, the accuracy.
+  std::optional<ValidationScores> loss(const std::atomic<bool>* stop) const;
   // False when it was stopped.
   bool translate(const std::atomic<bool>* stop);
 

@@ -26,19 +26,29 @@ std::vector<SourceLine> read_window(LineSource& input, const StreamOptions& opti
 
 }  // namespace
 
+void read_windows(LineSource& input, const StreamOptions& options, const WindowSink& sink,
+                  const std::function<void()>& flush) {
+  for (std::int64_t done = 0;;) {
+    const std::vector<SourceLine> lines = read_window(input, options, done);
+    if (lines.empty() || !sink(lines)) return;
+    done += static_cast<std::int64_t>(lines.size());
+    if (!input.is_waiting()) flush();
+  }
+}
+
 std::int64_t translate_stream(Translator& translator, LineSource& input,
                               const StreamOptions& options, const TranslationSink& sink,
                               const std::function<void()>& flush) {
   std::int64_t done = 0;
-  for (;;) {
-    const std::vector<SourceLine> lines = read_window(input, options, done);
-    if (lines.empty()) return done;
+  const auto translate = [&](std::span<const SourceLine> lines) {
     for (const Translations& translations : translator.translate(lines)) {
-      if (!sink(done, translations)) return done;
+      if (!sink(done, translations)) return false;
       ++done;
     }
-    if (!input.is_waiting()) flush();
-  }
+    return true;
+  };
+  read_windows(input, options, translate, flush);
+  return done;
 }
 
 }  // namespace nunchi

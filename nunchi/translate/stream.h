@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "nunchi/data/lines.h"
 #include "nunchi/translate/translator.h"
@@ -16,12 +17,20 @@ struct StreamOptions {
   bool prefixes = false;  // each line is "source \t what the translation begins with"
 };
 
+// Gets the lines of a window, in order. False: nobody wants more.
+using WindowSink = std::function<bool(std::span<const SourceLine> lines)>;
+
+// Reads window by window until the input ends or the sink has had enough. `flush` is called
+// whenever no more input is waiting: whoever talks to us through pipes gets an answer.
+void read_windows(LineSource& input, const StreamOptions& options, const WindowSink& sink,
+                  const std::function<void()>& flush);
+
 // Gets the line's number, from 0, and its translations, in the order of the lines. False: nobody
 // wants more.
 using TranslationSink = std::function<bool(std::int64_t number, const Translations& translations)>;
 
-// Translates until the input ends or the sink has had enough. `flush` is called whenever no more
-// input is waiting: whoever talks to us through pipes gets an answer. Returns the number of lines.
+// Translates until the input ends or the sink has had enough; see read_windows() for `flush`.
+// Returns the number of lines.
 std::int64_t translate_stream(Translator& translator, LineSource& input,
                               const StreamOptions& options, const TranslationSink& sink,
                               const std::function<void()>& flush);

@@ -6,20 +6,10 @@
 #include "nunchi/base/error.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/models/folder.h"
+#include "nunchi/text/one_line.h"
 #include "nunchi/text/unicode.h"
 
 namespace nunchi {
-namespace {
-
-// A model that knows bytes can say line breaks too; a line stays a line.
-std::string in_one_line(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return text;
-}
-
-}  // namespace
-
 TranslationFolder::TranslationFolder(ContextBase& context, const std::filesystem::path& folder)
     : model_(load_model(folder, context)),
       tokenizers_(load_tokenizers(folder)),

@@ -6,6 +6,7 @@
 #include "nunchi/ops/attention.h"
 #include "nunchi/ops/embedding.h"
 #include "nunchi/ops/feed_forward.h"
+#include "nunchi/ops/gather_rows.h"
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/linear_sum.h"
 #include "nunchi/ops/residual_norm.h"
@@ -392,6 +393,35 @@ TEST_F(OpGradients, Scale) {
   expect_gradients(context_, {x}, 16, [&] { return scale(x.variable, 0.3); });
 }
 
+TEST_F(OpGradients, GatheredRows) {
+  const std::vector<std::int32_t> lengths = {2, 0, 3};
+  const Ragged taken = make_ragged(context_, lengths);
+  const Tensor index = from_host(context_, std::vector<std::int32_t>{6, 0, 3, 8, 1, 0, 0, 0}, {8});
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {5, 5}, 2);
+  expect_gradients(context_, {x}, 5, [&] { return gather_rows(x.variable, taken, index); });
+  // Rows that are used elsewhere too, of something that is itself computed.
+  expect_gradients(context_, {x, w}, 5, [&] {
+    const Variable y = linear(x.variable, {.weight = w.variable});
+    return residual_norm(gather_rows(y, taken, index), gather_rows(x.variable, taken, index), taken,
+                         {.kind = NormKind::rms, .gamma = leaf(context_, "gamma", {5}, 3).variable})
+        .out;
+  });
+}
+
+TEST_F(OpGradients, GatheredRowsAreTheRowsAndThenZeros) {
+  const Ragged taken = make_ragged(context_, std::vector<std::int32_t>{2, 1});
+  const Leaf x = leaf(context_, "x", {4, 2}, 1);
+  const Tensor index = from_host(context_, std::vector<std::int32_t>{3, 1, 0, 0}, {4});
+  const std::vector<double> from = to_host<double>(x.variable.value()),
+                            found = to_host<double>(gather_rows(x.variable, taken, index).value());
+  EXPECT_EQ(found,
+            (std::vector<double>{from[6], from[7], from[2], from[3], from[0], from[1], 0, 0}));
+  EXPECT_NE(error_of([&] {
+              gather_rows(x.variable, taken, index.rows(0, 2));
+            }).find("gather_rows: 2 places"),
+            std::string::npos);
+}
+
 TEST_F(OpGradients, VocabularyLossOverChunks) {
   const std::vector<std::int32_t> labels = {3, 0, 3, 2, 1, 4, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0};
   const Tensor targets = from_host(context_, labels, {16});
@@ -406,6 +436,29 @@ TEST_F(OpGradients, VocabularyLossOverChunks) {
       tape.backward(loss().total);
     }
     for (const Leaf& leaf : {h, w}) {
+      const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
+      const auto value = [&] { return to_host<double>(loss().total.value())[0]; };
+      EXPECT_LE(relative_error(gradient, numerical_gradient(leaf, value)), 1e-6) << leaf.name;
+    }
+  }
+}
+
+TEST_F(OpGradients, VocabularyLossWithABias) {
+  const std::vector<std::int32_t> labels = {1, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+  const Tensor targets = from_host(context_, labels, {16});
+  for (const std::int64_t vocabulary : {2, 5}) {
+    const Leaf h = leaf(context_, "h", {16, 6}, 1), w = leaf(context_, "w", {vocabulary, 6}, 2),
+               b = leaf(context_, "b", {vocabulary}, 3);
+    const auto loss = [&] {
+      const Linear projection{.weight = w.variable, .bias = b.variable};
+      return vocabulary_loss(h.variable, projection, targets, batch_,
+                             {.smoothing = 0.1, .chunk = 5});
+    };
+    {
+      Tape tape(context_);
+      tape.backward(loss().total);
+    }
+    for (const Leaf& leaf : {h, w, b}) {
       const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
       const auto value = [&] { return to_host<double>(loss().total.value())[0]; };
       EXPECT_LE(relative_error(gradient, numerical_gradient(leaf, value)), 1e-6) << leaf.name;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nunchi/base/error.h"
+#include "nunchi/models/bert_config.h"
 #include "nunchi/models/gpt_config.h"
 #include "nunchi/models/transformer_config.h"
 #include "tests/files.h"
@@ -182,6 +183,64 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
         "normalize: 0.6", "symbols: [<ko>, \"2\"]"}) {
     EXPECT_NE(written.find(key), std::string::npos) << key << " is not in\n" << written;
   }
+}
+
+TEST(TrainConfig, ABertHasTheDefaultsOfMasks) {
+  const std::string text = R"(
+output: run
+model: {family: bert, preset: bert-small}
+data: {train: {text: a.txt}, validation: {text: b.txt}}
+training: {max_steps: 10}
+)";
+  const TrainConfig config = config_of(text);
+  EXPECT_EQ(config.model.as<BertConfig>().layers, 6);
+  EXPECT_EQ(config.training.objective, ObjectiveKind::masked);
+  EXPECT_EQ(config.training.mask_share, 0.15);
+  EXPECT_FALSE(config.training.whole_words);
+  EXPECT_EQ(config.training.label_smoothing, 0);
+  EXPECT_EQ(config.data.cut, TextCut::lines);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::loss);
+  EXPECT_EQ(config.tokenizer.options.symbols, (std::vector<std::string>{"[MASK]"}));
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    return config_of(other.replace(other.find(from), from.size(), to));
+  };
+  const TrainConfig other = changed("max_steps: 10",
+                                    "max_steps: 10, mask_share: 0.3, whole_words: true}\n"
+                                    "tokenizer: {symbols: [x, <mask>]}\n"
+                                    "validation: {metric: accuracy");
+  EXPECT_EQ(other.training.mask_share, 0.3);
+  EXPECT_TRUE(other.training.whole_words);
+  EXPECT_EQ(other.validation.metric, ValidationMetric::accuracy);
+  EXPECT_EQ(other.tokenizer.options.symbols, (std::vector<std::string>{"x", "<mask>"}));
+  // A tokenizer that exists has what it has.
+  EXPECT_TRUE(changed("output: run", "output: run\ninitialize_from: old")
+                  .tokenizer.options.symbols.empty());
+  // What is generated does not matter to a model that generates nothing.
+  EXPECT_EQ(changed("bert-small}", "bert-small, max_positions: 256}").generation.max_length, 256);
+}
+
+TEST(TrainConfig, LabelsAreLearnedFromPairsInBatchesOfAllKinds) {
+  const std::string text = R"(
+output: run
+model: {family: bert, preset: bert-small}
+data: {train: {tsv: a.tsv}, validation: {source: b.txt, target: b.labels}}
+training: {objective: classification, max_steps: 10}
+validation: {metric: accuracy}
+)";
+  const TrainConfig config = config_of(text);
+  EXPECT_EQ(config.training.batch_by, BatchBy::chance);
+  EXPECT_EQ(source_tokens(config.training), config.training.batch_tokens);
+  EXPECT_TRUE(config.tokenizer.options.symbols.empty());
+  std::string wrong = text;
+  wrong.replace(wrong.find("tsv: a.tsv"), 10, "text: a.txt");
+  EXPECT_NE(error_of(wrong).find("the objective classification"),
+            std::string::npos);
+  wrong = text;
+  wrong.replace(wrong.find("accuracy"), 8, "bleu");
+  EXPECT_NE(error_of(wrong).find("'loss' or 'accuracy'"), std::string::npos);
 }
 
 TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {

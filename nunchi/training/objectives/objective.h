@@ -2,6 +2,8 @@
 // one line in objectives.cpp.
 #pragma once
 
+#include <optional>
+
 #include "nunchi/autograd/variable.h"
 #include "nunchi/data/batch_queue.h"
 
@@ -10,6 +12,10 @@ namespace nunchi {
 struct ObjectiveLoss {
   Variable total;           // f64 [1], the sum over the tokens
   std::int64_t tokens = 0;  // that were to be said
+  std::int64_t read = 0;    // that the model went through for it; 0: as many
+  // Of those to be said, how many the model finds likeliest. Only without a tape, and of objectives
+  // that are measured by it.
+  std::optional<std::int64_t> right = {};
 };
 
 // Refers to a model, which outlives it.

@@ -4,6 +4,8 @@
 #include <array>
 
 #include "nunchi/training/objectives/causal.h"
+#include "nunchi/training/objectives/classification.h"
+#include "nunchi/training/objectives/masked.h"
 #include "nunchi/training/objectives/span_corruption.h"
 #include "nunchi/training/objectives/translation.h"
 
@@ -33,6 +35,20 @@ constexpr std::array kObjectives = {
                   .cut = TextCut::lines,
                   .only_cut = true,
                   .make = make<SpanCorruptionObjective>},
+    ObjectiveInfo{.kind = Kind::masked,
+                  .name = "masked",
+                  .examples = Examples::text,
+                  .only_cut = true,
+                  .generates = false,
+                  .masks = true,
+                  .counts_right = true,
+                  .make = make<MaskedObjective>},
+    ObjectiveInfo{.kind = Kind::classification,
+                  .name = "classification",
+                  .examples = Examples::labelled,
+                  .generates = false,
+                  .counts_right = true,
+                  .make = make<ClassificationObjective>},
 };
 
 }  // namespace

@@ -23,8 +23,9 @@ struct ObjectiveParts {
   const TrainingOptions& options;
 };
 
-// What an objective learns from: source and target, or a text.
-enum class Examples : std::uint8_t { pairs, text };
+// What an objective learns from: source and target, a text, or lines with a label each (the source
+// is the line, the target its label).
+enum class Examples : std::uint8_t { pairs, text, labelled };
 
 struct ObjectiveInfo {
   ObjectiveKind kind;
@@ -33,6 +34,9 @@ struct ObjectiveInfo {
   TextCut cut = TextCut::lines;  // of a text, unless a config says otherwise
   bool only_cut = false;         // there is no other way to cut it
   double label_smoothing = 0;    // unless a config says otherwise
+  bool generates = true;         // what it teaches is to say texts
+  bool masks = false;            // it needs a symbol for tokens that are taken out
+  bool counts_right = false;     // validation can tell how much of what is to be said is right
   // Throws Error when the model cannot do what is asked of it.
   std::unique_ptr<Objective> (*make)(const ObjectiveParts& parts) = nullptr;
 

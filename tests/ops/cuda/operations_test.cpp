@@ -1,10 +1,13 @@
 // Operations with their way back, on the GPU against the CPU.
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/activation.h"
+#include "nunchi/ops/decode_attention.h"
 #include "nunchi/ops/embedding.h"
 #include "nunchi/ops/feed_forward.h"
+#include "nunchi/ops/gather_rows.h"
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/residual_norm.h"
+#include "nunchi/ops/top_tokens.h"
 #include "nunchi/ops/vocabulary_loss.h"
 #include "tests/kernels/cuda/compare.h"
 
@@ -162,6 +165,77 @@ TEST(CudaOperations, Embedding) {
                                      output("d_places", places.gradient())};
         },
         {.f32 = 3e-6, .bf16 = 6e-3});
+  }
+}
+
+TEST(CudaOperations, GatheredRows) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t width : {64, 37}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType dtype) {
+          const Ragged batch = make_ragged(context, kSentences);
+          const Ragged taken = make_ragged(context, std::vector<std::int32_t>{40, 0, 61});
+          std::vector<std::int32_t> places(static_cast<std::size_t>(taken.capacity), 0);
+          for (std::size_t i = 0; i < 101; ++i)
+            places[i] = static_cast<std::int32_t>(i * 37 % 1201);
+          const Variable x = rows(context, dtype, {batch.capacity, width}, 1),
+                         w = parameter(context, dtype, {width, width}, 2);
+          Tape tape(context);
+          const Variable y = gather_rows(linear(x, {.weight = w}), taken,
+                                         from_host(context, places, {taken.capacity}));
+          // Gradients past the count are zero by contract.
+          const Tensor d_y = zeros(context, dtype, y.value().shape());
+          scatter_rows(input(context, dtype, {101, width}, 3),
+                       make_ragged(context, std::vector<std::int32_t>{101}), {}, d_y);
+          tape.backward(y, d_y);
+          return std::vector<Output>{output("y", y.value()), output("d_x", x.gradient()),
+                                     output("d_w", w.gradient())};
+        },
+        {.f32 = 2e-6, .bf16 = 6e-3});
+  }
+}
+
+// Of a vocabulary, and of a few labels.
+TEST(CudaOperations, VocabularyLossWithABias) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t vocabulary : {2, 3, 8, 1000, 1001}) {
+    for (const std::vector<std::int32_t>& sentences :
+         {kSentences, std::vector<std::int32_t>{1, 1, 1}}) {
+      expect_like_cpu(
+          [&](ContextBase& context, DType dtype) {
+            const Ragged batch = make_ragged(context, sentences);
+            std::vector<std::int32_t> labels(static_cast<std::size_t>(batch.capacity));
+            for (std::size_t i = 0; i < labels.size(); ++i) {
+              labels[i] = static_cast<std::int32_t>(i * 7 % static_cast<std::size_t>(vocabulary));
+            }
+            const Variable h = rows(context, dtype, {batch.capacity, 64}, 1),
+                           w = parameter(context, dtype, {vocabulary, 64}, 2),
+                           b = parameter(context, dtype, {vocabulary}, 3);
+            Tape tape(context);
+            const Linear projection{.weight = w, .bias = b};
+            const VocabularyLoss loss =
+                vocabulary_loss(h, projection, from_host(context, labels, {batch.capacity}), batch,
+                                {.smoothing = 0.1, .chunk = 500});
+            tape.backward(loss.total);
+            return std::vector<Output>{output("total", loss.total.value()),
+                                       output("tokens", loss.tokens), output("d_h", h.gradient()),
+                                       output("d_w", w.gradient()), output("d_b", b.gradient())};
+          },
+          {.f32 = 5e-6, .bf16 = 2e-2});
+    }
+  }
+}
+
+TEST(CudaOperations, TopTokens) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t vocabulary : {2, 3, 1001}) {
+    expect_like_cpu(
+        [&](ContextBase& context, DType) {
+          // In f32 on both sides: bf16 would make equals of what is not.
+          const TopTokens top = top_tokens(input(context, DType::f32, {65, vocabulary}, 1), 2);
+          return std::vector<Output>{output("ids", top.ids), output("log_probs", top.log_probs)};
+        },
+        {.f32 = 5e-6}, {DType::f32});
   }
 }
 

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Lines for a classification that needs grammar: untouched, or with two neighbouring words swapped.
+
+    bench/swap_words.py TEXT > swapped.tsv           TEXT may be plain, .gz or .xz
+    bench/swap_words.py TEXT --lines 600000 --seed 2
+
+Each line that has a pair to swap gives one line, the text, a tab and its label. Both labels are as
+likely. Only words of small letters are swapped, so that neither capitals nor punctuation tell.
+"""
+import argparse
+import gzip
+import lzma
+import random
+import sys
+
+
+def open_text(path: str):
+    openers = {".gz": gzip.open, ".xz": lzma.open}
+    opener = next((openers[end] for end in openers if path.endswith(end)), open)
+    return opener(path, "rt", encoding="utf-8", errors="replace")
+
+
+def places_to_swap(words: list[str]) -> list[int]:
+    def plain(word: str) -> bool:
+        return word.isalpha() and word.islower()
+
+    return [i for i in range(len(words) - 1)
+            if plain(words[i]) and plain(words[i + 1]) and words[i] != words[i + 1]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("text")
+    parser.add_argument("--lines", type=int, default=0, help="at most so many; 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    draws = random.Random(arguments.seed)
+    written = 0
+    with open_text(arguments.text) as text:
+        for line in text:
+            words = line.split()
+            places = places_to_swap(words)
+            if not places:
+                continue
+            label = draws.choice(["swapped", "untouched"])
+            if label == "swapped":
+                i = draws.choice(places)
+                words[i], words[i + 1] = words[i + 1], words[i]
+            sys.stdout.write(" ".join(words) + "\t" + label + "\n")
+            written += 1
+            if written == arguments.lines:
+                break
+
+
+if __name__ == "__main__":
+    main()

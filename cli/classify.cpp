@@ -1,0 +1,67 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/line_command.h"
+#include "nunchi/translate/line_classifier.h"
+
+namespace nunchi::cli {
+namespace {
+
+using Labels = std::vector<LabelProbability>;  // likeliest first
+
+struct Arguments {
+  LineCommand command;
+  bool probabilities = false;
+};
+
+std::string text_of(const Labels& labels, bool probabilities) {
+  if (labels.empty()) return "";
+  if (!probabilities) return labels.front().label;
+  std::string text;
+  for (const LabelProbability& one : labels) {
+    text += fmt::format("{}{}\t{:.4f}", text.empty() ? "" : "\t", one.label, one.probability);
+  }
+  return text;
+}
+
+std::string json_of(const Labels& labels) {
+  nlohmann::ordered_json json = {{"label", nullptr},
+                                 {"probabilities", nlohmann::ordered_json::object()}};
+  if (!labels.empty()) json["label"] = labels.front().label;
+  for (const LabelProbability& one : labels) json["probabilities"][one.label] = one.probability;
+  return json_line(json);
+}
+
+void run(const Arguments& arguments) {
+  arguments.command.run([&](const ReaderFolder& folder) {
+    const auto classifier = std::make_shared<LineClassifier>(folder.model(), folder.tokenizers(),
+                                                             arguments.command.reader);
+    const auto answers = [&arguments, classifier](std::span<const SourceLine> lines) {
+      std::vector<std::string> answers;
+      for (const Labels& labels : classifier->classify(lines)) {
+        answers.push_back(arguments.command.json ? json_of(labels)
+                                                 : text_of(labels, arguments.probabilities));
+      }
+      return answers;
+    };
+    return LineCommand::Answering{answers,
+                                  [classifier] { report(classifier->counts(), "--max-length"); }};
+  });
+}
+
+}  // namespace
+
+void add_classify(CLI::App& program) {
+  CLI::App* classify =
+      program.add_subcommand("classify", "The label of each line, by a model fine-tuned for it");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->command.add_to(*classify);
+  classify->add_flag("--probabilities", arguments->probabilities,
+                     "All labels, likeliest first, each with its probability, separated by tabs");
+  classify->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

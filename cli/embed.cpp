@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/line_command.h"
+#include "nunchi/translate/embedder.h"
+
+namespace nunchi::cli {
+namespace {
+
+struct Arguments {
+  LineCommand command;
+  std::string pooling = "mean";
+  bool normalize = false;
+};
+
+std::string text_of(const std::vector<float>& vector) {
+  std::string text;
+  for (const float value : vector) text += fmt::format("{}{:.7g}", text.empty() ? "" : " ", value);
+  return text;
+}
+
+void report_lines(LineCounts counts) {
+  if (counts.empty > 0) {
+    fmt::print(stderr, "nunchi: {} {} without words became zeros\n", counts.empty,
+               counts.empty == 1 ? "line" : "lines");
+  }
+  counts.empty = 0;
+  report(counts, "--max-length");
+}
+
+void run(const Arguments& arguments) {
+  arguments.command.run([&](const ReaderFolder& folder) {
+    const EmbedderOptions options{
+        .reader = arguments.command.reader,
+        .pooling = arguments.pooling == "mean" ? Pooling::mean : Pooling::first,
+        .normalize = arguments.normalize};
+    const auto embedder = std::make_shared<Embedder>(folder.model(), folder.tokenizers(), options);
+    const auto answers = [&arguments, embedder](std::span<const SourceLine> lines) {
+      std::vector<std::string> answers;
+      const std::vector<std::vector<float>> vectors = embedder->embed(lines);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        answers.push_back(
+            arguments.command.json
+                ? json_line(nlohmann::ordered_json{{"text", lines[i].text}, {"vector", vectors[i]}})
+                : text_of(vectors[i]));
+      }
+      return answers;
+    };
+    return LineCommand::Answering{answers, [embedder] { report_lines(embedder->counts()); }};
+  });
+}
+
+}  // namespace
+
+void add_embed(CLI::App& program) {
+  CLI::App* embed = program.add_subcommand(
+      "embed", "A vector for each line: its numbers, separated by spaces (numpy.loadtxt reads it)");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->command.add_to(*embed);
+  embed
+      ->add_option("--pooling", arguments->pooling,
+                   "mean of the line's tokens, or what the first, <s>, has become")
+      ->check(CLI::IsMember({"mean", "first"}))
+      ->capture_default_str();
+  embed->add_flag("--normalize", arguments->normalize, "Vectors of length 1");
+  embed->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

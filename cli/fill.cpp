@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/line_command.h"
+#include "nunchi/translate/filler.h"
+
+namespace nunchi::cli {
+namespace {
+
+struct Arguments {
+  LineCommand command;
+  std::int64_t top = FillerOptions().top;
+};
+
+std::string text_of(const FilledLine& line) {
+  std::string text = line.text;
+  for (const std::vector<Candidate>& mask : line.masks) {
+    text += '\t';
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      text += fmt::format("{}{} {:.4f}", i > 0 ? " | " : "", mask[i].piece, mask[i].probability);
+    }
+  }
+  return text;
+}
+
+std::string json_of(const FilledLine& line) {
+  auto masks = nlohmann::ordered_json::array();
+  for (const std::vector<Candidate>& mask : line.masks) {
+    auto candidates = nlohmann::ordered_json::array();
+    for (const Candidate& candidate : mask) {
+      candidates.push_back({{"piece", candidate.piece},
+                            {"text", candidate.text},
+                            {"probability", candidate.probability}});
+    }
+    masks.push_back(std::move(candidates));
+  }
+  return json_line(nlohmann::ordered_json{{"text", line.text}, {"masks", std::move(masks)}});
+}
+
+void report_lines(const Filler& filler) {
+  report(filler.counts(), "--max-length");
+  const std::int64_t count = filler.without_mask();
+  if (count == 0) return;
+  fmt::print(stderr, "nunchi: {} {} without [MASK] stayed as {}\n", count,
+             count == 1 ? "line" : "lines", count == 1 ? "it is" : "they are");
+}
+
+void run(const Arguments& arguments) {
+  arguments.command.run([&](const ReaderFolder& folder) {
+    const auto filler = std::make_shared<Filler>(
+        folder.model(), folder.tokenizers(),
+        FillerOptions{.reader = arguments.command.reader, .top = arguments.top});
+    const auto answers = [&arguments, filler](std::span<const SourceLine> lines) {
+      std::vector<std::string> answers;
+      for (const FilledLine& line : filler->fill(lines)) {
+        answers.push_back(arguments.command.json ? json_of(line) : text_of(line));
+      }
+      return answers;
+    };
+    return LineCommand::Answering{answers, [filler] { report_lines(*filler); }};
+  });
+}
+
+}  // namespace
+
+void add_fill(CLI::App& program) {
+  CLI::App* fill = program.add_subcommand(
+      "fill",
+      "Fill in what is masked: each line with its [MASK]s filled in and, after a tab for each of "
+      "them, the likeliest pieces with their probabilities (▁ is the space before a word)");
+  auto arguments = std::make_shared<Arguments>();
+  arguments->command.add_to(*fill);
+  fill->add_option("--top", arguments->top, "Candidates for each mask")->check(CLI::Range(1, 1000));
+  fill->callback([=] { run(*arguments); });
+}
+
+}  // namespace nunchi::cli

@@ -1,0 +1,102 @@
+#include "nunchi/models/bert_config.h"
+
+#include <algorithm>
+
+#include "nunchi/base/printable.h"
+#include "nunchi/models/bert.h"
+#include "nunchi/models/family_options.h"
+
+namespace nunchi {
+
+BertConfig::BertConfig() {
+  width = 768;
+  heads = 12;
+  feed_forward = 3072;
+  activation = ActivationKind::gelu;
+  position = nn::PositionKind::learned;
+  max_positions = 512;
+  dropout = attention_dropout = 0.1f;
+}
+
+void BertConfig::vocabularies(auto& in, auto& config) {
+  in.integer("vocabulary", config.target_vocabulary, 1, family_options::kLargestVocabulary);
+}
+
+void BertConfig::shape(auto& in, auto& config) {
+  in.integer("layers", config.layers, 1, stack_options::kMostLayers);
+  stack_options::layers(in, config);
+  stack_options::positions_and_dropouts(in, config);
+  in.texts("labels", config.labels);
+}
+
+BertConfig BertConfig::preset(const std::string& name, std::int64_t vocabulary) {
+  BertConfig config;
+  config.target_vocabulary = vocabulary;
+  if (name == "bert-base") return config;
+  if (name == "bert-small") {
+    config.layers = 6;
+    config.width = 512;
+    config.heads = 8;
+    config.feed_forward = 2048;
+    return config;
+  }
+  throw UsageError("there is no preset '" + name + "'; known are bert-base and bert-small.");
+}
+
+std::unique_ptr<Model> BertConfig::make(const Vocabularies& vocabularies) const {
+  BertConfig config = *this;
+  config.target_vocabulary = vocabularies.target;
+  return std::make_unique<Bert>(config);
+}
+
+std::string BertConfig::one_vocabulary() const {
+  return "a bert fills in the tokens that it reads";
+}
+
+ModelConfig BertConfig::with_labels(const std::vector<std::string>& labels) const {
+  BertConfig config = *this;
+  if (config.labels.empty()) config.labels = labels;
+  for (const std::string& label : labels) {
+    if (std::ranges::find(config.labels, label) == config.labels.end()) {
+      throw Error("the training data have the label '" + printable(label) +
+                  "', which is not among 'model.labels'.");
+    }
+  }
+  return config;
+}
+
+BertConfig BertConfig::from_options(OptionReader& in) {
+  return family_options::read<BertConfig>(in);
+}
+
+BertConfig BertConfig::from_training_options(OptionReader& in) {
+  return family_options::read_training<BertConfig>(in);
+}
+
+BertConfig BertConfig::from_json(const std::string& text, const std::string& where) {
+  const Options options = Options::from_json(text, where);
+  OptionReader in(options);
+  return from_options(in);
+}
+
+std::string BertConfig::to_json() const { return family_options::to_json(*this); }
+
+void BertConfig::write_training_options(OptionWriter& out) const {
+  family_options::write_training(*this, out);
+}
+
+void BertConfig::check(const std::string& where) const {
+  if (layers < 1 || target_vocabulary < 1) throw Error(where + ": every size is at least one.");
+  check_stack(where);
+  if (longest() < 3) {
+    throw Error(where + ": a text has <s>, a token and </s>, so max_positions is at least 3.");
+  }
+  std::vector<std::string> sorted = labels;
+  std::ranges::sort(sorted);
+  const auto twice = std::ranges::adjacent_find(sorted);
+  if (twice != sorted.end()) {
+    throw Error(where + ": there are two labels '" + printable(*twice) + "'.");
+  }
+}
+
+}  // namespace nunchi

@@ -1,0 +1,26 @@
+#include "nunchi/ops/gather_rows.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/check.h"
+#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+
+Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& index) {
+  const Tensor& x = from.value();
+  check(x.shape().dimensions() == 2, "gather_rows",
+        "rows are taken from a matrix, not from " + x.shape().to_string());
+  check(index.size(0) >= rows.rows, "gather_rows",
+        std::to_string(index.size(0)) + " places do not say where " + std::to_string(rows.rows) +
+            " rows stand");
+  return record("gather_rows", gather_rows(x, rows, index), {from},
+                [shape = x.shape(), rows, index](Gradients& d) {
+                  const Tensor& d_out = d.of_output();
+                  const Tensor d_from = zeros(d_out.context(), d_out.dtype(), shape);
+                  scatter_rows(d_out, rows, index, d_from);
+                  d.give(0, d_from);
+                });
+}
+
+}  // namespace nunchi

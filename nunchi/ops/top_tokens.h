@@ -1,0 +1,16 @@
+// The likeliest of many scores, row by row. Not recorded.
+#pragma once
+
+#include "nunchi/tensor/tensor.h"
+
+namespace nunchi {
+
+struct TopTokens {
+  Tensor ids;        // i32 [R, n], likeliest first, of equals the lower
+  Tensor log_probs;  // [R, n] in the type that scores are summed in
+};
+
+// scores [R, V], 1 <= n <= V.
+TopTokens top_tokens(const Tensor& scores, std::int64_t n);
+
+}  // namespace nunchi

@@ -1,0 +1,38 @@
+// Classification: a text is to be given the label that stands beside it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nunchi/data/corpus.h"
+#include "nunchi/models/sequence_model.h"
+#include "nunchi/training/objectives/objectives.h"
+
+namespace nunchi {
+
+class ClassificationObjective final : public Objective {
+ public:
+  // Throws Error when the model has no labels, or when the tokenizer cannot tell two of them apart.
+  explicit ClassificationObjective(const ObjectiveParts& parts);
+
+  // The sources are texts, the targets their labels. Throws Error for a label that the model does
+  // not have.
+  ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
+
+ private:
+  const Classifier& model_;
+  const MaskedLanguageModel& reader_;  // the same
+  ContextBase& context_;
+  const Tokenizer& tokenizer_;
+  double label_smoothing_;
+  std::map<Tokens, std::int32_t> numbers_;  // of the labels, by their tokens
+};
+
+// The labels of these parts, each once, in order. Throws Error when there is only one or so many
+// that they cannot be labels.
+std::vector<std::string> labels_in(std::span<const CorpusPart> parts);
+// Throws Error, with file and line, for a label of the part that is not among these.
+void check_labels(const CorpusPart& part, std::span<const std::string> labels);
+
+}  // namespace nunchi

@@ -1,0 +1,135 @@
+#include "nunchi/training/objectives/masked.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "nunchi/ops/gather_rows.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/ops/top_tokens.h"
+#include "nunchi/text/mask_symbol.h"
+#include "nunchi/training/train_config.h"
+
+namespace nunchi {
+namespace {
+
+// No operation of a model draws at this number.
+constexpr std::uint32_t kPlace = 0x80000001u;
+enum class Purpose : std::uint32_t { choice, replacement };
+
+philox::Words draw(const MaskDraws& draws, Purpose purpose, std::size_t number) {
+  return philox::bits({static_cast<std::uint32_t>(purpose), static_cast<std::uint32_t>(number),
+                       draws.sentence, kPlace},
+                      philox::key_of(draws.key));
+}
+
+// Pieces that are taken out together, from `begin` on.
+struct Unit {
+  std::int32_t begin, size;
+};
+
+}  // namespace
+
+Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
+    : options_(options), special_(tokenizer.special()), mask_(mask_token(tokenizer)) {
+  constexpr std::string_view kSpace = "▁";
+  const auto vocabulary = static_cast<std::int32_t>(tokenizer.vocabulary());
+  if (options.whole_words) {
+    for (std::int32_t id = 0; id < vocabulary; ++id) {
+      begins_word_.push_back(tokenizer.piece(id).starts_with(kSpace));
+    }
+  }
+  // <unk>, <s> and </s> come first.
+  for (std::int32_t id = std::max(special_.begin, special_.end) + 1; id < vocabulary; ++id) {
+    if (id != mask_) others_.push_back(id);
+  }
+}
+
+std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
+                                         const MaskDraws& draws) const {
+  std::vector<Unit> units;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool goes_on =
+        !begins_word_.empty() && i > 0 && !begins_word_[static_cast<std::size_t>(text[i])];
+    if (goes_on) {
+      ++units.back().size;
+    } else {
+      units.push_back({static_cast<std::int32_t>(i), 1});
+    }
+  }
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const philox::Words words = draw(draws, Purpose::choice, u);
+    order.emplace_back(std::uint64_t{words[0]} << 32 | words[1], u);
+  }
+  std::ranges::sort(order);
+  const auto wanted =
+      std::max<std::int64_t>(1, std::llround(options_.share * static_cast<double>(text.size())));
+  std::vector<std::int32_t> positions;
+  for (const auto& [ignored, u] : order) {
+    const auto taken = static_cast<std::int64_t>(positions.size());
+    // The first one in any case: a text of one long word has something to say, too.
+    if (taken > 0 && taken + units[u].size > wanted) continue;
+    for (std::int32_t i = 0; i < units[u].size; ++i) positions.push_back(units[u].begin + i);
+  }
+  std::ranges::sort(positions);
+  return positions;
+}
+
+MaskedText Masker::operator()(const Tokens& text, std::int64_t longest,
+                              const MaskDraws& draws) const {
+  MaskedText masked{.inputs = enclosed(text, special_, longest), .positions = {}, .labels = {}};
+  const auto inside = std::span(masked.inputs).subspan(1, masked.inputs.size() - 2);
+  for (const std::int32_t position : chosen(inside, draws)) {
+    std::int32_t& token = inside[static_cast<std::size_t>(position)];
+    masked.positions.push_back(position + 1);
+    masked.labels.push_back(token);
+    const philox::Words words =
+        draw(draws, Purpose::replacement, static_cast<std::size_t>(position));
+    const double share = static_cast<double>(words[0]) * 0x1p-32;
+    if (share < 0.8) {
+      token = mask_;
+    } else if (share < 0.9 && !others_.empty()) {
+      token = others_[(std::uint64_t{words[1]} * others_.size()) >> 32];
+    }
+  }
+  return masked;
+}
+
+MaskedObjective::MaskedObjective(const ObjectiveParts& parts)
+    : model_(as_masked_language_model(parts.model)),
+      context_(parts.context),
+      masker_(parts.tokenizers.target(),
+              {.share = parts.options.mask_share, .whole_words = parts.options.whole_words}),
+      label_smoothing_(parts.options.label_smoothing) {}
+
+ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_sentence) const {
+  const bool learning = context_.tape() != nullptr;
+  std::vector<MaskedText> texts;
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < batch.targets.size(); ++i) {
+    // Without a tape by the text's own number: whatever the batch, the same tokens are masked.
+    const MaskDraws draws =
+        learning ? MaskDraws{context_.random_key(), static_cast<std::uint32_t>(first_sentence) +
+                                                        static_cast<std::uint32_t>(i)}
+                 : MaskDraws{{}, static_cast<std::uint32_t>(batch.pairs[i])};
+    texts.push_back(masker_(batch.targets[i], model_.max_length(), draws));
+    labels.insert(labels.end(), texts.back().labels.begin(), texts.back().labels.end());
+  }
+  const MaskedBatch masked =
+      make_masked_batch(context_, texts, model_.vocabulary(), first_sentence);
+  const Variable rows = gather_rows(model_.hidden(masked.inputs), masked.masked, masked.places);
+  const VocabularyLoss loss = model_.loss(rows, masked.masked, masked.labels,
+                                          {.smoothing = learning ? label_smoothing_ : 0});
+  ObjectiveLoss result{loss.total, masked.masked.rows, masked.inputs.rows.rows};
+  if (!learning) result.right = count_right(model_.scores(rows, masked.masked).value(), labels);
+  return result;
+}
+
+std::int64_t count_right(const Tensor& scores, std::span<const std::int32_t> labels) {
+  const std::vector<std::int32_t> best = to_host<std::int32_t>(top_tokens(scores, 1).ids);
+  return std::inner_product(labels.begin(), labels.end(), best.begin(), std::int64_t{0},
+                            std::plus<>(), [](std::int32_t a, std::int32_t b) { return a == b; });
+}
+
+}  // namespace nunchi

@@ -1,0 +1,59 @@
+// Lines for models that read whole texts: what filling in, embedding and classifying have in
+// common.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nunchi/models/tokenizers.h"
+#include "nunchi/translate/translator.h"
+
+namespace nunchi {
+
+// A model that reads texts, with its tokenizer.
+class ReaderFolder {
+ public:
+  // Throws Error when something is missing or does not fit, or when the model does not read texts.
+  ReaderFolder(ContextBase& context, const std::filesystem::path& folder);
+
+  const Model& model() const { return *model_; }
+  const Tokenizers& tokenizers() const { return tokenizers_; }
+
+ private:
+  std::unique_ptr<Model> model_;
+  Tokenizers tokenizers_;
+};
+
+struct ReaderOptions {
+  std::int64_t max_length = 1024;    // tokens of a line, <s> and </s> included; more are cut
+  std::int64_t batch_tokens = 4096;  // that are read at once, about
+};
+
+// Used by one thread at a time. Model and tokenizers outlive it.
+class TextReader {
+ public:
+  // Throws Error when the tokenizer does not fit the model.
+  TextReader(const MaskedLanguageModel& model, const Tokenizers& tokenizers,
+             const ReaderOptions& options);
+
+  // <s> line </s>; nothing for a line without words.
+  Tokens tokens_of(const SourceLine& line);
+  // The same of a line whose tokens are known already.
+  Tokens enclosed_line(const SourceLine& line, const Tokens& tokens);
+
+  // Numbers of texts that are read together: of similar length, longest first. Those without tokens
+  // are in none.
+  std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> texts) const;
+
+  const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Of all lines so far.
+  const LineCounts& counts() const { return counts_; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  ReaderOptions options_;
+  LineCounts counts_;
+};
+
+}  // namespace nunchi

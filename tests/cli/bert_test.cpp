@@ -1,0 +1,232 @@
+// A bert from text to answers, by the program: train, fill, embed, classify.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/program.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// Models that are trained once for all tests.
+class BertProgram : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    // "eins zwei drei vier …", from anywhere on: what is masked can be told from its neighbours.
+    const std::vector<std::string> words = {"eins", "zwei", "drei", "vier", "fünf", "sechs"};
+    std::string text, labelled;
+    for (std::size_t i = 0; i < 240; ++i) {
+      std::string line;
+      for (std::size_t w = 0; w < 4 + i % 5; ++w) {
+        line += (line.empty() ? "" : " ") + words[(i + w) % words.size()];
+      }
+      text += line + "\n";
+      const bool first = i % 2 == 0;
+      labelled += (first ? line : words[i % 6] + " " + words[i % 6]) + "\t" +
+                  (first ? "counts" : "repeats") + "\n";
+      if (i == 39) {
+        write_text(*folder_ / "valid.txt", text);
+        write_text(*folder_ / "valid.tsv", labelled);
+      }
+    }
+    write_text(*folder_ / "train.txt", text);
+    write_text(*folder_ / "train.tsv", labelled);
+    write_text(*folder_ / "bert.yaml", config("bert", "{text: train.txt}", "{text: valid.txt}", R"(
+training: {batch_tokens: 400, max_steps: 250, schedule: {learning_rate: 0.003, warmup: 20}}
+tokenizer: {vocabulary: 48, byte_fallback: false}
+validation: {every: 125}
+)"));
+    write_text(*folder_ / "labels.yaml", config("labels", "{tsv: train.tsv}", "{tsv: valid.tsv}",
+                                                R"(
+training: {objective: classification, batch_tokens: 400, max_steps: 60,
+           schedule: {learning_rate: 0.001, warmup: 10}}
+validation: {every: 30, metric: accuracy}
+)") + "initialize_from: " + path("bert") + "\n");
+    bert_ = new Ended(run("train " + path("bert.yaml")));
+    labels_ = new Ended(run("train " + path("labels.yaml")));
+  }
+  static void TearDownTestSuite() {
+    delete bert_;
+    delete labels_;
+    delete folder_;
+  }
+
+  static std::string path(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string config(const std::string& output, const std::string& train,
+                            const std::string& validation, const std::string& rest) {
+    return "output: " + path(output) +
+           "\nseed: 3\nmodel: {family: bert, layers: 2, width: 48, heads: 2, feed_forward: 96, "
+           "max_positions: 32, dropout: 0, attention_dropout: 0}\ndata: {root: " +
+           folder_->path().string() + ", max_length: 30, train: " + train +
+           ", validation: " + validation + "}\n" + rest +
+           "checkpoints: {every: 100, keep_best: 2, average: 1}\n";
+  }
+  static Ended answer(const std::string& command, const std::string& input) {
+    write_text(*folder_ / "input", input);
+    return run(command, "", path("input"));
+  }
+
+  static TemporaryFolder* folder_;
+  static Ended *bert_, *labels_;
+};
+TemporaryFolder* BertProgram::folder_ = nullptr;
+Ended* BertProgram::bert_ = nullptr;
+Ended* BertProgram::labels_ = nullptr;
+
+TEST_F(BertProgram, LearnsAndReportsItsAccuracy) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  EXPECT_TRUE(says(bert_->error, "accuracy ")) << bert_->error;
+  double accuracy = 0;
+  for (const std::string& line : lines_of(content(*folder_ / "bert/log.jsonl"))) {
+    const Json json = Json::parse(line);
+    if (json.contains("validation/accuracy")) accuracy = json["validation/accuracy"];
+  }
+  EXPECT_GT(accuracy, 0.8);
+  EXPECT_TRUE(says(content(*folder_ / "bert/checkpoints/step-250/config.yaml"), "[MASK]"));
+}
+
+TEST_F(BertProgram, FillsIn) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  const Ended ended = answer("fill " + path("bert") + " --top 2",
+                             "eins zwei [MASK] vier fünf\n\nzwei drei vier\n"
+                             "[MASK] zwei drei [MASK] fünf\n");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 4u) << ended.out;
+  EXPECT_TRUE(lines[0].starts_with("eins zwei drei vier fünf\t▁drei ")) << lines[0];
+  EXPECT_TRUE(says(lines[0], " | "));
+  EXPECT_EQ(lines[1], "");
+  EXPECT_EQ(lines[2], "zwei drei vier");
+  EXPECT_TRUE(lines[3].starts_with("eins zwei drei vier fünf\t▁eins ")) << lines[3];
+  EXPECT_TRUE(says(lines[3], "\t▁vier ")) << lines[3];
+  EXPECT_TRUE(says(ended.error, "1 line without words stayed empty"));
+  EXPECT_TRUE(says(ended.error, "1 line without [MASK] stayed as it is"));
+
+  const Ended json = answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei\n");
+  const Json object = Json::parse(json.out);
+  EXPECT_EQ(object["text"], "eins zwei drei");
+  ASSERT_EQ(object["masks"].size(), 1u);
+  ASSERT_EQ(object["masks"][0].size(), 3u);
+  EXPECT_EQ(object["masks"][0][0]["piece"], "▁zwei");
+  EXPECT_EQ(object["masks"][0][0]["text"], "zwei");
+  EXPECT_GT(object["masks"][0][0]["probability"], 0.5);
+}
+
+TEST_F(BertProgram, ALinesAnswerDoesNotDependOnTheOthersAndOddLinesAreCounted) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  std::string longer = "eins [MASK]";
+  for (int i = 0; i < 100; ++i) longer += " zwei";
+  const std::string odd = "eins \xFF [MASK]";
+  const Ended together = answer("fill " + path("bert") + " --batch-tokens 40",
+                                "eins [MASK] drei\n" + longer + "\n" + odd + "\n[MASK]\n");
+  EXPECT_EQ(together.code, 0);
+  EXPECT_TRUE(says(together.error, "1 line too long and cut (see --max-length)"));
+  EXPECT_TRUE(says(together.error, "1 line with invalid UTF-8"));
+  const std::vector<std::string> lines = lines_of(together.out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(answer("fill " + path("bert"), "eins [MASK] drei\n").out, lines[0] + "\n");
+  EXPECT_EQ(answer("fill " + path("bert"), "[MASK]").out, lines[3] + "\n");
+}
+
+TEST_F(BertProgram, Embeds) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  const auto vectors = [](const std::string& out) {
+    std::vector<std::vector<double>> all;
+    for (const std::string& line : lines_of(out)) {
+      std::istringstream numbers(line);
+      all.emplace_back(std::istream_iterator<double>(numbers), std::istream_iterator<double>());
+    }
+    return all;
+  };
+  const auto dot = [](const std::vector<double>& a, const std::vector<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+    return sum;
+  };
+  const std::string input = "eins zwei drei vier\n\nzwei drei vier\neins zwei drei vier\n";
+  const Ended plain = answer("embed " + path("bert"), input);
+  EXPECT_EQ(plain.code, 0) << plain.error;
+  EXPECT_TRUE(says(plain.error, "1 line without words became zeros"));
+  for (const char* pooling : {"mean", "first"}) {
+    const auto found =
+        vectors(answer("embed " + path("bert") + " --normalize --pooling " + pooling, input).out);
+    ASSERT_EQ(found.size(), 4u);
+    for (const auto& vector : found) EXPECT_EQ(vector.size(), 48u);
+    EXPECT_NEAR(dot(found[0], found[0]), 1, 1e-5);
+    EXPECT_EQ(dot(found[1], found[1]), 0);
+    EXPECT_EQ(found[0], found[3]);
+    EXPECT_NE(found[0], found[2]);
+  }
+  const Json json = Json::parse(answer("embed " + path("bert") + " --json", "eins zwei\n").out);
+  EXPECT_EQ(json["text"], "eins zwei");
+  EXPECT_EQ(json["vector"].size(), 48u);
+  EXPECT_EQ(answer("embed " + path("bert") + " --pooling last", "x\n").code, 2);
+}
+
+TEST_F(BertProgram, ClassifiesWhatItWasFineTunedFor) {
+  ASSERT_EQ(labels_->code, 0) << labels_->error;
+  EXPECT_TRUE(says(labels_->error, "classifier.dense.weight")) << labels_->error;
+  EXPECT_TRUE(says(labels_->error, "accuracy 100.00 %")) << labels_->error;
+  const Json info = Json::parse(run("info --json " + path("labels")).out);
+  EXPECT_EQ(info["config"]["labels"], (Json{"counts", "repeats"}));
+  const std::string input = "eins zwei drei vier\nvier vier\n\ndrei drei\n";
+  const Ended ended = answer("classify " + path("labels"), input);
+  EXPECT_EQ(ended.out, "counts\nrepeats\n\nrepeats\n") << ended.error;
+  const std::vector<std::string> lines =
+      lines_of(answer("classify " + path("labels") + " --probabilities", input).out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with("counts\t0.") || lines[0].starts_with("counts\t1.")) << lines[0];
+  EXPECT_TRUE(says(lines[0], "\trepeats\t0."));
+  const Json json =
+      Json::parse(lines_of(answer("classify --json " + path("labels"), input).out)[1]);
+  EXPECT_EQ(json["label"], "repeats");
+  EXPECT_NEAR(json["probabilities"]["counts"].get<double>() +
+                  json["probabilities"]["repeats"].get<double>(),
+              1, 1e-6);
+}
+
+TEST_F(BertProgram, SaysWhatAModelCannotDo) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  const Ended classify = answer("classify " + path("bert"), "x\n");
+  EXPECT_EQ(classify.code, 1);
+  EXPECT_TRUE(says(classify.error, "has no labels yet")) << classify.error;
+  const Ended translate = answer("translate " + path("bert"), "x\n");
+  EXPECT_EQ(translate.code, 1);
+  EXPECT_TRUE(says(translate.error, "bert cannot translate. It can fill in: see 'nunchi fill"))
+      << translate.error;
+}
+
+TEST_F(BertProgram, RefusesDataThatDoNotFit) {
+  const auto train = [&](const std::string& name, const std::string& sets) {
+    return run("train " + path(name) + " --set output=" + path("refused") + sets);
+  };
+  write_text(*folder_ / "other.tsv", "eins\tcounts\nzwei\tsings\n");
+  const Ended unknown = train("labels.yaml", " --set 'data.validation={tsv: other.tsv}'");
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_TRUE(says(unknown.error, "other.tsv:2: the label 'sings'")) << unknown.error;
+  // Without its symbol a tokenizer cannot serve for masks.
+  ASSERT_EQ(run("tokenizer train --vocab 40 --no-byte-fallback --output " + path("plain.spm") +
+                " --input " + path("train.txt"))
+                .code,
+            0);
+  const Ended maskless = train("bert.yaml", " --set tokenizer.source=" + path("plain.spm"));
+  EXPECT_EQ(maskless.code, 1);
+  EXPECT_TRUE(says(maskless.error, "no symbol for a masked token")) << maskless.error;
+  const Ended shape = train("labels.yaml", " --set model.layers=3");
+  EXPECT_EQ(shape.code, 1);
+  EXPECT_TRUE(says(shape.error, "is missing or of another shape")) << shape.error;
+}
+
+}  // namespace
+}  // namespace nunchi::testing
