@@ -30,21 +30,25 @@ Bert::Bert(const BertConfig& config)
     : config_(checked(config)),
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
-      position_(nn::make_position(parameters_, "encoder.position", config.position_options())),
+      position_(nn::make_position(parameters_, "encoder.position",
+                                  config.position_options(StackConfig::Sees::all))),
       // The dropout comes after the norm, if there is one.
       embedding_(parameters_, table_,
                  {.width = config.width,
-                  .scaled = false,
+                  .scaled = config.scale_embeddings,
                   .dropout = is_post(config) ? 0 : config.dropout}),
-      embedding_norm_(is_post(config) ? nn::make_norm(parameters_, "encoder.embedding.norm",
-                                                      config.norm, config.width)
-                                      : Norm()),
+      embedding_norm_(is_post(config)
+                          ? nn::make_norm(parameters_, "encoder.embedding.norm", config.norm,
+                                          config.width, config.norm_epsilon)
+                          : Norm()),
       embedding_dropout_{config.dropout, parameters_.next_place()},
       layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.layers, config.block(),
                                             *position_)),
       end_(parameters_, "encoder", config.block().residual()),
-      dense_(parameters_, "masked.dense", {.inputs = config.width, .outputs = config.width}),
-      norm_(nn::make_norm(parameters_, "masked.norm", config.norm, config.width)),
+      dense_(parameters_, "masked.dense",
+             {.inputs = config.width, .outputs = config.width, .bias = config.bias}),
+      norm_(nn::make_norm(parameters_, "masked.norm", config.norm, config.width,
+                          config.norm_epsilon)),
       bias_(parameters_.add("masked.bias", {config.target_vocabulary}, nn::Init::zeros())) {
   if (config.labels.empty()) return;
   const std::string name = kClassifier;

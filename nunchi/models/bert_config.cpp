@@ -16,6 +16,7 @@ BertConfig::BertConfig() {
   position = nn::PositionKind::learned;
   max_positions = 512;
   dropout = attention_dropout = 0.1f;
+  scale_embeddings = false;
 }
 
 void BertConfig::vocabularies(auto& in, auto& config) {
