@@ -71,7 +71,7 @@ def europarl(a: argparse.Namespace, folder: Path) -> Workload:
             (folder / f"train.{side}").write_text("".join(itertools.islice(packed, a.lines)), encoding="utf-8")
     config = folder / "europarl.yaml"
     config.write_text(CONFIG.format(folder=folder))
-    nunchi = [a.nunchi, "bench", "train", str(config), *given(steps=30, warmup=10, device="cuda", json=True)]
+    nunchi = [a.nunchi, "bench", "train", str(config), *given(steps=100, warmup=100, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
             *given(model="base", source=folder / "train.en", target=folder / "train.de", tokens=24576, vocab=32000,
                    precision="bf16", device="cuda", compile=True, steps=30, warmup=10)]
