@@ -130,9 +130,9 @@ std::string copy_weights(const std::filesystem::path& folder, Model& model) {
     }
   }
   parameters.changed();
-  return fresh.empty()
-             ? fresh
-             : "'" + folder.string() + "' has no such " + fresh + ": what is new starts at random";
+  if (fresh.empty()) return fresh;
+  return fmt::format("'{}' has no {} of this shape: what is new starts at random", folder.string(),
+                     fresh);
 }
 
 // The model's options with the labels of the training data, where it is to learn them.

@@ -113,9 +113,9 @@ TEST_F(BertProgram, FillsIn) {
   EXPECT_TRUE(says(ended.error, "1 line without words stayed empty"));
   EXPECT_TRUE(says(ended.error, "1 line without [MASK] stayed as it is"));
 
-  const Ended json = answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei\n");
+  const Ended json = answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei vier\n");
   const Json object = Json::parse(json.out);
-  EXPECT_EQ(object["text"], "eins zwei drei");
+  EXPECT_EQ(object["text"], "eins zwei drei vier");
   ASSERT_EQ(object["masks"].size(), 1u);
   ASSERT_EQ(object["masks"][0].size(), 3u);
   EXPECT_EQ(object["masks"][0][0]["piece"], "▁zwei");
@@ -180,7 +180,7 @@ TEST_F(BertProgram, ClassifiesWhatItWasFineTunedFor) {
   EXPECT_TRUE(says(labels_->error, "accuracy 100.00 %")) << labels_->error;
   const Json info = Json::parse(run("info --json " + path("labels")).out);
   EXPECT_EQ(info["config"]["labels"], (Json{"counts", "repeats"}));
-  const std::string input = "eins zwei drei vier\nvier vier\n\ndrei drei\n";
+  const std::string input = "eins zwei drei vier\nvier vier\n\nsechs sechs\n";
   const Ended ended = answer("classify " + path("labels"), input);
   EXPECT_EQ(ended.out, "counts\nrepeats\n\nrepeats\n") << ended.error;
   const std::vector<std::string> lines =

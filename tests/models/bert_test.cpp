@@ -305,7 +305,7 @@ TEST(Bert, RefusesTextsThatItCannotRead) {
     });
   };
   EXPECT_NE(read(9, 37).find("8 positions"), std::string::npos);
-  EXPECT_NE(read(5, 40).find("made for 40 tokens"), std::string::npos);
+  EXPECT_NE(read(5, 40).find("made for 40 text tokens"), std::string::npos);
   EXPECT_NE(error_of([&] {
               make_masked_batch(context, std::vector<MaskedText>{{{1, 2}, {2}, {5}}}, 37);
             }).find("none at 2"),

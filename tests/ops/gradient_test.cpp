@@ -397,13 +397,15 @@ TEST_F(OpGradients, GatheredRows) {
   const std::vector<std::int32_t> lengths = {2, 0, 3};
   const Ragged taken = make_ragged(context_, lengths);
   const Tensor index = from_host(context_, std::vector<std::int32_t>{6, 0, 3, 8, 1, 0, 0, 0}, {8});
-  const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {5, 5}, 2);
-  expect_gradients(context_, {x}, 5, [&] { return gather_rows(x.variable, taken, index); });
-  // Rows that are used elsewhere too, of something that is itself computed.
-  expect_gradients(context_, {x, w}, 5, [&] {
+  const Leaf alone = leaf(context_, "alone", {16, 5}, 1);
+  expect_gradients(context_, {alone}, 5, [&] { return gather_rows(alone.variable, taken, index); });
+  // Rows of something that is itself computed, from what is used elsewhere too.
+  const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
+             gamma = leaf(context_, "gamma", {5}, 3);
+  expect_gradients(context_, {x, w, gamma}, 5, [&] {
     const Variable y = linear(x.variable, {.weight = w.variable});
     return residual_norm(gather_rows(y, taken, index), gather_rows(x.variable, taken, index), taken,
-                         {.kind = NormKind::rms, .gamma = leaf(context_, "gamma", {5}, 3).variable})
+                         {.kind = NormKind::rms, .gamma = gamma.variable})
         .out;
   });
 }
