@@ -101,7 +101,7 @@ void expect_gradients_of(CpuContext& context, const Bert& model,
 
 BertConfig tiny(BertConfig config) {
   config.target_vocabulary = 7;
-  config.width = 6;
+  config.width = 8;
   config.feed_forward = 5;
   config.max_positions = 8;
   config.dropout = config.attention_dropout = 0.1f;

@@ -25,7 +25,9 @@ inline BertConfig modern_bert_config(std::int64_t vocabulary = 37) {
   config.norm_placement = nn::NormPlacement::pre;
   config.norm = NormKind::rms;
   config.activation = ActivationKind::swiglu;
-  config.position = nn::PositionKind::sinusoidal;
+  config.position = nn::PositionKind::rotary;
+  config.kv_heads = 1;
+  config.bias = false;
   return config;
 }
 

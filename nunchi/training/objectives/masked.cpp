@@ -23,10 +23,44 @@ philox::Words draw(const MaskDraws& draws, Purpose purpose, std::size_t number) 
                       philox::key_of(draws.key));
 }
 
+// `wanted` of the numbers from 0 to count - 1, in order; every set of them is equally likely.
+std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const MaskDraws& draws) {
+  std::vector<std::int32_t> chosen;
+  philox::Words words{};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % words.size() == 0) words = draw(draws, Purpose::choice, i / words.size());
+    const auto missing =
+        static_cast<std::uint64_t>(wanted - static_cast<std::int64_t>(chosen.size()));
+    const std::uint64_t place = (std::uint64_t{words[i % words.size()]} * (count - i)) >> 32;
+    if (place < missing) chosen.push_back(static_cast<std::int32_t>(i));
+  }
+  return chosen;
+}
+
 // Pieces that are taken out together, from `begin` on.
-struct Unit {
+struct Word {
   std::int32_t begin, size;
 };
+
+// Words in any order, each as long as it fits in.
+std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word> words,
+                                       const MaskDraws& draws) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t w = 0; w < words.size(); ++w) {
+    const philox::Words bits = draw(draws, Purpose::choice, w);
+    order.emplace_back(std::uint64_t{bits[0]} << 32 | bits[1], w);
+  }
+  std::ranges::sort(order);
+  std::vector<std::int32_t> positions;
+  for (const auto& [ignored, w] : order) {
+    const auto taken = static_cast<std::int64_t>(positions.size());
+    // The first one in any case: a text of one long word has something to say, too.
+    if (taken > 0 && taken + words[w].size > wanted) continue;
+    for (std::int32_t i = 0; i < words[w].size; ++i) positions.push_back(words[w].begin + i);
+  }
+  std::ranges::sort(positions);
+  return positions;
+}
 
 }  // namespace
 
@@ -47,33 +81,18 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
 
 std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
                                          const MaskDraws& draws) const {
-  std::vector<Unit> units;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool goes_on =
-        !begins_word_.empty() && i > 0 && !begins_word_[static_cast<std::size_t>(text[i])];
-    if (goes_on) {
-      ++units.back().size;
-    } else {
-      units.push_back({static_cast<std::int32_t>(i), 1});
-    }
-  }
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    const philox::Words words = draw(draws, Purpose::choice, u);
-    order.emplace_back(std::uint64_t{words[0]} << 32 | words[1], u);
-  }
-  std::ranges::sort(order);
   const auto wanted =
       std::max<std::int64_t>(1, std::llround(options_.share * static_cast<double>(text.size())));
-  std::vector<std::int32_t> positions;
-  for (const auto& [ignored, u] : order) {
-    const auto taken = static_cast<std::int64_t>(positions.size());
-    // The first one in any case: a text of one long word has something to say, too.
-    if (taken > 0 && taken + units[u].size > wanted) continue;
-    for (std::int32_t i = 0; i < units[u].size; ++i) positions.push_back(units[u].begin + i);
+  if (!options_.whole_words) return choose(wanted, text.size(), draws);
+  std::vector<Word> words;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i == 0 || begins_word_[static_cast<std::size_t>(text[i])]) {
+      words.push_back({static_cast<std::int32_t>(i), 1});
+    } else {
+      ++words.back().size;
+    }
   }
-  std::ranges::sort(positions);
-  return positions;
+  return choose_words(wanted, words, draws);
 }
 
 MaskedText Masker::operator()(const Tokens& text, std::int64_t longest,
