@@ -74,7 +74,7 @@ def europarl(a: argparse.Namespace, folder: Path) -> Workload:
     nunchi = [a.nunchi, "bench", "train", str(config), *given(steps=100, warmup=100, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
             *given(model="base", source=folder / "train.en", target=folder / "train.de", tokens=24576, vocab=32000,
-                   precision="bf16", device="cuda", compile=True, steps=30, warmup=10)]
+                   precision="bf16", device="cuda", compile=True, steps=100, warmup=100)]
     return Workload("train base, Europarl, 24,576 tokens", 1.8, "target_tokens_per_s", nunchi, peer)
 
 

@@ -4,8 +4,10 @@
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "nunchi/base/error.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/evaluation/perplexity.h"
+#include "nunchi/models/folder.h"
 #include "nunchi/translate/generator.h"
 #include "nunchi/translate/scorer.h"
 #include "nunchi/translate/translator.h"
@@ -94,6 +96,12 @@ void score_lines(const Arguments& arguments, ContextBase& context) {
 }
 
 void run(const Arguments& arguments) {
+  const ModelDescription described = describe_model(arguments.folder);
+  const bool translates = dynamic_cast<const TranslationModel*>(described.model.get()) != nullptr;
+  if (translates && arguments.target.empty()) {
+    throw UsageError(
+        "a model that translates scores pairs, SRC and TGT; see 'nunchi score --help'.");
+  }
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   if (arguments.target.empty()) {
     score_lines(arguments, *context);

@@ -188,7 +188,10 @@ class Searcher::Search {
     Step step{.active = units_.count, .width = 1};
     advance(first_tokens(input.begins), step);
     step = {.active = units_.count, .width = units_.beam, .generated = 1};
-    if (!context_.replays()) step.active = active_units(step.generated);
+    // Replayed steps count on the device; one that is not needs to know.
+    if (!context_.replays() || units_.most_generated() < step.generated + 2) {
+      step.active = active_units(step.generated);
+    }
     while (step.active > 0) {
       if (input.watch && !go_on(input.watch)) return {{so_far()}};
       const std::int64_t replayed = replay(step, input.watch ? kMostWatched : kMostReplayed);

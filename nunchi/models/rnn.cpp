@@ -198,9 +198,12 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
     hidden = read.out;
   }
   if (attention_) {
+    // Replayed steps have one token each: what they read does not grow with a prefix.
+    Tensor several;
+    Tensor& numbers = step.one_each ? state.one_each : several;
     const std::int64_t room = std::max(step.rows.capacity, nn::decode_capacity(tokens.room));
-    count_to(room, x.value().context(), state.one_each);
-    hidden = attention_->step(hidden, step.rows, state.memory, step.memory, state.one_each);
+    count_to(room, x.value().context(), numbers);
+    hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
   }
   return newest_rows(finished(hidden, step.rows).value(), tokens, step);
 }

@@ -1,7 +1,6 @@
 #include "nunchi/models/tokenizers.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "nunchi/base/atomic_file.h"
@@ -54,11 +53,17 @@ std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const 
   return {};
 }
 
+std::vector<std::string> tokenizer_names() {
+  std::vector<std::string> names;
+  for (const std::string stem : {kShared, kSource, kTarget}) {
+    for (const char* extension : kExtensions) names.push_back(stem + extension);
+  }
+  return names;
+}
+
 bool is_tokenizer_name(const std::filesystem::path& name) {
-  const auto is = [&](const char* known) { return name.stem() == known; };
-  const auto ends = [&](const char* known) { return name.extension() == known; };
-  return std::ranges::any_of(std::array{kShared, kSource, kTarget}, is) &&
-         std::ranges::any_of(kExtensions, ends);
+  const std::vector<std::string> known = tokenizer_names();
+  return std::ranges::find(known, name.string()) != known.end();
 }
 
 Tokenizers load_tokenizers(const std::filesystem::path& folder) {

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/text/tokenizer.h"
@@ -37,7 +39,8 @@ void save_tokenizers(const Tokenizers& tokenizers, const std::filesystem::path& 
 
 // The folder's file of a tokenizer called "tokenizer", "source" or "target"; empty: it has none.
 std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem);
-// Whether a file in a model folder is a tokenizer, by its name.
+// Names that a tokenizer's file can have in a model folder.
+std::vector<std::string> tokenizer_names();
 bool is_tokenizer_name(const std::filesystem::path& name);
 
 }  // namespace nunchi

@@ -103,8 +103,9 @@ bool DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
   const std::int64_t stride =
       before >= positions ? before : grown(before, positions, kLeastPositions);
   // Rows for spare ones too: where each row is a hypothesis, attention looks them up.
-  now_ = {.slots = Tensor::empty(context_, DType::i32, {decode_capacity(hypotheses), stride}),
-          .lengths = Tensor::empty(context_, DType::i32, {hypotheses}),
+  const std::int64_t rows = decode_capacity(hypotheses);
+  now_ = {.slots = Tensor::empty(context_, DType::i32, {rows, stride}),
+          .lengths = Tensor::empty(context_, DType::i32, {rows}),
           .taken = Tensor::empty(context_, DType::i32, {1})};
   return true;
 }

@@ -170,9 +170,7 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
     for (const char* name : {"config.json", "generation_config.json", kWeights}) {
       add({path_ / name});
     }
-    for (const char* stem : {"tokenizer", "source", "target"}) {
-      if (const fs::path file = tokenizer_file(path_, stem); !file.empty()) add({file});
-    }
+    for (const std::string& name : tokenizer_names()) add({path_ / name});
   }
   return files;
 }

@@ -121,11 +121,11 @@ TEST_F(TokenizerProgram, ModelFoldersHoldOneOrTwoTokenizers) {
   const Ended which = run("encode " + path("two"), "cat");
   EXPECT_EQ(which.code, 1);
   EXPECT_EQ(which.error, "nunchi: '" + path("two") +
-                             "' has no tokenizer.spm, but one for each side: say --side source or "
-                             "--side target.\n");
+                             "' has no tokenizer.spm or tokenizer.tok, but one for each side: say "
+                             "--side source or --side target.\n");
   fs::create_directory(folder_ / "one");
   EXPECT_EQ(run("encode " + path("one"), "cat").error,
-            "nunchi: '" + path("one") + "' has no tokenizer.spm.\n");
+            "nunchi: '" + path("one") + "' has no tokenizer.spm or tokenizer.tok.\n");
   fs::copy_file(model, folder_ / "one/tokenizer.spm");
   EXPECT_EQ(run("encode " + path("one"), "cat").out, "\u2581cat\n");
   EXPECT_EQ(run("encode --side target " + path("one"), "cat").out, "\u2581cat\n");

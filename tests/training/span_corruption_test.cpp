@@ -183,6 +183,7 @@ class SpanObjective : public ::testing::Test {
   SpanObjective() {
     batch_.targets = sentences_of({9, 32, 1, 12}, 30, 1);
     batch_.sources.resize(4);
+    batch_.pairs = {4, 8, 15, 16};
   }
   std::unique_ptr<Objective> objective(const Tokenizers& tokenizers) {
     return info_of(ObjectiveKind::span_corruption).make({*model_, context_, tokenizers, options_});
@@ -227,6 +228,23 @@ TEST_F(SpanObjective, NeedsSentinelsOfOneTokenizer) {
   EXPECT_NE(error_of([&] { objective(none); }).find("put <extra_id_0>"), std::string::npos);
   const Tokenizers two(with_sentinels(), with_sentinels());
   EXPECT_NE(error_of([&] { objective(two); }).find("tokenizer.shared: true"), std::string::npos);
+}
+
+TEST_F(SpanObjective, WithoutATapeATextLosesTheSameSpansInEveryBatch) {
+  const Tokenizers tokenizers(with_sentinels());
+  const std::unique_ptr<Objective> spans = objective(tokenizers);
+  const auto loss = [&](const HostBatch& batch) {
+    return to_host<double>(spans->loss(batch, 0).total.value())[0];
+  };
+  double apart = 0;
+  for (std::size_t i = batch_.targets.size(); i-- > 0;) {
+    HostBatch one;
+    one.targets = {batch_.targets[i]};
+    one.sources.resize(1);
+    one.pairs = {batch_.pairs[i]};
+    apart += loss(one);
+  }
+  EXPECT_NEAR(apart, loss(batch_), 1e-3);
 }
 
 }  // namespace

@@ -122,7 +122,10 @@ ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
   TextDraws draws{.key = learning ? context_.random_key() : RandomKey{}};
   std::vector<Tokens> sources, targets;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
-    draws.sentence = static_cast<std::uint32_t>(first_sentence) + static_cast<std::uint32_t>(i);
+    // Without a tape by the text's own number: whatever the batch, the same spans are taken out.
+    draws.sentence =
+        learning ? static_cast<std::uint32_t>(first_sentence) + static_cast<std::uint32_t>(i)
+                 : static_cast<std::uint32_t>(batch.pairs[i]);
     CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_, draws);
     text.source.push_back(end_);
     sources.push_back(std::move(text.source));

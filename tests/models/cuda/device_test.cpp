@@ -149,6 +149,16 @@ TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
   }
 }
 
+TEST(CudaModel, SearchesOfFewTokensFindWhatTheCpuFinds) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t longest : {1, 2, 3}) {
+    for (const int beam : {1, 4}) {
+      expect_found_as_on_cpu(config_of(nn::NormPlacement::pre),
+                             {.beam_size = beam, .max_length = longest});
+    }
+  }
+}
+
 // log p of the hypothesis's tokens, of </s> too if it ended, as the CPU sees it.
 double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& source,
                     const Hypothesis& found) {
