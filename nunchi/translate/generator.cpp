@@ -1,6 +1,7 @@
 #include "nunchi/translate/generator.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "nunchi/base/error.h"
 #include "nunchi/decoding/generation_config.h"
@@ -71,8 +72,8 @@ struct Generator::Text {
   std::size_t shown = 0;    // bytes of the prompt, as its tokens say it
   std::int64_t number = 0;  // for draws
   std::int64_t round = 0;
-  Tokens tokens = {};  // prompt and what came
-  double log_probability = 0;
+  Tokens tokens = {};               // prompt and what came
+  std::vector<double> scores = {};  // log-probabilities of what came
   bool stopped = false;
 };
 
@@ -151,19 +152,37 @@ void Generator::go_on(std::span<Text*> texts, const SearchWatch& watch) {
     for (std::size_t t = prefixes[i].size(); t < best.tokens.size(); ++t) {
       if (text.tokens.size() - text.prompt == most) break;
       text.tokens.push_back(best.tokens[t]);
-      text.log_probability += best.token_scores[t];
+      text.scores.push_back(best.token_scores[t]);
     }
     ++text.round;
   }
 }
 
+// Several tokens may have come at once: those after the one that completes a stop do not count.
 Continuation Generator::finished(const Text& text) const {
-  std::string after = after_prompt(text);
+  const auto first_tokens = [&](std::size_t count) {
+    Text part = text;
+    part.tokens.resize(text.prompt + count);
+    return after_prompt(part);
+  };
+  const auto has_stop = [&](std::size_t count) {
+    return stop_in(first_tokens(count), options_.stops) != std::string::npos;
+  };
+  std::size_t count = text.tokens.size() - text.prompt;
+  if (has_stop(count)) {
+    std::size_t without = 0;
+    while (without + 1 < count) {
+      const std::size_t middle = (without + count) / 2;
+      (has_stop(middle) ? count : without) = middle;
+    }
+  }
+  std::string after = first_tokens(count);
   after.resize(std::min(after.size(), stop_in(after, options_.stops)));
+  const auto begin = text.tokens.begin() + static_cast<std::ptrdiff_t>(text.prompt);
+  const auto kept = static_cast<std::ptrdiff_t>(count);
   return {.text = std::move(after),
-          .tokens = Tokens(text.tokens.begin() + static_cast<std::ptrdiff_t>(text.prompt),
-                           text.tokens.end()),
-          .log_probability = text.log_probability};
+          .tokens = Tokens(begin, begin + kept),
+          .log_probability = std::accumulate(text.scores.begin(), text.scores.begin() + kept, 0.0)};
 }
 
 std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts) {

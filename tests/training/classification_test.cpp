@@ -2,12 +2,12 @@
 #include "nunchi/training/objectives/classification.h"
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/learner.h"
+#include "nunchi/training/train_config.h"
 #include "tests/files.h"
 #include "tests/models/small_bert.h"
 #include "tests/training/piece_tokenizer.h"
-
-#include "nunchi/training/train_config.h"
 
 namespace nunchi::testing {
 namespace {
@@ -105,6 +105,25 @@ TEST_F(Classification, IsLearned) {
   const ObjectiveLoss after = objective.loss(batch(0, 18), 0);
   EXPECT_EQ(after.right, 18);
   EXPECT_LT(to_host<double>(after.total.value())[0], to_host<double>(before.total.value())[0] / 4);
+}
+
+TEST_F(Classification, SpacesAtTheEndsOfALabelDoNotCount) {
+  const Tokenizers bytes(make_tokenizer(
+      learn_tokenizer({.kind = TokenizerKind::bytes}, [](std::string&) { return false; }).bytes,
+      "bytes"));
+  BertConfig config = small_bert_config(bytes.target().vocabulary());
+  config.labels = {"even", "odd"};
+  const auto model = make_bert(context_, config);
+  const ClassificationObjective objective({*model, context_, bytes, options_});
+  HostBatch one;
+  one.sources = {{5, 2}};
+  one.pairs = {0};
+  const auto loss = [&](const char* label) {
+    one.targets = {bytes.target().encode(label)};
+    return to_host<double>(objective.loss(one, 0).total.value())[0];
+  };
+  EXPECT_EQ(loss(" odd  "), loss("odd"));
+  EXPECT_NE(loss("even"), loss("odd"));
 }
 
 TEST_F(Classification, RefusesWhatItCannotTellApartOrDoesNotKnow) {

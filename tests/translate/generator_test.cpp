@@ -100,7 +100,8 @@ TEST(Generator, StopsBeforeAStop) {
     const std::string stop = whole.substr(at, 3);
     Generator generator = s.generator({.search = kSampled, .stops = {"not there", stop}});
     const std::string expected = whole.substr(0, whole.find(stop));
-    EXPECT_EQ(generator.generate("a dog").text, expected);
+    const Continuation alone = generator.generate("a dog");
+    EXPECT_EQ(alone.text, expected);
     std::string heard;
     generator.generate({.text = "a dog"}, [&](std::string_view part) {
       heard += part;
@@ -108,7 +109,11 @@ TEST(Generator, StopsBeforeAStop) {
     });
     EXPECT_EQ(heard, expected);
     const std::vector<Prompt> prompts{{.text = "a dog"}, {.text = "x", .number = 1}};
-    EXPECT_EQ(generator.generate(prompts)[0].text, expected);
+    const Continuation among_others = generator.generate(prompts)[0];
+    EXPECT_EQ(among_others.text, expected);
+    EXPECT_EQ(among_others.tokens, alone.tokens);
+    EXPECT_NEAR(among_others.log_probability, alone.log_probability, 1e-9);
+    EXPECT_LT(alone.tokens.size(), 30u);
   }
 }
 

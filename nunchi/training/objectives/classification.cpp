@@ -92,7 +92,11 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
     const std::span<const std::int32_t> source = batch.sources[i];  // with its </s>
     texts.push_back(
         enclosed(source.first(source.size() - 1), tokenizer_.special(), reader_.max_length()));
-    const auto found = numbers_.find(batch.targets[i]);
+    auto found = numbers_.find(batch.targets[i]);
+    // Some tokenizers keep the spaces at a label's ends.
+    if (found == numbers_.end()) {
+      found = numbers_.find(tokenizer_.encode(label_of(tokenizer_.decode(batch.targets[i]))));
+    }
     if (found == numbers_.end()) {
       throw Error("the label '" + printable(tokenizer_.decode(batch.targets[i])) +
                   "' is none of the model's.");
