@@ -36,11 +36,7 @@ constexpr Family family() {
 }
 
 constexpr std::array kFamilies = {
-    family<Transformer>(),
-    family<Gpt>(),
-    family<Bert>(),
-    family<Rnn>(),
-    family<T5>(),
+    family<Transformer>(), family<Gpt>(), family<Bert>(), family<Rnn>(), family<T5>(),
 };
 
 std::string all_names() {
