@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
-#include "cli/input_output.h"
+#include "cli/line_command.h"
 #include "cli/seed.h"
 #include "nunchi/base/error.h"
 #include "nunchi/text/one_line.h"
@@ -53,7 +53,7 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
                                        {"text", found.text},
                                        {"tokens", found.tokens.size()},
                                        {"log_probability", found.log_probability}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_line(json) + "\n";
 }
 
 // One prompt: the text as it comes.

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/nn/parameters.h"
 #include "tests/support.h"
 
 namespace nunchi::testing {
@@ -52,6 +53,31 @@ inline std::vector<double> numerical_gradient(const Leaf& leaf,
   }
   copy_from_host(std::span<const double>(x), tensor);
   return gradient;
+}
+
+// The gradients of a model's loss by each of its parameters, against differences.
+inline void expect_gradients(ContextBase& context, const nn::Parameters& parameters,
+                             const std::function<Variable()>& loss) {
+  const auto recorded = [&](auto&& use) {
+    context.set_random({.seed = 5, .step = 2});
+    Tape tape(context);  // in differences too, so that dropout acts
+    return use(tape, loss());
+  };
+  recorded([](Tape& tape, const Variable& total) { tape.backward(total); });
+  // Before anything else runs: a recorded loss adds its weight's gradient on the way forward.
+  std::vector<std::vector<double>> gradients;
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    gradients.push_back(to_host<double>(entry.variable.gradient()));
+  }
+  const auto value = [&] {
+    return recorded([](Tape&, const Variable& total) { return to_host<double>(total.value())[0]; });
+  };
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const nn::ParameterEntry& entry = parameters.entries()[i];
+    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)),
+              1e-6)
+        << entry.name;
+  }
 }
 
 // Checks d (output · seed) / d leaf for every leaf of an operation's output [R, C]; only the first

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "nunchi/kernels/memory.h"
-#include "nunchi/kernels/search.h"
 #include "nunchi/models/rnn.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/tensor/dispatch.h"
+#include "nunchi/ops/top_tokens.h"
 
 namespace nunchi {
 namespace {
@@ -29,17 +27,10 @@ class Unrecorded {
 // Whether the decoder reads its own word at a position.
 class Draws {
  public:
-  Draws(ContextBase& context, float share, std::uint32_t place)
-      : below_(static_cast<std::uint64_t>(double{share} * 0x1p32)), place_(place) {
-    RandomKey key;
-    on_device(context, [&](auto& ctx) {
-      kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_host,
-                                           .bytes = sizeof key,
-                                           .from = context.random(),
-                                           .to = &key});
-    });
-    key_ = philox::key_of(key);
-  }
+  Draws(const ContextBase& context, float share, std::uint32_t place)
+      : below_(static_cast<std::uint64_t>(double{share} * 0x1p32)),
+        place_(place),
+        key_(philox::key_of(context.random_key())) {}
   bool own(std::int32_t sentence, std::int64_t position) const {
     const philox::Words counter = {0, static_cast<std::uint32_t>(position),
                                    static_cast<std::uint32_t>(sentence), place_};
@@ -51,20 +42,6 @@ class Draws {
   std::uint32_t place_;
   philox::Key key_;
 };
-
-// The likeliest token of each of the first rows.
-std::vector<std::int32_t> likeliest(const Tensor& scores, std::int64_t rows) {
-  const Tensor ids = Tensor::empty(scores.context(), DType::i32, {rows, 1});
-  const Tensor log_probs = Tensor::empty(scores.context(), summed(scores.dtype()), {rows, 1});
-  dispatch(scores, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::TopTokens<T>{.rows = rows,
-                                            .vocabulary = scores.size(1),
-                                            .logits = scores.data<T>(),
-                                            .log_probs = log_probs.data<Summed<T>>(),
-                                            .ids = ids.data<std::int32_t>()});
-  });
-  return to_host<std::int32_t>(ids);
-}
 
 }  // namespace
 
@@ -101,7 +78,8 @@ TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
                                         .ids = from_host(context, newest, {std::ssize(newest)}),
                                         .parents = t > 0 ? all_parents.part(0, {going}) : Tensor(),
                                         .sentences = all_sentences.part(0, {going})});
-    const std::vector<std::int32_t> own = likeliest(next_scores(hidden), going);
+    const std::vector<std::int32_t> own =
+        to_host<std::int32_t>(top_tokens(next_scores(hidden).rows(0, going), 1).ids);
     for (std::int64_t i = 0; i < going; ++i) {
       const auto b = static_cast<std::size_t>(order[std::size_t(i)]);
       if (draws.own(number[b], t + 1)) ids[std::size_t(begin[b] + t + 1)] = own[std::size_t(i)];

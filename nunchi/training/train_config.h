@@ -64,8 +64,8 @@ struct TrainingOptions {
   std::int64_t accumulate = 1;   // micro-batches a step
   double label_smoothing = 0.1;  // or what the objective is used to
   SpanCorruptionOptions span_corruption;
-  double mask_share = 0.15;      // masked: of a text's tokens that are taken out
-  bool whole_words = false;      // masked: all pieces of a word or none
+  double mask_share = 0.15;  // masked: of a text's tokens that are taken out
+  bool whole_words = false;  // masked: all pieces of a word or none
   OptimizerConfig optimizer;
   Schedule schedule;  // its total_steps and width are the run's and the model's
   // Whichever comes first; 0: no such limit.

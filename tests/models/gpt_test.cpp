@@ -69,28 +69,8 @@ void expect_gradients_of(GptConfig config) {
   config.max_positions = 8;
   const auto model = make_gpt(context, config, {.dtype = DType::f64, .gradients = true});
   const TextBatch batch = make_text_batch(context, sentences_of({4, 2, 6}, 7, 1), 7);
-  const auto loss = [&] {
-    context.set_random({.seed = 5, .step = 2});
-    return model->loss(batch, {.chunk = 4}).total;
-  };
-  {
-    Tape tape(context);
-    tape.backward(loss());
-  }
-  std::vector<std::vector<double>> gradients;
-  for (const nn::ParameterEntry& entry : model->parameters().entries()) {
-    gradients.push_back(to_host<double>(entry.variable.gradient()));
-  }
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const nn::ParameterEntry& entry = model->parameters().entries()[i];
-    const auto value = [&] {
-      Tape tape(context);  // so that dropout acts
-      return to_host<double>(loss().value())[0];
-    };
-    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)),
-              1e-6)
-        << entry.name;
-  }
+  expect_gradients(context, model->parameters(),
+                   [&] { return model->loss(batch, {.chunk = 4}).total; });
 }
 
 TEST(Gpt, GradientsAgreeWithCentralDifferences) {

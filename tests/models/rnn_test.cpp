@@ -23,30 +23,8 @@ void check_gradients(RnnConfig config) {
   const auto model = make_rnn(context, config, {.dtype = DType::f64, .gradients = true});
   const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
                                           sentences_of({2, 0, 4}, 7, 2), {7, 7});
-  const auto loss = [&] {
-    context.set_random({.seed = 5, .step = 2});
-    return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total;
-  };
-  {
-    Tape tape(context);
-    tape.backward(loss());
-  }
-  // Before anything else runs: a recorded loss adds its weight's gradient on the way forward.
-  std::vector<std::vector<double>> gradients;
-  for (const nn::ParameterEntry& entry : model->parameters().entries()) {
-    gradients.push_back(to_host<double>(entry.variable.gradient()));
-  }
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const nn::ParameterEntry& entry = model->parameters().entries()[i];
-    // A tape, so that dropout acts.
-    const auto value = [&] {
-      Tape tape(context);
-      return to_host<double>(loss().value())[0];
-    };
-    EXPECT_LE(relative_error(gradients[i], numerical_gradient({entry.name, entry.variable}, value)),
-              1e-6)
-        << entry.name;
-  }
+  expect_gradients(context, model->parameters(),
+                   [&] { return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total; });
 }
 
 TEST(RnnGradients, AgreeWithDifferencesForEveryKind) {

@@ -85,7 +85,7 @@ TEST(Masker, IsAFunctionOfSeedStepAndSentence) {
   const PieceTokenizer tokenizer(pieces(100));
   const Masker masker(tokenizer, {});
   const Tokens text = text_of(50, 3);
-  const auto inputs = [&](const MaskDraws& draws) { return masker(text, kLong, draws).inputs; };
+  const auto inputs = [&](const TextDraws& draws) { return masker(text, kLong, draws).inputs; };
   const Tokens first = inputs({{.seed = 1, .step = 2}, 3});
   EXPECT_EQ(inputs({{.seed = 1, .step = 2}, 3}), first);
   EXPECT_NE(inputs({{.seed = 2, .step = 2}, 3}), first);

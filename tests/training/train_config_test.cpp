@@ -236,8 +236,7 @@ validation: {metric: accuracy}
   EXPECT_TRUE(config.tokenizer.options.symbols.empty());
   std::string wrong = text;
   wrong.replace(wrong.find("tsv: a.tsv"), 10, "text: a.txt");
-  EXPECT_NE(error_of(wrong).find("the objective classification"),
-            std::string::npos);
+  EXPECT_NE(error_of(wrong).find("the objective classification"), std::string::npos);
   wrong = text;
   wrong.replace(wrong.find("accuracy"), 8, "bleu");
   EXPECT_NE(error_of(wrong).find("'loss' or 'accuracy'"), std::string::npos);

@@ -17,14 +17,14 @@ namespace {
 constexpr std::uint32_t kPlace = 0x80000001u;
 enum class Purpose : std::uint32_t { choice, replacement };
 
-philox::Words draw(const MaskDraws& draws, Purpose purpose, std::size_t number) {
+philox::Words draw(const TextDraws& draws, Purpose purpose, std::size_t number) {
   return philox::bits({static_cast<std::uint32_t>(purpose), static_cast<std::uint32_t>(number),
                        draws.sentence, kPlace},
                       philox::key_of(draws.key));
 }
 
 // `wanted` of the numbers from 0 to count - 1, in order; every set of them is equally likely.
-std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const MaskDraws& draws) {
+std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const TextDraws& draws) {
   std::vector<std::int32_t> chosen;
   philox::Words words{};
   for (std::size_t i = 0; i < count; ++i) {
@@ -44,7 +44,7 @@ struct Word {
 
 // Words in any order, each as long as it fits in.
 std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word> words,
-                                       const MaskDraws& draws) {
+                                       const TextDraws& draws) {
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   for (std::size_t w = 0; w < words.size(); ++w) {
     const philox::Words bits = draw(draws, Purpose::choice, w);
@@ -80,7 +80,7 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
 }
 
 std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
-                                         const MaskDraws& draws) const {
+                                         const TextDraws& draws) const {
   const auto wanted =
       std::max<std::int64_t>(1, std::llround(options_.share * static_cast<double>(text.size())));
   if (!options_.whole_words) return choose(wanted, text.size(), draws);
@@ -96,7 +96,7 @@ std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
 }
 
 MaskedText Masker::operator()(const Tokens& text, std::int64_t longest,
-                              const MaskDraws& draws) const {
+                              const TextDraws& draws) const {
   MaskedText masked{.inputs = enclosed(text, special_, longest), .positions = {}, .labels = {}};
   const auto inside = std::span(masked.inputs).subspan(1, masked.inputs.size() - 2);
   for (const std::int32_t position : chosen(inside, draws)) {
@@ -127,11 +127,7 @@ ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_s
   std::vector<MaskedText> texts;
   std::vector<std::int32_t> labels;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
-    // Without a tape by the text's own number: whatever the batch, the same tokens are masked.
-    const MaskDraws draws =
-        learning ? MaskDraws{context_.random_key(), static_cast<std::uint32_t>(first_sentence) +
-                                                        static_cast<std::uint32_t>(i)}
-                 : MaskDraws{{}, static_cast<std::uint32_t>(batch.pairs[i])};
+    const TextDraws draws = draws_for(context_, batch, i, first_sentence);
     texts.push_back(masker_(batch.targets[i], model_.max_length(), draws));
     labels.insert(labels.end(), texts.back().labels.begin(), texts.back().labels.end());
   }

@@ -11,21 +11,15 @@
 
 #include <vector>
 
-#include "nunchi/base/random.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/objectives/text_draws.h"
 
 namespace nunchi {
 
 struct MaskOptions {
   double share = 0.15;       // of a text's tokens, but one at least
   bool whole_words = false;  // all pieces of a word or none
-};
-
-// Who draws: `sentence` is its index in the step.
-struct MaskDraws {
-  RandomKey key;
-  std::uint32_t sentence = 0;
 };
 
 // Immutable once made.
@@ -37,11 +31,11 @@ class Masker {
   // The text between <s> and </s>, cut to `longest` tokens in all. Every choice of so many tokens
   // is equally likely; words are taken as long as they fit in. A text without tokens has none to
   // say.
-  MaskedText operator()(const Tokens& text, std::int64_t longest, const MaskDraws& draws) const;
+  MaskedText operator()(const Tokens& text, std::int64_t longest, const TextDraws& draws) const;
 
  private:
   std::vector<std::int32_t> chosen(std::span<const std::int32_t> text,
-                                   const MaskDraws& draws) const;
+                                   const TextDraws& draws) const;
 
   MaskOptions options_;
   SpecialTokens special_;

@@ -119,14 +119,10 @@ SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
 ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
   const bool learning = context_.tape() != nullptr;
-  TextDraws draws{.key = learning ? context_.random_key() : RandomKey{}};
   std::vector<Tokens> sources, targets;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
-    // Without a tape by the text's own number: whatever the batch, the same spans are taken out.
-    draws.sentence =
-        learning ? static_cast<std::uint32_t>(first_sentence) + static_cast<std::uint32_t>(i)
-                 : static_cast<std::uint32_t>(batch.pairs[i]);
-    CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_, draws);
+    CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_,
+                                       draws_for(context_, batch, i, first_sentence));
     text.source.push_back(end_);
     sources.push_back(std::move(text.source));
     targets.push_back(std::move(text.target));

@@ -10,9 +10,9 @@
 
 #include <vector>
 
-#include "nunchi/base/random.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/objectives/text_draws.h"
 #include "nunchi/training/train_config.h"
 
 namespace nunchi {
@@ -21,12 +21,6 @@ namespace nunchi {
 struct CorruptedText {
   Tokens source;
   Tokens target;
-};
-
-// Who draws: `sentence` is its index in the step.
-struct TextDraws {
-  RandomKey key;
-  std::uint32_t sentence = 0;
 };
 
 // At least one token is taken out and, of more than one, at least one stays. There are as many
