@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "nunchi/base/error.h"
 #include "nunchi/models/decoding_state.h"
@@ -106,15 +107,17 @@ struct RnnState final : SequenceModel::State {
   nn::StateMemory memory;   // computed once for all steps; undefined without attention
   nn::DecoderCache places;  // counts rows and finds each one's memory; it keeps no keys
   nn::RecurrentCache states;
-  Tensor one_each;  // i32: 0, 1, 2, …
+  Tensor one_each;     // i32: 0, 1, 2, …, which a replayed step reads where they are
+  bool moved = false;  // they did since the last reserve()
 };
 
-// A replayed step reads these where they are.
-void count_to(std::int64_t last, ContextBase& context, Tensor& numbers) {
-  if (numbers.defined() && numbers.size(0) > last) return;
+// Whether the numbers had to move.
+bool count_to(std::int64_t last, ContextBase& context, Tensor& numbers) {
+  if (numbers.defined() && numbers.size(0) > last) return false;
   std::vector<std::int32_t> all(static_cast<std::size_t>(last + 1));
   std::iota(all.begin(), all.end(), 0);
   numbers = from_host(context, all, {last + 1});
+  return true;
 }
 
 // Several tokens of each hypothesis, as a batch of sentences.
@@ -198,11 +201,10 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
     hidden = read.out;
   }
   if (attention_) {
-    // Replayed steps have one token each: what they read does not grow with a prefix.
-    Tensor several;
-    Tensor& numbers = step.one_each ? state.one_each : several;
-    const std::int64_t room = std::max(step.rows.capacity, nn::decode_capacity(tokens.room));
-    count_to(room, x.value().context(), numbers);
+    ContextBase& context = x.value().context();
+    if (count_to(nn::decode_capacity(tokens.room), context, state.one_each)) state.moved = true;
+    Tensor numbers = state.one_each;
+    count_to(step.rows.capacity, context, numbers);  // a prefix's tokens may be more
     hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
   }
   return newest_rows(finished(hidden, step.rows).value(), tokens, step);
@@ -211,7 +213,8 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
 bool Rnn::reserve(State& any_state, const ReplayedSteps& steps) const {
   auto& state = static_cast<RnnState&>(any_state);
   const bool moved = state.places.reserve(steps.steps, steps.hypotheses);
-  return state.states.reserve() || moved;
+  const bool numbers_moved = std::exchange(state.moved, false);
+  return state.states.reserve() || moved || numbers_moved;
 }
 
 Tensor Rnn::next_scores(const Tensor& hidden) const {
