@@ -9,18 +9,22 @@
 #include <string>
 #include <type_traits>
 
+#include "nunchi/base/error.h"
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
-// c = a · b, or c += a · b; then + bias and + added or max(0, ·) where asked for.
+// c = a · b, or c += a · b; then + bias, then + added or max(0, ·), where asked for. added and relu
+// exclude one another: nobody needs to know which would come first.
 template <class T, class C = T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   const T* a = nullptr;  // [M, K], or [K, M] when transposed
   bool transpose_a = false;
-  const T* b = nullptr;  // [K, N], or [N, K] when transposed
+  // [K, N], or [N, K] when transposed. A GPU may read b and bias early: where b is transposed they
+  // are parameters, or anything else that was not written in a decode step.
+  const T* b = nullptr;
   bool transpose_b = false;
   const T* packed_b = nullptr;  // the same b as PackMatrix left it; null: not packed
   C* c = nullptr;               // [M, N]
@@ -38,6 +42,21 @@ struct Product {
                 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
   }
 };
+
+// Throws Error for what a product cannot have together.
+template <class T, class C>
+void check_product(const Product<T, C>& p) {
+  if (p.accumulate && (p.bias != nullptr || p.relu || p.added != nullptr)) {
+    throw Error(std::string(p.label) +
+                ": a product that is added to its result has nothing after it.");
+  }
+  if (p.relu && p.added != nullptr) {
+    throw Error(std::string(p.label) + ": a product has relu or something added, not both.");
+  }
+  if (p.added != nullptr && static_cast<const void*>(p.added) == static_cast<const void*>(p.c)) {
+    throw Error(std::string(p.label) + ": what is added to a product is not its result.");
+  }
+}
 
 // b in the layout in which the library reads it fastest; serves products of every m.
 template <class T>

@@ -113,6 +113,49 @@ TEST(Product, AddsTheBiasAndCutsNegatives) {
   });
 }
 
+TEST(Product, AddsWhatIsAddedAfterTheBias) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    for (const Size& size : kSizes) {
+      for (const bool bias : {false, true}) {
+        Matrices<T> x(size);
+        const std::vector<T> added = x.c;
+        x.c = unwritten<T>(size.m * size.n);
+        check<T>(ctx,
+                 {.m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .a = x.a.data(),
+                  .b = x.b.data(),
+                  .c = x.c.data(),
+                  .bias = bias ? x.bias.data() : nullptr,
+                  .added = added.data()},
+                 x.c);
+      }
+    }
+  });
+}
+
+TEST(Product, RefusesWhatHasNoOrder) {
+  for_every_product([]<class T>(CpuContext& ctx) {
+    const Size size{4, 8, 3};
+    Matrices<T> x(size);
+    const std::vector<T> added = x.c;
+    const Product<T> plain{
+        .m = size.m, .n = size.n, .k = size.k, .a = x.a.data(), .b = x.b.data(), .c = x.c.data()};
+    const auto refused = [&](auto&& change) {
+      Product<T> product = plain;
+      change(product);
+      EXPECT_THROW(kernels::run(ctx, product), Error);
+    };
+    refused([&](Product<T>& p) { p.relu = true, p.added = added.data(); });
+    refused([&](Product<T>& p) { p.accumulate = true, p.relu = true; });
+    refused([&](Product<T>& p) { p.accumulate = true, p.bias = x.bias.data(); });
+    refused([&](Product<T>& p) { p.accumulate = true, p.added = added.data(); });
+    refused([&](Product<T>& p) { p.added = p.c; });
+    EXPECT_EQ(x.c, added);  // nothing was written
+  });
+}
+
 TEST(Product, APackedMatrixServesEveryNumberOfRows) {
   CpuContext ctx({.threads = 2});
   for (const Size& size : {Size{0, 37, 20}, {0, 130, 64}, {0, 64, 130}, {0, 1, 3}}) {

@@ -7,6 +7,7 @@ namespace {
 
 // For gradient checks: right and reasonably quick, b packed into panels of columns.
 void product(CpuContext& ctx, const Product<double>& p) {
+  check_product(p);
   constexpr std::int64_t kPanel = kBlockVectors * kLanes<double>;
   const std::int64_t panels = (p.n + kPanel - 1) / kPanel;
   const std::int64_t each = (p.k + p.m) * kPanel;

@@ -174,6 +174,7 @@ void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
 
 template <>
 void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+  check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) throw Error("a product over no columns was asked for.");
   const ThreadsOf threads(ctx);

@@ -24,6 +24,7 @@ void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
 
 template <>
 void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+  check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (openblas_get_num_threads() != ctx.threads()) openblas_set_num_threads(ctx.threads());
   const auto m = static_cast<blasint>(p.m), n = static_cast<blasint>(p.n),

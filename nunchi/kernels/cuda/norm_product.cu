@@ -137,6 +137,7 @@ bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
 
 template <class C>
 void norm_product(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
+  check_product(p.product);
   if (start(ctx, p)) return;
   if constexpr (std::is_same_v<C, BFloat16>) {
     if (multiply_tiles(ctx, p)) return;

@@ -12,7 +12,40 @@ namespace cuda {
 namespace {
 
 template <class T, class C>
+void multiply_by_library(CudaContext& ctx, const Product<T, C>& p) {
+  if (Multiplication<T, C>(ctx, p, epilogue_of(p)).start()) return;
+  throw Error("cuBLASLt knows no way to multiply " + std::to_string(p.m) + " x " +
+              std::to_string(p.n) + " x " + std::to_string(p.k) + ".");
+}
+
+// What follows a product, over its finished result; a block takes columns of one row after another.
+template <class N>
+__global__ void finish_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
+                              const N* added, bool relu, float* c) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  const float shift = bias != nullptr ? to_float(bias[column]) : 0.0f;
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const std::int64_t at = row * columns + column;
+    float x = c[at] + shift;
+    if (added != nullptr) x += to_float(added[at]);
+    c[at] = relu && x < 0 ? 0.0f : x;
+  }
+}
+
+template <class T>
+void finish(CudaContext& ctx, const Product<T, float>& p) {
+  constexpr unsigned kThreads = 256, kMostBlocks = 1024;
+  const dim3 blocks(blocks_for(p.n, kThreads),
+                    static_cast<unsigned>(std::min<std::int64_t>(p.m, kMostBlocks)));
+  finish_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
+                                                       p.relu, p.c);
+  check_launch(p.name());
+}
+
+template <class T, class C>
 void multiply(CudaContext& ctx, const Product<T, C>& p) {
+  check_product(p);
   if (p.m * p.n == 0) return;
   if (p.k == 0) throw Error("a product over nothing.");
   if constexpr (std::is_same_v<T, BFloat16>) {
@@ -22,9 +55,17 @@ void multiply(CudaContext& ctx, const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
     if (!ctx.deterministic() && multiply_tiles(ctx, p)) return;
   }
-  if (Multiplication<T, C>(ctx, p, epilogue_of(p)).start()) return;
-  throw Error("cuBLASLt knows no way to multiply " + std::to_string(p.m) + " x " +
-              std::to_string(p.n) + " x " + std::to_string(p.k) + ".");
+  if constexpr (!std::is_same_v<T, C>) {
+    // The library adds nothing of another type than its result's.
+    if (p.bias != nullptr || p.added != nullptr || p.relu) {
+      Product<T, C> plain = p;
+      plain.bias = plain.added = nullptr;
+      plain.relu = false;
+      multiply_by_library(ctx, plain);
+      return finish(ctx, p);
+    }
+  }
+  multiply_by_library(ctx, p);
 }
 
 // A mask costs a little on the way forward and saves relu's pass over the gradients on the way
