@@ -82,17 +82,22 @@ template <class N>
 __device__ void store8(N* to, const Eight<N>& x) {
   *reinterpret_cast<Eight<N>*>(to) = x;
 }
+// The two bf16 of a word as numbers.
+__device__ inline float low_half(std::uint32_t word) { return __uint_as_float(word << 16); }
+__device__ inline float high_half(std::uint32_t word) {
+  return __uint_as_float(word & 0xFFFF0000u);
+}
+__device__ inline void unpack(const uint4& words, float (&x)[8]) {
+  x[0] = low_half(words.x), x[1] = high_half(words.x), x[2] = low_half(words.y);
+  x[3] = high_half(words.y), x[4] = low_half(words.z), x[5] = high_half(words.z);
+  x[6] = low_half(words.w), x[7] = high_half(words.w);
+}
+__device__ inline void unpack(const Eight<__nv_bfloat16>& from, float (&x)[8]) {
+  unpack(from.words, x);
+}
 __device__ inline void unpack(const Eight<float>& from, float (&x)[8]) {
   x[0] = from.low.x, x[1] = from.low.y, x[2] = from.low.z, x[3] = from.low.w;
   x[4] = from.high.x, x[5] = from.high.y, x[6] = from.high.z, x[7] = from.high.w;
-}
-__device__ inline void unpack(const Eight<__nv_bfloat16>& from, float (&x)[8]) {
-  const std::uint32_t word[4] = {from.words.x, from.words.y, from.words.z, from.words.w};
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    x[2 * i] = __uint_as_float(word[i] << 16);
-    x[2 * i + 1] = __uint_as_float(word[i] & 0xFFFF0000u);
-  }
 }
 
 // Eight neighbouring elements at once: 16 bytes of bf16, twice that of f32. `from` and `to` are
@@ -172,6 +177,11 @@ __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
 // kernel started by start_early() is put in place while the one before it still runs. It calls
 // begin() before it touches memory that an earlier kernel writes or reads; what it does before that
 // (weights into registers or shared memory) is done while it waits.
+//
+// So it may read parameters before begin(): weights, biases, gamma, beta. That is right as long as
+// whoever writes parameters (Adam, Convert, Fill, copies: see nn/parameters.cpp) is launched as
+// usual and never by start_early(): a kernel without begin() lets nobody start before it has ended,
+// and nobody after those in turn. Whatever start_early() launches writes no parameters.
 __device__ inline void begin() {
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -203,8 +213,11 @@ void start_early(CudaContext& ctx, const char* name, void (*kernel)(Parameters..
   check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
 }
 
+inline std::int64_t parts(std::int64_t items, std::int64_t each) {
+  return (items + each - 1) / each;
+}
 inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
-  return static_cast<unsigned>((items + each - 1) / each);
+  return static_cast<unsigned>(parts(items, each));
 }
 
 // After each launch: an error of its configuration.

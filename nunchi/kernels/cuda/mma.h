@@ -32,10 +32,6 @@ __device__ inline std::uint32_t packed(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
-__device__ inline float low_half(std::uint32_t word) { return __uint_as_float(word << 16); }
-__device__ inline float high_half(std::uint32_t word) {
-  return __uint_as_float(word & 0xFFFF0000u);
-}
 
 // Over the four lanes that hold one row of C.
 __device__ inline float quad_sum(float x) {

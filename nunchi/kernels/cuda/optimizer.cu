@@ -44,7 +44,8 @@ __device__ void update(const StepNumbers& s, float shrink, float g, float& w, fl
   w = w * shrink - s.rate * m / (sqrtf(v) * s.inverse_root + s.epsilon);
 }
 
-// Four neighbours a thread: the flat buffers are made of sixteens.
+// Four neighbours a thread: the flat buffers are made of sixteens. Launched as usual: what reads
+// the new weights early must not start before it has ended (see begin()).
 __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
   __shared__ StepNumbers shared;
   if (threadIdx.x == 0) shared = step_numbers(*p.numbers, *p.report);

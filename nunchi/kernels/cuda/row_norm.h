@@ -1,4 +1,6 @@
-// Rows that a product normalises before it reads them, a warp a row, as norm.cu does it.
+// Rows that a product normalises before it reads them. A warp takes several at once, each added up
+// in the order in which norm.cu does it: whichever block normalises a row finds the same bits. They
+// are norm.cu's but for the last of rstd, which is rsqrt's here.
 #pragma once
 
 #include "nunchi/kernels/cuda/row_tile.h"
@@ -61,12 +63,6 @@ struct NormParameters {
   }
 };
 
-__device__ inline void unpack(const uint4& words, float (&x)[8]) {
-  x[0] = low_half(words.x), x[1] = high_half(words.x), x[2] = low_half(words.y);
-  x[3] = high_half(words.y), x[4] = low_half(words.z), x[5] = high_half(words.z);
-  x[6] = low_half(words.w), x[7] = high_half(words.w);
-}
-
 // The same as numbers, for who normalises several rows.
 template <int Chunks>
 struct NormFactors {
@@ -92,8 +88,8 @@ __device__ void warp_sums(float (&x)[Count]) {
 }
 
 // Normalises the rows whose sums the warp's lanes hold, x; keep(i, chunk, eight columns) takes what
-// comes out of the i-th. Where it `writes`, it does what a normalisation does beyond the sum. Rows
-// past the count are treated as all others: nobody looks at them.
+// comes out of the i-th. Where it `writes`, out, mean and rstd are written too. Rows past the count
+// are normalised as all others: what stands there is finite and means nothing (kernels/rows.h).
 template <int Chunks, int Count, class Keep>
 __device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
                           const std::int64_t (&row)[Count], bool writes,

@@ -1,8 +1,8 @@
 // Products of a few rows with a weight, for decode steps.
 //
 // Such a product is over long before its weight has come from memory. So it is started early and
-// fetches the weight while the kernel before it still runs: a weight must be written by kernels
-// that are not started early themselves (see begin()).
+// fetches weight and bias while the kernel before it still runs: these are parameters, which no
+// kernel writes that is started early itself (see begin()).
 #pragma once
 
 #include "nunchi/kernels/norm_product.h"

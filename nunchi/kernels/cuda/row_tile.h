@@ -201,9 +201,6 @@ __device__ void write_tile(const RowJob<N>& p, const float* partial, const OutTi
   }
 }
 
-inline std::int64_t parts(std::int64_t items, std::int64_t each) {
-  return (items + each - 1) / each;
-}
 inline bool aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }
