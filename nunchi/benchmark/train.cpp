@@ -3,6 +3,7 @@
 #include "nunchi/autograd/tape.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/random_sentences.h"
+#include "nunchi/models/check_device.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/optimizer.h"
@@ -64,6 +65,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
   }
   const std::unique_ptr<Model> made = options.model->make({options.vocabulary, options.vocabulary});
   Model& model = *made;
+  check_device(model, context.device(), "the measured model");
   const StepLoss step_loss = random_batch(context, model, options);
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(1);

@@ -2,6 +2,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/random_sentences.h"
+#include "nunchi/models/check_device.h"
 #include "nunchi/models/transformer.h"
 
 namespace nunchi::benchmark {
@@ -30,6 +31,7 @@ TranslateBenchResult measure_translation(ContextBase& context,
                                          const TranslateBenchOptions& options) {
   const double start = seconds_now();
   Transformer model(options.model);
+  check_device(model, context.device(), "the measured model");
   model.parameters().allocate(context, {});
   model.parameters().initialize(1);
   std::vector<Tokens> sources = random_sentences({.count = options.sentences,

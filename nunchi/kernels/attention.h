@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "nunchi/kernels/dropout.h"
 #include "nunchi/kernels/rows.h"
@@ -25,16 +26,22 @@ template <class T>
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
   Kind kind = Kind::none;
-  const T* slopes = nullptr;  // [H]
-  const T* table = nullptr;   // [buckets, H]
+  const Summed<T>* slopes = nullptr;  // [H]; exact: they are multiplied by long distances
+  const T* table = nullptr;           // [buckets, H]
   int buckets = 0;
   int max_distance = 0;
   bool bidirectional = false;  // keys after the query have buckets of their own
   bool clipped = false;        // not T5's buckets
+  // bucket_starts() of T5's buckets, which the CPU's kernels put here themselves.
+  const std::int32_t* starts = nullptr;
 };
 
 // T5's bucket of the relative position key - query.
 int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool bidirectional);
+
+// The distances at which the buckets of one direction begin: bucket i holds those from [i] up to
+// [i + 1]. Kernels compare whole numbers instead of taking logarithms.
+std::vector<std::int32_t> bucket_starts(int buckets, int max_distance, bool bidirectional);
 
 // The bucket where each distance up to max_distance has its own: 0 to max_distance for keys up to
 // the query, max_distance + 1 to 2 · max_distance for those after it.

@@ -28,6 +28,7 @@ struct BertConfig final : StackConfig {
   void write_training_options(OptionWriter& out) const override;
   ObjectiveKind objective() const override { return ObjectiveKind::masked; }
   std::string one_vocabulary() const override;
+  Needs needs() const override { return needs_of({Sees::all}); }
   ModelConfig with_labels(const std::vector<std::string>& labels) const override;
 
   // config.json's text, both ways; see TransformerConfig.

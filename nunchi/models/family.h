@@ -47,6 +47,12 @@ class FamilyConfig {
   // Why one vocabulary has to serve both sides: the end of a sentence that begins with "…, but".
   // Empty: there can be two.
   virtual std::string one_vocabulary() const { return {}; }
+  // What kernels have to be able to do for it, 0: nothing of the kind. See check_device.
+  struct Needs {
+    std::int64_t head_width = 0;        // columns of an attention head
+    std::int64_t relative_buckets = 0;  // of relative positions
+  };
+  virtual Needs needs() const { return {}; }
   // The same options for a model that tells these classes apart; those that the options name
   // themselves go before, and have to hold these. Throws Error for a family that cannot.
   virtual ModelConfig with_labels(const std::vector<std::string>& labels) const;

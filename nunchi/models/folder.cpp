@@ -7,6 +7,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/models/check_device.h"
 #include "nunchi/models/safetensors.h"
 #include "nunchi/ops/tensors.h"
 
@@ -120,6 +121,7 @@ void save_model(const Model& model, const std::filesystem::path& folder) {
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory) {
   Opened opened = open_folder(folder);
+  check_device(*opened.model, context.device(), (folder / kConfig).string());
   nn::Parameters& parameters = opened.model->parameters();
   parameters.allocate(context, memory);
   for (const nn::ParameterEntry& entry : parameters.entries()) {

@@ -19,7 +19,7 @@ class Gpt final : public Model, public LanguageModel {
 
   std::string family() const override { return GptConfig::kFamily; }
   std::string config_json() const override { return config_.to_json(); }
-  const GptConfig& config() const { return config_; }
+  const GptConfig& config() const override { return config_; }
 
   // What the stack makes of a text, [T, C]; row t has seen tokens 0 to t.
   Variable hidden(const TokenBatch& text) const;

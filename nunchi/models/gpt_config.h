@@ -27,6 +27,7 @@ struct GptConfig final : StackConfig {
   void write_training_options(OptionWriter& out) const override;
   ObjectiveKind objective() const override { return ObjectiveKind::causal; }
   std::string one_vocabulary() const override;
+  Needs needs() const override { return needs_of({Sees::past}); }
 
   // config.json's text, both ways; see TransformerConfig.
   std::string to_json() const;

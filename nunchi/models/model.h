@@ -12,6 +12,8 @@ namespace nunchi {
 // Tokens that a sentence can have where nothing limits them: more than anybody asks for.
 inline constexpr std::int64_t kUnlimitedLength = std::int64_t{1} << 20;
 
+class FamilyConfig;
+
 class Model {
  public:
   Model() = default;
@@ -20,7 +22,8 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
   virtual std::string family() const = 0;
-  // config.json's text: the effective options.
+  // The effective options, and the same as config.json's text.
+  virtual const FamilyConfig& config() const = 0;
   virtual std::string config_json() const = 0;
   // Whether a run that starts from another model may find this parameter missing there, or of
   // another shape, and begin with a fresh one: it belongs to a task of its own.

@@ -34,7 +34,7 @@ class Rnn final : public Model, public TranslationModel {
 
   std::string family() const override { return "rnn"; }
   std::string config_json() const override { return config_.to_json(); }
-  const RnnConfig& config() const { return config_; }
+  const RnnConfig& config() const override { return config_; }
 
   struct Memory {
     Variable states;                    // [S, C]

@@ -1,5 +1,7 @@
 #include "nunchi/models/stack_config.h"
 
+#include <algorithm>
+
 namespace nunchi {
 
 std::int64_t StackConfig::longest() const {
@@ -48,6 +50,16 @@ void StackConfig::check_positions(const std::string& where) const {
                   error.what());
     }
   }
+}
+
+FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<Sees> stacks) const {
+  Needs needs{.head_width = block().attention(false).head_width};
+  if (position != nn::PositionKind::relative) return needs;
+  for (const Sees sees : stacks) {
+    needs.relative_buckets =
+        std::max(needs.relative_buckets, position_options(sees).relative.numbers());
+  }
+  return needs;
 }
 
 nn::BlockConfig StackConfig::block() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 
 #include "nunchi/models/family.h"
 #include "nunchi/models/family_options.h"
@@ -44,6 +45,8 @@ struct StackConfig : FamilyConfig {
   // What a token of the stack sees: its whole sentence, or what came before it.
   enum class Sees : std::uint8_t { all, past };
   nn::PositionOptions position_options(Sees sees) const;
+  // Those of a family with such stacks.
+  Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
   // Throws Error with `where` when sizes do not fit together or are absurd.

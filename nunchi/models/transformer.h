@@ -25,7 +25,7 @@ class Transformer : public Model, public TranslationModel {
 
   std::string family() const override { return Config::kFamily; }
   std::string config_json() const override { return config_.to_json(); }
-  const TransformerConfig& config() const { return config_; }
+  const TransformerConfig& config() const override { return config_; }
 
   // The encoder's output, [S, C].
   Variable encode(const TokenBatch& source) const;

@@ -29,6 +29,7 @@ struct TransformerConfig : StackConfig {
   void write_training_options(OptionWriter& out) const override;
   ObjectiveKind objective() const override { return ObjectiveKind::translation; }
   std::string one_vocabulary() const override;
+  Needs needs() const override { return needs_of({Sees::all, Sees::past}); }
 
   // config.json's text, both ways. `where` names the file in errors: wrong types, sizes out of
   // range, unknown keys (with the nearest known one).

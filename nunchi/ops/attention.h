@@ -12,7 +12,7 @@ namespace nunchi {
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
   Kind kind = Kind::none;
-  Tensor slopes;   // [H]
+  Tensor slopes;   // [H], of the type that scores are summed in
   Variable table;  // [buckets, H]
   int max_distance = 128;
   bool bidirectional = false;

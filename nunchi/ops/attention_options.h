@@ -16,7 +16,7 @@ kernels::ScoreBias<T> kernel_bias(const ScoreBias& bias) {
     case ScoreBias::Kind::none:
       return {};
     case ScoreBias::Kind::slopes:
-      return {.kind = Kind::slopes, .slopes = bias.slopes.data<T>()};
+      return {.kind = Kind::slopes, .slopes = bias.slopes.data<Summed<T>>()};
     case ScoreBias::Kind::buckets:
       return {.kind = Kind::buckets,
               .table = bias.table.value().data<T>(),

@@ -11,6 +11,7 @@
 #include "nunchi/base/interrupted.h"
 #include "nunchi/base/write_error.h"
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/models/check_device.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/text/learn_tokenizer.h"
@@ -98,10 +99,19 @@ std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
   }
 }
 
+constexpr const char* kModel = "the config's model";
+
+// Before hours go into tokenising for it.
+const TrainConfig& checked_for(const ContextBase& context, const TrainConfig& config) {
+  check_device(*config.model, context.device(), kModel);
+  return config;
+}
+
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
                                  ContextBase& context) {
   std::unique_ptr<Model> model =
       config.model->make({tokenizers.source().vocabulary(), tokenizers.target().vocabulary()});
+  check_device(*model, context.device(), kModel);
   model->parameters().allocate(context, {.gradients = true});
   model->parameters().initialize(config.seed);
   return model;
@@ -189,7 +199,7 @@ void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
 TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                          const TrainingRunOptions& options)
     : context_(context),
-      config_(config),
+      config_(checked_for(context, config)),
       validation_part_(config.data.validation_part()),
       tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options)
                                              : load_tokenizers(options.checkpoint)) {

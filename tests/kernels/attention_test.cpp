@@ -57,6 +57,23 @@ TEST(RelativeBucket, AgreesWithTheBoundsOfEveryBucket) {
   }
 }
 
+TEST(RelativeBucket, BeginsWhereItsLogarithmSays) {
+  for (const bool bidirectional : {false, true}) {
+    for (const auto& [buckets, max_distance] :
+         {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}, {4, 3}, {2000, 65'536}}) {
+      const std::vector<std::int32_t> starts =
+          kernels::bucket_starts(buckets, max_distance, bidirectional);
+      ASSERT_EQ(static_cast<int>(starts.size()), bidirectional ? buckets / 2 : buckets);
+      for (std::int32_t distance = 0; distance <= 100'000; ++distance) {
+        const auto after = std::upper_bound(starts.begin(), starts.end(), distance);
+        ASSERT_EQ(after - starts.begin() - 1,
+                  kernels::relative_bucket(-distance, buckets, max_distance, bidirectional))
+            << distance << " of " << buckets << " up to " << max_distance;
+      }
+    }
+  }
+}
+
 TEST(ClippedBucket, IsOneForEachDistance) {
   const auto rows = [](bool bidirectional) {
     std::vector<int> found;

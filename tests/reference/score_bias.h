@@ -22,7 +22,7 @@ constexpr int buckets_of(Bias bias) {
 }
 
 template <class T>
-kernels::ScoreBias<T> score_bias(Bias bias, const T* slopes, const T* table) {
+kernels::ScoreBias<T> score_bias(Bias bias, const Summed<T>* slopes, const T* table) {
   using Kind = typename kernels::ScoreBias<T>::Kind;
   if (bias == Bias::none) return {};
   if (bias == Bias::slopes) return {.kind = Kind::slopes, .slopes = slopes};

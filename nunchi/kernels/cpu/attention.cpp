@@ -224,19 +224,19 @@ void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
 
 template <>
 void compute<kIsa>(CpuContext& ctx, const Attention<float>& p) {
-  attend(ctx, p);
+  attend(ctx, with_starts(ctx, p));
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const Attention<double>& p) {
-  attend(ctx, p);
+  attend(ctx, with_starts(ctx, p));
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const AttentionWeights<float>& p) {
-  weigh(ctx, p);
+  weigh(ctx, with_starts(ctx, p));
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const AttentionWeights<double>& p) {
-  weigh(ctx, p);
+  weigh(ctx, with_starts(ctx, p));
 }
 
 }  // namespace nunchi::kernels::cpu

@@ -233,11 +233,11 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
 
 template <>
 void compute<kIsa>(CpuContext& ctx, const AttentionBackward<float>& p) {
-  attend_backward(ctx, p);
+  attend_backward(ctx, with_starts(ctx, p));
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const AttentionBackward<double>& p) {
-  attend_backward(ctx, p);
+  attend_backward(ctx, with_starts(ctx, p));
 }
 
 }  // namespace nunchi::kernels::cpu

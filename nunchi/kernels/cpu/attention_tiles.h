@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <tuple>
+#include <vector>
 
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cpu/keep.h"
@@ -126,12 +130,38 @@ void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::
   }
 }
 
+// Starts of buckets by what decides them, kept by a context.
+struct KnownStarts {
+  std::map<std::tuple<int, int, bool>, std::vector<std::int32_t>> starts;
+};
+
+// The same bias with its starts, for bucket_of().
+template <class T>
+ScoreBias<T> with_starts(CpuContext& ctx, ScoreBias<T> bias) {
+  if (bias.kind != ScoreBias<T>::Kind::buckets || bias.clipped) return bias;
+  std::vector<std::int32_t>& starts =
+      ctx.cache<KnownStarts>().starts[{bias.buckets, bias.max_distance, bias.bidirectional}];
+  if (starts.empty()) {
+    starts = bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
+  }
+  bias.starts = starts.data();
+  return bias;
+}
+template <class Job>
+Job with_starts(CpuContext& ctx, Job job) {
+  job.in.bias = with_starts(ctx, job.in.bias);
+  return job;
+}
+
 // The table's row for the relative position key - query.
 template <class T>
 int bucket_of(const ScoreBias<T>& bias, std::int64_t relative) {
-  return bias.clipped
-             ? clipped_bucket(relative, bias.max_distance, bias.bidirectional)
-             : relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
+  if (bias.clipped) return clipped_bucket(relative, bias.max_distance, bias.bidirectional);
+  const int all = bias.bidirectional ? bias.buckets / 2 : bias.buckets;
+  const std::int64_t distance =
+      bias.bidirectional ? std::abs(relative) : std::max<std::int64_t>(-relative, 0);
+  const auto found = std::upper_bound(bias.starts, bias.starts + all, distance) - bias.starts - 1;
+  return static_cast<int>(found) + (bias.bidirectional && relative > 0 ? all : 0);
 }
 
 // Biases of a tile depend on key - query alone: one line of them serves every row.

@@ -235,6 +235,13 @@ void add_newest(CpuContext& ctx, const DecodeAttention<T>& p) {
 }
 
 template <class T>
+void decode(CpuContext& ctx, DecodeAttention<T> p) {
+  p.bias = with_starts(ctx, p.bias);
+  add_newest(ctx, p);
+  decode_attention(ctx, p);
+}
+
+template <class T>
 void gather(CpuContext& ctx, const GatherRows<T>& p) {
   constexpr std::int64_t kGrain = 64;
   parallel_ranges(ctx, count_of(p.rows), kGrain, [&](std::int64_t begin, std::int64_t end) {
@@ -249,13 +256,11 @@ void gather(CpuContext& ctx, const GatherRows<T>& p) {
 
 template <>
 void compute<kIsa>(CpuContext& ctx, const DecodeAttention<float>& p) {
-  add_newest(ctx, p);
-  decode_attention(ctx, p);
+  decode(ctx, p);
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const DecodeAttention<double>& p) {
-  add_newest(ctx, p);
-  decode_attention(ctx, p);
+  decode(ctx, p);
 }
 template <>
 void compute<kIsa>(CpuContext& ctx, const ScatterRows<float>& p) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "nunchi/kernels/attention.h"
 
@@ -20,6 +21,18 @@ int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool b
   const double grown = std::log(static_cast<double>(relative) / exact) /
                        std::log(static_cast<double>(max_distance) / exact) * (buckets - exact);
   return first + std::min(exact + static_cast<int>(grown), buckets - 1);
+}
+
+std::vector<std::int32_t> bucket_starts(int buckets, int max_distance, bool bidirectional) {
+  const int all = bidirectional ? buckets / 2 : buckets;
+  std::vector<std::int32_t> starts = {0};
+  // Distances from max_distance on share the last bucket.
+  for (int distance = 1; distance <= std::max(max_distance, buckets); ++distance) {
+    const int bucket = relative_bucket(-distance, buckets, max_distance, bidirectional);
+    while (static_cast<int>(starts.size()) <= bucket) starts.push_back(distance);
+  }
+  starts.resize(static_cast<std::size_t>(all), std::numeric_limits<std::int32_t>::max());
+  return starts;
 }
 
 int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) {

@@ -23,7 +23,7 @@ struct Heads {
   bool causal;
   bool wide;  // rows of q, k and v can be read eight elements at a time
   float scale;
-  BiasTerms<N> bias;
+  BiasTerms bias;
   DropoutDraws draws;
 };
 
@@ -126,7 +126,7 @@ __device__ Tile query_tile(const std::int32_t* offsets, int sentences, int slot)
 
 // Keys stand anywhere, so theirs are counted: starts[b] is the number of tiles before sentence b's.
 inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int rows) {
-  return (capacity + rows - 1) / rows + sentences + 1;
+  return parts(capacity, rows) + sentences + 1;
 }
 
 // One warp writes starts [B + 1].

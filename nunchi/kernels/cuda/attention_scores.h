@@ -7,6 +7,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/cuda/device.h"
 #include "nunchi/kernels/cuda/score_bias.h"
+#include "nunchi/kernels/limits.h"
 
 namespace nunchi::kernels::cuda {
 
@@ -29,11 +30,12 @@ __device__ inline void scale_scores(float (&x)[4][4], float scale, const HeadBia
 
 // What follows is for a warp with one row and up to 32 * Each columns.
 
-constexpr std::int64_t kWidestHead = 1024;
+constexpr std::int64_t kWidestHead = limits_of(Device::cuda).head_width;
+static_assert(kWidestHead <= 32 * kWarp);
 
-inline void check_head_width(std::int64_t width, std::int64_t widest = kWidestHead) {
-  if (width <= widest) return;
-  throw Error("attention on the GPU knows heads of at most " + std::to_string(widest) +
+inline void check_head_width(std::int64_t width) {
+  if (width <= kWidestHead) return;
+  throw Error("attention on the GPU knows heads of at most " + std::to_string(kWidestHead) +
               " columns, not " + std::to_string(width) + ".");
 }
 

@@ -1,15 +1,14 @@
 // A warp takes one row and head: groups of lanes take a key each, a lane eight neighbouring columns
-// of it, and each group keeps a softmax of its own until all keys are seen. A block's warps take
-// neighbouring rows of one head, which read the same keys where they are hypotheses of one
-// sentence; where rows are few and keys many, they share a row.
+// of it (or of each 256, where heads are wider), and each group keeps a softmax of its own until
+// all keys are seen. A block's warps take neighbouring rows of one head, which read the same keys
+// where they are hypotheses of one sentence; where rows are few and keys many, they share a row.
 //
 // A step has few keys, so what counts is how often a load waits for another: where the first keys
 // stand is read before it is known how many there are, and all of a round is on its way at once.
 #include "nunchi/kernels/decode_attention.h"
 
-#include <limits>
-
 #include "nunchi/kernels/cuda/attention_scores.h"
+#include "nunchi/kernels/cuda/decode_columns.h"
 #include "nunchi/kernels/cuda/device.h"
 #include "nunchi/kernels/cuda/score_bias.h"
 
@@ -18,13 +17,15 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr std::int64_t kWidestDecoded = 8 * kWarp;
+// Columns of a lane for heads that 32 lanes cannot hold with eight each.
+constexpr int kManyChunks = 4;
+static_assert(kManyChunks * 8 * kWarp >= kWidestHead);
 // Keys of a group whose loads are on their way together.
-template <class N, bool Wide>
-constexpr int kAtOnce = !Wide            ? 2
+template <class N, bool Wide, int Chunks>
+constexpr int kAtOnce = Chunks > 1       ? 1
+                        : !Wide          ? 2
                         : sizeof(N) == 2 ? 8
                                          : 4;
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 template <class N>
 struct Decode {
@@ -35,70 +36,21 @@ struct Decode {
   KeyPlaces keys;
   NewKeys<N> newest;
   float scale;
-  const N *slopes, *table;
+  const float* slopes;
+  const N* table;
   BucketBounds bounds;
   N* out;
   std::int64_t out_stride;
 };
 
-// A lane's eight columns of a row, as they stand in memory where they are whole and aligned (Wide).
-template <class N, bool Wide>
-struct Columns {
-  Eight<N> eight = {};
-
-  __device__ void load(const N* row, int column, int width) {
-    if (column < width) load8(row + column, eight);
-  }
-  __device__ void get(float (&x)[8]) const { unpack(eight, x); }
-  __device__ void store(N* row, int column, int width) const {
-    if (column < width) store8(row + column, eight);
-  }
-};
-template <class N>
-struct Columns<N, false> {
-  N each[8] = {};
-
-  __device__ void load(const N* row, int column, int width) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (column + i < width) each[i] = row[column + i];
-    }
-  }
-  __device__ void get(float (&x)[8]) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) x[i] = to_float(each[i]);
-  }
-  __device__ void store(N* row, int column, int width) const {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (column + i < width) row[column + i] = each[i];
-    }
-  }
-};
-
-// Weights and the sum of values, relative to the highest score so far.
-struct Softmax {
-  float top = kLowest, total = 0;
-  float sums[8] = {};
-
-  __device__ void shrink_to(float highest) {
-    const float shrink = top == kLowest ? 0.0f : expf(top - highest);
-    top = highest;
-    total *= shrink;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) sums[i] *= shrink;
-  }
-  __device__ void add(const Softmax& other) {
-    total += other.total;
-#pragma unroll
-    for (int i = 0; i < 8; ++i) sums[i] += other.sums[i];
-  }
-};
-
-// Lanes: how many share a key. Together: how many warps share a row and head.
-template <class N, int Lanes, bool Wide, int Together, bool Biased>
-__global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel(Decode<N> p) {
-  constexpr int kGroups = kWarp / Lanes, kEach = kAtOnce<N, Wide>;
+// Lanes: how many share a key, each with Chunks times eight columns. Together: how many warps share
+// a row and head.
+template <class N, int Lanes, int Chunks, bool Wide, int Together, bool Biased>
+__global__ void __launch_bounds__(kThreads, Chunks > 1      ? 2
+                                            : Together == 1 ? 4
+                                                            : 3) decode_kernel(Decode<N> p) {
+  constexpr int kGroups = kWarp / Lanes, kEach = kAtOnce<N, Wide, Chunks>;
+  static_assert(Chunks == 1 || Lanes == kWarp);
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int column = lane % Lanes * 8;
   // The heads of a row stand together.
@@ -128,9 +80,9 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
   }
   const N *from_k = p.newest.k + row * p.newest.k_stride,
           *from_v = p.newest.v + row * p.newest.v_stride;
-  Columns<N, Wide> query;
+  Columns<N, Wide, Chunks> query;
   query.load(p.q + row * p.q_stride + std::int64_t{head} * p.width, column, p.width);
-  const float slope = Biased && p.slopes != nullptr ? to_float(p.slopes[head]) : 0.0f;
+  const float slope = Biased && p.slopes != nullptr ? p.slopes[head] : 0.0f;
   const int keys = real ? length : 0;
   if (slot != nullptr && !own_table && real) {
     slot += p.keys.hypothesis[row] * p.keys.slot_stride;
@@ -139,13 +91,13 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
       if (key_of(0, u) < keys) place[u] = slot[key_of(0, u)];
     }
   }
-  float q[8];
+  float q[Chunks][8];
   query.get(q);
 
   constexpr int kStep = kGroups * kEach * Together;  // keys that go by in a round
-  Softmax all;
+  Softmax<Chunks> all;
   for (int first = 0; first < keys; first += kStep) {
-    Columns<N, Wide> k[kEach], v[kEach];
+    Columns<N, Wide, Chunks> k[kEach], v[kEach];
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
       const int key = key_of(first, u);
@@ -164,10 +116,13 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
     float score[kEach], highest = all.top;
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
-      float x[8], sum = 0;
+      float x[Chunks][8], sum = 0;
       k[u].get(x);
 #pragma unroll
-      for (int i = 0; i < 8; ++i) sum += q[i] * x[i];
+      for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+        for (int i = 0; i < 8; ++i) sum += q[c][i] * x[c][i];
+      }
 #pragma unroll
       for (int lanes = Lanes / 2; lanes > 0; lanes /= 2) {
         sum += __shfl_xor_sync(kAllLanes, sum, lanes);
@@ -192,16 +147,15 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
       const float weight = expf(score[u] - base);
-      float y[8];
+      float y[Chunks][8];
       v[u].get(y);
       all.total += weight;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) all.sums[i] += weight * y[i];
+      all.for_sums([&](float& sum, int c, int i) { sum += weight * y[c][i]; });
     }
   }
   // One head of a group puts the newest key and value into the cache.
   const bool keeps = joins && real && head % p.group == 0 && lane < Lanes;
-  Columns<N, Wide> newest_k, newest_v;
+  Columns<N, Wide, Chunks> newest_k, newest_v;
   if (keeps) {
     newest_k.load(from_k + kv_column, column, p.width);
     newest_v.load(from_v + kv_column, column, p.width);
@@ -212,34 +166,32 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
   all.shrink_to(highest);
 #pragma unroll
   for (int lanes = Lanes; lanes < kWarp; lanes *= 2) {
-    Softmax other;
+    Softmax<Chunks> other;
     other.total = __shfl_xor_sync(kAllLanes, all.total, lanes);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) other.sums[i] = __shfl_xor_sync(kAllLanes, all.sums[i], lanes);
+    other.for_sums(
+        [&](float& sum, int c, int i) { sum = __shfl_xor_sync(kAllLanes, all.sums[c][i], lanes); });
     all.add(other);
   }
   if constexpr (Together > 1) {
-    constexpr int kNumbers = 10;
+    constexpr int kNumbers = 2 + 8 * Chunks;
     __shared__ float parts[kWarps][kNumbers][Lanes];
     if (lane < Lanes) {
       parts[warp][0][lane] = all.top;
       parts[warp][1][lane] = all.total;
-#pragma unroll
-      for (int i = 0; i < 8; ++i) parts[warp][2 + i][lane] = all.sums[i];
+      all.for_sums([&](float sum, int c, int i) { parts[warp][2 + 8 * c + i][lane] = sum; });
     }
     __syncthreads();
     if (warp > 0 || lane >= Lanes) return;
     float top = kLowest;
 #pragma unroll
     for (int w = 0; w < Together; ++w) top = fmaxf(top, parts[w][0][lane]);
-    all = Softmax{};
+    all = Softmax<Chunks>{};
 #pragma unroll
     for (int w = 0; w < Together; ++w) {
-      Softmax part;
+      Softmax<Chunks> part;
       part.top = parts[w][0][lane];
       part.total = parts[w][1][lane];
-#pragma unroll
-      for (int i = 0; i < 8; ++i) part.sums[i] = parts[w][2 + i][lane];
+      part.for_sums([&](float& sum, int c, int i) { sum = parts[w][2 + 8 * c + i][lane]; });
       part.shrink_to(top);
       all.add(part);
     }
@@ -250,15 +202,18 @@ __global__ void __launch_bounds__(kThreads, Together == 1 ? 4 : 3) decode_kernel
     newest_v.store(p.newest.to_v + new_slot * p.v_stride + kv_column, column, p.width);
   }
   const float inverse = all.total > 0 ? 1 / all.total : 0.0f;
+  all.for_sums([inverse](float& sum, int, int) { sum *= inverse; });
+  N* out = p.out + row * p.out_stride + std::int64_t{head} * p.width;
 #pragma unroll
-  for (int i = 0; i < 8; ++i) all.sums[i] *= inverse;
-  N* out = p.out + row * p.out_stride + std::int64_t{head} * p.width + column;
-  if constexpr (Wide) {
-    store8(out, all.sums);
-  } else {
+  for (int c = 0; c < Chunks; ++c) {
+    const int at = column + c * 8 * kWarp;
+    if constexpr (Wide) {
+      if (at < p.width) store8(out + at, all.sums[c]);
+    } else {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (column + i < p.width) out[i] = from_float<N>(all.sums[i]);
+      for (int i = 0; i < 8; ++i) {
+        if (at + i < p.width) out[at + i] = from_float<N>(all.sums[c][i]);
+      }
     }
   }
 }
@@ -267,7 +222,7 @@ template <int Lanes, bool Wide, class N>
 void start(CudaContext& ctx, const Decode<N>& p, bool together) {
   const auto start_with = [&]<int Together, bool Biased>() {
     start_early(
-        ctx, "decode_attention", decode_kernel<N, Lanes, Wide, Together, Biased>,
+        ctx, "decode_attention", decode_kernel<N, Lanes, 1, Wide, Together, Biased>,
         {blocks_for(p.rows.capacity * Together, kWarps) * static_cast<unsigned>(p.heads), kThreads},
         p);
   };
@@ -280,12 +235,27 @@ void start(CudaContext& ctx, const Decode<N>& p, bool together) {
   }
 }
 
+// Heads of more than 256 columns.
+template <bool Wide, class N>
+void start_many_columns(CudaContext& ctx, const Decode<N>& p) {
+  const Grid grid{blocks_for(p.rows.capacity, kWarps) * static_cast<unsigned>(p.heads), kThreads};
+  const auto start_with = [&]<bool Biased>() {
+    start_early(ctx, "decode_attention", decode_kernel<N, kWarp, kManyChunks, Wide, 1, Biased>,
+                grid, p);
+  };
+  if (p.slopes != nullptr || p.table != nullptr) {
+    start_with.template operator()<true>();
+  } else {
+    start_with.template operator()<false>();
+  }
+}
+
 template <class T>
 void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
   using N = Native<T>;
   using Kind = typename ScoreBias<T>::Kind;
   if (p.rows.capacity * p.heads == 0) return;
-  check_head_width(p.head_width, kWidestDecoded);
+  check_head_width(p.head_width);
   Decode<N> job{.rows = p.rows,
                 .heads = p.heads,
                 .group = p.heads / p.kv_heads,
@@ -309,7 +279,7 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
                   .to_k = native(p.newest.to_k),
                   .to_v = native(p.newest.to_v)};
   }
-  if (p.bias.kind == Kind::slopes) job.slopes = native(p.bias.slopes);
+  if (p.bias.kind == Kind::slopes) job.slopes = p.bias.slopes;
   if (p.bias.kind == Kind::buckets) {
     job.table = native(p.bias.table);
     job.bounds = bucket_bounds(ctx, p.bias);
@@ -321,7 +291,9 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
   constexpr std::int64_t kManyKeys = 96;
   const bool together = !ctx.deterministic() && p.max_keys >= kManyKeys &&
                         p.rows.capacity * p.heads < ctx.multiprocessors() * 8;
-  if (!whole) {
+  if (p.head_width > 8 * kWarp) {
+    whole ? start_many_columns<true>(ctx, job) : start_many_columns<false>(ctx, job);
+  } else if (!whole) {
     start<32, false>(ctx, job, together);
   } else if (p.head_width <= 32) {
     start<4, true>(ctx, job, together);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "nunchi/kernels/cuda/logits.h"
+#include "nunchi/kernels/limits.h"
 #include "nunchi/kernels/search.h"
 
 namespace nunchi::kernels::cuda {
@@ -20,7 +21,8 @@ constexpr int kBins = kThreads, kBits = 10;
 // have room for as many as kMostTokens of them.
 constexpr int kParts = 3, kPartBits = 14;
 constexpr double kOne = 0x1p42;
-constexpr std::int64_t kMostTokens = (std::int64_t{1} << (32 - kPartBits)) - 1;
+constexpr std::int64_t kMostTokens = limits_of(Device::cuda).vocabulary;
+static_assert(kMostTokens < std::int64_t{1} << (32 - kPartBits));
 constexpr std::uint32_t kPlace = 0x5A3B1E00u;  // the CPU's, for the same draws
 
 using Sum = unsigned long long;

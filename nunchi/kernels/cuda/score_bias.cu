@@ -1,7 +1,8 @@
 #include "nunchi/kernels/cuda/score_bias.h"
 
-#include <limits>
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <tuple>
 
@@ -24,17 +25,17 @@ BucketBounds find_bounds(const ScoreBias<T>& bias) {
                                                      : bias.buckets,
                      .bidirectional = bias.bidirectional};
   found.after = bias.clipped ? bias.max_distance : found.buckets;
-  int bucket = 0;
-  // Distances from max_distance on share the last bucket.
-  for (int distance = 1; distance <= std::max(bias.max_distance, bias.buckets); ++distance) {
-    const int now = bias.clipped ? clipped_bucket(-distance, bias.max_distance, bias.bidirectional)
-                                 : relative_bucket(-distance, bias.buckets, bias.max_distance,
-                                                   bias.bidirectional);
-    while (bucket < now) found.first[++bucket] = distance;
-  }
-  found.reach = std::max(1, found.first[bucket]);
-  while (bucket + 1 < found.buckets) {
-    found.first[++bucket] = std::numeric_limits<std::int32_t>::max();
+  if (bias.clipped) {
+    std::iota(found.first, found.first + found.buckets, 0);
+    found.reach = std::max(1, bias.max_distance);
+  } else {
+    const std::vector<std::int32_t> starts =
+        bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
+    std::ranges::copy(starts, found.first);
+    // Buckets that no distance reaches begin beyond all of them.
+    for (const std::int32_t start : starts) {
+      if (start <= std::max(bias.max_distance, bias.buckets)) found.reach = std::max(1, start);
+    }
   }
   return found;
 }
@@ -80,7 +81,7 @@ std::size_t BiasLine<T>::bytes(CudaContext& ctx, const ScoreBias<T>& bias, int h
 template <class T>
 BiasLine<T>::BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
     : memory_(ctx.arena(), bytes(ctx, bias, heads)) {
-  if (bias.kind == ScoreBias<T>::Kind::slopes) terms_.slopes = native(bias.slopes);
+  if (bias.kind == ScoreBias<T>::Kind::slopes) terms_.slopes = bias.slopes;
   if (bias.kind != ScoreBias<T>::Kind::buckets) return;
   const BucketBounds& bounds = bucket_bounds(ctx, bias);
   const int length = 2 * bounds.reach + 1;

@@ -10,11 +10,12 @@
 #include "nunchi/device/arena.h"
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/limits.h"
 
 namespace nunchi::kernels::cuda {
 
-// Of both directions together: a distance of 128 either way, and none.
-constexpr int kMostBuckets = 257;
+// Of both directions together: with 257 a distance of 128 either way, and none.
+constexpr int kMostBuckets = static_cast<int>(limits_of(Device::cuda).relative_buckets);
 
 struct BucketBounds {
   int buckets = 0;  // of one direction
@@ -46,11 +47,10 @@ template <class T>
 const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias);
 
 // What a kernel over many (query, key) pairs gets: the bias of every distance, looked up.
-template <class N>
 struct BiasTerms {
-  const N* slopes = nullptr;    // [H]
-  const float* line = nullptr;  // [H, 2 reach + 1] for key - query from -reach to reach
-  const int* bucket = nullptr;  // [2 reach + 1]
+  const float* slopes = nullptr;  // [H]
+  const float* line = nullptr;    // [H, 2 reach + 1] for key - query from -reach to reach
+  const int* bucket = nullptr;    // [2 reach + 1]
   int reach = 0;
   int buckets = 0;  // of both directions
 };
@@ -62,11 +62,10 @@ struct HeadBias {
   int reach = 0;
   bool active = false;
 
-  template <class N>
-  __device__ HeadBias(const BiasTerms<N>& terms, int head) : reach(terms.reach) {
+  __device__ HeadBias(const BiasTerms& terms, int head) : reach(terms.reach) {
     active = terms.slopes != nullptr || terms.line != nullptr;
     if (terms.line != nullptr) middle = terms.line + head * (2 * reach + 1) + reach;
-    if (terms.slopes != nullptr) slope = to_float(terms.slopes[head]);
+    if (terms.slopes != nullptr) slope = terms.slopes[head];
   }
   __device__ float at(int relative) const {
     if (middle != nullptr) return middle[min(max(relative, -reach), reach)];
@@ -79,13 +78,13 @@ template <class T>
 class BiasLine {
  public:
   BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads);
-  const BiasTerms<Native<T>>& terms() const { return terms_; }
+  const BiasTerms& terms() const { return terms_; }
 
  private:
   static std::size_t bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads);
 
   ScratchMemory memory_;
-  BiasTerms<Native<T>> terms_;
+  BiasTerms terms_;
 };
 
 }  // namespace nunchi::kernels::cuda

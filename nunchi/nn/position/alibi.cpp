@@ -20,7 +20,7 @@ std::vector<double> alibi_slopes(int heads) {
 ScoreBias Alibi::score_bias() const {
   if (!slopes_.defined()) {
     ContextBase& context = parameters_.weights().context();
-    slopes_ = Tensor::empty(context, parameters_.dtype(), {heads_});
+    slopes_ = Tensor::empty(context, summed(parameters_.dtype()), {heads_});
     convert(from_host(context, alibi_slopes(heads_), {heads_}), slopes_);
   }
   return {.kind = ScoreBias::Kind::slopes, .slopes = slopes_};

@@ -43,6 +43,8 @@ struct RelativeOptions {
   int max_distance = 128;
   bool bidirectional = false;  // keys after the query have numbers of their own
 
+  // Of each head, which the table has.
+  std::int64_t numbers() const;
   // Throws Error when buckets and distance do not fit together.
   void check() const;
 };

@@ -5,15 +5,11 @@
 #include "nunchi/base/error.h"
 
 namespace nunchi::nn {
-namespace {
 
-std::int64_t rows_of(const RelativeOptions& options) {
-  return options.kind == RelativeKind::clipped
-             ? kernels::clipped_buckets(options.max_distance, options.bidirectional)
-             : options.buckets;
+std::int64_t RelativeOptions::numbers() const {
+  return kind == RelativeKind::clipped ? kernels::clipped_buckets(max_distance, bidirectional)
+                                       : buckets;
 }
-
-}  // namespace
 
 void RelativeOptions::check() const {
   if (kind == RelativeKind::clipped) return;
@@ -29,7 +25,7 @@ void RelativeOptions::check() const {
 Relative::Relative(Parameters& parameters, const std::string& name, const PositionOptions& options)
     : options_(options.relative) {
   options_.check();
-  table_ = parameters.add(name + ".weight", {rows_of(options_), options.heads},
+  table_ = parameters.add(name + ".weight", {options_.numbers(), options.heads},
                           Init::normal(1 / std::sqrt(static_cast<double>(options.width))));
 }
 

@@ -53,7 +53,8 @@ struct AttentionSetting {
                .causal = c.causal,
                .dropout = {.probability = c.dropout, .place = 21}};
     if (c.bias == AttentionCase::Bias::slopes) {
-      options.bias = {.kind = Kind::slopes, .slopes = input(context, dtype, {c.heads}, 6, 0.5)};
+      options.bias = {.kind = Kind::slopes,
+                      .slopes = random_tensor<float>(context, {c.heads}, 6, 0.5)};
     } else if (c.bias != AttentionCase::Bias::none) {
       const Shape shape{buckets_of(c.bias), c.heads};
       const Tensor numbers = input(context, dtype, shape, 4);

@@ -60,7 +60,7 @@ Job decode_job(const DecodeCase& c) {
     const Tensor q = input(context, dtype, {capacity, q_stride}, 1, 2),
                  kv = input(context, dtype, {places, kv_stride}, 2, 2),
                  out = unwritten_tensor(context, dtype, {capacity, q_width}),
-                 slopes = input(context, dtype, {c.heads}, 3, 0.5),
+                 slopes = random_tensor<float>(context, {c.heads}, 3, 0.5),
                  table = input(context, dtype, {std::max(1, buckets_of(c.bias)), c.heads}, 4);
     dispatch(q, [&]<class T>(auto& ctx) {
       kernels::KeyPlaces keys{.length = row_length.data<std::int32_t>()};
@@ -71,23 +71,24 @@ Job decode_job(const DecodeCase& c) {
       } else {
         keys.begin = row_begin.data<std::int32_t>();
       }
-      kernels::run(ctx, kernels::DecodeAttention<T>{
-                            .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
-                            .heads = c.heads,
-                            .kv_heads = c.kv_heads,
-                            .head_width = c.width,
-                            .q = q.data<T>(),
-                            .k = kv.data<T>(),
-                            .v = kv.data<T>() + kv_width,
-                            .q_stride = q_stride,
-                            .k_stride = kv_stride,
-                            .v_stride = kv_stride,
-                            .keys = keys,
-                            .max_keys = longest,
-                            .scale = 1 / std::sqrt(static_cast<double>(c.width)),
-                            .bias = score_bias<T>(c.bias, slopes.data<T>(), table.data<T>()),
-                            .out = out.data<T>(),
-                            .out_stride = q_width});
+      kernels::run(ctx,
+                   kernels::DecodeAttention<T>{
+                       .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
+                       .heads = c.heads,
+                       .kv_heads = c.kv_heads,
+                       .head_width = c.width,
+                       .q = q.data<T>(),
+                       .k = kv.data<T>(),
+                       .v = kv.data<T>() + kv_width,
+                       .q_stride = q_stride,
+                       .k_stride = kv_stride,
+                       .v_stride = kv_stride,
+                       .keys = keys,
+                       .max_keys = longest,
+                       .scale = 1 / std::sqrt(static_cast<double>(c.width)),
+                       .bias = score_bias<T>(c.bias, slopes.data<Summed<T>>(), table.data<T>()),
+                       .out = out.data<T>(),
+                       .out_stride = q_width});
     });
     return std::vector{output("out", out)};
   };
@@ -96,13 +97,14 @@ Job decode_job(const DecodeCase& c) {
 TEST(CudaDecodeAttention, AgreesWithTheCpu) {
   SKIP_WITHOUT_GPU();
   std::vector<DecodeCase> cases;
-  for (const std::int64_t width : {8, 16, 20, 32, 40, 64, 128, 256}) {
+  for (const std::int64_t width : {8, 16, 20, 32, 40, 64, 128, 256, 264, 301, 512, 1024}) {
     cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
     cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .slots = false});
   }
   for (const Bias bias : kBiases) {
     cases.push_back({.kv_heads = 2, .bias = bias});
     cases.push_back({.kv_heads = 1, .width = 32, .slots = false, .bias = bias});
+    cases.push_back({.kv_heads = 2, .width = 512, .bias = bias});
   }
   cases.push_back({.spare_columns = 8});
   cases.push_back({.spare_columns = 3});
@@ -190,7 +192,7 @@ Job newest_job(const DecodeCase& c) {
 
 TEST(CudaDecodeAttention, NewestKeysJoinTheCache) {
   SKIP_WITHOUT_GPU();
-  for (const std::int64_t width : {20, 32, 64, 128}) {
+  for (const std::int64_t width : {20, 32, 64, 128, 301, 640}) {
     for (const int kv_heads : {1, 4}) {
       const DecodeCase c{.kv_heads = kv_heads, .width = width, .lengths = {1, 2, 9, 33, 70, 1, 32}};
       SCOPED_TRACE(describe(c));

@@ -1,0 +1,50 @@
+#include "nunchi/models/check_device.h"
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/kernels/limits.h"
+#include "nunchi/models/sequence_model.h"
+
+namespace nunchi {
+namespace {
+
+// Tokens that the model chooses from.
+std::int64_t choices_of(const Model& model) {
+  if (const auto* sequence = dynamic_cast<const SequenceModel*>(&model)) {
+    return sequence->target_vocabulary();
+  }
+  if (const auto* masked = dynamic_cast<const MaskedLanguageModel*>(&model)) {
+    return masked->vocabulary();
+  }
+  return 0;
+}
+
+}  // namespace
+
+void check_device(const FamilyConfig& config, Device device, const std::string& where) {
+  const kernels::Limits limits = kernels::limits_of(device);
+  const FamilyConfig::Needs needs = config.needs();
+  if (needs.head_width > limits.head_width) {
+    throw Error(where + ": heads are " + grouped(needs.head_width) +
+                " columns wide, and attention on a GPU takes at most " +
+                grouped(limits.head_width) + ". Use more heads, or --device cpu.");
+  }
+  if (needs.relative_buckets > limits.relative_buckets) {
+    throw Error(where + ": there are " + grouped(needs.relative_buckets) +
+                " numbers for relative positions, and attention on a GPU takes at most " +
+                grouped(limits.relative_buckets) +
+                ". Lower relative_buckets or relative_max_distance, or use --device cpu.");
+  }
+}
+
+void check_device(const Model& model, Device device, const std::string& where) {
+  check_device(model.config(), device, where);
+  const std::int64_t most = kernels::limits_of(device).vocabulary, tokens = choices_of(model);
+  if (tokens > most) {
+    throw Error(where + ": the vocabulary has " + grouped(tokens) +
+                " tokens, and a GPU chooses among at most " + grouped(most) +
+                ". Use a smaller one, or --device cpu.");
+  }
+}
+
+}  // namespace nunchi
