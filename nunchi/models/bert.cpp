@@ -7,7 +7,6 @@
 #include "nunchi/models/embedding_tables.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/gather_rows.h"
-#include "nunchi/ops/linear.h"
 
 namespace nunchi {
 namespace {
@@ -80,16 +79,15 @@ Variable Bert::transformed(const Variable& hidden, const Ragged& rows) const {
   return residual_norm(activation(dense_(hidden), rows, ActivationKind::gelu), {}, rows, norm_).out;
 }
 
-Variable Bert::scores(const Variable& hidden, const Ragged& rows) const {
-  const Variable scores = linear(transformed(hidden, rows), {.weight = table_, .bias = bias_});
-  tap(Tap::logits, {"encoder", -1, ""}, scores.value(), rows);
+Tensor Bert::scores(const Variable& hidden, const Ragged& rows) const {
+  const Tensor scores = vocabulary_scores(transformed(hidden, rows).value(), projection());
+  tap(Tap::logits, {"encoder", -1, ""}, scores, rows);
   return scores;
 }
 
 VocabularyLoss Bert::loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
                           const VocabularyLossOptions& options) const {
-  const Linear projection{.weight = table_, .bias = bias_};
-  return vocabulary_loss(transformed(hidden, rows), projection, labels, rows, options);
+  return vocabulary_loss(transformed(hidden, rows), projection(), labels, rows, options);
 }
 
 const Bert::LabelHead& Bert::label_head() const {
@@ -103,7 +101,9 @@ Variable Bert::summary(const TokenBatch& texts, const Ragged& each) const {
   return activation(head.dense(first), each, ActivationKind::tanh, head.dropout);
 }
 
-Variable Bert::label_scores(const Variable& summary) const { return label_head().output(summary); }
+Tensor Bert::label_scores(const Variable& summary) const {
+  return vocabulary_scores(summary.value(), label_head().output.parameters());
+}
 
 VocabularyLoss Bert::label_loss(const Variable& summary, const Ragged& each, const Tensor& labels,
                                 const VocabularyLossOptions& options) const {

@@ -26,7 +26,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
 
   std::string family() const override { return BertConfig::kFamily; }
   std::string config_json() const override { return config_.to_json(); }
-  const BertConfig& config() const { return config_; }
+  const BertConfig& config() const override { return config_; }
   // The classes of one task are not those of another.
   bool may_start_anew(const std::string& parameter) const override {
     return parameter.starts_with(kClassifier);
@@ -36,13 +36,13 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   std::int64_t width() const override { return config_.width; }
   std::int64_t max_length() const override { return config_.longest(); }
   Variable hidden(const TokenBatch& text) const override;
-  Variable scores(const Variable& hidden, const Ragged& rows) const override;
+  Tensor scores(const Variable& hidden, const Ragged& rows) const override;
   VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
                       const VocabularyLossOptions& options) const override;
 
   const std::vector<std::string>& labels() const override { return config_.labels; }
   Variable summary(const TokenBatch& texts, const Ragged& each) const override;
-  Variable label_scores(const Variable& summary) const override;
+  Tensor label_scores(const Variable& summary) const override;
   VocabularyLoss label_loss(const Variable& summary, const Ragged& each, const Tensor& labels,
                             const VocabularyLossOptions& options) const override;
 
@@ -55,7 +55,8 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
     nn::Linear output;
   };
   const LabelHead& label_head() const;  // throws Error where there are no labels
-  // What the vocabulary's table is multiplied with.
+  Linear projection() const { return {.weight = table_, .bias = bias_}; }  // to the vocabulary
+  // What it is given.
   Variable transformed(const Variable& hidden, const Ragged& rows) const;
 
   BertConfig config_;

@@ -71,11 +71,12 @@ void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const ch
   }
 }
 
-Tensor vocabulary_scores(const Tensor& hidden, const Variable& table) {
-  // Candidates are told apart by less than bf16 can hold.
+Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection) {
+  const Variable &weight = projection.weight, &bias = projection.bias;
   const Tensor scores = Tensor::empty(hidden.context(), summed(hidden.dtype()),
-                                      {hidden.size(0), table.value().size(0)});
-  multiply(hidden, pack_for_forward(table), scores, {.label = "vocabulary"});
+                                      {hidden.size(0), weight.value().size(0)});
+  multiply(hidden, pack_for_forward(weight), scores,
+           {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
   return scores;
 }
 

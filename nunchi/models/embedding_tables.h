@@ -7,6 +7,7 @@
 #include "nunchi/base/options.h"
 #include "nunchi/data/batch.h"
 #include "nunchi/nn/parameters.h"
+#include "nunchi/ops/linear.h"
 
 namespace nunchi {
 
@@ -42,8 +43,11 @@ struct EmbeddingTables {
 // Throws Error when the batch's tokens may be more than the model knows. `side` names them.
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
 
-// Scores of the next token, [rows of hidden, V], kept exact enough to tell candidates apart. Not
-// recorded.
-Tensor vocabulary_scores(const Tensor& hidden, const Variable& table);
+// Scores of tokens or labels, [rows of hidden, V], kept exact enough to tell candidates apart: in
+// f32 where layers compute in bf16. Not recorded.
+Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection);
+inline Tensor vocabulary_scores(const Tensor& hidden, const Variable& weight) {
+  return vocabulary_scores(hidden, Linear{.weight = weight});
+}
 
 }  // namespace nunchi

@@ -83,9 +83,9 @@ class MaskedLanguageModel {
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
   // What the model makes of each token, [T, C].
   virtual Variable hidden(const TokenBatch& text) const = 0;
-  // Of some rows of hidden, [R, C]: the scores of all tokens that could stand there, [R, V], and
-  // the summed loss of those that do.
-  virtual Variable scores(const Variable& hidden, const Ragged& rows) const = 0;
+  // Of some rows of hidden, [R, C]: the scores of all tokens that could stand there, [R, V], which
+  // are not recorded, and the summed loss of those that do.
+  virtual Tensor scores(const Variable& hidden, const Ragged& rows) const = 0;
   virtual VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
                               const VocabularyLossOptions& options) const = 0;
 };
@@ -99,8 +99,9 @@ class Classifier {
   virtual const std::vector<std::string>& labels() const = 0;
   // What the model makes of each text as a whole, [texts, C].
   virtual Variable summary(const TokenBatch& texts, const Ragged& each) const = 0;
-  // Of summaries: the scores of all labels, [texts, labels], and the summed loss of the right ones.
-  virtual Variable label_scores(const Variable& summary) const = 0;
+  // Of summaries: the scores of all labels, [texts, labels], which are not recorded, and the summed
+  // loss of the right ones.
+  virtual Tensor label_scores(const Variable& summary) const = 0;
   virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& each,
                                     const Tensor& labels,
                                     const VocabularyLossOptions& options) const = 0;

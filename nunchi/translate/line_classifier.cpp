@@ -25,7 +25,7 @@ std::vector<std::vector<LabelProbability>> LineClassifier::classify(
     for (const std::size_t line : batch) together.push_back(texts[line]);
     const TokenBatch tokens = make_token_batch(context_, together, reading_.vocabulary());
     const Ragged each = make_ragged(context_, std::vector<std::int32_t>(batch.size(), 1));
-    const Tensor scores = model_.label_scores(model_.summary(tokens, each)).value();
+    const Tensor scores = model_.label_scores(model_.summary(tokens, each));
     const TopTokens top = top_tokens(scores, static_cast<std::int64_t>(labels.size()));
     const std::vector<std::int32_t> ids = to_host<std::int32_t>(top.ids);
     const std::vector<double> log_probs = to_host_f64(top.log_probs);

@@ -76,8 +76,7 @@ inline VocabularyLoss label_loss_of(const Bert& model, const TokenBatch& texts) 
 
 // What is said of every row, [rows, V], without dropout.
 inline std::vector<float> scores_of(const Bert& model, const TokenBatch& texts) {
-  return to_host<float>(
-      model.scores(model.hidden(texts), texts.rows).value().rows(0, texts.rows.rows));
+  return to_host<float>(model.scores(model.hidden(texts), texts.rows).rows(0, texts.rows.rows));
 }
 
 }  // namespace nunchi::testing

@@ -114,7 +114,7 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
       model_.label_loss(summary, each, from_host(context_, padded, {each.capacity}),
                         {.smoothing = learning ? label_smoothing_ : 0});
   ObjectiveLoss result{loss.total, each.rows, read.rows.rows};
-  if (!learning) result.right = count_right(model_.label_scores(summary).value(), labels);
+  if (!learning) result.right = count_right(model_.label_scores(summary), labels);
   return result;
 }
 

@@ -137,7 +137,7 @@ ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_s
   const VocabularyLoss loss = model_.loss(rows, masked.masked, masked.labels,
                                           {.smoothing = learning ? label_smoothing_ : 0});
   ObjectiveLoss result{loss.total, masked.masked.rows, masked.inputs.rows.rows};
-  if (!learning) result.right = count_right(model_.scores(rows, masked.masked).value(), labels);
+  if (!learning) result.right = count_right(model_.scores(rows, masked.masked), labels);
   return result;
 }
 

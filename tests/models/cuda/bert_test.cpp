@@ -73,10 +73,14 @@ TEST(CudaModel, BertsScoresAreTheCpus) {
         const Variable rows = rows_to_say(*model, batch);
         const Ragged each = make_ragged(context, std::vector<std::int32_t>(kLengths.size(), 1));
         const Variable summary = model->summary(batch.inputs, each);
-        return std::vector<Output>{
-            output("hidden", rows.value()),
-            output("scores", model->scores(rows, batch.masked).value().rows(0, batch.masked.rows)),
-            output("labels", model->label_scores(summary).value().rows(0, each.rows))};
+        const Tensor scores = model->scores(rows, batch.masked),
+                     labels = model->label_scores(summary);
+        // Candidates are told apart by less than bf16 can hold.
+        EXPECT_EQ(scores.dtype(), DType::f32);
+        EXPECT_EQ(labels.dtype(), DType::f32);
+        return std::vector<Output>{output("hidden", rows.value()),
+                                   output("scores", scores.rows(0, batch.masked.rows)),
+                                   output("labels", labels.rows(0, each.rows))};
       },
       {.f32 = 1e-5, .bf16 = 3e-2});
 }
