@@ -33,6 +33,16 @@ struct StepNow {
   }
 };
 
+// Whether the last tokens are a cycle of `period` tokens that has come `repeats` times.
+constexpr bool is_cycle(const std::int32_t* tokens, std::int64_t length, std::int64_t period,
+                        std::int64_t repeats) {
+  if (length < period * repeats) return false;
+  for (std::int64_t i = length - period * repeats; i < length - period; ++i) {
+    if (tokens[i] != tokens[i + period]) return false;
+  }
+  return true;
+}
+
 // The n most likely tokens of each row, most likely first, of equals the lower id. A row with a
 // logit that is no number has log-probabilities that are none.
 template <class T>
@@ -155,13 +165,16 @@ struct BeamStep {
   std::int32_t* active = nullptr;             // [1] units that go on
   std::int32_t* generated_next = nullptr;     // [1] generated + 1; may be null
   // A Mailbox's boxes, which get a letter: the key is generated + 1, the number that of the units
-  // that go on. May be null.
+  // that go on. It is all that its reader may know: whatever else the step wrote is read in the
+  // stream's order. May be null.
   std::int64_t* letters = nullptr;
 
-  constexpr void tell(std::int64_t units_that_go_on) const {
+  // Has send(box, letter) put the letter into its box, if there are any: each device has its way.
+  template <class Send>
+  constexpr void tell(std::int64_t units_that_go_on, Send send) const {
     if (letters == nullptr) return;
     const std::int64_t key = now.tokens(generated) + 1;
-    letters[key % ContextBase::Mailbox::kBoxes] = key << 32 | units_that_go_on;
+    send(letters + key % ContextBase::Mailbox::kBoxes, key << 32 | units_that_go_on);
   }
   const char* name() const { return "beam_step"; }
   Work work() const { return {}; }

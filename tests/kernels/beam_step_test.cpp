@@ -417,6 +417,23 @@ StepResult take(const OneStep& one) {
   return result;
 }
 
+// Kernels on the CPU are done when they return, so it has no mailbox; letters are written all the
+// same.
+TEST(BeamStep, WithoutUnitsItLeavesItsLetter) {
+  CpuContext ctx;
+  EXPECT_EQ(ctx.make_mailbox(), nullptr);
+  std::int64_t letters[ContextBase::Mailbox::kBoxes] = {};
+  std::int32_t active = -1, generated = -1;
+  kernels::run(ctx, BeamStep<float>{.units = 0,
+                                    .generated = 12,
+                                    .active = &active,
+                                    .generated_next = &generated,
+                                    .letters = letters});
+  EXPECT_EQ(active, 0);
+  EXPECT_EQ(generated, 13);
+  EXPECT_EQ(letters[13 % ContextBase::Mailbox::kBoxes], std::int64_t{13} << 32);
+}
+
 TEST(BeamStep, AnEndCountsAmongTheFirstBeamOnly) {
   // </s> is second of a beam of two: it ends, and two others go on.
   const StepResult second = take({.rows = {{{-1, 7}, {-2, kEnd}, {-9, 8}}}});

@@ -288,6 +288,15 @@ std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
 
 namespace {
 
+// Leaves the core to whoever shares it, for as long as a look at memory takes.
+void pause_a_little() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 // In memory of the host that the device writes to.
 class MappedMailbox final : public ContextBase::Mailbox {
  public:
@@ -310,18 +319,17 @@ class MappedMailbox final : public ContextBase::Mailbox {
 
   std::int32_t wait(std::int32_t key) override {
     const std::atomic_ref<std::int64_t> box(boxes_[key % kBoxes]);
-    constexpr int kBetweenQuestions = 4096;
-    for (int tries = 1;; ++tries) {
-      const std::int64_t letter = box.load(std::memory_order_acquire);
-      if (letter >> 32 == key) return static_cast<std::int32_t>(letter);
-      if (tries % kBetweenQuestions != 0) continue;
+    constexpr int kBetweenQuestions = 1024;
+    const auto has_come = [&] { return box.load(std::memory_order_acquire) >> 32 == key; };
+    while (true) {
+      for (int tries = 0; tries < kBetweenQuestions; ++tries, pause_a_little()) {
+        if (has_come()) return static_cast<std::int32_t>(box.load(std::memory_order_relaxed));
+      }
       // A device that has failed or has nothing left to do writes no letters.
       const cudaError_t status = cudaStreamQuery(stream_);
       if (status == cudaErrorNotReady) continue;
       check_cuda(status, "what was started before");
-      if (box.load(std::memory_order_acquire) >> 32 != key) {
-        throw Error("a step of the search ended without a word.");
-      }
+      if (!has_come()) throw Error("a step of the search ended without a word.");
     }
   }
 

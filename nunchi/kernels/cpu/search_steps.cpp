@@ -7,16 +7,6 @@
 namespace nunchi::kernels::cpu {
 namespace {
 
-// Whether the last tokens are a cycle of `period` tokens that has come `repeats` times.
-bool is_cycle(const std::int32_t* tokens, std::int64_t length, std::int64_t period,
-              std::int64_t repeats) {
-  if (length < period * repeats) return false;
-  for (std::int64_t i = length - period * repeats; i < length - period; ++i) {
-    if (tokens[i] != tokens[i + period]) return false;
-  }
-  return true;
-}
-
 template <class T>
 void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   constexpr T kBanned = -std::numeric_limits<T>::infinity();
@@ -175,7 +165,7 @@ void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
   *p.active = static_cast<std::int32_t>(active);
-  p.tell(active);
+  p.tell(active, [](std::int64_t* box, std::int64_t letter) { *box = letter; });
 }
 
 }  // namespace

@@ -34,16 +34,6 @@ BanRules rules_of(const BanTokens<T>& p) {
           .prefix_length = p.prefix_length};
 }
 
-// Whether the last tokens are a cycle of `period` tokens that has come `repeats` times.
-__device__ inline bool is_cycle(const std::int32_t* tokens, std::int64_t length,
-                                std::int64_t period, std::int64_t repeats) {
-  if (length < period * repeats) return false;
-  for (std::int64_t i = length - period * repeats; i < length - period; ++i) {
-    if (tokens[i] != tokens[i + period]) return false;
-  }
-  return true;
-}
-
 struct Ban {
   bool wanted = false;
   std::int32_t token = 0;

@@ -323,14 +323,26 @@ __device__ void write_row(const BeamStep<float>& p, std::int64_t u, const Candid
   }
 }
 
+// To the host, which looks while the device goes on: whole, and past what would keep it here. Not
+// st.release, which waits: a letter says nothing of other memory.
+__device__ void send(std::int64_t* box, std::int64_t letter) {
+  asm volatile("st.relaxed.sys.b64 [%0], %1;" ::"l"(box), "l"(letter) : "memory");
+}
+
 // What the next step starts from. One thread does this, where nobody reads the old numbers any more
 // or they stand elsewhere.
 __device__ void end_step(const BeamStep<float>& p, std::int64_t active) {
   *p.active = static_cast<std::int32_t>(active);
-  p.tell(active);
+  p.tell(active, send);
   if (p.generated_next != nullptr) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
+}
+
+// A step that has no unit to decide on says so.
+__global__ void no_units_kernel(const BeamStep<float> p) {
+  begin();
+  end_step(p, 0);
 }
 
 constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
@@ -389,9 +401,7 @@ __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep
 }
 
 void beam_step(CudaContext& ctx, const BeamStep<float>& p) {
-  if (p.units == 0) {
-    return check_cuda(cudaMemsetAsync(p.active, 0, sizeof *p.active, ctx.stream()), p.name());
-  }
+  if (p.units == 0) return start_early(ctx, p.name(), no_units_kernel, {1, 1}, p);
   const auto units = static_cast<std::size_t>(p.units);
   const ScratchMemory next(ctx.arena(),
                            units * static_cast<std::size_t>(p.beam) * sizeof(Candidate));
