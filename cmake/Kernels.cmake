@@ -7,6 +7,7 @@ set(NUNCHI_KERNELS_ONCE
     nunchi/kernels/cpu/extend_slots.cpp
     nunchi/kernels/cpu/linear_gradient.cpp
     nunchi/kernels/cpu/norm_product.cpp
+    nunchi/kernels/cpu/product_check.cpp
     nunchi/kernels/cpu/relative_bucket.cpp
     nunchi/kernels/cpu/search_steps.cpp)
 

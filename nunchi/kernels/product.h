@@ -43,18 +43,20 @@ struct Product {
   }
 };
 
+// Throws Error.
+[[noreturn]] void refuse_product(const char* label, const char* why);
+
 // Throws Error for what a product cannot have together.
 template <class T, class C>
-void check_product(const Product<T, C>& p) {
+[[gnu::always_inline]] inline void check_product(const Product<T, C>& p) {
   if (p.accumulate && (p.bias != nullptr || p.relu || p.added != nullptr)) {
-    throw Error(std::string(p.label) +
-                ": a product that is added to its result has nothing after it.");
+    refuse_product(p.label, "a product that is added to its result has nothing after it.");
   }
   if (p.relu && p.added != nullptr) {
-    throw Error(std::string(p.label) + ": a product has relu or something added, not both.");
+    refuse_product(p.label, "a product has relu or something added, not both.");
   }
   if (p.added != nullptr && static_cast<const void*>(p.added) == static_cast<const void*>(p.c)) {
-    throw Error(std::string(p.label) + ": what is added to a product is not its result.");
+    refuse_product(p.label, "what is added to a product is not its result.");
   }
 }
 

@@ -5,12 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <tuple>
-#include <vector>
 
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cpu/keep.h"
+#include "nunchi/kernels/cpu/known_starts.h"
 #include "nunchi/kernels/cpu/simd.h"
 
 namespace nunchi::kernels::cpu {
@@ -130,21 +128,11 @@ void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::
   }
 }
 
-// Starts of buckets by what decides them, kept by a context.
-struct KnownStarts {
-  std::map<std::tuple<int, int, bool>, std::vector<std::int32_t>> starts;
-};
-
 // The same bias with its starts, for bucket_of().
 template <class T>
 ScoreBias<T> with_starts(CpuContext& ctx, ScoreBias<T> bias) {
   if (bias.kind != ScoreBias<T>::Kind::buckets || bias.clipped) return bias;
-  std::vector<std::int32_t>& starts =
-      ctx.cache<KnownStarts>().starts[{bias.buckets, bias.max_distance, bias.bidirectional}];
-  if (starts.empty()) {
-    starts = bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
-  }
-  bias.starts = starts.data();
+  bias.starts = known_starts(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
   return bias;
 }
 template <class Job>

@@ -2,8 +2,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "nunchi/kernels/attention.h"
+#include "nunchi/kernels/cpu/known_starts.h"
 
 namespace nunchi::kernels {
 
@@ -41,4 +44,18 @@ int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) 
   return bidirectional ? max_distance + clipped : 0;
 }
 
+namespace cpu {
+
+const std::int32_t* known_starts(CpuContext& ctx, int buckets, int max_distance,
+                                 bool bidirectional) {
+  struct Known {
+    std::map<std::tuple<int, int, bool>, std::vector<std::int32_t>> starts;
+  };
+  std::vector<std::int32_t>& starts =
+      ctx.cache<Known>().starts[{buckets, max_distance, bidirectional}];
+  if (starts.empty()) starts = bucket_starts(buckets, max_distance, bidirectional);
+  return starts.data();
+}
+
+}  // namespace cpu
 }  // namespace nunchi::kernels
