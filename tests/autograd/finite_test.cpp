@@ -12,7 +12,7 @@ bool says(const std::string& message, std::string_view words) {
 class FiniteCheck : public ::testing::Test {
  protected:
   FiniteCheck() : context_({.threads = 1}) {
-    model_ = make_transformer(context_, small_config(), {.gradients = true});
+    model_ = make_small<Transformer>(context_, small_config(), {.gradients = true});
     const std::vector<Tokens> sentences = sentences_of({5, 3}, 37, 1);
     batch_ = make_pair_batch(context_, sentences, sentences, {37, 37});
   }

@@ -5,7 +5,7 @@
 #include "nunchi/text/learn_tokenizer.h"
 #include "tests/cli/conversation.h"
 #include "tests/cli/program.h"
-#include "tests/models/small_gpt.h"
+#include "tests/models/small_models.h"
 #include "tests/translate/small_translation.h"
 
 namespace nunchi::testing {
@@ -21,7 +21,8 @@ class GenerateProgram : public ::testing::Test {
     CpuContext context({.threads = 1});
     const Tokenizers tokenizers(
         make_tokenizer(learned_bytes({.kind = TokenizerKind::characters}), "characters"));
-    save_model(*make_gpt(context, small_gpt_config(tokenizers.target().vocabulary())), model());
+    save_model(*make_small<Gpt>(context, small_gpt_config(tokenizers.target().vocabulary())),
+               model());
     save_tokenizers(tokenizers, model());
   }
   std::filesystem::path model() const { return folder_ / "model"; }

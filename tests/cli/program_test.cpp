@@ -111,7 +111,7 @@ TEST(Program, BenchAttentionAndGemmPrintTheirFigures) {
 TEST(Program, InfoShowsFamilyParametersAndConfig) {
   const TemporaryFolder folder;
   CpuContext context;
-  const auto model = make_transformer(context, small_config());
+  const auto model = make_small<Transformer>(context, small_config());
   save_model(*model, folder.path());
   const Ended ended = run("info --json " + folder.path().string());
   ASSERT_EQ(ended.code, 0) << ended.error;

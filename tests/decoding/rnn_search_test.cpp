@@ -4,26 +4,12 @@
 #include "nunchi/decoding/search.h"
 #include "nunchi/kernels/product.h"
 #include "tests/decoding/recomputation.h"
-#include "tests/models/small_rnns.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
 
 using SmallRnn = SearchedModel<Rnn>;
-
-TEST(RnnDecoding, EqualsRecomputationAtEveryStep) {
-  for (const RnnConfig& config : all_small_rnns()) {
-    SCOPED_TRACE(config.to_json());
-    expect_steps_equal_recomputation(SmallRnn(config, DType::f64));
-  }
-}
-
-TEST(RnnDecoding, TakesSeveralTokensAtOnce) {
-  for (const RnnConfig& config : all_small_rnns()) {
-    SCOPED_TRACE(config.to_json());
-    expect_several_tokens_at_once(SmallRnn(config, DType::f64));
-  }
-}
 
 TEST(RnnDecoding, AStateStartsOverWithAnotherSource) {
   for (const RnnConfig& config : all_small_rnns()) {

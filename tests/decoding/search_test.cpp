@@ -11,20 +11,6 @@ namespace {
 
 using SmallModel = SearchedModel<Transformer>;
 
-TEST(CachedDecoding, EqualsRecomputationAtEveryStep) {
-  for (const auto& [name, config] : configs_of_all_positions()) {
-    SCOPED_TRACE(name);
-    expect_steps_equal_recomputation(SmallModel(config, DType::f64));
-  }
-}
-
-TEST(CachedDecoding, TakesSeveralTokensAtOnce) {
-  for (const auto& [name, config] : configs_of_all_positions()) {
-    SCOPED_TRACE(name);
-    expect_several_tokens_at_once(SmallModel(config, DType::f64));
-  }
-}
-
 TEST(Greedy, TakesTheLikeliestTokenEachTime) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8}, 37, 9));

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "nunchi/decoding/search.h"
-#include "tests/models/small_gpt.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
@@ -12,7 +12,7 @@ constexpr SpecialTokens kNoEnd = {.begin = 1, .end = -1};
 
 struct SmallText {
   explicit SmallText(const GptConfig& config = small_gpt_config(), DType dtype = DType::f64)
-      : context({.threads = 2}), model(make_gpt(context, config, {.dtype = dtype})) {}
+      : context({.threads = 2}), model(make_small<Gpt>(context, config, {.dtype = dtype})) {}
 
   TokenBatch nothing(std::size_t texts) {
     return make_token_batch(context, std::vector<Tokens>(texts), kVocabulary);
@@ -32,70 +32,6 @@ struct SmallText {
   CpuContext context;
   std::unique_ptr<Gpt> model;
 };
-
-// Prompts of several tokens at once, then one by one, copied, dropped and in another order.
-TEST(TextDecoding, StepsEqualRecomputation) {
-  for (const GptConfig& config : gpt_configs()) {
-    SmallText s(config);
-    const TokenBatch none = s.nothing(3);
-    const auto state = s.model->start(none);
-    std::vector<Tokens> hypotheses = sentences_of({5, 1, 70}, kVocabulary, 3);
-    const auto tensor = [&](const std::vector<std::int32_t>& values) {
-      return from_host(s.context, values, {static_cast<std::int64_t>(values.size())});
-    };
-    const auto expect_scores = [&](const Tensor& hidden, int step) {
-      const Tensor scores = s.model->next_scores(hidden);
-      for (std::size_t r = 0; r < hypotheses.size(); ++r) {
-        ASSERT_LT(largest_difference(to_host_f64(scores.rows(static_cast<std::int64_t>(r), 1)),
-                                     s.scores_after(hypotheses[r])),
-                  1e-11)
-            << "step " << step << ", row " << r;
-      }
-    };
-    Tokens first;
-    std::vector<std::int32_t> offsets{0};
-    for (const Tokens& one : hypotheses) {
-      first.insert(first.end(), one.begin(), one.end());
-      offsets.push_back(static_cast<std::int32_t>(first.size()));
-    }
-    const auto count = static_cast<std::int64_t>(first.size());
-    first.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);
-    expect_scores(s.model->step(*state, {.hypotheses = 3,
-                                         .tokens = count,
-                                         .most = 70,
-                                         .ids = tensor(first),
-                                         .sentences = tensor({0, 1, 2}),
-                                         .offsets = tensor(offsets)}),
-                  0);
-    for (int step = 1; step < 25; ++step) {
-      const auto draws = random_values<double>(16, 100 + static_cast<std::uint64_t>(step));
-      const auto draw = [&](std::size_t i, std::size_t below) {
-        return static_cast<std::size_t>((draws[i] + 1) / 2 * static_cast<double>(below));
-      };
-      std::vector<std::int32_t> parents;
-      std::vector<Tokens> next;
-      Tokens newest;
-      for (std::size_t i = 0, many = 1 + draw(15, 7); i < many; ++i) {
-        const std::size_t parent = draw(i, hypotheses.size());
-        parents.push_back(static_cast<std::int32_t>(parent));
-        next.push_back(hypotheses[parent]);
-        newest.push_back(static_cast<std::int32_t>(draw(i + 7, kVocabulary)));
-        next.back().push_back(newest.back());
-      }
-      hypotheses = next;
-      const auto rows = static_cast<std::int64_t>(newest.size());
-      newest.resize(static_cast<std::size_t>(nn::decode_capacity(rows)), 0);
-      expect_scores(
-          s.model->step(*state,
-                        {.hypotheses = rows,
-                         .tokens = rows,
-                         .ids = tensor(newest),
-                         .parents = tensor(parents),
-                         .sentences = tensor(std::vector<std::int32_t>(hypotheses.size(), 0))}),
-          step);
-    }
-  }
-}
 
 TEST(TextDecoding, GreedySearchTakesTheLikeliestToken) {
   SmallText s;

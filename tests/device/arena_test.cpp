@@ -46,7 +46,7 @@ TEST(Arena, ZeroBytesHaveAnAddressOfTheirOwn) {
 TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
   CpuContext context({.threads = 2});
   TransformerConfig config = TransformerConfig::preset("tiny", 500);
-  const auto model = make_transformer(context, config, {.gradients = true});
+  const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<std::vector<std::int32_t>> lengths = {
       {30, 25, 31, 8}, {3, 2}, {60, 50, 55, 52, 12, 9}, {10, 11, 12, 13, 9, 8, 7}, {64}};

@@ -7,7 +7,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 python=${PYTHON:-python3}
 tests=$root/build/nunchi_tests
-filter='GoldenTransformer.*Base*'
+filter='GoldenBase.*'
 
 fail() {
   echo "compare_base.sh: $*" >&2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@
 
 namespace nunchi::testing {
 
-inline std::string golden_path(const std::string& name) {
-  return std::string(NUNCHI_SOURCE_DIR) + "/tests/golden/" + name + ".safetensors";
+inline std::filesystem::path golden_folder() {
+  return std::filesystem::path(NUNCHI_SOURCE_DIR) / "tests/golden";
 }
 
 template <class T>

@@ -241,9 +241,9 @@ class Layer(nn.Module):
 class Stack(nn.Module):
     """What encoder and decoder have in common: layers, and perhaps positions and a last norm."""
 
-    def __init__(self, config: Config, layers: int, cross: bool):
+    def __init__(self, config: Config, layers: int, cross: bool, both_ways: bool):
         super().__init__()
-        self.config, self.both_ways = config, not cross
+        self.config, self.both_ways = config, both_ways
         self.layers = nn.ModuleList(Layer(config, cross) for _ in range(layers))
         if config.position == "learned":
             self.position = nn.Embedding(config.max_positions, config.width)
@@ -269,8 +269,8 @@ class Transformer(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.encoder = Stack(config, config.encoder_layers, cross=False)
-        self.decoder = Stack(config, config.decoder_layers, cross=True)
+        self.encoder = Stack(config, config.encoder_layers, cross=False, both_ways=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, both_ways=False)
         self.decoder.memory_kv = nn.Linear(
             config.width, config.decoder_layers * 2 * config.key_heads * config.columns, bias=config.bias)
         if config.tied_embeddings == "all":

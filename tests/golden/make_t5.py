@@ -2,9 +2,10 @@
 """What Hugging Face's T5 makes of small models: golden files as make_golden.py's, of the family t5.
 
     pip install torch numpy transformers
-    python3 tests/golden/make_t5.py              writes t5.safetensors and t5_v1_1.safetensors
+    python3 tests/golden/make_t5.py              writes t5*.safetensors
 
 The model is T5ForConditionalGeneration; parameters are drawn, rounded and renamed, and everything is computed in f64.
+With other positions than its own a T5 is make_golden.py's Transformer.
 Running it again gives the same bytes.
 """
 import json
@@ -17,6 +18,7 @@ import torch
 import transformers
 from torch import Tensor, nn
 
+import make_golden
 from make_golden import (SOURCE_LENGTHS, TARGET_LENGTHS, Config, check_padding, draw_batch, train,
                          write_safetensors)
 
@@ -26,6 +28,10 @@ SMALL = Config(family="t5", source_vocabulary=37, target_vocabulary=37, encoder_
                relative_max_distance=9)
 FIXTURES = dict(t5=replace(SMALL, scale_output=True),
                 t5_v1_1=replace(SMALL, encoder_layers=1, activation="geglu", tied_embeddings="inputs"))
+OTHER = replace(SMALL, encoder_layers=1, decoder_layers=1, heads=2, activation="geglu", max_positions=16)
+OTHERS = dict(t5_clipped=replace(OTHER, relative_kind="clipped", relative_max_distance=4),
+              **{f"t5_{position}": replace(OTHER, position=position, kv_heads=heads)
+                 for position, heads in dict(none=0, sinusoidal=1, learned=0, rotary=1, alibi=1).items()})
 
 
 def hugging_face(config: Config) -> transformers.T5Config:
@@ -123,9 +129,11 @@ def make_fixture(config: Config) -> dict[str, Tensor]:
 
 def main():
     torch.set_num_threads(1)  # a sum's bits depend on how many share it
-    for name, config in FIXTURES.items():
+    lengths = SOURCE_LENGTHS, TARGET_LENGTHS
+    jobs = [(name, config, make_fixture(config)) for name, config in FIXTURES.items()]
+    jobs += [(name, config, make_golden.make_fixture(config, lengths, 10)) for name, config in OTHERS.items()]
+    for name, config, fixture in jobs:
         path = Path(__file__).parent / f"{name}.safetensors"
-        fixture = make_fixture(config)
         metadata = {"config": json.dumps(asdict(config), indent=2) + "\n", "torch": torch.__version__,
                     "transformers": transformers.__version__}
         write_safetensors(path, fixture, metadata)

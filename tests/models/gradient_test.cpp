@@ -1,4 +1,5 @@
-// The gradient of a whole two-layer model against central differences in f64.
+// Options of a whole two-layer model against central differences in f64; families and positions
+// are every_model_test.cpp's.
 #include "tests/gradient_check.h"
 #include "tests/models/small_models.h"
 
@@ -9,19 +10,14 @@ void check_model(TransformerConfig config) {
   CpuContext context({.threads = 1});
   context.arena().poison();
   config.source_vocabulary = config.target_vocabulary = 7;
-  config.width = config.position == nn::PositionKind::rotary ? 8 : 6;
+  config.width = 6;
   config.feed_forward = 5;
-  const auto model = make_transformer(context, config, {.dtype = DType::f64, .gradients = true});
+  const auto model =
+      make_small<Transformer>(context, config, {.dtype = DType::f64, .gradients = true});
   const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
                                           sentences_of({2, 0, 4}, 7, 2), {7, 7});
   expect_gradients(context, model->parameters(),
                    [&] { return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total; });
-}
-
-TEST(ModelGradients, PostNormWithDropout) {
-  TransformerConfig config = small_config();
-  config.dropout = config.attention_dropout = 0.2f;
-  check_model(config);
 }
 
 TEST(ModelGradients, PreNormRmsSwigluLearnedPositionsUntied) {
@@ -41,17 +37,6 @@ TEST(ModelGradients, PreNormGelu) {
   config.norm_placement = nn::NormPlacement::pre;
   config.activation = ActivationKind::gelu;
   check_model(config);
-}
-
-TEST(ModelGradients, EveryEncodingOfPositions) {
-  for (NamedConfig& each : configs_of_all_positions()) {
-    SCOPED_TRACE(each.name);
-    // Distances of a few tokens, so that all kinds of buckets are met.
-    each.config.relative_buckets = 4;
-    each.config.relative_max_distance = 3;
-    each.config.max_positions = 8;
-    check_model(each.config);
-  }
 }
 
 }  // namespace

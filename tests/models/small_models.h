@@ -1,70 +1,98 @@
-// Small models and batches that several tests look at.
+// Small models of each family and batches that several tests look at.
 #pragma once
 
+#include "nunchi/models/bert.h"
+#include "nunchi/models/gpt.h"
+#include "nunchi/models/rnn.h"
 #include "nunchi/models/transformer.h"
+#include "nunchi/ops/gather_rows.h"
 #include "tests/support.h"
 
 namespace nunchi::testing {
 
-inline TransformerConfig small_config(std::int64_t vocabulary = 37) {
-  TransformerConfig config;
-  config.source_vocabulary = config.target_vocabulary = vocabulary;
-  config.encoder_layers = config.decoder_layers = 2;
+// What the stacks of layers have in common here.
+template <class Config>
+Config small_stack() {
+  Config config;
   config.width = 40;
   config.heads = 2;
   config.feed_forward = 72;
+  config.dropout = config.attention_dropout = 0;
+  return config;
+}
+
+inline TransformerConfig small_config(std::int64_t vocabulary = 37) {
+  auto config = small_stack<TransformerConfig>();
+  config.source_vocabulary = config.target_vocabulary = vocabulary;
+  config.encoder_layers = config.decoder_layers = 2;
+  return config;
+}
+
+// Of a family that reads texts.
+template <class Config>
+Config small_text_config(std::int64_t vocabulary) {
+  auto config = small_stack<Config>();
+  config.target_vocabulary = vocabulary;
+  config.layers = 2;
+  config.max_positions = 160;
+  return config;
+}
+
+inline GptConfig small_gpt_config(std::int64_t vocabulary = 37) {
+  return small_text_config<GptConfig>(vocabulary);
+}
+
+inline BertConfig small_bert_config(std::int64_t vocabulary = 37) {
+  return small_text_config<BertConfig>(vocabulary);
+}
+
+inline RnnConfig small_rnn(CellKind cell, RnnAttention attention, bool bidirectional = true,
+                           std::int64_t vocabulary = 37) {
+  RnnConfig config;
+  config.source_vocabulary = config.target_vocabulary = vocabulary;
+  config.cell = cell;
+  config.width = 40;
+  config.bidirectional = bidirectional;
+  config.attention = attention;
   config.dropout = 0;
   return config;
 }
 
-struct NamedConfig {
-  const char* name;
-  TransformerConfig config;
-};
-
-// Every encoding of positions, with other options that attention has here and there.
-inline std::vector<NamedConfig> configs_of_all_positions(std::int64_t vocabulary = 37) {
-  using nn::PositionKind;
-  const auto with = [&](PositionKind position, nn::NormPlacement placement, int kv_heads) {
-    TransformerConfig config = small_config(vocabulary);
-    config.position = position;
-    config.norm_placement = placement;
-    config.kv_heads = kv_heads;
-    config.max_positions = 256;
-    config.relative_buckets = 8;
-    config.relative_max_distance = 20;
-    return config;
-  };
-  const auto post = nn::NormPlacement::post, pre = nn::NormPlacement::pre;
-  std::vector<NamedConfig> all = {
-      {"sinusoidal", with(PositionKind::sinusoidal, post, 0)},
-      {"sinusoidal, one head of keys", with(PositionKind::sinusoidal, pre, 1)},
-      {"learned", with(PositionKind::learned, pre, 0)},
-      {"none", with(PositionKind::none, pre, 1)},
-      {"rotary", with(PositionKind::rotary, post, 0)},
-      {"rotary, one head of keys, narrow heads", with(PositionKind::rotary, pre, 1)},
-      {"alibi", with(PositionKind::alibi, post, 1)},
-      {"relative", with(PositionKind::relative, post, 1)},
-      {"clipped", with(PositionKind::relative, pre, 1)},
-      {"as in T5", with(PositionKind::relative, pre, 0)}};
-  all[5].config.head_width = 4;
-  all[8].config.relative_kind = nn::RelativeKind::clipped;
-  all[8].config.relative_max_distance = 5;
-  TransformerConfig& t5 = all[9].config;
-  t5.norm = NormKind::rms;
-  t5.activation = ActivationKind::geglu;
-  t5.bias = t5.scale_attention = t5.scale_embeddings = false;
-  t5.scale_output = true;
-  t5.head_width = 12;
+// Both cells with every attention, the encoder reading both ways or one.
+inline std::vector<RnnConfig> all_small_rnns(std::int64_t vocabulary = 37) {
+  std::vector<RnnConfig> all;
+  for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
+    for (const auto attention : {RnnAttention::none, RnnAttention::additive, RnnAttention::dot}) {
+      for (const bool both : {true, false}) {
+        all.push_back(small_rnn(cell, attention, both, vocabulary));
+      }
+    }
+  }
   return all;
 }
 
-inline std::unique_ptr<Transformer> make_transformer(ContextBase& context,
-                                                     const TransformerConfig& config,
-                                                     const nn::Parameters::Memory& memory = {}) {
-  auto model = std::make_unique<Transformer>(config);
+// Makes some tokens likelier than others: weights as GPT-2 draws them make all of them the same.
+inline void sharpen(nn::Parameters& parameters) {
+  const Tensor& weights = parameters.weights();
+  std::vector<double> values = to_host_f64(weights);
+  for (double& value : values) value *= value == 1 ? 1 : 8;
+  if (weights.dtype() == DType::f64) {
+    copy_from_host(std::span<const double>(values), weights);
+  } else {
+    const std::vector<float> rounded(values.begin(), values.end());
+    copy_from_host(std::span<const float>(rounded), weights);
+  }
+  parameters.changed();
+}
+
+// With memory and weights.
+template <class M>
+std::unique_ptr<M> make_small(ContextBase& context, const typename M::Config& config,
+                              const nn::Parameters::Memory& memory = {}) {
+  auto model = std::make_unique<M>(config);
   model->parameters().allocate(context, memory);
   model->parameters().initialize(11);
+  if (model->family() == "gpt") sharpen(model->parameters());
   return model;
 }
 
@@ -82,12 +110,51 @@ inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths
   return sentences;
 }
 
-// Logits of every target row, [rows, V], without dropout.
-inline std::vector<float> logits_of(const Transformer& model, const PairBatch& batch) {
-  const Variable memory = model.encode(batch.source);
-  const Variable hidden = model.decode(batch.target, memory, batch.source.rows);
+// Logits of every target row, [rows, V], without dropout; of a Transformer or an Rnn.
+inline std::vector<float> logits_of(const auto& model, const PairBatch& batch) {
+  const Variable hidden = model.decode(batch.target, model.encode(batch.source), batch.source.rows);
   return to_host<float>(
       model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
+}
+
+// Texts of which every third token is to be said; the second text's none.
+inline std::vector<MaskedText> masked_texts(const std::vector<Tokens>& sentences) {
+  std::vector<MaskedText> texts;
+  for (const Tokens& sentence : sentences) {
+    MaskedText& text = texts.emplace_back(MaskedText{.inputs = sentence});
+    if (texts.size() == 2) continue;
+    for (std::size_t i = 0; i < sentence.size(); i += 3) {
+      text.positions.push_back(static_cast<std::int32_t>(i));
+      text.labels.push_back(sentence[i]);
+      text.inputs[i] = 3;
+    }
+  }
+  return texts;
+}
+
+inline Variable rows_to_say(const Bert& model, const MaskedBatch& batch) {
+  return gather_rows(model.hidden(batch.inputs), batch.masked, batch.places);
+}
+
+inline VocabularyLoss loss_of(const Bert& model, const MaskedBatch& batch,
+                              const VocabularyLossOptions& options = {}) {
+  return model.loss(rows_to_say(model, batch), batch.masked, batch.labels, options);
+}
+
+// The loss of labels 0, 1, 0, 1, …
+inline VocabularyLoss label_loss_of(const Bert& model, const TokenBatch& texts) {
+  ContextBase& context = texts.ids.context();
+  const auto count = static_cast<std::size_t>(texts.rows.sentences);
+  const Ragged each = make_ragged(context, std::vector<std::int32_t>(count, 1));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(each.capacity), 0);
+  for (std::size_t i = 1; i < count; i += 2) labels[i] = 1;
+  return model.label_loss(model.summary(texts, each), each,
+                          from_host(context, labels, {each.capacity}), {.smoothing = 0.1});
+}
+
+// What is said of every row, [rows, V], without dropout.
+inline std::vector<float> scores_of(const Bert& model, const TokenBatch& texts) {
+  return to_host<float>(model.scores(model.hidden(texts), texts.rows).rows(0, texts.rows.rows));
 }
 
 }  // namespace nunchi::testing

@@ -1,9 +1,7 @@
-// The family t5: its shapes, and that it is a model like others. What it computes is compared with
-// Hugging Face's in golden_test.cpp; what always holds is tested in properties_test.cpp.
+// The family t5: its shapes and defaults. What it computes is compared with Hugging Face's in
+// golden_test.cpp; what every model must show is every_model_test.cpp's.
 #include "nunchi/models/t5.h"
 
-#include "nunchi/models/folder.h"
-#include "tests/files.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
@@ -26,22 +24,6 @@ TEST(T5, HasAsManyParametersAsHuggingFaces) {
   EXPECT_EQ(count("t5-base"), 222903552);
   EXPECT_EQ(count("t5-v1.1-small"), 76961152);
   EXPECT_EQ(count("t5-v1.1-base"), 247577856);
-}
-
-TEST(T5, IsWrittenAndReadAgainAsItsFamily) {
-  CpuContext context;
-  const TemporaryFolder folder;
-  T5 written(small_t5());
-  written.parameters().allocate(context, {});
-  written.parameters().initialize(3);
-  save_model(written, folder.path() / "model");
-  const std::unique_ptr<Model> read = load_model(folder.path() / "model", context);
-  EXPECT_EQ(read->family(), "t5");
-  EXPECT_EQ(read->config_json(), written.config_json());
-  const PairBatch batch =
-      make_pair_batch(context, sentences_of({5, 9}, 37, 1), sentences_of({7, 3}, 37, 2), {37, 37});
-  EXPECT_TRUE(
-      same_bits(logits_of(dynamic_cast<const T5&>(*read), batch), logits_of(written, batch)));
 }
 
 TEST(T5, KeepsItsDefaultsWhereAConfigSaysNothing) {

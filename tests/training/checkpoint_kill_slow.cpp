@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 struct Writer {
   Writer()
       : context({.threads = 1}),
-        model(make_transformer(context, small_config(), {.gradients = true})),
+        model(make_small<Transformer>(context, small_config(), {.gradients = true})),
         optimizer(model->parameters(), {}) {}
 
   // Entry by entry: the gaps of the flat buffers stay zero.

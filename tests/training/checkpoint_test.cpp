@@ -24,7 +24,7 @@ bool says(const std::string& message, std::string_view words) {
 struct SomeRun {
   explicit SomeRun(std::uint64_t seed, const TransformerConfig& config = small_config())
       : context({.threads = 1}),
-        model(make_transformer(context, config, {.gradients = true})),
+        model(make_small<Transformer>(context, config, {.gradients = true})),
         optimizer(model->parameters(), {.max_norm = 1}) {
     nn::Parameters& parameters = model->parameters();
     for (int step = 0; step < 3; ++step) {

@@ -6,7 +6,7 @@
 #include "nunchi/training/learner.h"
 #include "nunchi/training/train_config.h"
 #include "tests/files.h"
-#include "tests/models/small_bert.h"
+#include "tests/models/small_models.h"
 #include "tests/training/piece_tokenizer.h"
 
 namespace nunchi::testing {
@@ -68,7 +68,7 @@ class Classification : public ::testing::Test {
   Classification() {
     BertConfig config = small_bert_config(tokenizers_.target().vocabulary());
     config.labels = {"even", "odd"};
-    model_ = make_bert(context_, config, {.gradients = true});
+    model_ = make_small<Bert>(context_, config, {.gradients = true});
   }
 
   // Texts of one word said so many times, and whether that is even or odd.
@@ -113,7 +113,7 @@ TEST_F(Classification, SpacesAtTheEndsOfALabelDoNotCount) {
       "bytes"));
   BertConfig config = small_bert_config(bytes.target().vocabulary());
   config.labels = {"even", "odd"};
-  const auto model = make_bert(context_, config);
+  const auto model = make_small<Bert>(context_, config);
   const ClassificationObjective objective({*model, context_, bytes, options_});
   HostBatch one;
   one.sources = {{5, 2}};
@@ -134,13 +134,14 @@ TEST_F(Classification, RefusesWhatItCannotTellApartOrDoesNotKnow) {
             std::string::npos);
   BertConfig config = small_bert_config(tokenizers_.target().vocabulary());
   config.labels = {"unheard", "unseen"};
-  const auto model = make_bert(context_, config);
+  const auto model = make_small<Bert>(context_, config);
   const std::string message = error_of([&] {
     ClassificationObjective({*model, context_, tokenizers_, options_});
   });
   EXPECT_NE(message.find("cannot tell the labels 'unheard' and 'unseen' apart"), std::string::npos)
       << message;
-  const auto plain = make_bert(context_, small_bert_config(tokenizers_.target().vocabulary()));
+  const auto plain =
+      make_small<Bert>(context_, small_bert_config(tokenizers_.target().vocabulary()));
   EXPECT_NE(error_of([&] {
               ClassificationObjective({*plain, context_, tokenizers_, options_});
             }).find("no labels"),

@@ -28,7 +28,7 @@ Taught teach(const std::vector<HostBatch>& batches, std::uint64_t step) {
   CpuContext context({.threads = 1});
   TransformerConfig config = small_config();
   config.dropout = config.attention_dropout = 0.2f;
-  const auto model = make_transformer(context, config, {.gradients = true});
+  const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective objective(*model, context, 0.1);
   Learner learner(*model, objective, {.epsilon = 1e-3, .max_norm = 1});
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
@@ -74,7 +74,7 @@ class Steep final : public Objective {
 
 TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
   CpuContext context({.threads = 1});
-  const auto model = make_transformer(context, small_config(), {.gradients = true});
+  const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   const TranslationObjective inner(*model, context, 0.1);
   const Steep steep(inner, model->parameters());
   Learner learner(*model, steep, {});
@@ -128,7 +128,7 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
   config.norm_placement = nn::NormPlacement::pre;
   config.position = nn::PositionKind::learned;
   config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
-  const auto model = make_transformer(context, config, {.gradients = true});
+  const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective inner(*model, context, 0.1);
   Injecting injecting(inner, context);
   Learner learner(*model, injecting, {.max_norm = 1});
@@ -156,7 +156,7 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
 
 TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
   CpuContext context({.threads = 1});
-  const auto model = make_transformer(context, small_config(), {.gradients = true});
+  const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   const TranslationObjective smooth(*model, context, 0.3), plain(*model, context, 0);
   const HostBatch batch = batch_of(sentences_of({5, 4}, 37, 1));
   const auto value = [&](const Objective& objective) {

@@ -3,7 +3,7 @@
 
 #include "nunchi/training/trainer.h"
 #include "tests/files.h"
-#include "tests/models/small_bert.h"
+#include "tests/models/small_models.h"
 #include "tests/training/piece_tokenizer.h"
 
 namespace nunchi::testing {
@@ -176,7 +176,7 @@ class MaskedRun {
         pairs_(counting_lines(path / "lines", 90)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
         tokenizers_(std::make_unique<PieceTokenizer>(pieces(15))),
-        model_(make_bert(context_, config.model.as<BertConfig>(), {.gradients = true})),
+        model_(make_small<Bert>(context_, config.model.as<BertConfig>(), {.gradients = true})),
         objective_({*model_, context_, tokenizers_, config_.training}) {}
 
   TrainingEnd train(TrainerHooks hooks = {}) {
@@ -288,7 +288,7 @@ TEST(MaskedObjective, LearnsToFillIn) {
 
 TEST(MaskedObjective, RefusesModelsThatDoNotFillIn) {
   CpuContext context;
-  const auto model = make_transformer(context, small_config());
+  const auto model = make_small<Transformer>(context, small_config());
   const Tokenizers tokenizers(std::make_unique<PieceTokenizer>(pieces(15)));
   const TrainingOptions options;
   const std::string message = error_of([&] {

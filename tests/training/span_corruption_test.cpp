@@ -195,7 +195,7 @@ class SpanObjective : public ::testing::Test {
 
   CpuContext context_{CpuOptions{.threads = 1}};
   std::unique_ptr<Transformer> model_ =
-      make_transformer(context_, small_config(), {.gradients = true});
+      make_small<Transformer>(context_, small_config(), {.gradients = true});
   TrainingOptions options_;
   HostBatch batch_;
 };

@@ -15,7 +15,7 @@ Trained train(int threads, int steps, float dropout) {
   CpuContext context({.threads = threads});
   TransformerConfig config = small_config();
   config.dropout = config.attention_dropout = dropout;
-  const auto model = make_transformer(context, config, {.gradients = true});
+  const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   // To copy a sentence is easily learned.
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 3, 7, 4}, 37, 1);
@@ -43,7 +43,7 @@ TEST(TrainingSteps, TheSameRunGivesTheSameBits) {
 
 TEST(TrainingSteps, GradientsThatAreNotFiniteNeverReachTheWeights) {
   CpuContext context({.threads = 2});
-  const auto model = make_transformer(context, small_config(), {.gradients = true});
+  const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<float> before = to_host<float>(model->parameters().weights());
   for (const double bad : {NAN, INFINITY}) {

@@ -7,7 +7,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
-#include "tests/models/small_rnns.h"
+#include "tests/models/small_models.h"
 #include "tests/training/tiny_run.h"
 
 namespace nunchi::testing {

@@ -15,7 +15,7 @@ TEST(CrossAttention, HasARowForEachTargetTokenAndTheEnd) {
   for (const int layers : {1, 3}) {
     TransformerConfig config = small_config();
     config.decoder_layers = layers;
-    const auto model = make_transformer(context, config);
+    const auto model = make_small<Transformer>(context, config);
     const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
     const std::vector<Tokens> targets = sentences_of({2, 7, 0}, 37, 4);
     const auto weights = cross_attention(*model, context, sources, targets);
@@ -35,7 +35,7 @@ TEST(CrossAttention, HasARowForEachTargetTokenAndTheEnd) {
 
 TEST(CrossAttention, OfAPairDoesNotDependOnTheOthers) {
   CpuContext context({.threads = 1});
-  const auto model = make_transformer(context, small_config());
+  const auto model = make_small<Transformer>(context, small_config());
   const std::vector<Tokens> sources = sentences_of({5, 3}, 37, 3);
   const std::vector<Tokens> targets = sentences_of({4, 6}, 37, 4);
   const auto both = cross_attention(*model, context, sources, targets);

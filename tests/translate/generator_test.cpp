@@ -5,7 +5,7 @@
 
 #include "nunchi/text/unicode.h"
 #include "nunchi/translate/scorer.h"
-#include "tests/models/small_gpt.h"
+#include "tests/models/small_models.h"
 #include "tests/translate/small_translation.h"
 
 namespace nunchi::testing {
@@ -21,7 +21,7 @@ struct SmallGenerator {
       : context({.threads = 1}), tokenizers(std::move(tokenizer)) {
     GptConfig config = small_gpt_config(tokenizers.target().vocabulary());
     config.max_positions = positions;
-    model = make_gpt(context, config);
+    model = make_small<Gpt>(context, config);
   }
   Generator generator(const GeneratorOptions& options) {
     return Generator(*model, tokenizers, options);

@@ -44,7 +44,7 @@ struct SmallTranslation {
                             TransformerConfig config = small_config())
       : context({.threads = 1}), tokenizers(std::move(tokenizer)) {
     config.source_vocabulary = config.target_vocabulary = tokenizers.source().vocabulary();
-    model = make_transformer(context, config);
+    model = make_small<Transformer>(context, config);
   }
 
   Translator translator(const TranslatorOptions& options = {.search = {.max_length = 12}}) {

@@ -4,7 +4,7 @@
 #include "nunchi/ops/top_tokens.h"
 #include "nunchi/training/optimizer.h"
 #include "tests/kernels/cuda/compare.h"
-#include "tests/models/small_bert.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
@@ -24,7 +24,7 @@ enum class Task : std::uint8_t { fill, classify };
 
 // Losses per token of so many steps.
 std::vector<double> losses_on(ContextBase& context, const BertConfig& config, Task task) {
-  const auto model = make_bert(context, config, {.gradients = true});
+  const auto model = make_small<Bert>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<Tokens> sentences = sentences_of(kLengths, 211, 1);
   const MaskedBatch masked = make_masked_batch(context, masked_texts(sentences), 211);
@@ -67,7 +67,8 @@ TEST(CudaModel, BertsScoresAreTheCpus) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       [&](ContextBase& context, DType dtype) {
-        const auto model = make_bert(context, config_of(small_bert_config(211)), {.dtype = dtype});
+        const auto model =
+            make_small<Bert>(context, config_of(small_bert_config(211)), {.dtype = dtype});
         const std::vector<Tokens> sentences = sentences_of(kLengths, 211, 1);
         const MaskedBatch batch = make_masked_batch(context, masked_texts(sentences), 211);
         const Variable rows = rows_to_say(*model, batch);

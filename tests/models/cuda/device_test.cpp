@@ -38,7 +38,7 @@ struct Trained {
 };
 
 Trained train(ContextBase& context, const TransformerConfig& config, int steps) {
-  const auto model = make_transformer(context, config, {.gradients = true});
+  const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 33, 7, 64}, 211, 1);
   const PairBatch batch = make_pair_batch(context, sentences, sentences, {211, 211});
@@ -60,7 +60,7 @@ Trained train(ContextBase& context, const TransformerConfig& config, int steps) 
 
 std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& config,
                                  const SearchOptions& options) {
-  const auto model = make_transformer(context, config, {});
+  const auto model = make_small<Transformer>(context, config, {});
   std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, 4);
   for (Tokens& source : sources) source.push_back(2);
   return search(*model, {.source = make_token_batch(context, sources, 211)}, options);
@@ -186,7 +186,8 @@ TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
     config.width = 256;
     CpuContext cpu({.threads = 2});
     CudaContext cuda;
-    const auto here = make_transformer(cpu, config), there = make_transformer(cuda, config);
+    const auto here = make_small<Transformer>(cpu, config),
+               there = make_small<Transformer>(cuda, config);
     for (const std::size_t sentences : {1, 3, 30}) {
       std::vector<std::int32_t> lengths;
       for (std::size_t i = 0; i < sentences; ++i) lengths.push_back(1 + i * 7 % 19);
@@ -209,7 +210,7 @@ TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
 TEST(CudaModel, BatchesDoNotChangeWhatIsFoundWhenAskedFor) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.deterministic = true});
-  const auto model = make_transformer(context, config_of(nn::NormPlacement::post), {});
+  const auto model = make_small<Transformer>(context, config_of(nn::NormPlacement::post), {});
   std::vector<Tokens> sources;
   for (std::int32_t i = 0; i < 60; ++i)
     sources.push_back(sentences_of({1 + i % 23}, 211, 50u + static_cast<unsigned>(i))[0]);

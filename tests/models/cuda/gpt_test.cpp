@@ -3,7 +3,7 @@
 #include "nunchi/decoding/search.h"
 #include "nunchi/training/optimizer.h"
 #include "tests/kernels/cuda/compare.h"
-#include "tests/models/small_gpt.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
@@ -19,7 +19,7 @@ GptConfig config_of() {
 }
 
 std::vector<double> losses_on(ContextBase& context, const GptConfig& config) {
-  const auto model = make_gpt(context, config, {.gradients = true});
+  const auto model = make_small<Gpt>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const TextBatch batch =
       make_text_batch(context, sentences_of({5, 2, 9, 33, 7, 150}, kVocabulary, 1), kVocabulary);
@@ -53,7 +53,7 @@ TEST(CudaModelGpt, LossesAreTheCpus) {
 
 // One batch after another in the same memory; prompts become longer, so that memory has to grow.
 std::vector<Tokens> found_on(ContextBase& context, const SearchOptions& options) {
-  const auto model = make_gpt(context, config_of());
+  const auto model = make_small<Gpt>(context, config_of());
   Searcher searcher(*model, options);
   std::vector<Tokens> all;
   for (const std::int32_t length : {3, 3, 70, 5, 110, 1}) {
@@ -84,7 +84,7 @@ TEST(CudaModelGpt, SearchesFindWhatTheCpuFinds) {
 TEST(CudaModelGpt, WhatIsWatchedIsWhatIsFound) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.precision = Precision::f32});
-  const auto model = make_gpt(context, config_of());
+  const auto model = make_small<Gpt>(context, config_of());
   const std::vector<Tokens> prompts = sentences_of({6}, kVocabulary, 2);
   const TokenBatch none = make_token_batch(context, std::vector<Tokens>(1), kVocabulary);
   const SearchOptions options{.max_length = 60};

@@ -3,7 +3,7 @@
 #include "nunchi/decoding/search.h"
 #include "nunchi/training/optimizer.h"
 #include "tests/kernels/cuda/compare.h"
-#include "tests/models/small_rnns.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
@@ -22,7 +22,7 @@ struct Trained {
 };
 
 Trained train(ContextBase& context, const RnnConfig& config, int steps) {
-  const auto model = make_rnn(context, config, {.gradients = true});
+  const auto model = make_small<Rnn>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 33, 7, 64}, kVocabulary, 1);
   const PairBatch batch =
@@ -76,7 +76,7 @@ TEST(CudaRnn, TheSameRunGivesTheSameBits) {
 
 std::vector<Hypotheses> found_on(ContextBase& context, const RnnConfig& config,
                                  const SearchOptions& options) {
-  const auto model = make_rnn(context, config, {});
+  const auto model = make_small<Rnn>(context, config, {});
   Searcher searcher(*model, options);
   std::vector<Hypotheses> all;
   // Several batches: replayed steps serve the second one too.

@@ -1,0 +1,227 @@
+// Every family with every encoding of positions that it admits, made small. What every model must
+// show is written once, over this list: every_model_test.cpp, golden_test.cpp,
+// tests/training/resume_test.cpp and cuda/every_model_test.cpp.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "nunchi/models/t5.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+
+inline constexpr std::array<std::string_view, 5> kFamilies = {"transformer", "t5", "gpt", "bert",
+                                                              "rnn"};
+
+// Of each family but the recurrent one, which is told no positions.
+struct NamedPosition {
+  std::string_view name;
+  nn::PositionKind kind;
+  nn::RelativeKind relative = nn::RelativeKind::t5;
+};
+inline constexpr std::array<NamedPosition, 7> kPositions = {{
+    {"none", nn::PositionKind::none},
+    {"sinusoidal", nn::PositionKind::sinusoidal},
+    {"learned", nn::PositionKind::learned},
+    {"rotary", nn::PositionKind::rotary},
+    {"relative", nn::PositionKind::relative},
+    {"clipped", nn::PositionKind::relative, nn::RelativeKind::clipped},
+    {"alibi", nn::PositionKind::alibi},
+}};
+
+// How large the models of a test are.
+struct ModelSize {
+  std::int64_t vocabulary = 37;
+  std::int64_t width = 40;
+  int heads = 2;
+  std::int64_t head_width = 12;  // where it is not width / heads
+  std::int64_t feed_forward = 72;
+  int buckets = 8;  // of relative positions
+  int max_distance = 20;
+  float dropout = 0;
+};
+// All that acts is met by sentences of a few tokens.
+inline constexpr ModelSize kTiny = {.vocabulary = 7,
+                                    .width = 8,
+                                    .head_width = 2,
+                                    .feed_forward = 5,
+                                    .buckets = 4,
+                                    .max_distance = 3};
+
+struct NamedModel {
+  std::string name;
+  ModelConfig config;
+};
+
+// The family as it is, and with grouped heads of a width of their own, norms in the other place and
+// with biases where it has none.
+template <class Config>
+std::vector<NamedModel> with_all_positions(Config config, const ModelSize& size) {
+  config.width = size.width;
+  config.heads = size.heads;
+  config.head_width = 0;
+  config.feed_forward = size.feed_forward;
+  config.max_positions = 160;
+  config.relative_buckets = size.buckets;
+  config.dropout = config.attention_dropout = config.activation_dropout = size.dropout;
+  std::vector<NamedModel> all;
+  for (const NamedPosition& position : kPositions) {
+    config.position = position.kind;
+    config.relative_kind = position.relative;
+    const bool clipped = position.relative == nn::RelativeKind::clipped;
+    config.relative_max_distance = clipped ? size.max_distance / 3 + 1 : size.max_distance;
+    Config grouped = config;
+    grouped.kv_heads = size.heads / 2;
+    grouped.head_width = size.head_width;
+    grouped.bias = !config.bias;
+    grouped.norm_placement = config.norm_placement == nn::NormPlacement::pre
+                                 ? nn::NormPlacement::post
+                                 : nn::NormPlacement::pre;
+    const std::string name = config.family() + ", " + std::string(position.name);
+    all.push_back({name, config});
+    all.push_back({name + ", grouped heads", grouped});
+  }
+  return all;
+}
+
+inline std::vector<NamedModel> models_of(std::string_view family, const ModelSize& size = {}) {
+  const auto paired = [&](auto config) {
+    config.source_vocabulary = config.target_vocabulary = size.vocabulary;
+    config.encoder_layers = config.decoder_layers = 2;
+    return config;
+  };
+  const auto alone = [&](auto config) {
+    config.target_vocabulary = size.vocabulary;
+    config.layers = 2;
+    return config;
+  };
+  if (family == "transformer") return with_all_positions(paired(TransformerConfig()), size);
+  if (family == "t5") return with_all_positions(paired(T5Config()), size);
+  if (family == "gpt") return with_all_positions(alone(GptConfig()), size);
+  if (family == "bert") return with_all_positions(alone(BertConfig()), size);
+  std::vector<NamedModel> all;
+  for (RnnConfig config : all_small_rnns(size.vocabulary)) {
+    config.width = size.width;
+    config.dropout = size.dropout;
+    all.push_back({config.to_json(), config});
+  }
+  return all;
+}
+
+// What models read: families without a source read the target.
+struct Sentences {
+  std::vector<Tokens> sources, targets;
+
+  std::size_t size() const { return targets.size(); }
+};
+
+// Sentences of these lengths, whose tokens depend on their place alone.
+inline Sentences pairs_of(const std::vector<std::int32_t>& source_lengths,
+                          const std::vector<std::int32_t>& target_lengths,
+                          std::int64_t vocabulary) {
+  return {sentences_of(source_lengths, vocabulary, 1), sentences_of(target_lengths, vocabulary, 2)};
+}
+
+inline Sentences some_of(const Sentences& all, const std::vector<std::size_t>& chosen) {
+  Sentences some;
+  for (const std::size_t b : chosen) {
+    some.sources.push_back(all.sources[b]);
+    some.targets.push_back(all.targets[b]);
+  }
+  return some;
+}
+
+// A model of any family, and what is asked of all of them.
+class AnyModel {
+ public:
+  AnyModel(ContextBase& context, std::unique_ptr<Model> model,
+           const nn::Parameters::Memory& memory = {})
+      : context_(context), model_(std::move(model)) {
+    model_->parameters().allocate(context, memory);
+    model_->parameters().initialize(11);
+    if (model_->family() == "gpt") sharpen(model_->parameters());
+  }
+  AnyModel(ContextBase& context, const NamedModel& named, const ModelSize& size = {},
+           const nn::Parameters::Memory& memory = {})
+      : AnyModel(context, named.config->make({size.vocabulary, size.vocabulary}), memory) {}
+
+  const Model& model() const { return *model_; }
+  nn::Parameters& parameters() const { return model_->parameters(); }
+  // Whether it writes token by token; then, as what.
+  bool generates() const { return dynamic_cast<const SequenceModel*>(model_.get()) != nullptr; }
+  const SequenceModel& generator() const { return dynamic_cast<const SequenceModel&>(*model_); }
+  bool has_source() const { return generates() && generator().has_source(); }
+  // Rows of a sentence among the scores: <s> is read before a target.
+  std::size_t rows_of(const Tokens& target) const { return target.size() + (has_source() ? 1 : 0); }
+
+  // Of every row, one sentence after another, [rows, V], without dropout.
+  Tensor scores(const Sentences& sentences) const {
+    if (const auto* found = dynamic_cast<const Transformer*>(model_.get())) {
+      return paired_scores(*found, sentences);
+    }
+    if (const auto* found = dynamic_cast<const Rnn*>(model_.get())) {
+      return paired_scores(*found, sentences);
+    }
+    if (const auto* found = dynamic_cast<const Gpt*>(model_.get())) {
+      const TokenBatch text = texts(sentences, found->config().target_vocabulary);
+      return real(found->logits(found->hidden(text), text.rows), text.rows);
+    }
+    const auto& bert = dynamic_cast<const Bert&>(*model_);
+    const TokenBatch text = texts(sentences, bert.vocabulary());
+    return bert.scores(bert.hidden(text), text.rows).rows(0, text.rows.rows);
+  }
+
+  VocabularyLoss loss(const Sentences& sentences, const VocabularyLossOptions& options) const {
+    if (const auto* found = dynamic_cast<const TranslationModel*>(model_.get())) {
+      return found->loss(pairs(*found, sentences), options);
+    }
+    if (const auto* found = dynamic_cast<const LanguageModel*>(model_.get())) {
+      return found->loss(make_text_batch(context_, sentences.targets, found->target_vocabulary()),
+                         options);
+    }
+    const auto& bert = dynamic_cast<const Bert&>(*model_);
+    return loss_of(bert,
+                   make_masked_batch(context_, masked_texts(sentences.targets), bert.vocabulary()),
+                   options);
+  }
+
+  // A batch of sources that a generation starts from.
+  TokenBatch sources(const std::vector<Tokens>& sources) const {
+    if (const auto* found = dynamic_cast<const TranslationModel*>(model_.get())) {
+      return make_token_batch(context_, sources, found->source_vocabulary());
+    }
+    return make_token_batch(context_, std::vector<Tokens>(sources.size()),
+                            generator().target_vocabulary());
+  }
+
+ private:
+  static Tensor real(const Variable& scores, const Ragged& rows) {
+    return scores.value().rows(0, rows.rows);
+  }
+  TokenBatch texts(const Sentences& sentences, std::int64_t vocabulary) const {
+    return make_token_batch(context_, sentences.targets, vocabulary);
+  }
+  PairBatch pairs(const TranslationModel& model, const Sentences& sentences) const {
+    return make_pair_batch(context_, sentences.sources, sentences.targets,
+                           {model.source_vocabulary(), model.target_vocabulary()});
+  }
+  Tensor paired_scores(const auto& model, const Sentences& sentences) const {
+    const PairBatch batch = pairs(model, sentences);
+    const auto hidden = model.decode(batch.target, model.encode(batch.source), batch.source.rows);
+    return real(model.logits(hidden, batch.target.rows), batch.target.rows);
+  }
+
+  ContextBase& context_;
+  std::unique_ptr<Model> model_;
+};
+
+// One test of a family; it goes over the models_of() it.
+class EveryModel : public ::testing::TestWithParam<std::string_view> {};
+
+#define FOR_EVERY_FAMILY(Suite)                                       \
+  INSTANTIATE_TEST_SUITE_P(Of, Suite, ::testing::ValuesIn(kFamilies), \
+                           [](const auto& info) { return std::string(info.param); })
+
+}  // namespace nunchi::testing

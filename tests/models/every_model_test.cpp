@@ -1,0 +1,325 @@
+// What every family with every encoding of positions must show.
+#include "tests/models/every_model.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/trace/trace.h"
+#include "tests/files.h"
+#include "tests/gradient_check.h"
+
+namespace nunchi::testing {
+namespace {
+
+TEST_P(EveryModel, GradientsAgreeWithCentralDifferences) {
+  ModelSize size = kTiny;
+  for (const float dropout : {0.0f, 0.2f}) {
+    size.dropout = dropout;
+    for (const NamedModel& named : models_of(GetParam(), size)) {
+      SCOPED_TRACE(named.name);
+      CpuContext context({.threads = 1});
+      context.arena().poison();
+      const AnyModel model(context, named, size, {.dtype = DType::f64, .gradients = true});
+      const std::int32_t shortest = model.has_source() ? 0 : 2;
+      const Sentences sentences = pairs_of({3, 1, 5}, {4, shortest, 6}, size.vocabulary);
+      expect_gradients(context, model.parameters(),
+                       [&] { return model.loss(sentences, {.smoothing = 0.1, .chunk = 4}).total; });
+    }
+  }
+}
+
+// Scores of the first rows of the last sentence and of all rows of those before it.
+std::vector<double> first_rows(const std::vector<double>& scores, std::size_t rows) {
+  return {scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(rows * 37)};
+}
+
+TEST_P(EveryModel, AFutureTokenChangesNoEarlierScore) {
+  CpuContext context({.threads = 2});
+  context.arena().poison();
+  for (const NamedModel& named : models_of(GetParam())) {
+    SCOPED_TRACE(named.name);
+    const AnyModel model(context, named);
+    Sentences sentences = pairs_of({9, 70}, {5, 130}, 37);
+    const std::vector<double> before = to_host_f64(model.scores(sentences));
+    const std::size_t first = model.rows_of(sentences.targets[0]);  // row of the second sentence
+    for (const std::size_t changed : {0, 1, 63, 64, 100, 129}) {
+      std::int32_t& token = sentences.targets[1][changed];
+      const std::int32_t kept = std::exchange(token, (token + 1) % 37);
+      const std::vector<double> after = to_host_f64(model.scores(sentences));
+      token = kept;
+      // A model that reads whole texts sees the token everywhere in its text, and nowhere else.
+      const std::size_t row = first + (model.generates() ? changed + model.has_source() : 0);
+      EXPECT_EQ(first_rows(before, row), first_rows(after, row)) << "token " << changed;
+      EXPECT_NE(first_rows(before, row + 1), first_rows(after, row + 1))
+          << "token " << changed << " must matter as soon as it is seen";
+    }
+  }
+}
+
+// Each sentence alone, and in batches of several sizes in another order, to the bit.
+void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
+  constexpr std::size_t kSentences = 24;
+  std::vector<std::int32_t> source_lengths, target_lengths;
+  for (int b = 0; b < static_cast<int>(kSentences); ++b) {
+    source_lengths.push_back(1 + (b * 7) % 40);
+    target_lengths.push_back((model.has_source() ? 0 : 1) + (b * 11) % 35);
+  }
+  const Sentences all = pairs_of(source_lengths, target_lengths, vocabulary);
+  std::vector<std::vector<float>> alone;
+  for (std::size_t b = 0; b < kSentences; ++b) {
+    alone.push_back(to_host<float>(model.scores(some_of(all, {b}))));
+  }
+  for (const std::size_t size : {2, 7, 24}) {
+    for (std::size_t first = 0; first < kSentences; first += size) {
+      std::vector<std::size_t> chosen;
+      std::vector<float> expected;
+      for (std::size_t i = first; i < std::min(first + size, kSentences); ++i) {
+        const std::size_t b = (i * 7 + size) % kSentences;
+        chosen.push_back(b);
+        expected.insert(expected.end(), alone[b].begin(), alone[b].end());
+      }
+      const std::vector<float> together = to_host<float>(model.scores(some_of(all, chosen)));
+      ASSERT_TRUE(same_bits(together, expected))
+          << "in batches of " << size << ", off by " << largest_difference(together, expected);
+    }
+  }
+}
+
+// One layer of the shapes that people train: the products are those that they run.
+ModelConfig base_shaped(std::string_view family) {
+  const auto single = [](auto config) {
+    config.encoder_layers = config.decoder_layers = 1;
+    return ModelConfig(config);
+  };
+  const auto alone = [](auto config) {
+    config.layers = 1;
+    return ModelConfig(config);
+  };
+  if (family == "transformer") return single(TransformerConfig());
+  if (family == "t5") return single(T5Config());
+  if (family == "rnn") return single(RnnConfig::preset("rnn-small", 1000));
+  if (family == "gpt") return alone(GptConfig::preset("small", 1000));
+  return alone(BertConfig::preset("bert-small", 1000));
+}
+
+TEST_P(EveryModel, ASentenceGetsTheSameScoresInAnyBatch) {
+  if (!kernels::rows_are_independent()) {
+    GTEST_SKIP() << kernels::product_library()
+                 << " does not keep a row's bits when others are added";
+  }
+  for (const int threads : {1, 2, 4}) {
+    CpuContext context({.threads = threads});
+    for (const NamedModel& named : models_of(GetParam())) {
+      SCOPED_TRACE(named.name);
+      expect_same_in_any_batch(AnyModel(context, named), 37);
+    }
+    const NamedModel base{"the shapes that people train", base_shaped(GetParam())};
+    SCOPED_TRACE(base.name);
+    expect_same_in_any_batch(AnyModel(context, base, {.vocabulary = 1000}), 1000);
+  }
+}
+
+// The traced weights' rows sum to one and, times the values, are what the fused kernel gave. Where
+// there are fewer heads of values, several heads share one.
+void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
+                             const TapRecord& mixed) {
+  const auto heads = static_cast<std::size_t>(weights.heads),
+             width = static_cast<std::size_t>(mixed.shape[1]), head_width = width / heads,
+             value_width = static_cast<std::size_t>(values.shape[1]), group = width / value_width;
+  ASSERT_EQ(group * value_width, width);
+  double most = 0, most_of_sums = 0;
+  std::size_t first_query = 0, first_key = 0;
+  for (std::size_t b = 0; b < weights.lengths.size(); ++b) {
+    const auto queries = static_cast<std::size_t>(weights.lengths[b]),
+               keys = static_cast<std::size_t>(weights.keys[b]);
+    const float* row = weights.values.data() + weights.begin[b];
+    for (std::size_t h = 0; h < heads; ++h) {
+      for (std::size_t i = 0; i < queries; ++i, row += keys) {
+        double sum = 0;
+        for (std::size_t j = 0; j < keys; ++j) sum += row[j];
+        most_of_sums = std::max(most_of_sums, std::fabs(sum - 1));
+        for (std::size_t d = 0; d < head_width; ++d) {
+          double expected = 0;
+          for (std::size_t j = 0; j < keys; ++j) {
+            expected += double{row[j]} *
+                        values.values[(first_key + j) * value_width + h / group * head_width + d];
+          }
+          most = std::max(
+              most,
+              std::fabs(expected - mixed.values[(first_query + i) * width + h * head_width + d]));
+        }
+      }
+    }
+    first_query += queries;
+    first_key += keys;
+  }
+  EXPECT_LE(most_of_sums, 1e-5);
+  EXPECT_LE(most, 1e-5);
+}
+
+// How many attentions a model shows: of each layer, of the encoder's self-attention, the decoder's,
+// and across.
+std::size_t attentions_of(const Model& model) {
+  if (const auto* rnn = dynamic_cast<const Rnn*>(&model)) {
+    return rnn->config().attention == RnnAttention::none ? 0 : 1;
+  }
+  return model.family() == "gpt" || model.family() == "bert" ? 2 : 6;
+}
+
+TEST_P(EveryModel, TracedWeightsTimesValuesAreTheFusedOutput) {
+  CpuContext context({.threads = 2});
+  for (const NamedModel& named : models_of(GetParam())) {
+    SCOPED_TRACE(named.name);
+    const AnyModel model(context, named);
+    const Sentences sentences = pairs_of({70, 1, 9}, {65, model.has_source() ? 0 : 1, 12}, 37);
+    const std::vector<float> before = to_host<float>(model.scores(sentences));
+    Trace trace;
+    context.set_trace(&trace);
+    const std::vector<float> after = to_host<float>(model.scores(sentences));
+    context.set_trace(nullptr);
+    EXPECT_TRUE(same_bits(before, after)) << "looking must not change what is seen";
+    std::size_t attentions = 0;
+    for (const TapRecord& weights : trace.records()) {
+      if (weights.tap != Tap::attention_weights) continue;
+      SCOPED_TRACE(weights.stack + " " + std::to_string(weights.layer) + " " + weights.part);
+      const auto find = [&](Tap tap) {
+        return trace.find(tap, weights.stack, weights.layer, weights.part);
+      };
+      // A recurrent decoder looks at the encoder's states as they are.
+      const TapRecord *states = trace.find(Tap::stack_output, "encoder", -1),
+                      *values = GetParam() == "rnn" ? states : find(Tap::value),
+                      *mixed = find(Tap::attention_context);
+      ASSERT_TRUE(values != nullptr && mixed != nullptr);
+      expect_weights_are_used(weights, *values, *mixed);
+      ++attentions;
+    }
+    EXPECT_EQ(attentions, attentions_of(model.model()));
+    const std::string stack = GetParam() == "bert" ? "encoder" : "decoder";
+    const TapRecord* scores = trace.find(Tap::logits, stack, -1);
+    ASSERT_NE(scores, nullptr);
+    EXPECT_TRUE(same_bits(scores->values, after));
+    EXPECT_NE(trace.find(Tap::layer_output, stack, 1), nullptr);
+    EXPECT_NE(trace.find(Tap::stack_output, stack, -1), nullptr);
+  }
+}
+
+TEST_P(EveryModel, IsReadAsItWasWritten) {
+  CpuContext context({.threads = 2});
+  for (const NamedModel& named : models_of(GetParam())) {
+    SCOPED_TRACE(named.name);
+    const TemporaryFolder folder;
+    const AnyModel written(context, named);
+    save_model(written.model(), folder / "model");
+    std::unique_ptr<Model> loaded = load_model(folder / "model", context);
+    EXPECT_EQ(loaded->family(), GetParam());
+    EXPECT_EQ(loaded->config_json(), written.model().config_json());
+    EXPECT_TRUE(same_bits(to_host<float>(loaded->parameters().weights()),
+                          to_host<float>(written.parameters().weights())));
+    const Sentences sentences = pairs_of({5, 9}, {7, 3}, 37);
+    EXPECT_TRUE(same_bits(to_host<float>(AnyModel(context, std::move(loaded)).scores(sentences)),
+                          to_host<float>(written.scores(sentences))));
+  }
+}
+
+// A generation under way: hypotheses, each of a sentence.
+struct Generation {
+  std::vector<std::int32_t> sentences;
+  std::vector<Tokens> hypotheses;  // <s> left out
+};
+
+// The scores of what follows each hypothesis, by computing all of it anew.
+std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& all,
+                                            const std::vector<Tokens>& sources) {
+  Sentences whole{.sources = {}, .targets = all.hypotheses};
+  for (const std::int32_t sentence : all.sentences) {
+    whole.sources.push_back(sources[static_cast<std::size_t>(sentence)]);
+  }
+  const Tensor scores = model.scores(whole);
+  std::vector<std::vector<double>> last;
+  std::int64_t row = -1;
+  for (const Tokens& hypothesis : all.hypotheses) {
+    row += static_cast<std::int64_t>(model.rows_of(hypothesis));
+    last.push_back(to_host_f64(scores.rows(row, 1)));
+  }
+  return last;
+}
+
+// The hypotheses' first tokens go in at once, later ones one by one; hypotheses are copied, dropped
+// and put into another order. In f64.
+void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& context,
+                                      Generation generation) {
+  const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
+  const TokenBatch batch = model.sources(sources);
+  const auto state = model.generator().start(batch);
+  const auto tensor = [&](const std::vector<std::int32_t>& values) {
+    return from_host(context, values, {static_cast<std::int64_t>(values.size())});
+  };
+  std::vector<std::int32_t> newest, offsets{0}, parents;
+  std::int64_t most = 0;
+  for (const Tokens& hypothesis : generation.hypotheses) {
+    if (model.has_source()) newest.push_back(SpecialTokens().begin);
+    newest.insert(newest.end(), hypothesis.begin(), hypothesis.end());
+    offsets.push_back(static_cast<std::int32_t>(newest.size()));
+    most = std::max<std::int64_t>(most, offsets.back() - offsets[offsets.size() - 2]);
+  }
+  for (int step = 0; step < 20; ++step) {
+    const auto count = static_cast<std::int64_t>(newest.size());
+    newest.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);
+    nn::StepTokens tokens{.hypotheses = static_cast<std::int64_t>(generation.hypotheses.size()),
+                          .tokens = count,
+                          .ids = tensor(newest),
+                          .parents = step > 0 ? tensor(parents) : Tensor(),
+                          .sentences = tensor(generation.sentences)};
+    if (step == 0 && most > 1) {
+      tokens.most = most;
+      tokens.offsets = tensor(offsets);
+    }
+    const Tensor scores = model.generator().next_scores(model.generator().step(*state, tokens));
+    const auto expected = recomputed(model, generation, sources);
+    for (std::size_t r = 0; r < expected.size(); ++r) {
+      ASSERT_LT(largest_difference(to_host_f64(scores.rows(static_cast<std::int64_t>(r), 1)),
+                                   expected[r]),
+                1e-11)
+          << "step " << step << ", row " << r;
+    }
+    // Now between one and seven hypotheses, each from any parent.
+    const auto draws = random_values<double>(16, 100 + static_cast<std::uint64_t>(step));
+    const auto draw = [&](std::size_t i, std::size_t below) {
+      return static_cast<std::size_t>((draws[i] + 1) / 2 * static_cast<double>(below));
+    };
+    Generation next;
+    newest.clear();
+    parents.clear();
+    for (std::size_t i = 0, many = 1 + draw(15, 7); i < many; ++i) {
+      const std::size_t parent = draw(i, generation.hypotheses.size());
+      parents.push_back(static_cast<std::int32_t>(parent));
+      newest.push_back(static_cast<std::int32_t>(draw(i + 7, 37)));
+      next.sentences.push_back(generation.sentences[parent]);
+      next.hypotheses.push_back(generation.hypotheses[parent]);
+      next.hypotheses.back().push_back(newest.back());
+    }
+    generation = std::move(next);
+  }
+}
+
+TEST_P(EveryModel, CachedDecodingEqualsRecomputationAtEveryStep) {
+  CpuContext context({.threads = 2});
+  for (const NamedModel& named : models_of(GetParam())) {
+    SCOPED_TRACE(named.name);
+    const AnyModel model(context, named, {}, {.dtype = DType::f64});
+    if (!model.generates()) GTEST_SKIP() << "a " << GetParam() << " does not generate";
+    // A token each, <s> or the text's first, and prefixes of several.
+    const std::int32_t first = model.has_source() ? 0 : 1;
+    for (const std::vector<std::int32_t>& lengths :
+         {std::vector{first, first, first}, std::vector{5, first, 70}}) {
+      expect_steps_equal_recomputation(model, context, {{0, 1, 2}, sentences_of(lengths, 37, 4)});
+    }
+  }
+}
+
+FOR_EVERY_FAMILY(EveryModel);
+
+}  // namespace
+}  // namespace nunchi::testing
