@@ -1,10 +1,7 @@
-// Masked language modelling: what is taken out, what is said of it, and that a run goes on with it.
+// Masked language modelling: what is taken out, and what is said of it.
 #include "nunchi/training/objectives/masked.h"
 
-#include "nunchi/training/trainer.h"
-#include "tests/files.h"
-#include "tests/models/small_models.h"
-#include "tests/training/piece_tokenizer.h"
+#include "tests/training/tiny_run.h"
 
 namespace nunchi::testing {
 namespace {
@@ -156,91 +153,45 @@ TEST(CountRight, CountsRowsWhoseHighestIsTheLabel) {
   EXPECT_EQ(count_right(scores, std::vector<std::int32_t>{}), 0);
 }
 
-// Lines in which each token is the one before plus one: easy to fill in.
-PairStore counting_lines(const std::filesystem::path& file, int count) {
-  PairWriter writer(file, {.low = 2, .high = static_cast<std::uint64_t>(count)});
-  for (std::int32_t i = 0; i < count; ++i) {
-    Tokens tokens;
-    for (std::int32_t t = 0; t < 4 + i % 5; ++t) tokens.push_back(4 + (i * 3 + t) % 30);
-    writer.add(tokens, 0);
-  }
-  writer.commit({.lines = count, .kept = count});
-  return PairStore::open(file);
-}
-
-class MaskedRun {
- public:
-  MaskedRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config)
-      : config_(config),
-        folder_(path, begin),
-        pairs_(counting_lines(path / "lines", 90)),
-        order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
-        tokenizers_(std::make_unique<PieceTokenizer>(pieces(15))),
-        model_(make_small<Bert>(context_, config.model.as<BertConfig>(), {.gradients = true})),
-        objective_({*model_, context_, tokenizers_, config_.training}) {}
-
-  TrainingEnd train(TrainerHooks hooks = {}) {
-    return Trainer({*model_, objective_, order_, folder_, {}}, config_, std::move(hooks)).run();
-  }
-  ObjectiveLoss loss(std::span<const std::uint32_t> pairs, std::int32_t first = 0) const {
-    return objective_.loss(gather(order_, pairs), first);
-  }
-  std::vector<float> weights() const { return to_host<float>(model_->parameters().weights()); }
-  CpuContext& context() { return context_; }
-
- private:
-  TrainConfig config_;
-  CpuContext context_{CpuOptions{.threads = 2}};
-  RunFolder folder_;
-  PairStore pairs_;
-  BatchOrder order_;
-  Tokenizers tokenizers_;
-  std::unique_ptr<Bert> model_;
-  MaskedObjective objective_;
-};
-
 TrainConfig masked_config() {
-  TrainConfig config;
-  BertConfig model = small_bert_config(34);
+  TrainConfig config = tiny_config();
+  BertConfig model = small_bert_config(kTinyVocabulary);
   model.dropout = 0.1f;
   config.model = model;
-  config.seed = 5;
   config.training.objective = ObjectiveKind::masked;
   config.training.label_smoothing = 0;
   config.training.batch_tokens = 60;
-  config.training.accumulate = 2;
-  config.training.schedule.peak = 3e-3;
-  config.training.schedule.warmup = 4;
-  config.training.max_steps = 12;
-  config.checkpoints = {.every = 4, .keep_last = 2, .keep_best = 2, .average = 2};
-  config.validation.every = 0;
-  config.validation.metric = ValidationMetric::loss;
   return config;
 }
 
 using Begin = RunFolder::Begin;
 
+ObjectiveLoss loss_in(const TinyRun& run, std::span<const std::uint32_t> pairs,
+                      std::int32_t first = 0) {
+  return run.objective().loss(gather(run.order(), pairs), first);
+}
+
 double value_of(const ObjectiveLoss& loss) { return to_host<double>(loss.total.value())[0]; }
 
 TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne) {
   const TemporaryFolder folder;
-  MaskedRun run(folder.path(), Begin::fresh, masked_config());
+  TinyRun run(folder.path(), Begin::fresh, masked_config());
   const std::vector<std::uint32_t> some = {3, 8, 40, 41};
   run.context().set_random({.seed = 1, .step = 1});
-  const ObjectiveLoss first = run.loss(some);
+  const ObjectiveLoss first = loss_in(run, some);
   run.context().set_random({.seed = 1, .step = 2});
-  EXPECT_EQ(value_of(run.loss(some, 100)), value_of(first));
+  EXPECT_EQ(value_of(loss_in(run, some, 100)), value_of(first));
   ASSERT_TRUE(first.right.has_value());
   EXPECT_EQ(first.tokens, 4);
   EXPECT_EQ(first.read, 4 * 2 + 7 + 7 + 4 + 5);
   // Whatever the batch is.
   double sum = 0;
-  for (const std::uint32_t one : some) sum += value_of(run.loss(std::vector{one}));
+  for (const std::uint32_t one : some) sum += value_of(loss_in(run, std::vector{one}));
   EXPECT_NEAR(sum, value_of(first), 1e-4);
   const auto recorded = [&](std::uint64_t step, std::int32_t sentence) {
     run.context().set_random({.seed = 1, .step = step});
     Tape tape(run.context());
-    const ObjectiveLoss loss = run.loss(some, sentence);
+    const ObjectiveLoss loss = loss_in(run, some, sentence);
     EXPECT_FALSE(loss.right.has_value());
     return value_of(loss);
   };
@@ -249,39 +200,18 @@ TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne
   EXPECT_NE(recorded(1, 0), recorded(1, 4));
 }
 
-TEST(MaskedObjective, AResumedRunIsTheRunThatNeverStopped) {
-  const TemporaryFolder folder;
-  MaskedRun whole(folder / "whole", Begin::fresh, masked_config());
-  EXPECT_EQ(whole.train(), TrainingEnd::finished);
-  std::vector<float> weights;
-  for (const std::int64_t stop_after : {3, 7, 12}) {
-    std::atomic<bool> stop = false;
-    TrainerHooks hooks;
-    hooks.stop = &stop;
-    hooks.progress = [&](const TrainingProgress& progress) {
-      if (progress.step == stop_after) stop = true;
-    };
-    MaskedRun part(folder / "parts", stop_after == 3 ? Begin::fresh : Begin::resume,
-                   masked_config());
-    part.train(hooks);
-    weights = part.weights();
-  }
-  EXPECT_TRUE(same_bits(whole.weights(), weights));
-}
-
 TEST(MaskedObjective, LearnsToFillIn) {
   const TemporaryFolder folder;
   TrainConfig config = masked_config();
   config.training.max_steps = 250;
   config.training.batch_tokens = 300;
-  BertConfig model = small_bert_config(34);
-  config.model = model;
-  MaskedRun run(folder.path(), Begin::fresh, config);
-  std::vector<std::uint32_t> all(90);
-  for (std::uint32_t i = 0; i < 90; ++i) all[i] = i;
-  const ObjectiveLoss before = run.loss(all);
+  config.model = small_bert_config(kTinyVocabulary);
+  TinyRun run(folder.path(), Begin::fresh, config);
+  std::vector<std::uint32_t> all(60);
+  for (std::uint32_t i = 0; i < 60; ++i) all[i] = i;
+  const ObjectiveLoss before = loss_in(run, all);
   run.train();
-  const ObjectiveLoss after = run.loss(all);
+  const ObjectiveLoss after = loss_in(run, all);
   EXPECT_LT(value_of(after), 0.3 * value_of(before));
   EXPECT_GT(static_cast<double>(*after.right), 0.8 * static_cast<double>(after.tokens));
 }

@@ -1,15 +1,26 @@
-// A run that takes milliseconds: sentences of a small made-up language, a small model.
+// A run that takes milliseconds, for any objective: sentences of a small made-up language, a small
+// model.
 #pragma once
 
 #include "nunchi/device/make_context.h"
-#include "nunchi/training/objectives/translation.h"
+#include "nunchi/training/objectives/objectives.h"
 #include "nunchi/training/trainer.h"
 #include "tests/files.h"
 #include "tests/models/small_models.h"
+#include "tests/training/piece_tokenizer.h"
 
 namespace nunchi::testing {
 
 inline constexpr std::int64_t kTinyVocabulary = 37;
+
+// With all that an objective could ask for: a mask, sentinels, labels.
+inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
+  std::vector<std::string> pieces = {"[MASK]", "<extra_id_0>", "<extra_id_1>", "even", "odd"};
+  while (pieces.size() + 3 < kTinyVocabulary)
+    pieces.push_back("▁w" + std::to_string(pieces.size()));
+  return std::make_unique<PieceTokenizer>(pieces);
+}
+inline constexpr std::int32_t kTinyEven = 6, kTinyWord = 8;  // a label's, the first word's
 
 // Pairs whose target is the source backwards.
 inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
@@ -27,6 +38,33 @@ inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
   }
   writer.commit({.lines = count, .kept = count});
   return PairStore::open(file);
+}
+
+// Lines in which each token is the one before plus one, without a source; or such lines as sources,
+// each with a label: whether there are as many of its tokens.
+inline PairStore tiny_lines(const std::filesystem::path& file, int count, Examples examples) {
+  PairWriter writer(file, {.low = 2, .high = static_cast<std::uint64_t>(count)});
+  for (std::int32_t i = 0; i < count; ++i) {
+    Tokens tokens;
+    for (std::int32_t t = 0; t < 4 + i % 5; ++t) {
+      tokens.push_back(kTinyWord +
+                       (i * 3 + t) % (static_cast<std::int32_t>(kTinyVocabulary) - kTinyWord));
+    }
+    const bool labelled = examples == Examples::labelled;
+    if (labelled) {
+      const auto odd = static_cast<std::int32_t>(tokens.size() % 2);
+      tokens.push_back(2);
+      tokens.push_back(kTinyEven + odd);
+    }
+    writer.add(tokens, labelled ? static_cast<std::uint32_t>(tokens.size() - 1) : 0);
+  }
+  writer.commit({.lines = count, .kept = count});
+  return PairStore::open(file);
+}
+
+inline PairStore tiny_store(const std::filesystem::path& file, ObjectiveKind objective) {
+  const Examples examples = info_of(objective).examples;
+  return examples == Examples::pairs ? tiny_pairs(file, 60) : tiny_lines(file, 60, examples);
 }
 
 inline TrainConfig tiny_config() {
@@ -57,17 +95,18 @@ class TinyRun {
       : config_(config),
         context_(make_context(options)),
         folder_(path, begin),
-        pairs_(tiny_pairs(path / "pairs", 60)),
+        pairs_(tiny_store(path / "pairs", config.training.objective)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
         model_(config.model->make({kTinyVocabulary, kTinyVocabulary})),
-        objective_(as_translation_model(*model_), *context_, config.training.label_smoothing) {
+        objective_(info_of(config.training.objective)
+                       .make({*model_, *context_, tokenizers_, config_.training})) {
     model_->parameters().allocate(*context_, {.gradients = true});
     model_->parameters().initialize(11);
   }
 
   TrainingEnd train(TrainerHooks hooks = {}) {
     hooks.note = [this](const std::string& sentence) { notes_ += sentence + "\n"; };
-    Trainer trainer({*model_, objective_, order_, folder_, {}}, config_, std::move(hooks));
+    Trainer trainer({*model_, *objective_, order_, folder_, {}}, config_, std::move(hooks));
     const TrainingEnd end = trainer.run();
     state_ = trainer.state();
     return end;
@@ -77,7 +116,7 @@ class TinyRun {
   const TrainerState& state() const { return state_; }
   const std::string& notes() const { return notes_; }
   const BatchOrder& order() const { return order_; }
-  const Objective& objective() const { return objective_; }
+  const Objective& objective() const { return *objective_; }
   ContextBase& context() { return *context_; }
 
  private:
@@ -86,8 +125,9 @@ class TinyRun {
   RunFolder folder_;
   PairStore pairs_;
   BatchOrder order_;
+  Tokenizers tokenizers_{tiny_tokenizer()};
   std::unique_ptr<Model> model_;
-  TranslationObjective objective_;
+  std::unique_ptr<Objective> objective_;
   TrainerState state_;
   std::string notes_;
 };

@@ -2,13 +2,11 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "nunchi/base/error.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/models/safetensors.h"
-#include "tests/models/small_models.h"
-#include "tests/training/tiny_run.h"
+#include "tests/training/resumed_run.h"
 
 namespace nunchi::testing {
 namespace {
@@ -19,72 +17,6 @@ using Json = nlohmann::json;
 
 bool says(const std::string& message, std::string_view words) {
   return message.find(words) != std::string::npos;
-}
-
-// What the log says, without what depends on the clock.
-std::vector<Json> timeless_log(const fs::path& run) {
-  std::vector<Json> lines;
-  std::istringstream text(content(run / "log.jsonl"));
-  for (std::string line; std::getline(text, line);) {
-    Json json = Json::parse(line);
-    json.erase("train/target_tokens_per_second");
-    json.erase("train/elapsed_seconds");
-    lines.push_back(std::move(json));
-  }
-  return lines;
-}
-
-// Stops after so many steps.
-TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) {
-  TrainerHooks hooks;
-  hooks.stop = &stop;
-  hooks.progress = [&stop, steps](const TrainingProgress& progress) {
-    if (progress.step == steps) stop = true;
-  };
-  return hooks;
-}
-
-void expect_same_checkpoint(const fs::path& a, const fs::path& b) {
-  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json"}) {
-    EXPECT_EQ(content(a / name), content(b / name)) << name;
-  }
-}
-
-void expect_resumed_run_is_whole(const TrainConfig& config) {
-  for (const int threads : {1, 2}) {
-    const TemporaryFolder folder;
-    TinyRun whole(folder / "whole", Begin::fresh, config, threads);
-    EXPECT_EQ(whole.train(), TrainingEnd::finished);
-    // Stopped in the middle of a checkpoint's, a log's and, with so few batches, an epoch's turn.
-    std::vector<float> weights;
-    for (const std::int64_t stop_after : {2, 5, 11, 12}) {
-      std::atomic<bool> stop = false;
-      TinyRun part(folder / "parts", stop_after == 2 ? Begin::fresh : Begin::resume, config,
-                   threads);
-      const TrainingEnd end = part.train(stopping_after(stop, stop_after));
-      EXPECT_EQ(end, stop_after == 12 ? TrainingEnd::finished : TrainingEnd::interrupted);
-      EXPECT_EQ(part.state().step, stop_after);
-      weights = part.weights();
-    }
-    EXPECT_GE(whole.state().epoch, 1);
-    EXPECT_TRUE(same_bits(whole.weights(), weights));
-    EXPECT_EQ(timeless_log(folder / "whole"), timeless_log(folder / "parts"));
-    expect_same_checkpoint(folder / "whole/checkpoints/step-12",
-                           folder / "parts/checkpoints/step-12");
-  }
-}
-
-TEST(Trainer, AResumedRunIsTheRunThatNeverStopped) { expect_resumed_run_is_whole(tiny_config()); }
-
-TEST(Trainer, AResumedRunOfARecurrentModelIsTheRunThatNeverStopped) {
-  for (const auto attention : {RnnAttention::none, RnnAttention::additive, RnnAttention::dot}) {
-    TrainConfig config = tiny_config();
-    RnnConfig model = small_rnn(CellKind::lstm, attention, true, kTinyVocabulary);
-    model.dropout = 0.1f;
-    model.free_running = 0.3f;
-    config.model = model;
-    expect_resumed_run_is_whole(config);
-  }
 }
 
 TEST(Trainer, TheRunsFolderBecomesAModelFolder) {

@@ -1,0 +1,65 @@
+// A run that was stopped and resumed is the run that never stopped, bit for bit: for every model
+// and every objective.
+#include "tests/models/every_model.h"
+#include "tests/training/resumed_run.h"
+
+namespace nunchi::testing {
+namespace {
+
+// The log's lines, checkpoints and, with so few batches, epochs are interrupted in their middle.
+TEST(Resume, ARunOfTwoEpochsGoesOnBitForBit) {
+  for (const int threads : {1, 2}) {
+    expect_resumed_run_is_whole(tiny_config(), {.threads = threads}, {2, 5, 11, 12});
+  }
+}
+
+constexpr ModelSize kSmallest = {.vocabulary = kTinyVocabulary,
+                                 .width = 16,
+                                 .head_width = 6,
+                                 .feed_forward = 20,
+                                 .dropout = 0.1f};
+
+// A few steps for what it is trained for unless somebody says otherwise.
+TrainConfig short_run(const ModelConfig& model) {
+  TrainConfig config = tiny_config();
+  config.model = model;
+  config.training.objective = model->objective();
+  config.training.max_steps = 4;
+  config.training.log_every = 2;
+  config.checkpoints = {.every = 100, .keep_last = 1, .keep_best = 0, .average = 1};
+  return config;
+}
+
+class ResumeOf : public EveryModel {};
+
+TEST_P(ResumeOf, EveryModelGoesOnBitForBit) {
+  for (const NamedModel& named : models_of(GetParam(), kSmallest)) {
+    SCOPED_TRACE(named.name);
+    expect_resumed_run_is_whole(short_run(named.config), {.threads = 1}, {1, 4});
+  }
+}
+
+FOR_EVERY_FAMILY(ResumeOf);
+
+TEST(Resume, SpanCorruptionDrawsTheSameSpansAgain) {
+  TrainConfig config = short_run(models_of("t5", kSmallest).front().config);
+  config.training.objective = ObjectiveKind::span_corruption;
+  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+}
+
+TEST(Resume, ClassificationGoesOnBitForBit) {
+  BertConfig model = models_of("bert", kSmallest).front().config.as<BertConfig>();
+  model.labels = {"even", "odd"};
+  TrainConfig config = short_run(model);
+  config.training.objective = ObjectiveKind::classification;
+  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+}
+
+TEST(Resume, ARecurrentModelReadsTheSameWordsOfItsOwnAgain) {
+  RnnConfig model = models_of("rnn", kSmallest).front().config.as<RnnConfig>();
+  model.free_running = 0.3f;
+  expect_resumed_run_is_whole(short_run(model), {.threads = 1}, {1, 4});
+}
+
+}  // namespace
+}  // namespace nunchi::testing

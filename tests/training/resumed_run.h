@@ -1,0 +1,61 @@
+// A run that is stopped and resumed, against the run that never was.
+#pragma once
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/training/tiny_run.h"
+
+namespace nunchi::testing {
+
+// What the log says, without what depends on the clock.
+inline std::vector<nlohmann::json> timeless_log(const std::filesystem::path& run) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream text(content(run / "log.jsonl"));
+  for (std::string line; std::getline(text, line);) {
+    nlohmann::json json = nlohmann::json::parse(line);
+    json.erase("train/target_tokens_per_second");
+    json.erase("train/elapsed_seconds");
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
+// Stops after so many steps.
+inline TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) {
+  TrainerHooks hooks;
+  hooks.stop = &stop;
+  hooks.progress = [&stop, steps](const TrainingProgress& progress) {
+    if (progress.step == steps) stop = true;
+  };
+  return hooks;
+}
+
+// Stopped after each of these steps, of which the last is the run's.
+inline void expect_resumed_run_is_whole(const TrainConfig& config, const ContextOptions& device,
+                                        const std::vector<std::int64_t>& stops) {
+  using Begin = RunFolder::Begin;
+  const TemporaryFolder folder;
+  TinyRun whole(folder / "whole", Begin::fresh, config, device);
+  EXPECT_EQ(whole.train(), TrainingEnd::finished);
+  std::vector<float> weights;
+  for (const std::int64_t stop_after : stops) {
+    std::atomic<bool> stop = false;
+    TinyRun part(folder / "parts", stop_after == stops.front() ? Begin::fresh : Begin::resume,
+                 config, device);
+    const TrainingEnd end = part.train(stopping_after(stop, stop_after));
+    EXPECT_EQ(end, stop_after == stops.back() ? TrainingEnd::finished : TrainingEnd::interrupted);
+    EXPECT_EQ(part.state().step, stop_after);
+    weights = part.weights();
+  }
+  EXPECT_TRUE(same_bits(whole.weights(), weights));
+  EXPECT_EQ(timeless_log(folder / "whole"), timeless_log(folder / "parts"));
+  const std::string last = "checkpoints/step-" + std::to_string(stops.back());
+  for (const char* name : {"model.safetensors", "optimizer.safetensors", "config.json"}) {
+    EXPECT_EQ(content(folder / "whole" / last / name), content(folder / "parts" / last / name))
+        << name;
+  }
+}
+
+}  // namespace nunchi::testing
