@@ -80,7 +80,7 @@ inline void sharpen(nn::Parameters& parameters) {
     copy_from_host(std::span<const double>(values), weights);
   } else {
     const std::vector<float> rounded(values.begin(), values.end());
-    copy_from_host(std::span<const float>(rounded), weights);
+    convert(from_host(weights.context(), rounded, weights.shape()), weights);
   }
   parameters.changed();
 }

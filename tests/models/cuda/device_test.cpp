@@ -1,27 +1,13 @@
-// Whole models on the GPU: what they say, learn and find is what the CPU's do.
+// A whole Transformer on the GPU: longer training, other searches, bf16, batches. Every family is
+// every_model_test.cpp's.
 #include <algorithm>
 
-#include "nunchi/autograd/tape.h"
 #include "nunchi/decoding/search.h"
-#include "nunchi/training/optimizer.h"
-#include "tests/kernels/cuda/compare.h"
+#include "tests/models/cuda/trained.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
-
-// Every encoding of positions, in shapes that the GPU computes by its faster ways.
-std::vector<NamedConfig> wide_configs() {
-  std::vector<NamedConfig> all = configs_of_all_positions(211);
-  for (NamedConfig& each : all) {
-    each.config.width = 128;
-    each.config.heads = 4;
-    each.config.kv_heads *= 2;
-    each.config.feed_forward = 256;
-    if (each.config.head_width > 0) each.config.head_width = 64;
-  }
-  return all;
-}
 
 TransformerConfig config_of(nn::NormPlacement placement) {
   TransformerConfig config = small_config(211);
@@ -32,30 +18,36 @@ TransformerConfig config_of(nn::NormPlacement placement) {
   return config;
 }
 
-struct Trained {
-  std::vector<double> losses;  // per token
-  std::vector<float> weights;
-};
-
-Trained train(ContextBase& context, const TransformerConfig& config, int steps) {
+Trained trained_on(ContextBase& context, const TransformerConfig& config, int steps) {
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
-  AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 33, 7, 64}, 211, 1);
   const PairBatch batch = make_pair_batch(context, sentences, sentences, {211, 211});
-  const auto tokens = static_cast<double>(batch.target.rows.rows);
-  Trained run;
-  for (int step = 0; step < steps; ++step) {
-    context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
-    Tape tape(context);
-    const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});
-    tape.backward(loss.total);
-    // The warm-up of a real run: at a high rate from the start, rounding would soon be magnified.
-    optimizer.step(
-        {.learning_rate = 5e-6 * (step + 1), .tokens = tokens, .losses = loss.total.value()});
-    run.losses.push_back(to_host<double>(loss.total.value())[0] / tokens);
+  return train(model->parameters(), steps, static_cast<double>(batch.target.rows.rows),
+               [&] { return model->loss(batch, {.smoothing = 0.1}); });
+}
+
+TEST(CudaModel, FiftyLossesAreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
+    TransformerConfig config = config_of(placement);
+    config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
+    const Trained run = expect_learned_as_on_cpu(
+        [&](ContextBase& context) { return trained_on(context, config, 50); });
+    EXPECT_LT(run.losses.back(), run.losses.front() - 0.5);
   }
-  run.weights = to_host<float>(model->parameters().weights());
-  return run;
+}
+
+TEST(CudaModel, TheSameRunGivesTheSameBits) {
+  SKIP_WITHOUT_GPU();
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    TransformerConfig config = config_of(nn::NormPlacement::post);
+    config.dropout = config.attention_dropout = 0.1f;
+    const auto weights = [&] {
+      CudaContext context({.precision = precision});
+      return trained_on(context, config, 10).weights;
+    };
+    EXPECT_TRUE(same_bits(weights(), weights())) << name_of(precision);
+  }
 }
 
 std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& config,
@@ -77,60 +69,6 @@ void expect_found_as_on_cpu(const TransformerConfig& config, const SearchOptions
       EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
       EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
     }
-  }
-}
-
-TEST(CudaModel, FiftyLossesAreTheCpus) {
-  SKIP_WITHOUT_GPU();
-  for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
-    TransformerConfig config = config_of(placement);
-    config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
-    CpuContext cpu({.threads = 2});
-    CudaContext f32({.precision = Precision::f32}), bf16;
-    const Trained expected = train(cpu, config, 50), exact = train(f32, config, 50),
-                  rounded = train(bf16, config, 50);
-    EXPECT_LT(expected.losses.back(), expected.losses.front() - 0.5);
-    for (std::size_t i = 0; i < 50; ++i) {
-      EXPECT_NEAR(exact.losses[i], expected.losses[i], 1e-4) << "step " << i;
-      EXPECT_NEAR(rounded.losses[i], expected.losses[i], 0.1) << "step " << i;
-    }
-  }
-}
-
-TEST(CudaModel, EveryEncodingOfPositionsLearnsAsOnTheCpu) {
-  SKIP_WITHOUT_GPU();
-  for (auto& [name, config] : wide_configs()) {
-    SCOPED_TRACE(name);
-    config.dropout = config.attention_dropout = 0.1f;
-    CpuContext cpu({.threads = 2});
-    CudaContext f32({.precision = Precision::f32}), bf16;
-    const Trained expected = train(cpu, config, 10), exact = train(f32, config, 10),
-                  rounded = train(bf16, config, 10);
-    for (std::size_t i = 0; i < 10; ++i) {
-      EXPECT_NEAR(exact.losses[i], expected.losses[i], 1e-4) << "step " << i;
-      EXPECT_NEAR(rounded.losses[i], expected.losses[i], 0.1) << "step " << i;
-    }
-  }
-}
-
-TEST(CudaModel, EveryEncodingOfPositionsFindsWhatTheCpuFinds) {
-  SKIP_WITHOUT_GPU();
-  for (const auto& [name, config] : wide_configs()) {
-    SCOPED_TRACE(name);
-    expect_found_as_on_cpu(config, {.beam_size = 4, .n_best = 4, .max_length = 30});
-  }
-}
-
-TEST(CudaModel, TheSameRunGivesTheSameBits) {
-  SKIP_WITHOUT_GPU();
-  for (const Precision precision : {Precision::f32, Precision::bf16}) {
-    TransformerConfig config = config_of(nn::NormPlacement::post);
-    config.dropout = config.attention_dropout = 0.1f;
-    const auto weights = [&] {
-      CudaContext context({.precision = precision});
-      return train(context, config, 10).weights;
-    };
-    EXPECT_TRUE(same_bits(weights(), weights())) << name_of(precision);
   }
 }
 
