@@ -2,6 +2,7 @@
 #include "nunchi/training/learner.h"
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/training/objectives/translation.h"
 #include "tests/training/tiny_run.h"
 
 namespace nunchi::testing {
