@@ -67,7 +67,9 @@ def train_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     if a.config:
         nunchi += [a.config, *given(set=a.set)]
     else:
-        nunchi += given(preset=a.preset, sentences=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision)
+        dropout = 0.0 if a.preset == "gpt2" else None  # as the peer's models have it
+        nunchi += given(preset=a.preset, sentences=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision,
+                        dropout=dropout)
     nunchi += given(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
     norm = a.norm or ("pre" if a.preset == "tiny" else "post")  # as Nunchi's presets have it
     peer = [a.python, str(BENCH / "pytorch_train.py")] + given(

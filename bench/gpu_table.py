@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Nunchi beside PyTorch on one NVIDIA GPU, workload by workload, in one run: rates, ratios, share of the peak.
 
-    bench/gpu_table.py [--rounds 1] [--only train,translate] [--europarl FOLDER --lines 100000]
+    bench/gpu_table.py [--rounds 1] [--only train,gpt2,translate] [--europarl FOLDER --lines 100000]
 
 PyTorch is at its best: bf16, SDPA, torch.compile, fused Adam for training (pytorch_train.py), a static cache and
-one CUDA graph a step for decoding (pytorch_decode.py). Each round runs Nunchi, then PyTorch; medians count.
+one CUDA graph a step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each round runs Nunchi, then PyTorch; medians count.
 With --europarl, train.en-de.{en,de}.xz of that folder are the real text: their first --lines pairs, padded and
 compiled for PyTorch, ragged for Nunchi, 24,576 target tokens a batch and a vocabulary of 32,000 on both sides.
 """
@@ -27,6 +27,8 @@ data:
 training: {{batch_tokens: 24576, label_smoothing: 0.1, max_steps: 1000}}
 """
 
+KINDS = "train", "gpt2", "translate"
+
 
 class Workload:
     def __init__(self, name: str, must: float, unit: str, nunchi: list[str], peer: list[str]):
@@ -48,13 +50,15 @@ class Workload:
         return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.must:>7.1f}x{share:>8}"
 
 
-def train(a: argparse.Namespace, preset: str, must: float) -> Workload:
-    nunchi = [a.nunchi, "bench", "train", *given(preset=preset, sentences=768, length=32, vocab=37000,
-                                                 steps=20, warmup=5, device="cuda", json=True)]
+def train(a: argparse.Namespace, preset: str, must: float, sentences: int = 768, length: int = 32,
+          vocab: int = 37000, dropout: float | None = None) -> Workload:
+    """Without a dropout, the preset's, which pytorch_train.py's model has too."""
+    nunchi = [a.nunchi, "bench", "train", *given(preset=preset, sentences=sentences, length=length, vocab=vocab,
+                                                 dropout=dropout, steps=20, warmup=5, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
-            *given(model=preset, batch=768, length=32, vocab=37000, precision="bf16", device="cuda", compile=True,
-                   steps=20, warmup=5)]
-    return Workload(f"train {preset}, 768 x 32, V 37,000", must, "target_tokens_per_s", nunchi, peer)
+            *given(model=preset, batch=sentences, length=length, vocab=vocab, precision="bf16", device="cuda",
+                   compile=True, steps=20, warmup=5)]
+    return Workload(f"train {preset}, {sentences} x {length:,}, V {vocab:,}", must, "target_tokens_per_s", nunchi, peer)
 
 
 def translate(a: argparse.Namespace, batch: int, beam: int, must: float) -> Workload:
@@ -83,20 +87,25 @@ def main() -> int:
     p.add_argument("--nunchi", default="build/nunchi")
     p.add_argument("--python", default=sys.executable)
     p.add_argument("--rounds", type=int, default=1)
-    p.add_argument("--only", default="train,translate", help="train, translate or both")
+    p.add_argument("--only", default=",".join(KINDS), help="one or more of " + ", ".join(KINDS))
     p.add_argument("--europarl", help="folder of train.en-de.{en,de}.xz")
     p.add_argument("--lines", type=int, default=100000)
     a = p.parse_args()
+    only = a.only.split(",")
+    if unknown := set(only) - set(KINDS):
+        p.error(f"--only is one or more of {', '.join(KINDS)}, not {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as scratch:
         workloads = []
-        if "train" in a.only:
+        if "train" in only:
             workloads.append(train(a, "base", 1.5))
-        if "translate" in a.only:
+        if "translate" in only:
             workloads += [translate(a, *shape) for shape in ((1, 1, 2.0), (64, 1, 2.0), (64, 4, 4.0), (512, 4, 5.0))]
-        if "train" in a.only:
+        if "train" in only:
             workloads.append(train(a, "big", 1.3))
             if a.europarl:
                 workloads.append(europarl(a, Path(scratch)))
+        if "gpt2" in only:
+            workloads.append(train(a, "gpt2", 1.1, sentences=32, length=1024, vocab=50304, dropout=0.0))
         print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'must':>8}{'of peak':>8}", flush=True)
         for workload in workloads:
             try:

@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "cli/bench.h"
 #include "cli/scratch_folder.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/train.h"
+#include "nunchi/models/dropouts.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -19,8 +21,20 @@ struct Arguments {
   std::vector<std::string> assignments;
   std::string preset = "base";
   std::int64_t vocabulary = 32000;
+  std::optional<double> dropout;  // not given: the preset's
   benchmark::TrainBenchOptions options;
 };
+
+// Refuses what is no number from low to high; `words` say which are. CLI11's own range lets NaN
+// through.
+auto number(double low, double high, const std::string& words) {
+  return [=](const std::string& text) {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    const bool fits = end != text.c_str() && *end == '\0' && value >= low && value <= high;
+    return fits ? std::string() : "it is " + words + ", not " + text;
+  };
+}
 
 // A line per step on stderr: one that moves in a terminal, one below the other elsewhere.
 class Progress {
@@ -127,9 +141,18 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
 }
 
 void run(const BenchOptions& common, Arguments arguments) {
-  if (!arguments.config.empty()) return run_config(common, arguments);
+  if (!arguments.config.empty()) {
+    if (arguments.dropout) {
+      throw UsageError("--dropout is for presets; with a config, --set model.dropout=… says it.");
+    }
+    return run_config(common, arguments);
+  }
   benchmark::TrainBenchOptions& options = arguments.options;
   options.model = model_preset(arguments.preset);
+  if (arguments.dropout) options.model = with_dropout(options.model, *arguments.dropout);
+  const std::vector<DropoutOption> dropouts = dropouts_of(options.model);
+  std::string dropped;
+  for (const auto& [name, rate] : dropouts) dropped += fmt::format(", {} {}", name, rate);
   options.vocabulary = arguments.vocabulary;
   if (options.seconds > 0) options.steps = 1 << 30;
   const benchmark::Limits limits = benchmark::measure_limits(common.device);
@@ -140,8 +163,8 @@ void run(const BenchOptions& common, Arguments arguments) {
   progress.finish();
   const Figures figures{
       .name = options.model->family() + " " + arguments.preset,
-      .shape = fmt::format("{} sentences of {} tokens, vocabulary {}", options.sentences,
-                           options.length, arguments.vocabulary),
+      .shape = fmt::format("{} sentences of {} tokens, vocabulary {}{}", options.sentences,
+                           options.length, arguments.vocabulary, dropped),
       .parameters = r.parameters,
       .steps = r.steps,
       .tokens_per_second = static_cast<double>(r.target_tokens) / r.seconds_per_step,
@@ -159,6 +182,7 @@ void run(const BenchOptions& common, Arguments arguments) {
                {"sentences", options.sentences},
                {"length", options.length},
                {"vocab", arguments.vocabulary}};
+  for (const auto& [name, rate] : dropouts) json[name] = rate;
   add_figures(json, figures, limits);
   add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
@@ -189,13 +213,9 @@ void add_bench_train(CLI::App& bench) {
   count("--steps", options.steps, "Timed steps", 1);
   count("--warmup", options.warmup, "Steps before them", 1);
   train->add_option("--seconds", options.seconds, "Run for so long instead of --steps")
-      ->check([](const std::string& text) {
-        // CLI11's own range lets NaN through.
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        const bool fits = end != text.c_str() && *end == '\0' && value >= 0 && value <= 86400;
-        return fits ? std::string() : "it is a number from 0 to 86400, not " + text;
-      });
+      ->check(number(0, 86400, "a number from 0 to 86400"));
+  train->add_option("--dropout", arguments->dropout, "All dropouts of the model [the preset's]")
+      ->check(number(0, 1 - 1e-6, "a number from 0 up to, but not, 1"));
   train->add_flag("--profile", options.profile, "Show where the time goes");
   train->callback([=] { run(*common, *arguments); });
 }

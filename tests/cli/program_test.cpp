@@ -14,7 +14,8 @@ TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
   for (const char* arguments :
        {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
         "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
-        "bench train --device tpu", "bench train --seconds nan", "info"}) {
+        "bench train --device tpu", "bench train --seconds nan", "bench train --dropout 1",
+        "bench train --dropout nan", "bench train no.yaml --dropout 0", "info"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
     EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << arguments << ": " << ended.error;
@@ -95,6 +96,23 @@ TEST(Program, BenchTrainPrintsOneJsonObjectWithItsFigures) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
   }
   EXPECT_EQ(json.at("threads"), 1);
+}
+
+TEST(Program, BenchTrainDropsWhatItIsTold) {
+  const std::string command =
+      "bench train --sentences 2 --length 5 --vocab 30 --steps 1 --warmup 1 --threads 1 --json ";
+  for (const char* preset : {"--preset tiny", "--preset small"}) {
+    const Ended none = run(command + preset + " --dropout 0"), half = run(command + preset);
+    ASSERT_EQ(none.code, 0) << none.error;
+    ASSERT_EQ(half.code, 0) << half.error;
+    const auto without = nlohmann::json::parse(none.out), with = nlohmann::json::parse(half.out);
+    for (const char* key : {"dropout", "attention_dropout"}) {
+      EXPECT_EQ(without.at(key), 0) << preset << ", " << key;
+      EXPECT_GT(with.at(key), 0) << preset << ", " << key;
+    }
+    EXPECT_EQ(without.at("activation_dropout"), 0);
+    EXPECT_NE(without.at("first_loss"), with.at("first_loss")) << preset;
+  }
 }
 
 TEST(Program, BenchAttentionAndGemmPrintTheirFigures) {
