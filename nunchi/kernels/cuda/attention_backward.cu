@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
   const int lane = threadIdx.x % kWarp, head = blockIdx.y;
   if (blockIdx.x == 0) {
-    if (head == 0 && warp == 0) count_key_tiles<1>(in.k_length, in.sentences, p.key_starts);
+    if (head == 0 && warp == 0) count_key_tiles(1, in.k_length, in.sentences, p.key_starts);
     return;
   }
   const int slot = (blockIdx.x - 1) * warps + warp;
@@ -208,23 +208,31 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
       if (longest <= kShort) return;
     }
   }
+  job.query_tiles = tiles_each(job.in.width, in.max_queries);
+  job.key_tiles = tiles_each(job.in.width, in.max_keys);
   const std::int64_t parts =
-      !table   ? 0
-      : by_mma ? query_slots(p.rows.capacity, in.sentences, kGradientRows) * kGradientWarps
-               : query_slots(p.rows.capacity, in.sentences, 1);
-  const ScratchMemory delta(ctx.arena(),
-                            static_cast<std::size_t>(in.heads * p.rows.capacity) * sizeof(float));
+      !table ? 0
+      : by_mma
+          ? query_slots(p.rows.capacity, in.sentences, block_rows(job.query_tiles)) * kGradientWarps
+          : query_slots(p.rows.capacity, in.sentences, 1);
+  const ScratchMemory row_terms(ctx.arena(),
+                                static_cast<std::size_t>(in.heads * p.rows.capacity) *
+                                    (by_mma ? sizeof *job.row_terms : sizeof *job.delta));
   const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
   // The last block's warps may be more than there are tiles.
   const ScratchMemory table_parts(
       ctx.arena(),
       static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
-  job.delta = delta.as<float>();
+  job.delta = row_terms.as<float>();
+  job.row_terms = row_terms.as<float2>();
   job.key_starts = starts.as<int>();
   job.table_parts = table ? table_parts.as<float>() : nullptr;
 
   if constexpr (sizeof(N) == 2) {
-    if (by_mma) start_mma_backward(ctx, job);
+    if (by_mma) {
+      start_mma_queries(ctx, job);
+      start_mma_keys(ctx, job);
+    }
   }
   if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
   if (!table) return;

@@ -24,9 +24,11 @@ struct Backward {
   N *d_q, *d_k, *d_v;
   std::int64_t d_q_stride, d_k_stride, d_v_stride;
   bool accumulate_q, accumulate_k, accumulate_v;
-  bool wide;           // all of these can be read eight elements at a time
-  bool short_apart;    // short sentences have a kernel of their own
-  float* delta;        // [H, T]
+  bool wide;                   // all of these can be read eight elements at a time
+  bool short_apart;            // short sentences have a kernel of their own
+  int query_tiles, key_tiles;  // on tensor cores: of 16 rows, for a warp
+  float* delta;                // [H, T], of the exact kernels
+  float2* row_terms;   // [H, T], of those on tensor cores: log_sum in units of log 2, and delta
   int* key_starts;     // [B + 1]
   float* table_parts;  // [slots of queries, H, buckets], or null: nobody wants the table's gradient
 };
@@ -70,14 +72,16 @@ inline int table_warps(std::size_t bytes_each) {
   return bytes_each > 0 ? std::clamp(static_cast<int>(kMostShared / bytes_each), 1, 4) : 4;
 }
 
-// On the tensor cores: a block takes so many queries, then keys.
+// On the tensor cores: so many warps of a block have each a tile of queries, then keys, or two.
 constexpr int kGradientWarps = 4;
-constexpr int kGradientRows = 16 * kGradientWarps;
+constexpr int block_rows(int tiles) { return kGradientWarps * 16 * tiles; }
 
 template <class N>
 bool computes_by_mma(const Backward<N>& p) {
   return sizeof(N) == 2 && p.wide && (p.in.width == 32 || p.in.width == 64 || p.in.width == 128);
 }
-void start_mma_backward(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
+// d_q, then d_k and d_v.
+void start_mma_queries(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
+void start_mma_keys(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
 
 }  // namespace nunchi::kernels::cuda

@@ -63,6 +63,39 @@ struct Forward {
 
 void start_mma_forward(CudaContext& ctx, const Forward<__nv_bfloat16>& p, std::int64_t max_queries);
 
+// On the tensor cores a warp takes one tile of 16 queries (or keys), or two: of long sentences,
+// whose ends leave little of a block unused, and heads that are not too wide for its registers.
+constexpr std::int64_t kLongSentence = 256;
+inline int tiles_each(int width, std::int64_t longest) {
+  return width < 128 && longest >= kLongSentence ? 2 : 1;
+}
+
+// What comes between a product and its weight: nothing but a positive scale, or biases and dropout
+// too. Where there is nothing else, kernels are compiled without it.
+enum class Between : std::uint8_t { scale, all };
+
+template <class N>
+Between between(const Heads<N>& in) {
+  const bool bias = in.bias.slopes != nullptr || in.bias.line != nullptr;
+  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? Between::all : Between::scale;
+}
+
+// f.operator()<D, M, B>() with a head's width, a warp's tiles and what comes between. Sentences
+// that are not long do without a version of their own.
+template <class N, class F>
+void with_tiles(const Heads<N>& in, int tiles, F&& f) {
+  using enum Between;
+  const bool plain = between(in) == scale;
+  if (in.width == 128) {
+    return plain ? f.template operator()<128, 1, scale>() : f.template operator()<128, 1, all>();
+  }
+  const auto of_width = [&]<int D>() {
+    if (tiles == 1) return f.template operator()<D, 1, all>();
+    plain ? f.template operator()<D, 2, scale>() : f.template operator()<D, 2, all>();
+  };
+  in.width == 32 ? of_width.template operator()<32>() : of_width.template operator()<64>();
+}
+
 // A short sentence has at most so many queries and keys.
 constexpr int kShort = 64;
 
@@ -130,13 +163,13 @@ inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int
 }
 
 // One warp writes starts [B + 1].
-template <int Rows>
-__device__ void count_key_tiles(const std::int32_t* k_length, int sentences, int* starts) {
+__device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, int sentences,
+                                       int* starts) {
   const int lane = threadIdx.x % kWarp;
   int before = 0;
 #pragma unroll 4
   for (int b = lane; b - lane < sentences; b += kWarp) {
-    int sum = b < sentences ? (k_length[b] + Rows - 1) / Rows : 0;
+    int sum = b < sentences ? (k_length[b] + rows - 1) / rows : 0;
 #pragma unroll
     for (int lanes = 1; lanes < kWarp; lanes *= 2) {
       const int left = __shfl_up_sync(kAllLanes, sum, lanes);

@@ -5,7 +5,7 @@
 
 #include "nunchi/kernels/cuda/attention_heads.h"
 #include "nunchi/kernels/cuda/attention_scores.h"
-#include "nunchi/kernels/cuda/shared_tile.h"
+#include "nunchi/kernels/cuda/stacked_tiles.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
@@ -16,23 +16,22 @@ using Job = Forward<Bf16>;
 constexpr int kWarps = 4;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// Sixteen queries of one head on their way through the keys. Scores are in units of log 2.
-template <int D>
-struct QueryTile {
-  std::uint32_t words[D / 16][4];
-  float sums[D / 8][4] = {};
+// The softmax of sixteen queries on their way through the keys. Scores are in units of log 2.
+struct Weights {
   float top[2] = {kLowest, kLowest};
   float total[2] = {0, 0};  // of this lane's keys
 
-  // Weights of 32 keys, relative to the highest score so far; what was summed before follows.
-  __device__ void weigh(float (&x)[4][4]) {
+  // Scores, `factor` times x, become weights relative to the highest score so far; what was summed
+  // before follows.
+  template <int N, int Columns>
+  __device__ void weigh(float (&x)[N][4], float factor, float (&sums)[Columns][4]) {
     float base[2], shrink[2];
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
       float highest = kLowest;
 #pragma unroll
-      for (int n = 0; n < 4; ++n) highest = fmaxf(highest, fmaxf(x[n][2 * u], x[n][2 * u + 1]));
-      highest = fmaxf(top[u], quad_max(highest));
+      for (int n = 0; n < N; ++n) highest = fmaxf(highest, fmaxf(x[n][2 * u], x[n][2 * u + 1]));
+      highest = fmaxf(top[u], quad_max(highest) * factor);
       // A query that has seen no key yet has no highest score.
       base[u] = highest == kLowest ? 0.0f : highest;
       shrink[u] = exp2_approximate(top[u] - base[u]);
@@ -44,16 +43,16 @@ struct QueryTile {
       for (int u = 0; u < 2; ++u) {
         total[u] *= shrink[u];
 #pragma unroll
-        for (int j = 0; j < D / 8; ++j) {
+        for (int j = 0; j < Columns; ++j) {
           sums[j][2 * u] *= shrink[u], sums[j][2 * u + 1] *= shrink[u];
         }
       }
     }
 #pragma unroll
-    for (int n = 0; n < 4; ++n) {
+    for (int n = 0; n < N; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        x[n][e] = exp2_approximate(x[n][e] - base[e / 2]);
+        x[n][e] = exp2_approximate(x[n][e] * factor - base[e / 2]);
         total[e / 2] += x[n][e];
       }
     }
@@ -70,10 +69,10 @@ constexpr int kBlocks = M == 2 || D == 128 ? 2
                         : D == 64          ? 3
                                            : 4;
 
-template <int D, int M>
+template <int D, int M, Between B>
 __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p) {
   constexpr int kRows = 16 * M, kStage = StagedRows<D>::kRows;
-  extern __shared__ uint4 memory[];
+  extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;
   const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
   // Of a causal sentence the last queries see the most keys: they start first.
@@ -95,8 +94,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   const int block_keys = span.visible(min(tile.first + kWarps * kRows, span.queries) - 1);
   if (block_keys > 0) staged.fetch(0, k, in.k_stride, v, in.v_stride, 0, span.keys);
 
-  // Of a warp without queries too: they are zeros that see nothing.
-  QueryTile<D> queries[M];
+    // Of a warp without queries too: they are zeros that see nothing.
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int row = first + 16 * m;
@@ -105,132 +103,110 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   }
   wait_for_copies();
   __syncwarp();
+  std::uint32_t words[D / 16][M][4];
 #pragma unroll
-  for (int m = 0; m < M; ++m) {
-#pragma unroll
-    for (int i = 0; i < D / 16; ++i) {
-      load_block(queries[m].words[i], own.next(m).block(i));
-    }
-  }
+  for (int i = 0; i < D / 16; ++i) load_blocks(words[i], LaneTiles<D>(own), i);
   const HeadBias bias(in.bias, head);
   const KeepBits keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
   const int everyone_sees = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
+  const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
+  Weights weights[M];
+  float sums[M][D / 8][4] = {};
+  const auto drop = [&](float(&x)[kStage / 8][4], int query, int key) {
+#pragma unroll
+    for (int part = 0; part < kStage; part += 32) {
+      // Lane c draws for eight keys and both rows; the four lanes of a row show each other.
+      const int own_key = key + part + 8 * c;
+      const std::uint32_t drawn = keep.of(query, own_key) | keep.of(query + 8, own_key) << 8;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const std::uint32_t bits = __shfl_sync(kAllLanes, drawn, (lane & ~3) + n) >> (2 * c);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if ((bits >> (e % 2 + e / 2 * 8) & 1) == 0) x[part / 8 + n][e] = 0;
+        }
+      }
+    }
+  };
+  // The keys of a stage from `key` on, of which some of the warp's queries may not see some.
+  const auto step = [&]<bool Edge>(int key, int place) {
+    float x[M][kStage / 8][4];
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) add_dots(x, words[i], paired.moved(place), i);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      const int query = first + 16 * m + g;
+      if constexpr (B == Between::all) {
+        scale_scores(x[m], scale, bias, key + 2 * c - (query + span.shift));
+      }
+      if constexpr (Edge) {
+        const int visible[2] = {span.visible(query), span.visible(query + 8)};
+#pragma unroll
+        for (int n = 0; n < kStage / 8; ++n) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            if (key + 8 * n + 2 * c + e % 2 >= visible[e / 2]) x[m][n][e] = kLowest;
+          }
+        }
+      }
+      weights[m].weigh(x[m], B == Between::all ? 1.0f : scale, sums[m]);
+      if (B == Between::all && in.draws.threshold > 0) drop(x[m], query, key);
+    }
+#pragma unroll
+    for (int t = 0; t < StagedRows<D>::kTiles; ++t) {
+      add_product(sums, x, 2 * t, passing.moved(place).next(StagedRows<D>::kTiles + t));
+    }
+  };
   for (int stage = 0; stage < block_keys; stage += kStage) {
     wait_for_copies();
     __syncthreads();  // these keys are there, and everyone is through with the last ones
     if (stage + kStage < block_keys) {
       staged.fetch(stage / kStage + 1, k, in.k_stride, v, in.v_stride, stage + kStage, span.keys);
     }
-#pragma unroll 1
-    for (int key = stage; key < min(stage + kStage, keys); key += 32) {
-      const int at = (key - stage) / kTileRows;
-      const SharedTile<D> key_tiles = staged.first(stage / kStage).next(at);
-      const SharedTile<D> value_tiles = staged.second(stage / kStage).next(at);
-      float x[M][4][4] = {};
-#pragma unroll
-      for (int t = 0; t < 2; ++t) {
-#pragma unroll
-        for (int i = 0; i < D / 16; ++i) {
-          std::uint32_t b[4];
-          load_block(b, key_tiles.next(t).block(i));
-#pragma unroll
-          for (int m = 0; m < M; ++m) {
-            mma(x[m][2 * t], queries[m].words[i], b[0], b[2]);
-            mma(x[m][2 * t + 1], queries[m].words[i], b[1], b[3]);
-          }
-        }
-      }
-#pragma unroll
-      for (int m = 0; m < M; ++m) {
-        const int query = first + 16 * m + g;
-        scale_scores(x[m], scale, bias, key + 2 * c - (query + span.shift));
-        if (key + 32 > everyone_sees) {
-          const int visible[2] = {span.visible(query), span.visible(query + 8)};
-#pragma unroll
-          for (int n = 0; n < 4; ++n) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              if (key + 8 * n + 2 * c + e % 2 >= visible[e / 2]) x[m][n][e] = kLowest;
-            }
-          }
-        }
-        queries[m].weigh(x[m]);
-        if (in.draws.threshold > 0) {
-          // Lane c draws for eight keys and both rows; the four lanes of a row show each other.
-          const std::uint32_t drawn = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c)
-                                                                        << 8;
-#pragma unroll
-          for (int n = 0; n < 4; ++n) {
-            const std::uint32_t bits = __shfl_sync(kAllLanes, drawn, (lane & ~3) + n) >> (2 * c);
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-              if ((bits >> (e % 2 + e / 2 * 8) & 1) == 0) x[m][n][e] = 0;
-            }
-          }
-        }
-      }
-#pragma unroll
-      for (int t = 0; t < 2; ++t) {
-        std::uint32_t a[M][4];
-#pragma unroll
-        for (int m = 0; m < M; ++m) to_a(a[m], x[m][2 * t], x[m][2 * t + 1]);
-#pragma unroll
-        for (int i = 0; i < D / 16; ++i) {
-          std::uint32_t b[4];
-          load_block_transposed(b, value_tiles.next(t).block(i));
-#pragma unroll
-          for (int m = 0; m < M; ++m) {
-            mma(queries[m].sums[2 * i], a[m], b[0], b[1]);
-            mma(queries[m].sums[2 * i + 1], a[m], b[2], b[3]);
-          }
-        }
-      }
+    const int place = StagedRows<D>::place(stage / kStage);
+    if (stage + kStage <= everyone_sees) {
+      step.template operator()<false>(stage, place);
+    } else if (stage < keys) {
+      step.template operator()<true>(stage, place);
     }
   }
 
 #pragma unroll
   for (int m = 0; m < M; ++m) {
-    QueryTile<D>& done = queries[m];
     const int row = first + 16 * m;
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
-      const float total = quad_sum(done.total[u]);
+      const float total = quad_sum(weights[m].total[u]);
       const float factor = total > 0 ? in.draws.scale / total : 0.0f;
 #pragma unroll
-      for (int j = 0; j < D / 8; ++j)
-        done.sums[j][2 * u] *= factor, done.sums[j][2 * u + 1] *= factor;
+      for (int j = 0; j < D / 8; ++j) sums[m][j][2 * u] *= factor, sums[m][j][2 * u + 1] *= factor;
       if (p.log_sum != nullptr && c == 0 && row + g + 8 * u < span.queries) {
         p.log_sum[head * p.rows.capacity + span.first_query + row + g + 8 * u] =
-            total > 0 ? (done.top[u] + log2f(total)) * kLn2 : 0.0f;
+            total > 0 ? (weights[m].top[u] + log2f(total)) * kLn2 : 0.0f;
       }
     }
     const std::int64_t at = span.first_query + row;
-    own.next(m).store(done.sums, 1.0f, p.out + at * p.out_stride + head * D, p.out_stride,
+    own.next(m).store(sums[m], 1.0f, p.out + at * p.out_stride + head * D, p.out_stride,
                       span.queries - row);
   }
 }
 
-// Sentences of which tiles of 32 queries for a warp leave little unused.
-constexpr std::int64_t kLongSentence = 256;
-
-template <int D, int M>
+template <int D, int M, Between B>
 void start(CudaContext& ctx, const Job& p) {
   const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, kWarps * 16 * M);
   const dim3 grid(static_cast<unsigned>(slots), static_cast<unsigned>(p.in.heads));
-  allow_shared_memory(mma_kernel<D, M>, kBytes<D, M>);
-  mma_kernel<D, M><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p);
+  allow_shared_memory(mma_kernel<D, M, B>, kBytes<D, M>);
+  mma_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p);
   check_launch("attention");
 }
 
 }  // namespace
 
 void start_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
-  const bool long_ones = max_queries >= kLongSentence;
-  if (p.in.width == 32) return long_ones ? start<32, 2>(ctx, p) : start<32, 1>(ctx, p);
-  if (p.in.width == 64) return long_ones ? start<64, 2>(ctx, p) : start<64, 1>(ctx, p);
-  start<128, 1>(ctx, p);
+  with_tiles(p.in, tiles_each(p.in.width, max_queries),
+             [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
 }
 
 }  // namespace nunchi::kernels::cuda

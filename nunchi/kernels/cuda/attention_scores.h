@@ -14,12 +14,12 @@ namespace nunchi::kernels::cuda {
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
-// Products of 16 queries and 32 keys become scores in units of log 2; `scale` is so already.
+// Products of 16 queries and 8 N keys become scores in units of log 2; `scale` is so already.
 // `relative` is that of the lane's first element; rows are eight apart.
-__device__ inline void scale_scores(float (&x)[4][4], float scale, const HeadBias& bias,
-                                    int relative) {
+template <int N>
+__device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias, int relative) {
 #pragma unroll
-  for (int n = 0; n < 4; ++n) {
+  for (int n = 0; n < N; ++n) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       x[n][e] *= scale;

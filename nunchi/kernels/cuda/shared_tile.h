@@ -31,6 +31,12 @@ __device__ inline void copy16(std::uint32_t to, const void* from, bool real) {
                "r"(real ? 16 : 0)
                : "memory");
 }
+// The same of 8 bytes.
+__device__ inline void copy8(std::uint32_t to, const void* from, bool real) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from),
+               "r"(real ? 8 : 0)
+               : "memory");
+}
 // The thread's copies since the last time are a group, even if there were none.
 __device__ inline void group_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for the thread's own groups, all but the latest ones.
@@ -209,9 +215,9 @@ struct StagedRows {
 
   SharedTile<Width> memory;
 
-  __device__ SharedTile<Width> first(int stage) const {
-    return memory.next(stage % 2 * 2 * kTiles);
-  }
+  // The tile where a stage begins.
+  __device__ static int place(int stage) { return stage % 2 * 2 * kTiles; }
+  __device__ SharedTile<Width> first(int stage) const { return memory.next(place(stage)); }
   __device__ SharedTile<Width> second(int stage) const { return first(stage).next(kTiles); }
 
   // The copies begin, of rows from `row` on of `rows`; zeros behind them.

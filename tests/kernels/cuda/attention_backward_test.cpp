@@ -18,6 +18,14 @@ TEST(CudaAttentionBackward, AgreesWithTheCpu) {
   }
 }
 
+TEST(CudaAttentionBackward, AgreesOverLongSentences) {
+  SKIP_WITHOUT_GPU();
+  for (const AttentionCase& c : long_attention_cases()) {
+    SCOPED_TRACE(describe(c));
+    expect_like_cpu(backward_job(c), kTolerance);
+  }
+}
+
 TEST(CudaAttentionBackward, AgreesOverAThousandTokens) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
@@ -68,7 +76,7 @@ TEST(CudaAttentionBackward, ASentencesBitsAreItsOwn) {
     return found;
   };
   for (const std::int64_t width : {32, 64, 128}) {
-    for (const std::int32_t length : {5, 16, 20, 32, 40, 64, 65}) {
+    for (const std::int32_t length : {5, 16, 20, 32, 40, 64, 65, 150, 255}) {
       const std::vector<Output> alone = first_rows({length}, width);
       for (const std::vector<std::int32_t>& others :
            {std::vector<std::int32_t>{16}, {20, 3}, {64}, {3, 65, 7}, {300}}) {

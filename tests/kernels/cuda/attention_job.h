@@ -177,4 +177,38 @@ inline std::vector<AttentionCase> attention_cases() {
   return cases;
 }
 
+// Sentences for which a warp takes two tiles, beside some for which it would not; with and without
+// what comes between a product and its weight.
+inline std::vector<AttentionCase> long_attention_cases() {
+  const std::vector<std::int32_t> lengths = {255, 1, 256, 70, 257, 31};
+  const std::vector<std::int32_t> others = {40, 300, 129, 256, 5, 65};
+  std::vector<AttentionCase> cases;
+  for (const std::int64_t width : {32, 64, 128}) {
+    for (const bool causal : {false, true}) {
+      for (const float dropout : {0.0f, 0.1f}) {
+        AttentionCase c{.queries = lengths, .heads = 2, .kv_heads = 2, .width = width};
+        c.causal = causal;
+        c.dropout = dropout;
+        cases.push_back(c);
+        c.kv_heads = 1;
+        c.keys = others;
+        cases.push_back(c);
+        std::swap(c.queries, c.keys);
+        cases.push_back(c);
+      }
+      cases.push_back(
+          {.queries = {1100, 3}, .heads = 1, .kv_heads = 1, .width = width, .causal = causal});
+    }
+    for (const Bias bias : kBiases) {
+      cases.push_back({.queries = lengths,
+                       .heads = 2,
+                       .kv_heads = 1,
+                       .width = width,
+                       .causal = true,
+                       .bias = bias});
+    }
+  }
+  return cases;
+}
+
 }  // namespace nunchi::testing

@@ -15,6 +15,14 @@ TEST(CudaAttention, AgreesWithTheCpu) {
   }
 }
 
+TEST(CudaAttention, AgreesOverLongSentences) {
+  SKIP_WITHOUT_GPU();
+  for (const AttentionCase& c : long_attention_cases()) {
+    SCOPED_TRACE(describe(c));
+    expect_like_cpu(forward_job(c), kTolerance);
+  }
+}
+
 TEST(CudaAttention, AgreesOverAThousandTokens) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
