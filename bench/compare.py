@@ -2,6 +2,7 @@
 """Nunchi and its peers in one run, taking turns, and the ratio of their medians.
 
     bench/compare.py train --preset base --sentences 128 --length 32 --vocab 32000 --threads 2
+    bench/compare.py train --preset gpt2 --sentences 32 --length 1024 --vocab 50304 --precision bf16 --device cuda
     bench/compare.py train --config configs/tiny.yaml --preset tiny --vocab 8000 \\
         --source train.en --target train.de --tokens 4096 --threads 2
     bench/compare.py rnn --root FOLDER --cell lstm --width 512 --layers 2 --attention dot --threads 2
@@ -9,7 +10,7 @@
     bench/compare.py translate --batch 32 --beam 4 --threads 2
 
 Each round runs `build/nunchi bench ... --json` and then the peer (pytorch_train.py, eager and compiled,
-of which the faster counts; pytorch_rnn.py, padded and packed, likewise; pytorch_attention.py). With --config Nunchi trains on what the file names, the
+of which the faster counts; pytorch_rnn.py, padded and packed, likewise; pytorch_attention.py). gpt2 is trained without dropout on both sides. With --config Nunchi trains on what the file names, the
 peer on --source and --target: give it the same text, model, --vocab and --tokens. `rnn` gives both the same options
 and the text that configs/rnn-multi30k.yaml names in --root. PyTorch must be there
 for --python, and a C++ compiler for torch.compile; `translate` wants ctranslate2 and transformers too, and

@@ -1,4 +1,5 @@
-// Products of a linear layer's way back, with what may ride on them: relu's gradient, a bias's.
+// Products of a linear layer's way back, with what may ride on them: an activation's gradient, a
+// bias's.
 //
 // They are made of other kernels; where a device's library does several at once and that is faster,
 // it does, and the label in a profile says so: "linear_backward_weight+bias".
@@ -6,17 +7,19 @@
 
 #include <cstdint>
 
+#include "nunchi/kernels/activation.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/tensor/dtype.h"
 
 namespace nunchi::kernels {
 
-// c = a · b where y, a relu's output, is positive, and 0 elsewhere; d_bias += the sum of c's rows.
+// c = a · b times the derivative of relu or gelu_tanh; d_bias += the sum of c's rows.
 template <class T>
 struct GatedProduct {
-  Product<T> product;    // which adds to nothing and has neither bias nor relu of its own
-  const T* y = nullptr;  // [M, N]
-  const std::uint8_t* mask = nullptr;  // what the product that made y kept; null: nothing
+  Product<T> product;  // which adds to nothing and has neither bias nor relu of its own
+  ActivationKind kind = ActivationKind::relu;
+  const T* y = nullptr;                // [M, N]: what came out of relu, or went into gelu_tanh
+  const std::uint8_t* mask = nullptr;  // what the product that made relu's y kept; null: nothing
   Summed<T>* d_bias = nullptr;         // [N]; null: nobody wants it
 
   const char* name() const { return product.name(); }

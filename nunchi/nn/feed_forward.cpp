@@ -6,7 +6,9 @@ namespace nunchi::nn {
 
 FeedForward::FeedForward(Parameters& parameters, const std::string& name, const Options& options)
     : activation_(options.activation),
-      fused_(options.activation == ActivationKind::relu && options.dropout == 0),
+      fused_((options.activation == ActivationKind::relu ||
+              options.activation == ActivationKind::gelu_tanh) &&
+             options.dropout == 0),
       dropout_{options.dropout, parameters.next_place()},
       up_(parameters, name + ".up",
           {.inputs = options.width,
@@ -17,15 +19,15 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
             {.inputs = options.hidden, .outputs = options.width, .bias = options.bias}) {}
 
 Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
-  if (fused_) return feed_forward(x, {up_.parameters(), down_.parameters()});
+  if (fused_) return feed_forward(x, {up_.parameters(), down_.parameters(), activation_});
   return down_(activation(up_(x), batch, activation_, dropout_));
 }
 
 Stream FeedForward::step(PendingNorm& x, const Ragged& rows) const {
   nunchi::Linear up = up_.parameters();
-  up.relu = fused_;
+  up.relu = fused_ && activation_ == ActivationKind::relu;
   const Variable hidden = x.through(up);
-  return x.join(down_, fused_ ? hidden : activation(hidden, rows, activation_, dropout_));
+  return x.join(down_, up.relu ? hidden : activation(hidden, rows, activation_, dropout_));
 }
 
 }  // namespace nunchi::nn

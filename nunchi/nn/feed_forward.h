@@ -24,7 +24,7 @@ class FeedForward {
 
  private:
   ActivationKind activation_;
-  bool fused_;  // relu without dropout is part of the products
+  bool fused_;  // relu or gelu_tanh, without dropout, is part of the products
   Dropout dropout_;
   Linear up_, down_;
 };

@@ -10,8 +10,12 @@ namespace {
 // The operation's inputs.
 enum Input : int { kX, kUpWeight, kUpBias, kDownWeight, kDownBias };
 
+using kernels::ActivationKind;
+
 struct Saved {
+  ActivationKind activation;
   Tensor x, hidden;  // [R, C], [R, F]
+  Tensor argument;   // [R, F], of gelu
   Tensor mask;       // what passed relu; undefined where `hidden` says it
   Variable up, down;
 };
@@ -22,7 +26,8 @@ void run_backward(const Saved& saved, Gradients& d) {
   if (!d.wanted(kX) && !d.wanted(kUpWeight) && !d.wanted(kUpBias)) return;
   const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
   multiply_gated(d_y, pack_for_backward(saved.down),
-                 {.y = saved.hidden,
+                 {.kind = saved.activation,
+                  .y = saved.argument.defined() ? saved.argument : saved.hidden,
                   .mask = saved.mask,
                   .d_bias = d.wanted(kUpBias) ? d.sum(kUpBias) : Tensor()},
                  d_hidden, "linear_backward_input");
@@ -49,12 +54,15 @@ void check_layer(const char* layer, const Linear& parameters, std::int64_t input
 }  // namespace
 
 Variable feed_forward(const Variable& x, const FeedForward& parameters) {
-  const auto& [up, down] = parameters;
+  const auto& [up, down, activation] = parameters;
   const Tensor& rows = x.value();
   check(rows.shape().dimensions() == 2 && rows.contiguous(), "feed_forward",
         "rows have shape " + rows.shape().to_string());
   check_layer("up", up, rows.size(1));
   check_layer("down", down, up.weight.value().size(0));
+  const bool gelu = activation == ActivationKind::gelu_tanh;
+  check(gelu || activation == ActivationKind::relu, "feed_forward",
+        "between its layers stands relu or gelu_tanh");
   const auto bias_of = [](const Linear& layer) {
     return layer.bias.defined() ? layer.bias.value() : Tensor();
   };
@@ -62,13 +70,21 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
   ContextBase& context = rows.context();
   const std::int64_t hidden = up.weight.value().size(0), out = down.weight.value().size(0);
   const bool kept = recording({x, up.weight, up.bias, down.weight, down.bias});
-  Saved saved{.x = rows,
+  Saved saved{.activation = activation,
+              .x = rows,
               .hidden = Tensor::empty(context, rows.dtype(), {rows.size(0), hidden}),
               .up = up.weight,
               .down = down.weight};
-  multiply(
-      rows, pack_for_forward(up.weight), saved.hidden,
-      {.bias = bias_of(up), .relu = true, .mask = kept ? &saved.mask : nullptr, .label = "linear"});
+  if (gelu) {
+    saved.argument = Tensor::empty(context, rows.dtype(), saved.hidden.shape());
+    multiply_gelu(rows, pack_for_forward(up.weight), bias_of(up), saved.argument, saved.hidden);
+  } else {
+    multiply(rows, pack_for_forward(up.weight), saved.hidden,
+             {.bias = bias_of(up),
+              .relu = true,
+              .mask = kept ? &saved.mask : nullptr,
+              .label = "linear"});
+  }
   const Tensor y = Tensor::empty(context, rows.dtype(), {rows.size(0), out});
   multiply(saved.hidden, pack_for_forward(down.weight), y,
            {.bias = bias_of(down), .label = "linear"});

@@ -1,14 +1,16 @@
-// max(0, x · W₁ᵀ + b₁) · W₂ᵀ + b₂ as one operation: on the way back relu's gradient and the first
-// bias's can ride in a product.
+// f(x · W₁ᵀ + b₁) · W₂ᵀ + b₂ as one operation, f being relu or gelu_tanh: f, its gradient and the
+// first bias's can ride in products.
 #pragma once
 
+#include "nunchi/kernels/activation.h"
 #include "nunchi/ops/linear.h"
 
 namespace nunchi {
 
 struct FeedForward {
-  Linear up;    // W₁ [F, C], b₁ [F]; with relu, asked for or not
-  Linear down;  // W₂ [N, F], b₂ [N]; without
+  Linear up;                                                           // W₁ [F, C], b₁ [F]
+  Linear down;                                                         // W₂ [N, F], b₂ [N]
+  kernels::ActivationKind activation = kernels::ActivationKind::relu;  // or gelu_tanh
 };
 
 // x [R, C] → [R, N]. All rows are computed, those past a batch's count too.

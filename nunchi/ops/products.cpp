@@ -1,5 +1,6 @@
 #include "nunchi/ops/products.h"
 
+#include "nunchi/kernels/gelu_product.h"
 #include "nunchi/kernels/linear_gradient.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/kernels/reduce.h"
@@ -93,11 +94,21 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
   });
 }
 
-void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ReluGate& gate,
+void multiply_gelu(const Tensor& rows, const PackedWeight& weight, const Tensor& bias,
+                   const Tensor& x, const Tensor& out) {
+  dispatch(rows, [&]<class T>(auto& ctx) {
+    auto product = product_with<T, T>(rows, weight, x);
+    if (bias.defined()) product.bias = bias.data<T>();
+    product.label = "linear";
+    kernels::run(ctx, kernels::GeluProduct<T>{.product = product, .out = out.data<T>()});
+  });
+}
+
+void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label) {
   dispatch(d_y, [&]<class T>(auto& ctx) {
-    kernels::GatedProduct<T> job{.product = product_with<T, T>(d_y, weight, d_x),
-                                 .y = gate.y.data<T>()};
+    kernels::GatedProduct<T> job{
+        .product = product_with<T, T>(d_y, weight, d_x), .kind = gate.kind, .y = gate.y.data<T>()};
     job.product.label = label;
     if (gate.mask.defined()) {
       job.mask = reinterpret_cast<const std::uint8_t*>(gate.mask.data<std::int8_t>());

@@ -4,6 +4,7 @@
 
 #include "nunchi/autograd/tape.h"
 #include "nunchi/autograd/variable.h"
+#include "nunchi/kernels/activation.h"
 
 namespace nunchi {
 
@@ -35,15 +36,20 @@ struct ProductOptions {
 void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options);
 
-// A relu that the way back goes through, and the bias before it.
-struct ReluGate {
-  Tensor y;       // [R, N] its output
-  Tensor mask;    // what the product left; may be undefined
+// x [R, N] = rows [R, K] · Wᵀ + bias, which may be undefined, and out = gelu_tanh(x).
+void multiply_gelu(const Tensor& rows, const PackedWeight& weight, const Tensor& bias,
+                   const Tensor& x, const Tensor& out);
+
+// An activation that the way back goes through, relu or gelu_tanh, and the bias before it.
+struct ActivationGate {
+  kernels::ActivationKind kind = kernels::ActivationKind::relu;
+  Tensor y;       // [R, N] relu's output, gelu's argument
+  Tensor mask;    // what relu's product left; may be undefined
   Tensor d_bias;  // [N], added to; undefined: nobody wants it
 };
 
-// d_x [R, N] = d_y · W where relu let something pass, else 0.
-void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ReluGate& gate,
+// d_x [R, N] = d_y · W times the activation's derivative.
+void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label);
 
 // d_weight [N, K] += d_y [R, N]ᵀ · x [R, K], and d_bias [N], where defined, the sum of d_y's rows.

@@ -46,21 +46,25 @@ TEST_F(OpGradients, LinearWithoutBias) {
 }
 
 TEST_F(OpGradients, FeedForward) {
-  const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
-             b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4),
-             c = leaf(context_, "c", {7}, 5);
-  expect_gradients(context_, {x, up, b, down, c}, 16, [&] {
-    return feed_forward(x.variable,
-                        {{.weight = up.variable, .bias = b.variable}, {down.variable, c.variable}});
-  });
+  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu_tanh}) {
+    const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
+               b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4),
+               c = leaf(context_, "c", {7}, 5);
+    expect_gradients(context_, {x, up, b, down, c}, 16, [&] {
+      return feed_forward(x.variable,
+                          {{up.variable, b.variable}, {down.variable, c.variable}, kind});
+    });
+  }
 }
 
 TEST_F(OpGradients, FeedForwardWithoutBiases) {
   const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
              down = leaf(context_, "down", {5, 11}, 4);
   expect_gradients(context_, {x, up, down}, 16, [&] {
-    const FeedForward layer{{.weight = up.variable}, {.weight = down.variable}};
-    return feed_forward(feed_forward(x.variable, layer), layer);
+    FeedForward layer{{.weight = up.variable}, {.weight = down.variable}};
+    const Variable once = feed_forward(x.variable, layer);
+    layer.activation = ActivationKind::gelu_tanh;
+    return feed_forward(once, layer);
   });
 }
 
@@ -92,6 +96,29 @@ TEST_F(OpGradients, FeedForwardIsTwoLinearLayersToTheBit) {
     tape.backward(y, random_tensor<double>(context_, {16, 7}, 6));
     std::vector<double> all = to_host<double>(y.value());
     for (const Leaf& leaf : {x, up, b, down, c}) {
+      const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
+      all.insert(all.end(), gradient.begin(), gradient.end());
+    }
+    return all;
+  };
+  EXPECT_TRUE(same_bits(run(true), run(false)));
+}
+
+TEST_F(OpGradients, FeedForwardWithGeluIsItsPartsToTheBit) {
+  const Ragged batch = make_ragged(context_, std::vector<std::int32_t>{33, 31});
+  ASSERT_EQ(batch.capacity, 64);
+  const auto run = [&](bool fused) {
+    const Leaf x = leaf(context_, "x", {64, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
+               b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4);
+    const Linear first{up.variable, b.variable}, second{.weight = down.variable};
+    const ActivationKind kind = ActivationKind::gelu_tanh;
+    Tape tape(context_);
+    const Variable y = fused
+                           ? feed_forward(x.variable, {first, second, kind})
+                           : linear(activation(linear(x.variable, first), batch, kind, {}), second);
+    tape.backward(y, random_tensor<double>(context_, {64, 7}, 6));
+    std::vector<double> all = to_host<double>(y.value());
+    for (const Leaf& leaf : {x, up, b, down}) {
       const std::vector<double> gradient = to_host<double>(leaf.variable.gradient());
       all.insert(all.end(), gradient.begin(), gradient.end());
     }

@@ -1,6 +1,5 @@
 #include "nunchi/kernels/linear_gradient.h"
 
-#include "nunchi/kernels/activation.h"
 #include "nunchi/kernels/reduce.h"
 
 namespace nunchi::kernels::cpu {
@@ -10,7 +9,7 @@ template <class T>
 void gated_product(CpuContext& ctx, const GatedProduct<T>& p) {
   const Product<T>& product = p.product;
   run(ctx, product);
-  run(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
+  run(ctx, ActivationBackward<T>{.kind = p.kind,
                                  .rows = {.capacity = product.m},
                                  .width = product.n,
                                  .x = p.y,

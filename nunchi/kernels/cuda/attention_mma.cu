@@ -109,6 +109,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   const HeadBias bias(in.bias, head);
   const KeepBits keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
+  // Otherwise scores are scaled where weights are made of them.
+  const bool scaled_first = B == Between::all && (bias.active || !(scale > 0));
   const int everyone_sees = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
@@ -138,9 +140,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
 #pragma unroll
     for (int m = 0; m < M; ++m) {
       const int query = first + 16 * m + g;
-      if constexpr (B == Between::all) {
-        scale_scores(x[m], scale, bias, key + 2 * c - (query + span.shift));
-      }
+      if (scaled_first) scale_scores(x[m], scale, bias, key + 2 * c - (query + span.shift));
       if constexpr (Edge) {
         const int visible[2] = {span.visible(query), span.visible(query + 8)};
 #pragma unroll
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
           }
         }
       }
-      weights[m].weigh(x[m], B == Between::all ? 1.0f : scale, sums[m]);
+      weights[m].weigh(x[m], scaled_first ? 1.0f : scale, sums[m]);
       if (B == Between::all && in.draws.threshold > 0) drop(x[m], query, key);
     }
 #pragma unroll

@@ -1,11 +1,9 @@
-// The library can gate a product by a mask, and sum the rows of its result or of one of its factors
-// on the way. It need not know how for every size and type, nor be faster than with a pass of its
-// own for the rest: each way is measured once.
+// The library can gate a product by relu's mask or gelu's argument, and sum the rows of its result
+// or of one of its factors on the way. It need not know how for every size and type, nor be faster
+// than with a pass of its own for the rest: each way is measured once.
 #include "nunchi/kernels/linear_gradient.h"
 
-#include <limits>
-
-#include "nunchi/kernels/activation.h"
+#include "nunchi/kernels/cuda/measured_ways.h"
 #include "nunchi/kernels/cuda/multiplication.h"
 #include "nunchi/kernels/cuda/reduce.h"
 #include "nunchi/kernels/reduce.h"
@@ -43,35 +41,6 @@ Epilogue with_known_type(CudaContext& ctx, const Product<T, C>& p, Epilogue epil
   return epilogue;
 }
 
-// The fastest of several ways to one result. Where a product was too short to be measured, the
-// first that is possible is as good as any.
-class Fastest {
- public:
-  void consider(int way, const Algorithm& product, double rest) {
-    const double seconds = product.seconds == 0 ? 0 : product.seconds + rest;
-    if (!product.possible || seconds >= best_) return;
-    best_ = seconds;
-    way_ = way;
-  }
-  int way() const { return way_; }
-
- private:
-  double best_ = std::numeric_limits<double>::infinity();
-  int way_ = 0;
-};
-
-// Starts f() as one entry of a profile: the product's label with what rides on it. False where f()
-// could not start.
-template <class F>
-bool start_as(CudaContext& ctx, const char* label, const char* rider, const Work& work, F&& f) {
-  Profile* profile = ctx.profile();
-  if (profile == nullptr) return f();
-  if (profile->timed()) ctx.start_clock();
-  if (!f()) return false;
-  profile->add((std::string(label) + rider).c_str(), profile->timed() ? ctx.stop_clock() : 0, work);
-  return true;
-}
-
 template <class T>
 class Gated {
  public:
@@ -83,30 +52,34 @@ class Gated {
 
   void run() {
     if (product_.m * product_.n == 0) return;
-    const int way = p_.mask != nullptr && !ctx_.deterministic() ? chosen_way() : kApart;
+    const int way = can_ride() && !ctx_.deterministic() ? chosen_way() : kApart;
     if (way == kGatedAndSummed && start_gated_and_summed()) return;
     if (way == kGated && start_gated()) return;
     kernels::run(ctx_, product_);
-    if (p_.d_bias != nullptr) {
-      kernels::run(ctx_, relu_column_sum(p_.d_bias));
-    } else {
-      kernels::run(ctx_, relu());
-    }
+    run_apart([&](const auto& job) { kernels::run(ctx_, job); }, p_.d_bias);
   }
 
  private:
-  // Both in the product; relu in the product; neither.
+  // Both in the product; the gate in the product; neither.
   enum Ways : int { kGatedAndSummed, kGated, kApart };
+
+  bool by_gelu() const { return p_.kind == ActivationKind::gelu_tanh; }
+  bool can_ride() const {
+    return by_gelu() ? can_be_argument(p_.y, product_.n) : p_.mask != nullptr;
+  }
 
   Multiplication<T, T> multiplication(const Epilogue& epilogue) {
     return Multiplication<T, T>(ctx_, product_, epilogue);
   }
-  Epilogue gate() const { return {.kind = CUBLASLT_EPILOGUE_DRELU, .mask = p_.mask}; }
+  Epilogue gate() const {
+    if (by_gelu()) return {.kind = CUBLASLT_EPILOGUE_DGELU, .argument = p_.y};
+    return {.kind = CUBLASLT_EPILOGUE_DRELU, .mask = p_.mask};
+  }
   Epilogue gate_and_sum() {
-    return with_known_type(ctx_, product_,
-                           {.kind = CUBLASLT_EPILOGUE_DRELU_BGRAD,
-                            .bias = room_.template as<void>(),
-                            .mask = p_.mask});
+    Epilogue epilogue = gate();
+    epilogue.kind = by_gelu() ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DRELU_BGRAD;
+    epilogue.bias = room_.template as<void>();
+    return with_known_type(ctx_, product_, epilogue);
   }
   ReluColumnSum<T> relu_column_sum(float* out) const {
     return {.rows = product_.m, .width = product_.n, .y = p_.y, .d = product_.c, .out = out};
@@ -114,8 +87,8 @@ class Gated {
   ColumnSum<T> column_sum(float* out) const {
     return {.rows = product_.m, .width = product_.n, .x = product_.c, .out = out};
   }
-  ActivationBackward<T> relu() const {
-    return {.kind = ActivationKind::relu,
+  ActivationBackward<T> activation() const {
+    return {.kind = p_.kind,
             .rows = {.capacity = product_.m},
             .width = product_.n,
             .x = p_.y,
@@ -123,29 +96,36 @@ class Gated {
             .d_x = product_.c};
   }
 
+  // What the product does not do: relu's gate and the sum are one pass, gelu's are two.
+  template <class Run>
+  void run_apart(Run&& run, float* d_bias) const {
+    if (d_bias != nullptr && !by_gelu()) return run(relu_column_sum(d_bias));
+    run(activation());
+    if (d_bias != nullptr) run(column_sum(d_bias));
+  }
+
   int chosen_way() {
     const bool summed = p_.d_bias != nullptr;
     const PlanKey key = multiplication(summed ? gate_and_sum() : gate()).key();
     return ctx_.cache<Plans>().way(key, [&] {
       // The result's place may be used to measure: nothing is there yet.
-      const auto seconds = [&](const auto& job) {
-        return seconds_of(ctx_, [&] { compute(ctx_, job); });
-      };
+      const auto compute_one = [&](const auto& job) { compute(ctx_, job); };
       float* out = room_.template as<float>();
+      const double sum = !summed ? 0 : seconds_of(ctx_, [&] { compute_one(column_sum(out)); });
+      const double apart =
+          seconds_of(ctx_, [&] { run_apart(compute_one, summed ? out : nullptr); });
       Fastest fastest;
       if (summed) {
         fastest.consider(kGatedAndSummed, multiplication(gate_and_sum()).chosen(), kAddSeconds);
       }
-      fastest.consider(kGated, multiplication(gate()).chosen(),
-                       summed ? seconds(column_sum(out)) : 0);
-      fastest.consider(kApart, multiplication(epilogue_of(product_)).chosen(),
-                       summed ? seconds(relu_column_sum(out)) : seconds(relu()));
+      fastest.consider(kGated, multiplication(gate()).chosen(), sum);
+      fastest.consider(kApart, multiplication(epilogue_of(product_)).chosen(), apart);
       return fastest.way();
     });
   }
 
   bool start_gated_and_summed() {
-    return start_as(ctx_, product_.label, "+relu+bias", p_.work(), [&] {
+    return start_as(ctx_, product_.label, by_gelu() ? "+gelu+bias" : "+relu+bias", p_.work(), [&] {
       const Epilogue epilogue = gate_and_sum();
       if (!multiplication(epilogue).start()) return false;
       add_bias_gradient(ctx_, product_.n, epilogue, p_.d_bias);
@@ -153,7 +133,7 @@ class Gated {
     });
   }
   bool start_gated() {
-    const bool started = start_as(ctx_, product_.label, "+relu", p_.work(),
+    const bool started = start_as(ctx_, product_.label, by_gelu() ? "+gelu" : "+relu", p_.work(),
                                   [&] { return multiplication(gate()).start(); });
     if (started && p_.d_bias != nullptr) kernels::run(ctx_, column_sum(p_.d_bias));
     return started;

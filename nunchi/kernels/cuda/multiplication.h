@@ -31,8 +31,15 @@ struct Epilogue {
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;  // to be added; or a bias's gradient, to be written
   cudaDataType_t bias_type = CUDA_R_32F;
-  const void* mask = nullptr;  // bits of what passed relu, written or read
+  const void* mask = nullptr;      // bits of what passed relu, written or read
+  const void* argument = nullptr;  // of gelu, [M, N] in the result's type, written or read
 };
+
+// Whether the library can take a matrix of n columns, as c has them, for gelu's argument.
+template <class T>
+bool can_be_argument(const T* matrix, std::int64_t n) {
+  return sizeof(T) == 2 && n % 8 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
+}
 
 // Bits of the mask from one row of ours to the next, as the library wants them.
 inline std::int64_t mask_stride(std::int64_t n) { return (n + 127) / 128 * 128; }
@@ -175,6 +182,10 @@ class Multiplication {
     if (epilogue.mask != nullptr) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.mask);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, mask_stride(p.n));
+    }
+    if (epilogue.argument != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.argument);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
     }
   }
 

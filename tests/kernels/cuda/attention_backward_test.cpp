@@ -63,32 +63,39 @@ TEST(CudaAttentionBackward, ASentencesBitsAreItsOwn) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   context.set_random({.seed = 5, .step = 9});
-  const auto first_rows = [&](std::vector<std::int32_t> lengths, std::int64_t width) {
+  const auto first_rows = [&](std::vector<std::int32_t> lengths, std::int64_t width,
+                              float dropout) {
     std::vector<std::int32_t> indices(lengths.size());
     std::iota(indices.begin(), indices.end(), 3);
     const std::int64_t rows = lengths[0];
-    std::vector<Output> found = backward_job(
-        {.queries = lengths, .width = width, .causal = true, .dropout = 0.1f, .indices = indices})(
-        context, DType::bf16);
+    std::vector<Output> found = backward_job({.queries = lengths,
+                                              .width = width,
+                                              .causal = true,
+                                              .dropout = dropout,
+                                              .indices = indices})(context, DType::bf16);
     for (Output& each : found) {
       each.values.resize(static_cast<std::size_t>(rows * 4 * width));
     }
     return found;
   };
+  const auto expect_own = [&](std::int32_t length, std::int64_t width, float dropout) {
+    const std::vector<Output> alone = first_rows({length}, width, dropout);
+    for (const std::vector<std::int32_t>& others :
+         {std::vector<std::int32_t>{16}, {20, 3}, {64}, {3, 65, 7}, {300}}) {
+      std::vector<std::int32_t> lengths = {length};
+      lengths.insert(lengths.end(), others.begin(), others.end());
+      const std::vector<Output> beside = first_rows(lengths, width, dropout);
+      for (std::size_t i = 0; i < alone.size(); ++i) {
+        EXPECT_TRUE(same_bits(alone[i].values, beside[i].values))
+            << alone[i].name << " of " << length << " beside " << others[0] << ", width " << width
+            << ", dropout " << dropout;
+      }
+    }
+  };
   for (const std::int64_t width : {32, 64, 128}) {
     for (const std::int32_t length : {5, 16, 20, 32, 40, 64, 65, 150, 255}) {
-      const std::vector<Output> alone = first_rows({length}, width);
-      for (const std::vector<std::int32_t>& others :
-           {std::vector<std::int32_t>{16}, {20, 3}, {64}, {3, 65, 7}, {300}}) {
-        std::vector<std::int32_t> lengths = {length};
-        lengths.insert(lengths.end(), others.begin(), others.end());
-        const std::vector<Output> beside = first_rows(lengths, width);
-        for (std::size_t i = 0; i < alone.size(); ++i) {
-          EXPECT_TRUE(same_bits(alone[i].values, beside[i].values))
-              << alone[i].name << " of " << length << " beside " << others[0] << ", width "
-              << width;
-        }
-      }
+      expect_own(length, width, 0.1f);
+      expect_own(length, width, 0);
     }
   }
 }

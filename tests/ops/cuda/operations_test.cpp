@@ -52,15 +52,18 @@ struct FeedForwardSizes {
   std::int64_t rows, width, hidden;
 };
 
-// Sizes that a mask fits and that none does; the last is large enough to have its ways measured.
-TEST(CudaOperations, FeedForward) {
-  SKIP_WITHOUT_GPU();
+// Sizes that a mask fits and that none does; the last ones are large enough to have their ways
+// measured.
+void expect_feed_forward_like_cpu(kernels::ActivationKind activation) {
   for (const FeedForwardSizes& s : {FeedForwardSizes{192, 64, 256},
                                     {192, 64, 136},
                                     {192, 37, 41},
                                     {1, 64, 136},
-                                    {1024, 512, 1024}}) {
+                                    {1024, 512, 1024},
+                                    {2100, 384, 1536}}) {
     for (const bool biases : {true, false}) {
+      SCOPED_TRACE(std::to_string(s.rows) + " rows, " + std::to_string(s.hidden) + " hidden" +
+                   (biases ? ", biases" : ""));
       expect_like_cpu(
           [&](ContextBase& context, DType dtype) {
             const auto bias = [&](std::int64_t width, std::uint64_t seed) {
@@ -73,7 +76,7 @@ TEST(CudaOperations, FeedForward) {
             // Twice: what was planned serves again, and gradients of parameters are added to.
             for (int i = 0; i < 2; ++i) {
               Tape tape(context);
-              const Variable y = feed_forward(x, {up, down});
+              const Variable y = feed_forward(x, {up, down, activation});
               tape.backward(y, input(context, dtype, {s.rows, s.width}, 6));
               outputs.push_back(output("y", y.value()));
             }
@@ -87,6 +90,42 @@ TEST(CudaOperations, FeedForward) {
           {.f32 = 5e-6, .bf16 = 2e-2});
     }
   }
+}
+
+TEST(CudaOperations, FeedForward) {
+  SKIP_WITHOUT_GPU();
+  expect_feed_forward_like_cpu(kernels::ActivationKind::relu);
+}
+
+TEST(CudaOperations, FeedForwardWithGelu) {
+  SKIP_WITHOUT_GPU();
+  expect_feed_forward_like_cpu(kernels::ActivationKind::gelu_tanh);
+}
+
+// Whichever way was measured to be the faster, both products are there, and gelu is part of them or
+// stands beside them.
+TEST(CudaOperations, AProfileSaysWhereGeluRides) {
+  SKIP_WITHOUT_GPU();
+  CudaContext context;
+  const Variable x = rows(context, DType::bf16, {4096, 512}, 1);
+  const Linear up{parameter(context, DType::bf16, {2048, 512}, 2),
+                  parameter(context, DType::bf16, {2048}, 3)};
+  const Linear down{parameter(context, DType::bf16, {512, 2048}, 4),
+                    parameter(context, DType::bf16, {512}, 5)};
+  Profile profile;
+  context.set_profile(&profile);
+  {
+    Tape tape(context);
+    const Variable y = feed_forward(x, {up, down, kernels::ActivationKind::gelu_tanh});
+    tape.backward(y, input(context, DType::bf16, {4096, 512}, 6));
+  }
+  context.set_profile(nullptr);
+  const auto& entries = profile.entries();
+  EXPECT_EQ(entries.count("linear+gelu") + entries.count("activation"), 1u);
+  EXPECT_EQ(entries.count("linear_backward_input+gelu") +
+                entries.count("linear_backward_input+gelu+bias") +
+                entries.count("activation_backward"),
+            1u);
 }
 
 TEST(CudaOperations, ResidualNorm) {
