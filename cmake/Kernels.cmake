@@ -9,7 +9,8 @@ set(NUNCHI_KERNELS_ONCE
     nunchi/kernels/cpu/norm_product.cpp
     nunchi/kernels/cpu/product_check.cpp
     nunchi/kernels/cpu/relative_bucket.cpp
-    nunchi/kernels/cpu/search_steps.cpp)
+    nunchi/kernels/cpu/search_steps.cpp
+    nunchi/kernels/cpu/top_of_product.cpp)
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)

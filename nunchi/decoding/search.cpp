@@ -8,6 +8,7 @@
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/search.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/ops/top_of_product.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
@@ -229,7 +230,7 @@ class Searcher::Search {
 
   // One token more for each hypothesis.
   void advance(const nn::StepTokens& tokens, const Step& step) {
-    choose(model_.next_scores(model_.step(*state_, tokens)), step);
+    choose(model_.step(*state_, tokens), step);
   }
 
   // Takes several steps at once where the device can, until many hypotheses are done. Returns how
@@ -349,18 +350,21 @@ class Searcher::Search {
     }
   }
 
-  // From the scores of the next tokens to the hypotheses that go on.
-  void choose(const Tensor& scores, const Step& step) {
+  // From what the model makes of the newest tokens to the hypotheses that go on.
+  void choose(const Tensor& hidden, const Step& step) {
     kernels::StepNow now;
     if (step.replayed) {
       now = {.active = now_.counts.data<std::int32_t>(),
              .generated = now_.counts.data<std::int32_t>() + 1,
              .width = step.width};
     }
-    const std::int64_t rows = step.active * step.width, vocabulary = scores.size(1);
-    const Tensor log_probs = Tensor::empty(context_, summed(scores.dtype()), {rows, candidates_});
+    const std::int64_t rows = step.active * step.width, vocabulary = model_.target_vocabulary();
+    const Variable table = options_.sample ? Variable() : model_.output_table();
+    const Tensor scores = table.defined() ? Tensor() : model_.next_scores(hidden);
+    const Tensor log_probs = Tensor::empty(context_, summed(hidden.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
-    dispatch(scores, [&]<class T>(auto& ctx) {
+    dispatch(log_probs, [&]<class T>(auto& ctx) {
+      T* const logits = scores.defined() ? scores.data<T>() : nullptr;
       const kernels::BanTokens<T> bans{.rows = rows,
                                        .vocabulary = vocabulary,
                                        .stride = units_.stride,
@@ -373,8 +377,16 @@ class Searcher::Search {
                                        .max_repeats = options_.max_repeats,
                                        .hypotheses = now_.rows(),
                                        .prefix_length = prefix_length_.data<std::int32_t>(),
-                                       .logits = scores.data<T>(),
+                                       .logits = logits,
                                        .banned = banned_.data<double>()};
+      const kernels::TopAllowed<T> allowed{.bans = bans,
+                                           .top = {.rows = rows,
+                                                   .vocabulary = vocabulary,
+                                                   .count = candidates_,
+                                                   .logits = logits,
+                                                   .banned = banned_.data<double>(),
+                                                   .log_probs = log_probs.data<Summed<T>>(),
+                                                   .ids = ids.data<std::int32_t>()}};
       if (options_.sample) {
         kernels::run(ctx, bans);
         kernels::run(ctx,
@@ -388,19 +400,15 @@ class Searcher::Search {
                                               .now = now,
                                               .unit = now_.unit.data<std::int32_t>(),
                                               .stream = stream_of_unit_.data<std::int64_t>(),
-                                              .logits = scores.data<T>(),
+                                              .logits = logits,
                                               .banned = banned_.data<double>(),
                                               .log_probs = log_probs.data<Summed<T>>(),
                                               .ids = ids.data<std::int32_t>()});
+      } else if (table.defined()) {
+        // bf16 is summed in f32, so that T is never it.
+        if constexpr (!std::is_same_v<T, BFloat16>) top_of_product(hidden, table, allowed);
       } else {
-        kernels::run(ctx, kernels::TopAllowed<T>{.bans = bans,
-                                                 .top = {.rows = rows,
-                                                         .vocabulary = vocabulary,
-                                                         .count = candidates_,
-                                                         .logits = scores.data<T>(),
-                                                         .banned = banned_.data<double>(),
-                                                         .log_probs = log_probs.data<Summed<T>>(),
-                                                         .ids = ids.data<std::int32_t>()}});
+        kernels::run(ctx, allowed);
       }
       kernels::run(ctx, kernels::BeamStep<Summed<T>>{
                             .units = step.active,

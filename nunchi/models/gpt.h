@@ -35,6 +35,7 @@ class Gpt final : public Model, public LanguageModel {
   bool reserve(State& state, const ReplayedSteps& steps) const override;
   bool restart(State& state, const TokenBatch& texts) const override;
   Tensor next_scores(const Tensor& hidden) const override;
+  Variable output_table() const override { return output_table_; }
 
  private:
   GptConfig config_;

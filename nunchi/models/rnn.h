@@ -63,6 +63,7 @@ class Rnn final : public Model, public TranslationModel {
   bool reserve(State& state, const ReplayedSteps& steps) const override;
   bool restart(State& state, const TokenBatch& source) const override;
   Tensor next_scores(const Tensor& hidden) const override;
+  Variable output_table() const override { return tables_.output; }
 
  private:
   void remember(const TokenBatch& source, State& state) const;

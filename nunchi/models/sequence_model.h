@@ -4,6 +4,11 @@
 //   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
 //   scores = model.next_scores(hidden)       of the token that comes next
 //
+// Scores are most often hidden times a table of the vocabulary. A model that says so by its
+// output_table() leaves it to the search to find the likeliest tokens of that product
+// (ops/top_of_product.h), on some devices without all scores ever standing in memory; it is asked
+// for next_scores() where all of them are wanted, as for draws.
+//
 // Hypotheses may change their number and order from step to step: each names its parent in the step
 // before.
 #pragma once
@@ -49,8 +54,10 @@ class SequenceModel {
   // Starts over with another source, in the same memory. False, and the state is as it was, where
   // it does not fit.
   virtual bool restart(State& state, const TokenBatch& source) const = 0;
-  // [rows of hidden, V]
+  // [rows of hidden, V], in the type that hidden's is summed in.
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
+  // [V, C]: next_scores(hidden) is hidden times its transpose. Undefined: it is something else.
+  virtual Variable output_table() const { return {}; }
 };
 
 // A model that turns one sentence into another, and can be taught to.

@@ -4,8 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "nunchi/kernels/cuda/bans.h"
-#include "nunchi/kernels/cuda/logits.h"
+#include "nunchi/kernels/cuda/stretches.h"
 #include "nunchi/kernels/search.h"
 
 namespace nunchi::kernels::cuda {
@@ -14,7 +13,7 @@ namespace {
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 // Candidates that a block sorts at once. More than that come of rows with very many equals.
 constexpr int kMostCandidates = 1024;
-// A warp merges the stretches of a row, a lane each.
+// Of a row: a lane for each where they are merged.
 constexpr int kMostStretches = kWarp;
 constexpr float kLog2E = 1.44269504f;
 
@@ -22,18 +21,14 @@ template <class N>
 struct Job {
   int vocabulary;
   int count;             // n
-  int stretches;         // of each row
   int group_lanes;       // lanes that share a place in the search for a threshold; 0: no search
   const N* logits;       // [R, V]
   const double* banned;  // [R] or null
   bool bans;             // by these rules, of tokens that are still among the logits
   BanRules rules;
-  float* log_probs;   // [R, n]
-  std::int32_t* ids;  // [R, n]
-  // Of the stretches, where there are several:
-  Key* keys;    // [R, stretches, n] descending, 0 where there are fewer
-  float* tops;  // [R, stretches]
-  float* sums;  // [R, stretches] Σ exp(x - shift_of(top))
+  float* log_probs;     // [R, n]
+  std::int32_t* ids;    // [R, n]
+  Stretches stretches;  // of each row, n keys each; memory is theirs where they are several
 };
 
 // Where a block's results go: to the row's, or to the stretch's for the merge.
@@ -42,19 +37,19 @@ class Writer {
  public:
   // `writing`: this thread will call write().
   __device__ Writer(const Job<N>& p, float top, float sum, bool writing) : p_(p) {
-    if (p.stretches == 1) {
+    if (p.stretches.each == 1) {
       if (!writing) return;
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
       log_sum_ = log_sum(top, sum, banned);
     } else if (threadIdx.x == 0) {
-      p.tops[blockIdx.x] = top;
-      p.sums[blockIdx.x] = sum;
+      p.stretches.tops[blockIdx.x] = top;
+      p.stretches.sums[blockIdx.x] = sum;
     }
   }
   __device__ void write(int rank, Key key) const {
     const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
-    if (p_.stretches > 1) {
-      p_.keys[at] = key;
+    if (p_.stretches.each > 1) {
+      p_.stretches.keys[at] = key;
     } else {
       p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
       p_.ids[at] = id_of(key);
@@ -102,9 +97,9 @@ __global__ __launch_bounds__(kThreads,
   __shared__ int bans;
 
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
-  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches);
+  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches.each);
   const int first_id =
-      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.stretches)) * Row::kCapacity;
+      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.stretches.each)) * Row::kCapacity;
   const int size = min(p.vocabulary - first_id, Row::kCapacity);
   Row row;
   row.load(p.logits + r * p.vocabulary + first_id, size);
@@ -210,47 +205,6 @@ __global__ __launch_bounds__(kThreads,
   }
 }
 
-// One warp for each row: what its stretches found, merged.
-template <class N>
-__global__ void merge_stretches_kernel(const Job<N> p, int rows) {
-  const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
-  if (r >= rows) return;
-  begin();
-  const bool mine = lane < p.stretches;
-  const std::int64_t stretch = std::int64_t{r} * p.stretches + lane;
-  const Key* keys = p.keys + stretch * p.count;
-  const float own_top = mine ? p.tops[stretch] : -INFINITY;
-  const float top = warp_max(own_top);
-  // A stretch without any logit above -inf adds 0, or the NaN that it has.
-  double sum = mine ? static_cast<double>(p.sums[stretch]) *
-                          exp(static_cast<double>(own_top) - static_cast<double>(shift_of(top)))
-                    : 0;
-#pragma unroll
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    sum += __shfl_xor_sync(kAllLanes, sum, offset);
-  }
-  const double log_of_all = log_sum(top, sum, p.banned != nullptr ? p.banned + r : nullptr);
-
-  // The next one is read before it is needed.
-  int taken = 0;
-  const auto key_at = [&](int place) { return mine && place < p.count ? keys[place] : Key{0}; };
-  Key key = key_at(0), next = key_at(1);
-  for (int rank = 0; rank < p.count; ++rank) {
-    const Key best = warp_max(key);
-    if (lane == 0) {
-      const std::int64_t at = std::int64_t{r} * p.count + rank;
-      p.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(best)) - log_of_all);
-      p.ids[at] = id_of(best);
-    }
-    if (key == best) {
-      ++taken;
-      key = next;
-      next = key_at(taken + 1);
-    }
-  }
-}
-
 // How many lanes share a place: at least two places for each token wanted make a good threshold.
 int group_lanes(std::int64_t count) {
   for (const int lanes : {32, 8, 2}) {
@@ -262,20 +216,24 @@ int group_lanes(std::int64_t count) {
 template <class N, bool Wide, int Groups>
 void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
   constexpr int kCapacity = HeldRow<N, kThreads, Groups, Wide>::kCapacity;
-  job.stretches = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
-  const std::int64_t blocks = rows * job.stretches;
-  const auto all = static_cast<std::size_t>(job.stretches == 1 ? 0 : blocks);
+  const int each = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
+  const std::int64_t blocks = rows * each;
+  const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
   const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
   const ScratchMemory tops(ctx.arena(), all * sizeof(float));
   const ScratchMemory sums(ctx.arena(), all * sizeof(float));
-  job.keys = keys.as<Key>(), job.tops = tops.as<float>(), job.sums = sums.as<float>();
+  job.stretches = {each, job.count, keys.as<Key>(), tops.as<float>(), sums.as<float>()};
   start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
               {static_cast<unsigned>(blocks), kThreads}, job);
-  if (job.stretches == 1) return;
-  constexpr int kMergeThreads = 128;
-  start_early(ctx, "top_tokens", merge_stretches_kernel<N>,
-              {blocks_for(rows * kWarp, kMergeThreads), kMergeThreads}, job,
-              static_cast<int>(rows));
+  if (each == 1) return;
+  merge_stretches(ctx, {.from = job.stretches,
+                        .rows = static_cast<int>(rows),
+                        .count = job.count,
+                        .banned = job.banned,
+                        .bans = false,
+                        .rules = {},
+                        .log_probs = job.log_probs,
+                        .ids = job.ids});
 }
 
 template <class N, bool Wide>
@@ -312,7 +270,6 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
   using N = Native<T>;
   const Job<N> job{.vocabulary = static_cast<int>(p.vocabulary),
                    .count = static_cast<int>(p.count),
-                   .stretches = 1,
                    .group_lanes = group_lanes(p.count),
                    .logits = native(p.logits),
                    .banned = bans == nullptr ? p.banned : nullptr,
@@ -320,9 +277,7 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
                    .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
                    .log_probs = p.log_probs,
                    .ids = p.ids,
-                   .keys = nullptr,
-                   .tops = nullptr,
-                   .sums = nullptr};
+                   .stretches = {}};
   if (wide(job.logits, p.vocabulary)) {
     choose<N, true>(ctx, job, p.rows);
   } else {

@@ -1,0 +1,11 @@
+// The most likely tokens of a few hundred rows at most, found where their scores are computed.
+#pragma once
+
+#include "nunchi/kernels/top_of_product.h"
+
+namespace nunchi::kernels::cuda {
+
+// Whether compute() finds them so; otherwise it writes all scores and looks at them.
+bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p);
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,40 @@
+// The most likely tokens of rows, from what the scores are made of: rows times the vocabulary's
+// table. All scores of some hundred rows are more than a cache holds, and a search wants a few of
+// each row; so a device may find the best of each tile of scores where it has computed them, and
+// the scores never stand in memory.
+#pragma once
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/kernels/search.h"
+
+namespace nunchi::kernels {
+
+template <class T>
+struct TopOfProduct {
+  Product<T, Summed<T>> product;  // M is allowed.top.rows or more; its c is null
+  TopAllowed<Summed<T>> allowed;  // of the first rows; its logits, both of them, are null
+
+  // The same with all scores [M, N] at `scores`, one kernel after the other.
+  std::pair<Product<T, Summed<T>>, TopAllowed<Summed<T>>> parts(Summed<T>* scores) const {
+    std::pair<Product<T, Summed<T>>, TopAllowed<Summed<T>>> both{product, allowed};
+    both.first.c = both.second.bans.logits = scores;
+    both.second.top.logits = scores;
+    return both;
+  }
+  std::size_t score_bytes() const {
+    return static_cast<std::size_t>(product.m * product.n) * sizeof(Summed<T>);
+  }
+
+  const char* name() const { return product.name(); }
+  Work work() const { return product.work(); }
+};
+
+template <class T>
+inline constexpr bool kOfParts<TopOfProduct<T>> = true;
+
+namespace cpu {
+template <class T>
+inline constexpr bool kOneVersion<TopOfProduct<T>> = true;
+}  // namespace cpu
+
+}  // namespace nunchi::kernels

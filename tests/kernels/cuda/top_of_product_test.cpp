@@ -1,0 +1,243 @@
+#include "nunchi/kernels/cuda/top_of_product.h"
+
+#include "nunchi/ops/tensors.h"
+#include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/values.h"
+
+namespace nunchi::testing {
+namespace {
+
+// Rows, a table and hypotheses. All are small numbers over powers of two: logits are the same to
+// the bit in whatever order they are added.
+struct Inputs {
+  std::int64_t rows = 1, vocabulary = 1, width = 64, count = 1;
+  int levels = 128;  // of the table's elements: with few, many logits are equal
+  std::int64_t min_length = 0, max_repeats = 0;
+  std::int32_t begin_token = 1;
+  std::vector<std::pair<std::int64_t, float>> extremes = {};  // logits of these tokens, in all rows
+
+  std::string description() const {
+    return std::to_string(rows) + " rows of " + std::to_string(width) + " times " +
+           std::to_string(vocabulary) + ", first " + std::to_string(count) + ", levels " +
+           std::to_string(levels) + ", at least " + std::to_string(min_length) + ", repeats " +
+           std::to_string(max_repeats) + ", <s> " + std::to_string(begin_token);
+  }
+};
+
+std::vector<float> steps(std::int64_t count, std::uint64_t seed, int levels, float step) {
+  std::vector<float> values;
+  for (const double x : random_values<double>(count, seed)) {
+    values.push_back(static_cast<float>(std::floor(x * levels)) * step);
+  }
+  return values;
+}
+
+struct Found {
+  std::vector<std::int32_t> ids;
+  std::vector<double> log_probs;
+  bool in_tiles = false;
+};
+
+Found find(ContextBase& context, DType dtype, const Inputs& in) {
+  constexpr std::int64_t kStride = 80, kGenerated = 70;
+  auto x = steps(in.rows * in.width, 1, 8, 0.125f);
+  auto table = steps(in.vocabulary * in.width, 2, in.levels, 1.0f / 128);
+  for (std::int64_t r = 0; r < in.rows; ++r) x[static_cast<std::size_t>(r * in.width)] = 1;
+  for (const auto& [token, logit] : in.extremes) {
+    table[static_cast<std::size_t>(token * in.width)] = logit;
+  }
+  // Every second hypothesis is a cycle; tokens are among the first, where the best are not.
+  std::vector<std::int32_t> histories, unit;
+  for (std::int64_t r = 0; r < in.rows; ++r) {
+    unit.push_back(static_cast<std::int32_t>(r % 2));
+    for (std::int64_t i = 0; i < kStride; ++i) {
+      const std::int64_t at = r % 2 == 0 ? i % (r / 2 % 9 + 1) : i * i + r;
+      histories.push_back(static_cast<std::int32_t>(at * 7 % in.vocabulary));
+    }
+  }
+  const Tensor rows = rounded_tensor(context, dtype, x, {in.rows, in.width}),
+               weight = rounded_tensor(context, dtype, table, {in.vocabulary, in.width}),
+               tokens = from_host(context, histories, {in.rows, kStride}),
+               units = from_host(context, unit, {in.rows}),
+               prefixes = from_host(context, std::vector<std::int32_t>{0, 3}, {2}),
+               banned = unwritten_tensor(context, DType::f64, {in.rows}),
+               log_probs = unwritten_tensor(context, DType::f32, {in.rows, in.count}),
+               ids = Tensor::empty(context, DType::i32, {in.rows, in.count});
+  fill(ids, -1);
+  Found found;
+  dispatch(rows, [&]<class T>(auto& ctx) {
+    if constexpr (std::is_same_v<Summed<T>, float>) {
+      const kernels::TopOfProduct<T> job{
+          .product = {.m = in.rows,
+                      .n = in.vocabulary,
+                      .k = in.width,
+                      .a = rows.data<T>(),
+                      .b = weight.data<T>(),
+                      .transpose_b = true},
+          .allowed = {.bans = {.rows = in.rows,
+                               .vocabulary = in.vocabulary,
+                               .stride = kStride,
+                               .begin_token = in.begin_token,
+                               .end_token = 2,
+                               .generated = kGenerated,
+                               .min_length = in.min_length,
+                               .max_repeats = in.max_repeats,
+                               .hypotheses = {.tokens = tokens.data<std::int32_t>(),
+                                              .unit = units.data<std::int32_t>()},
+                               .prefix_length = prefixes.data<std::int32_t>(),
+                               .banned = banned.data<double>()},
+                      .top = {.rows = in.rows,
+                              .vocabulary = in.vocabulary,
+                              .count = in.count,
+                              .banned = banned.data<double>(),
+                              .log_probs = log_probs.data<float>(),
+                              .ids = ids.data<std::int32_t>()}}};
+      kernels::run(ctx, job);
+      if constexpr (std::is_same_v<T, BFloat16>) {
+        found.in_tiles = kernels::cuda::found_in_tiles(ctx, job);
+      }
+    }
+  });
+  found.ids = to_host<std::int32_t>(ids);
+  found.log_probs = to_host_f64(log_probs);
+  return found;
+}
+
+void expect_like_cpu(const Inputs& in, bool in_tiles = true) {
+  SCOPED_TRACE(in.description());
+  CpuContext cpu({.threads = 2});
+  CudaContext cuda;
+  cuda.arena().poison();
+  const Found expected = find(cpu, DType::f32, in), found = find(cuda, DType::bf16, in);
+  EXPECT_EQ(found.in_tiles, in_tiles);
+  expect_near(found.log_probs, expected.log_probs, 3e-6);
+  for (std::size_t i = 0; i < found.ids.size(); ++i) {
+    // Which of those that cannot come is the first of them is nobody's question.
+    if (std::isinf(expected.log_probs[i])) {
+      EXPECT_TRUE(found.ids[i] >= 0 && found.ids[i] < in.vocabulary) << "at " << i;
+    } else {
+      ASSERT_EQ(found.ids[i], expected.ids[i]) << "at " << i;
+    }
+  }
+}
+
+// Whole tiles of rows and some rows more; vocabularies that fill tiles and those that do not.
+TEST(TopOfProductOnGpu, AreTheCpus) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {1, 15, 16, 17, 32, 33, 64, 65, 128, 130, 300}) {
+    for (const std::int64_t vocabulary : {37, 128, 1000, 8001}) {
+      expect_like_cpu({.rows = rows, .vocabulary = vocabulary, .width = 128, .count = 5});
+    }
+  }
+}
+
+// Blocks take several tiles, one after another.
+TEST(TopOfProductOnGpu, AreTheCpusInLargeVocabularies) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {1, 30, 64, 256}) {
+    for (const std::int64_t vocabulary : {32000, 50304}) {
+      expect_like_cpu({.rows = rows, .vocabulary = vocabulary, .width = 512, .count = 5});
+    }
+  }
+  expect_like_cpu({.rows = 1024, .vocabulary = 9001, .count = 5});
+}
+
+TEST(TopOfProductOnGpu, AreTheCpusForAnyNumberOfCandidatesAndAnyWidth) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {3, 20, 50, 140}) {
+    for (std::int64_t count = 1; count <= 16; ++count) {
+      expect_like_cpu({.rows = rows, .vocabulary = 1000, .width = 64, .count = count});
+    }
+    for (const std::int64_t width : {192, 320, 1024}) {
+      expect_like_cpu({.rows = rows, .vocabulary = 700, .width = width, .count = 4});
+    }
+  }
+}
+
+TEST(TopOfProductOnGpu, AreScoredFirstWhereTilesDoNotSuit) {
+  SKIP_WITHOUT_GPU();
+  expect_like_cpu({.rows = 5, .vocabulary = 1000, .width = 64, .count = 17}, false);
+  expect_like_cpu({.rows = 5, .vocabulary = 1000, .width = 72, .count = 4}, false);
+  expect_like_cpu({.rows = 5, .vocabulary = 6, .width = 64, .count = 6}, false);
+  expect_like_cpu({.rows = 1025, .vocabulary = 300, .width = 64, .count = 2}, false);
+}
+
+TEST(TopOfProductOnGpu, OfEqualsTheLowerIdWins) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {4, 40, 70, 129}) {
+    // All are equal, or many.
+    for (const int levels : {0, 1}) {
+      for (const std::int64_t count : {1, 6, 13}) {
+        expect_like_cpu({.rows = rows, .vocabulary = 1000, .count = count, .levels = levels});
+      }
+    }
+  }
+}
+
+TEST(TopOfProductOnGpu, WhatIsBannedCountsAndDoesNotCome) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {9, 45, 72, 140}) {
+    for (const std::int64_t vocabulary : {37, 1000}) {
+      // The first tokens, which histories are made of, are the likeliest.
+      Inputs in{.rows = rows, .vocabulary = vocabulary, .width = 64, .count = 5};
+      for (std::int64_t token = 0; token < 70 && token < vocabulary; token += 7) {
+        in.extremes.emplace_back(token, 40.0f + static_cast<float>(token % 3));
+      }
+      in.extremes.emplace_back(2, 45.0f);  // </s>
+      in.extremes.emplace_back(1, 60.0f);  // <s>
+      for (const std::int64_t repeats : {0, 1, 2, 7, 8, 9}) {
+        in.max_repeats = repeats;
+        for (const std::int64_t length : {0, 71, 1000}) {
+          in.min_length = length;
+          expect_like_cpu(in);
+        }
+      }
+      in.begin_token = -1;
+      expect_like_cpu(in);
+      in.begin_token = static_cast<std::int32_t>(vocabulary) - 1;
+      in.extremes.emplace_back(vocabulary - 1, 80.0f);
+      expect_like_cpu(in);
+    }
+  }
+}
+
+TEST(TopOfProductOnGpu, WhatCannotComeIsLast) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {2, 18, 64, 129}) {
+    for (const std::int64_t vocabulary : {37, 1000}) {
+      Inputs in{.rows = rows, .vocabulary = vocabulary, .count = 4};
+      for (std::int64_t token = 0; token < vocabulary; ++token) {
+        if (token % 3 != 1) in.extremes.emplace_back(token, -INFINITY);
+      }
+      expect_like_cpu(in);
+      // All but one.
+      in.extremes.clear();
+      for (std::int64_t token = 0; token + 1 < vocabulary; ++token) {
+        in.extremes.emplace_back(token, -INFINITY);
+      }
+      expect_like_cpu(in);
+    }
+  }
+}
+
+TEST(TopOfProductOnGpu, ANaNStaysVisible) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  for (const std::int64_t rows : {3, 20, 60, 130}) {
+    for (const std::int64_t every : {1, 2, 300}) {
+      for (const float bad : {NAN, INFINITY}) {
+        Inputs in{.rows = rows, .vocabulary = 1000, .count = 5, .max_repeats = 8};
+        for (std::int64_t token = 0; token < in.vocabulary; token += every) {
+          in.extremes.emplace_back(token, bad);
+        }
+        SCOPED_TRACE(in.description() + ", every " + std::to_string(every));
+        const Found found = find(cuda, DType::bf16, in);
+        for (const double log_prob : found.log_probs) EXPECT_TRUE(std::isnan(log_prob));
+        for (const std::int32_t id : found.ids) EXPECT_TRUE(id >= 0 && id < 1000) << id;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
