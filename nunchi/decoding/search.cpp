@@ -238,13 +238,15 @@ class Searcher::Search {
   std::int64_t replay(Step step, std::int64_t at_once) {
     const std::int64_t left = units_.most_generated() - step.generated;
     if (!context_.replays() || left < 2) return 0;
+    std::int64_t active = step.active;
+    step.active = noted_size(active);
     const std::int64_t most = std::min(left, at_once), rows = step.active * step.width;
     const bool moved =
         model_.reserve(*state_, {.steps = most, .hypotheses = rows, .longest = most_tokens()});
     if (moved) noted_.clear();
     step.replayed = true;
     const std::int64_t few = step.active / 2;
-    std::int64_t done = 0, active = step.active;
+    std::int64_t done = 0;
     while (most - done >= 2 && active > few) {
       const std::int64_t steps = steps_at_once(active, most - done);
       steps_noted(step, steps).start();
@@ -258,6 +260,14 @@ class Searcher::Search {
       ++done;
     }
     return done;
+  }
+
+  // Steps are noted for all units, for half of them, a quarter and so on: whatever the order in
+  // which sentences end, a few sizes serve.
+  std::int64_t noted_size(std::int64_t active) const {
+    std::int64_t size = units_.count;
+    while (size > 1 && (size + 1) / 2 >= active) size = (size + 1) / 2;
+    return size;
   }
 
   // A sentence that has ended waits for the steps that were started with it; while none has, many
