@@ -5,143 +5,18 @@
 #include <map>
 
 #include "nunchi/base/error.h"
+#include "nunchi/decoding/search_memory.h"
+#include "nunchi/decoding/search_units.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/search.h"
+#include "nunchi/ops/next_hypotheses.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/ops/top_of_product.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
 namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-// A unit is a sentence that is looked for: of each source one, or one for each sample.
-struct Units {
-  std::int64_t count = 0;
-  std::int64_t beam = 1;
-  std::int64_t longest = 0;                           // tokens of a hypothesis at most
-  std::int64_t stride = 0;                            // tokens that a hypothesis has room for
-  std::vector<std::int32_t> source;                   // [units]
-  std::vector<std::int64_t> stream;                   // [units] number for draws
-  std::vector<std::int32_t> max_length;               // [units]
-  std::vector<std::int32_t> prefix_length;            // [units]
-  std::vector<std::span<const std::int32_t>> prefix;  // [units]
-
-  // Tokens beyond the prefix that a hypothesis can get.
-  std::int64_t most_generated() const {
-    std::int64_t most = 0;
-    for (std::size_t u = 0; u < max_length.size(); ++u) {
-      most = std::max<std::int64_t>(most, max_length[u] - prefix_length[u]);
-    }
-    return most;
-  }
-};
-
-std::int64_t longest_target(const SequenceModel& model, const SearchOptions& options,
-                            std::int64_t source_length, std::int64_t prefix_length) {
-  if (!model.has_source()) return std::min(prefix_length + options.max_length, model.max_length());
-  constexpr std::int64_t kFactor = 3, kMore = 20;
-  const std::int64_t wanted =
-      std::max(options.min_length, std::min(options.max_length, kFactor * source_length + kMore));
-  return std::clamp<std::int64_t>(wanted, 1, model.max_length() - 1);
-}
-
-Units make_units(const SequenceModel& model, const SearchInput& input,
-                 const SearchOptions& options) {
-  const Ragged& source = input.source.rows;
-  const std::int64_t each = options.sample ? options.n_best : 1;
-  Units units{.count = source.sentences * each, .beam = options.sample ? 1 : options.beam_size};
-  for (std::int64_t u = 0; u < units.count; ++u) {
-    const std::int64_t b = u / each;
-    const std::span<const std::int32_t> prefix =
-        input.prefixes.empty() ? std::span<const std::int32_t>() : input.prefixes[index(b)];
-    const std::int64_t number = input.numbers.empty() ? b : input.numbers[index(b)];
-    const std::int64_t prefix_length = static_cast<std::int64_t>(prefix.size());
-    // A prefix is kept whole and gets at least one token more.
-    const std::int64_t longest = std::max(
-        longest_target(model, options, source.lengths[index(b)], prefix_length), prefix_length + 1);
-    // The last token is not fed again; where <s> is, it has a place of its own.
-    if (longest > model.max_length() - (model.has_source() ? 1 : 0)) {
-      throw Error("a prefix of " + std::to_string(prefix_length) +
-                  " tokens is too long for a model that knows " +
-                  std::to_string(model.max_length()) + " positions.");
-    }
-    units.source.push_back(static_cast<std::int32_t>(b));
-    units.stream.push_back(number * each + u % each);
-    units.max_length.push_back(static_cast<std::int32_t>(longest));
-    units.prefix_length.push_back(static_cast<std::int32_t>(prefix_length));
-    units.prefix.push_back(prefix);
-    units.longest = std::max(units.longest, longest);
-  }
-  units.stride = units.longest + 1;
-  return units;
-}
-
-// The hypotheses of one step, in device memory.
-struct RowMemory {
-  Tensor tokens, token_scores, score, unit;
-  Tensor counts;  // i32 [2] active units, tokens beyond the prefix
-
-  RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride)
-      : tokens(Tensor::empty(context, DType::i32, {rows, stride})),
-        token_scores(Tensor::empty(context, DType::f32, {rows, stride})),
-        score(zeros(context, DType::f64, {rows})),
-        unit(Tensor::empty(context, DType::i32, {rows})),
-        counts(zeros(context, DType::i32, {2})) {}
-
-  kernels::SearchRows rows() const {
-    return {.tokens = tokens.data<std::int32_t>(),
-            .token_scores = token_scores.data<float>(),
-            .score = score.data<double>(),
-            .unit = unit.data<std::int32_t>()};
-  }
-};
-
-// What was found, in one piece of memory, so that it comes to the host at once.
-class FinishedMemory {
- public:
-  FinishedMemory(ContextBase& context, const Units& units)
-      : hypotheses_(units.count * units.beam),
-        tokens_(hypotheses_ * units.stride),
-        units_(units.count),
-        memory_(Tensor::empty(context, DType::i8, {bytes()})) {}
-
-  kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
-  // Nothing is finished.
-  void clear() const {
-    on_device(memory_.context(), [&](auto& ctx) {
-      kernels::run(ctx, kernels::Fill<std::int32_t>{.count = units_, .out = rows().count});
-    });
-  }
-  // On the host, in `room`.
-  kernels::FinishedRows download(std::vector<std::int8_t>& room) const {
-    room = to_host<std::int8_t>(memory_);
-    return rows_at(room.data());
-  }
-
- private:
-  std::int64_t bytes() const {
-    return 8 * hypotheses_ + 8 * tokens_ + 8 * hypotheses_ + 4 * units_;
-  }
-  // Scores come first: they have the largest elements.
-  kernels::FinishedRows rows_at(std::int8_t* memory) const {
-    const auto at = [&]<class T>(T*, std::int64_t offset) {
-      return reinterpret_cast<T*>(memory + offset);
-    };
-    kernels::FinishedRows rows;
-    rows.score = at(rows.score, 0);
-    rows.tokens = at(rows.tokens, 8 * hypotheses_);
-    rows.token_scores = at(rows.token_scores, 8 * hypotheses_ + 4 * tokens_);
-    rows.length = at(rows.length, 8 * hypotheses_ + 8 * tokens_);
-    rows.ended = at(rows.ended, 12 * hypotheses_ + 8 * tokens_);
-    rows.count = at(rows.count, 16 * hypotheses_ + 8 * tokens_);
-    return rows;
-  }
-
-  std::int64_t hypotheses_, tokens_, units_;
-  Tensor memory_;
-};
 
 }  // namespace
 
@@ -397,6 +272,11 @@ class Searcher::Search {
                                                    .banned = banned_.data<double>(),
                                                    .log_probs = log_probs.data<Summed<T>>(),
                                                    .ids = ids.data<std::int32_t>()}};
+      const kernels::BeamStep<Summed<T>> beam_step =
+          beam_step_of<Summed<T>>(step, now, log_probs, ids);
+      if constexpr (std::is_same_v<T, Summed<T>>) {
+        if (table.defined()) return next_hypotheses(hidden, table, allowed, beam_step);
+      }
       if (options_.sample) {
         kernels::run(ctx, bans);
         kernels::run(ctx,
@@ -414,37 +294,40 @@ class Searcher::Search {
                                               .banned = banned_.data<double>(),
                                               .log_probs = log_probs.data<Summed<T>>(),
                                               .ids = ids.data<std::int32_t>()});
-      } else if (table.defined()) {
-        // bf16 is summed in f32, so that T is never it.
-        if constexpr (!std::is_same_v<T, BFloat16>) top_of_product(hidden, table, allowed);
       } else {
         kernels::run(ctx, allowed);
       }
-      kernels::run(ctx, kernels::BeamStep<Summed<T>>{
-                            .units = step.active,
-                            .width = step.width,
-                            .beam = units_.beam,
-                            .candidates = candidates_,
-                            .stride = units_.stride,
-                            .generated = step.generated,
-                            .now = now,
-                            .end_token = special_.end,
-                            .log_probs = log_probs.data<Summed<T>>(),
-                            .ids = ids.data<std::int32_t>(),
-                            .prefix_length = prefix_length_.data<std::int32_t>(),
-                            .max_length = max_length_.data<std::int32_t>(),
-                            .from = now_.rows(),
-                            .to = then_.rows(),
-                            .finished = finished_.rows(),
-                            .parents = parents_.data<std::int32_t>(),
-                            .next = next_.data<std::int32_t>(),
-                            .row_source = sentences_.data<std::int32_t>(),
-                            .unit_source = source_of_unit_.data<std::int32_t>(),
-                            .active = then_.counts.data<std::int32_t>(),
-                            .generated_next = then_.counts.data<std::int32_t>() + 1,
-                            .letters = mailbox_ != nullptr ? mailbox_->boxes() : nullptr});
+      kernels::run(ctx, beam_step);
     });
     turn();
+  }
+
+  // From the candidates of each row to the hypotheses that go on.
+  template <class T>
+  kernels::BeamStep<T> beam_step_of(const Step& step, const kernels::StepNow& now,
+                                    const Tensor& log_probs, const Tensor& ids) const {
+    return {.units = step.active,
+            .width = step.width,
+            .beam = units_.beam,
+            .candidates = candidates_,
+            .stride = units_.stride,
+            .generated = step.generated,
+            .now = now,
+            .end_token = special_.end,
+            .log_probs = log_probs.data<T>(),
+            .ids = ids.data<std::int32_t>(),
+            .prefix_length = prefix_length_.data<std::int32_t>(),
+            .max_length = max_length_.data<std::int32_t>(),
+            .from = now_.rows(),
+            .to = then_.rows(),
+            .finished = finished_.rows(),
+            .parents = parents_.data<std::int32_t>(),
+            .next = next_.data<std::int32_t>(),
+            .row_source = sentences_.data<std::int32_t>(),
+            .unit_source = source_of_unit_.data<std::int32_t>(),
+            .active = then_.counts.data<std::int32_t>(),
+            .generated_next = then_.counts.data<std::int32_t>() + 1,
+            .letters = mailbox_ != nullptr ? mailbox_->boxes() : nullptr};
   }
 
   // Tokens of the one hypothesis of a search that is watched, as it is now; 0: it is done.

@@ -28,6 +28,7 @@ struct Job {
   const __nv_bfloat16* x;      // [rows, k]
   const __nv_bfloat16* table;  // [vocabulary, k]
   Stretches found;
+  Zeros zeros;
 };
 
 // A block's warps stand `kDown` by `kAcross` over its tile; each has kRowBlocks * 16 rows and
@@ -348,6 +349,9 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
   for (int item = 0; item < min(Of::kStages, items); ++item) fetch_table(item);
   group_copies();
   begin();
+  for (int i = static_cast<int>(threadIdx.x); block == 0 && i < p.zeros.count; i += kThreads) {
+    p.zeros.at[i] = 0;
+  }
 #pragma unroll 1
   for (int item = 0; item < Of::kStages; ++item) {
     if (item < items) fetch_rows(item);
@@ -374,30 +378,27 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
 }
 
 template <int Rows>
-void start(CudaContext& ctx, Job job, const Merge& merge) {
+void start(CudaContext& ctx, Job job) {
   constexpr auto kernel = top_of_product_kernel<Rows>;
   constexpr int kBytes = kSharedBytes<Rows>;
   static_assert(kBytes <= 227 << 10);
   job.row_tiles = static_cast<int>(parts(job.rows, Rows));
-  job.found.each = static_cast<int>(parts(job.vocabulary, Shape<Rows>::kColumns));
   job.tiles = job.row_tiles * job.found.each;
-  const auto all = static_cast<std::size_t>(job.rows) * static_cast<std::size_t>(job.found.each);
-  const ScratchMemory keys(ctx.arena(),
-                           all * static_cast<std::size_t>(job.found.kept) * sizeof(Key));
-  const ScratchMemory tops(ctx.arena(), all * sizeof(float));
-  const ScratchMemory sums(ctx.arena(), all * sizeof(float));
-  job.found.keys = keys.as<Key>();
-  job.found.tops = tops.as<float>();
-  job.found.sums = sums.as<float>();
   allow_shared_memory(kernel, kBytes);
   start_early(ctx, "top_of_product", kernel,
               {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
                .threads = kThreads,
                .shared = kBytes},
               job);
-  Merge with_found = merge;
-  with_found.from = job.found;
-  merge_stretches(ctx, with_found);
+}
+
+// Calls f.operator()<Rows>() for the tiles that suit.
+template <class F>
+decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
+  if (rows <= 16) return f.template operator()<16>();
+  if (rows <= 32) return f.template operator()<32>();
+  if (rows <= 64 || kept > Shape<128>::kMost / 2) return f.template operator()<64>();
+  return f.template operator()<128>();
 }
 
 // How many tokens other than <s> may be banned for one row, at most.
@@ -438,38 +439,57 @@ bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
          q.bias == nullptr && !q.relu && q.added == nullptr && aligned(q.a) && aligned(q.b);
 }
 
-template <>
-void compute(CudaContext& ctx, const TopOfTiles& p) {
-  const Product<BFloat16, float>& q = p.all.product;
-  const BanTokens<float>& bans = p.all.allowed.bans;
-  const TopTokens<float>& top = p.all.allowed.top;
-  const std::int64_t kept = kept_of(p.all.allowed);
-  const Job job{.rows = static_cast<int>(top.rows),
+std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {
+  const std::int64_t rows = p.allowed.top.rows;
+  const std::int64_t each = with_rows(rows, kept_of(p.allowed), [&]<int Rows>() {
+    return parts(p.product.n, Shape<Rows>::kColumns);
+  });
+  return static_cast<std::size_t>(rows * each);
+}
+
+std::size_t TilesFound::bytes_of(const TopOfProduct<BFloat16>& p) {
+  const auto kept = static_cast<std::size_t>(kept_of(p.allowed));
+  return stretches_of(p) * (kept * sizeof(Key) + 2 * sizeof(float));
+}
+
+TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros)
+    : memory_(ctx.arena(), bytes_of(p)) {
+  const Product<BFloat16, float>& q = p.product;
+  const TopTokens<float>& top = p.allowed.top;
+  const std::int64_t kept = kept_of(p.allowed);
+  const std::size_t all = stretches_of(p);
+  auto* keys = memory_.as<Key>();
+  auto* tops = reinterpret_cast<float*>(keys + all * static_cast<std::size_t>(kept));
+  const Stretches found{.each = static_cast<int>(all / static_cast<std::size_t>(top.rows)),
+                        .kept = static_cast<int>(kept),
+                        .keys = keys,
+                        .tops = tops,
+                        .sums = tops + all};
+  merge_ = {.from = found,
+            .rows = static_cast<int>(top.rows),
+            .count = static_cast<int>(top.count),
+            .banned = nullptr,
+            .bans = true,
+            .rules = rules_of(p.allowed.bans),
+            .log_probs = top.log_probs,
+            .ids = top.ids};
+  const Job job{.rows = merge_.rows,
                 .vocabulary = static_cast<int>(q.n),
                 .row_tiles = 0,
                 .tiles = 0,
-                .begin_token = bans.begin_token,
+                .begin_token = p.allowed.bans.begin_token,
                 .k = q.k,
                 .x = native(q.a),
                 .table = native(q.b),
-                .found = {.kept = static_cast<int>(kept)}};
-  const Merge merge{.from = {},
-                    .rows = job.rows,
-                    .count = static_cast<int>(top.count),
-                    .banned = nullptr,
-                    .bans = true,
-                    .rules = rules_of(bans),
-                    .log_probs = top.log_probs,
-                    .ids = top.ids};
-  if (job.rows <= 16) {
-    start<16>(ctx, job, merge);
-  } else if (job.rows <= 32) {
-    start<32>(ctx, job, merge);
-  } else if (job.rows <= 64 || kept > Shape<128>::kMost / 2) {
-    start<64>(ctx, job, merge);
-  } else {
-    start<128>(ctx, job, merge);
-  }
+                .found = found,
+                .zeros = zeros};
+  with_rows(top.rows, kept, [&]<int Rows>() { start<Rows>(ctx, job); });
+}
+
+template <>
+void compute(CudaContext& ctx, const TopOfTiles& p) {
+  const TilesFound found(ctx, p.all);
+  merge_stretches(ctx, found.merge());
 }
 
 template <>
