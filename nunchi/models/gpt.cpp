@@ -85,8 +85,8 @@ bool Gpt::restart(State& state, const TokenBatch& texts) const {
 
 Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<DecodingState&>(any_state);
-  const nn::DecodeStep step = state.cache.extend(tokens);
-  nn::Stream stream{embedding_(tokens.ids, step.rows, *position_), {}, {}};
+  const auto [step, embedded] = state.cache.extend(tokens, embedding_, *position_);
+  nn::Stream stream{embedded, {}, {}};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     stream = layers_[i].step(stream, step, state.cache.layer(i));
   }

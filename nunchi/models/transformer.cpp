@@ -142,8 +142,8 @@ bool Transformer::restart(State& any_state, const TokenBatch& source) const {
 
 Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<TranslationState&>(any_state);
-  const nn::DecodeStep step = state.cache.extend(tokens);
-  nn::Stream stream{target_embedding_(tokens.ids, step.rows, *target_position_), {}, {}};
+  const auto [step, embedded] = state.cache.extend(tokens, target_embedding_, *target_position_);
+  nn::Stream stream{embedded, {}, {}};
   for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
     stream = decoder_layers_[i].step(stream, step, state.cache.layer(i), state.memory_kv[i]);
   }

@@ -121,7 +121,24 @@ bool DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
   return moved;
 }
 
+struct DecoderCache::Planned {
+  DecodeStep step;
+  kernels::ExtendSlots slots;
+};
+
 DecodeStep DecoderCache::extend(const StepTokens& tokens) {
+  const Planned planned = plan(tokens);
+  on_device(context_, [&](auto& ctx) { kernels::run(ctx, planned.slots); });
+  return planned.step;
+}
+
+DecoderCache::Embedded DecoderCache::extend(const StepTokens& tokens, const Embedding& embedding,
+                                            const Position& position) {
+  const Planned planned = plan(tokens);
+  return {planned.step, embedding.step(tokens.ids, planned.step.rows, position, planned.slots)};
+}
+
+DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   const std::int64_t capacity = tokens.ids.size(0), hypotheses = tokens.hypotheses;
   if (capacity != decode_capacity(tokens.tokens)) {
     throw Error("a step of " + std::to_string(tokens.tokens) + " tokens came with room for " +
@@ -146,35 +163,33 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   const auto data = [](const Tensor& tensor) {
     return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
   };
-  on_device(context_, [&](auto& ctx) {
-    kernels::run(
-        ctx, kernels::ExtendSlots{.hypotheses = hypotheses,
-                                  .first_slot = slots_,
-                                  .active = data(tokens.active),
-                                  .width = tokens.width,
-                                  .taken_before = replayed ? data(before_.taken) : nullptr,
-                                  .capacity = capacity,
-                                  .parent = data(tokens.parents),
-                                  .sentence = data(tokens.sentences),
-                                  .offset = data(tokens.offsets),
-                                  .old_slot = data(before_.slots),
-                                  .old_stride = before_.slots.defined() ? before_.slots.size(1) : 0,
-                                  .old_length = data(before_.lengths),
-                                  .slot = data(now_.slots),
-                                  .stride = now_.slots.size(1),
-                                  .length = data(now_.lengths),
-                                  .memory_begin = data(memory_begin_),
-                                  .memory_length = data(memory_length_),
-                                  .row_hypothesis = data(hypothesis),
-                                  .row_position = data(position),
-                                  .row_visible = data(visible),
-                                  .row_slot = data(slot),
-                                  .row_begin = data(begin),
-                                  .row_memory = data(memory),
-                                  .last_row = data(last_row),
-                                  .count = data(count),
-                                  .taken = data(now_.taken)});
-  });
+  const kernels::ExtendSlots slots{
+      .hypotheses = hypotheses,
+      .first_slot = slots_,
+      .active = data(tokens.active),
+      .width = tokens.width,
+      .taken_before = replayed ? data(before_.taken) : nullptr,
+      .capacity = capacity,
+      .parent = data(tokens.parents),
+      .sentence = data(tokens.sentences),
+      .offset = data(tokens.offsets),
+      .old_slot = data(before_.slots),
+      .old_stride = before_.slots.defined() ? before_.slots.size(1) : 0,
+      .old_length = data(before_.lengths),
+      .slot = data(now_.slots),
+      .stride = now_.slots.size(1),
+      .length = data(now_.lengths),
+      .memory_begin = data(memory_begin_),
+      .memory_length = data(memory_length_),
+      .row_hypothesis = data(hypothesis),
+      .row_position = data(position),
+      .row_visible = data(visible),
+      .row_slot = data(slot),
+      .row_begin = data(begin),
+      .row_memory = data(memory),
+      .last_row = data(last_row),
+      .count = data(count),
+      .taken = data(now_.taken)};
   if (!replayed) slots_ += tokens.tokens;
 
   DecodeStep step{.last_row = last_row,
@@ -195,7 +210,7 @@ DecodeStep DecoderCache::extend(const StepTokens& tokens) {
   step.last.rows = hypotheses;
   step.last.count = count.part(1, {1});
   step.last.capacity = decode_capacity(hypotheses);
-  return step;
+  return {step, slots};
 }
 
 }  // namespace nunchi::nn

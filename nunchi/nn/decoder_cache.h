@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "nunchi/nn/embedding.h"
 #include "nunchi/ops/decode_attention.h"
 #include "nunchi/tensor/ragged.h"
 
@@ -64,6 +65,12 @@ class DecoderCache {
 
   // Makes room for the tokens and gives them slots.
   DecodeStep extend(const StepTokens& tokens);
+  // The same with the tokens' embeddings, [capacity, C].
+  struct Embedded {
+    DecodeStep step;
+    Variable rows;
+  };
+  Embedded extend(const StepTokens& tokens, const Embedding& embedding, const Position& position);
   // Makes room for so many more steps that can be replayed, each with one token of at most so many
   // hypotheses: two of them leave all memory where it was. Returns whether any memory moved since
   // the last call, so that what was noted before cannot be replayed any more.
@@ -76,6 +83,9 @@ class DecoderCache {
   const Tensor& layer(std::size_t i) const { return layers_[i]; }
 
  private:
+  // All of a step but the kernel that fills it.
+  struct Planned;
+  Planned plan(const StepTokens& tokens);
   bool reserve_slots(std::int64_t slots);                           // whether memory moved
   bool make_room(std::int64_t hypotheses, std::int64_t positions);  // in now_; whether it moved
   void turn();

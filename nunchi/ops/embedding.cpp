@@ -1,16 +1,17 @@
 #include "nunchi/ops/embedding.h"
 
 #include "nunchi/autograd/tape.h"
-#include "nunchi/kernels/embedding.h"
+#include "nunchi/kernels/step_rows.h"
 #include "nunchi/ops/check.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
+namespace {
 
-Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters) {
-  const Variable &table = parameters.table, &positions = parameters.positions;
-  const Tensor& w = table.value();
+void check_embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters) {
+  const Variable& positions = parameters.positions;
+  const Tensor& w = parameters.table.value();
   check_shape("embedding", "ids", ids, {batch.capacity});
   if (positions.defined()) {
     check(positions.value().size(0) >= batch.max_length && positions.value().size(1) == w.size(1),
@@ -18,19 +19,45 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
           "positions of shape " + positions.value().shape().to_string() + " do not reach " +
               std::to_string(batch.max_length));
   }
-  const kernels::Dropout draws = dropout_on(w.context(), parameters.dropout);
+}
+
+template <class T>
+kernels::Embedding<T> kernel_of(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
+                                const Tensor& out) {
+  const Variable &table = parameters.table, &positions = parameters.positions;
+  return {.rows = rows_of(batch),
+          .width = out.size(1),
+          .scale = parameters.scale,
+          .dropout = dropout_on(out.context(), parameters.dropout),
+          .ids = ids.data<std::int32_t>(),
+          .table = table.value().data<T>(),
+          .positions = positions.defined() ? positions.value().data<T>() : nullptr,
+          .out = out.data<T>()};
+}
+
+}  // namespace
+
+Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
+                  const kernels::ExtendSlots& slots) {
+  const Tensor& w = parameters.table.value();
+  check(w.context().tape() == nullptr, "embed_step", "it is not for what is recorded");
+  check_embedding(ids, batch, parameters);
   const Tensor out = Tensor::empty(w.context(), w.dtype(), {batch.capacity, w.size(1)});
   dispatch(w, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::Embedding<T>{
-                          .rows = rows_of(batch),
-                          .width = w.size(1),
-                          .scale = parameters.scale,
-                          .dropout = draws,
-                          .ids = ids.data<std::int32_t>(),
-                          .table = w.data<T>(),
-                          .positions = positions.defined() ? positions.value().data<T>() : nullptr,
-                          .out = out.data<T>()});
+    kernels::run(ctx, kernels::StepRows<T>{.slots = slots,
+                                           .embedding = kernel_of<T>(ids, batch, parameters, out)});
   });
+  return out;
+}
+
+Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters) {
+  const Variable &table = parameters.table, &positions = parameters.positions;
+  const Tensor& w = table.value();
+  check_embedding(ids, batch, parameters);
+  const kernels::Dropout draws = dropout_on(w.context(), parameters.dropout);
+  const Tensor out = Tensor::empty(w.context(), w.dtype(), {batch.capacity, w.size(1)});
+  dispatch(
+      w, [&]<class T>(auto& ctx) { kernels::run(ctx, kernel_of<T>(ids, batch, parameters, out)); });
   return record("embedding", out, {table, positions},
                 [ids, batch, scale = parameters.scale, draws](Gradients& d) {
                   const Tensor& d_out = d.of_output();

@@ -7,6 +7,10 @@
 
 namespace nunchi {
 
+namespace kernels {
+struct ExtendSlots;
+}
+
 struct Embedding {
   Variable table;  // [V, C]
   double scale = 1;
@@ -16,5 +20,9 @@ struct Embedding {
 
 // ids i32 [capacity], each in [0, V) → [capacity, C]
 Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters);
+
+// The same for the new tokens of a decode step, whose slots are found on the way. Not recorded.
+Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
+                  const kernels::ExtendSlots& slots);
 
 }  // namespace nunchi

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "nunchi/kernels/decode_attention.h"
+#include "nunchi/kernels/step_rows.h"
 
 namespace nunchi::kernels::cpu {
 
@@ -36,6 +37,25 @@ void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
   p.count[0] = static_cast<std::int32_t>(row);
   p.count[1] = static_cast<std::int32_t>(hypotheses);
   if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + row);
+}
+
+namespace {
+
+template <class T>
+void step_rows(CpuContext& ctx, const StepRows<T>& p) {
+  run(ctx, p.slots);
+  run(ctx, p.embedding);
+}
+
+}  // namespace
+
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const StepRows<float>& p) {
+  step_rows(ctx, p);
+}
+template <>
+void compute<Isa::portable>(CpuContext& ctx, const StepRows<double>& p) {
+  step_rows(ctx, p);
 }
 
 }  // namespace nunchi::kernels::cpu

@@ -1,4 +1,4 @@
-// The rows and slots that a decode step moves.
+// The rows that a decode step moves.
 #include "nunchi/kernels/cuda/device.h"
 #include "nunchi/kernels/decode_attention.h"
 
@@ -92,60 +92,6 @@ void gather(CudaContext& ctx, const GatherRows<T>& p) {
        p.name());
 }
 
-constexpr int kSlotThreads = 64;
-
-// A block for each hypothesis, and one for the rows behind the last.
-__global__ void extend_slots_kernel(ExtendSlots p) {
-  begin();
-  const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now(),
-                     first_slot = p.first_slot_now();
-  if (h == p.hypotheses) {
-    const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
-    for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
-      p.row_hypothesis[row] = 0;
-      p.row_position[row] = 0;
-      p.row_visible[row] = 0;
-      p.row_slot[row] = 0;
-      p.row_begin[row] = 0;
-      p.row_memory[row] = 0;
-    }
-    if (thread == 0) {
-      p.count[0] = static_cast<std::int32_t>(rows);
-      p.count[1] = static_cast<std::int32_t>(hypotheses);
-      if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + rows);
-    }
-    return;
-  }
-  if (h >= hypotheses) return;
-  std::int32_t* slot = p.slot + h * p.stride;
-  std::int32_t length = 0;
-  if (p.parent != nullptr) {
-    const std::int64_t parent = p.parent[h];
-    const std::int32_t* old_slot = p.old_slot + parent * p.old_stride;
-    length = p.old_length[parent];
-    for (std::int32_t i = thread; i < length; i += kSlotThreads) slot[i] = old_slot[i];
-  }
-  const std::int64_t first = p.offset != nullptr ? p.offset[h] - p.offset[0] : h;
-  const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
-  const std::int32_t sentence = p.sentence[h];
-  for (std::int32_t i = thread; i < tokens; i += kSlotThreads) {
-    const std::int64_t row = first + i;
-    const std::int32_t new_slot = static_cast<std::int32_t>(first_slot + row);
-    slot[length + i] = new_slot;
-    p.row_hypothesis[row] = static_cast<std::int32_t>(h);
-    p.row_position[row] = length + i;
-    p.row_visible[row] = length + i + 1;
-    p.row_slot[row] = new_slot;
-    p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
-    p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
-  }
-  if (thread == 0) {
-    p.length[h] = length + tokens;
-    p.last_row[h] = static_cast<std::int32_t>(first + tokens - 1);
-  }
-}
-
 }  // namespace
 
 template <>
@@ -163,12 +109,6 @@ void compute(CudaContext& ctx, const GatherRows<float>& p) {
 template <>
 void compute(CudaContext& ctx, const GatherRows<BFloat16>& p) {
   gather(ctx, p);
-}
-
-template <>
-void compute(CudaContext& ctx, const ExtendSlots& p) {
-  start_early(ctx, p.name(), extend_slots_kernel,
-              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
 }
 
 }  // namespace nunchi::kernels::cuda

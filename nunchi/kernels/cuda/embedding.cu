@@ -6,7 +6,7 @@
 
 #include <cub/device/device_radix_sort.cuh>
 
-#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/embed_columns.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
@@ -24,60 +24,27 @@ __device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
   return static_cast<std::uint32_t>(rows.position != nullptr ? rows.position[row] : row);
 }
 
-// Up to eight columns; Wide: always eight, and aligned.
-template <bool Wide, class N>
-__device__ void load_columns(const N* from, std::int64_t columns, float (&x)[8]) {
-  if constexpr (Wide) {
-    load8(from, x);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) x[i] = i < columns ? to_float(from[i]) : 0.0f;
-  }
-}
-template <bool Wide, class N>
-__device__ void store_columns(N* to, std::int64_t columns, const float (&x)[8]) {
-  if constexpr (Wide) {
-    store8(to, x);
-  } else {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      if (i < columns) to[i] = from_float<N>(x[i]);
-    }
-  }
-}
-
 template <class N>
 struct EmbedJob {
   Rows rows;
-  std::int64_t width;
-  float scale;
+  EmbedTables<N> tables;
   DropoutDraws dropout;
   const std::int32_t* ids;
-  const N* table;
-  const N* positions;
   N* out;
 };
 
 // One thread for eight columns of a row.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
-  const std::int64_t groups = (p.width + 7) / 8;
+  const std::int64_t width = p.tables.width, groups = (width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * groups) return;
   begin();
-  const std::int64_t row = i / groups, column = i % groups * 8, columns = p.width - column;
+  const std::int64_t row = i / groups, column = i % groups * 8;
   float x[8] = {};
   if (row < real_rows(p.rows)) {
     const std::uint32_t position = position_of(p.rows, row);
-    load_columns<Wide>(p.table + p.ids[row] * p.width + column, columns, x);
-#pragma unroll
-    for (int j = 0; j < 8; ++j) x[j] *= p.scale;
-    if (p.positions != nullptr) {
-      float more[8];
-      load_columns<Wide>(p.positions + position * p.width + column, columns, more);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) x[j] += more[j];
-    }
+    embed_columns<Wide>(p.tables, p.ids[row], position, column, x);
     if (p.dropout.threshold > 0) {
       float keep[8];
       keep_factors(p.dropout, philox::key_of(*p.dropout.key), static_cast<std::uint32_t>(column),
@@ -86,7 +53,7 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
       for (int j = 0; j < 8; ++j) x[j] *= keep[j];
     }
   }
-  store_columns<Wide>(p.out + row * p.width + column, columns, x);
+  store_columns<Wide>(p.out + row * width + column, width - column, x);
 }
 
 template <class T>
@@ -94,15 +61,12 @@ void embed(CudaContext& ctx, const Embedding<T>& p) {
   if (p.rows.capacity * p.width == 0) return;
   using N = Native<T>;
   const EmbedJob<N> job{.rows = p.rows,
-                        .width = p.width,
-                        .scale = static_cast<float>(p.scale),
+                        .tables = tables_of(p),
                         .dropout = DropoutDraws(p.dropout),
                         .ids = p.ids,
-                        .table = native(p.table),
-                        .positions = native(p.positions),
                         .out = native(p.out)};
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
-  if (wide(job.table, p.width) && wide(job.positions, p.width) && wide(job.out, p.width)) {
+  if (is_wide(p)) {
     start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, job);
   } else {
     start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, job);

@@ -1,0 +1,68 @@
+// Eight columns of a token's embedding, by a thread.
+#pragma once
+
+#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/embedding.h"
+
+namespace nunchi::kernels::cuda {
+
+// Up to eight columns; Wide: always eight, and aligned.
+template <bool Wide, class N>
+__device__ void load_columns(const N* from, std::int64_t columns, float (&x)[8]) {
+  if constexpr (Wide) {
+    load8(from, x);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[i] = i < columns ? to_float(from[i]) : 0.0f;
+  }
+}
+template <bool Wide, class N>
+__device__ void store_columns(N* to, std::int64_t columns, const float (&x)[8]) {
+  if constexpr (Wide) {
+    store8(to, x);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      if (i < columns) to[i] = from_float<N>(x[i]);
+    }
+  }
+}
+
+template <class N>
+struct EmbedTables {
+  std::int64_t width;
+  float scale;
+  const N* table;      // [V, width]
+  const N* positions;  // [P, width], or null
+};
+
+template <class T>
+EmbedTables<Native<T>> tables_of(const Embedding<T>& p) {
+  return {.width = p.width,
+          .scale = static_cast<float>(p.scale),
+          .table = native(p.table),
+          .positions = native(p.positions)};
+}
+
+// Whether all rows can be read eight elements at a time.
+template <class T>
+bool is_wide(const Embedding<T>& p) {
+  return wide(native(p.table), p.width) && wide(native(p.positions), p.width) &&
+         wide(native(p.out), p.width);
+}
+
+// Before dropout.
+template <bool Wide, class N>
+__device__ void embed_columns(const EmbedTables<N>& p, std::int64_t id, std::int64_t position,
+                              std::int64_t column, float (&x)[8]) {
+  load_columns<Wide>(p.table + id * p.width + column, p.width - column, x);
+#pragma unroll
+  for (int j = 0; j < 8; ++j) x[j] *= p.scale;
+  if (p.positions == nullptr) return;
+  float more[8];
+  load_columns<Wide>(p.positions + position * p.width + column, p.width - column, more);
+#pragma unroll
+  for (int j = 0; j < 8; ++j) x[j] += more[j];
+}
+
+}  // namespace nunchi::kernels::cuda

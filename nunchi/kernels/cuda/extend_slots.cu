@@ -1,0 +1,125 @@
+#include "nunchi/kernels/cuda/embed_columns.h"
+#include "nunchi/kernels/decode_attention.h"
+#include "nunchi/kernels/step_rows.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kSlotThreads = 64;
+
+// Block h has hypothesis h, the one after them the rows behind the last.
+__device__ void extend_slots(const ExtendSlots& p) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now(),
+                     first_slot = p.first_slot_now();
+  if (h == p.hypotheses) {
+    const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
+    for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
+      p.row_hypothesis[row] = 0;
+      p.row_position[row] = 0;
+      p.row_visible[row] = 0;
+      p.row_slot[row] = 0;
+      p.row_begin[row] = 0;
+      p.row_memory[row] = 0;
+    }
+    if (thread == 0) {
+      p.count[0] = static_cast<std::int32_t>(rows);
+      p.count[1] = static_cast<std::int32_t>(hypotheses);
+      if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + rows);
+    }
+    return;
+  }
+  if (h >= hypotheses) return;
+  std::int32_t* slot = p.slot + h * p.stride;
+  std::int32_t length = 0;
+  if (p.parent != nullptr) {
+    const std::int64_t parent = p.parent[h];
+    const std::int32_t* old_slot = p.old_slot + parent * p.old_stride;
+    length = p.old_length[parent];
+    for (std::int32_t i = thread; i < length; i += kSlotThreads) slot[i] = old_slot[i];
+  }
+  const std::int64_t first = p.offset != nullptr ? p.offset[h] - p.offset[0] : h;
+  const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
+  const std::int32_t sentence = p.sentence[h];
+  for (std::int32_t i = thread; i < tokens; i += kSlotThreads) {
+    const std::int64_t row = first + i;
+    const std::int32_t new_slot = static_cast<std::int32_t>(first_slot + row);
+    slot[length + i] = new_slot;
+    p.row_hypothesis[row] = static_cast<std::int32_t>(h);
+    p.row_position[row] = length + i;
+    p.row_visible[row] = length + i + 1;
+    p.row_slot[row] = new_slot;
+    p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
+    p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
+  }
+  if (thread == 0) {
+    p.length[h] = length + tokens;
+    p.last_row[h] = static_cast<std::int32_t>(first + tokens - 1);
+  }
+}
+
+__global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const ExtendSlots p) {
+  begin();
+  extend_slots(p);
+}
+
+// With one token each, which is row h of what is embedded.
+template <class N, bool Wide>
+__global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
+                                                                 const EmbedTables<N> tables,
+                                                                 const std::int32_t* ids, N* out) {
+  begin();
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
+  // Tokens so far.
+  const std::int32_t position =
+      h < hypotheses && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
+  // Spare rows are zeros; those beyond all blocks are the last one's.
+  const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
+  for (std::int64_t row = h; row < end; ++row) {
+    for (std::int64_t column = threadIdx.x * 8; column < tables.width; column += kSlotThreads * 8) {
+      float x[8] = {};
+      if (row < hypotheses) embed_columns<Wide>(tables, ids[row], position, column, x);
+      store_columns<Wide>(out + row * tables.width + column, tables.width - column, x);
+    }
+  }
+  extend_slots(p);
+}
+
+template <class T>
+void step_rows(CudaContext& ctx, const StepRows<T>& p) {
+  const Embedding<T>& e = p.embedding;
+  // Several tokens each: their rows are not known yet where they are embedded.
+  if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
+    run(ctx, p.slots);
+    return run(ctx, e);
+  }
+  using N = Native<T>;
+  const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
+  const auto start = [&]<bool Wide>() {
+    start_early(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, tables_of(e), e.ids,
+                native(e.out));
+  };
+  if (is_wide(e)) {
+    start.template operator()<true>();
+  } else {
+    start.template operator()<false>();
+  }
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ExtendSlots& p) {
+  start_early(ctx, p.name(), extend_slots_kernel,
+              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
+}
+template <>
+void compute(CudaContext& ctx, const StepRows<float>& p) {
+  step_rows(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const StepRows<BFloat16>& p) {
+  step_rows(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda
