@@ -7,7 +7,7 @@
 #include "nunchi/kernels/next_hypotheses.h"
 
 #include "nunchi/kernels/cuda/beam_units.h"
-#include "nunchi/kernels/cuda/top_of_product.h"
+#include "nunchi/kernels/cuda/tiles_found.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

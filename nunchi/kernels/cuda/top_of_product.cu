@@ -11,6 +11,7 @@
 #include "nunchi/kernels/cuda/row_tile.h"
 #include "nunchi/kernels/cuda/shared_tile.h"
 #include "nunchi/kernels/cuda/stretches.h"
+#include "nunchi/kernels/cuda/tiles_found.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

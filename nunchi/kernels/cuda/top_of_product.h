@@ -1,33 +1,11 @@
 // The most likely tokens of a few hundred rows at most, found where their scores are computed.
 #pragma once
 
-#include "nunchi/kernels/cuda/stretches.h"
 #include "nunchi/kernels/top_of_product.h"
 
 namespace nunchi::kernels::cuda {
 
 // Whether compute() finds them so; otherwise it writes all scores and looks at them.
 bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p);
-
-// Numbers that become 0 before the next kernel begins.
-struct Zeros {
-  std::int32_t* at = nullptr;
-  int count = 0;
-};
-
-// What was found in the tiles of a product, to be merged by the kernel that is started next. For
-// those that are found_in_tiles().
-class TilesFound {
- public:
-  // Starts the product.
-  TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros = {});
-  const Merge& merge() const { return merge_; }
-
- private:
-  static std::size_t stretches_of(const TopOfProduct<BFloat16>& p);
-  static std::size_t bytes_of(const TopOfProduct<BFloat16>& p);
-  ScratchMemory memory_;  // of the stretches
-  Merge merge_;
-};
 
 }  // namespace nunchi::kernels::cuda
