@@ -41,11 +41,15 @@ struct Shape {
   static constexpr int kRowBlocks = Rows / kTileRows / kDown;
   static constexpr int kColumnBlocks = kColumns / 8 / kAcross;
   static constexpr int kStageBytes = (Rows + kColumns) * Tile::kRowBytes;
-  static constexpr int kStages = Rows == 128 ? 4 : Rows == 64 ? 8 : Rows == 32 ? 10 : 12;
+  // Of few rows all of the time goes into fetching the table; of 64, two blocks share a
+  // multiprocessor, and one finds its keys while the other multiplies.
+  static constexpr int kStages = Rows >= 64 ? 3 : Rows == 32 ? 10 : 12;
+  static constexpr int kBlocks = Rows == 64 ? 2 : 1;
   // Lanes that hold a part of a row each.
   static constexpr int kGroups = 4 * kAcross;
-  // Keys of a row that are sorted at once. More than that come of rows with many equals.
-  static constexpr int kMost = Rows == 128 ? 16 : 32;
+  // Keys of a row that are sorted at once, three times what comes of eight that are kept. More come
+  // of rows with many equals.
+  static constexpr int kMost = 32;
   static_assert(kColumnBlocks % 2 == 0 && kMost >= kAcross);
 };
 
@@ -326,7 +330,8 @@ class Logits {
 };
 
 template <int Rows>
-__global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p) {
+__global__ void __launch_bounds__(kThreads, Shape<Rows>::kBlocks)
+    top_of_product_kernel(const Job p) {
   using Of = Shape<Rows>;
   extern __shared__ __align__(128) char memory[];
   auto& shared = *reinterpret_cast<Findings<Rows>*>(memory + Of::kStages * Of::kStageBytes);
@@ -382,23 +387,27 @@ template <int Rows>
 void start(CudaContext& ctx, Job job) {
   constexpr auto kernel = top_of_product_kernel<Rows>;
   constexpr int kBytes = kSharedBytes<Rows>;
-  static_assert(kBytes <= 227 << 10);
+  static_assert(Shape<Rows>::kBlocks * (kBytes + 1024) <= 228 << 10);
   job.row_tiles = static_cast<int>(parts(job.rows, Rows));
   job.tiles = job.row_tiles * job.found.each;
   allow_shared_memory(kernel, kBytes);
   start_early(ctx, "top_of_product", kernel,
-              {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
+              {.blocks = dim3(static_cast<unsigned>(
+                   std::min(job.tiles, Shape<Rows>::kBlocks * ctx.multiprocessors()))),
                .threads = kThreads,
                .shared = kBytes},
               job);
 }
+
+// Of more keys the wide tiles' groups tell too little.
+constexpr std::int64_t kGoodKept = 8;
 
 // Calls f.operator()<Rows>() for the tiles that suit.
 template <class F>
 decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
   if (rows <= 16) return f.template operator()<16>();
   if (rows <= 32) return f.template operator()<32>();
-  if (rows <= 64 || kept > Shape<128>::kMost / 2) return f.template operator()<64>();
+  if (rows <= 64 || kept > kGoodKept) return f.template operator()<64>();
   return f.template operator()<128>();
 }
 

@@ -1,13 +1,8 @@
-#include "nunchi/kernels/top_of_product.h"
+#include "nunchi/kernels/cuda/top_of_product.h"
 
 #include "nunchi/ops/tensors.h"
 #include "tests/kernels/cuda/compare.h"
 #include "tests/kernels/cuda/values.h"
-
-namespace nunchi::kernels::cuda {
-// As cuda/top_of_product.h has it, which is for the device's compiler.
-bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p);
-}  // namespace nunchi::kernels::cuda
 
 namespace nunchi::testing {
 namespace {
