@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Pairs for a small summarisation: four captions of a picture, and the fifth that says the same in one sentence.
+
+    bench/flickr_summaries.py FOLDER --output summaries      writes train.tsv, dev.tsv and test.tsv
+
+FOLDER holds Flickr8k.token.txt (`name#n`, a tab, a caption) and the lists Flickr_8k.{train,dev,test}Images.txt. In
+training each of a picture's captions is the summary of its others once; in dev and test one is, drawn by chance. The
+others come in an order drawn by chance too: in the file they are often sorted, which would give the missing one away.
+"""
+import argparse
+import random
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+
+def captions_of(file: Path) -> dict[str, list[str]]:
+    captions = defaultdict(list)
+    with open(file, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            name, tab, caption = line.partition("\t")
+            if not tab:
+                raise ValueError(f"{file}:{number}: no tab between the picture's name and its caption")
+            captions[name.rpartition("#")[0]].append(" ".join(caption.split()))
+    return captions
+
+
+def pairs_of(captions: list[str], every: bool, draws: random.Random) -> list[tuple[str, str]]:
+    """(source, target), each caption as the target or one of them."""
+    pairs = []
+    for target in range(len(captions)) if every else [draws.randrange(len(captions))]:
+        others = captions[:target] + captions[target + 1:]
+        draws.shuffle(others)
+        pairs.append((" ".join(others), captions[target]))
+    return pairs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("."), help="the folder of the three files")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    try:
+        captions = captions_of(arguments.folder / "Flickr8k.token.txt")
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        for part in ("train", "dev", "test"):
+            draws = random.Random(f"{arguments.seed} {part}")
+            names = (arguments.folder / f"Flickr_8k.{part}Images.txt").read_text(encoding="utf-8").split()
+            for name in names:
+                if len(captions.get(name, [])) < 2:
+                    raise ValueError(f"Flickr8k.token.txt has no captions of {name}")
+            pairs = [pair for name in names for pair in pairs_of(captions[name], part == "train", draws)]
+            lines = [f"{source}\t{target}\n" for source, target in pairs]
+            (arguments.output / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
+            print(f"{arguments.output / part}.tsv: {len(lines):,} pairs of {len(names):,} pictures", file=sys.stderr)
+    except (OSError, ValueError) as problem:
+        print(f"flickr_summaries.py: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Pairs for question generation from a file in SQuAD's format: an answer with its sentence, and the question.
+
+    bench/squad_questions.py train-v1.1.json > train.tsv
+    bench/squad_questions.py train-v1.1.json --paragraph > train.tsv      the whole paragraph around the answer
+
+A line is `answer <sep> context`, a tab, `question`. Questions without an answer (SQuAD 2.0) are left out, and where
+several people answered, the first answer counts.
+"""
+import argparse
+import json
+import re
+import sys
+from typing import Iterator
+
+SEPARATOR = "<sep>"
+
+
+def sentence_around(paragraph: str, begin: int, end: int) -> str:
+    """From the end of a sentence before `begin` to the first one after `end`."""
+    breaks = [0] + [found.end() for found in re.finditer(r"[.!?]['\")\]]*\s+", paragraph)] + [len(paragraph)]
+    first = max(place for place in breaks if place <= begin)
+    last = min(place for place in breaks if place >= end)
+    return paragraph[first:last]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def pairs_of(data: dict, whole_paragraph: bool) -> Iterator[tuple[str, str]]:
+    for paragraph in (paragraph for article in data["data"] for paragraph in article["paragraphs"]):
+        context = paragraph["context"]
+        for question in paragraph["qas"]:
+            if not question["answers"]:
+                continue
+            answer, begin = question["answers"][0]["text"], question["answers"][0]["answer_start"]
+            if not answer or context[begin:begin + len(answer)] != answer:
+                raise ValueError(f"question {question['id']}: '{answer}' does not stand at {begin} of its context")
+            around = context if whole_paragraph else sentence_around(context, begin, begin + len(answer))
+            yield f"{one_line(answer)} {SEPARATOR} {one_line(around)}", one_line(question["question"])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("json")
+    parser.add_argument("--paragraph", action="store_true", help="not the answer's sentence alone")
+    arguments = parser.parse_args()
+    try:
+        with open(arguments.json, encoding="utf-8") as file:
+            pairs = list(pairs_of(json.load(file), arguments.paragraph))
+    except (OSError, ValueError) as problem:
+        print(f"squad_questions.py: {arguments.json}: {problem}", file=sys.stderr)
+        return 1
+    except (KeyError, TypeError) as problem:
+        print(f"squad_questions.py: {arguments.json} is not in SQuAD's format: {problem}", file=sys.stderr)
+        return 1
+    sys.stdout.reconfigure(encoding="utf-8")
+    for source, target in pairs:
+        sys.stdout.write(f"{source}\t{target}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""The scripts that make a task's pairs, run as a user runs them."""
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BENCH = HERE.parent.parent / "bench"
+
+
+def run(script: str, *arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, str(BENCH / script), *map(str, arguments)], capture_output=True,
+                          encoding="utf-8")
+
+
+def pairs_in(text: str) -> list[tuple[str, ...]]:
+    return [tuple(line.split("\t")) for line in text.splitlines()]
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+
+class SquadQuestions(Temporary):
+    def test_an_answer_comes_with_its_sentence_or_sentences(self):
+        ended = run("squad_questions.py", HERE / "squad.json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(pairs_in(ended.stdout), [
+            ("Seoul <sep> Namsan is a hill in Seoul.", "Where is Namsan?"),
+            ("in 1980 <sep> A tower stands on it; it was finished in 1971 and opened to the public in 1980.",
+             "When was the tower opened?"),
+            ("worth it? Most visitors say yes <sep> Was it worth it? Most visitors say yes!",
+             "What do visitors say about the cost?"),
+            ("한강 <sep> 한강이 서울을 지난다.", "서울을 지나는 강은?"),
+        ])
+
+    def test_or_with_its_paragraph(self):
+        pairs = pairs_in(run("squad_questions.py", HERE / "squad.json", "--paragraph").stdout)
+        self.assertEqual(pairs[0][0], "Seoul <sep> Namsan is a hill in Seoul. A tower stands on it; it was finished in "
+                                      "1971 and opened to the public in 1980. Was it worth it? Most visitors say yes!")
+        self.assertEqual(pairs[3], ("한강 <sep> 서울은 한국의 수도다. 한강이 서울을 지난다.", "서울을 지나는 강은?"))
+
+    def test_an_answer_that_stands_elsewhere_is_an_error_and_nothing_is_written(self):
+        moved = (HERE / "squad.json").read_text(encoding="utf-8").replace('"answer_start": 98', '"answer_start": 99')
+        (self.folder / "moved.json").write_text(moved, encoding="utf-8")
+        ended = run("squad_questions.py", self.folder / "moved.json")
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertIn("question 2: 'in 1980' does not stand at 99", ended.stderr)
+
+    def test_another_format_is_one_sentence(self):
+        for text in ("[]", "{}", '{"data": [{"paragraphs": [{}]}]}'):
+            (self.folder / "other.json").write_text(text)
+            ended = run("squad_questions.py", self.folder / "other.json")
+            self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+            self.assertIn("is not in SQuAD's format", ended.stderr)
+            self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+
+
+class FlickrSummaries(Temporary):
+    CAPTIONS = ["A", "B b", "C", "D", "E"]
+
+    def setUp(self):
+        super().setUp()
+        pictures = [f"{part}.jpg" for part in ("train", "dev", "test")]
+        (self.folder / "Flickr8k.token.txt").write_text("".join(
+            f"{picture}#{number}\t{picture} {caption} \n"
+            for picture in pictures for number, caption in enumerate(self.CAPTIONS)))
+        for picture in pictures:
+            (self.folder / f"Flickr_8k.{picture.removesuffix('.jpg')}Images.txt").write_text(picture + "\n")
+
+    def pairs(self, part: str) -> list[tuple[str, ...]]:
+        return pairs_in((self.folder / "out" / f"{part}.tsv").read_text())
+
+    def test_a_summary_is_the_caption_that_its_source_lacks(self):
+        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for part, count in (("train", 5), ("dev", 1), ("test", 1)):
+            whole = sorted(f"{part}.jpg {caption}" for caption in self.CAPTIONS)
+            pairs = self.pairs(part)
+            self.assertEqual(len({target for _, target in pairs}), count)
+            for source, target in pairs:
+                others = [f"{part}.jpg{caption}" for caption in source.split(f"{part}.jpg")[1:]]
+                self.assertEqual(sorted([target] + [caption.strip() for caption in others]), whole)
+
+    def test_the_same_seed_gives_the_same_pairs(self):
+        def written(seed: int) -> list:
+            run("flickr_summaries.py", self.folder, "--output", self.folder / "out", "--seed", seed)
+            return [self.pairs(part) for part in ("train", "dev", "test")]
+
+        self.assertEqual(written(1), written(1))
+        self.assertNotEqual(written(1), written(2))
+
+    def test_a_line_without_a_tab_is_named(self):
+        (self.folder / "Flickr8k.token.txt").write_text("train.jpg#0\tA\ntrain.jpg#1 B\n")
+        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("Flickr8k.token.txt:2: no tab", ended.stderr)
+
+    def test_a_picture_without_captions_is_named(self):
+        (self.folder / "Flickr_8k.devImages.txt").write_text("other.jpg\n")
+        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("no captions of other.jpg", ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
