@@ -5,6 +5,7 @@ set(NUNCHI_KERNELS_ONCE
     nunchi/kernels/cpu/copy.cpp
     nunchi/kernels/cpu/clip_scale.cpp
     nunchi/kernels/cpu/extend_slots.cpp
+    nunchi/kernels/cpu/gelu_product.cpp
     nunchi/kernels/cpu/linear_gradient.cpp
     nunchi/kernels/cpu/norm_product.cpp
     nunchi/kernels/cpu/product_check.cpp
