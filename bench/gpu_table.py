@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Nunchi beside PyTorch on one NVIDIA GPU, workload by workload, in one run: rates, ratios, share of the peak.
 
-    bench/gpu_table.py [--rounds 1] [--only train,gpt2,translate] [--europarl FOLDER --lines 100000]
+    bench/gpu_table.py [--rounds 1] [--only train,gpt2,translate,europarl] [--europarl FOLDER --lines 100000]
 
 PyTorch is at its best: bf16, SDPA, torch.compile, fused Adam for training (pytorch_train.py), a static cache and
-one CUDA graph a step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each round runs Nunchi, then PyTorch; medians count.
+one CUDA graph a step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each round
+runs Nunchi, then PyTorch; medians count.
 With --europarl, train.en-de.{en,de}.xz of that folder are the real text: their first --lines pairs, padded and
 compiled for PyTorch, ragged for Nunchi, 24,576 target tokens a batch and a vocabulary of 32,000 on both sides.
 """
@@ -27,7 +28,7 @@ data:
 training: {{batch_tokens: 24576, label_smoothing: 0.1, max_steps: 1000}}
 """
 
-KINDS = "train", "gpt2", "translate"
+KINDS = "train", "gpt2", "translate", "europarl"
 
 
 class Workload:
@@ -102,8 +103,8 @@ def main() -> int:
             workloads += [translate(a, *shape) for shape in ((1, 1, 2.0), (64, 1, 2.0), (64, 4, 4.0), (512, 4, 5.0))]
         if "train" in only:
             workloads.append(train(a, "big", 1.3))
-            if a.europarl:
-                workloads.append(europarl(a, Path(scratch)))
+        if "europarl" in only and a.europarl:
+            workloads.append(europarl(a, Path(scratch)))
         if "gpt2" in only:
             workloads.append(train(a, "gpt2", 1.1, sentences=32, length=1024, vocab=50304, dropout=0.0))
         print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'must':>8}{'of peak':>8}", flush=True)
