@@ -25,13 +25,19 @@ struct Merge {
   std::int32_t* ids;  // [R, count]
 };
 
-// A row's keys, by a warp: each lane looks at every 32nd stretch.
+// A row's keys, by a warp: each lane looks at every 32nd stretch. What comes next of its first few
+// stays in registers, so that taking one waits for one load at most.
 class RowKeys {
  public:
   __device__ RowKeys(const Stretches& from, std::int64_t row)
       : keys_(from.keys + row * from.each * from.kept), each_(from.each), kept_(from.kept) {
-#pragma unroll 4
-    for (int s = lane(); s < each_; s += kWarp) own_ = max(own_, keys_[s * kept_]);
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      const int s = lane() + i * kWarp;
+      next_[i] = s < each_ ? keys_[s * kept_] : 0;
+    }
+    find_best();
+    for (int s = lane() + kHeld * kWarp; s < each_; s += kWarp) own_ = max(own_, keys_[s * kept_]);
   }
 
   // The highest of those that were not taken, in all lanes; 0: none is left.
@@ -42,31 +48,45 @@ class RowKeys {
   }
 
  private:
+  static constexpr int kHeld = 8;  // stretches of a lane
+
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  __device__ void find_below(Key limit) {
+  __device__ void find_best() {
     own_ = 0;
-    for (int s = lane(); s < each_; s += kWarp) {
-      const Key* keys = keys_ + s * kept_;
-      Key key = keys[0];
-      if (key >= limit) {
-        // Of most stretches nothing was taken; of the others some.
-        int begin = 1, end = kept_;
-        while (begin < end) {
-          const int middle = (begin + end) / 2;
-          if (keys[middle] < limit) {
-            end = middle;
-          } else {
-            begin = middle + 1;
-          }
-        }
-        key = begin < kept_ ? keys[begin] : 0;
-      }
-      own_ = max(own_, key);
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) own_ = max(own_, next_[i]);
+  }
+  __device__ void find_below(Key limit) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      if (next_[i] != limit) continue;
+      ++taken_[i];
+      next_[i] = taken_[i] < kept_ ? keys_[(lane() + i * kWarp) * kept_ + taken_[i]] : 0;
     }
+    find_best();
+    for (int s = lane() + kHeld * kWarp; s < each_; s += kWarp) {
+      own_ = max(own_, below(keys_ + s * kept_, limit));
+    }
+  }
+  // The highest of a stretch's below what was taken last.
+  __device__ Key below(const Key* keys, Key limit) const {
+    if (keys[0] < limit) return keys[0];  // of most nothing was taken
+    int begin = 1, end = kept_;
+    while (begin < end) {
+      const int middle = (begin + end) / 2;
+      if (keys[middle] < limit) {
+        end = middle;
+      } else {
+        begin = middle + 1;
+      }
+    }
+    return begin < kept_ ? keys[begin] : 0;
   }
 
   const Key* keys_;
   int each_, kept_;
+  Key next_[kHeld];
+  int taken_[kHeld] = {};
   Key own_ = 0;
 };
 
@@ -82,13 +102,15 @@ __device__ void merge_row(const Merge& p, int r, Keep&& keep) {
   const std::int64_t first = std::int64_t{r} * p.from.each;
   const float *tops = p.from.tops + first, *sums = p.from.sums + first;
   float top = -INFINITY;
+#pragma unroll 8
   for (int s = lane; s < p.from.each; s += kWarp) top = fmaxf(top, tops[s]);
   top = warp_max(top);
-  const auto shift = static_cast<double>(shift_of(top));
+  const float shift = shift_of(top);
   double sum = 0;
   // A stretch without any logit above -inf adds 0, or the NaN that it has.
+#pragma unroll 8
   for (int s = lane; s < p.from.each; s += kWarp) {
-    sum += static_cast<double>(sums[s]) * exp(static_cast<double>(tops[s]) - shift);
+    sum += static_cast<double>(sums[s] * expf(tops[s] - shift));
   }
 #pragma unroll
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
