@@ -40,7 +40,8 @@ def padded(rows: list[list[int]], cuda: bool) -> Tensor:
 
 
 def real_batches(a: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
-    """source, target, labels, all padded, and the number of real target tokens; similar lengths together."""
+    """source, target, labels, all padded, and the number of real target tokens; similar lengths together,
+    again and again."""
     pairs = subword_pairs(a)
     random.shuffle(pairs)
     pairs.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
@@ -53,7 +54,7 @@ def real_batches(a: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor, Tensor
         tokens += len(pair[1]) + 1
     random.shuffle(groups)
     cuda = a.device.startswith("cuda")
-    for group in groups:
+    for group in itertools.cycle(groups):
         labels = padded([y + [EOS] for _, y in group], cuda)
         yield (padded([x for x, _ in group], cuda), padded([[BOS] + y for _, y in group], cuda), labels,
                int((labels != PAD).sum()))

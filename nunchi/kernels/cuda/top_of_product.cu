@@ -9,7 +9,7 @@
 #include "nunchi/kernels/cuda/top_of_product.h"
 
 #include "nunchi/kernels/cuda/row_tile.h"
-#include "nunchi/kernels/cuda/shared_tile.h"
+#include "nunchi/kernels/cuda/stacked_tiles.h"
 #include "nunchi/kernels/cuda/stretches.h"
 #include "nunchi/kernels/cuda/tiles_found.h"
 
@@ -57,7 +57,7 @@ struct Shape {
 template <int Rows>
 struct Findings {
   using Of = Shape<Rows>;
-  Key keys[Rows][Of::kMost];
+  Key keys[Rows][Of::kMost + 1];
   float group_tops[Rows][Of::kGroups];
   float tops[Rows][Of::kAcross], sums[Rows][Of::kAcross];  // of the warps side by side
   float least[Rows];                                       // what a key's logit must reach
@@ -110,23 +110,20 @@ class Logits {
 
   // Adds a stage's products.
   __device__ void add(const Tile& x, const Tile& table) {
-    const Tile own_x = x.next(down() * Of::kRowBlocks),
-               own_table = table.next(across() * Of::kColumnBlocks / 2);
+    const LaneTiles<kStage> rows(x.next(down() * Of::kRowBlocks));
+    const auto columns = LaneTiles<kStage>::paired(table.next(across() * Of::kColumnBlocks / 2));
 #pragma unroll
     for (int step = 0; step < kStage / 16; ++step) {
-      std::uint32_t a[Of::kRowBlocks][4], b[Of::kColumnBlocks / 2][4];
+      std::uint32_t a[Of::kRowBlocks][4];
+      load_blocks(a, rows, step);
 #pragma unroll
-      for (int i = 0; i < Of::kRowBlocks; ++i) load_block(a[i], own_x.next(i).block(step));
-#pragma unroll
-      for (int j = 0; j < Of::kColumnBlocks / 2; ++j) {
-        load_block(b[j], own_table.next(j).block(step));
-      }
-#pragma unroll
-      for (int j = 0; j < Of::kColumnBlocks / 2; ++j) {
+      for (int j = 0; j < Of::kColumnBlocks; j += 2) {
+        std::uint32_t b[4];
+        load_block(b, columns.next(j / 2).block(step));
 #pragma unroll
         for (int i = 0; i < Of::kRowBlocks; ++i) {
-          mma(value_[i][2 * j], a[i], b[j][0], b[j][2]);
-          mma(value_[i][2 * j + 1], a[i], b[j][1], b[j][3]);
+          mma(value_[i][j], a[i], b[0], b[1]);
+          mma(value_[i][j + 1], a[i], b[2], b[3]);
         }
       }
     }
@@ -165,16 +162,7 @@ class Logits {
     find_least(shared);
     if (thread < min(Rows, p_.rows - first_row_)) write_sum(shared, thread);
     __syncthreads();
-    const auto comes = [&](int column) { return column < size_ && column != begin_at; };
-    each_row([&](int i, int h, int row) {
-      const float least = shared.least[row];
-      if (!(own.top[i][h] >= least)) return;
-      each_value(i, h, [&](float x, int column) {
-        if (!(x >= least) || !comes(column)) return;
-        const int place = atomicAdd(&shared.count[row], 1);
-        if (place < Of::kMost) shared.keys[row][place] = key_of(x, first_ + column);
-      });
-    });
+    keep(shared, own);
     __syncthreads();
     // NaNs reach no threshold: a row of them can leave too few.
     const int wanted = min(p_.found.kept, size_ - (begins ? 1 : 0));
@@ -183,7 +171,7 @@ class Logits {
     }
     __syncthreads();
     if (shared.slow == 0) return sort(shared);
-    find_one_by_one(shared, comes);
+    find_one_by_one(shared, [&](int column) { return column < size_ && column != begin_at; });
   }
 
  private:
@@ -240,6 +228,36 @@ class Logits {
       each_value(i, h, [&](float x, int) { found.top[i][h] = fmaxf(found.top[i][h], x); });
     });
     return found;
+  }
+
+  // What reaches its row's threshold goes to shared memory. All of a lane's are counted before room
+  // is asked for, once for each row. What may not come is -infinity, which is no threshold.
+  __device__ void keep(Findings<Rows>& shared, const Tops& own) const {
+    static_assert(2 * Of::kColumnBlocks <= 32);
+    unsigned reach[Of::kRowBlocks][2];  // a bit for each value that does
+    int place[Of::kRowBlocks][2] = {};
+    each_row([&](int i, int h, int row) {
+      const float least = shared.least[row];
+      reach[i][h] = 0;
+      if (!(own.top[i][h] >= least) || least == -INFINITY) return;
+      unsigned bit = 1;
+      each_value(i, h, [&](float x, int) {
+        reach[i][h] |= x >= least ? bit : 0u;
+        bit *= 2;
+      });
+      place[i][h] = atomicAdd(&shared.count[row], __popc(reach[i][h]));
+    });
+    each_row([&](int i, int h, int row) {
+      if (reach[i][h] == 0) return;
+      unsigned bit = 1;
+      each_value(i, h, [&](float x, int column) {
+        // Too many end in one place behind the others.
+        if ((reach[i][h] & bit) != 0) {
+          shared.keys[row][min(place[i][h]++, Of::kMost)] = key_of(x, first_ + column);
+        }
+        bit *= 2;
+      });
+    });
   }
 
   // The kept-th highest of the groups' tops: so many logits of the row or more reach it.
@@ -333,7 +351,7 @@ template <int Rows>
 __global__ void __launch_bounds__(kThreads, Shape<Rows>::kBlocks)
     top_of_product_kernel(const Job p) {
   using Of = Shape<Rows>;
-  extern __shared__ __align__(128) char memory[];
+  extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
   auto& shared = *reinterpret_cast<Findings<Rows>*>(memory + Of::kStages * Of::kStageBytes);
   const int stages = static_cast<int>(p.k / kStage), block = static_cast<int>(blockIdx.x),
             blocks = static_cast<int>(gridDim.x);
