@@ -18,6 +18,20 @@ double query_factor(const AttentionConfig& config) {
   return config.scaled ? 1 : 1 / std::sqrt(static_cast<double>(config.head_width));
 }
 
+// Q, K and V on top of one another, each of which starts on its own. Where heads share their keys
+// and values, Q has more rows than the others.
+Linear::Options qkv_options(const AttentionConfig& config) {
+  const std::int64_t query = config.query_width(), key = config.key_width();
+  const double wider =
+      Init::xavier(config.width, query).scale / Init::xavier(config.width, key).scale;
+  return {.inputs = config.width,
+          .outputs = query + 2 * key,
+          .stacked = query / key + 2,
+          .bias = config.bias,
+          .first_rows = query,
+          .first_factor = wider * query_factor(config)};
+}
+
 Linear::Options output_options(const AttentionConfig& config) {
   return {.inputs = config.query_width(), .outputs = config.width, .bias = config.bias};
 }
@@ -52,13 +66,7 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
       key_width_(config.key_width()),
       options_(options_of(parameters, config)),
       position_(position),
-      qkv_(parameters, name + ".qkv",
-           {.inputs = config.width,
-            .outputs = query_width_ + 2 * key_width_,
-            .stacked = 3,
-            .bias = config.bias,
-            .first_rows = query_width_,
-            .first_factor = query_factor(config)}),
+      qkv_(parameters, name + ".qkv", qkv_options(config)),
       output_(parameters, name + ".output", output_options(config)) {}
 
 SelfAttention::Projected SelfAttention::split(const Variable& product, const Ragged& batch) const {

@@ -73,16 +73,18 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
     weights.begin.push_back(pairs);
     pairs += std::int64_t{queries.lengths[b]} * keys.lengths[b];
   }
-  weights.weights = Tensor::empty(context, summed(dtype), {pairs});
+  const bool wanted = context.tape() != nullptr || context.trace() != nullptr;
+  if (wanted) weights.weights = Tensor::empty(context, summed(dtype), {pairs});
   const Tensor begin = from_host(context, weights.begin, {queries.sentences});
   const Tensor out = Tensor::empty(context, dtype, {queries.capacity, heads.v.size(1)});
   dispatch(out, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::AdditiveAttention<T>{.in = inputs_of<T>(heads, queries, keys, begin, pairs),
-                                           .rows = rows_of(queries),
-                                           .out = out.data<T>(),
-                                           .out_stride = out.row_stride(),
-                                           .weights = weights.weights.template data<Summed<T>>()});
+    kernels::run(ctx,
+                 kernels::AdditiveAttention<T>{
+                     .in = inputs_of<T>(heads, queries, keys, begin, pairs),
+                     .rows = rows_of(queries),
+                     .out = out.data<T>(),
+                     .out_stride = out.row_stride(),
+                     .weights = wanted ? weights.weights.template data<Summed<T>>() : nullptr});
   });
   const Variable result = record(
       kName, out, {given.q, given.k, given.v, given.scorer},

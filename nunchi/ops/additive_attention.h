@@ -15,7 +15,7 @@ struct AdditiveHeads {
 
 struct AdditiveResult {
   Variable out;           // [T, C]
-  WeightsResult weights;  // those that were used, of one head
+  WeightsResult weights;  // those that were used, of one head; without a tape or trace undefined
 };
 
 // Sentences of `queries` and `keys` are the same in number and order.

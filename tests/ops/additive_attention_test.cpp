@@ -1,0 +1,47 @@
+// Additive attention keeps its weights for those who need them, and for nobody else.
+#include "nunchi/ops/additive_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/trace/trace.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
+  CpuContext context({.threads = 1});
+  const std::vector<std::int32_t> lengths = {3, 5}, others = {4, 2};
+  const Ragged queries = make_ragged(context, lengths), keys = make_ragged(context, others);
+  const auto drawn = [&](const Shape& shape, std::uint32_t place) {
+    std::vector<float> values(static_cast<std::size_t>(shape.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>((i * 7 + place * 3) % 11) / 11 - 0.5f;
+    }
+    return Variable(from_host(context, values, shape));
+  };
+  const AdditiveHeads heads{.q = drawn({queries.capacity, 6}, 1),
+                            .k = drawn({keys.capacity, 6}, 2),
+                            .v = drawn({keys.capacity, 8}, 3),
+                            .scorer = drawn({6}, 4)};
+  const AdditiveResult alone = additive_attention(heads, queries, keys);
+  EXPECT_FALSE(alone.weights.weights.defined());
+  AdditiveResult recorded, traced;
+  {
+    const Tape tape(context);
+    recorded = additive_attention(heads, queries, keys);
+  }
+  Trace trace;
+  context.set_trace(&trace);
+  traced = additive_attention(heads, queries, keys);
+  context.set_trace(nullptr);
+  for (const AdditiveResult& kept : {recorded, traced}) {
+    EXPECT_EQ(kept.weights.weights.elements(), 3 * 4 + 5 * 2);
+    EXPECT_EQ(to_host<float>(kept.out.value()), to_host<float>(alone.out.value()));
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
