@@ -202,7 +202,7 @@ void add_bench_train(CLI::App& bench) {
       ->allow_extra_args(false);
   train
       ->add_option("--preset", arguments->preset,
-                   "tiny, base, big, gpt2 or another family's preset")
+                   "tiny, base, big, gpt2, bert-base, t5-small or another family's preset")
       ->capture_default_str();
   const auto count = [&](const std::string& name, auto& field, const std::string& what, int low) {
     train->add_option(name, field, what)->check(CLI::Range(low, 1 << 20))->capture_default_str();

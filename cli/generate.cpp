@@ -7,10 +7,11 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/line_command.h"
-#include "cli/seed.h"
+#include "cli/search_options.h"
 #include "nunchi/base/error.h"
 #include "nunchi/text/one_line.h"
 #include "nunchi/translate/generator.h"
+#include "nunchi/translate/stream.h"
 
 namespace nunchi::cli {
 namespace {
@@ -20,28 +21,12 @@ struct Arguments {
   GeneratorOptions options;
   bool json = false;
   ContextOptions device;
-  // What was given on the command line goes before what the model's folder says.
-  CLI::Option *given_prompt = nullptr, *given_input = nullptr, *beam_size = nullptr,
-              *normalize = nullptr, *max_tokens = nullptr, *no_repeat = nullptr, *top_k = nullptr,
-              *top_p = nullptr, *temperature = nullptr;
+  SearchArguments search;
+  CLI::Option *given_prompt = nullptr, *given_input = nullptr;
 };
 
-SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
-  SearchOptions search = arguments.options.search;
-  if (!*arguments.beam_size) search.beam_size = search.sample ? 1 : of_model.beam_size;
-  if (!*arguments.normalize) search.normalize = of_model.normalize;
-  if (!*arguments.max_tokens) search.max_length = of_model.max_length;
-  if (!*arguments.no_repeat) search.no_repeat_ngram = of_model.no_repeat_ngram;
-  return search;
-}
-
 void check(const Arguments& arguments) {
-  if (!arguments.options.search.sample) {
-    for (const CLI::Option* option : {arguments.top_k, arguments.top_p, arguments.temperature}) {
-      if (*option)
-        throw UsageError(option->get_name() + " is about drawing, so it needs --sample.");
-    }
-  }
+  arguments.search.check();
   if (*arguments.given_prompt && *arguments.given_input) {
     throw UsageError("prompts come from --prompt or from --input, not from both.");
   }
@@ -72,22 +57,20 @@ void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
 
 // A prompt a line: a line for a line.
 void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
-  const std::unique_ptr<LineSource> lines = open_input(arguments.input);
-  const auto window = static_cast<std::size_t>(arguments.options.batch_prompts);
-  std::int64_t number = 0;
-  for (bool more = true; more && out.is_open();) {
+  const std::unique_ptr<LineSource> input = open_input(arguments.input);
+  const StreamOptions stream{.window = static_cast<std::size_t>(arguments.options.batch_prompts)};
+  const auto answer = [&](std::span<const SourceLine> lines) {
     std::vector<Prompt> prompts;
-    std::string line;
-    while (prompts.size() < window && (prompts.empty() || lines->is_waiting()) &&
-           (more = lines->next(line))) {
-      prompts.push_back({.text = line, .number = number++});
+    for (const SourceLine& line : lines) {
+      prompts.push_back({.text = line.text, .number = line.number, .cut = line.cut});
     }
     const std::vector<Continuation> found = generator.generate(prompts);
     for (std::size_t i = 0; i < found.size(); ++i) {
       out.add(line_of(arguments, prompts[i], found[i]));
     }
-    if (!more || !lines->is_waiting()) out.flush();
-  }
+    return out.is_open();
+  };
+  read_windows(*input, stream, answer, [&] { out.flush(); });
 }
 
 void report(const PromptCounts& counts) {
@@ -96,6 +79,7 @@ void report(const PromptCounts& counts) {
       fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "prompt" : "prompts", what);
   };
   say(counts.repaired, "with invalid UTF-8: U+FFFD stands for the bytes");
+  say(counts.lost, "too long for a line: only the beginning was read");
   say(counts.cut, "longer than the model looks back: only the end was read");
 }
 
@@ -108,7 +92,7 @@ void run(const Arguments& arguments) {
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   const TextFolder folder(*context, arguments.folder);
   GeneratorOptions options = arguments.options;
-  options.search = search_options(arguments, folder.search());
+  options.search = arguments.search.with(folder.search());
   Generator generator(folder.model(), folder.tokenizers(), options);
   if (*arguments.given_prompt) {
     run_prompt(arguments, generator, out);
@@ -124,34 +108,20 @@ void run(const Arguments& arguments) {
 void add_generate(CLI::App& program) {
   CLI::App* generate = program.add_subcommand("generate", "Go on with texts");
   auto a = std::make_shared<Arguments>();
-  SearchOptions& search = a->options.search;
   generate->add_option("MODEL", a->folder, "Model folder")->required();
   a->given_prompt = generate->add_option("--prompt", a->prompt,
                                          "What the text begins with; it is shown as it comes");
   a->given_input = generate->add_option("--input", a->input,
                                         "Prompts, one a line, in place of --prompt; - is stdin");
   generate->add_option("--output", a->output, "Where it goes; - is stdout");
-  a->max_tokens =
-      generate->add_option("--max-tokens", search.max_length, "Tokens after the prompt, at most")
-          ->check(CLI::Range(1, 1 << 20));
+  a->search.max_length = generate
+                             ->add_option("--max-tokens", a->search.search.max_length,
+                                          "Tokens after the prompt, at most")
+                             ->check(CLI::Range(1, 1 << 20));
   generate
       ->add_option("--stop", a->options.stops, "End the text before this; may come several times")
       ->allow_extra_args(false);
-  generate->add_flag("--sample", search.sample, "Draw tokens instead of searching");
-  a->top_k = generate->add_option("--top-k", search.top_k, "Draw from the so many likeliest");
-  a->top_p =
-      generate->add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
-  a->temperature =
-      generate->add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
-  generate->add_option("--seed", search.seed, "Decides the draws")->check(seed());
-  a->beam_size =
-      generate->add_option("--beam-size", search.beam_size, "Hypotheses to keep; 1 is greedy");
-  a->normalize = generate->add_option("--normalize", search.normalize,
-                                      "Divide scores by length to this power");
-  a->no_repeat = generate->add_option("--no-repeat-ngram", search.no_repeat_ngram,
-                                      "Never say the same n tokens twice");
-  generate->add_option("--max-repeats", search.max_repeats,
-                       "How often a few tokens may follow one another; 0: for ever");
+  a->search.add_to(*generate);
   generate->add_option("--batch-prompts", a->options.batch_prompts, "Prompts at once")
       ->check(CLI::Range(1, 1 << 16));
   generate->add_flag("--json", a->json, "One JSON object a prompt");

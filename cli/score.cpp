@@ -96,8 +96,13 @@ void score_lines(const Arguments& arguments, ContextBase& context) {
 }
 
 void run(const Arguments& arguments) {
-  const ModelDescription described = describe_model(arguments.folder);
-  const bool translates = dynamic_cast<const TranslationModel*>(described.model.get()) != nullptr;
+  const std::unique_ptr<Model> model = configured_model(arguments.folder);
+  const bool translates = dynamic_cast<const TranslationModel*>(model.get()) != nullptr;
+  if (dynamic_cast<const SequenceModel*>(model.get()) == nullptr) {
+    throw Error("a model of the family " + model->family() +
+                " cannot score texts: it says how likely a token is among all the others, not how "
+                "likely a text is. It can fill in: see 'nunchi fill --help'.");
+  }
   if (translates && arguments.target.empty()) {
     throw UsageError(
         "a model that translates scores pairs, SRC and TGT; see 'nunchi score --help'.");

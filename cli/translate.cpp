@@ -6,8 +6,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/line_command.h"
-#include "cli/seed.h"
-#include "nunchi/base/error.h"
+#include "cli/search_options.h"
 #include "nunchi/translate/stream.h"
 #include "nunchi/translate/translation_text.h"
 
@@ -22,10 +21,7 @@ struct Arguments {
   bool word_scores = false;
   std::string alignment;  // hard, soft or not asked for
   ContextOptions device;
-  // What was given on the command line goes before what the model's folder says.
-  CLI::Option *beam_size = nullptr, *normalize = nullptr, *min_length = nullptr,
-              *max_length = nullptr, *no_repeat = nullptr, *top_k = nullptr, *top_p = nullptr,
-              *temperature = nullptr;
+  SearchArguments search;
 };
 
 CLI::Validator hard_or_soft() {
@@ -37,30 +33,18 @@ CLI::Validator hard_or_soft() {
 }
 
 SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
-  SearchOptions search = arguments.options.search;
-  if (!*arguments.beam_size) search.beam_size = search.sample ? 1 : of_model.beam_size;
-  if (!*arguments.normalize) search.normalize = of_model.normalize;
-  if (!*arguments.min_length) search.min_length = of_model.min_length;
-  if (!*arguments.max_length) search.max_length = of_model.max_length;
-  if (!*arguments.no_repeat) search.no_repeat_ngram = of_model.no_repeat_ngram;
+  SearchOptions search = arguments.search.with(of_model);
   search.n_best = std::max(1, arguments.n_best);
-  if (!*arguments.beam_size && !search.sample) {
+  if (!*arguments.search.beam_size && !search.sample) {
     search.beam_size = std::max(search.beam_size, search.n_best);
   }
   return search;
 }
 
-void check_sampling(const Arguments& arguments) {
-  if (arguments.options.search.sample) return;
-  for (const CLI::Option* option : {arguments.top_k, arguments.top_p, arguments.temperature}) {
-    if (*option) throw UsageError(option->get_name() + " is about drawing, so it needs --sample.");
-  }
-}
-
 void run(const Arguments& arguments) {
   // A reader that goes away is no error: writing tells.
   std::signal(SIGPIPE, SIG_IGN);
-  check_sampling(arguments);
+  arguments.search.check();
   // Before the work: what cannot be written is known at once.
   Output out(arguments.output);
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
@@ -91,14 +75,10 @@ void run(const Arguments& arguments) {
 void add_translate(CLI::App& program) {
   CLI::App* translate = program.add_subcommand("translate", "Translate lines of text");
   auto a = std::make_shared<Arguments>();
-  SearchOptions& search = a->options.search;
   translate->add_option("MODEL", a->folder, "Model folder")->required();
   translate->add_option("--input", a->input, "Text to translate; - is stdin");
   translate->add_option("--output", a->output, "Where it goes; - is stdout");
-  a->beam_size =
-      translate->add_option("--beam-size", search.beam_size, "Hypotheses to keep; 1 is greedy");
-  a->normalize = translate->add_option("--normalize", search.normalize,
-                                       "Divide scores by length to this power");
+  a->search.add_to(*translate);
   translate
       ->add_option("--n-best", a->n_best, "Print so many, as id ||| text ||| features ||| score")
       ->check(CLI::Range(1, 4096));
@@ -109,25 +89,16 @@ void add_translate(CLI::App& program) {
       ->check(hard_or_soft())
       ->expected(0, 1)
       ->default_str("hard");
-  translate->add_flag("--sample", search.sample, "Draw tokens instead of searching");
-  a->top_k = translate->add_option("--top-k", search.top_k, "Draw from the so many likeliest");
-  a->top_p =
-      translate->add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
-  a->temperature =
-      translate->add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
-  translate->add_option("--seed", search.seed, "Decides the draws")->check(seed());
   translate->add_flag("--prefix", a->stream.prefixes,
                       "Lines are SOURCE <tab> BEGINNING: translations begin so");
-  a->min_length = translate->add_option("--min-length", search.min_length, "Tokens at least");
-  a->max_length = translate->add_option("--max-length", search.max_length, "Tokens at most");
+  SearchOptions& search = a->search.search;
+  a->search.min_length =
+      translate->add_option("--min-length", search.min_length, "Tokens at least");
+  a->search.max_length = translate->add_option("--max-length", search.max_length, "Tokens at most");
   translate
       ->add_option("--max-source-length", a->options.max_source_length,
                    "Tokens of a source line; more are cut")
       ->check(CLI::Range(2, 1 << 20));
-  a->no_repeat = translate->add_option("--no-repeat-ngram", search.no_repeat_ngram,
-                                       "Never say the same n tokens twice");
-  translate->add_option("--max-repeats", search.max_repeats,
-                        "How often a few tokens may follow one another; 0: for ever");
   translate->add_option("--batch-tokens", a->options.batch_tokens, "Source tokens at once")
       ->check(CLI::Range(1, 1 << 24));
   translate->add_option("--batch-sentences", a->options.batch_sentences, "Sentences at once")

@@ -5,6 +5,7 @@
 #include "nunchi/benchmark/random_sentences.h"
 #include "nunchi/models/check_device.h"
 #include "nunchi/models/sequence_model.h"
+#include "nunchi/ops/gather_rows.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/training/optimizer.h"
 
@@ -31,9 +32,34 @@ double total_flops(const Profile& profile) {
   return flops;
 }
 
-using StepLoss = std::function<VocabularyLoss()>;
-
 // The loss of a batch that is made once, as the model's kind of training has it.
+struct StepLoss {
+  std::function<Variable()> total;  // over the labels
+  std::int64_t labels = 0;
+};
+
+// 15 % of each text's tokens are to be said, in the same places.
+StepLoss masked_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options,
+                      std::span<const Tokens> texts) {
+  constexpr std::size_t kMask = 3, kEvery = 7;
+  const MaskedLanguageModel& reader = as_masked_language_model(model);
+  std::vector<MaskedText> masked;
+  for (const Tokens& text : texts) {
+    MaskedText& one = masked.emplace_back(MaskedText{.inputs = text});
+    for (std::size_t i = 0; i < text.size(); i += kEvery) {
+      one.positions.push_back(static_cast<std::int32_t>(i));
+      one.labels.push_back(text[i]);
+      one.inputs[i] = kMask;
+    }
+  }
+  const MaskedBatch batch = make_masked_batch(context, masked, options.vocabulary);
+  const auto total = [&reader, batch] {
+    const Variable rows = gather_rows(reader.hidden(batch.inputs), batch.masked, batch.places);
+    return reader.loss(rows, batch.masked, batch.labels, {}).total;
+  };
+  return {total, batch.masked.rows};
+}
+
 StepLoss random_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options) {
   const auto sentences = [&](std::int64_t length, std::uint32_t place) {
     return random_sentences({.count = options.sentences,
@@ -41,17 +67,25 @@ StepLoss random_batch(ContextBase& context, const Model& model, const TrainBench
                              .vocabulary = options.vocabulary,
                              .place = place});
   };
-  if (options.model->objective() == ObjectiveKind::causal) {
-    const LanguageModel& text_model = as_language_model(model);
-    const TextBatch batch =
-        make_text_batch(context, sentences(options.length + 1, 1), options.vocabulary);
-    return [&text_model, batch] { return text_model.loss(batch, {}); };
+  const std::int64_t tokens = options.sentences * options.length;
+  switch (options.model->objective()) {
+    case ObjectiveKind::causal: {
+      const LanguageModel& text_model = as_language_model(model);
+      const TextBatch batch =
+          make_text_batch(context, sentences(options.length + 1, 1), options.vocabulary);
+      return {[&text_model, batch] { return text_model.loss(batch, {}).total; }, tokens};
+    }
+    case ObjectiveKind::masked:
+      return masked_batch(context, model, options, sentences(options.length, 1));
+    default: {
+      const TranslationModel& translation = as_translation_model(model);
+      const PairBatch batch =
+          make_pair_batch(context, sentences(options.length, 1), sentences(options.length - 1, 2),
+                          {options.vocabulary, options.vocabulary});
+      return {[&translation, batch] { return translation.loss(batch, {.smoothing = 0.1}).total; },
+              tokens};
+    }
   }
-  const TranslationModel& translation = as_translation_model(model);
-  const PairBatch batch =
-      make_pair_batch(context, sentences(options.length, 1), sentences(options.length - 1, 2),
-                      {options.vocabulary, options.vocabulary});
-  return [&translation, batch] { return translation.loss(batch, {.smoothing = 0.1}); };
 }
 
 }  // namespace
@@ -63,6 +97,11 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
                      std::to_string(options.length) + " tokens is too large.");
   }
+  if (options.length > options.model->longest()) {
+    throw UsageError("the model knows " + std::to_string(options.model->longest()) +
+                     " positions, which are too few for sentences of " +
+                     std::to_string(options.length) + " tokens.");
+  }
   const std::unique_ptr<Model> made = options.model->make({options.vocabulary, options.vocabulary});
   Model& model = *made;
   check_device(model, context.device(), "the measured model");
@@ -70,9 +109,10 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(1);
   AdamOptimizer optimizer(model.parameters(), {.max_norm = 1});
-  const std::int64_t tokens = options.sentences * options.length;
+  const auto labels = static_cast<double>(step_loss.labels);
 
-  TrainBenchResult result{.parameters = model.parameters().count(), .target_tokens = tokens};
+  TrainBenchResult result{.parameters = model.parameters().count(),
+                          .target_tokens = options.sentences * options.length};
   std::vector<double> times;
   double spent = 0;
   for (int step = 1 - options.warmup; step <= options.steps; ++step) {
@@ -85,12 +125,12 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     Tensor total;
     {
       Tape tape(context);
-      const VocabularyLoss found = step_loss();
-      tape.backward(found.total);
-      total = found.total.value();
+      const Variable found = step_loss.total();
+      tape.backward(found);
+      total = found.value();
     }
-    optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(tokens), .losses = total});
-    const double loss = to_host<double>(total)[0] / static_cast<double>(tokens);
+    optimizer.step({.learning_rate = 1e-4, .tokens = labels, .losses = total});
+    const double loss = to_host<double>(total)[0] / labels;
     const double seconds = seconds_now() - begin;
     if (counting) result.flops_per_step = total_flops(result.profile);
     if (counting) result.first_loss = loss;

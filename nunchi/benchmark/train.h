@@ -11,7 +11,7 @@
 namespace nunchi::benchmark {
 
 struct TrainBenchOptions {
-  ModelConfig model;  // one that is trained to translate or to go on with texts
+  ModelConfig model;  // is trained for what its family is trained for by default
   std::int64_t vocabulary = 32000;
   std::int64_t sentences = 128;
   std::int64_t length = 32;  // tokens of each, on both sides if there are two
@@ -30,7 +30,7 @@ struct TrainBenchStep {
 
 struct TrainBenchResult {
   std::int64_t parameters = 0;
-  std::int64_t target_tokens = 0;  // of a step
+  std::int64_t target_tokens = 0;  // of a step; of texts with masks all of them
   int steps = 0;
   double seconds_per_step = 0;  // the median
   double mean_seconds = 0;      // what the profile adds up to

@@ -69,9 +69,8 @@ struct Opened {
 };
 
 Opened open_folder(const std::filesystem::path& folder) {
-  const std::string config = read_config(folder);
+  std::unique_ptr<Model> model = configured_model(folder);
   SafetensorsFile weights = SafetensorsFile::open(folder / kWeights);
-  std::unique_ptr<Model> model = make_model(config, (folder / kConfig).string());
   check_tensors(model->parameters(), weights, (folder / kWeights).string());
   return {std::move(model), std::move(weights)};
 }
@@ -130,6 +129,10 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBa
   }
   parameters.changed();
   return std::move(opened.model);
+}
+
+std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
+  return make_model(read_config(folder), (folder / kConfig).string());
 }
 
 ModelDescription describe_model(const std::filesystem::path& folder) {

@@ -23,6 +23,10 @@ void save_model(const Model& model, const std::filesystem::path& folder);
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory = {});
 
+// The model that the folder's config.json describes, without looking at anything else; not
+// allocated.
+std::unique_ptr<Model> configured_model(const std::filesystem::path& folder);
+
 // The model that the folder describes, checked against its weights' names and shapes but without
 // their values: what `nunchi info` needs.
 struct ModelDescription {

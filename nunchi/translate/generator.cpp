@@ -4,8 +4,6 @@
 #include <numeric>
 
 #include "nunchi/base/error.h"
-#include "nunchi/decoding/generation_config.h"
-#include "nunchi/models/folder.h"
 #include "nunchi/text/unicode.h"
 
 namespace nunchi {
@@ -45,27 +43,6 @@ SearchOptions checked(const GeneratorOptions& options) {
 
 }  // namespace
 
-TextFolder::TextFolder(ContextBase& context, const std::filesystem::path& folder)
-    : model_(load_model(folder, context)),
-      tokenizers_(load_tokenizers(folder)),
-      search_(load_generation_config(folder)) {
-  tokenizers_.check_fit(as_language_model(*model_), folder.string());
-}
-
-std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens) {
-  if (tokenizer.line_end() != tokenizer.special().end) return tokenizer.decode(tokens);
-  std::string text;
-  for (std::size_t begin = 0; begin <= tokens.size();) {
-    const auto rest = tokens.subspan(begin);
-    const auto end = std::ranges::find(rest, tokenizer.line_end());
-    const auto length = static_cast<std::size_t>(end - rest.begin());
-    text += tokenizer.decode(rest.first(length));
-    if (end != rest.end()) text += '\n';
-    begin += length + 1;
-  }
-  return text;
-}
-
 // A text that is gone on with.
 struct Generator::Text {
   std::size_t prompt = 0;   // tokens of it
@@ -90,6 +67,7 @@ Generator::Generator(const Model& model, const Tokenizers& tokenizers,
 
 Generator::Text Generator::begun(const Prompt& prompt) {
   if (!is_valid_utf8(prompt.text)) ++counts_.repaired;
+  counts_.lost += prompt.cut ? 1 : 0;
   // Each line is encoded on its own, as in training; a text begins where a line ended.
   Tokens tokens;
   for (std::string_view rest = prompt.text;;) {
@@ -214,27 +192,34 @@ Continuation Generator::generate(const Prompt& prompt, const TextSink& sink) {
     return found;
   }
   Text text = begun(prompt);
+  StreamedText streamed(tokenizer_);
+  streamed.add(text.tokens);
   std::size_t told = 0;
-  const auto tell = [&](const std::string& after, std::size_t length) {
-    if (sink && length > told && !sink(std::string_view(after).substr(told, length - told))) {
-      text.stopped = true;
-    }
+  const auto tell = [&](std::string_view after, std::size_t length) {
+    if (sink && length > told && !sink(after.substr(told, length - told))) text.stopped = true;
     told = std::max(told, length);
   };
+  const std::size_t most = text.prompt + static_cast<std::size_t>(options_.search.max_length);
   while (!is_done(text)) {
-    Text now = text;
-    const std::size_t before = text.tokens.size(), seen = seen_of(text);
+    // What the search shows begins with the text's last tokens.
+    const std::size_t hidden = text.tokens.size() - seen_of(text);
     Text* only = &text;
     go_on(std::span(&only, 1), [&](std::span<const std::int32_t> tokens) {
-      now.tokens.resize(before);
-      now.tokens.insert(now.tokens.end(), tokens.begin() + static_cast<std::ptrdiff_t>(seen),
-                        tokens.end());
-      const std::string after = after_prompt(now);
-      const std::size_t stop = stop_in(after, options_.stops);
-      text.stopped = stop != after.npos;
-      tell(after, text.stopped ? stop : certain(after, options_.stops));
-      return !text.stopped && !is_done(now);
+      const std::size_t count = std::min(hidden + tokens.size(), most);
+      if (count <= streamed.tokens()) return count < most;
+      streamed.add(tokens.subspan(streamed.tokens() - hidden, count - streamed.tokens()));
+      const std::string_view all = streamed.text();
+      const std::string_view after = all.substr(std::min(all.size(), text.shown));
+      // What was told is certain: no stop begins there.
+      const std::string_view untold = after.substr(std::min(told, after.size()));
+      const std::size_t stop = stop_in(untold, options_.stops);
+      text.stopped = stop != untold.npos;
+      tell(after, text.stopped ? told + stop : certain(after, options_.stops));
+      return !text.stopped && count < most;
     });
+    if (text.tokens.size() > streamed.tokens()) {
+      streamed.add(std::span<const std::int32_t>(text.tokens).subspan(streamed.tokens()));
+    }
   }
   Continuation found = finished(text);
   tell(found.text, found.text.size());

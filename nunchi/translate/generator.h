@@ -7,31 +7,14 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "nunchi/decoding/search.h"
-#include "nunchi/models/tokenizers.h"
+#include "nunchi/translate/model_folder.h"
+#include "nunchi/translate/streamed_text.h"
 
 namespace nunchi {
-
-// A model that goes on with texts, with all that its folder holds.
-class TextFolder {
- public:
-  // Throws Error when something is missing or does not fit.
-  TextFolder(ContextBase& context, const std::filesystem::path& folder);
-
-  const Model& model() const { return *model_; }
-  const Tokenizers& tokenizers() const { return tokenizers_; }
-  const SearchOptions& search() const { return search_; }
-
- private:
-  std::unique_ptr<Model> model_;
-  Tokenizers tokenizers_;
-  SearchOptions search_;
-};
 
 struct GeneratorOptions {
   SearchOptions search;                 // its max_length: tokens after the prompt
@@ -42,6 +25,7 @@ struct GeneratorOptions {
 struct Prompt {
   std::string text;         // empty: the beginning of a line
   std::int64_t number = 0;  // decides the draws
+  bool cut = false;         // its end was lost before it came here
 };
 
 struct Continuation {
@@ -57,6 +41,7 @@ using TextSink = std::function<bool(std::string_view part)>;
 struct PromptCounts {
   std::int64_t repaired = 0;  // invalid UTF-8
   std::int64_t cut = 0;       // longer than the model can look back: only the end was read
+  std::int64_t lost = 0;      // came without their end
 };
 
 // Used by one thread at a time. Model, tokenizers and the model's context outlive it.
@@ -94,9 +79,5 @@ class Generator {
   Searcher searcher_;
   PromptCounts counts_;
 };
-
-// The text of tokens that may be many lines: where the tokenizer ends them with </s>, which is no
-// text to it, that is a line break.
-std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens);
 
 }  // namespace nunchi

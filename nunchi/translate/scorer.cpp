@@ -1,33 +1,19 @@
 #include "nunchi/translate/scorer.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "nunchi/ops/tensors.h"
+#include "nunchi/translate/length_batches.h"
 
 namespace nunchi {
 namespace {
 
-// Numbers of targets that are scored together: longest first, about so many tokens.
+// Numbers of targets that are scored together; each says one token more.
 std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets,
                                                  std::int64_t batch_tokens) {
-  std::vector<std::size_t> order(targets.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return targets[a].size() > targets[b].size();
-  });
-  std::vector<std::vector<std::size_t>> batches;
-  std::int64_t tokens = 0;
-  for (const std::size_t i : order) {
-    const auto length = static_cast<std::int64_t>(targets[i].size()) + 1;
-    if (batches.empty() || tokens + length > batch_tokens) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(i);
-    tokens += length;
-  }
-  return batches;
+  std::vector<std::int64_t> lengths;
+  for (const Tokens& target : targets) lengths.push_back(std::ssize(target) + 1);
+  return length_batches(lengths, {.tokens = batch_tokens});
 }
 
 // The target's tokens and its end, with their losses, of which there may be more.

@@ -1,17 +1,11 @@
 #include "nunchi/translate/text_reader.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "nunchi/models/folder.h"
 #include "nunchi/text/unicode.h"
+#include "nunchi/translate/length_batches.h"
 
 namespace nunchi {
-
-ReaderFolder::ReaderFolder(ContextBase& context, const std::filesystem::path& folder)
-    : model_(load_model(folder, context)), tokenizers_(load_tokenizers(folder)) {
-  tokenizers_.check_fit(as_masked_language_model(*model_), folder.string());
-}
 
 TextReader::TextReader(const MaskedLanguageModel& model, const Tokenizers& tokenizers,
                        const ReaderOptions& options)
@@ -33,22 +27,9 @@ Tokens TextReader::enclosed_line(const SourceLine& line, const Tokens& tokens) {
 }
 
 std::vector<std::vector<std::size_t>> TextReader::batches_of(std::span<const Tokens> texts) const {
-  std::vector<std::size_t> order(texts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return texts[i].size(); });
-  std::vector<std::vector<std::size_t>> batches;
-  std::int64_t tokens = 0;
-  for (const std::size_t i : order) {
-    const auto length = static_cast<std::int64_t>(texts[i].size());
-    if (length == 0) break;  // as are all after it
-    if (batches.empty() || tokens + length > options_.batch_tokens) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    batches.back().push_back(i);
-    tokens += length;
-  }
-  return batches;
+  std::vector<std::int64_t> lengths;
+  for (const Tokens& text : texts) lengths.push_back(std::ssize(text));
+  return length_batches(lengths, {.tokens = options_.batch_tokens});
 }
 
 }  // namespace nunchi

@@ -2,28 +2,12 @@
 // common.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "nunchi/models/tokenizers.h"
 #include "nunchi/translate/translator.h"
 
 namespace nunchi {
-
-// A model that reads texts, with its tokenizer.
-class ReaderFolder {
- public:
-  // Throws Error when something is missing or does not fit, or when the model does not read texts.
-  ReaderFolder(ContextBase& context, const std::filesystem::path& folder);
-
-  const Model& model() const { return *model_; }
-  const Tokenizers& tokenizers() const { return tokenizers_; }
-
- private:
-  std::unique_ptr<Model> model_;
-  Tokenizers tokenizers_;
-};
 
 struct ReaderOptions {
   std::int64_t max_length = 1024;    // tokens of a line, <s> and </s> included; more are cut

@@ -1,21 +1,13 @@
 #include "nunchi/translate/translator.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "nunchi/base/error.h"
-#include "nunchi/decoding/generation_config.h"
-#include "nunchi/models/folder.h"
 #include "nunchi/text/one_line.h"
 #include "nunchi/text/unicode.h"
+#include "nunchi/translate/length_batches.h"
 
 namespace nunchi {
-TranslationFolder::TranslationFolder(ContextBase& context, const std::filesystem::path& folder)
-    : model_(load_model(folder, context)),
-      tokenizers_(load_tokenizers(folder)),
-      search_(load_generation_config(folder)) {
-  tokenizers_.check_fit(as_translation_model(*model_), folder.string());
-}
 
 Translator::Translator(const Model& model, const Tokenizers& tokenizers,
                        const TranslatorOptions& options)
@@ -60,35 +52,23 @@ Translation Translator::translate(const std::string& text) {
   return translate(std::vector<SourceLine>{{.text = text}})[0][0];
 }
 
-// Sentences of similar length together, longest first: they finish at about the same time, and what
-// does not fit into memory shows at once.
 std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine> lines) {
   std::vector<LineTokens> tokens_of_line;
-  for (const SourceLine& line : lines) tokens_of_line.push_back(tokens_of(line));
-  std::vector<std::size_t> order(lines.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return tokens_of_line[a].source.size() > tokens_of_line[b].source.size();
-  });
+  std::vector<std::int64_t> lengths;
+  for (const SourceLine& line : lines) {
+    tokens_of_line.push_back(tokens_of(line));
+    lengths.push_back(std::ssize(tokens_of_line.back().source));
+  }
   std::vector<Batch> batches;
-  std::int64_t tokens = 0;
-  for (const std::size_t line : order) {
-    LineTokens& one = tokens_of_line[line];
-    if (one.source.empty()) break;  // as are all after it
-    const auto length = static_cast<std::int64_t>(one.source.size());
-    const bool full =
-        batches.empty() || tokens + length > options_.batch_tokens ||
-        static_cast<std::int64_t>(batches.back().lines.size()) >= options_.batch_sentences;
-    if (full) {
-      batches.emplace_back();
-      tokens = 0;
+  for (std::vector<std::size_t>& together :
+       length_batches(lengths, {options_.batch_tokens, options_.batch_sentences})) {
+    Batch& batch = batches.emplace_back();
+    for (const std::size_t line : together) {
+      batch.sources.push_back(std::move(tokens_of_line[line].source));
+      batch.prefixes.push_back(std::move(tokens_of_line[line].prefix));
+      batch.numbers.push_back(lines[line].number);
     }
-    Batch& batch = batches.back();
-    batch.lines.push_back(line);
-    batch.sources.push_back(std::move(one.source));
-    batch.prefixes.push_back(std::move(one.prefix));
-    batch.numbers.push_back(lines[line].number);
-    tokens += length;
+    batch.lines = std::move(together);
   }
   return batches;
 }

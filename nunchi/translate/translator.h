@@ -6,32 +6,14 @@
 //   translator.translate("A man is riding a bike.").text
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "nunchi/decoding/search.h"
-#include "nunchi/models/tokenizers.h"
 #include "nunchi/translate/alignment.h"
+#include "nunchi/translate/model_folder.h"
 
 namespace nunchi {
-
-// A model that translates, with all that its folder holds.
-class TranslationFolder {
- public:
-  // Throws Error when something is missing or does not fit.
-  TranslationFolder(ContextBase& context, const std::filesystem::path& folder);
-
-  const Model& model() const { return *model_; }
-  const Tokenizers& tokenizers() const { return tokenizers_; }
-  const SearchOptions& search() const { return search_; }
-
- private:
-  std::unique_ptr<Model> model_;
-  Tokenizers tokenizers_;
-  SearchOptions search_;
-};
 
 struct TranslatorOptions {
   SearchOptions search;

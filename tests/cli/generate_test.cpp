@@ -71,6 +71,14 @@ TEST_F(GenerateProgram, ALineForALine) {
   EXPECT_EQ(generate("--max-tokens 8", "").out, "");
 }
 
+TEST_F(GenerateProgram, APromptThatIsTooLongIsCounted) {
+  const Ended ended = generate("--max-tokens 2", std::string((1 << 20) + 5, 'a') + "\nthe dog\n");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 2);
+  EXPECT_TRUE(says(ended.error, "1 prompt too long for a line: only the beginning was read"))
+      << ended.error;
+}
+
 TEST_F(GenerateProgram, Json) {
   const Ended ended = generate("--prompt 'a fox' --max-tokens 5 --json");
   const auto json = nlohmann::json::parse(ended.out);
@@ -149,15 +157,20 @@ TEST_F(GenerateProgram, TokenizersOfCharacters) {
   EXPECT_EQ(run("tokenizer train --kind bpe --input x --output y").code, 2);
 }
 
-TEST(BenchTrain, Gpt2IsAPreset) {
-  const Ended ended =
-      run("bench train --preset small --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 "
-          "--json");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  const auto json = nlohmann::json::parse(ended.out);
-  EXPECT_GT(json["target_tokens_per_s"], 0);
-  EXPECT_NEAR(json["first_loss"].get<double>(), std::log(50.0), 0.5);
+TEST(BenchTrain, EveryFamilyHasPresets) {
+  for (const std::string preset :
+       {"small", "bert-small", "t5-tiny", "t5-v1.1-small", "rnn-small", "tiny"}) {
+    const Ended ended = run("bench train --preset " + preset +
+                            " --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 --json");
+    EXPECT_EQ(ended.code, 0) << preset << ended.error;
+    const auto json = nlohmann::json::parse(ended.out);
+    EXPECT_GT(json["target_tokens_per_s"], 0);
+    EXPECT_NEAR(json["first_loss"].get<double>(), std::log(50.0), 1.2) << preset;
+  }
   EXPECT_TRUE(says(run("bench train --preset huge").error, "there is no preset 'huge'"));
+  const Ended longer = run("bench train --preset bert-small --sentences 1 --length 513");
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_TRUE(says(longer.error, "the model knows 512 positions")) << longer.error;
 }
 
 }  // namespace

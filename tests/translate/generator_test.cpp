@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nunchi/base/random.h"
 #include "nunchi/text/unicode.h"
 #include "nunchi/translate/scorer.h"
 #include "tests/models/small_models.h"
@@ -63,8 +64,8 @@ TEST(Generator, AnEmptyPromptIsTheBeginningOfALine) {
 }
 
 TEST(Generator, PartsAddUpToTheText) {
-  for (const TokenizerKind kind : {TokenizerKind::characters, TokenizerKind::bytes}) {
-    SmallGenerator s(plain(kind));
+  for (const int positions : {160, 16}) {
+    SmallGenerator s(positions == 16 ? byte_tokenizer() : plain(TokenizerKind::bytes), positions);
     for (const SearchOptions& search : {kGreedy, kSampled}) {
       Generator generator = s.generator({.search = search});
       std::string whole;
@@ -78,6 +79,35 @@ TEST(Generator, PartsAddUpToTheText) {
       EXPECT_EQ(whole, found.text);
       EXPECT_GT(parts, 3);
       EXPECT_EQ(generator.generate("눈 fox").text, found.text) << "nobody looked on";
+    }
+  }
+}
+
+// Whatever the tokens and however many come at once.
+TEST(StreamedText, IsTheTextOfAllTokens) {
+  std::vector<std::unique_ptr<Tokenizer>> tokenizers;
+  tokenizers.push_back(plain(TokenizerKind::characters));
+  tokenizers.push_back(plain(TokenizerKind::bytes));
+  tokenizers.push_back(byte_tokenizer());
+  tokenizers.push_back(letter_tokenizer());
+  for (const auto& tokenizer : tokenizers) {
+    Tokens tokens = tokenizer->encode("  눈치 the dog — naïve 🦊 fox");
+    const philox::Key key = philox::key_of({.seed = 5});
+    for (std::uint32_t i = 0; i < 300; ++i) {
+      const auto words = philox::bits({i, 0, 0, 0}, key);
+      tokens.push_back(static_cast<std::int32_t>(
+          words[0] % static_cast<std::uint32_t>(tokenizer->vocabulary())));
+      if (words[1] % 4 == 0) {
+        for (const std::int32_t token : tokenizer->encode(" 눈 fox")) tokens.push_back(token);
+      }
+    }
+    StreamedText streamed(*tokenizer);
+    for (std::size_t i = 0; i < tokens.size();) {
+      const std::size_t count = std::min(tokens.size() - i, 1 + i % 3);
+      streamed.add(std::span<const std::int32_t>(tokens).subspan(i, count));
+      i += count;
+      ASSERT_EQ(streamed.text(), text_of(*tokenizer, std::span(tokens).first(i))) << i;
+      ASSERT_EQ(streamed.tokens(), i);
     }
   }
 }
