@@ -3,19 +3,12 @@
 #include <cmath>
 
 #include "nunchi/base/error.h"
-#include "nunchi/models/decoding_state.h"
 #include "nunchi/models/embedding_tables.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/gather_rows.h"
 
 namespace nunchi {
 namespace {
-
-// Before anything is built on them.
-const BertConfig& checked(const BertConfig& config) {
-  config.check("the model's options");
-  return config;
-}
 
 bool is_post(const BertConfig& config) { return config.norm_placement == nn::NormPlacement::post; }
 
@@ -26,7 +19,7 @@ bool is_post(const BertConfig& config) { return config.norm_placement == nn::Nor
 // parameters: BERT base with V = 30,522 has 109,512,762 (Hugging Face's BertForMaskedLM has two
 // rows of segments more).
 Bert::Bert(const BertConfig& config)
-    : config_(checked(config)),
+    : config_(config.checked()),
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
       position_(nn::make_position(parameters_, "encoder.position",
@@ -41,9 +34,8 @@ Bert::Bert(const BertConfig& config)
                                           config.width, config.norm_epsilon)
                           : Norm()),
       embedding_dropout_{config.dropout, parameters_.next_place()},
-      layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.layers, config.block(),
-                                            *position_)),
-      end_(parameters_, "encoder", config.block().residual()),
+      layers_(parameters_, {.name = "encoder", .layers = config.layers, .block = config.block()},
+              *position_),
       dense_(parameters_, "masked.dense",
              {.inputs = config.width, .outputs = config.width, .bias = config.bias}),
       norm_(nn::make_norm(parameters_, "masked.norm", config.norm, config.width,
@@ -65,14 +57,7 @@ Variable Bert::hidden(const TokenBatch& text) const {
     embedded = residual_norm(embedded, {}, text.rows, embedding_norm_).out;
     embedded = dropped(embedded, text.rows, embedding_dropout_);
   }
-  nn::Stream stream{embedded, {}, {}, {}};
-  tap(Tap::embedding, {"encoder", -1, ""}, stream.value.value(), text.rows);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    stream = layers_[i](stream, text.rows, static_cast<int>(i));
-  }
-  const Variable hidden = end_(stream, text.rows);
-  tap(Tap::stack_output, {"encoder", -1, ""}, hidden.value(), text.rows);
-  return hidden;
+  return through(layers_, embedded, text.rows);
 }
 
 Variable Bert::transformed(const Variable& hidden, const Ragged& rows) const {

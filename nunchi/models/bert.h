@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "nunchi/models/bert_config.h"
+#include "nunchi/models/layer_stack.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/nn/embedding.h"
 
@@ -28,7 +29,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   std::string config_json() const override { return config_.to_json(); }
   const BertConfig& config() const override { return config_; }
   // The classes of one task are not those of another.
-  bool may_start_anew(const std::string& parameter) const override {
+  bool belongs_to_task(const std::string& parameter) const override {
     return parameter.starts_with(kClassifier);
   }
 
@@ -65,8 +66,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   nn::Embedding embedding_;
   Norm embedding_norm_;  // of post-norm; in pre-norm the first layer has one
   Dropout embedding_dropout_;
-  std::vector<nn::EncoderLayer> layers_;
-  nn::StreamEnd end_;
+  LayerStack<nn::EncoderLayer> layers_;
   nn::Linear dense_;
   Norm norm_;
   Variable bias_;  // [V]

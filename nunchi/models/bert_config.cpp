@@ -4,7 +4,7 @@
 
 #include "nunchi/base/printable.h"
 #include "nunchi/models/bert.h"
-#include "nunchi/models/family_options.h"
+#include "nunchi/models/family_definitions.h"
 
 namespace nunchi {
 
@@ -20,7 +20,7 @@ BertConfig::BertConfig() {
 }
 
 void BertConfig::vocabularies(auto& in, auto& config) {
-  in.integer("vocabulary", config.target_vocabulary, 1, family_options::kLargestVocabulary);
+  in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
 }
 
 void BertConfig::shape(auto& in, auto& config) {
@@ -30,24 +30,18 @@ void BertConfig::shape(auto& in, auto& config) {
   in.texts("labels", config.labels);
 }
 
-BertConfig BertConfig::preset(const std::string& name, std::int64_t vocabulary) {
-  BertConfig config;
-  config.target_vocabulary = vocabulary;
-  if (name == "bert-base") return config;
-  if (name == "bert-small") {
-    config.layers = 6;
-    config.width = 512;
-    config.heads = 8;
-    config.feed_forward = 2048;
-    return config;
-  }
-  throw UsageError("there is no preset '" + name + "'; known are bert-base and bert-small.");
-}
-
-std::unique_ptr<Model> BertConfig::make(const Vocabularies& vocabularies) const {
-  BertConfig config = *this;
-  config.target_vocabulary = vocabularies.target;
-  return std::make_unique<Bert>(config);
+std::span<const Preset<BertConfig>> BertConfig::presets() {
+  static constexpr std::array kPresets = {
+      Preset<BertConfig>{"bert-base", [](BertConfig&) {}},
+      Preset<BertConfig>{"bert-small",
+                         [](BertConfig& config) {
+                           config.layers = 6;
+                           config.width = 512;
+                           config.heads = 8;
+                           config.feed_forward = 2048;
+                         }},
+  };
+  return kPresets;
 }
 
 std::string BertConfig::one_vocabulary() const {
@@ -66,29 +60,14 @@ ModelConfig BertConfig::with_labels(const std::vector<std::string>& labels) cons
   return config;
 }
 
-BertConfig BertConfig::from_options(OptionReader& in) {
-  return family_options::read<BertConfig>(in);
-}
-
-BertConfig BertConfig::from_training_options(OptionReader& in) {
-  return family_options::read_training<BertConfig>(in);
-}
-
-BertConfig BertConfig::from_json(const std::string& text, const std::string& where) {
-  const Options options = Options::from_json(text, where);
-  OptionReader in(options);
-  return from_options(in);
-}
-
-std::string BertConfig::to_json() const { return family_options::to_json(*this); }
-
-void BertConfig::write_training_options(OptionWriter& out) const {
-  family_options::write_training(*this, out);
+void BertConfig::keep_function() {
+  StackConfig::keep_function();
+  labels.clear();
 }
 
 void BertConfig::check(const std::string& where) const {
   if (layers < 1 || target_vocabulary < 1) throw Error(where + ": every size is at least one.");
-  check_stack(where);
+  check_stack(where, {Sees::all});
   if (longest() < 3) {
     throw Error(where + ": a text has <s>, a token and </s>, so max_positions is at least 3.");
   }
@@ -99,5 +78,7 @@ void BertConfig::check(const std::string& where) const {
     throw Error(where + ": there are two labels '" + printable(*twice) + "'.");
   }
 }
+
+template struct FamilyOptions<BertConfig, StackConfig>;
 
 }  // namespace nunchi

@@ -1,26 +1,11 @@
-// What Transformers that generate have in common: layers by number, the cache of a generation under
-// way.
+// What Transformers that generate have in common: the cache of a generation under way.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "nunchi/models/sequence_model.h"
-#include "nunchi/nn/blocks.h"
 #include "nunchi/nn/decoder_cache.h"
+#include "nunchi/nn/position/position.h"
 
 namespace nunchi {
-
-template <class Layer>
-std::vector<Layer> make_layers(nn::Parameters& parameters, const std::string& stack, int count,
-                               const nn::BlockConfig& config, const nn::Position& position) {
-  std::vector<Layer> layers;
-  layers.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    layers.emplace_back(parameters, stack + ".layers." + std::to_string(i), config, position);
-  }
-  return layers;
-}
 
 struct DecodingState : SequenceModel::State {
   // Throws Error while the context records.

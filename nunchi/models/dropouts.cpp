@@ -19,7 +19,8 @@ bool is_dropout(const OptionValue& option) { return option.key.ends_with("dropou
 
 std::vector<DropoutOption> dropouts_of(const ModelConfig& model) {
   std::vector<DropoutOption> found;
-  for (const OptionValue& option : options_of(model).items) {
+  const OptionValue tree = options_of(model);
+  for (const OptionValue& option : tree.items) {
     if (is_dropout(option)) {
       found.push_back({option.key, std::strtod(option.text.c_str(), nullptr)});
     }

@@ -1,12 +1,13 @@
 // The options of a model, whatever its family: all that training knows of a model before it exists.
 //
 // A family is a config that derives from FamilyConfig (StackConfig if it is made of Transformer
-// layers), a Model that is made from it, and one line in registry.cpp. models/family_options.h
-// reads and writes its options.
+// layers) through FamilyOptions, which reads and writes it (models/family_options.h), a Model that
+// is made from it, and one line in registry.cpp.
 #pragma once
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,8 +39,10 @@ class FamilyConfig {
   virtual std::unique_ptr<Model> make(const Vocabularies& vocabularies) const = 0;
   // The family and its options but the vocabularies, as `model:` of a training config has them.
   virtual void write_training_options(OptionWriter& out) const = 0;
-  // What the family is trained for unless a config says otherwise.
-  virtual ObjectiveKind objective() const = 0;
+  // What the family can be trained for; the first is what it is trained for unless a config says
+  // otherwise.
+  virtual std::vector<ObjectiveKind> objectives() const = 0;
+  ObjectiveKind objective() const { return objectives().front(); }
   // C, which the paper's learning rate depends on.
   virtual std::int64_t model_width() const = 0;
   // Tokens that a sentence can have, <s> and </s> included.
@@ -57,9 +60,16 @@ class FamilyConfig {
   // themselves go before, and have to hold these. Throws Error for a family that cannot.
   virtual ModelConfig with_labels(const std::vector<std::string>& labels) const;
 
+  // The options that decide which function some given weights are, vocabularies included: without
+  // those of training and of tasks, the others as they take effect.
+  virtual OptionValue function() const = 0;
+
   // What does not fit together, with the keys to blame; see OptionReader::fail. Not virtual: the
   // family's reader knows which one it calls.
   void check_options(const OptionReader&) const {}
+  // Why an option has no effect beside the others, as the end of a sentence; empty: it has one. Not
+  // virtual either.
+  std::string unused(std::string_view /*key*/) const { return {}; }
 
  protected:
   FamilyConfig() = default;
@@ -94,9 +104,12 @@ class ModelConfig {
   std::shared_ptr<const FamilyConfig> options_;
 };
 
-inline ModelConfig FamilyConfig::with_labels(const std::vector<std::string>& /*labels*/) const {
-  throw Error("a model of the family " + family() + " cannot be taught to classify.");
-}
+// An option in which two models are different functions of the same weights.
+struct OptionDifference {
+  std::string key, first, second;  // the values as they would be written
+};
+std::optional<OptionDifference> function_difference(const FamilyConfig& first,
+                                                    const FamilyConfig& second);
 
 // The registry's (models/registry.cpp).
 

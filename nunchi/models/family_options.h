@@ -1,88 +1,61 @@
-// Reading and writing the options of a family, the same for all. A config says its fields once:
+// The options of a family: what is the same for all of them. A config says its fields once:
 //
-//   struct GptConfig final : StackConfig {
+//   struct GptConfig final : FamilyOptions<GptConfig, StackConfig> {
 //     static constexpr const char* kFamily = "gpt";
-//     static constexpr std::array<std::string_view, 2> kPresets = {"gpt2", "small"};
-//     static GptConfig preset(const std::string& name, std::int64_t vocabulary);
-//     static void vocabularies(auto& in, auto& config);  // the numbers that the tokenizers decide
-//     static void shape(auto& in, auto& config);         // everything else
-//     void check(const std::string& where) const;        // what has to fit together
+//     using Made = Gpt;                                       // the model
+//     static std::span<const Preset<GptConfig>> presets();    // shapes that people know by name
+//     static void vocabularies(auto& in, auto& config);       // what the tokenizers decide
+//     static void shape(auto& in, auto& config);              // everything else
+//     void check(const std::string& where) const;             // what has to fit together
+//     void keep_function();                                   // see FamilyConfig::function()
 //   };
 //
-// The two templates are defined in the config's .cpp, which is the only one to use what is here.
+// The members of FamilyOptions are defined in family_definitions.h, and instantiated in the
+// config's .cpp, which is the only one to know vocabularies() and shape().
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "nunchi/base/options.h"
+#include "nunchi/models/family.h"
 
-namespace nunchi::family_options {
+namespace nunchi {
 
 inline constexpr std::int64_t kLargestVocabulary = 16 << 20;
 
 template <class Config>
-void take_family(OptionReader& in) {
-  std::string family = Config::kFamily;
-  in.text("family", family);
-  if (family != Config::kFamily) in.fail("family", std::string("is ") + Config::kFamily + " here");
-}
-
-// A reader that refuses the keys it is asked for.
-struct TokenizersDecide {
-  OptionReader& in;
-  void integer(std::string_view key, auto&, std::int64_t, std::int64_t) {
-    in.refuse(key, "the tokenizers decide it.");
-  }
+struct Preset {
+  std::string_view name;
+  void (*apply)(Config& defaults);
 };
 
-// config.json.
-template <class Config>
-Config read(OptionReader& in) {
-  Config config;
-  take_family<Config>(in);
-  Config::vocabularies(in, config);
-  Config::shape(in, config);
-  in.finish();
-  config.check(in.where());
-  return config;
-}
+template <class Config, class Base>
+struct FamilyOptions : Base {
+  // The shape of that name. Throws UsageError for another.
+  static Config preset(const std::string& name, std::int64_t vocabulary);
 
-// `model:` of a training config: the keys of config.json but for the vocabularies, and `preset`,
-// whose values the others override.
-template <class Config>
-Config read_training(OptionReader& in) {
-  Config config;
-  take_family<Config>(in);
-  if (std::string_view preset; in.has("preset")) {
-    std::vector<Choice<std::string_view>> presets;
-    for (const std::string_view name : Config::kPresets) presets.push_back({name, name});
-    in.choice("preset", preset, presets);
-    config = Config::preset(std::string(preset), Config().target_vocabulary);
-  }
-  TokenizersDecide refusing{in};
-  Config::vocabularies(refusing, config);
-  Config::shape(in, config);
-  in.finish();
-  config.check_options(in);
-  config.check(in.where());
-  return config;
-}
+  std::string family() const override;
+  std::unique_ptr<Model> make(const Vocabularies& vocabularies) const override;
+  void write_training_options(OptionWriter& out) const override;
+  OptionValue function() const override;
 
-template <class Config>
-std::string to_json(const Config& config) {
-  OptionWriter out;
-  out.text("family", Config::kFamily);
-  Config::vocabularies(out, config);
-  Config::shape(out, config);
-  return nunchi::to_json(out.tree());
-}
+  // config.json's text, both ways. `where` names the file in errors: wrong types, sizes out of
+  // range, unknown keys (with the nearest known one).
+  std::string to_json() const;
+  static Config from_json(const std::string& text, const std::string& where);
+  // The same from the reader of a whole config.json.
+  static Config from_options(OptionReader& in);
+  // `model:` of a training config: the keys of config.json but for the vocabularies, and `preset`,
+  // whose values the others override.
+  static Config from_training_options(OptionReader& in);
 
-template <class Config>
-void write_training(const Config& config, OptionWriter& out) {
-  out.text("family", Config::kFamily);
-  Config::shape(out, config);
-}
+  // Itself, before anything is built on it. Throws Error when its sizes do not fit together.
+  const Config& checked() const;
 
-}  // namespace nunchi::family_options
+ private:
+  const Config& self() const { return static_cast<const Config&>(*this); }
+};
+
+}  // namespace nunchi

@@ -9,12 +9,6 @@
 namespace nunchi {
 namespace {
 
-// Before anything is built on them.
-const GptConfig& checked(const GptConfig& config) {
-  config.check("the model's options");
-  return config;
-}
-
 // GPT-2's: normal with 0.02, and less where a branch joins the stream, to which 2 L of them add up.
 nn::Init init_of(const nn::ParameterEntry& entry, int layers) {
   constexpr double kDeviation = 0.02;
@@ -30,7 +24,7 @@ nn::Init init_of(const nn::ParameterEntry& entry, int layers) {
 //   V·C + N·C + L·(4·C² + 4·C + 2·C·F + F + C + 4·C) + 2·C
 // parameters: GPT-2 with V = 50,257 has 124,439,808.
 Gpt::Gpt(const GptConfig& config)
-    : config_(checked(config)),
+    : config_(config.checked()),
       table_(parameters_.add("decoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::zeros())),
       output_table_(config.tied_embeddings
@@ -41,23 +35,15 @@ Gpt::Gpt(const GptConfig& config)
       position_(nn::make_position(parameters_, "decoder.position",
                                   config.position_options(StackConfig::Sees::past))),
       embedding_(parameters_, table_, config.embedding_options()),
-      layers_(make_layers<nn::EncoderLayer>(parameters_, "decoder", config.layers, config.block(),
-                                            *position_)),
-      end_(parameters_, "decoder", config.block().residual()) {
+      layers_(parameters_, {.name = "decoder", .layers = config.layers, .block = config.block()},
+              *position_) {
   parameters_.set_inits(
       [&](const nn::ParameterEntry& entry) { return init_of(entry, config.layers); });
 }
 
 Variable Gpt::hidden(const TokenBatch& text) const {
   check_vocabulary(text, config_.target_vocabulary, "text");
-  nn::Stream stream{embedding_(text.ids, text.rows, *position_), {}, {}};
-  tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), text.rows);
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    stream = layers_[i](stream, text.rows, static_cast<int>(i));
-  }
-  const Variable hidden = end_(stream, text.rows);
-  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), text.rows);
-  return hidden;
+  return through(layers_, embedding_(text.ids, text.rows, *position_), text.rows);
 }
 
 Variable Gpt::logits(const Variable& hidden, const Ragged& rows) const {
@@ -86,11 +72,12 @@ bool Gpt::restart(State& state, const TokenBatch& texts) const {
 Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<DecodingState&>(any_state);
   const auto [step, embedded] = state.cache.extend(tokens, embedding_, *position_);
-  nn::Stream stream{embedded, {}, {}};
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    stream = layers_[i].step(stream, step, state.cache.layer(i));
-  }
-  return newest_rows(end_(stream, step.rows).value(), tokens, step);
+  const Variable hidden =
+      layers_.step(embedded, step.rows,
+                   [&](const nn::EncoderLayer& layer, const nn::Stream& stream, std::size_t i) {
+                     return layer.step(stream, step, state.cache.layer(i));
+                   });
+  return newest_rows(hidden.value(), tokens, step);
 }
 
 bool Gpt::reserve(State& state, const ReplayedSteps& steps) const {

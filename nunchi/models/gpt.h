@@ -3,9 +3,8 @@
 //   ids → embedding → layers, each token over those before it → hidden → vocabulary
 #pragma once
 
-#include <vector>
-
 #include "nunchi/models/gpt_config.h"
+#include "nunchi/models/layer_stack.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/nn/embedding.h"
 
@@ -42,8 +41,7 @@ class Gpt final : public Model, public LanguageModel {
   Variable table_, output_table_;  // [V, C]; one parameter or two
   std::unique_ptr<nn::Position> position_;
   nn::Embedding embedding_;
-  std::vector<nn::EncoderLayer> layers_;
-  nn::StreamEnd end_;
+  LayerStack<nn::EncoderLayer> layers_;
 };
 
 }  // namespace nunchi

@@ -1,6 +1,6 @@
 #include "nunchi/models/gpt_config.h"
 
-#include "nunchi/models/family_options.h"
+#include "nunchi/models/family_definitions.h"
 #include "nunchi/models/gpt.h"
 
 namespace nunchi {
@@ -18,7 +18,7 @@ GptConfig::GptConfig() {
 }
 
 void GptConfig::vocabularies(auto& in, auto& config) {
-  in.integer("vocabulary", config.target_vocabulary, 1, family_options::kLargestVocabulary);
+  in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
 }
 
 void GptConfig::shape(auto& in, auto& config) {
@@ -28,51 +28,27 @@ void GptConfig::shape(auto& in, auto& config) {
   stack_options::positions_and_dropouts(in, config);
 }
 
-GptConfig GptConfig::preset(const std::string& name, std::int64_t vocabulary) {
-  GptConfig config;
-  config.target_vocabulary = vocabulary;
-  if (name == "gpt2") return config;
-  if (name == "small") {
-    config.layers = 6;
-    config.width = 384;
-    config.heads = 6;
-    config.feed_forward = 1536;
-    config.max_positions = 256;
-    config.dropout = config.attention_dropout = 0.2f;
-    return config;
-  }
-  throw UsageError("there is no preset '" + name + "'; known are gpt2 and small.");
-}
-
-std::unique_ptr<Model> GptConfig::make(const Vocabularies& vocabularies) const {
-  GptConfig config = *this;
-  config.target_vocabulary = vocabularies.target;
-  return std::make_unique<Gpt>(config);
+std::span<const Preset<GptConfig>> GptConfig::presets() {
+  static constexpr std::array kPresets = {
+      Preset<GptConfig>{"gpt2", [](GptConfig&) {}},
+      Preset<GptConfig>{"small",
+                        [](GptConfig& config) {
+                          config.layers = 6;
+                          config.width = 384;
+                          config.heads = 6;
+                          config.feed_forward = 1536;
+                          config.max_positions = 256;
+                          config.dropout = config.attention_dropout = 0.2f;
+                        }},
+  };
+  return kPresets;
 }
 
 std::string GptConfig::one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
 
-GptConfig GptConfig::from_options(OptionReader& in) { return family_options::read<GptConfig>(in); }
-
-GptConfig GptConfig::from_training_options(OptionReader& in) {
-  return family_options::read_training<GptConfig>(in);
-}
-
-GptConfig GptConfig::from_json(const std::string& text, const std::string& where) {
-  const Options options = Options::from_json(text, where);
-  OptionReader in(options);
-  return from_options(in);
-}
-
-std::string GptConfig::to_json() const { return family_options::to_json(*this); }
-
-void GptConfig::write_training_options(OptionWriter& out) const {
-  family_options::write_training(*this, out);
-}
-
 void GptConfig::check(const std::string& where) const {
   if (layers < 1 || target_vocabulary < 1) throw Error(where + ": every size is at least one.");
-  check_stack(where);
+  check_stack(where, {Sees::past});
 }
 
 nn::BlockConfig GptConfig::block() const {
@@ -80,5 +56,7 @@ nn::BlockConfig GptConfig::block() const {
   block.causal = true;
   return block;
 }
+
+template struct FamilyOptions<GptConfig, StackConfig>;
 
 }  // namespace nunchi

@@ -25,9 +25,9 @@ class Model {
   // The effective options, and the same as config.json's text.
   virtual const FamilyConfig& config() const = 0;
   virtual std::string config_json() const = 0;
-  // Whether a run that starts from another model may find this parameter missing there, or of
-  // another shape, and begin with a fresh one: it belongs to a task of its own.
-  virtual bool may_start_anew(const std::string& /*parameter*/) const { return false; }
+  // Whether the parameter belongs to a task of its own (the labels of a classifier): a run that
+  // starts from a model of another task begins with a fresh one.
+  virtual bool belongs_to_task(const std::string& /*parameter*/) const { return false; }
 
   nn::Parameters& parameters() { return parameters_; }
   const nn::Parameters& parameters() const { return parameters_; }

@@ -1,5 +1,4 @@
 // The list of families: a new one adds one line here.
-#include <algorithm>
 #include <array>
 
 #include "nunchi/base/printable.h"
@@ -15,7 +14,7 @@ namespace {
 
 struct Family {
   const char* name;
-  std::span<const std::string_view> presets;
+  std::vector<std::string> (*presets)();
   std::unique_ptr<Model> (*make)(OptionReader& config_json);
   ModelConfig (*read)(OptionReader& training_options);
   ModelConfig (*preset)(const std::string& name);
@@ -25,7 +24,13 @@ template <class M>
 constexpr Family family() {
   using Config = typename M::Config;
   return {.name = Config::kFamily,
-          .presets = Config::kPresets,
+          .presets =
+              [] {
+                std::vector<std::string> names;
+                for (const Preset<Config>& known : Config::presets())
+                  names.emplace_back(known.name);
+                return names;
+              },
           .make = [](OptionReader& in) -> std::unique_ptr<Model> {
             return std::make_unique<M>(Config::from_options(in));
           },
@@ -71,9 +76,9 @@ ModelConfig read_model_options(OptionReader& in) { return named_family(in).read(
 ModelConfig model_preset(const std::string& name) {
   std::string all;
   for (const Family& known : kFamilies) {
-    if (std::ranges::find(known.presets, name) != known.presets.end()) return known.preset(name);
-    for (const std::string_view preset : known.presets) {
-      all += (all.empty() ? "" : ", ") + std::string(preset);
+    for (const std::string& preset : known.presets()) {
+      if (preset == name) return known.preset(name);
+      all += (all.empty() ? "" : ", ") + preset;
     }
   }
   throw UsageError("there is no preset '" + printable(name) + "'; known are " + all + ".");

@@ -14,12 +14,6 @@
 namespace nunchi {
 namespace {
 
-// Before anything is built on them.
-const RnnConfig& checked(const RnnConfig& config) {
-  config.check("the model's options");
-  return config;
-}
-
 std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
                                                  const RnnConfig& config) {
   if (config.attention == RnnAttention::none) return std::nullopt;
@@ -32,7 +26,7 @@ std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
 }  // namespace
 
 Rnn::Rnn(const RnnConfig& config)
-    : config_(checked(config)),
+    : config_(config.checked()),
       tables_(parameters_, config.tables()),
       source_embedding_(parameters_, tables_.source,
                         {.width = config.width, .dropout = config.dropout}),

@@ -1,6 +1,6 @@
 #include "nunchi/models/rnn_config.h"
 
-#include "nunchi/models/family_options.h"
+#include "nunchi/models/family_definitions.h"
 #include "nunchi/models/rnn.h"
 
 namespace nunchi {
@@ -23,9 +23,8 @@ std::string odd_width(const RnnConfig& config) {
 }  // namespace
 
 void RnnConfig::vocabularies(auto& in, auto& config) {
-  constexpr std::int64_t kMost = family_options::kLargestVocabulary;
-  in.integer("source_vocabulary", config.source_vocabulary, 1, kMost);
-  in.integer("target_vocabulary", config.target_vocabulary, 1, kMost);
+  in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
+  in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
 }
 
 void RnnConfig::shape(auto& in, auto& config) {
@@ -40,22 +39,12 @@ void RnnConfig::shape(auto& in, auto& config) {
   in.number("free_running", config.free_running, 0, 1);
 }
 
-RnnConfig RnnConfig::preset(const std::string& name, std::int64_t vocabulary) {
-  RnnConfig config;
-  config.source_vocabulary = config.target_vocabulary = vocabulary;
-  if (name == "rnn-base") return config;
-  if (name == "rnn-small") {
-    config.width = 256;
-    return config;
-  }
-  throw UsageError("there is no preset '" + name + "'; known are rnn-small and rnn-base.");
-}
-
-std::unique_ptr<Model> RnnConfig::make(const Vocabularies& vocabularies) const {
-  RnnConfig config = *this;
-  config.source_vocabulary = vocabularies.source;
-  config.target_vocabulary = vocabularies.target;
-  return std::make_unique<Rnn>(config);
+std::span<const Preset<RnnConfig>> RnnConfig::presets() {
+  static constexpr std::array kPresets = {
+      Preset<RnnConfig>{"rnn-small", [](RnnConfig& config) { config.width = 256; }},
+      Preset<RnnConfig>{"rnn-base", [](RnnConfig&) {}},
+  };
+  return kPresets;
 }
 
 std::string RnnConfig::one_vocabulary() const {
@@ -66,23 +55,7 @@ void RnnConfig::check_options(const OptionReader& in) const {
   if (!halves(*this)) in.fail({"width", "bidirectional", "preset"}, odd_width(*this));
 }
 
-RnnConfig RnnConfig::from_options(OptionReader& in) { return family_options::read<RnnConfig>(in); }
-
-RnnConfig RnnConfig::from_training_options(OptionReader& in) {
-  return family_options::read_training<RnnConfig>(in);
-}
-
-RnnConfig RnnConfig::from_json(const std::string& text, const std::string& where) {
-  const Options options = Options::from_json(text, where);
-  OptionReader in(options);
-  return from_options(in);
-}
-
-std::string RnnConfig::to_json() const { return family_options::to_json(*this); }
-
-void RnnConfig::write_training_options(OptionWriter& out) const {
-  family_options::write_training(*this, out);
-}
+void RnnConfig::keep_function() { dropout = free_running = 0; }
 
 void RnnConfig::check(const std::string& where) const {
   if (width < 1 || encoder_layers < 1 || decoder_layers < 1 || source_vocabulary < 1 ||
@@ -92,5 +65,7 @@ void RnnConfig::check(const std::string& where) const {
   if (!halves(*this)) throw Error(where + ": 'width' " + odd_width(*this) + ".");
   EmbeddingTables::check(tables(), where);
 }
+
+template struct FamilyOptions<RnnConfig, FamilyConfig>;
 
 }  // namespace nunchi

@@ -16,7 +16,31 @@ void StackConfig::check_options(const OptionReader& in) const {
   }
 }
 
-void StackConfig::check_stack(const std::string& where) const {
+std::string StackConfig::unused(std::string_view key) const {
+  using Kind = nn::PositionKind;
+  const auto needs = [&](Kind kind) {
+    return position == kind
+               ? std::string()
+               : "it is about " + std::string(name_in(stack_options::kPositions, kind)) +
+                     " positions, and 'position' is " +
+                     std::string(name_in(stack_options::kPositions, position));
+  };
+  if (key == "rotary_base") return needs(Kind::rotary);
+  if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
+    return "'relative_kind' is clipped, which has a number for each distance";
+  }
+  return key.starts_with("relative_") ? needs(Kind::relative) : std::string();
+}
+
+void StackConfig::keep_function() {
+  const nn::AttentionConfig attention = block().attention(false);
+  dropout = attention_dropout = activation_dropout = 0;
+  kv_heads = attention.kv_heads;
+  head_width = attention.head_width;
+  if (position != nn::PositionKind::learned) max_positions = 0;
+}
+
+void StackConfig::check_stack(const std::string& where, std::initializer_list<Sees> stacks) const {
   constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
   if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || max_positions < 1) {
     throw Error(where + ": every size is at least one, and there are at most " +
@@ -31,10 +55,11 @@ void StackConfig::check_stack(const std::string& where) const {
                 std::to_string(heads) +
                 " heads cannot share so many heads of keys and values equally.");
   }
-  check_positions(where);
+  check_positions(where, stacks);
 }
 
-void StackConfig::check_positions(const std::string& where) const {
+void StackConfig::check_positions(const std::string& where,
+                                  std::initializer_list<Sees> stacks) const {
   const std::int64_t columns = block().attention(false).head_width;
   if (position == nn::PositionKind::rotary && columns % 2 != 0) {
     throw Error(where +
@@ -42,7 +67,7 @@ void StackConfig::check_positions(const std::string& where) const {
                 std::to_string(columns) + ".");
   }
   if (position != nn::PositionKind::relative) return;
-  for (const Sees sees : {Sees::all, Sees::past}) {
+  for (const Sees sees : stacks) {
     try {
       position_options(sees).relative.check();
     } catch (const Error& error) {

@@ -39,6 +39,9 @@ struct StackConfig : FamilyConfig {
   // The learned positions, or as many as one likes.
   std::int64_t longest() const override;
   void check_options(const OptionReader& in) const;
+  std::string unused(std::string_view key) const;
+  // See FamilyConfig::function().
+  void keep_function();
 
   nn::BlockConfig block() const;
   nn::Embedding::Options embedding_options() const;
@@ -49,11 +52,12 @@ struct StackConfig : FamilyConfig {
   Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check_stack(const std::string& where) const;
+  // Throws Error with `where` when sizes do not fit together or are absurd. The model's stacks are
+  // of these kinds.
+  void check_stack(const std::string& where, std::initializer_list<Sees> stacks) const;
 
  private:
-  void check_positions(const std::string& where) const;
+  void check_positions(const std::string& where, std::initializer_list<Sees> stacks) const;
 };
 
 namespace stack_options {
@@ -99,7 +103,7 @@ void layers(auto& in, auto& config) {
 
 void positions_and_dropouts(auto& in, auto& config) {
   in.choice("position", config.position, kPositions);
-  in.integer("max_positions", config.max_positions, 1, family_options::kLargestVocabulary);
+  in.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
   in.fraction("dropout", config.dropout);
   in.fraction("attention_dropout", config.attention_dropout);
   in.fraction("activation_dropout", config.activation_dropout);

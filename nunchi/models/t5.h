@@ -9,24 +9,15 @@
 
 namespace nunchi {
 
-struct T5Config final : TransformerConfig {
+class T5;
+
+struct T5Config final : FamilyOptions<T5Config, TransformerConfig> {
   static constexpr const char* kFamily = "t5";
-  static constexpr std::array<std::string_view, 5> kPresets = {"t5-tiny", "t5-small", "t5-base",
-                                                               "t5-v1.1-small", "t5-v1.1-base"};
+  using Made = T5;
 
   T5Config();
 
-  // Throws UsageError for another name.
-  static T5Config preset(const std::string& name, std::int64_t vocabulary);
-
-  std::string family() const override { return kFamily; }
-  std::unique_ptr<Model> make(const Vocabularies& vocabularies) const override;
-  void write_training_options(OptionWriter& out) const override;
-
-  std::string to_json() const;
-  static T5Config from_json(const std::string& text, const std::string& where);
-  static T5Config from_options(OptionReader& in);
-  static T5Config from_training_options(OptionReader& in);
+  static std::span<const Preset<T5Config>> presets();
 };
 
 class T5 final : public Transformer {

@@ -4,18 +4,8 @@
 
 #include "nunchi/models/decoding_state.h"
 #include "nunchi/ops/linear.h"
-#include "nunchi/ops/scale.h"
 
 namespace nunchi {
-namespace {
-
-// Before anything is built on them.
-const TransformerConfig& checked(const TransformerConfig& config) {
-  config.check("the model's options");
-  return config;
-}
-
-}  // namespace
 
 // With V tokens, width C, feed-forward F and L layers in each stack, the paper's model has
 //   V·C                                       the one embedding table
@@ -23,7 +13,7 @@ const TransformerConfig& checked(const TransformerConfig& config) {
 //   L·(8·C² + 8·C + 2·C·F + F + C + 6·C)      decoder: two attentions; feed-forward; three norms
 // parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
 Transformer::Transformer(const TransformerConfig& config)
-    : config_(checked(config)),
+    : config_(config.checked()),
       tables_(parameters_, config.tables()),
       source_position_(nn::make_position(parameters_, "encoder.position",
                                          config.position_options(StackConfig::Sees::all))),
@@ -31,28 +21,27 @@ Transformer::Transformer(const TransformerConfig& config)
                                          config.position_options(StackConfig::Sees::past))),
       source_embedding_(parameters_, tables_.source, config.embedding_options()),
       target_embedding_(parameters_, tables_.target, config.embedding_options()),
-      encoder_layers_(make_layers<nn::EncoderLayer>(parameters_, "encoder", config.encoder_layers,
-                                                    config.block(), *source_position_)),
-      encoder_end_(parameters_, "encoder", config.block().residual()),
+      encoder_layers_(parameters_,
+                      {.name = "encoder", .layers = config.encoder_layers, .block = config.block()},
+                      *source_position_),
       memory_kv_(parameters_, "decoder.memory_kv",
                  {.inputs = config.width,
                   .outputs = config.block().key_value_width() * config.decoder_layers,
                   .stacked = std::int64_t{2} * config.decoder_layers,
                   .bias = config.bias}),
-      decoder_layers_(make_layers<nn::DecoderLayer>(parameters_, "decoder", config.decoder_layers,
-                                                    config.block(), *target_position_)),
-      decoder_end_(parameters_, "decoder", config.block().residual()) {}
+      decoder_layers_(
+          parameters_,
+          {.name = "decoder",
+           .layers = config.decoder_layers,
+           .block = config.block(),
+           .output_scale =
+               config.scale_output ? 1 / std::sqrt(static_cast<double>(config.width)) : 1},
+          *target_position_) {}
 
 Variable Transformer::encode(const TokenBatch& source) const {
   check_vocabulary(source, config_.source_vocabulary, "source");
-  nn::Stream stream{source_embedding_(source.ids, source.rows, *source_position_), {}, {}};
-  tap(Tap::embedding, {"encoder", -1, ""}, stream.value.value(), source.rows);
-  for (std::size_t i = 0; i < encoder_layers_.size(); ++i) {
-    stream = encoder_layers_[i](stream, source.rows, static_cast<int>(i));
-  }
-  const Variable memory = encoder_end_(stream, source.rows);
-  tap(Tap::stack_output, {"encoder", -1, ""}, memory.value(), source.rows);
-  return memory;
+  return through(encoder_layers_, source_embedding_(source.ids, source.rows, *source_position_),
+                 source.rows);
 }
 
 Variable Transformer::memory_of_layer(const Variable& all_kv, std::size_t i) const {
@@ -64,21 +53,11 @@ Variable Transformer::decode(const TokenBatch& target, const Variable& memory,
                              const Ragged& source) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
   const Variable all_kv = memory_kv_(memory);
-  nn::Stream stream{target_embedding_(target.ids, target.rows, *target_position_), {}, {}};
-  tap(Tap::embedding, {"decoder", -1, ""}, stream.value.value(), target.rows);
-  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
-    stream = decoder_layers_[i](stream, target.rows, memory_of_layer(all_kv, i), source,
-                                static_cast<int>(i));
-  }
-  const Variable hidden = end_of_decoder(stream, target.rows);
-  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
-  return hidden;
-}
-
-Variable Transformer::end_of_decoder(const nn::Stream& stream, const Ragged& rows) const {
-  const Variable hidden = decoder_end_(stream, rows);
-  if (!config_.scale_output) return hidden;
-  return scale(hidden, 1 / std::sqrt(static_cast<double>(config_.width)));
+  return decoder_layers_(
+      target_embedding_(target.ids, target.rows, *target_position_), target.rows,
+      [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
+        return layer(stream, target.rows, memory_of_layer(all_kv, i), source, static_cast<int>(i));
+      });
 }
 
 Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
@@ -143,11 +122,12 @@ bool Transformer::restart(State& any_state, const TokenBatch& source) const {
 Tensor Transformer::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<TranslationState&>(any_state);
   const auto [step, embedded] = state.cache.extend(tokens, target_embedding_, *target_position_);
-  nn::Stream stream{embedded, {}, {}};
-  for (std::size_t i = 0; i < decoder_layers_.size(); ++i) {
-    stream = decoder_layers_[i].step(stream, step, state.cache.layer(i), state.memory_kv[i]);
-  }
-  return newest_rows(end_of_decoder(stream, step.rows).value(), tokens, step);
+  const Variable hidden = decoder_layers_.step(
+      embedded, step.rows,
+      [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
+        return layer.step(stream, step, state.cache.layer(i), state.memory_kv[i]);
+      });
+  return newest_rows(hidden.value(), tokens, step);
 }
 
 bool Transformer::reserve(State& state, const ReplayedSteps& steps) const {

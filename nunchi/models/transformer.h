@@ -4,10 +4,9 @@
 //   target ids → embedding → decoder layers (over the memory) → hidden → vocabulary
 #pragma once
 
-#include <vector>
-
 #include "nunchi/data/batch.h"
 #include "nunchi/models/embedding_tables.h"
+#include "nunchi/models/layer_stack.h"
 #include "nunchi/models/model.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/models/transformer_config.h"
@@ -49,8 +48,6 @@ class Transformer : public Model, public TranslationModel {
 
  private:
   void remember(const TokenBatch& source, State& state) const;
-  // What the vocabulary sees of the decoder's last stream.
-  Variable end_of_decoder(const nn::Stream& stream, const Ragged& rows) const;
   // Layer i's columns of the keys and values of all layers.
   Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
 
@@ -58,11 +55,9 @@ class Transformer : public Model, public TranslationModel {
   EmbeddingTables tables_;
   std::unique_ptr<nn::Position> source_position_, target_position_;
   nn::Embedding source_embedding_, target_embedding_;
-  std::vector<nn::EncoderLayer> encoder_layers_;
-  nn::StreamEnd encoder_end_;
+  LayerStack<nn::EncoderLayer> encoder_layers_;
   nn::Linear memory_kv_;  // keys and values of the memory for all decoder layers, side by side
-  std::vector<nn::DecoderLayer> decoder_layers_;
-  nn::StreamEnd decoder_end_;
+  LayerStack<nn::DecoderLayer> decoder_layers_;
 };
 
 }  // namespace nunchi

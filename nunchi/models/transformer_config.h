@@ -1,18 +1,21 @@
 // The options of the encoder-decoder Transformer, with the paper's base model as defaults.
 #pragma once
 
+#include <span>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "nunchi/models/embedding_tables.h"
 #include "nunchi/models/stack_config.h"
 
 namespace nunchi {
 
+class Transformer;
+
 // T5 is the same model with other defaults (models/t5.h).
-struct TransformerConfig : StackConfig {
+struct TransformerConfig : FamilyOptions<TransformerConfig, StackConfig> {
   static constexpr const char* kFamily = "transformer";
-  static constexpr std::array<std::string_view, 3> kPresets = {"tiny", "base", "big"};
+  using Made = Transformer;
 
   std::int64_t source_vocabulary = 37000;
   std::int64_t target_vocabulary = 37000;
@@ -21,23 +24,13 @@ struct TransformerConfig : StackConfig {
   TiedEmbeddings tied_embeddings = TiedEmbeddings::all;
   bool scale_output = false;  // what the vocabulary sees is divided by √width
 
-  // The shapes that people know by name: tiny, base, big. Throws UsageError for another.
-  static TransformerConfig preset(const std::string& name, std::int64_t vocabulary);
+  static std::span<const Preset<TransformerConfig>> presets();
 
-  std::string family() const override { return kFamily; }
-  std::unique_ptr<Model> make(const Vocabularies& vocabularies) const override;
-  void write_training_options(OptionWriter& out) const override;
-  ObjectiveKind objective() const override { return ObjectiveKind::translation; }
+  std::vector<ObjectiveKind> objectives() const override {
+    return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
+  }
   std::string one_vocabulary() const override;
   Needs needs() const override { return needs_of({Sees::all, Sees::past}); }
-
-  // config.json's text, both ways. `where` names the file in errors: wrong types, sizes out of
-  // range, unknown keys (with the nearest known one).
-  std::string to_json() const;
-  static TransformerConfig from_json(const std::string& text, const std::string& where);
-  // The same from the reader of a whole config.json, and from `model:` of a training config.
-  static TransformerConfig from_options(OptionReader& in);
-  static TransformerConfig from_training_options(OptionReader& in);
 
   EmbeddingTables::Options tables() const {
     return {source_vocabulary, target_vocabulary, width,
@@ -48,9 +41,8 @@ struct TransformerConfig : StackConfig {
 
   // See models/family_options.h.
   static void vocabularies(auto& in, auto& config) {
-    constexpr std::int64_t kMost = family_options::kLargestVocabulary;
-    in.integer("source_vocabulary", config.source_vocabulary, 1, kMost);
-    in.integer("target_vocabulary", config.target_vocabulary, 1, kMost);
+    in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
+    in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
   }
   static void shape(auto& in, auto& config) {
     in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMostLayers);

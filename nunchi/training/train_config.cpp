@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-
-#include <fmt/format.h>
+#include <functional>
 
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/text/mask_symbol.h"
 #include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/train_config_check.h"
 
 namespace nunchi {
 namespace {
@@ -147,190 +147,64 @@ void fields(auto& in, auto& config) {
 
 // A tokenizer that is learned for it gets the symbol that the objective cannot do without.
 void add_mask_symbol(TrainConfig& config) {
-  // Characters and bytes have no symbols; the objective says so when it is made.
-  const TokenizerKind kind = config.tokenizer.options.kind;
-  const bool is_learned = config.tokenizer.source.empty() && config.initialize_from.empty() &&
-                          (kind == TokenizerKind::bpe || kind == TokenizerKind::unigram);
   std::vector<std::string>& symbols = config.tokenizer.options.symbols;
   const auto is_mask = [](const std::string& symbol) {
     return std::ranges::find(kMaskSymbols, symbol) != kMaskSymbols.end();
   };
-  if (is_learned && std::ranges::none_of(symbols, is_mask)) {
+  // Characters and bytes have no symbols, which the checks say.
+  const bool has_symbols = config.learns_tokenizer() && config.tokenizer.has_pieces();
+  if (has_symbols && std::ranges::none_of(symbols, is_mask)) {
     symbols.emplace_back(kMaskSymbols.front());
   }
 }
 
-// What the family and its objective decide unless the config says otherwise.
-void take_defaults(const OptionReader& in, TrainConfig& config) {
-  const auto missing = [&](const char* key) { return !in.has(key); };
-  if (missing("training.objective")) config.training.objective = config.model->objective();
+// Lengths that the model's positions are enough for.
+void take_lengths(const std::function<bool(const char*)>& given, TrainConfig& config) {
+  const std::int64_t exist = config.model->longest();
+  if (config.data.cut == TextCut::windows) {
+    if (!given("data.window")) config.data.window = std::min(config.data.window, exist);
+    return;
+  }
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  if (missing("training.label_smoothing")) {
+  std::int64_t& most = config.data.limits.max_length;
+  while (!given("data.max_length") && most > 1 &&
+         objective.longest(most, config.training) > exist) {
+    --most;
+  }
+  if (objective.generates && !given("generation.max_length")) {
+    config.generation.max_length = std::min(config.generation.max_length, exist);
+  }
+}
+
+// What the family and its objective decide unless the config says otherwise.
+void take_defaults(const std::function<bool(const char*)>& given, TrainConfig& config) {
+  if (!given("training.objective")) config.training.objective = config.model->objective();
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  if (!given("training.label_smoothing")) {
     config.training.label_smoothing = objective.label_smoothing;
   }
-  if (missing("data.cut")) config.data.cut = objective.cut;
+  if (!given("data.cut")) config.data.cut = objective.cut;
   if (objective.masks) add_mask_symbol(config);
   // Sorted by length they would be sorted by the length of their labels.
-  if (missing("training.batch_by") && objective.examples == Examples::labelled) {
+  if (!given("training.batch_by") && objective.examples == Examples::labelled) {
     config.training.batch_by = BatchBy::chance;
   }
+  take_lengths(given, config);
   if (objective.translates()) return;
-  if (missing("validation.metric")) config.validation.metric = ValidationMetric::loss;
-  if (missing("generation.beam_size")) config.generation.beam_size = 1;
+  if (!given("validation.metric")) config.validation.metric = ValidationMetric::loss;
+  if (!given("generation.beam_size")) config.generation.beam_size = 1;
 }
 
-void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
-  const TokenizerConfig& tokenizer = config.tokenizer;
-  if (tokenizer.shared && !tokenizer.target.empty()) {
-    in.fail({"tokenizer.target", "tokenizer.shared"},
-            "has no use while 'tokenizer.shared' is true: source is for both");
-  }
-  if (!tokenizer.shared && tokenizer.source.empty() != tokenizer.target.empty()) {
-    const std::string_view given =
-        tokenizer.source.empty() ? "tokenizer.target" : "tokenizer.source";
-    in.fail({tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target", given,
-             "tokenizer.shared"},
-            "is missing: two tokenizers are read from files, or both are learned");
-  }
-  if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
-    in.fail({"tokenizer.shared", "model.tied_embeddings"}, "is false, but " + why);
-  }
-}
-
-void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const std::string& key,
-                const OptionReader& in) {
-  if (part.last_line > 0 && part.last_line < part.first_line) {
-    in.fail(key, "has a 'last_line' before its 'first_line'");
-  }
-  if (objective.examples == Examples::text) {
-    if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
-      in.fail(key,
-              fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
-    }
-    return;
-  }
-  if (!part.text.empty()) {
-    in.fail(key, fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
-                             "'target', or one 'tsv'",
-                             objective.name));
-  }
-  const bool pair = !part.source.empty() && !part.target.empty();
-  const bool half = part.source.empty() != part.target.empty();
-  if (half || pair == !part.tsv.empty()) {
-    in.fail(key, "names either 'source' and 'target' or one 'tsv'");
-  }
-}
-
-void check_positions(const TrainConfig& config, const OptionReader& in) {
-  const DataConfig& data = config.data;
-  const std::int64_t exist = config.model->longest();
-  const auto fail = [&](const std::string& what) {
-    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
-             "data.window"},
-            fmt::format("is {}, but {}", exist, what));
-  };
-  if (data.text_window() > 0) {
-    if (exist < data.window)
-      fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
-    return;
-  }
-  const bool generates = info_of(config.training.objective).generates;
-  const std::int64_t longest =
-      std::max(data.limits.max_length, generates ? config.generation.max_length : 0);
-  if (exist < longest) {
-    fail(fmt::format("sentences have up to {} tokens; see 'data.max_length'{}", longest,
-                     generates ? ", 'generation.max_length'" : ""));
-  }
-}
-
-void check_data(const TrainConfig& config, const OptionReader& in) {
-  const DataConfig& data = config.data;
-  const ObjectiveInfo& objective = info_of(config.training.objective);
-  if (data.train.empty()) {
-    in.fail("data.train",
-            fmt::format("is missing; it names the {} to learn from",
-                        objective.examples == Examples::text    ? "text"
-                        : objective.examples == Examples::pairs ? "pairs of sentences"
-                                                                : "texts and labels"));
-  }
-  for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
-  if (data.validation) check_part(*data.validation, objective, "data.validation", in);
-  if (objective.only_cut && data.cut != objective.cut) {
-    in.fail(
-        {"data.cut", "training.objective"},
-        fmt::format("is '{}' for the objective {}", name_in(kCuts, objective.cut), objective.name));
-  }
-  check_positions(config, in);
-  if (data.limits.max_ratio > 0 && data.limits.max_ratio < 1) {
-    in.fail("data.max_ratio", "is a factor of 1 or more, or 0 for no limit");
-  }
-}
-
-void check_schedule(const TrainingOptions& training, const OptionReader& in) {
-  using Kind = ScheduleKind;
-  const Schedule& schedule = training.schedule;
-  if (schedule.kind == Kind::paper && schedule.warmup == 0) {
-    in.fail({"training.schedule.warmup", "training.schedule.kind"},
-            "is at least 1 for the paper's schedule");
-  }
-  if (schedule.kind != Kind::paper && schedule.peak == 0) {
-    in.fail({"training.schedule.learning_rate", "training.schedule.kind"},
-            "is 0, and so nothing would be learned");
-  }
-  if (schedule.kind != Kind::paper && schedule.final > schedule.peak) {
-    in.fail({"training.schedule.final", "training.schedule.learning_rate"},
-            "is above 'training.schedule.learning_rate'");
-  }
-  const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
-  if (ends && training.max_steps <= schedule.warmup) {
-    in.fail({"training.max_steps", "training.schedule.warmup", "training.schedule.kind"},
-            "is where this schedule ends, so it is above 'training.schedule.warmup', " +
-                std::to_string(schedule.warmup));
-  }
-}
-
-void check_metric(const TrainConfig& config, const OptionReader& in) {
-  using Metric = ValidationMetric;
-  const ObjectiveInfo& objective = info_of(config.training.objective);
-  const Metric metric = config.validation.metric;
-  const bool translations = metric == Metric::bleu || metric == Metric::chrf;
-  const bool fits = metric == Metric::loss || (translations && objective.translates()) ||
-                    (metric == Metric::accuracy && objective.counts_right);
-  if (fits) return;
-  if (objective.translates()) {
-    in.fail({"validation.metric", "training.objective"},
-            fmt::format("is not 'accuracy' for the objective {}", objective.name));
-  }
-  in.fail({"validation.metric", "training.objective"},
-          fmt::format("is 'loss'{} for the objective {}: nothing is translated",
-                      objective.counts_right ? " or 'accuracy'" : "", objective.name));
-}
-
-void check_training(const TrainConfig& config, const OptionReader& in) {
-  const TrainingOptions& training = config.training;
-  check_schedule(training, in);
-  const OptimizerConfig& optimizer = training.optimizer;
-  if (optimizer.kind == OptimizerConfig::Kind::adam && optimizer.adam.weight_decay > 0) {
-    in.fail({"training.optimizer.weight_decay", "training.optimizer.kind"},
-            "is for 'kind: adamw'; adam has none");
-  }
-  const bool ends = training.max_steps > 0 || training.max_epochs > 0 || training.max_minutes > 0;
-  if (!ends && config.validation.patience == 0) {
-    in.fail({"training", "training.max_steps", "training.max_epochs", "training.max_minutes",
-             "validation.patience"},
-            "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
-  }
-  check_metric(config, in);
-  if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
-    in.fail({"validation.patience", "validation.every"},
-            "needs 'data.validation' and 'validation.every' above 0");
-  }
-  const CheckpointConfig& checkpoints = config.checkpoints;
-  const bool judged = config.data.validation.has_value();
-  if (checkpoints.average > (judged ? checkpoints.keep_best : checkpoints.keep_last)) {
-    const std::string kept = judged ? "checkpoints.keep_best" : "checkpoints.keep_last";
-    in.fail({"checkpoints.average", kept}, "is more than '" + kept + "' keeps");
-  }
+// What a config would be that says nothing but what the others depend on.
+TrainConfig defaults_of(const TrainConfig& config) {
+  TrainConfig defaults;
+  defaults.initialize_from = config.initialize_from;
+  defaults.model = config.model;
+  defaults.tokenizer.options.kind = config.tokenizer.options.kind;
+  defaults.tokenizer.source = config.tokenizer.source;
+  defaults.training.objective = config.training.objective;
+  take_defaults([](std::string_view key) { return key == "training.objective"; }, defaults);
+  return defaults;
 }
 
 std::filesystem::path below(const std::filesystem::path& root, const std::filesystem::path& name) {
@@ -369,10 +243,9 @@ TrainConfig read_train_config(const Options& options) {
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
   if (!in.has("model")) in.fail("model", "is missing; it holds at least a 'family'");
-  take_defaults(in, config);
-  check_tokenizer(config, in);
-  check_data(config, in);
-  check_training(config, in);
+  take_defaults([&](const char* key) { return in.has(key); }, config);
+  check_train_config(config, in);
+  check_used(config, defaults_of(config), in);
   return config;
 }
 

@@ -26,6 +26,11 @@ struct TokenizerConfig {
   bool shared = true;            // one for both sides, or one each
   std::filesystem::path source;  // an existing .spm file instead of a new one; of both if shared
   std::filesystem::path target;
+
+  // Whether it is of a kind that has pieces and symbols.
+  bool has_pieces() const {
+    return options.kind == TokenizerKind::bpe || options.kind == TokenizerKind::unigram;
+  }
 };
 
 struct DataConfig {
@@ -114,6 +119,8 @@ struct TrainConfig {
   ValidationConfig validation;
   GenerationConfig generation;
 
+  // Whether tokenizers are learned for the run: neither read from files nor taken over.
+  bool learns_tokenizer() const { return tokenizer.source.empty() && initialize_from.empty(); }
   std::filesystem::path cache() const { return data.cache.empty() ? output / "cache" : data.cache; }
 };
 

@@ -107,6 +107,15 @@ const TrainConfig& checked_for(const ContextBase& context, const TrainConfig& co
   return config;
 }
 
+// Whether somebody has said how a tokenizer is to be learned.
+bool describes_another(const TokenizerOptions& options) {
+  const TokenizerOptions usual;
+  return options.kind != usual.kind || options.vocabulary != usual.vocabulary ||
+         options.byte_fallback != usual.byte_fallback ||
+         options.character_coverage != usual.character_coverage || !options.symbols.empty() ||
+         options.split_digits != usual.split_digits || options.max_lines != usual.max_lines;
+}
+
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
                                  ContextBase& context) {
   std::unique_ptr<Model> model =
@@ -117,40 +126,50 @@ std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& to
   return model;
 }
 
-// The weights of another model of the same shape. Returns what was to be said about them: which
-// parameters start anew.
+std::vector<std::string> labels_of(const Model& model) {
+  const auto* classifier = dynamic_cast<const Classifier*>(&model);
+  return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
+}
+
+// Throws Error when the same weights are another function in the other model.
+void check_same_function(const std::string& folder, const Model& other, const Model& model) {
+  if (const auto differs = function_difference(other.config(), model.config())) {
+    throw Error(
+        fmt::format("'{}' cannot be what the run starts from: its '{}' is {}, but the run's is {}.",
+                    folder, differs->key, differs->first, differs->second));
+  }
+}
+
+// The weights of another model that computes the same. Returns what was to be said about them:
+// which parameters start anew.
 std::string copy_weights(const std::filesystem::path& folder, Model& model) {
   nn::Parameters& parameters = model.parameters();
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  const auto fail = [&](const std::string& name) {
-    throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
-                name + "' is missing or of another shape than the config's model has.");
-  };
+  check_same_function(folder.string(), *other, model);
+  const bool same_task = labels_of(*other) == labels_of(model);
   std::string fresh;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const nn::ParameterEntry* found = other->parameters().find(entry.name);
-    const bool fits = found != nullptr && found->shape == entry.shape;
-    if (fits) {
-      convert(other->parameters().weight(*found), parameters.weight(entry));
-    } else if (model.may_start_anew(entry.name)) {
+    if (!same_task && model.belongs_to_task(entry.name)) {
       fresh += (fresh.empty() ? "" : ", ") + entry.name;
+    } else if (found != nullptr && found->shape == entry.shape) {
+      convert(other->parameters().weight(*found), parameters.weight(entry));
     } else {
-      fail(entry.name);
+      throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
+                  entry.name + "' is missing or of another shape than the config's model has.");
     }
   }
   parameters.changed();
   if (fresh.empty()) return fresh;
-  return fmt::format("'{}' has no {} of this shape: what is new starts at random", folder.string(),
-                     fresh);
+  return fmt::format("'{}' {}: {} start at random", folder.string(),
+                     labels_of(*other).empty() ? "has no labels" : "has other labels", fresh);
 }
 
 // The model's options with the labels of the training data, where it is to learn them.
 ModelConfig with_labels(const TrainConfig& config) {
   if (info_of(config.training.objective).examples != Examples::labelled) return config.model;
-  const std::vector<std::string> labels = labels_in(config.data.train_parts());
-  if (const auto validation = config.data.validation_part()) check_labels(*validation, labels);
-  return config.model->with_labels(labels);
+  return config.model->with_labels(labels_in(config.data.train_parts()));
 }
 
 void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
@@ -172,6 +191,12 @@ SearchOptions search_options(const GenerationConfig& config) {
 
 Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options) {
   const TokenizerConfig& asked = config.tokenizer;
+  if (options.note && !config.learns_tokenizer() && describes_another(asked.options)) {
+    options.note(
+        fmt::format("the tokenizer is read from '{}': what the config says about learning "
+                    "one has no effect",
+                    (asked.source.empty() ? config.initialize_from : asked.source).string()));
+  }
   if (!asked.source.empty()) {
     if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
     return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
@@ -203,6 +228,18 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
       validation_part_(config.data.validation_part()),
       tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options)
                                              : load_tokenizers(options.checkpoint)) {
+  // What does not fit together is said before anything is tokenised.
+  config_.model = with_labels(config);
+  model_ = model_for(config_, tokenizers_, context);
+  if (options.checkpoint.empty() && !config.initialize_from.empty()) {
+    const std::string note = copy_weights(config.initialize_from, *model_);
+    if (options.note && !note.empty()) options.note(note);
+  }
+  objective_ =
+      info_of(config.training.objective).make({*model_, context, tokenizers_, config_.training});
+  const bool labelled = info_of(config.training.objective).examples == Examples::labelled;
+  if (labelled && validation_part_) check_labels(*validation_part_, labels_of(*model_));
+
   const PairTokenizers tokenizers{tokenizers_.source(), tokenizers_.target()};
   const PrepareOptions prepare{.limits = config.data.limits,
                                .cut = config.data.cut,
@@ -212,7 +249,6 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                                  check_stop(options.stop);
                                  if (options.progress) options.progress(progress);
                                }};
-  config_.model = with_labels(config);
   const std::vector<CorpusPart> parts = config.data.train_parts();
   pairs_ = prepare_pairs(parts, tokenizers, prepare);
   if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
@@ -234,14 +270,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
     }
     throw Error(names_of(parts) + ": there is nothing to learn from (" + reports.substr(2) + ").");
   }
-  model_ = model_for(config_, tokenizers_, context);
-  if (options.checkpoint.empty() && !config.initialize_from.empty()) {
-    const std::string note = copy_weights(config.initialize_from, *model_);
-    if (options.note && !note.empty()) options.note(note);
-  }
   check_stop(options.stop);
-  objective_ =
-      info_of(config.training.objective).make({*model_, context, tokenizers_, config_.training});
   if (validation_part_) {
     validator_ = std::make_unique<Validator>(
         ValidatorParts{*model_, *objective_, tokenizers_, *validation_pairs_, *validation_part_},

@@ -1,4 +1,5 @@
 // A bert from text to answers, by the program: train, fill, embed, classify.
+#include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -205,6 +206,16 @@ TEST_F(BertProgram, SaysWhatAModelCannotDo) {
   EXPECT_EQ(translate.code, 1);
   EXPECT_TRUE(says(translate.error, "bert cannot translate. It can fill in: see 'nunchi fill"))
       << translate.error;
+  const Ended score = run("score " + path("bert") + " " + path("valid.txt"));
+  EXPECT_EQ(score.code, 1);
+  EXPECT_TRUE(says(score.error, "bert cannot score texts")) << score.error;
+  // Its config alone tells.
+  std::filesystem::create_directories(*folder_ / "alone");
+  write_text(*folder_ / "alone/config.json", content(*folder_ / "bert/config.json"));
+  for (const char* command : {"translate ", "generate "}) {
+    const Ended ended = answer(command + path("alone"), "x\n");
+    EXPECT_TRUE(says(ended.error, "a model of the family bert cannot")) << ended.error;
+  }
 }
 
 TEST_F(BertProgram, RefusesDataThatDoNotFit) {
@@ -223,9 +234,81 @@ TEST_F(BertProgram, RefusesDataThatDoNotFit) {
   const Ended maskless = train("bert.yaml", " --set tokenizer.source=" + path("plain.spm"));
   EXPECT_EQ(maskless.code, 1);
   EXPECT_TRUE(says(maskless.error, "no symbol for a masked token")) << maskless.error;
-  const Ended shape = train("labels.yaml", " --set model.layers=3");
-  EXPECT_EQ(shape.code, 1);
-  EXPECT_TRUE(says(shape.error, "is missing or of another shape")) << shape.error;
+}
+
+// What weights mean depends on more than their shapes.
+TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
+  ASSERT_EQ(labels_->code, 0) << labels_->error;
+  const auto train = [&](const std::string& sets) {
+    return run("train " + path("labels.yaml") +
+               " --overwrite --set training.max_steps=1 "
+               "--set validation.every=0 --set output=" +
+               path("started") + sets);
+  };
+  for (const auto& [key, value, was] :
+       std::vector<std::array<std::string, 3>>{{"layers", "3", "2"},
+                                               {"heads", "4", "2"},
+                                               {"activation", "relu", "gelu"},
+                                               {"norm", "rms", "layer"},
+                                               {"norm_placement", "pre", "post"},
+                                               {"norm_epsilon", "0.001", "1e-05"},
+                                               {"scale_attention", "false", "true"},
+                                               {"kv_heads", "1", "2"},
+                                               {"position", "alibi", "learned"},
+                                               {"max_positions", "40", "32"}}) {
+    const Ended ended = train(" --set model." + key + "=" + value);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_TRUE(says(ended.error, "bert' cannot be what the run starts from: its '" + key +
+                                      "' is " + was + ", but the run's is " + value + "."))
+        << ended.error;
+    EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
+  }
+  for (const char* same : {" --set model.dropout=0.3", " --set model.head_width=24",
+                           " --set model.kv_heads=2", " --set training.label_smoothing=0.1"}) {
+    EXPECT_EQ(train(same).code, 0) << same;
+  }
+  // A head of the same labels is taken over, one of others made anew.
+  const std::string from = " --set initialize_from=" + path("labels");
+  const Ended again = train(from);
+  EXPECT_EQ(again.code, 0) << again.error;
+  EXPECT_FALSE(says(again.error, "start at random")) << again.error;
+  const Ended others = train(from + " --set 'model.labels=[counts, repeats, sings]'");
+  EXPECT_EQ(others.code, 0) << others.error;
+  EXPECT_TRUE(says(others.error, "has other labels: classifier.dense.weight")) << others.error;
+  std::string swapped = content(*folder_ / "train.tsv");
+  for (std::size_t at = 0; (at = swapped.find("repeats", at)) != swapped.npos; at += 5) {
+    swapped.replace(at, 7, "says");
+  }
+  write_text(*folder_ / "says.tsv", swapped);
+  const Ended renamed =
+      train(from + " --set 'data.train={tsv: says.tsv}' --set 'data.validation={tsv: says.tsv}'");
+  EXPECT_EQ(renamed.code, 0) << renamed.error;
+  EXPECT_TRUE(says(renamed.error, "has other labels")) << renamed.error;
+}
+
+// The labels that validation may have are the model's.
+TEST_F(BertProgram, NamedLabelsNeedNotAllBeInTheTrainingData) {
+  ASSERT_EQ(labels_->code, 0) << labels_->error;
+  write_text(*folder_ / "third.tsv", "eins zwei\tcounts\nzwei\tsings\n");
+  const std::string train =
+      "train " + path("labels.yaml") +
+      " --overwrite --set training.max_steps=1 --set output=" + path("third") +
+      " --set 'data.validation={tsv: third.tsv}'";
+  const Ended unknown = run(train);
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_TRUE(says(unknown.error, "third.tsv:2: the label 'sings'")) << unknown.error;
+  const Ended named = run(train + " --set 'model.labels=[counts, repeats, sings]'");
+  EXPECT_EQ(named.code, 0) << named.error;
+}
+
+TEST_F(BertProgram, ATokenizerThatIsReadGoesBeforeOneThatIsDescribed) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  const Ended ended = run("train " + path("bert.yaml") +
+                          " --set training.max_steps=1 --set output=" + path("read") +
+                          " --set initialize_from=" + path("bert"));
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  EXPECT_TRUE(says(ended.error, "what the config says about learning one has no effect"))
+      << ended.error;
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ void check_labels(const CorpusPart& part, std::span<const std::string> labels) {
   for_each_label(part, [&](const std::string& label, const PairReader& reader) {
     if (std::ranges::find(labels, label) != labels.end()) return;
     throw Error(files_of(part).back().string() + ":" + std::to_string(reader.line_number()) +
-                ": the label '" + printable(label) + "' is not in the training data.");
+                ": the label '" + printable(label) +
+                "' is neither in the training data nor among 'model.labels'.");
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "nunchi/text/mask_symbol.h"
 #include "nunchi/training/objectives/causal.h"
 #include "nunchi/training/objectives/classification.h"
 #include "nunchi/training/objectives/masked.h"
@@ -15,6 +16,11 @@ namespace {
 template <class O>
 std::unique_ptr<Objective> make(const ObjectiveParts& parts) {
   return std::make_unique<O>(parts);
+}
+
+// <s> stands before the text, beside the </s> that is counted.
+std::int64_t enclosed_length(std::int64_t max_length, const TrainingOptions&) {
+  return max_length + 1;
 }
 
 using Kind = ObjectiveKind;
@@ -34,6 +40,9 @@ constexpr std::array kObjectives = {
                   .examples = Examples::text,
                   .cut = TextCut::lines,
                   .only_cut = true,
+                  .one_tokenizer = true,
+                  .symbols = kFirstSentinel,
+                  .longest = longest_corruption,
                   .make = make<SpanCorruptionObjective>},
     ObjectiveInfo{.kind = Kind::masked,
                   .name = "masked",
@@ -41,13 +50,16 @@ constexpr std::array kObjectives = {
                   .only_cut = true,
                   .generates = false,
                   .masks = true,
+                  .symbols = kMaskSymbols,
                   .counts_right = true,
+                  .longest = enclosed_length,
                   .make = make<MaskedObjective>},
     ObjectiveInfo{.kind = Kind::classification,
                   .name = "classification",
                   .examples = Examples::labelled,
                   .generates = false,
                   .counts_right = true,
+                  .longest = enclosed_length,
                   .make = make<ClassificationObjective>},
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,8 +37,14 @@ struct ObjectiveInfo {
   double label_smoothing = 0;    // unless a config says otherwise
   bool generates = true;         // what it teaches is to say texts
   bool masks = false;            // it needs a symbol for tokens that are taken out
-  bool counts_right = false;     // validation can tell how much of what is to be said is right
-  // Throws Error when the model cannot do what is asked of it.
+  bool one_tokenizer = false;    // for both sides, which are one text
+  // Of which a tokenizer needs one: symbols for what is taken out of a text.
+  std::span<const std::string_view> symbols = {};
+  bool counts_right = false;  // validation can tell how much of what is to be said is right
+  // Tokens that the model sees at the most of an example of so many (of a side, </s> included).
+  std::int64_t (*longest)(std::int64_t max_length, const TrainingOptions& options) =
+      [](std::int64_t max_length, const TrainingOptions&) { return max_length; };
+  // Throws Error when the model or its tokenizer cannot do what is asked of it.
   std::unique_ptr<Objective> (*make)(const ObjectiveParts& parts) = nullptr;
 
   // Whether validation can compare translations with references, for BLEU and chrF.

@@ -99,6 +99,16 @@ std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer) {
   return found;
 }
 
+std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options) {
+  std::int64_t longest = max_length;
+  // The decoder reads <s>, the sentinels and what was taken out.
+  for (std::int64_t length = 1; length < max_length; ++length) {
+    const auto [noise, spans] = sizes_of(length, options.span_corruption, length);
+    longest = std::max(longest, 1 + noise + spans);
+  }
+  return longest;
+}
+
 SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
     : model_(as_translation_model(parts.model)),
       context_(parts.context),

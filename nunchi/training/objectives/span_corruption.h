@@ -8,6 +8,8 @@
 // Which stretches is drawn from (seed, step, sentence): anew in each epoch, whatever the batch.
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "nunchi/models/sequence_model.h"
@@ -31,6 +33,12 @@ CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& opt
 
 // The tokenizer's <extra_id_0>, <extra_id_1>, … up to the first that it does not know.
 std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer);
+
+inline constexpr std::array<std::string_view, 1> kFirstSentinel = {"<extra_id_0>"};
+
+// Tokens of the longer side, <s> and </s> included, of lines with up to max_length tokens, </s>
+// included.
+std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options);
 
 class SpanCorruptionObjective final : public Objective {
  public:
