@@ -44,12 +44,13 @@ EXTRAPOLATION_MODELS = [
                        ("relative", "clipped"), ("alibi", ""), ("none", "")]]
 
 
-def run(command: list, **options) -> str:
+def run(command: list, told: bool = False, **options) -> str:
+    """What the command printed; `told`: what it told on the way, on stderr."""
     done = subprocess.run([str(word) for word in command], text=True, errors="replace", stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **options)
     if done.returncode != 0:
         raise Failed(f"{' '.join(map(str, command))}: {done.stderr.strip()[-500:]}")
-    return done.stdout
+    return done.stdout if not told else done.stderr
 
 
 def read_lines(file: Path) -> list[str]:
@@ -64,7 +65,9 @@ class Experiment:
         self.on_device = ["--device", a.device]
 
     def run_folder(self, model: Model) -> Path:
-        return self.folder / model.name.replace(", ", "-")
+        """By what it was given, so that another call with more of it trains anew."""
+        given = f"{self.a.minutes:g}min" if self.a.command == "bottleneck" else f"{self.a.steps}steps"
+        return self.folder / f"{model.name.replace(', ', '-')}-{given}"
 
     def learn_tokenizer(self) -> Path:
         """One for all models, of the first one's config."""
@@ -84,7 +87,8 @@ class Experiment:
         settings = {"data.root": self.a.root, "data.cache": self.folder / "cache", "output": folder,
                     "tokenizer.source": self.learn_tokenizer(), **model.options, **options}
         command = [self.a.nunchi, "train", CONFIGS / f"{model.config}.yaml", *self.on_device, "--overwrite"]
-        log = run(command + [word for key, value in settings.items() for word in ("--set", f"{key}={value}")])
+        settings_given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        log = run(command + settings_given, told=True)
         (self.folder / f"{folder.name}.log").write_text(log)
         print(f"{model.name} is trained: {last_step(folder):,} steps", file=sys.stderr, flush=True)
 

@@ -95,6 +95,8 @@ def main() -> int:
     only = a.only.split(",")
     if unknown := set(only) - set(KINDS):
         p.error(f"--only is one or more of {', '.join(KINDS)}, not {', '.join(sorted(unknown))}")
+    if only == ["europarl"] and not a.europarl:
+        p.error("--only europarl wants --europarl FOLDER")
     with tempfile.TemporaryDirectory() as scratch:
         workloads = []
         if "train" in only:

@@ -141,12 +141,7 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
 }
 
 void run(const BenchOptions& common, Arguments arguments) {
-  if (!arguments.config.empty()) {
-    if (arguments.dropout) {
-      throw UsageError("--dropout is for presets; with a config, --set model.dropout=… says it.");
-    }
-    return run_config(common, arguments);
-  }
+  if (!arguments.config.empty()) return run_config(common, arguments);
   benchmark::TrainBenchOptions& options = arguments.options;
   options.model = model_preset(arguments.preset);
   if (arguments.dropout) options.model = with_dropout(options.model, *arguments.dropout);
@@ -217,7 +212,15 @@ void add_bench_train(CLI::App& bench) {
   train->add_option("--dropout", arguments->dropout, "All dropouts of the model [the preset's]")
       ->check(number(0, 1 - 1e-6, "a number from 0 up to, but not, 1"));
   train->add_flag("--profile", options.profile, "Show where the time goes");
-  train->callback([=] { run(*common, *arguments); });
+  train->callback([=] {
+    for (const char* name :
+         {"--preset", "--sentences", "--length", "--vocab", "--seconds", "--dropout"}) {
+      if (arguments->config.empty() || train->count(name) == 0) continue;
+      throw UsageError(
+          fmt::format("{} is for presets; with CONFIG, --set changes what it says.", name));
+    }
+    run(*common, *arguments);
+  });
 }
 
 }  // namespace nunchi::cli

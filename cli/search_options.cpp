@@ -11,7 +11,7 @@ void SearchArguments::add_to(CLI::App& command) {
   top_p_ = command.add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
   temperature_ =
       command.add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
-  command.add_option("--seed", search.seed, "Decides the draws")->check(seed());
+  seed_ = command.add_option("--seed", search.seed, "Decides the draws")->check(seed());
   beam_size =
       command.add_option("--beam-size", search.beam_size, "Hypotheses to keep; 1 is greedy");
   normalize_ =
@@ -24,7 +24,7 @@ void SearchArguments::add_to(CLI::App& command) {
 
 void SearchArguments::check() const {
   if (search.sample) return;
-  for (const CLI::Option* option : {top_k_, top_p_, temperature_}) {
+  for (const CLI::Option* option : {top_k_, top_p_, temperature_, seed_}) {
     if (*option) throw UsageError(option->get_name() + " is about drawing, so it needs --sample.");
   }
 }

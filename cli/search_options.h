@@ -22,7 +22,7 @@ struct SearchArguments {
 
  private:
   CLI::Option *normalize_ = nullptr, *no_repeat_ = nullptr, *top_k_ = nullptr, *top_p_ = nullptr,
-              *temperature_ = nullptr;
+              *temperature_ = nullptr, *seed_ = nullptr;
 };
 
 }  // namespace nunchi::cli

@@ -24,13 +24,14 @@ class T5 final : public Transformer {
  public:
   using Config = T5Config;
 
-  explicit T5(const T5Config& config) : Transformer(config), config_json_(config.to_json()) {}
+  explicit T5(const T5Config& config) : Transformer(config), config_(config) {}
 
   std::string family() const override { return Config::kFamily; }
-  std::string config_json() const override { return config_json_; }
+  const T5Config& config() const override { return config_; }
+  std::string config_json() const override { return config_.to_json(); }
 
  private:
-  std::string config_json_;
+  T5Config config_;
 };
 
 }  // namespace nunchi

@@ -44,9 +44,9 @@ void check_data(const TrainConfig& config, const TrainConfig& defaults, const Op
   Used(in, windows ? "" : "nothing is cut into windows")("data.window", data.window, usual.window);
   Used(in, windows ? "a text that is cut into windows has no lines that are too long" : "")(
       "data.max_length", data.limits.max_length, usual.limits.max_length);
-  const bool text = info_of(config.training.objective).examples == Examples::text;
-  Used(in, text ? "a text has no other side" : "")("data.max_ratio", data.limits.max_ratio,
-                                                   usual.limits.max_ratio);
+  const bool pairs = info_of(config.training.objective).examples == Examples::pairs;
+  Used(in, pairs ? "" : "a text has no other side")("data.max_ratio", data.limits.max_ratio,
+                                                    usual.limits.max_ratio);
   const auto check_columns = [&](const CorpusPart& part, const char* key) {
     const CorpusPart first;
     if (!part.tsv.empty() ||

@@ -131,13 +131,24 @@ std::vector<std::string> labels_of(const Model& model) {
   return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
 }
 
-// Throws Error when the same weights are another function in the other model.
-void check_same_function(const std::string& folder, const Model& other, const Model& model) {
+// Throws Error when the same weights are another function in the other model. `cannot` says what
+// the folder cannot be then.
+void check_same_function(const std::string& cannot, const Model& other, const Model& model) {
   if (const auto differs = function_difference(other.config(), model.config())) {
-    throw Error(
-        fmt::format("'{}' cannot be what the run starts from: its '{}' is {}, but the run's is {}.",
-                    folder, differs->key, differs->first, differs->second));
+    throw Error(fmt::format("{}: its '{}' is {}, but the run's is {}.", cannot, differs->key,
+                            differs->first, differs->second));
   }
+}
+
+// The run's own model, some steps ago: the same weights have to mean the same.
+void check_resumed(const std::filesystem::path& checkpoint, const Model& model) {
+  const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
+  const std::unique_ptr<Model> other = configured_model(checkpoint);
+  check_same_function(cannot, *other, model);
+  const std::vector<std::string> before = labels_of(*other), now = labels_of(model);
+  if (before == now) return;
+  throw Error(fmt::format("{}: its labels are '{}', but the run's are '{}'.", cannot,
+                          fmt::join(before, "', '"), fmt::join(now, "', '")));
 }
 
 // The weights of another model that computes the same. Returns what was to be said about them:
@@ -146,7 +157,8 @@ std::string copy_weights(const std::filesystem::path& folder, Model& model) {
   nn::Parameters& parameters = model.parameters();
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  check_same_function(folder.string(), *other, model);
+  check_same_function("'" + folder.string() + "' cannot be what the run starts from", *other,
+                      model);
   const bool same_task = labels_of(*other) == labels_of(model);
   std::string fresh;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
@@ -231,7 +243,9 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   // What does not fit together is said before anything is tokenised.
   config_.model = with_labels(config);
   model_ = model_for(config_, tokenizers_, context);
-  if (options.checkpoint.empty() && !config.initialize_from.empty()) {
+  if (!options.checkpoint.empty()) {
+    check_resumed(options.checkpoint, *model_);
+  } else if (!config.initialize_from.empty()) {
     const std::string note = copy_weights(config.initialize_from, *model_);
     if (options.note && !note.empty()) options.note(note);
   }

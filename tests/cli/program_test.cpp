@@ -15,7 +15,8 @@ TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
        {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
         "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
         "bench train --device tpu", "bench train --seconds nan", "bench train --dropout 1",
-        "bench train --dropout nan", "bench train no.yaml --dropout 0", "info"}) {
+        "bench train --dropout nan", "bench train no.yaml --dropout 0",
+        "bench train no.yaml --seconds 1", "info"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
     EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << arguments << ": " << ended.error;

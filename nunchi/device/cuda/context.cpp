@@ -320,10 +320,14 @@ class MappedMailbox final : public ContextBase::Mailbox {
   std::int32_t wait(std::int32_t key) override {
     const std::atomic_ref<std::int64_t> box(boxes_[key % kBoxes]);
     constexpr int kBetweenQuestions = 1024;
-    const auto has_come = [&] { return box.load(std::memory_order_acquire) >> 32 == key; };
+    std::int64_t letter = 0;
+    const auto has_come = [&] {
+      letter = box.load(std::memory_order_acquire);
+      return letter >> 32 == key;
+    };
     while (true) {
       for (int tries = 0; tries < kBetweenQuestions; ++tries, pause_a_little()) {
-        if (has_come()) return static_cast<std::int32_t>(box.load(std::memory_order_relaxed));
+        if (has_come()) return static_cast<std::int32_t>(letter);
       }
       // A device that has failed or has nothing left to do writes no letters.
       const cudaError_t status = cudaStreamQuery(stream_);

@@ -5,6 +5,7 @@
 #include "nunchi/kernels/cuda/attention_gradient.h"
 #include "nunchi/kernels/cuda/attention_scores.h"
 #include "nunchi/kernels/cuda/attention_short.h"
+#include "nunchi/kernels/cuda/shared_tile.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
@@ -163,6 +164,7 @@ void start_exact(CudaContext& ctx, const Backward<N>& p) {
   // The first block of all counts the keys.
   const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
                         static_cast<unsigned>(in.heads));
+  allow_shared_memory(queries_kernel<N, Each>, static_cast<int>(warps * each));
   queries_kernel<N, Each><<<query_grid, warps * kWarp, warps * each, ctx.stream()>>>(p);
   check_launch("attention_backward, queries");
   const dim3 key_grid(blocks_for(key_slots(p.key_rows.capacity, in.sentences, 1), kWarps),

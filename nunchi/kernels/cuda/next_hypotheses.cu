@@ -2,8 +2,8 @@
 // with a block for each unit, which merges what was found of its rows, decides which of them go on,
 // waits until the units before it have decided, and writes its rows where they will stand then.
 //
-// Units before it are blocks before it, which were started before it, so that it never waits for
-// one that waits for it.
+// A block takes the next unit when it begins: those before it have begun, so that it never waits
+// for one that has not.
 #include "nunchi/kernels/next_hypotheses.h"
 
 #include "nunchi/kernels/cuda/beam_units.h"
@@ -17,18 +17,23 @@ constexpr int kMostWidth = 16, kMostWarps = 8;
 // What a unit's block tells those behind it. 0: nothing yet.
 enum Decision : std::int32_t { kLeaves = 1, kGoesOn = 2 };
 
-__global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(
-    const Merge merge, const BeamStep<float> p, volatile std::int32_t* decision) {
+__global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(const Merge merge,
+                                                                   const BeamStep<float> p,
+                                                                   volatile std::int32_t* decision,
+                                                                   std::int32_t* begun) {
   __shared__ double score[kMostWidth], before[kMostWidth];
   __shared__ std::int32_t place[kMostWidth], ids[kMostWidth * kMostWidth];
   __shared__ float log_probs[kMostWidth * kMostWidth];
   __shared__ Candidate next[kMostWidth];
   __shared__ int before_of_warp[kMostWarps];
   __shared__ bool goes_on;
+  __shared__ std::int32_t unit;
   begin();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp,
             warps = static_cast<int>(blockDim.x) / kWarp;
-  const std::int64_t u = blockIdx.x, units = p.now.units(p.units);
+  if (thread == 0) unit = atomicAdd(begun, 1);
+  __syncthreads();
+  const std::int64_t u = unit, units = p.now.units(p.units);
   if (u >= units) {
     if (units == 0 && u == 0 && thread == 0) end_step(p, 0);
     return;
@@ -79,7 +84,9 @@ struct ChooseInTiles {
 bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
   return p.step.units > 0 && p.step.width <= kMostWidth && p.step.beam <= kMostWidth &&
          p.step.candidates <= kMostWidth && p.step.candidates == p.top.allowed.top.count &&
-         p.step.units * p.step.width == p.top.allowed.top.rows && found_in_tiles(ctx, p.top);
+         p.step.units * p.step.width == p.top.allowed.top.rows &&
+         p.step.ids == p.top.allowed.top.ids && p.step.log_probs == p.top.allowed.top.log_probs &&
+         found_in_tiles(ctx, p.top);
 }
 
 template <class T>
@@ -94,13 +101,13 @@ template <>
 void compute(CudaContext& ctx, const ChooseInTiles& p) {
   const BeamStep<float>& step = p.all.step;
   const auto units = static_cast<std::size_t>(step.units);
-  const ScratchMemory decisions(ctx.arena(), units * sizeof(std::int32_t));
-  auto* decision = decisions.as<std::int32_t>();
-  const TilesFound found(ctx, p.all.top, {decision, static_cast<int>(units)});
+  const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
+  auto* decision = numbers.as<std::int32_t>();
+  const TilesFound found(ctx, p.all.top, {decision, static_cast<int>(units) + 1});
   const std::int64_t warps = std::min<std::int64_t>(std::max(step.width, step.beam), kMostWarps);
   start_early(ctx, "next_hypotheses", choose_kernel,
               {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)}, found.merge(),
-              step, decision);
+              step, decision, decision + units);
 }
 
 template <>

@@ -23,7 +23,8 @@ constexpr float kLog2E = 1.44269504f;
 
 struct Job {
   int rows, vocabulary;
-  int row_tiles, tiles;  // all together
+  StepNow now;           // of the rows, which are a bound if it knows better
+  int row_tiles, tiles;  // row_tiles * stretches of a row
   int begin_token;
   std::int64_t k;
   const __nv_bfloat16* x;      // [rows, k]
@@ -129,8 +130,10 @@ class Logits {
     }
   }
 
-  // By all warps, when all stages were added: writes what is found of each row.
-  __device__ void find(Findings<Rows>& shared) {
+  // By all warps, when all stages were added: writes what is found of each row. Of those from
+  // `rows` on nobody wants to know.
+  __device__ void find(Findings<Rows>& shared, int rows) {
+    if (first_row_ >= rows) return;
     const int thread = static_cast<int>(threadIdx.x);
     // Behind the last column: not in any sum.
     if (size_ < Of::kColumns) drop([&](int column) { return column >= size_; });
@@ -166,11 +169,12 @@ class Logits {
     __syncthreads();
     // NaNs reach no threshold: a row of them can leave too few.
     const int wanted = min(p_.found.kept, size_ - (begins ? 1 : 0));
-    if (thread < Rows && (shared.count[thread] < wanted || shared.count[thread] > Of::kMost)) {
+    if (thread < min(Rows, rows - first_row_) &&
+        (shared.count[thread] < wanted || shared.count[thread] > Of::kMost)) {
       shared.slow = 1;
     }
     __syncthreads();
-    if (shared.slow == 0) return sort(shared);
+    if (shared.slow == 0) return sort(shared, rows);
     find_one_by_one(shared, [&](int column) { return column < size_ && column != begin_at; });
   }
 
@@ -296,10 +300,10 @@ class Logits {
     p_.found.sums[place_of(row)] = sum;
   }
 
-  __device__ void sort(const Findings<Rows>& shared) const {
+  __device__ void sort(const Findings<Rows>& shared, int rows) const {
     constexpr int kEach = kThreads / Rows;  // threads of a row
     const int row = static_cast<int>(threadIdx.x) / kEach, kept = p_.found.kept;
-    if (first_row_ + row >= p_.rows) return;
+    if (first_row_ + row >= rows) return;
     const int count = shared.count[row];
     Key* to = p_.found.keys + place_of(row) * kept;
     for (int i = static_cast<int>(threadIdx.x) % kEach; i < max(count, kept); i += kEach) {
@@ -381,6 +385,7 @@ __global__ void __launch_bounds__(kThreads, Shape<Rows>::kBlocks)
     if (item < items) fetch_rows(item);
     group_copies();
   }
+  const int rows = static_cast<int>(p.now.rows(p.rows));
   int item = 0;
   for (int tile = block; tile < p.tiles; tile += blocks) {
     Logits<Rows> logits(p, tile);
@@ -397,7 +402,7 @@ __global__ void __launch_bounds__(kThreads, Shape<Rows>::kBlocks)
       group_copies();
       logits.add(place(item), place(item).next(Rows / kTileRows));
     }
-    logits.find(shared);
+    logits.find(shared, rows);
   }
 }
 
@@ -503,6 +508,7 @@ TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const 
             .ids = top.ids};
   const Job job{.rows = merge_.rows,
                 .vocabulary = static_cast<int>(q.n),
+                .now = p.allowed.bans.now,
                 .row_tiles = 0,
                 .tiles = 0,
                 .begin_token = p.allowed.bans.begin_token,

@@ -36,7 +36,7 @@ struct ObjectiveInfo {
   bool only_cut = false;         // there is no other way to cut it
   double label_smoothing = 0;    // unless a config says otherwise
   bool generates = true;         // what it teaches is to say texts
-  bool masks = false;            // it needs a symbol for tokens that are taken out
+  bool masks = false;            // mask_share and whole_words are its keys
   bool one_tokenizer = false;    // for both sides, which are one text
   // Of which a tokenizer needs one: symbols for what is taken out of a text.
   std::span<const std::string_view> symbols = {};

@@ -14,13 +14,15 @@ struct Inputs {
   int levels = 128;  // of the table's elements: with few, many logits are equal
   std::int64_t min_length = 0, max_repeats = 0;
   std::int32_t begin_token = 1;
+  std::int64_t active = 0;  // so many rows are there, the others are zeros; 0: all are
   std::vector<std::pair<std::int64_t, float>> extremes = {};  // logits of these tokens, in all rows
 
   std::string description() const {
     return std::to_string(rows) + " rows of " + std::to_string(width) + " times " +
            std::to_string(vocabulary) + ", first " + std::to_string(count) + ", levels " +
            std::to_string(levels) + ", at least " + std::to_string(min_length) + ", repeats " +
-           std::to_string(max_repeats) + ", <s> " + std::to_string(begin_token);
+           std::to_string(max_repeats) + ", <s> " + std::to_string(begin_token) + ", active " +
+           std::to_string(active);
   }
 };
 
@@ -43,6 +45,8 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
   auto x = steps(in.rows * in.width, 1, 8, 0.125f);
   auto table = steps(in.vocabulary * in.width, 2, in.levels, 1.0f / 128);
   for (std::int64_t r = 0; r < in.rows; ++r) x[static_cast<std::size_t>(r * in.width)] = 1;
+  const std::int64_t real = in.active > 0 ? in.active : in.rows;
+  std::fill(x.begin() + real * in.width, x.end(), 0.0f);
   for (const auto& [token, logit] : in.extremes) {
     table[static_cast<std::size_t>(token * in.width)] = logit;
   }
@@ -59,6 +63,7 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                weight = rounded_tensor(context, dtype, table, {in.vocabulary, in.width}),
                tokens = from_host(context, histories, {in.rows, kStride}),
                units = from_host(context, unit, {in.rows}),
+               active = from_host(context, std::vector{static_cast<std::int32_t>(real)}, {1}),
                prefixes = from_host(context, std::vector<std::int32_t>{0, 3}, {2}),
                banned = unwritten_tensor(context, DType::f64, {in.rows}),
                log_probs = unwritten_tensor(context, DType::f32, {in.rows, in.count}),
@@ -80,6 +85,7 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                                .begin_token = in.begin_token,
                                .end_token = 2,
                                .generated = kGenerated,
+                               .now = {.active = active.data<std::int32_t>()},
                                .min_length = in.min_length,
                                .max_repeats = in.max_repeats,
                                .hypotheses = {.tokens = tokens.data<std::int32_t>(),
@@ -100,6 +106,8 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
   });
   found.ids = to_host<std::int32_t>(ids);
   found.log_probs = to_host_f64(log_probs);
+  found.ids.resize(static_cast<std::size_t>(real * in.count));
+  found.log_probs.resize(found.ids.size());
   return found;
 }
 
@@ -127,6 +135,17 @@ TEST(TopOfProductOnGpu, AreTheCpus) {
   for (const std::int64_t rows : {1, 15, 16, 17, 32, 33, 64, 65, 128, 130, 300}) {
     for (const std::int64_t vocabulary : {37, 128, 1000, 8001}) {
       expect_like_cpu({.rows = rows, .vocabulary = vocabulary, .width = 128, .count = 5});
+    }
+  }
+}
+
+// As in a replayed step, whose rows are a bound: those that are not there are all alike.
+TEST(TopOfProductOnGpu, RowsThatAreNotThereAreNobodysConcern) {
+  SKIP_WITHOUT_GPU();
+  for (const std::int64_t rows : {30, 64, 130, 300}) {
+    for (const std::int64_t active : {std::int64_t{1}, rows / 2, rows - 1}) {
+      expect_like_cpu(
+          {.rows = rows, .vocabulary = 1000, .width = 128, .count = 5, .active = active});
     }
   }
 }
