@@ -370,8 +370,10 @@ TEST_F(TranslateCommand, TakesNoMoreMemoryForMoreLines) {
     EXPECT_EQ(std::ranges::count(content(folder_ / "out"), '\n'), lines);
     return end.peak_kib;
   };
-  const long few = peak_of(1500), many = peak_of(20000);
-  EXPECT_LT(many, few + 4096) << few << " KiB for 1,500 lines";
+  // How many batches are under way at once is a matter of chance, and so are some MiB; what would
+  // be kept of 75,000 more lines is more than that.
+  const long few = peak_of(5000), many = peak_of(80000);
+  EXPECT_LT(many, few + 16384) << few << " KiB for 5,000 lines";
 }
 
 class ScoreCommand : public TranslateCommand {
