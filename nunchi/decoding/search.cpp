@@ -149,6 +149,8 @@ class Searcher::Search {
   // are unlikely to end at once.
   std::int64_t steps_at_once(std::int64_t active, std::int64_t most) const {
     constexpr std::int64_t kManyUnits = 8, kManySteps = 8;
+    // Letters of steps that nobody has waited for yet.
+    static_assert(kManySteps <= ContextBase::Mailbox::kBoxes);
     return active == units_.count && active >= kManyUnits && most >= kManySteps ? kManySteps : 2;
   }
 

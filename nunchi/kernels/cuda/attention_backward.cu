@@ -1,5 +1,5 @@
 // Attention's gradients, exactly: a warp for one query, then a warp for one key. The tensor cores'
-// way stands in attention_backward_mma.cu.
+// way stands in attention_backward_mma.cu and attention_backward_keys.cu.
 #include "nunchi/device/arena.h"
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cuda/attention_gradient.h"

@@ -28,9 +28,11 @@ struct Backward {
   bool short_apart;            // short sentences have a kernel of their own
   int query_tiles, key_tiles;  // on tensor cores: of 16 rows, for a warp
   float* delta;                // [H, T], of the exact kernels
-  float2* row_terms;   // [H, T], of those on tensor cores: log_sum in units of log 2, and delta
-  int* key_starts;     // [B + 1]
-  float* table_parts;  // [slots of queries, H, buckets], or null: nobody wants the table's gradient
+  float2* row_terms;  // [H, T], of those on tensor cores: log_sum in units of log 2, and delta
+  int* key_starts;    // [B + 1]
+  // [slots of queries, of each warp on tensor cores, H, buckets]; null: nobody wants the table's
+  // gradient.
+  float* table_parts;
 };
 
 // The table's gradient of one warp. Each lane has sums of its own, so that their order is fixed.

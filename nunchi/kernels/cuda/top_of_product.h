@@ -1,4 +1,4 @@
-// The most likely tokens of a few hundred rows at most, found where their scores are computed.
+// The most likely tokens of up to 1,024 rows, found where their scores are computed.
 #pragma once
 
 #include "nunchi/kernels/top_of_product.h"
