@@ -13,10 +13,6 @@ using Job = Backward<Bf16>;
 
 constexpr int kWarps = kGradientWarps;
 
-// Blocks that a multiprocessor should hold at once.
-template <int D, int M>
-constexpr int kBlocks = M == 2 || D == 128 ? 2 : 3;
-
 // Queries whose scores are in registers at once.
 template <int D, Between B>
 constexpr int kStep = D == 64 && B == Between::all ? 16 : 32;
@@ -29,7 +25,7 @@ constexpr int kBytes = kTermsAt<D, M> + 2 * StagedRows<D>::kRows* static_cast<in
 
 // d_k and d_v of 64 or 128 keys of one key/value head.
 template <int D, int M, Between B>
-__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) keys_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) keys_kernel(Job p) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;

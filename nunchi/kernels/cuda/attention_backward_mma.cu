@@ -16,17 +16,13 @@ using Job = Backward<Bf16>;
 constexpr int kWarps = kGradientWarps;
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
-// Blocks that a multiprocessor should hold at once.
-template <int D, int M>
-constexpr int kBlocks = M == 2 || D == 128 ? 2 : 3;
-
 // Shared memory: each warp's own rows of three matrices, and those that pass by.
 template <int D, int M>
 constexpr int kBytes = 3 * kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
 
 // d_q of 64 or 128 queries of one head.
 template <int D, int M, Between B>
-__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) queries_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) queries_kernel(Job p) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;

@@ -76,6 +76,9 @@ inline int table_warps(std::size_t bytes_each) {
 
 // On the tensor cores: so many warps of a block have each a tile of queries, then keys, or two.
 constexpr int kGradientWarps = 4;
+// Blocks that a multiprocessor should hold at once, of M tiles a warp with heads of D columns.
+template <int D, int M>
+constexpr int kGradientBlocks = M == 2 || D == 128 ? 2 : 3;
 constexpr int block_rows(int tiles) { return kGradientWarps * 16 * tiles; }
 
 template <class N>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nunchi/decoding/search.h"
+#include "tests/models/cuda/found.h"
 #include "tests/models/cuda/trained.h"
 #include "tests/models/small_models.h"
 
@@ -61,15 +62,7 @@ std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& 
 void expect_found_as_on_cpu(const TransformerConfig& config, const SearchOptions& options) {
   CpuContext cpu({.threads = 2});
   CudaContext cuda({.precision = Precision::f32});
-  const auto expected = found_on(cpu, config, options), found = found_on(cuda, config, options);
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    ASSERT_EQ(found[i].size(), expected[i].size());
-    for (std::size_t h = 0; h < found[i].size(); ++h) {
-      EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
-      EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
-    }
-  }
+  expect_found_alike(found_on(cuda, config, options), found_on(cpu, config, options));
 }
 
 TEST(CudaModel, SearchesFindWhatTheCpuFinds) {

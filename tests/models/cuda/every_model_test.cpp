@@ -3,6 +3,7 @@
 #include "tests/models/every_model.h"
 
 #include "nunchi/decoding/search.h"
+#include "tests/models/cuda/found.h"
 #include "tests/models/cuda/trained.h"
 
 namespace nunchi::testing {
@@ -112,15 +113,7 @@ TEST_P(EveryModelOnGpu, SearchesFindWhatTheCpuFinds) {
       SCOPED_TRACE(named.name);
       CpuContext cpu({.threads = 2});
       CudaContext cuda({.precision = Precision::f32});
-      const auto expected = found_on(cpu, named, options), found = found_on(cuda, named, options);
-      ASSERT_EQ(found.size(), expected.size());
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        ASSERT_EQ(found[i].size(), expected[i].size());
-        for (std::size_t h = 0; h < found[i].size(); ++h) {
-          EXPECT_EQ(found[i][h].tokens, expected[i][h].tokens);
-          EXPECT_NEAR(found[i][h].score, expected[i][h].score, 1e-4);
-        }
-      }
+      expect_found_alike(found_on(cuda, named, options), found_on(cpu, named, options));
     }
   }
 }
