@@ -38,8 +38,14 @@ struct Matrices {
       : a(random_values<T>(size.m * size.k, 1)),
         b(random_values<T>(size.k * size.n, 2)),
         bias(random_values<T>(size.n, 3)),
-        c(random_values<T>(size.m * size.n, 4)) {}
+        c(random_values<T>(size.m * size.n, 4)),
+        size(size) {}
+  // c = a b, and what else is asked for by then.
+  Product<T> product() {
+    return {.m = size.m, .n = size.n, .k = size.k, .a = a.data(), .b = b.data(), .c = c.data()};
+  }
   std::vector<T> a, b, bias, c;
+  Size size;
 };
 
 template <class T>
@@ -98,16 +104,10 @@ TEST(Product, AddsTheBiasAndCutsNegatives) {
       for (const auto& [bias, relu] : {std::pair{true, false}, {false, true}, {true, true}}) {
         Matrices<T> x(size);
         x.c = unwritten<T>(size.m * size.n);
-        check<T>(ctx,
-                 {.m = size.m,
-                  .n = size.n,
-                  .k = size.k,
-                  .a = x.a.data(),
-                  .b = x.b.data(),
-                  .c = x.c.data(),
-                  .bias = bias ? x.bias.data() : nullptr,
-                  .relu = relu},
-                 x.c);
+        Product<T> product = x.product();
+        product.bias = bias ? x.bias.data() : nullptr;
+        product.relu = relu;
+        check<T>(ctx, product, x.c);
       }
     }
   });
@@ -120,16 +120,10 @@ TEST(Product, AddsWhatIsAddedAfterTheBias) {
         Matrices<T> x(size);
         const std::vector<T> added = x.c;
         x.c = unwritten<T>(size.m * size.n);
-        check<T>(ctx,
-                 {.m = size.m,
-                  .n = size.n,
-                  .k = size.k,
-                  .a = x.a.data(),
-                  .b = x.b.data(),
-                  .c = x.c.data(),
-                  .bias = bias ? x.bias.data() : nullptr,
-                  .added = added.data()},
-                 x.c);
+        Product<T> product = x.product();
+        product.bias = bias ? x.bias.data() : nullptr;
+        product.added = added.data();
+        check<T>(ctx, product, x.c);
       }
     }
   });
@@ -140,8 +134,7 @@ TEST(Product, RefusesWhatHasNoOrder) {
     const Size size{4, 8, 3};
     Matrices<T> x(size);
     const std::vector<T> added = x.c;
-    const Product<T> plain{
-        .m = size.m, .n = size.n, .k = size.k, .a = x.a.data(), .b = x.b.data(), .c = x.c.data()};
+    const Product<T> plain = x.product();
     const auto refused = [&](auto&& change) {
       Product<T> product = plain;
       change(product);
