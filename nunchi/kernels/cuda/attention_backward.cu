@@ -210,6 +210,8 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
       if (longest <= kShort) return;
     }
   }
+  job.max_queries = in.max_queries;
+  job.max_keys = in.max_keys;
   job.query_tiles = tiles_each(job.in.width, in.max_queries);
   job.key_tiles = tiles_each(job.in.width, in.max_keys);
   const std::int64_t parts =

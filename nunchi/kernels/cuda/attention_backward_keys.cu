@@ -25,13 +25,16 @@ constexpr int kBytes = kTermsAt<D, M> + 2 * StagedRows<D>::kRows* static_cast<in
 
 // d_k and d_v of 64 or 128 keys of one key/value head.
 template <int D, int M, Between B>
-__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) keys_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
+    keys_kernel(Job p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4;
   const int kv_head = blockIdx.y;
-  const Tile tile = key_tile<kBlockRows>(p.key_starts, in.sentences, static_cast<int>(blockIdx.x));
+  int slot;
+  if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
+  const Tile tile = key_tile<kBlockRows>(p.key_starts, in.sentences, slot);
   const int first = tile.first + warp * kRows;  // the warp's
   if (tile.sentence == in.sentences) {
     const std::int64_t row = real_rows(p.key_rows) + first, end = row + kRows;
@@ -53,9 +56,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) keys_ker
   };
   const int end_head = (kv_head + 1) * in.group;
   const auto fetch = [&](const Stage& stage, int turn) {
-    staged.fetch(turn, head_of(in.q, in.q_stride, span.first_query, stage.head, D), in.q_stride,
-                 head_of(p.d_out, p.d_out_stride, span.first_query, stage.head, D), p.d_out_stride,
-                 stage.from, span.queries);
+    staged.fetch(
+        turn, {head_of(in.q, in.q_stride, span.first_query, stage.head, D), in.q_stride},
+        {head_of(p.d_out, p.d_out_stride, span.first_query, stage.head, D), p.d_out_stride},
+        stage.from, span.queries);
     const int own = static_cast<int>(threadIdx.x), row = stage.from + own;
     if (own >= kStage) return;
     const bool real = row < span.queries;
@@ -176,11 +180,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) keys_ker
 
 template <int D, int M, Between B>
 void start(CudaContext& ctx, const Job& p) {
-  const dim3 grid(
-      static_cast<unsigned>(key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M))),
-      static_cast<unsigned>(p.in.heads / p.in.group));
+  const SlotOrder order = key_order(key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)),
+                                    p.max_keys, block_rows(M), p.in.causal);
+  const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads / p.in.group));
   allow_shared_memory(keys_kernel<D, M, B>, kBytes<D, M>);
-  keys_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p);
+  keys_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);
   check_launch("attention_backward, keys");
 }
 

@@ -22,7 +22,8 @@ constexpr int kBytes = 3 * kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBy
 
 // d_q of 64 or 128 queries of one head.
 template <int D, int M, Between B>
-__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) queries_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
+    queries_kernel(Job p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;
@@ -34,8 +35,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) queries_
     }
     return;
   }
-  // Of a causal sentence the last queries see the most keys: they start first.
-  const int slot = static_cast<int>(gridDim.x - 1 - blockIdx.x);
+  int slot;
+  if (!order.take(static_cast<int>(blockIdx.x) - 1, slot)) return;
   const Tile tile = query_tile<kBlockRows>(in.q_offsets, in.sentences, slot);
   const int first = tile.first + warp * kRows;  // the warp's
   TableSums table(p, reinterpret_cast<float*>(memory) + kBytes<D, M> / sizeof(float), warp);
@@ -51,14 +52,16 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) queries_
   const Span span(in, tile.sentence);
   if (tile.first >= span.queries) return table.store(table_part);
   if (p.short_apart && span.is_short()) return;
-  const Bf16* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, D);
-  const Bf16* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, D);
+  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+                                in.k_stride};
+  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
+                                  in.v_stride};
   const SharedTile<D> all{shared_address(memory)};
   const SharedTile<D> q = all.next(warp * M), d_out = q.next(kWarps * M),
                       out = d_out.next(kWarps * M);
   const StagedRows<D> staged{all.next(3 * kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kBlockRows, span.queries) - 1);
-  if (block_keys > 0) staged.fetch(0, k, in.k_stride, v, in.v_stride, 0, span.keys);
+  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
 
   // A tile without queries has zeros that see nothing.
   float log_sum[M][2], delta[M][2];
@@ -152,7 +155,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>) queries_
     wait_for_copies();
     __syncthreads();  // these keys are there, and everyone is through with the last ones
     if (stage + kStage < block_keys) {
-      staged.fetch(stage / kStage + 1, k, in.k_stride, v, in.v_stride, stage + kStage, span.keys);
+      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
     }
 #pragma unroll 1
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
@@ -181,11 +184,11 @@ void start(CudaContext& ctx, const Job& p) {
       p.table_parts != nullptr ? kWarps * static_cast<int>(TableSums::bytes(in.bias.buckets)) : 0;
   const int bytes = kBytes<D, M> + table;
   // The first block of all counts the tiles of keys.
-  const dim3 grid(
-      static_cast<unsigned>(query_slots(p.rows.capacity, in.sentences, block_rows(M))) + 1,
-      static_cast<unsigned>(in.heads));
+  const SlotOrder order = query_order(query_slots(p.rows.capacity, in.sentences, block_rows(M)),
+                                      p.max_queries, block_rows(M), in.causal);
+  const dim3 grid(order.blocks() + 1, static_cast<unsigned>(in.heads));
   allow_shared_memory(queries_kernel<D, M, B>, bytes);
-  queries_kernel<D, M, B><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p);
+  queries_kernel<D, M, B><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p, order);
   check_launch("attention_backward, queries");
 }
 

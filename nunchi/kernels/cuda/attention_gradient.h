@@ -27,7 +27,8 @@ struct Backward {
   bool wide;                   // all of these can be read eight elements at a time
   bool short_apart;            // short sentences have a kernel of their own
   int query_tiles, key_tiles;  // on tensor cores: of 16 rows, for a warp
-  float* delta;                // [H, T], of the exact kernels
+  std::int64_t max_queries, max_keys;
+  float* delta;       // [H, T], of the exact kernels
   float2* row_terms;  // [H, T], of those on tensor cores: log_sum in units of log 2, and delta
   int* key_starts;    // [B + 1]
   // [slots of queries, of each warp on tensor cores, H, buckets]; null: nobody wants the table's

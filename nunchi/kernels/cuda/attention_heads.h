@@ -6,6 +6,7 @@
 // comes behind the last sentence are the spare rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "nunchi/kernels/attention.h"
@@ -155,6 +156,41 @@ __device__ Tile query_tile(const std::int32_t* offsets, int sentences, int slot)
   const auto start = [offsets](int b) { return offsets[b] / Rows + b; };
   const int b = last_start(sentences + 1, slot, start);
   return {b, (slot - start(b)) * Rows};
+}
+
+// The order in which blocks take slots. Of causal sentences that are as long as the longest, the
+// tiles with the most to do come first, those of all sentences: what is left for the end is short.
+// Of others it is an order like any.
+class SlotOrder {
+ public:
+  enum class Most : std::uint8_t { equal, first, last };  // where those tiles stand in a sentence
+
+  // `each`: slots of the longest sentence.
+  SlotOrder(std::int64_t slots, std::int64_t each, Most most)
+      : slots_(static_cast<int>(slots)),
+        each_(most == Most::equal ? 1 : static_cast<int>(std::max<std::int64_t>(each, 1))),
+        columns_(static_cast<int>(parts(slots, each_))),
+        backwards_(most == Most::last) {}
+
+  unsigned blocks() const { return static_cast<unsigned>(columns_ * each_); }
+  // False where the block has none.
+  __device__ bool take(int block, int& slot) const {
+    const int level = block / columns_;
+    slot = block % columns_ * each_ + (backwards_ ? each_ - 1 - level : level);
+    return slot < slots_;
+  }
+
+ private:
+  int slots_, each_, columns_;
+  bool backwards_;
+};
+
+// Slots of a sentence's queries, which begin in the middle of a tile's rows.
+inline SlotOrder query_order(std::int64_t slots, std::int64_t longest, int rows, bool causal) {
+  return {slots, longest / rows + 1, causal ? SlotOrder::Most::last : SlotOrder::Most::equal};
+}
+inline SlotOrder key_order(std::int64_t slots, std::int64_t longest, int rows, bool causal) {
+  return {slots, parts(longest, rows), causal ? SlotOrder::Most::first : SlotOrder::Most::equal};
 }
 
 // Keys stand anywhere, so theirs are counted: starts[b] is the number of tiles before sentence b's.

@@ -70,13 +70,13 @@ constexpr int kBlocks = M == 2 || D == 128 ? 2
                                            : 4;
 
 template <int D, int M, Between B>
-__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p) {
+__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p, SlotOrder order) {
   constexpr int kRows = 16 * M, kStage = StagedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const Heads<Bf16>& in = p.in;
   const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
-  // Of a causal sentence the last queries see the most keys: they start first.
-  const int slot = static_cast<int>(gridDim.x - 1 - blockIdx.x);
+  int slot;
+  if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
   const Tile tile = query_tile<kWarps * kRows>(in.q_offsets, in.sentences, slot);
   const int first = tile.first + static_cast<int>(threadIdx.x / kWarp) * kRows;  // the warp's
   if (tile.sentence == in.sentences) {
@@ -86,13 +86,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   const Span span(in, tile.sentence);
   if (tile.first >= span.queries || (p.short_apart && span.is_short())) return;
   const Bf16* q = head_of(in.q, in.q_stride, span.first_query, head, D);
-  const Bf16* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, D);
-  const Bf16* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, D);
+  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+                                in.k_stride};
+  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
+                                  in.v_stride};
   const SharedTile<D> all{shared_address(memory)};
   const SharedTile<D> own = all.next(static_cast<int>(threadIdx.x / kWarp) * M);
   const StagedRows<D> staged{all.next(kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kWarps * kRows, span.queries) - 1);
-  if (block_keys > 0) staged.fetch(0, k, in.k_stride, v, in.v_stride, 0, span.keys);
+  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
 
     // Of a warp without queries too: they are zeros that see nothing.
 #pragma unroll
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
     wait_for_copies();
     __syncthreads();  // these keys are there, and everyone is through with the last ones
     if (stage + kStage < block_keys) {
-      staged.fetch(stage / kStage + 1, k, in.k_stride, v, in.v_stride, stage + kStage, span.keys);
+      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
     }
     const int place = StagedRows<D>::place(stage / kStage);
     if (stage + kStage <= everyone_sees) {
@@ -194,11 +196,13 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
 }
 
 template <int D, int M, Between B>
-void start(CudaContext& ctx, const Job& p) {
-  const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, kWarps * 16 * M);
-  const dim3 grid(static_cast<unsigned>(slots), static_cast<unsigned>(p.in.heads));
+void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+  constexpr int kRows = kWarps * 16 * M;
+  const SlotOrder order = query_order(query_slots(p.rows.capacity, p.in.sentences, kRows),
+                                      max_queries, kRows, p.in.causal);
+  const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads));
   allow_shared_memory(mma_kernel<D, M, B>, kBytes<D, M>);
-  mma_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p);
+  mma_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);
   check_launch("attention");
 }
 
@@ -206,7 +210,7 @@ void start(CudaContext& ctx, const Job& p) {
 
 void start_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
   with_tiles(p.in, tiles_each(p.in.width, max_queries),
-             [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
+             [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p, max_queries); });
 }
 
 }  // namespace nunchi::kernels::cuda

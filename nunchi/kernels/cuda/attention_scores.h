@@ -11,7 +11,6 @@
 
 namespace nunchi::kernels::cuda {
 
-constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
 // Products of 16 queries and 8 N keys become scores in units of log 2; `scale` is so already.

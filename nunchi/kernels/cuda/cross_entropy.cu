@@ -38,7 +38,7 @@ __global__ __launch_bounds__(Threads,
                              Wide ? 1024 / Threads : 1) void cross_entropy_kernel(const Job<N> p) {
   using Row = HeldRow<N, Threads, Groups, Wide>;
   constexpr int kWarps = Threads / kWarp;
-  constexpr float kLowest = -INFINITY, kLog2E = 1.44269504f;
+  constexpr float kLowest = -INFINITY;
   __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
 
   const std::int64_t r = blockIdx.x;

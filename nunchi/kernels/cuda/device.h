@@ -21,6 +21,7 @@ namespace nunchi::kernels::cuda {
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+constexpr float kLog2E = 1.44269504f;
 
 template <class T>
 struct NativeOf {

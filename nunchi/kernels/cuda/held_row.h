@@ -140,7 +140,7 @@ __device__ float exponential(float x) {
   if constexpr (sizeof(N) == 4) {
     return expf(x);
   } else {
-    return fast_exp2(x * 1.44269504f);
+    return fast_exp2(x * kLog2E);
   }
 }
 

@@ -41,6 +41,13 @@ using Key = unsigned long long;
 __device__ inline Key key_of(float logit, std::int64_t id) {
   return Key{order_of(logit)} << 32 | static_cast<std::uint32_t>(~static_cast<std::uint32_t>(id));
 }
+// Of what is a number.
+__device__ inline Key number_key(float logit, std::int32_t id) {
+  const int bits = __float_as_int(__fadd_rn(logit, 0.0f));
+  const auto order =
+      static_cast<std::uint32_t>(bits ^ (bits >> 31 | static_cast<int>(0x80000000u)));
+  return Key{order} << 32 | static_cast<std::uint32_t>(~id);
+}
 __device__ inline float logit_of(Key key) {
   return value_of(static_cast<std::uint32_t>(key >> 32));
 }
@@ -53,6 +60,17 @@ __device__ inline Key warp_max(Key key) {
   const std::uint32_t top = __reduce_max_sync(kAllLanes, high);
   const std::uint32_t rest = __reduce_max_sync(kAllLanes, high == top ? low : 0u);
   return Key{top} << 32 | rest;
+}
+
+// Of four neighbouring lanes.
+__device__ inline Key quad_max(Key key) {
+#pragma unroll
+  for (int lanes = 1; lanes <= 2; lanes *= 2) {
+    const auto high = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key >> 32), lanes);
+    const auto low = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key), lanes);
+    key = max(key, Key{high} << 32 | low);
+  }
+  return key;
 }
 
 }  // namespace nunchi::kernels::cuda

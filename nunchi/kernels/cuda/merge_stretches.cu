@@ -7,10 +7,11 @@ constexpr int kThreads = 128;
 
 // One warp for each row.
 __global__ __launch_bounds__(kThreads) void merge_stretches_kernel(const Merge p) {
+  __shared__ MergeRoom room[kThreads / kWarp];
   const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
   if (r >= p.rows) return;
   begin();
-  merge_row(p, r, [](int, float, std::int32_t) {});
+  merge_row(p, r, room[threadIdx.x / kWarp], [](int, float, std::int32_t) {});
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ __global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(const Merge m
   __shared__ std::int32_t place[kMostWidth], ids[kMostWidth * kMostWidth];
   __shared__ float log_probs[kMostWidth * kMostWidth];
   __shared__ Candidate next[kMostWidth];
+  __shared__ MergeRoom room[kMostWarps];
   __shared__ int before_of_warp[kMostWarps];
   __shared__ bool goes_on;
   __shared__ std::int32_t unit;
@@ -40,7 +41,8 @@ __global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(const Merge m
   }
   const int first_row = static_cast<int>(u * p.width);
   for (int j = warp; j < p.width; j += warps) {
-    merge_row(merge, first_row + j, [&](int rank, float log_prob, std::int32_t id) {
+    __syncwarp();  // the row before has done with the room
+    merge_row(merge, first_row + j, room[warp], [&](int rank, float log_prob, std::int32_t id) {
       log_probs[j * p.candidates + rank] = log_prob;
       ids[j * p.candidates + rank] = id;
     });

@@ -26,18 +26,19 @@ struct Backward {
 };
 
 // What fits the registers: one block on a multiprocessor, of as many warps as leave room for what
-// they keep, and for the next row where that is not too wide.
+// they keep, and for the next row, or most of it, where that is not too wide.
 template <class N, int Chunks>
 struct Room {
   static constexpr int kWarps = Chunks * sizeof(N) <= 4 ? 16 : 8;
   static constexpr int kThreads = kWarps * kWarp;
   static constexpr bool kAhead = Chunks * sizeof(N) <= 8;
+  static constexpr bool kAllAhead = kWarps == 8 && Chunks * sizeof(N) <= 6;
 };
 
 // A row on its way.
 template <class N, int Chunks>
 struct Incoming {
-  Eight<N> sum[Chunks], d_out[Chunks];
+  Eight<N> sum[Chunks], d_out[Chunks], d_sum[Chunks];
   float mean, rstd;
   RowPlace place;
 };
@@ -55,6 +56,15 @@ __device__ void fetch(const Backward<N>& p, std::int64_t row, std::int64_t at, i
   in.mean = p.mean[row];
   in.rstd = p.rstd[row];
   in.place = place_of(p.rows, p.draws, row);
+}
+template <class N, int Chunks>
+__device__ void fetch_d_sum(const Backward<N>& p, std::int64_t at, int lane,
+                            Incoming<N, Chunks>& in) {
+  if (p.d_sum == nullptr) return;
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    if (c * kChunk + lane * 8 < p.width) load_once(p.d_sum + at + c * kChunk, in.d_sum[c]);
+  }
 }
 
 // What all rows share.
@@ -103,7 +113,7 @@ __device__ void row_backward(const Backward<N>& p, const Shared& shared, std::in
       d[j] = in.rstd * (d_normal[c][j] - mean_gradient - normal[c][j] * mean_product);
     }
     if (p.d_sum != nullptr) {
-      load8(p.d_sum + here, other);
+      unpack(in.d_sum[c], other);
 #pragma unroll
       for (int j = 0; j < 8; ++j) d[j] += other[j];
     }
@@ -172,12 +182,13 @@ __device__ void store_partial(std::int64_t width, const float (&d_gamma)[Chunks]
 template <class N, int Chunks>
 __global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1) backward_kernel(Backward<N> p) {
   constexpr int kWarps = Room<N, Chunks>::kWarps;
-  constexpr bool kAhead = Room<N, Chunks>::kAhead;
+  constexpr bool kAhead = Room<N, Chunks>::kAhead, kAllAhead = Room<N, Chunks>::kAllAhead;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
   Incoming<N, Chunks> next;
   if (kAhead && row < p.rows.capacity) fetch(p, row, at, lane, next);
+  if (kAllAhead && row < p.rows.capacity) fetch_d_sum(p, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
   const Shared shared{p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{},
                       1.0f / static_cast<float>(p.width)};
@@ -185,8 +196,12 @@ __global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1) backward_kernel(
 #pragma unroll 1
   for (; row < count; row += step, at += step * p.width) {
     if constexpr (!kAhead) fetch(p, row, at, lane, next);
-    const Incoming<N, Chunks> now = next;
-    if (kAhead && row + step < count) fetch(p, row + step, at + step * p.width, lane, next);
+    Incoming<N, Chunks> now = next;
+    if constexpr (!kAllAhead) fetch_d_sum(p, at, lane, now);
+    if (kAhead && row + step < count) {
+      fetch(p, row + step, at + step * p.width, lane, next);
+      if constexpr (kAllAhead) fetch_d_sum(p, at + step * p.width, lane, next);
+    }
     row_backward(p, shared, at, lane, now, d_gamma, d_beta);
   }
   for (; row < p.rows.capacity; row += step, at += step * p.width) {

@@ -17,6 +17,8 @@ void by_width(std::int64_t width, bool aligned, F&& f) {
     f.template operator()<1>();
   } else if (width <= 2 * kChunk) {
     f.template operator()<2>();
+  } else if (width <= 3 * kChunk) {
+    f.template operator()<3>();
   } else if (width <= 4 * kChunk) {
     f.template operator()<4>();
   } else {

@@ -25,7 +25,8 @@ __device__ inline std::uint32_t shared_address(const void* memory) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
 }
 
-// 16 bytes on their way while the thread goes on; zeros where they are not `real`.
+// 16 bytes on their way while the thread goes on; zeros where they are not `real`, and `from` is
+// anything.
 __device__ inline void copy16(std::uint32_t to, const void* from, bool real) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(real ? 16 : 0)
@@ -204,6 +205,12 @@ __device__ void row_dots(float (&dots)[2], const SharedTile<Width>& x, const Sha
   dots[1] = __shfl_sync(kAllLanes, g % 2 == 0 ? high[2] : high[3], holder);
 }
 
+// A matrix by its first row, and elements from one to the next.
+struct MatrixRows {
+  const __nv_bfloat16* first;
+  std::int64_t stride;
+};
+
 // Rows of two matrices that a block of four warps goes through together: while it computes with
 // one stage of them, the next is on its way.
 template <int Width>
@@ -221,17 +228,31 @@ struct StagedRows {
   __device__ SharedTile<Width> second(int stage) const { return first(stage).next(kTiles); }
 
   // The copies begin, of rows from `row` on of `rows`; zeros behind them.
-  __device__ void fetch(int stage, const __nv_bfloat16* a, std::int64_t a_stride,
-                        const __nv_bfloat16* b, std::int64_t b_stride, int row, int rows) const {
+  __device__ void fetch(int stage, const MatrixRows& a, const MatrixRows& b, int row,
+                        int rows) const {
+    fetch(first(stage), a, row, rows);
+    fetch(second(stage), b, row, rows);
+  }
+
+ private:
+  using Tile = SharedTile<Width>;
+
+  // Of one of them: a thread has every kTogether-th row, whose places are as far from one another.
+  __device__ static void fetch(const Tile& to, const MatrixRows& from, int row, int rows) {
+    constexpr int kTogether = kWarps * kWarp / Tile::kChunks;
+    static_assert(kTogether % 8 == 0 && kRows % kTogether == 0);
+    const int own = static_cast<int>(threadIdx.x) / Tile::kChunks,
+              chunk = static_cast<int>(threadIdx.x) % Tile::kChunks;
+    const std::uint32_t place = to.address + Tile::place(own, chunk);
+    const __nv_bfloat16* next = from.first + (row + own) * from.stride + 8 * chunk;
+    const auto copy = [&](const auto& real) {
 #pragma unroll
-    for (int i = 0; i < 2 * kTiles; i += kWarps) {
-      const int tile = i + static_cast<int>(threadIdx.x) / kWarp;
-      const bool of_b = tile >= kTiles;
-      const std::int64_t stride = of_b ? b_stride : a_stride;
-      const int from = row + tile % kTiles * kTileRows;
-      first(stage).next(tile).fetch((of_b ? b : a) + (from < rows ? from : 0) * stride, stride,
-                                    rows - from);
-    }
+      for (int i = 0; i < kRows; i += kTogether, next += kTogether * from.stride) {
+        copy16(place + static_cast<std::uint32_t>(i * Tile::kRowBytes), next, real(i));
+      }
+    };
+    if (row + kRows <= rows) return copy([](int) { return true; });
+    copy([&](int i) { return row + own + i < rows; });
   }
 };
 

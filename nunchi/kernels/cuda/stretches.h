@@ -6,12 +6,18 @@
 
 namespace nunchi::kernels::cuda {
 
+struct alignas(16) StretchHead {
+  float top, sum;      // the highest logit, and Σ exp(x - shift_of(top))
+  std::uint32_t best;  // the highest key's order_of()
+  std::int32_t count;  // of its keys
+};
+
 struct Stretches {
-  int each = 1;           // stretches of a row
-  int kept = 1;           // keys of a stretch
-  Key* keys = nullptr;    // [R, each, kept] descending, 0 where there are fewer
-  float* tops = nullptr;  // [R, each] the highest logits
-  float* sums = nullptr;  // [R, each] Σ exp(x - shift_of(top))
+  int each = 1;                  // stretches of a row
+  int kept = 1;                  // the highest so many of a stretch are among its keys, or all
+  int room = 1;                  // keys that a stretch has room for
+  Key* keys = nullptr;           // [R, each, room] the first `count`, in any order; 0: none
+  StretchHead* heads = nullptr;  // [R, each]
 };
 
 struct Merge {
@@ -25,111 +31,166 @@ struct Merge {
   std::int32_t* ids;  // [R, count]
 };
 
-// A row's keys, by a warp: each lane looks at every 32nd stretch. What comes next of its first few
-// stays in registers, so that taking one waits for one load at most.
-class RowKeys {
+// A warp's shared memory.
+struct MergeRoom {
+  static constexpr int kStretches = 16;
+  int stretches[kStretches], counts[kStretches];
+  Key keys[kWarp];
+};
+
+// What was found of a row, by a warp: lanes look at every 32nd stretch, and have the first few in
+// registers.
+class RowFindings {
  public:
-  __device__ RowKeys(const Stretches& from, std::int64_t row)
-      : keys_(from.keys + row * from.each * from.kept), each_(from.each), kept_(from.kept) {
+  __device__ RowFindings(const Stretches& from, int row)
+      : from_(from), first_(std::int64_t{row} * from.each) {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
       const int s = lane() + i * kWarp;
-      next_[i] = s < each_ ? keys_[s * kept_] : 0;
+      held_[i] = {.top = -INFINITY, .sum = 0, .best = 0, .count = 0};
+      if (s < from_.each) held_[i] = from_.heads[first_ + s];
     }
-    find_best();
-    for (int s = lane() + kHeld * kWarp; s < each_; s += kWarp) own_ = max(own_, keys_[s * kept_]);
   }
 
-  // The highest of those that were not taken, in all lanes; 0: none is left.
-  __device__ Key take() {
-    const Key best = warp_max(own_);
-    if (own_ == best && best != 0) find_below(best);
-    return best;
+  // The logarithm of the sum of all exponentials.
+  __device__ double log_of_all(const double* banned) const {
+    float top = -INFINITY;
+    each_head([&](const StretchHead& head, int) { top = fmaxf(top, head.top); });
+    top = warp_max(top);
+    const float shift = shift_of(top);
+    double sum = 0;
+    // A stretch without any logit above -inf adds 0, or the NaN that it has.
+    each_head([&](const StretchHead& head, int s) {
+      if (s < from_.each) sum += static_cast<double>(head.sum * expf(head.top - shift));
+    });
+#pragma unroll
+    for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+      sum += __shfl_xor_sync(kAllLanes, sum, offset);
+    }
+    return log_sum(top, sum, banned);
+  }
+
+  // The keys that can be among the row's `kept` highest: each lane has another, or 0. False where
+  // they have no room: many are equal or no numbers, or the stretches are few.
+  __device__ bool find(MergeRoom& room, Key& mine) const {
+    if (from_.room > kWarp) return false;
+    // The kept-th highest of what the lanes see is a threshold that so many keys reach at least.
+    std::uint32_t best = 0, least = 0;
+    each_head([&](const StretchHead& head, int) { best = max(best, head.best); });
+    for (int i = 0; i < from_.kept; ++i) {
+      least = __reduce_max_sync(kAllLanes, best);
+      const unsigned holders = __ballot_sync(kAllLanes, best == least);
+      if (lane() == __ffs(static_cast<int>(holders)) - 1) best = 0;
+    }
+    int chosen = 0;
+    each_head([&](const StretchHead& head, int s) {
+      const int at = place(s < from_.each && head.best >= least, chosen);
+      if (at < 0 || at >= MergeRoom::kStretches) return;
+      room.stretches[at] = s;
+      room.counts[at] = head.count;
+    });
+    if (chosen > MergeRoom::kStretches) return false;
+    __syncwarp();
+    // All are asked for before one is waited for.
+    Key keys[MergeRoom::kStretches];
+#pragma unroll
+    for (int i = 0; i < MergeRoom::kStretches; ++i) {
+      const std::int64_t s = first_ + room.stretches[i < chosen ? i : 0];
+      keys[i] = from_.keys[s * from_.room + min(lane(), from_.room - 1)];
+    }
+    int found = 0;
+#pragma unroll
+    for (int i = 0; i < MergeRoom::kStretches; ++i) {
+      const bool there = i < chosen && lane() < room.counts[i < chosen ? i : 0] && keys[i] != 0;
+      const int at = place(there && static_cast<std::uint32_t>(keys[i] >> 32) >= least, found);
+      if (at >= 0 && at < kWarp) room.keys[at] = keys[i];
+    }
+    __syncwarp();
+    mine = lane() < found ? room.keys[lane()] : 0;
+    __syncwarp();
+    return found >= from_.kept && found <= kWarp;
+  }
+
+  // The highest key of all below `limit`, in all lanes; 0: none is left.
+  __device__ Key below(Key limit) const {
+    Key best = 0;
+    for (int i = lane(); i < from_.each * from_.room; i += kWarp) {
+      const std::int64_t s = first_ + i / from_.room;
+      if (i % from_.room >= from_.heads[s].count) continue;
+      const Key key = from_.keys[s * from_.room + i % from_.room];
+      if (key < limit) best = max(best, key);
+    }
+    return warp_max(best);
   }
 
  private:
-  static constexpr int kHeld = 8;  // stretches of a lane
+  static constexpr int kHeld = 8;
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  __device__ void find_best() {
-    own_ = 0;
+  // f(head, stretch) for those of this lane, by all lanes together; one behind the last is empty.
+  template <class F>
+  __device__ void each_head(F&& f) const {
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i) own_ = max(own_, next_[i]);
-  }
-  __device__ void find_below(Key limit) {
-#pragma unroll
-    for (int i = 0; i < kHeld; ++i) {
-      if (next_[i] != limit) continue;
-      ++taken_[i];
-      next_[i] = taken_[i] < kept_ ? keys_[(lane() + i * kWarp) * kept_ + taken_[i]] : 0;
-    }
-    find_best();
-    for (int s = lane() + kHeld * kWarp; s < each_; s += kWarp) {
-      own_ = max(own_, below(keys_ + s * kept_, limit));
+    for (int i = 0; i < kHeld; ++i) f(held_[i], lane() + i * kWarp);
+    for (int first = kHeld * kWarp; first < from_.each; first += kWarp) {
+      const int s = first + lane();
+      f(s < from_.each ? from_.heads[first_ + s] : StretchHead{-INFINITY, 0, 0, 0}, s);
     }
   }
-  // The highest of a stretch's below what was taken last.
-  __device__ Key below(const Key* keys, Key limit) const {
-    if (keys[0] < limit) return keys[0];  // of most nothing was taken
-    int begin = 1, end = kept_;
-    while (begin < end) {
-      const int middle = (begin + end) / 2;
-      if (keys[middle] < limit) {
-        end = middle;
-      } else {
-        begin = middle + 1;
-      }
-    }
-    return begin < kept_ ? keys[begin] : 0;
+  // This lane's place behind the `taken` ones, if it wants one, or -1; lanes in their order.
+  __device__ static int place(bool wanted, int& taken) {
+    const unsigned all = __ballot_sync(kAllLanes, wanted);
+    const int at = wanted ? taken + __popc(all & ((1u << lane()) - 1)) : -1;
+    taken += __popc(all);
+    return at;
   }
 
-  const Key* keys_;
-  int each_, kept_;
-  Key next_[kHeld];
-  int taken_[kHeld] = {};
-  Key own_ = 0;
+  const Stretches& from_;
+  std::int64_t first_;
+  StretchHead held_[kHeld];
 };
 
-// Writes what a row has, by a warp; keep(rank, log-probability, id) is told, too, by one lane.
+// Writes what a row has, by a warp; keep(rank, log-probability, id) is told, too, by some lane.
 template <class Keep>
-__device__ void merge_row(const Merge& p, int r, Keep&& keep) {
+__device__ void merge_row(const Merge& p, int r, MergeRoom& room, Keep&& keep) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  RowKeys keys(p.from, r);
+  const RowFindings findings(p.from, r);
   Ban ban;
   if (p.bans && r < p.rules.now.rows(p.rules.rows)) {
     ban = ban_of_lane(p.rules, r, p.rules.length(r));
   }
-  const std::int64_t first = std::int64_t{r} * p.from.each;
-  const float *tops = p.from.tops + first, *sums = p.from.sums + first;
-  float top = -INFINITY;
-#pragma unroll 8
-  for (int s = lane; s < p.from.each; s += kWarp) top = fmaxf(top, tops[s]);
-  top = warp_max(top);
-  const float shift = shift_of(top);
-  double sum = 0;
-  // A stretch without any logit above -inf adds 0, or the NaN that it has.
-#pragma unroll 8
-  for (int s = lane; s < p.from.each; s += kWarp) {
-    sum += static_cast<double>(sums[s] * expf(tops[s] - shift));
-  }
-#pragma unroll
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    sum += __shfl_xor_sync(kAllLanes, sum, offset);
-  }
-  const double log_of_all = log_sum(top, sum, p.banned != nullptr ? p.banned + r : nullptr);
-
-  for (int rank = 0; rank < p.count;) {
-    const Key best = keys.take();
-    if (best == 0) break;
-    // What is banned counts in the sum, and comes no more.
-    if (__any_sync(kAllLanes, ban.wanted && ban.token == id_of(best))) continue;
-    if (lane == 0) {
-      const std::int64_t at = std::int64_t{r} * p.count + rank;
-      const auto log_prob = static_cast<float>(static_cast<double>(logit_of(best)) - log_of_all);
-      p.log_probs[at] = log_prob;
-      p.ids[at] = id_of(best);
-      keep(rank, log_prob, id_of(best));
+  Key mine = 0;
+  const bool found = findings.find(room, mine);
+  const double log_of_all = findings.log_of_all(p.banned != nullptr ? p.banned + r : nullptr);
+  const auto write = [&](int rank, Key key) {
+    const std::int64_t at = std::int64_t{r} * p.count + rank;
+    const auto log_prob = static_cast<float>(static_cast<double>(logit_of(key)) - log_of_all);
+    p.log_probs[at] = log_prob;
+    p.ids[at] = id_of(key);
+    keep(rank, log_prob, id_of(key));
+  };
+  // What is banned counts in the sum, and does not come.
+  if (found) {
+    for (unsigned all = __ballot_sync(kAllLanes, ban.wanted); all != 0; all &= all - 1) {
+      const std::int32_t token =
+          __shfl_sync(kAllLanes, ban.token, __ffs(static_cast<int>(all)) - 1);
+      if (mine != 0 && id_of(mine) == token) mine = 0;
     }
+    room.keys[lane] = mine;
+    __syncwarp();
+    int rank = 0;
+#pragma unroll 8
+    for (int other = 0; other < kWarp; ++other) rank += room.keys[other] > mine ? 1 : 0;
+    if (mine != 0 && rank < p.count) write(rank, mine);
+    return;
+  }
+  // One after another. There are as many: each stretch has kept enough.
+  Key limit = ~Key{0};
+  for (int rank = 0; rank < p.count;) {
+    limit = findings.below(limit);
+    if (limit == 0) return;
+    if (__any_sync(kAllLanes, ban.wanted && ban.token == id_of(limit))) continue;
+    if (lane == 0) write(rank, limit);
     ++rank;
   }
 }

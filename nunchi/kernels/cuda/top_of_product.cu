@@ -1,435 +1,230 @@
 // The best of each tile of a product, where it was computed: a block multiplies a tile of rows by a
-// tile of the vocabulary and leaves, for each row, what merge_stretches() needs of a stretch.
-// Blocks take one tile after another, and the copies of the next are on their way meanwhile; the
-// table's first stages are fetched before begin(). Tiles of one part of the vocabulary follow one
-// another, so that the table comes from memory once.
+// tile of the vocabulary and finds what merge_row() needs (tile_logits.h). Blocks take one tile
+// after another, and the copies of the next are on their way meanwhile; the table's first stages
+// are fetched before begin(). Tiles of one part of the vocabulary follow one another, so that the
+// table comes from memory once.
 //
 // Bans: <s> is left out here. What else may be banned depends on a row's hypothesis; so many keys
 // more are kept, and the merge strikes them out.
 #include "nunchi/kernels/cuda/top_of_product.h"
 
 #include "nunchi/kernels/cuda/row_tile.h"
-#include "nunchi/kernels/cuda/stacked_tiles.h"
-#include "nunchi/kernels/cuda/stretches.h"
+#include "nunchi/kernels/cuda/shared_tile.h"
+#include "nunchi/kernels/cuda/tile_logits.h"
 #include "nunchi/kernels/cuda/tiles_found.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int kStage = 64;  // elements of K
 using Tile = SharedTile<kStage>;
-constexpr float kLog2E = 1.44269504f;
+constexpr int kGroups = 2, kThreads = kGroups * kGroupWarps * kWarp;
+constexpr int kTableRows = 256;  // of a tile
 
 struct Job {
   int rows, vocabulary;
   StepNow now;           // of the rows, which are a bound if it knows better
-  int row_tiles, tiles;  // row_tiles * stretches of a row
+  int row_tiles, tiles;  // row_tiles * tiles of the vocabulary
   int begin_token;
   std::int64_t k;
   const __nv_bfloat16* x;      // [rows, k]
   const __nv_bfloat16* table;  // [vocabulary, k]
   Stretches found;
   Zeros zeros;
+
+  // Stretches are as long as one another, but for one column.
+  __device__ int first_column(int stretch) const {
+    return static_cast<int>(std::int64_t{stretch} * vocabulary / found.each);
+  }
 };
 
-// A block's warps stand `kDown` by `kAcross` over its tile; each has kRowBlocks * 16 rows and
-// kColumnBlocks * 8 columns.
+// The two groups of warps stand below one another, each with 64 rows of a stretch, or side by side,
+// each with a stretch.
 template <int Rows>
 struct Shape {
-  static constexpr int kColumns = Rows == 128 ? 256 : 128;
-  static constexpr int kDown = Rows >= 64 ? 2 : 1, kAcross = kWarps / kDown;
-  static constexpr int kRowBlocks = Rows / kTileRows / kDown;
-  static constexpr int kColumnBlocks = kColumns / 8 / kAcross;
-  static constexpr int kStageBytes = (Rows + kColumns) * Tile::kRowBytes;
-  // Of few rows all of the time goes into fetching the table; of 64, two blocks share a
-  // multiprocessor, and one finds its keys while the other multiplies.
-  static constexpr int kStages = Rows >= 64 ? 3 : Rows == 32 ? 10 : 12;
-  static constexpr int kBlocks = Rows == 64 ? 2 : 1;
-  // Lanes that hold a part of a row each.
-  static constexpr int kGroups = 4 * kAcross;
-  // Keys of a row that are sorted at once, three times what comes of eight that are kept. More come
-  // of rows with many equals.
-  static constexpr int kMost = 32;
-  static_assert(kColumnBlocks % 2 == 0 && kMost >= kAcross);
+  static constexpr int kDown = Rows / kGroupRows, kAcross = kGroups / kDown;
+  static constexpr int kColumns = kTableRows / kAcross;  // of a stretch
+  static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
+  static constexpr int kStages = Rows == 64 ? 5 : 4;
+  static constexpr int kFolds = 1024;  // memory is folded from a multiple of that on
+  static constexpr int kBytes = kStages * kStageBytes + kFolds;
+  static_assert(kDown * kAcross == kGroups && kBytes <= 227 << 10);
 };
 
-// Beside the stages, in shared memory.
-template <int Rows>
-struct Findings {
-  using Of = Shape<Rows>;
-  Key keys[Rows][Of::kMost + 1];
-  float group_tops[Rows][Of::kGroups];
-  float tops[Rows][Of::kAcross], sums[Rows][Of::kAcross];  // of the warps side by side
-  float least[Rows];                                       // what a key's logit must reach
-  int count[Rows];
-  int slow;  // not 0: some row has too many equals, or what is no number
-};
-
-template <int Rows>
-constexpr int kSharedBytes = Shape<Rows>::kStages* Shape<Rows>::kStageBytes +
-                             static_cast<int>(sizeof(Findings<Rows>));
-
-// The copies of one stage begin, by the block: rows from `first` on, the last one again past the
-// last; nothing comes of that.
-template <int Count>
-__device__ void fetch(std::uint32_t to, const __nv_bfloat16* from, std::int64_t stride, int first,
-                      int all) {
-  constexpr int kTogether = kThreads / Tile::kChunks;
-  const int chunk = static_cast<int>(threadIdx.x) % Tile::kChunks;
-#pragma unroll
-  for (int i = 0; i < (Count + kTogether - 1) / kTogether; ++i) {
-    const int row = i * kTogether + static_cast<int>(threadIdx.x) / Tile::kChunks;
-    if (Count % kTogether != 0 && row >= Count) continue;
-    copy16(to + Tile::place(row, chunk), from + min(first + row, all - 1) * stride + 8 * chunk,
-           true);
-  }
-}
-
-__device__ inline Key quad_max(Key key) {
-#pragma unroll
-  for (int lanes = 1; lanes <= 2; lanes *= 2) {
-    const auto high = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key >> 32), lanes);
-    const auto low = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key), lanes);
-    key = max(key, Key{high} << 32 | low);
-  }
-  return key;
-}
-
-// A warp's part of a tile of logits, in registers, and what the block makes of it.
-template <int Rows>
-class Logits {
+// Rows of a matrix, of which a thread copies every kTogether-th, 16 bytes of each.
+class Source {
  public:
-  using Of = Shape<Rows>;
+  static constexpr int kTogether = kThreads / Tile::kChunks;
 
-  __device__ Logits(const Job& p, int tile)
-      : p_(p),
-        first_row_(tile % p.row_tiles * Rows),
-        stretch_(tile / p.row_tiles),
-        first_(stretch_ * Of::kColumns),
-        size_(min(p.vocabulary - first_, Of::kColumns)) {}
-
-  // Adds a stage's products.
-  __device__ void add(const Tile& x, const Tile& table) {
-    const LaneTiles<kStage> rows(x.next(down() * Of::kRowBlocks));
-    const auto columns = LaneTiles<kStage>::paired(table.next(across() * Of::kColumnBlocks / 2));
-#pragma unroll
-    for (int step = 0; step < kStage / 16; ++step) {
-      std::uint32_t a[Of::kRowBlocks][4];
-      load_blocks(a, rows, step);
-#pragma unroll
-      for (int j = 0; j < Of::kColumnBlocks; j += 2) {
-        std::uint32_t b[4];
-        load_block(b, columns.next(j / 2).block(step));
-#pragma unroll
-        for (int i = 0; i < Of::kRowBlocks; ++i) {
-          mma(value_[i][j], a[i], b[0], b[1]);
-          mma(value_[i][j + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
+  // From row `first` on of `all`: the last one again past the last; nothing comes of that.
+  __device__ Source(const __nv_bfloat16* matrix, std::int64_t k, int first, int all)
+      : stride_(static_cast<std::uint32_t>(k * sizeof(__nv_bfloat16))),
+        left_(static_cast<std::uint32_t>(max(all - 1 - first - row(), 0))) {
+    at_ = reinterpret_cast<const char*>(matrix + min(first + row(), all - 1) * k + 8 * chunk());
   }
-
-  // By all warps, when all stages were added: writes what is found of each row. Of those from
-  // `rows` on nobody wants to know.
-  __device__ void find(Findings<Rows>& shared, int rows) {
-    if (first_row_ >= rows) return;
-    const int thread = static_cast<int>(threadIdx.x);
-    // Behind the last column: not in any sum.
-    if (size_ < Of::kColumns) drop([&](int column) { return column >= size_; });
-    Tops own = tops();
-    each_row([&](int i, int h, int row) {
-      const float top = cuda::quad_max(own.top[i][h]), shift = shift_of(top);
-      float sum = 0;
-      // To some 20 bits, as good as a sum of so many needs it.
-      each_value(i, h, [&](float x, int) { sum += fast_exp2((x - shift) * kLog2E); });
-      sum = quad_sum(sum);
-      if (quad_lane() == 0) {
-        shared.tops[row][across()] = top;
-        shared.sums[row][across()] = sum;
-      }
-    });
-    // <s> counts in the sum, and does not come.
-    const int begin_at = p_.begin_token - first_;
-    const bool begins = begin_at >= 0 && begin_at < size_;
-    if (begins) {
-      drop([&](int column) { return column == begin_at; });
-      own = tops();
+  // The copies of `Count` rows of one stage begin.
+  template <int Count>
+  __device__ void fetch(std::uint32_t to, int stage) const {
+    static_assert(Count % kTogether == 0);
+    const char* from = at_ + stage * Tile::kRowBytes;
+    to += Tile::place(row(), chunk());
+#pragma unroll
+    for (int i = 0; i < Count; i += kTogether) {
+      copy16(to + static_cast<std::uint32_t>(i * Tile::kRowBytes),
+             from + std::uint64_t{min(static_cast<std::uint32_t>(i), left_)} * stride_, true);
     }
-    each_row([&](int i, int h, int row) {
-      shared.group_tops[row][4 * across() + quad_lane()] = own.top[i][h];
-    });
-    if (thread < Rows) shared.count[thread] = 0;
-    if (thread == 0) shared.slow = 0;
-    __syncthreads();
-    find_least(shared);
-    if (thread < min(Rows, p_.rows - first_row_)) write_sum(shared, thread);
-    __syncthreads();
-    keep(shared, own);
-    __syncthreads();
-    // NaNs reach no threshold: a row of them can leave too few.
-    const int wanted = min(p_.found.kept, size_ - (begins ? 1 : 0));
-    if (thread < min(Rows, rows - first_row_) &&
-        (shared.count[thread] < wanted || shared.count[thread] > Of::kMost)) {
-      shared.slow = 1;
-    }
-    __syncthreads();
-    if (shared.slow == 0) return sort(shared, rows);
-    find_one_by_one(shared, [&](int column) { return column < size_ && column != begin_at; });
   }
 
  private:
-  struct Tops {
-    float top[Of::kRowBlocks][2];  // of this lane's part of its rows
-  };
+  static_assert(kTogether % 8 == 0);  // places in a row repeat after eight
+  __device__ static int row() { return static_cast<int>(threadIdx.x) / Tile::kChunks; }
+  __device__ static int chunk() { return static_cast<int>(threadIdx.x) % Tile::kChunks; }
 
-  __device__ static int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
-  __device__ static int down() { return warp() / Of::kAcross; }
-  __device__ static int across() { return warp() % Of::kAcross; }
-  __device__ static int quad_lane() { return static_cast<int>(threadIdx.x) % 4; }
+  const char* at_;
+  std::uint32_t stride_;  // bytes
+  std::uint32_t left_;    // rows behind the thread's first
+};
 
-  // f(i, h, row of the tile) for this lane's rows.
-  template <class F>
-  __device__ static void each_row(F&& f) {
-    const int first = down() * Of::kRowBlocks * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
-#pragma unroll
-    for (int i = 0; i < Of::kRowBlocks; ++i) {
-#pragma unroll
-      for (int h = 0; h < 2; ++h) f(i, h, first + 16 * i + 8 * h);
-    }
+// What a block fetches: stage after stage of tile after tile, into places in turn.
+template <int Rows>
+class Feed {
+ public:
+  using Of = Shape<Rows>;
+
+  __device__ Feed(const Job& p, std::uint32_t memory)
+      : p_(p),
+        memory_(memory),
+        tile_(static_cast<int>(blockIdx.x)),
+        x_(rows()),
+        left_(columns(0)),
+        right_(columns(1)) {}
+
+  __device__ bool more() const { return tile_ < p_.tiles; }
+  __device__ void fetch_table() const {
+    constexpr int kHalf = kTableRows / 2;
+    const std::uint32_t to = place() + Rows * Tile::kRowBytes;
+    left_.template fetch<kHalf>(to, stage_);
+    right_.template fetch<kHalf>(to + kHalf * Tile::kRowBytes, stage_);
   }
-  // f(logit, column of the tile) for what this lane has of one of them.
-  template <class F>
-  __device__ void each_value(int i, int h, F&& f) const {
-#pragma unroll
-    for (int j = 0; j < Of::kColumnBlocks; ++j) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) f(value_[i][j][2 * h + e], column_of(j, e));
-    }
-  }
-  __device__ static int column_of(int j, int e) {
-    return (across() * Of::kColumnBlocks + j) * 8 + 2 * quad_lane() + e;
-  }
-  // Columns for which which(column) become -infinity.
-  template <class Which>
-  __device__ void drop(Which&& which) {
-#pragma unroll
-    for (int j = 0; j < Of::kColumnBlocks; ++j) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        if (!which(column_of(j, e))) continue;
-#pragma unroll
-        for (int i = 0; i < Of::kRowBlocks; ++i) {
-          value_[i][j][e] = value_[i][j][2 + e] = -INFINITY;
-        }
-      }
-    }
-  }
-  __device__ Tops tops() const {
-    Tops found;
-    each_row([&](int i, int h, int) {
-      found.top[i][h] = -INFINITY;
-      each_value(i, h, [&](float x, int) { found.top[i][h] = fmaxf(found.top[i][h], x); });
-    });
-    return found;
+  __device__ void fetch_rows() const { x_.template fetch<Rows>(place(), stage_); }
+  __device__ void advance() {
+    place_ = place_ + 1 < Of::kStages ? place_ + 1 : 0;
+    if (++stage_ < p_.k / kStage) return;
+    stage_ = 0;
+    tile_ += static_cast<int>(gridDim.x);
+    x_ = rows();
+    left_ = columns(0);
+    right_ = columns(1);
   }
 
-  // What reaches its row's threshold goes to shared memory. All of a lane's are counted before room
-  // is asked for, once for each row. What may not come is -infinity, which is no threshold.
-  __device__ void keep(Findings<Rows>& shared, const Tops& own) const {
-    static_assert(2 * Of::kColumnBlocks <= 32);
-    unsigned reach[Of::kRowBlocks][2];  // a bit for each value that does
-    int place[Of::kRowBlocks][2] = {};
-    each_row([&](int i, int h, int row) {
-      const float least = shared.least[row];
-      reach[i][h] = 0;
-      if (!(own.top[i][h] >= least) || least == -INFINITY) return;
-      unsigned bit = 1;
-      each_value(i, h, [&](float x, int) {
-        reach[i][h] |= x >= least ? bit : 0u;
-        bit *= 2;
-      });
-      place[i][h] = atomicAdd(&shared.count[row], __popc(reach[i][h]));
-    });
-    each_row([&](int i, int h, int row) {
-      if (reach[i][h] == 0) return;
-      unsigned bit = 1;
-      each_value(i, h, [&](float x, int column) {
-        // Too many end in one place behind the others.
-        if ((reach[i][h] & bit) != 0) {
-          shared.keys[row][min(place[i][h]++, Of::kMost)] = key_of(x, first_ + column);
-        }
-        bit *= 2;
-      });
-    });
+ private:
+  __device__ Source rows() const { return {p_.x, p_.k, tile_ % p_.row_tiles * Rows, p_.rows}; }
+  // Half of them: of one stretch, or a stretch.
+  __device__ Source columns(int half) const {
+    const int part = tile_ / p_.row_tiles;
+    const int first = Of::kAcross == 1 ? p_.first_column(part) + half * kTableRows / 2
+                                       : p_.first_column(2 * part + half);
+    return {p_.table, p_.k, first, p_.vocabulary};
   }
-
-  // The kept-th highest of the groups' tops: so many logits of the row or more reach it.
-  __device__ void find_least(Findings<Rows>& shared) const {
-    static_assert(Rows * Of::kGroups % kThreads == 0);
-#pragma unroll
-    for (int n = 0; n < Rows * Of::kGroups / kThreads; ++n) {
-      const int at = n * kThreads + static_cast<int>(threadIdx.x);
-      const int row = at / Of::kGroups, group = at % Of::kGroups;
-      const float mine = shared.group_tops[row][group];
-      int rank = 0;
-#pragma unroll
-      for (int g = 0; g < Of::kGroups; ++g) {
-        const float other = shared.group_tops[row][g];
-        rank += other > mine || (other == mine && g < group) ? 1 : 0;
-      }
-      if (rank == p_.found.kept - 1) shared.least[row] = mine;
-    }
-  }
-
-  // The stretch's place among those of a row of the tile.
-  __device__ std::int64_t place_of(int row) const {
-    return std::int64_t{first_row_ + row} * p_.found.each + stretch_;
-  }
-
-  __device__ void write_sum(const Findings<Rows>& shared, int row) const {
-    float top = -INFINITY, sum = 0;
-#pragma unroll
-    for (int w = 0; w < Of::kAcross; ++w) top = fmaxf(top, shared.tops[row][w]);
-    const float shift = shift_of(top);
-#pragma unroll
-    for (int w = 0; w < Of::kAcross; ++w) {
-      sum += shared.sums[row][w] * fast_exp2((shared.tops[row][w] - shift) * kLog2E);
-    }
-    p_.found.tops[place_of(row)] = top;
-    p_.found.sums[place_of(row)] = sum;
-  }
-
-  __device__ void sort(const Findings<Rows>& shared, int rows) const {
-    constexpr int kEach = kThreads / Rows;  // threads of a row
-    const int row = static_cast<int>(threadIdx.x) / kEach, kept = p_.found.kept;
-    if (first_row_ + row >= rows) return;
-    const int count = shared.count[row];
-    Key* to = p_.found.keys + place_of(row) * kept;
-    for (int i = static_cast<int>(threadIdx.x) % kEach; i < max(count, kept); i += kEach) {
-      if (i >= count) {
-        to[i] = 0;
-        continue;
-      }
-      const Key mine = shared.keys[row][i];
-      int rank = 0;
-      for (int other = 0; other < count; ++other) rank += shared.keys[row][other] > mine ? 1 : 0;
-      if (rank < kept) to[rank] = mine;
-    }
-  }
-
-  template <class Comes>
-  __device__ void find_one_by_one(Findings<Rows>& shared, Comes&& comes) const {
-    Key limit[Of::kRowBlocks][2];
-    each_row([&](int i, int h, int) { limit[i][h] = ~Key{0}; });
-    for (int rank = 0; rank < p_.found.kept; ++rank) {
-      __syncthreads();
-      each_row([&](int i, int h, int row) {
-        Key best = 0;
-        each_value(i, h, [&](float x, int column) {
-          const Key key = comes(column) ? key_of(x, first_ + column) : 0;
-          if (key < limit[i][h]) best = max(best, key);
-        });
-        best = quad_max(best);
-        if (quad_lane() == 0) shared.keys[row][across()] = best;
-      });
-      __syncthreads();
-      each_row([&](int i, int h, int row) {
-        Key best = 0;
-#pragma unroll
-        for (int w = 0; w < Of::kAcross; ++w) best = max(best, shared.keys[row][w]);
-        limit[i][h] = best;
-        if (across() == 0 && quad_lane() == 0 && first_row_ + row < p_.rows) {
-          p_.found.keys[place_of(row) * p_.found.kept + rank] = best;
-        }
-      });
-    }
+  __device__ std::uint32_t place() const {
+    return memory_ + static_cast<std::uint32_t>(place_ * Of::kStageBytes);
   }
 
   const Job& p_;
-  int first_row_, stretch_, first_, size_;
-  float value_[Of::kRowBlocks][Of::kColumnBlocks][4] = {};
+  std::uint32_t memory_;
+  int tile_, stage_ = 0, place_ = 0;
+  Source x_, left_, right_;
 };
 
+// The tile of one of the groups.
 template <int Rows>
-__global__ void __launch_bounds__(kThreads, Shape<Rows>::kBlocks)
-    top_of_product_kernel(const Job p) {
+__device__ TilePlace place_of(const Job& p, int tile, int group, int rows) {
   using Of = Shape<Rows>;
-  extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
-  auto& shared = *reinterpret_cast<Findings<Rows>*>(memory + Of::kStages * Of::kStageBytes);
-  const int stages = static_cast<int>(p.k / kStage), block = static_cast<int>(blockIdx.x),
-            blocks = static_cast<int>(gridDim.x);
-  const int items = (p.tiles - block + blocks - 1) / blocks * stages;  // stages of all its tiles
-  const std::uint32_t base = shared_address(memory);
-  const auto place = [&](int item) {
-    return Tile{base + static_cast<std::uint32_t>(item % Of::kStages * Of::kStageBytes)};
-  };
-  const auto fetch_table = [&](int item) {
-    const int part = (block + item / stages * blocks) / p.row_tiles;
-    fetch<Of::kColumns>(place(item).address + Rows * Tile::kRowBytes,
-                        p.table + item % stages * kStage, p.k, part * Of::kColumns, p.vocabulary);
-  };
-  const auto fetch_rows = [&](int item) {
-    const int part = (block + item / stages * blocks) % p.row_tiles;
-    fetch<Rows>(place(item).address, p.x + item % stages * kStage, p.k, part * Rows, p.rows);
-  };
+  const int first_row = tile % p.row_tiles * Rows + group / Of::kAcross * kGroupRows;
+  const int stretch = tile / p.row_tiles * Of::kAcross + group % Of::kAcross;
+  const int first_column = p.first_column(stretch);
+  return {.first_row = first_row,
+          .rows = stretch < p.found.each ? min(kGroupRows, rows - first_row) : 0,
+          .stretch = stretch,
+          .first_column = first_column,
+          .columns = p.first_column(stretch + 1) - first_column,
+          .begin_token = p.begin_token};
+}
+
+template <int Rows>
+__global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p) {
+  using Of = Shape<Rows>;
+  extern __shared__ char memory[];
+  const std::uint32_t base = (shared_address(memory) + Of::kFolds - 1) / Of::kFolds * Of::kFolds;
+  Feed<Rows> ahead(p, base);
 #pragma unroll 1
-  for (int item = 0; item < min(Of::kStages, items); ++item) fetch_table(item);
+  for (int i = 0; i < Of::kStages - 1; ++i) {
+    if (ahead.more()) ahead.fetch_table();
+    ahead.advance();
+  }
   group_copies();
   begin();
-  for (int i = static_cast<int>(threadIdx.x); block == 0 && i < p.zeros.count; i += kThreads) {
+  for (int i = static_cast<int>(threadIdx.x); blockIdx.x == 0 && i < p.zeros.count; i += kThreads) {
     p.zeros.at[i] = 0;
   }
+  Feed<Rows> same(p, base);
 #pragma unroll 1
-  for (int item = 0; item < Of::kStages; ++item) {
-    if (item < items) fetch_rows(item);
+  for (int i = 0; i < Of::kStages - 1; ++i) {
+    if (same.more()) same.fetch_rows();
     group_copies();
+    same.advance();
   }
-  const int rows = static_cast<int>(p.now.rows(p.rows));
-  int item = 0;
-  for (int tile = block; tile < p.tiles; tile += blocks) {
-    Logits<Rows> logits(p, tile);
+  const int rows = static_cast<int>(p.now.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
+  const int group = static_cast<int>(threadIdx.x) / (kGroupWarps * kWarp);
+  const int own_x = group / Of::kAcross * kGroupRows,
+            own_table = Rows + group % Of::kAcross * Of::kColumns;
+  int place = 0;
+  for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles;
+       tile += static_cast<int>(gridDim.x)) {
+    TileLogits<Of::kColumns> logits;
 #pragma unroll 1
-    for (int stage = 0; stage < stages; ++stage, ++item) {
+    for (int stage = 0; stage < stages; ++stage) {
       // Of the groups since this stage's, one came after each stage before it.
       wait_for_groups<Of::kStages - 2>();
+      show_to_tensor_cores();
       __syncthreads();
+      const std::uint32_t x = base + static_cast<std::uint32_t>(place * Of::kStageBytes);
+      logits.add(x + static_cast<std::uint32_t>(own_x * Tile::kRowBytes),
+                 x + static_cast<std::uint32_t>(own_table * Tile::kRowBytes), stage == 0);
       // All have done with the stage before: another takes its place.
-      if (const int next = item - 1 + Of::kStages; item > 0 && next < items) {
-        fetch_table(next);
-        fetch_rows(next);
+      if (ahead.more()) {
+        ahead.fetch_table();
+        ahead.fetch_rows();
       }
       group_copies();
-      logits.add(place(item), place(item).next(Rows / kTileRows));
+      ahead.advance();
+      place = place + 1 < Of::kStages ? place + 1 : 0;
+      wait_for_products();
     }
-    logits.find(shared, rows);
+    logits.find(place_of<Rows>(p, tile, group, rows), p.found);
   }
 }
 
 template <int Rows>
 void start(CudaContext& ctx, Job job) {
+  using Of = Shape<Rows>;
   constexpr auto kernel = top_of_product_kernel<Rows>;
-  constexpr int kBytes = kSharedBytes<Rows>;
-  static_assert(Shape<Rows>::kBlocks * (kBytes + 1024) <= 228 << 10);
   job.row_tiles = static_cast<int>(parts(job.rows, Rows));
-  job.tiles = job.row_tiles * job.found.each;
-  allow_shared_memory(kernel, kBytes);
+  job.tiles = job.row_tiles * static_cast<int>(parts(job.found.each, Of::kAcross));
+  allow_shared_memory(kernel, Of::kBytes);
   start_early(ctx, "top_of_product", kernel,
-              {.blocks = dim3(static_cast<unsigned>(
-                   std::min(job.tiles, Shape<Rows>::kBlocks * ctx.multiprocessors()))),
+              {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
                .threads = kThreads,
-               .shared = kBytes},
+               .shared = Of::kBytes},
               job);
 }
 
-// Of more keys the wide tiles' groups tell too little.
+// Of more keys the wide stretches' groups tell too little.
 constexpr std::int64_t kGoodKept = 8;
 
 // Calls f.operator()<Rows>() for the tiles that suit.
 template <class F>
 decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
-  if (rows <= 16) return f.template operator()<16>();
-  if (rows <= 32) return f.template operator()<32>();
   if (rows <= 64 || kept > kGoodKept) return f.template operator()<64>();
   return f.template operator()<128>();
 }
@@ -443,6 +238,8 @@ std::int64_t most_bans(const BanTokens<float>& p) {
 }
 
 constexpr std::int64_t kMostTileRows = 1024, kMostKept = 16;
+// Keys of a stretch: a few times what is kept. More come of rows with many equals.
+constexpr int kRoom = kWarp;
 
 std::int64_t kept_of(const TopAllowed<float>& p) { return p.top.count + most_bans(p.bans); }
 
@@ -481,8 +278,7 @@ std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {
 }
 
 std::size_t TilesFound::bytes_of(const TopOfProduct<BFloat16>& p) {
-  const auto kept = static_cast<std::size_t>(kept_of(p.allowed));
-  return stretches_of(p) * (kept * sizeof(Key) + 2 * sizeof(float));
+  return stretches_of(p) * (kRoom * sizeof(Key) + sizeof(StretchHead));
 }
 
 TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros)
@@ -492,12 +288,12 @@ TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const 
   const std::int64_t kept = kept_of(p.allowed);
   const std::size_t all = stretches_of(p);
   auto* keys = memory_.as<Key>();
-  auto* tops = reinterpret_cast<float*>(keys + all * static_cast<std::size_t>(kept));
+  auto* heads = reinterpret_cast<StretchHead*>(keys + all * kRoom);
   const Stretches found{.each = static_cast<int>(all / static_cast<std::size_t>(top.rows)),
                         .kept = static_cast<int>(kept),
+                        .room = kRoom,
                         .keys = keys,
-                        .tops = tops,
-                        .sums = tops + all};
+                        .heads = heads};
   merge_ = {.from = found,
             .rows = static_cast<int>(top.rows),
             .count = static_cast<int>(top.count),

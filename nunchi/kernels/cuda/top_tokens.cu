@@ -15,7 +15,6 @@ constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 constexpr int kMostCandidates = 1024;
 // Of a row: a lane for each where they are merged.
 constexpr int kMostStretches = kWarp;
-constexpr float kLog2E = 1.44269504f;
 
 template <class N>
 struct Job {
@@ -42,14 +41,19 @@ class Writer {
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
       log_sum_ = log_sum(top, sum, banned);
     } else if (threadIdx.x == 0) {
-      p.stretches.tops[blockIdx.x] = top;
-      p.stretches.sums[blockIdx.x] = sum;
+      StretchHead& head = p.stretches.heads[blockIdx.x];
+      head.top = top;
+      head.sum = sum;
+      head.count = p.count;
     }
   }
   __device__ void write(int rank, Key key) const {
     const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
     if (p_.stretches.each > 1) {
       p_.stretches.keys[at] = key;
+      if (rank == 0) {
+        p_.stretches.heads[blockIdx.x].best = static_cast<std::uint32_t>(key >> 32);
+      }
     } else {
       p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
       p_.ids[at] = id_of(key);
@@ -220,9 +224,12 @@ void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
   const std::int64_t blocks = rows * each;
   const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
   const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
-  const ScratchMemory tops(ctx.arena(), all * sizeof(float));
-  const ScratchMemory sums(ctx.arena(), all * sizeof(float));
-  job.stretches = {each, job.count, keys.as<Key>(), tops.as<float>(), sums.as<float>()};
+  const ScratchMemory heads(ctx.arena(), all * sizeof(StretchHead));
+  job.stretches = {.each = each,
+                   .kept = job.count,
+                   .room = job.count,
+                   .keys = keys.as<Key>(),
+                   .heads = heads.as<StretchHead>()};
   start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
               {static_cast<unsigned>(blocks), kThreads}, job);
   if (each == 1) return;

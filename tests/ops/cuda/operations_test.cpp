@@ -130,7 +130,7 @@ TEST(CudaOperations, AProfileSaysWhereGeluRides) {
 
 TEST(CudaOperations, ResidualNorm) {
   SKIP_WITHOUT_GPU();
-  for (const std::int64_t width : {8, 64, 264, 512, 1024, 2048, 37, 2056}) {
+  for (const std::int64_t width : {8, 64, 264, 512, 600, 768, 1024, 2048, 37, 2056}) {
     for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
       expect_like_cpu(
           [&](ContextBase& context, DType dtype) {
