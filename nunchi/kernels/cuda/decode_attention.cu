@@ -54,8 +54,9 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1      ? 2
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int column = lane % Lanes * 8;
   // The heads of a row stand together.
-  const int head = static_cast<int>(blockIdx.x) % p.heads, kv_head = head / p.group;
-  const std::int64_t row = (std::int64_t{blockIdx.x} / p.heads * kWarps + warp) / Together;
+  const auto heads = static_cast<unsigned>(p.heads);
+  const int head = static_cast<int>(blockIdx.x % heads), kv_head = head / p.group;
+  const std::int64_t row = (blockIdx.x / heads * kWarps + static_cast<unsigned>(warp)) / Together;
   if (row >= p.rows.capacity) return;  // no warp of a shared row goes alone
   // Key u of this group in the round from `first` on.
   const auto key_of = [&](int first, int u) {
@@ -105,8 +106,8 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1      ? 2
       // The newest is not in the cache yet.
       const bool newest = joins && key == keys - 1;
       const std::int64_t at = slot != nullptr ? std::int64_t{place[u]} : first_place + key;
-      k[u].load((newest ? from_k : p.k + at * p.k_stride) + kv_column, column, p.width);
-      v[u].load((newest ? from_v : p.v + at * p.v_stride) + kv_column, column, p.width);
+      k[u].load((newest ? from_k : row_at(p.k, p.k_stride, at)) + kv_column, column, p.width);
+      v[u].load((newest ? from_v : row_at(p.v, p.v_stride, at)) + kv_column, column, p.width);
     }
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1      ? 2
     all.top = highest;
 #pragma unroll
     for (int u = 0; u < kEach; ++u) {
-      const float weight = expf(score[u] - base);
+      const float weight = exponential<N>(score[u] - base);
       float y[Chunks][8];
       v[u].get(y);
       all.total += weight;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "nunchi/base/random.h"
 #include "nunchi/device/cuda/check.h"
@@ -83,6 +84,15 @@ template <class N>
 __device__ void store8(N* to, const Eight<N>& x) {
   *reinterpret_cast<Eight<N>*>(to) = x;
 }
+// A row of a matrix. What is multiplied has 32 bits: one instruction finds it.
+template <class N>
+__device__ N* row_at(N* matrix, std::int64_t stride, std::int64_t row) {
+  const auto bytes = static_cast<std::uint32_t>(stride * static_cast<std::int64_t>(sizeof(N)));
+  const auto offset = std::uint64_t{static_cast<std::uint32_t>(row)} * bytes;
+  using Byte = std::conditional_t<std::is_const_v<N>, const char, char>;
+  return reinterpret_cast<N*>(reinterpret_cast<Byte*>(matrix) + offset);
+}
+
 // The two bf16 of a word as numbers.
 __device__ inline float low_half(std::uint32_t word) { return __uint_as_float(word << 16); }
 __device__ inline float high_half(std::uint32_t word) {
@@ -127,6 +137,23 @@ __device__ inline void store8(__nv_bfloat16* to, const float (&x)[8]) {
 template <class N>
 bool wide(const N* pointer, std::int64_t stride) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % 8 == 0;
+}
+
+// 2^x, to about 22 bits; what would be smaller than the smallest normal number is 0.
+__device__ inline float fast_exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// e^x for sums: to the last digits in f32, as good as bf16 needs it otherwise.
+template <class N>
+__device__ float exponential(float x) {
+  if constexpr (sizeof(N) == 4) {
+    return expf(x);
+  } else {
+    return fast_exp2(x * kLog2E);
+  }
 }
 
 __device__ inline float warp_sum(float x) {

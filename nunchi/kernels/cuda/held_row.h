@@ -127,21 +127,4 @@ class HeldRow {
   int size_ = 0;
 };
 
-// 2^x, to about 22 bits; what would be smaller than the smallest normal number is 0.
-__device__ inline float fast_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// e^x for sums: to the last digits in f32, as good as bf16 needs it otherwise.
-template <class N>
-__device__ float exponential(float x) {
-  if constexpr (sizeof(N) == 4) {
-    return expf(x);
-  } else {
-    return fast_exp2(x * kLog2E);
-  }
-}
-
 }  // namespace nunchi::kernels::cuda

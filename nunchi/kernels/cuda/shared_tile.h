@@ -174,20 +174,6 @@ __device__ void add_product(float (&sums)[Width / 8][4], const std::uint32_t (&a
   }
 }
 
-// sums += a bᵀ over the 16 columns of block i, with the 32 rows of b and of the tile after it.
-template <int Width>
-__device__ void add_dots(float (&sums)[4][4], const SharedTile<Width>& a,
-                         const SharedTile<Width>& b, int i) {
-  std::uint32_t x[4], y[4];
-  load_block(x, a.block(i));
-#pragma unroll
-  for (int t = 0; t < 2; ++t) {
-    load_block(y, b.next(t).block(i));
-    mma(sums[2 * t], x, y[0], y[2]);
-    mma(sums[2 * t + 1], x, y[1], y[3]);
-  }
-}
-
 // The dot products of rows g and g + 8 of two tiles: the diagonal of a product.
 template <int Width>
 __device__ void row_dots(float (&dots)[2], const SharedTile<Width>& x, const SharedTile<Width>& y) {

@@ -28,6 +28,10 @@ struct LaneTiles {
   __device__ std::uint32_t block(int i) const {
     return (address ^ static_cast<std::uint32_t>(32 * i)) + offset;
   }
+  // From so many blocks on, a power of two more than any that is added to them.
+  __device__ LaneTiles shifted(int blocks) const {
+    return {address ^ static_cast<std::uint32_t>(32 * blocks), offset};
+  }
   // So many tiles on: a number that is known when this is compiled, or only later.
   __device__ LaneTiles next(int tiles) const {
     return {address, offset + static_cast<std::uint32_t>(tiles * SharedTile<Width>::kBytes)};

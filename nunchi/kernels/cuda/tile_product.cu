@@ -7,7 +7,7 @@
 // there, and the first block of each tile of rows also writes what a normalisation writes.
 #include "nunchi/kernels/cuda/row_norm.h"
 #include "nunchi/kernels/cuda/row_product.h"
-#include "nunchi/kernels/cuda/shared_tile.h"
+#include "nunchi/kernels/cuda/stacked_tiles.h"
 
 namespace nunchi::kernels::cuda {
 namespace {
@@ -40,7 +40,8 @@ __device__ void fetch(const Tile& to, const __nv_bfloat16* from, std::int64_t st
 #pragma unroll
   for (int i = 0; i < Count / kTileRows; ++i) {
     const int which = min(first + i * kTileRows + row, all - 1);
-    copy16(to.next(i).address + Tile::place(row, chunk), from + which * stride + 8 * chunk, true);
+    copy16(to.next(i).address + Tile::place(row, chunk), row_at(from + 8 * chunk, stride, which),
+           true);
   }
 }
 
@@ -83,7 +84,7 @@ __device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& p
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
 __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n) {
   using Of = Shape<Rows, Outputs>;
-  extern __shared__ __align__(128) char memory[];
+  extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * Rows, tile = static_cast<int>(blockIdx.x);
   const int stages = static_cast<int>(p.k / kStage);
@@ -121,11 +122,22 @@ __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n
   const int row_tile = warp % Of::kRowTiles, across = warp / Of::kRowTiles % Of::kAcross,
             share = warp / Of::kRowTiles / Of::kAcross;
   float sums[4][4] = {};
+  const auto x = LaneTiles<kStage>(Tile{base}.next(row_tile)).shifted(share * Of::kSteps),
+             weight = LaneTiles<kStage>::paired(Tile{base}.next(Of::kRowTiles + 2 * across))
+                          .shifted(share * Of::kSteps);
   const auto multiply = [&](int stage) {
-    const Tile x = place(stage).next(row_tile),
-               weight = place(stage).next(Of::kRowTiles + 2 * across);
+    const int tiles = stage % Stages * (Of::kStageBytes / Tile::kBytes);
 #pragma unroll
-    for (int i = 0; i < Of::kSteps; ++i) add_dots(sums, x, weight, share * Of::kSteps + i);
+    for (int i = 0; i < Of::kSteps; ++i) {
+      std::uint32_t a[4], b[4];
+      load_block(a, x.moved(tiles).block(i));
+#pragma unroll
+      for (int t = 0; t < 2; ++t) {
+        load_block(b, weight.moved(tiles).next(t).block(i));
+        mma(sums[2 * t], a, b[0], b[1]);
+        mma(sums[2 * t + 1], a, b[2], b[3]);
+      }
+    }
   };
   if constexpr (Chunks > 0) {
     wait_for_groups<0>();

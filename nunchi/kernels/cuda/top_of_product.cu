@@ -58,20 +58,19 @@ class Source {
 
   // From row `first` on of `all`: the last one again past the last; nothing comes of that.
   __device__ Source(const __nv_bfloat16* matrix, std::int64_t k, int first, int all)
-      : stride_(static_cast<std::uint32_t>(k * sizeof(__nv_bfloat16))),
-        left_(static_cast<std::uint32_t>(max(all - 1 - first - row(), 0))) {
-    at_ = reinterpret_cast<const char*>(matrix + min(first + row(), all - 1) * k + 8 * chunk());
-  }
+      : at_(row_at(matrix, k, min(first + row(), all - 1)) + 8 * chunk()),
+        stride_(k),
+        left_(max(all - 1 - first - row(), 0)) {}
   // The copies of `Count` rows of one stage begin.
   template <int Count>
   __device__ void fetch(std::uint32_t to, int stage) const {
     static_assert(Count % kTogether == 0);
-    const char* from = at_ + stage * Tile::kRowBytes;
+    const __nv_bfloat16* from = at_ + stage * kStage;
     to += Tile::place(row(), chunk());
 #pragma unroll
     for (int i = 0; i < Count; i += kTogether) {
       copy16(to + static_cast<std::uint32_t>(i * Tile::kRowBytes),
-             from + std::uint64_t{min(static_cast<std::uint32_t>(i), left_)} * stride_, true);
+             row_at(from, stride_, min(i, left_)), true);
     }
   }
 
@@ -80,9 +79,9 @@ class Source {
   __device__ static int row() { return static_cast<int>(threadIdx.x) / Tile::kChunks; }
   __device__ static int chunk() { return static_cast<int>(threadIdx.x) % Tile::kChunks; }
 
-  const char* at_;
-  std::uint32_t stride_;  // bytes
-  std::uint32_t left_;    // rows behind the thread's first
+  const __nv_bfloat16* at_;
+  std::int64_t stride_;
+  int left_;  // rows behind the thread's first
 };
 
 // What a block fetches: stage after stage of tile after tile, into places in turn.
