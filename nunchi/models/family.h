@@ -37,7 +37,8 @@ class FamilyConfig {
   // A model that knows so many tokens, without memory for its parameters yet. A family without a
   // source has the target's. Throws Error when the options do not fit together.
   virtual std::unique_ptr<Model> make(const Vocabularies& vocabularies) const = 0;
-  // The family and its options but the vocabularies, as `model:` of a training config has them.
+  // The family and its options but the vocabularies and what has no effect, as `model:` of a
+  // training config has them.
   virtual void write_training_options(OptionWriter& out) const = 0;
   // What the family can be trained for; the first is what it is trained for unless a config says
   // otherwise.

@@ -25,6 +25,7 @@ std::string StackConfig::unused(std::string_view key) const {
                      " positions, and 'position' is " +
                      std::string(name_in(stack_options::kPositions, position));
   };
+  if (key == "max_positions") return needs(Kind::learned);
   if (key == "rotary_base") return needs(Kind::rotary);
   if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
     return "'relative_kind' is clipped, which has a number for each distance";
@@ -37,7 +38,6 @@ void StackConfig::keep_function() {
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
-  if (position != nn::PositionKind::learned) max_positions = 0;
 }
 
 void StackConfig::check_stack(const std::string& where, std::initializer_list<Sees> stacks) const {
