@@ -57,6 +57,8 @@ class FamilyConfig {
     std::int64_t relative_buckets = 0;  // of relative positions
   };
   virtual Needs needs() const { return {}; }
+  // The classes that the options name; empty: none.
+  virtual std::vector<std::string> named_labels() const { return {}; }
   // The same options for a model that tells these classes apart; those that the options name
   // themselves go before, and have to hold these. Throws Error for a family that cannot.
   virtual ModelConfig with_labels(const std::vector<std::string>& labels) const;

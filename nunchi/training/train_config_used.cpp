@@ -72,6 +72,9 @@ void check_training(const TrainConfig& config, const TrainConfig& defaults,
   Used(in, info_of(training.objective).masks ? "" : objective)(
       "training.mask_share", training.mask_share, usual.mask_share)(
       "training.whole_words", training.whole_words, usual.whole_words);
+  const bool labelled = info_of(training.objective).examples == Examples::labelled;
+  Used(in, labelled ? "" : objective + ", which teaches no labels")(
+      "model.labels", config.model->named_labels(), {});
   const bool paper = training.schedule.kind == ScheduleKind::paper;
   Used(in, paper ? "" : "only the paper's schedule has a factor")(
       "training.schedule.factor", training.schedule.factor, usual.schedule.factor);

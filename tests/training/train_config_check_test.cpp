@@ -247,6 +247,16 @@ TEST(TrainConfig, ThePresetsNumberOfPositionsMayStandBesideOthers) {
   EXPECT_NE(with_positions("1024").find("'model.max_positions' has no effect"), std::string::npos);
 }
 
+TEST(TrainConfig, LabelsThatNobodyLearnsAreAMistake) {
+  const std::string bert =
+      "output: run\nmodel: {family: bert, labels: [a, b]}\ntraining: {max_steps: 10}\n";
+  EXPECT_EQ(error_of(bert + "data: {train: {text: a.txt}}\n"),
+            "a.yaml:2: 'model.labels' has no effect: 'training.objective' is masked, which teaches "
+            "no labels.");
+  EXPECT_EQ(error_of(bert + "data: {train: {tsv: a.tsv}}\n", {"training.objective=classification"}),
+            "no error");
+}
+
 TEST(TrainConfig, BucketsOfOneDirectionCanBeTwo) {
   const std::vector<std::string> two = {"model.position=relative", "model.relative_buckets=2"};
   EXPECT_EQ(error_of(kText, two), "no error");
