@@ -215,6 +215,8 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
   };
   says(error_with({"training.schedule={kind: paper, warmup: 9, learning_rate: 0.1}"}),
        "'training.schedule.learning_rate' has no effect");
+  says(error_with({"training.schedule={kind: constant, final: 1e-5}"}),
+       "'training.schedule.final' has no effect: a constant rate stays what it is");
   says(error_with({"validation={metric: loss, lowercase: true}"}), "nothing is translated");
   says(error_with({"validation={metric: loss, beam_size: 3}"}), "nothing is translated");
   says(error_with({"tokenizer={kind: bytes, vocabulary: 300}"}), "there are 256 bytes");
