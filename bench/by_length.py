@@ -38,10 +38,15 @@ BOTTLENECK_MODELS = [
     Model("transformer", "bottleneck-transformer"),
 ]
 EXTRAPOLATION_MODELS = [
-    Model(name.replace("relative", "relative, " + kind) if kind else name, "extrapolation",
-          {"model.position": name} | ({"model.relative_kind": kind} if kind else {}))
-    for name, kind in [("sinusoidal", ""), ("learned", ""), ("rotary", ""), ("relative", "t5"),
-                       ("relative", "clipped"), ("alibi", ""), ("none", "")]]
+    Model(name, "extrapolation", {"model.position": name.split(",")[0], **options}) for name, options in [
+        ("sinusoidal", {}),
+        ("learned", {"model.max_positions": 256}),
+        ("rotary", {}),
+        ("relative, t5", {"model.relative_kind": "t5"}),
+        ("relative, clipped", {"model.relative_kind": "clipped"}),
+        ("alibi", {}),
+        ("none", {}),
+    ]]
 
 
 def run(command: list, told: bool = False, **options) -> str:

@@ -15,6 +15,7 @@ import lzma
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from compare import BENCH, Failed, figures_of, given
@@ -51,15 +52,24 @@ class Workload:
         return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.must:>7.1f}x{share:>8}"
 
 
-def train(a: argparse.Namespace, preset: str, must: float, sentences: int = 768, length: int = 32,
-          vocab: int = 37000, dropout: float | None = None) -> Workload:
-    """Without a dropout, the preset's, which pytorch_train.py's model has too."""
-    nunchi = [a.nunchi, "bench", "train", *given(preset=preset, sentences=sentences, length=length, vocab=vocab,
-                                                 dropout=dropout, steps=20, warmup=5, device="cuda", json=True)]
+@dataclass(frozen=True)
+class Batch:
+    """What a model is trained on. Without a dropout, the preset's, which pytorch_train.py's model has too."""
+    sentences: int = 768
+    length: int = 32
+    vocab: int = 37000
+    dropout: float | None = None
+
+
+def train(a: argparse.Namespace, preset: str, must: float, batch: Batch = Batch()) -> Workload:
+    nunchi = [a.nunchi, "bench", "train",
+              *given(preset=preset, sentences=batch.sentences, length=batch.length, vocab=batch.vocab,
+                     dropout=batch.dropout, steps=20, warmup=5, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
-            *given(model=preset, batch=sentences, length=length, vocab=vocab, precision="bf16", device="cuda",
-                   compile=True, steps=20, warmup=5)]
-    return Workload(f"train {preset}, {sentences} x {length:,}, V {vocab:,}", must, "target_tokens_per_s", nunchi, peer)
+            *given(model=preset, batch=batch.sentences, length=batch.length, vocab=batch.vocab, precision="bf16",
+                   device="cuda", compile=True, steps=20, warmup=5)]
+    name = f"train {preset}, {batch.sentences} x {batch.length:,}, V {batch.vocab:,}"
+    return Workload(name, must, "target_tokens_per_s", nunchi, peer)
 
 
 def translate(a: argparse.Namespace, batch: int, beam: int, must: float) -> Workload:
@@ -108,7 +118,7 @@ def main() -> int:
         if "europarl" in only and a.europarl:
             workloads.append(europarl(a, Path(scratch)))
         if "gpt2" in only:
-            workloads.append(train(a, "gpt2", 1.1, sentences=32, length=1024, vocab=50304, dropout=0.0))
+            workloads.append(train(a, "gpt2", 1.1, Batch(sentences=32, length=1024, vocab=50304, dropout=0.0)))
         print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'must':>8}{'of peak':>8}", flush=True)
         for workload in workloads:
             try:

@@ -246,6 +246,10 @@ void OptionWriter::map(std::string_view key, const std::function<void(OptionWrit
   add(key, std::move(below.map_));
 }
 
+void OptionWriter::leave_out(const std::function<bool(std::string_view key)>& which) {
+  std::erase_if(map_.items, [&](const OptionValue& item) { return which(item.key); });
+}
+
 void OptionWriter::add(std::string_view key, OptionValue::Kind kind, std::string text) {
   add(key, OptionValue{.kind = kind, .text = std::move(text)});
 }

@@ -189,6 +189,9 @@ class OptionWriter {
     add(key, std::move(list));
   }
 
+  // Takes back the fields for whose keys it is true.
+  void leave_out(const std::function<bool(std::string_view key)>& which);
+
   const OptionValue& tree() const { return map_; }
 
  private:

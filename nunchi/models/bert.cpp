@@ -23,7 +23,7 @@ Bert::Bert(const BertConfig& config)
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
       position_(nn::make_position(parameters_, "encoder.position",
-                                  config.position_options(StackConfig::Sees::all))),
+                                  config.position_options(nn::Sees::all))),
       // The dropout comes after the norm, if there is one.
       embedding_(parameters_, table_,
                  {.width = config.width,

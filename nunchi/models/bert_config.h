@@ -29,6 +29,7 @@ struct BertConfig final : FamilyOptions<BertConfig, StackConfig> {
   }
   std::string one_vocabulary() const override;
   Needs needs() const override { return needs_of({Sees::all}); }
+  std::vector<std::string> named_labels() const override { return labels; }
   ModelConfig with_labels(const std::vector<std::string>& labels) const override;
 
   // Throws Error with `where` when sizes do not fit together or are absurd.

@@ -37,7 +37,8 @@ class FamilyConfig {
   // A model that knows so many tokens, without memory for its parameters yet. A family without a
   // source has the target's. Throws Error when the options do not fit together.
   virtual std::unique_ptr<Model> make(const Vocabularies& vocabularies) const = 0;
-  // The family and its options but the vocabularies, as `model:` of a training config has them.
+  // The family and its options but the vocabularies and what has no effect, as `model:` of a
+  // training config has them.
   virtual void write_training_options(OptionWriter& out) const = 0;
   // What the family can be trained for; the first is what it is trained for unless a config says
   // otherwise.
@@ -56,6 +57,8 @@ class FamilyConfig {
     std::int64_t relative_buckets = 0;  // of relative positions
   };
   virtual Needs needs() const { return {}; }
+  // The classes that the options name; empty: none.
+  virtual std::vector<std::string> named_labels() const { return {}; }
   // The same options for a model that tells these classes apart; those that the options name
   // themselves go before, and have to hold these. Throws Error for a family that cannot.
   virtual ModelConfig with_labels(const std::vector<std::string>& labels) const;

@@ -33,16 +33,23 @@ struct Sizes {
   }
 };
 
-// An option that is given and has no effect is a mistake. The value that it has by itself may stand
-// there, as it does in a config that was written out.
+// The shape, without options that have no effect.
 template <class Config>
-void check_used(const Config& config, const OptionReader& in) {
+void write_used(OptionWriter& out, const Config& config) {
+  Config::shape(out, config);
+  out.leave_out([&](std::string_view key) { return !config.unused(key).empty(); });
+}
+
+// An option that is given and has no effect is a mistake. The value that it would have anyway, by
+// default or of the preset, may stand there.
+template <class Config>
+void check_used(const Config& config, const Config& otherwise, const OptionReader& in) {
   const auto options_of = [](const Config& one) {
     OptionWriter out;
     Config::shape(out, one);
     return out.tree();
   };
-  const OptionValue given = options_of(config), usual = options_of(Config());
+  const OptionValue given = options_of(config), usual = options_of(otherwise);
   for (const OptionValue& option : given.items) {
     const std::string why = config.unused(option.key);
     if (!why.empty() && option.text != usual.find(option.key)->text) {
@@ -85,7 +92,7 @@ std::unique_ptr<Model> FamilyOptions<Config, Base>::make(const Vocabularies& voc
 template <class Config, class Base>
 void FamilyOptions<Config, Base>::write_training_options(OptionWriter& out) const {
   out.text("family", Config::kFamily);
-  Config::shape(out, self());
+  family_options::write_used(out, self());
 }
 
 template <class Config, class Base>
@@ -94,12 +101,9 @@ OptionValue FamilyOptions<Config, Base>::function() const {
   config.keep_function();
   OptionWriter out;
   out.text("family", Config::kFamily);
-  Config::shape(out, config);
+  family_options::write_used(out, config);
   Config::vocabularies(out, config);
-  OptionValue options = out.tree();
-  std::erase_if(options.items,
-                [&](const OptionValue& option) { return !self().unused(option.key).empty(); });
-  return options;
+  return out.tree();
 }
 
 template <class Config, class Base>
@@ -107,7 +111,7 @@ std::string FamilyOptions<Config, Base>::to_json() const {
   OptionWriter out;
   out.text("family", Config::kFamily);
   Config::vocabularies(out, self());
-  Config::shape(out, self());
+  family_options::write_used(out, self());
   return nunchi::to_json(out.tree());
 }
 
@@ -139,13 +143,14 @@ Config FamilyOptions<Config, Base>::from_training_options(OptionReader& in) {
     in.choice("preset", name, names);
     config = preset(std::string(name), Config().target_vocabulary);
   }
+  const Config otherwise = config;
   family_options::TokenizersDecide refusing{in};
   Config::vocabularies(refusing, config);
   Config::shape(in, config);
   in.finish();
   config.check_options(in);
   config.check(in.where());
-  family_options::check_used(config, in);
+  family_options::check_used(config, otherwise, in);
   return config;
 }
 

@@ -41,8 +41,9 @@ struct FamilyOptions : Base {
   void write_training_options(OptionWriter& out) const override;
   OptionValue function() const override;
 
-  // config.json's text, both ways. `where` names the file in errors: wrong types, sizes out of
-  // range, unknown keys (with the nearest known one).
+  // config.json's text, both ways. What has no effect is not written, and is read where it stands.
+  // `where` names the file in errors: wrong types, sizes out of range, unknown keys (with the
+  // nearest known one).
   std::string to_json() const;
   static Config from_json(const std::string& text, const std::string& where);
   // The same from the reader of a whole config.json.

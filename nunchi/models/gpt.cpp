@@ -33,7 +33,7 @@ Gpt::Gpt(const GptConfig& config)
                                           {config.target_vocabulary, config.width},
                                           nn::Init::zeros())),
       position_(nn::make_position(parameters_, "decoder.position",
-                                  config.position_options(StackConfig::Sees::past))),
+                                  config.position_options(nn::Sees::past))),
       embedding_(parameters_, table_, config.embedding_options()),
       layers_(parameters_, {.name = "decoder", .layers = config.layers, .block = config.block()},
               *position_) {

@@ -53,7 +53,7 @@ void GptConfig::check(const std::string& where) const {
 
 nn::BlockConfig GptConfig::block() const {
   nn::BlockConfig block = StackConfig::block();
-  block.causal = true;
+  block.sees = Sees::past;
   return block;
 }
 

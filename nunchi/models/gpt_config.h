@@ -30,7 +30,7 @@ struct GptConfig final : FamilyOptions<GptConfig, StackConfig> {
 
   // Throws Error with `where` when sizes do not fit together or are absurd.
   void check(const std::string& where) const;
-  // A layer of the stack: causal.
+  // A layer of the stack: its tokens see the past.
   nn::BlockConfig block() const;
 
   // See models/family_options.h.

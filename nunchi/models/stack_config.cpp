@@ -25,6 +25,7 @@ std::string StackConfig::unused(std::string_view key) const {
                      " positions, and 'position' is " +
                      std::string(name_in(stack_options::kPositions, position));
   };
+  if (key == "max_positions") return needs(Kind::learned);
   if (key == "rotary_base") return needs(Kind::rotary);
   if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
     return "'relative_kind' is clipped, which has a number for each distance";
@@ -33,11 +34,10 @@ std::string StackConfig::unused(std::string_view key) const {
 }
 
 void StackConfig::keep_function() {
-  const nn::AttentionConfig attention = block().attention(false);
+  const nn::AttentionConfig attention = block().attention(Sees::all);
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
-  if (position != nn::PositionKind::learned) max_positions = 0;
 }
 
 void StackConfig::check_stack(const std::string& where, std::initializer_list<Sees> stacks) const {
@@ -60,7 +60,7 @@ void StackConfig::check_stack(const std::string& where, std::initializer_list<Se
 
 void StackConfig::check_positions(const std::string& where,
                                   std::initializer_list<Sees> stacks) const {
-  const std::int64_t columns = block().attention(false).head_width;
+  const std::int64_t columns = block().attention(Sees::all).head_width;
   if (position == nn::PositionKind::rotary && columns % 2 != 0) {
     throw Error(where +
                 ": rotary positions turn pairs of columns, so the width of a head is even, not " +
@@ -78,7 +78,7 @@ void StackConfig::check_positions(const std::string& where,
 }
 
 FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<Sees> stacks) const {
-  Needs needs{.head_width = block().attention(false).head_width};
+  Needs needs{.head_width = block().attention(Sees::all).head_width};
   if (position != nn::PositionKind::relative) return needs;
   for (const Sees sees : stacks) {
     needs.relative_buckets =
@@ -113,7 +113,7 @@ nn::PositionOptions StackConfig::position_options(Sees sees) const {
           .width = width,
           .maximum = max_positions,
           .heads = heads,
-          .head_width = block().attention(false).head_width,
+          .head_width = block().attention(Sees::all).head_width,
           .rotary_base = rotary_base,
           .relative = {.kind = relative_kind,
                        .buckets = relative_buckets,

@@ -45,8 +45,7 @@ struct StackConfig : FamilyConfig {
 
   nn::BlockConfig block() const;
   nn::Embedding::Options embedding_options() const;
-  // What a token of the stack sees: its whole sentence, or what came before it.
-  enum class Sees : std::uint8_t { all, past };
+  using Sees = nn::Sees;  // of a stack's tokens
   nn::PositionOptions position_options(Sees sees) const;
   // Those of a family with such stacks.
   Needs needs_of(std::initializer_list<Sees> stacks) const;

@@ -1,6 +1,7 @@
 #include "nunchi/models/tokenizers.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "nunchi/base/atomic_file.h"
@@ -64,6 +65,12 @@ std::vector<std::string> tokenizer_names() {
 bool is_tokenizer_name(const std::filesystem::path& name) {
   const std::vector<std::string> known = tokenizer_names();
   return std::ranges::find(known, name.string()) != known.end();
+}
+
+bool has_tokenizers(const std::filesystem::path& folder) {
+  return std::ranges::any_of(std::array{kShared, kSource, kTarget}, [&](const char* stem) {
+    return !tokenizer_file(folder, stem).empty();
+  });
 }
 
 Tokenizers load_tokenizers(const std::filesystem::path& folder) {

@@ -32,6 +32,8 @@ class Tokenizers {
   std::unique_ptr<Tokenizer> source_, target_;
 };
 
+// Whether the folder has a tokenizer, be it only one of two.
+bool has_tokenizers(const std::filesystem::path& folder);
 // Throws Error when the folder has none, or only one of two.
 Tokenizers load_tokenizers(const std::filesystem::path& folder);
 // Each file appears whole or not at all.

@@ -8,7 +8,7 @@ namespace {
 AttentionOptions options_of(Parameters& parameters, const AttentionConfig& config) {
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
-          .causal = config.causal,
+          .causal = config.sees == Sees::past,
           .scale = config.scaled ? 0 : 1.0,
           .dropout = {config.dropout, parameters.next_place()}};
 }

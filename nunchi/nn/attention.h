@@ -9,12 +9,15 @@
 
 namespace nunchi::nn {
 
+// What a token sees: its whole sentence, or itself and what came before it.
+enum class Sees : std::uint8_t { all, past };
+
 struct AttentionConfig {
   std::int64_t width = 0;  // C
   int heads = 1;
   int kv_heads = 1;             // heads of keys and values, each read by heads / kv_heads of them
   std::int64_t head_width = 0;  // D
-  bool causal = false;
+  Sees sees = Sees::all;
   bool bias = true;    // of the projections
   bool scaled = true;  // scores are divided by √D
   float dropout = 0;   // of the weights

@@ -26,12 +26,12 @@ void tap_output(const Stream& stream, const Ragged& batch, const TapPlace& place
 
 }  // namespace
 
-AttentionConfig BlockConfig::attention(bool causal) const {
+AttentionConfig BlockConfig::attention(Sees sees) const {
   return {.width = width,
           .heads = heads,
           .kv_heads = kv_heads > 0 ? kv_heads : heads,
           .head_width = head_width > 0 ? head_width : width / heads,
-          .causal = causal,
+          .sees = sees,
           .bias = bias,
           .scaled = scale_attention,
           .dropout = attention_dropout};
@@ -39,8 +39,8 @@ AttentionConfig BlockConfig::attention(bool causal) const {
 
 EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : stack_(config.causal ? "decoder" : "encoder"),
-      self_attention_(parameters, name + ".self_attention", config.attention(config.causal),
+    : stack_(config.sees == Sees::past ? "decoder" : "encoder"),
+      self_attention_(parameters, name + ".self_attention", config.attention(config.sees),
                       position),
       around_attention_(parameters, name + ".self_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
@@ -66,9 +66,9 @@ Stream EncoderLayer::step(const Stream& stream, const DecodeStep& step, const Te
 
 DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : self_attention_(parameters, name + ".self_attention", config.attention(true), position),
+    : self_attention_(parameters, name + ".self_attention", config.attention(Sees::past), position),
       around_self_attention_(parameters, name + ".self_attention", config.residual()),
-      cross_attention_(parameters, name + ".cross_attention", config.attention(false)),
+      cross_attention_(parameters, name + ".cross_attention", config.attention(Sees::all)),
       around_cross_attention_(parameters, name + ".cross_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}

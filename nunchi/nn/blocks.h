@@ -17,28 +17,28 @@ struct BlockConfig {
   float dropout = 0;             // of each sub-layer's output
   float attention_dropout = 0;   // of attention's weights
   float activation_dropout = 0;  // of the feed-forward's hidden activations
-  bool causal = false;           // an EncoderLayer's tokens see themselves and those before them
+  Sees sees = Sees::all;         // of an EncoderLayer's tokens
   int kv_heads = 0;              // heads of keys and values; 0: H
   std::int64_t head_width = 0;   // D; 0: C / H
   bool bias = true;              // of linear layers
   bool scale_attention = true;   // scores are divided by √D
   double norm_epsilon = Norm().epsilon;
 
-  AttentionConfig attention(bool causal) const;
+  AttentionConfig attention(Sees sees) const;
   // Of one layer's keys and values together: 2 kv_heads · D.
-  std::int64_t key_value_width() const { return 2 * attention(false).key_width(); }
+  std::int64_t key_value_width() const { return 2 * attention(Sees::all).key_width(); }
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
 };
 
-// Self-attention and feed-forward: the encoder's layer or, causal, that of a decoder without
-// memory.
+// Self-attention and feed-forward: the encoder's layer or, of tokens that see the past, that of a
+// decoder without memory.
 class EncoderLayer {
  public:
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
   Stream operator()(const Stream& stream, const Ragged& batch, int layer) const;
-  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's. Of a causal
-  // layer.
+  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's. Of a
+  // layer whose tokens see the past.
   Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache) const;
 
  private:

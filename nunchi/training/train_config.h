@@ -130,7 +130,8 @@ TrainConfig read_train_config(const std::filesystem::path& file,
                               std::span<const std::string> assignments = {});
 TrainConfig read_train_config(const Options& options);
 
-// Every key with its value; reads back as the same config.
+// Every key with its value but the model's without effect; reads back as a config that does the
+// same.
 std::string to_yaml(const TrainConfig& config);
 
 }  // namespace nunchi

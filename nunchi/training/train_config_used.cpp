@@ -72,11 +72,17 @@ void check_training(const TrainConfig& config, const TrainConfig& defaults,
   Used(in, info_of(training.objective).masks ? "" : objective)(
       "training.mask_share", training.mask_share, usual.mask_share)(
       "training.whole_words", training.whole_words, usual.whole_words);
+  const bool labelled = info_of(training.objective).examples == Examples::labelled;
+  Used(in, labelled ? "" : objective + ", which teaches no labels")(
+      "model.labels", config.model->named_labels(), {});
   const bool paper = training.schedule.kind == ScheduleKind::paper;
   Used(in, paper ? "" : "only the paper's schedule has a factor")(
       "training.schedule.factor", training.schedule.factor, usual.schedule.factor);
   Used(in, paper ? "the paper's schedule has a 'factor' in place of it" : "")(
       "training.schedule.learning_rate", training.schedule.peak, usual.schedule.peak);
+  const bool constant = training.schedule.kind == ScheduleKind::constant;
+  Used(in, constant ? "a constant rate stays what it is" : "")(
+      "training.schedule.final", training.schedule.final, usual.schedule.final);
   Used(in, info_of(training.objective).generates ? "" : objective + ", which generates nothing")(
       "generation.beam_size", config.generation.beam_size, defaults.generation.beam_size)(
       "generation.normalize", config.generation.normalize, defaults.generation.normalize)(

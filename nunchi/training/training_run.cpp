@@ -12,10 +12,9 @@
 #include "nunchi/base/write_error.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/models/check_device.h"
-#include "nunchi/models/folder.h"
-#include "nunchi/ops/tensors.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/objectives/classification.h"
+#include "nunchi/training/start_from.h"
 
 namespace nunchi {
 namespace {
@@ -126,58 +125,6 @@ std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& to
   return model;
 }
 
-std::vector<std::string> labels_of(const Model& model) {
-  const auto* classifier = dynamic_cast<const Classifier*>(&model);
-  return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
-}
-
-// Throws Error when the same weights are another function in the other model. `cannot` says what
-// the folder cannot be then.
-void check_same_function(const std::string& cannot, const Model& other, const Model& model) {
-  if (const auto differs = function_difference(other.config(), model.config())) {
-    throw Error(fmt::format("{}: its '{}' is {}, but the run's is {}.", cannot, differs->key,
-                            differs->first, differs->second));
-  }
-}
-
-// The run's own model, some steps ago: the same weights have to mean the same.
-void check_resumed(const std::filesystem::path& checkpoint, const Model& model) {
-  const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
-  const std::unique_ptr<Model> other = configured_model(checkpoint);
-  check_same_function(cannot, *other, model);
-  const std::vector<std::string> before = labels_of(*other), now = labels_of(model);
-  if (before == now) return;
-  throw Error(fmt::format("{}: its labels are '{}', but the run's are '{}'.", cannot,
-                          fmt::join(before, "', '"), fmt::join(now, "', '")));
-}
-
-// The weights of another model that computes the same. Returns what was to be said about them:
-// which parameters start anew.
-std::string copy_weights(const std::filesystem::path& folder, Model& model) {
-  nn::Parameters& parameters = model.parameters();
-  const std::unique_ptr<Model> other =
-      load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  check_same_function("'" + folder.string() + "' cannot be what the run starts from", *other,
-                      model);
-  const bool same_task = labels_of(*other) == labels_of(model);
-  std::string fresh;
-  for (const nn::ParameterEntry& entry : parameters.entries()) {
-    const nn::ParameterEntry* found = other->parameters().find(entry.name);
-    if (!same_task && model.belongs_to_task(entry.name)) {
-      fresh += (fresh.empty() ? "" : ", ") + entry.name;
-    } else if (found != nullptr && found->shape == entry.shape) {
-      convert(other->parameters().weight(*found), parameters.weight(entry));
-    } else {
-      throw Error("'" + folder.string() + "' cannot be what the run starts from: its parameter '" +
-                  entry.name + "' is missing or of another shape than the config's model has.");
-    }
-  }
-  parameters.changed();
-  if (fresh.empty()) return fresh;
-  return fmt::format("'{}' {}: {} start at random", folder.string(),
-                     labels_of(*other).empty() ? "has no labels" : "has other labels", fresh);
-}
-
 // The model's options with the labels of the training data, where it is to learn them.
 ModelConfig with_labels(const TrainConfig& config) {
   if (info_of(config.training.objective).examples != Examples::labelled) return config.model;
@@ -246,7 +193,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   if (!options.checkpoint.empty()) {
     check_resumed(options.checkpoint, *model_);
   } else if (!config.initialize_from.empty()) {
-    const std::string note = copy_weights(config.initialize_from, *model_);
+    const std::string note = start_from(config.initialize_from, tokenizers_, *model_);
     if (options.note && !note.empty()) options.note(note);
   }
   objective_ =

@@ -254,7 +254,6 @@ TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
                                                {"norm_epsilon", "0.001", "1e-05"},
                                                {"scale_attention", "false", "true"},
                                                {"kv_heads", "1", "2"},
-                                               {"position", "alibi", "learned"},
                                                {"max_positions", "40", "32"}}) {
     const Ended ended = train(" --set model." + key + "=" + value);
     EXPECT_EQ(ended.code, 1);
@@ -263,6 +262,10 @@ TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
         << ended.error;
     EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
   }
+  const Ended other_position = train(" --set model.position=alibi --set model.max_positions=512");
+  EXPECT_EQ(other_position.code, 1);
+  EXPECT_TRUE(says(other_position.error, "its 'position' is learned, but the run's is alibi."))
+      << other_position.error;
   for (const char* same : {" --set model.dropout=0.3", " --set model.head_width=24",
                            " --set model.kv_heads=2", " --set training.label_smoothing=0.1"}) {
     EXPECT_EQ(train(same).code, 0) << same;

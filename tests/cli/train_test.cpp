@@ -201,6 +201,35 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   EXPECT_EQ(content(folder_ / "other/tokenizer.spm"), content(folder_ / "run/tokenizer.spm"));
 }
 
+// As many tokens, but others: a row of the table would be read as another word.
+TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
+  const std::string characters = "--set training.max_steps=1 --set 'tokenizer={kind: characters}' ";
+  ASSERT_EQ(run(arguments("run", characters)).code, 0);
+  const std::string tokens = content(folder_ / "run/tokenizer.tok");
+  write_text(folder_ / "same.tok", tokens);
+  std::string others = tokens;
+  const std::size_t last = others.rfind('\n', others.size() - 2) + 1;
+  write_text(folder_ / "other.tok", others.replace(last, others.size() - last, "AC00\n"));
+  const auto started = [&](const std::string& tokenizer) {
+    return run(arguments("other", "--overwrite --set training.max_steps=1 --set initialize_from=" +
+                                      path("run") + " --set tokenizer.source=" + path(tokenizer)));
+  };
+  const Ended refused = started("other.tok");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(says(refused.error, "run' cannot be what the run starts from: token "))
+      << refused.error;
+  EXPECT_TRUE(says(refused.error,
+                   " of its tokenizer is 'ü', but of the run's '가'. Leave 'tokenizer.source' "))
+      << refused.error;
+  EXPECT_FALSE(says(refused.error, "tokenising")) << refused.error;
+  const Ended same = started("same.tok");
+  EXPECT_EQ(same.code, 0) << same.error;
+  // Weights alone do not say which tokens they are about.
+  fs::remove(folder_ / "run/tokenizer.tok");
+  const Ended untold = started("other.tok");
+  EXPECT_EQ(untold.code, 0) << untold.error;
+}
+
 TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
   EXPECT_EQ(run(arguments("run", "--resume")).code, 2);
   EXPECT_EQ(run(arguments("run", "--resume --overwrite")).code, 2);

@@ -54,7 +54,7 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
   config.attention_dropout = 0.1f;
   config.activation_dropout = 0.05f;
   config.kv_heads = 1;
-  config.head_width = 7;
+  config.head_width = 8;
   config.norm_epsilon = 1e-6;
   config.bias = config.scale_embeddings = config.scale_attention = false;
   config.scale_output = true;
@@ -62,8 +62,28 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
   config.relative_kind = nn::RelativeKind::clipped;
   config.relative_buckets = 64;
   config.relative_max_distance = 100;
-  EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").to_json(), config.to_json());
-  EXPECT_EQ(TransformerConfig::from_json(config.to_json(), "x").dropout, 0.3f);
+  for (const auto& [name, position] : stack_options::kPositions) {
+    config.position = position;
+    const TransformerConfig read = TransformerConfig::from_json(config.to_json(), "x");
+    EXPECT_EQ(read.to_json(), config.to_json());
+    EXPECT_EQ(read.dropout, 0.3f);
+    const bool learned = position == nn::PositionKind::learned,
+               rotary = position == nn::PositionKind::rotary,
+               relative = position == nn::PositionKind::relative;
+    const TransformerConfig usual;
+    EXPECT_EQ(read.max_positions, learned ? 9 : usual.max_positions) << name;
+    EXPECT_EQ(read.rotary_base, rotary ? 500000 : usual.rotary_base) << name;
+    EXPECT_EQ(read.relative_max_distance, relative ? 100 : usual.relative_max_distance) << name;
+  }
+}
+
+// A folder may name options of positions that its model does not have.
+TEST_F(ModelFolder, WhatHasNoEffectIsReadButNotWritten) {
+  const TransformerConfig read = TransformerConfig::from_json(
+      R"({"family": "transformer", "position": "rotary", "max_positions": 9})", "x");
+  EXPECT_EQ(read.max_positions, 9);
+  EXPECT_EQ(read.to_json().find("max_positions"), std::string::npos) << read.to_json();
+  EXPECT_NE(read.to_json().find("rotary_base"), std::string::npos) << read.to_json();
 }
 
 TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
@@ -108,8 +128,7 @@ TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
   change_config("\"head_width\": 0", "\"head_width\": 5");
   change_config("\"position\": \"sinusoidal\"", "\"position\": \"rotary\"");
   expect_refused("the width of a head is even, not 5");
-  change_config("\"position\": \"rotary\"", "\"position\": \"relative\"");
-  change_config("\"relative_buckets\": 32", "\"relative_buckets\": 3");
+  change_config("\"position\": \"rotary\"", "\"position\": \"relative\", \"relative_buckets\": 3");
   expect_refused(
       "3 buckets of relative positions in two directions cannot reach a distance of 128");
   change_config("\"relative_buckets\": 3", "\"relative_buckets\": 512");

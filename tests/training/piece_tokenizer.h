@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/text/fnv1a.h"
 #include "nunchi/text/tokenizer.h"
 
 namespace nunchi::testing {
@@ -15,6 +16,7 @@ class PieceTokenizer final : public Tokenizer {
  public:
   explicit PieceTokenizer(std::vector<std::string> pieces) : pieces_{"<unk>", "<s>", "</s>"} {
     pieces_.insert(pieces_.end(), pieces.begin(), pieces.end());
+    for (const std::string& piece : pieces_) serialized_ += piece + "\n";
   }
 
   std::int64_t vocabulary() const override { return static_cast<std::int64_t>(pieces_.size()); }
@@ -36,7 +38,7 @@ class PieceTokenizer final : public Tokenizer {
   std::string piece(std::int32_t id) const override {
     return pieces_.at(static_cast<std::size_t>(id));
   }
-  std::uint64_t fingerprint() const override { return 7; }
+  std::uint64_t fingerprint() const override { return fnv1a(serialized_); }
   const std::string& serialized() const override { return serialized_; }
 
  private:

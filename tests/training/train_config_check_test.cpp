@@ -200,6 +200,8 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
            {"training.span_corruption={noise: 0.2}", "'training.objective' is translation"},
            {"data.window=64", "nothing is cut into windows"},
            {"training.schedule.factor=2", "only the paper's schedule"},
+           {"model.max_positions=500",
+            "it is about learned positions, and 'position' is sinusoidal"},
            {"model.rotary_base=500", "it is about rotary positions, and 'position' is sinusoidal"},
            {"model.relative_max_distance=9",
             "it is about relative positions, and 'position' is sinusoidal"},
@@ -213,6 +215,8 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
   };
   says(error_with({"training.schedule={kind: paper, warmup: 9, learning_rate: 0.1}"}),
        "'training.schedule.learning_rate' has no effect");
+  says(error_with({"training.schedule={kind: constant, final: 1e-5}"}),
+       "'training.schedule.final' has no effect: a constant rate stays what it is");
   says(error_with({"validation={metric: loss, lowercase: true}"}), "nothing is translated");
   says(error_with({"validation={metric: loss, beam_size: 3}"}), "nothing is translated");
   says(error_with({"tokenizer={kind: bytes, vocabulary: 300}"}), "there are 256 bytes");
@@ -231,9 +235,28 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
   const TrainConfig rotary =
       config_of(kSmallest, {"model.position=rotary", "model.rotary_base=5e5"});
   EXPECT_EQ(rotary.model.as<TransformerConfig>().rotary_base, 5e5);
-  // How many positions there are may be said for the case that they become learned ones.
-  const TrainConfig small = config_of(kText, {"model.preset=small", "model.position=rotary"});
-  EXPECT_EQ(to_yaml(config_of(to_yaml(small))), to_yaml(small));
+}
+
+TEST(TrainConfig, ThePresetsNumberOfPositionsMayStandBesideOthers) {
+  const std::vector<std::string> small = {"model.preset=small", "model.position=rotary"};
+  const std::string written = to_yaml(config_of(kText, small));
+  EXPECT_EQ(written.find("max_positions"), std::string::npos) << written;
+  EXPECT_EQ(to_yaml(config_of(written)), written);
+  const auto with_positions = [&](const char* number) {
+    return error_of(kText, {small[0], small[1], std::string("model.max_positions=") + number});
+  };
+  EXPECT_EQ(with_positions("256"), "no error");
+  EXPECT_NE(with_positions("1024").find("'model.max_positions' has no effect"), std::string::npos);
+}
+
+TEST(TrainConfig, LabelsThatNobodyLearnsAreAMistake) {
+  const std::string bert =
+      "output: run\nmodel: {family: bert, labels: [a, b]}\ntraining: {max_steps: 10}\n";
+  EXPECT_EQ(error_of(bert + "data: {train: {text: a.txt}}\n"),
+            "a.yaml:2: 'model.labels' has no effect: 'training.objective' is masked, which teaches "
+            "no labels.");
+  EXPECT_EQ(error_of(bert + "data: {train: {tsv: a.tsv}}\n", {"training.objective=classification"}),
+            "no error");
 }
 
 TEST(TrainConfig, BucketsOfOneDirectionCanBeTwo) {

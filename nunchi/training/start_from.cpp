@@ -1,0 +1,103 @@
+#include "nunchi/training/start_from.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/printable.h"
+#include "nunchi/models/family.h"
+#include "nunchi/models/folder.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+// Throws Error when the same weights are another function in the other model. `cannot` says what
+// the folder cannot be then.
+void check_same_function(const std::string& cannot, const Model& other, const Model& model) {
+  if (const auto differs = function_difference(other.config(), model.config())) {
+    throw Error(fmt::format("{}: its '{}' is {}, but the run's is {}.", cannot, differs->key,
+                            differs->first, differs->second));
+  }
+}
+
+// See tokenizer_difference; `name` is what the tokenizer of this side is called.
+std::string difference(const Tokenizer& model, const Tokenizer& run, const char* name) {
+  if (model.fingerprint() == run.fingerprint()) return {};
+  if (model.vocabulary() != run.vocabulary()) {
+    return fmt::format("its {} has {} tokens, but the run's has {}", name, model.vocabulary(),
+                       run.vocabulary());
+  }
+  for (std::int32_t id = 0; id < model.vocabulary(); ++id) {
+    if (model.piece(id) == run.piece(id)) continue;
+    return fmt::format("token {} of its {} is '{}', but of the run's '{}'", id, name,
+                       printable(model.piece(id)), printable(run.piece(id)));
+  }
+  return fmt::format("its {} has the run's tokens, but may cut a text into others of them", name);
+}
+
+void check_same_tokenizers(const std::string& cannot, const std::filesystem::path& folder,
+                           const Tokenizers& tokenizers) {
+  // Without any beside the weights, nobody can tell.
+  if (!has_tokenizers(folder)) return;
+  const std::string differs = tokenizer_difference(load_tokenizers(folder), tokenizers);
+  if (differs.empty()) return;
+  throw Error(fmt::format(
+      "{}: {}. Leave 'tokenizer.source' and 'tokenizer.target' out, and the run takes its.", cannot,
+      differs));
+}
+
+}  // namespace
+
+std::vector<std::string> labels_of(const Model& model) {
+  const auto* classifier = dynamic_cast<const Classifier*>(&model);
+  return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
+}
+
+void check_resumed(const std::filesystem::path& checkpoint, const Model& model) {
+  const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
+  const std::unique_ptr<Model> other = configured_model(checkpoint);
+  check_same_function(cannot, *other, model);
+  const std::vector<std::string> before = labels_of(*other), now = labels_of(model);
+  if (before == now) return;
+  throw Error(fmt::format("{}: its labels are '{}', but the run's are '{}'.", cannot,
+                          fmt::join(before, "', '"), fmt::join(now, "', '")));
+}
+
+std::string start_from(const std::filesystem::path& folder, const Tokenizers& tokenizers,
+                       Model& model) {
+  nn::Parameters& parameters = model.parameters();
+  const std::string cannot = "'" + folder.string() + "' cannot be what the run starts from";
+  const std::unique_ptr<Model> other =
+      load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
+  check_same_function(cannot, *other, model);
+  check_same_tokenizers(cannot, folder, tokenizers);
+  const bool same_task = labels_of(*other) == labels_of(model);
+  std::string fresh;
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const nn::ParameterEntry* found = other->parameters().find(entry.name);
+    if (!same_task && model.belongs_to_task(entry.name)) {
+      fresh += (fresh.empty() ? "" : ", ") + entry.name;
+    } else if (found != nullptr && found->shape == entry.shape) {
+      convert(other->parameters().weight(*found), parameters.weight(entry));
+    } else {
+      throw Error(cannot + ": its parameter '" + entry.name +
+                  "' is missing or of another shape than the config's model has.");
+    }
+  }
+  parameters.changed();
+  if (fresh.empty()) return fresh;
+  return fmt::format("'{}' {}: {} start at random", folder.string(),
+                     labels_of(*other).empty() ? "has no labels" : "has other labels", fresh);
+}
+
+std::string tokenizer_difference(const Tokenizers& model, const Tokenizers& run) {
+  if (model.shared() && run.shared()) return difference(model.source(), run.source(), "tokenizer");
+  const std::string source = difference(model.source(), run.source(), "source tokenizer");
+  if (!source.empty()) return source;
+  return difference(model.target(), run.target(), "target tokenizer");
+}
+
+}  // namespace nunchi

@@ -1,0 +1,44 @@
+#include "nunchi/training/start_from.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/data/word_tokenizer.h"
+#include "tests/training/piece_tokenizer.h"
+
+namespace nunchi::testing {
+namespace {
+
+std::unique_ptr<Tokenizer> pieces(std::vector<std::string> pieces) {
+  return std::make_unique<PieceTokenizer>(std::move(pieces));
+}
+
+TEST(TokenizerDifference, NamesTheFirstTokenThatIsAnother) {
+  const Tokenizers run(pieces({"a", "b", "c"}));
+  EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "b", "c"})), run), "");
+  EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "x", "y"})), run),
+            "token 4 of its tokenizer is 'x', but of the run's 'b'");
+  EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "b"})), run),
+            "its tokenizer has 5 tokens, but the run's has 6");
+}
+
+TEST(TokenizerDifference, IsOfEitherSide) {
+  const Tokenizers shared(pieces({"a", "b"})), same_twice(pieces({"a", "b"}), pieces({"a", "b"})),
+      other_target(pieces({"a", "b"}), pieces({"a", "c"}));
+  EXPECT_EQ(tokenizer_difference(shared, same_twice), "");
+  EXPECT_EQ(tokenizer_difference(other_target, other_target), "");
+  EXPECT_EQ(tokenizer_difference(shared, other_target),
+            "token 4 of its target tokenizer is 'b', but of the run's 'c'");
+}
+
+// The same pieces with other scores, say.
+TEST(TokenizerDifference, CanBeInHowATextIsCut) {
+  const Tokenizers model(std::make_unique<WordTokenizer>(1)),
+      run(std::make_unique<WordTokenizer>(2));
+  EXPECT_EQ(tokenizer_difference(model, run),
+            "its tokenizer has the run's tokens, but may cut a text into others of them");
+}
+
+}  // namespace
+}  // namespace nunchi::testing
