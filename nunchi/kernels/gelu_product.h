@@ -6,7 +6,7 @@
 namespace nunchi::kernels {
 
 // c = a · b + bias, as the product says, and out = gelu_tanh(c). A device's library may do both at
-// once, and take gelu of c before that is rounded.
+// once, and take gelu of c before that is rounded. Where c and out are one, only gelu stays.
 template <class T>
 struct GeluProduct {
   Product<T> product;  // which adds to nothing and has no relu

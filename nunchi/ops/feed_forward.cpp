@@ -76,7 +76,9 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
               .up = up.weight,
               .down = down.weight};
   if (gelu) {
-    saved.argument = Tensor::empty(context, rows.dtype(), saved.hidden.shape());
+    // Nobody asks for it again where nothing is recorded.
+    saved.argument =
+        kept ? Tensor::empty(context, rows.dtype(), saved.hidden.shape()) : saved.hidden;
     multiply_gelu(rows, pack_for_forward(up.weight), bias_of(up), saved.argument, saved.hidden);
   } else {
     multiply(rows, pack_for_forward(up.weight), saved.hidden,

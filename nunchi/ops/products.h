@@ -36,7 +36,8 @@ struct ProductOptions {
 void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
               const ProductOptions& options);
 
-// x [R, N] = rows [R, K] · Wᵀ + bias, which may be undefined, and out = gelu_tanh(x).
+// x [R, N] = rows [R, K] · Wᵀ + bias, which may be undefined, and out = gelu_tanh(x). They may be
+// one tensor.
 void multiply_gelu(const Tensor& rows, const PackedWeight& weight, const Tensor& bias,
                    const Tensor& x, const Tensor& out);
 

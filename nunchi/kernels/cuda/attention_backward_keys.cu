@@ -171,10 +171,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m, count = span.keys - from;
     const std::int64_t row = span.first_key + from;
-    write_rows<D>(k.next(m), d_k[m], in.scale, p.d_k + row * p.d_k_stride + kv_head * D,
-                  p.d_k_stride, count, p.accumulate_k);
-    write_rows<D>(v.next(m), d_v[m], in.draws.scale, p.d_v + row * p.d_v_stride + kv_head * D,
-                  p.d_v_stride, count, p.accumulate_v);
+    write_rows<D>(k.next(m), d_k[m], in.scale,
+                  {p.d_k + row * p.d_k_stride + kv_head * D, p.d_k_stride, count, p.accumulate_k});
+    write_rows<D>(v.next(m), d_v[m], in.draws.scale,
+                  {p.d_v + row * p.d_v_stride + kv_head * D, p.d_v_stride, count, p.accumulate_v});
   }
 }
 

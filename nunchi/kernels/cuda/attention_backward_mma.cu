@@ -171,8 +171,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m;
     write_rows<D>(out.next(m), sums[m], in.scale,
-                  p.d_q + (span.first_query + from) * p.d_q_stride + head * D, p.d_q_stride,
-                  span.queries - from, p.accumulate_q);
+                  {p.d_q + (span.first_query + from) * p.d_q_stride + head * D, p.d_q_stride,
+                   span.queries - from, p.accumulate_q});
   }
   table.store(table_part);
 }

@@ -94,8 +94,8 @@ __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& 
     add_product<D>(sums, a, k);
   }
   write_rows<D>(m.out.next(tile), sums, in.scale,
-                p.d_q + (span.first_query + first) * p.d_q_stride + head * D, p.d_q_stride,
-                span.queries - first, p.accumulate_q);
+                {p.d_q + (span.first_query + first) * p.d_q_stride + head * D, p.d_q_stride,
+                 span.queries - first, p.accumulate_q});
 }
 
 // sums += aᵀ b with 16 keys from `first` on of a tile of [queries, keys].
@@ -179,11 +179,11 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
   }
   if (!keys) return;
   write_rows<D>(m.k.next(place.part), d_k, in.scale,
-                p.d_k + key_row * p.d_k_stride + place.head * D, p.d_k_stride, span.keys - first,
-                p.accumulate_k);
+                {p.d_k + key_row * p.d_k_stride + place.head * D, p.d_k_stride, span.keys - first,
+                 p.accumulate_k});
   write_rows<D>(m.v.next(place.part), d_v, in.draws.scale,
-                p.d_v + key_row * p.d_v_stride + place.head * D, p.d_v_stride, span.keys - first,
-                p.accumulate_v);
+                {p.d_v + key_row * p.d_v_stride + place.head * D, p.d_v_stride, span.keys - first,
+                 p.accumulate_v});
 }
 
 template <int D, bool Plain>

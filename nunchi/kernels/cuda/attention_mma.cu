@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
       }
     }
     const std::int64_t at = span.first_query + row;
-    own.next(m).store(sums[m], 1.0f, p.out + at * p.out_stride + head * D, p.out_stride,
-                      span.queries - row);
+    own.next(m).store(sums[m], 1.0f,
+                      {p.out + at * p.out_stride + head * D, p.out_stride, span.queries - row});
   }
 }
 

@@ -150,7 +150,8 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) sums[j][2 * u] *= factor, sums[j][2 * u + 1] *= factor;
   }
-  own.store(sums, 1.0f, p.out + row * p.out_stride + head * D, p.out_stride, span.queries - first);
+  own.store(sums, 1.0f,
+            {p.out + row * p.out_stride + head * D, p.out_stride, span.queries - first});
 }
 
 template <int D, bool Biased>

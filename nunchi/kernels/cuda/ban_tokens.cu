@@ -13,8 +13,6 @@ struct BanJob {
   double* banned;
 };
 
-__device__ int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); }
-
 // The bans of one row, by a warp.
 template <class N>
 class RowBans {

@@ -7,8 +7,6 @@
 
 namespace nunchi::kernels::cuda {
 
-__device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); }
-
 // One hypothesis with one more token.
 struct Candidate {
   double score;

@@ -24,6 +24,8 @@ constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr float kLog2E = 1.44269504f;
 
+__device__ inline int lane_of_thread() { return static_cast<int>(threadIdx.x % kWarp); }
+
 template <class T>
 struct NativeOf {
   using Type = T;

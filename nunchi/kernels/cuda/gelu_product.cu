@@ -28,10 +28,14 @@ void gelu_product(CudaContext& ctx, const GeluProduct<T>& p) {
   }
   Product<T> into_out = product;
   into_out.c = p.out;
+  const bool biased = product.bias != nullptr;
   Epilogue epilogue = epilogue_of(product);
-  epilogue.kind =
-      product.bias != nullptr ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-  epilogue.argument = product.c;
+  if (p.out == product.c) {
+    epilogue.kind = biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  } else {
+    epilogue.kind = biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+    epilogue.argument = product.c;
+  }
   Multiplication<T, T> both(ctx, into_out, epilogue);
   enum Ways : int { kTogether, kApart };
   const int way = ctx.cache<Plans>().way(both.key(), [&] {

@@ -27,7 +27,7 @@ struct Forward {
 
 // Blocks that a multiprocessor's registers hold at once.
 template <class N, int Chunks>
-constexpr int kBlocks = Chunks * sizeof(N) <= 4   ? 3
+constexpr int kBlocks = Chunks * sizeof(N) <= 6   ? 3
                         : Chunks * sizeof(N) <= 8 ? 2
                                                   : 1;
 

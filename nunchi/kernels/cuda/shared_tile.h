@@ -74,6 +74,14 @@ __device__ inline uint4 load_shared16(std::uint32_t address) {
   return x;
 }
 
+// The first `count` of 16 rows, where they are written or added to.
+struct RowsOut {
+  __nv_bfloat16* first;
+  std::int64_t stride;
+  int count;
+  bool accumulate = false;
+};
+
 // A tile by its first byte, a multiple of 16.
 template <int Width>
 struct SharedTile {
@@ -109,10 +117,9 @@ struct SharedTile {
     }
   }
 
-  // `factor` times 16 rows of sums, rounded, through this tile to the first `count` rows from `to`.
-  // The tile is the warp's own.
-  __device__ void store(const float (&sums)[Width / 8][4], float factor, __nv_bfloat16* to,
-                        std::int64_t stride, int count) const {
+  // `factor` times 16 rows of sums, rounded, through this tile to where they belong. The tile is
+  // the warp's own.
+  __device__ void store(const float (&sums)[Width / 8][4], float factor, const RowsOut& to) const {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < Width / 16; ++i) {
@@ -129,20 +136,21 @@ struct SharedTile {
     for (int i = 0; i < kMoves; ++i) {
       const int row = threadIdx.x % kWarp / kChunks + i * kTogether;
       const uint4 words = load_shared16(address + place(row, chunk));
-      if (row < count) *reinterpret_cast<uint4*>(to + row * stride + 8 * chunk) = words;
+      if (row < to.count) {
+        *reinterpret_cast<uint4*>(to.first + row * to.stride + 8 * chunk) = words;
+      }
     }
   }
 };
 
 // The same, added to what is there: before anything is rounded, so not through shared memory.
 template <int Width>
-__device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, __nv_bfloat16* to,
-                            std::int64_t stride, int count) {
+__device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, const RowsOut& to) {
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
 #pragma unroll
   for (int u = 0; u < 2; ++u) {
-    if (g + 8 * u >= count) continue;
-    auto* row = reinterpret_cast<std::uint32_t*>(to + (g + 8 * u) * stride) + c;
+    if (g + 8 * u >= to.count) continue;
+    auto* row = reinterpret_cast<std::uint32_t*>(to.first + (g + 8 * u) * to.stride) + c;
 #pragma unroll
     for (int j = 0; j < Width / 8; ++j) {
       const std::uint32_t before = row[4 * j];
@@ -155,10 +163,9 @@ __device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, __n
 // Writes `factor` times 16 rows of sums through a tile of the warp's own, or adds them.
 template <int Width>
 __device__ void write_rows(const SharedTile<Width>& through, const float (&sums)[Width / 8][4],
-                           float factor, __nv_bfloat16* to, std::int64_t stride, int count,
-                           bool accumulate) {
-  if (accumulate) return add_to_rows<Width>(sums, factor, to, stride, count);
-  through.store(sums, factor, to, stride, count);
+                           float factor, const RowsOut& to) {
+  if (to.accumulate) return add_to_rows<Width>(sums, factor, to);
+  through.store(sums, factor, to);
 }
 
 // sums += a b, with the 16 rows of b.

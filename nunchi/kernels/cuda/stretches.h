@@ -46,7 +46,7 @@ class RowFindings {
       : from_(from), first_(std::int64_t{row} * from.each) {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
-      const int s = lane() + i * kWarp;
+      const int s = lane_of_thread() + i * kWarp;
       held_[i] = {.top = -INFINITY, .sum = 0, .best = 0, .count = 0};
       if (s < from_.each) held_[i] = from_.heads[first_ + s];
     }
@@ -80,7 +80,7 @@ class RowFindings {
     for (int i = 0; i < from_.kept; ++i) {
       least = __reduce_max_sync(kAllLanes, best);
       const unsigned holders = __ballot_sync(kAllLanes, best == least);
-      if (lane() == __ffs(static_cast<int>(holders)) - 1) best = 0;
+      if (lane_of_thread() == __ffs(static_cast<int>(holders)) - 1) best = 0;
     }
     int chosen = 0;
     each_head([&](const StretchHead& head, int s) {
@@ -91,22 +91,24 @@ class RowFindings {
     });
     if (chosen > MergeRoom::kStretches) return false;
     __syncwarp();
-    // All are asked for before one is waited for.
-    Key keys[MergeRoom::kStretches];
-#pragma unroll
-    for (int i = 0; i < MergeRoom::kStretches; ++i) {
-      const std::int64_t s = first_ + room.stretches[i < chosen ? i : 0];
-      keys[i] = from_.keys[s * from_.room + min(lane(), from_.room - 1)];
-    }
     int found = 0;
+    for (int first = 0; first < chosen; first += kAtOnce) {
+      Key keys[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < MergeRoom::kStretches; ++i) {
-      const bool there = i < chosen && lane() < room.counts[i < chosen ? i : 0] && keys[i] != 0;
-      const int at = place(there && static_cast<std::uint32_t>(keys[i] >> 32) >= least, found);
-      if (at >= 0 && at < kWarp) room.keys[at] = keys[i];
+      for (int i = 0; i < kAtOnce; ++i) {
+        const std::int64_t s = first_ + room.stretches[min(first + i, chosen - 1)];
+        keys[i] = from_.keys[s * from_.room + min(lane_of_thread(), from_.room - 1)];
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int count = first + i < chosen ? room.counts[first + i] : 0;
+        const bool there = lane_of_thread() < count && keys[i] != 0;
+        const int at = place(there && static_cast<std::uint32_t>(keys[i] >> 32) >= least, found);
+        if (at >= 0 && at < kWarp) room.keys[at] = keys[i];
+      }
     }
     __syncwarp();
-    mine = lane() < found ? room.keys[lane()] : 0;
+    mine = lane_of_thread() < found ? room.keys[lane_of_thread()] : 0;
     __syncwarp();
     return found >= from_.kept && found <= kWarp;
   }
@@ -114,7 +116,7 @@ class RowFindings {
   // The highest key of all below `limit`, in all lanes; 0: none is left.
   __device__ Key below(Key limit) const {
     Key best = 0;
-    for (int i = lane(); i < from_.each * from_.room; i += kWarp) {
+    for (int i = lane_of_thread(); i < from_.each * from_.room; i += kWarp) {
       const std::int64_t s = first_ + i / from_.room;
       if (i % from_.room >= from_.heads[s].count) continue;
       const Key key = from_.keys[s * from_.room + i % from_.room];
@@ -125,22 +127,22 @@ class RowFindings {
 
  private:
   static constexpr int kHeld = 8;
+  static constexpr int kAtOnce = 8;  // stretches whose keys are on their way together
 
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
   // f(head, stretch) for those of this lane, by all lanes together; one behind the last is empty.
   template <class F>
   __device__ void each_head(F&& f) const {
 #pragma unroll
-    for (int i = 0; i < kHeld; ++i) f(held_[i], lane() + i * kWarp);
+    for (int i = 0; i < kHeld; ++i) f(held_[i], lane_of_thread() + i * kWarp);
     for (int first = kHeld * kWarp; first < from_.each; first += kWarp) {
-      const int s = first + lane();
+      const int s = first + lane_of_thread();
       f(s < from_.each ? from_.heads[first_ + s] : StretchHead{-INFINITY, 0, 0, 0}, s);
     }
   }
   // This lane's place behind the `taken` ones, if it wants one, or -1; lanes in their order.
   __device__ static int place(bool wanted, int& taken) {
     const unsigned all = __ballot_sync(kAllLanes, wanted);
-    const int at = wanted ? taken + __popc(all & ((1u << lane()) - 1)) : -1;
+    const int at = wanted ? taken + __popc(all & ((1u << lane_of_thread()) - 1)) : -1;
     taken += __popc(all);
     return at;
   }
@@ -153,7 +155,7 @@ class RowFindings {
 // Writes what a row has, by a warp; keep(rank, log-probability, id) is told, too, by some lane.
 template <class Keep>
 __device__ void merge_row(const Merge& p, int r, MergeRoom& room, Keep&& keep) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = lane_of_thread();
   const RowFindings findings(p.from, r);
   Ban ban;
   if (p.bans && r < p.rules.now.rows(p.rules.rows)) {

@@ -75,7 +75,7 @@ class TileLogits {
     bool slow = false;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int row = first_row() + lane() / 4 + 8 * h;
+      const int row = first_row() + lane_of_thread() / 4 + 8 * h;
       const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
       const float best = quad_max(highest(groups[h]));
       const float least = least_of(groups[h], to.kept);
@@ -95,8 +95,7 @@ class TileLogits {
   static constexpr int kBlocks = Columns / 8;
   static constexpr int kGroups = 4;  // of a lane
 
-  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-  __device__ static int quad_lane() { return lane() % 4; }
+  __device__ static int quad_lane() { return lane_of_thread() % 4; }
   // The warp's, in the tile.
   __device__ static int first_row() {
     return static_cast<int>(threadIdx.x) / kWarp % kGroupWarps * 16;
@@ -147,7 +146,7 @@ class TileLogits {
     const int i = (kept - 1) % kGroups;
     const float low = i % 2 != 0 ? groups[1] : groups[0], high = i % 2 != 0 ? groups[3] : groups[2];
     const float least = __shfl_sync(kAllLanes, i / 2 != 0 ? high : low,
-                                    lane() - quad_lane() + (kept - 1) / kGroups);
+                                    lane_of_thread() - quad_lane() + (kept - 1) / kGroups);
     return least > -INFINITY ? least : NAN;
   }
 
@@ -162,7 +161,7 @@ class TileLogits {
       const int left = __shfl_up_sync(kAllLanes, up_to_own, lanes);
       if (quad_lane() >= lanes) up_to_own += left;
     }
-    const int all = __shfl_sync(kAllLanes, up_to_own, lane() | 3);
+    const int all = __shfl_sync(kAllLanes, up_to_own, lane_of_thread() | 3);
     Key* next = to.keys + here * to.room + up_to_own - own;
     if (all > to.room) least = NAN;
     // For each row anew: ids of all columns are not worth registers.
@@ -178,7 +177,7 @@ class TileLogits {
   __device__ void find_one_by_one(const TilePlace& at, const Stretches& to, Comes&& comes) const {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {
-      const int row = first_row() + lane() / 4 + 8 * h;
+      const int row = first_row() + lane_of_thread() / 4 + 8 * h;
       const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
       Key limit = ~Key{0};
       for (int rank = 0; rank < to.kept; ++rank) {

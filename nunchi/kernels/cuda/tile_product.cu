@@ -12,7 +12,6 @@
 namespace nunchi::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 constexpr int kStage = 128;  // elements of K
 using Tile = SharedTile<kStage>;
 
@@ -20,6 +19,7 @@ using Job = RowJob<__nv_bfloat16>;
 
 template <int Rows, int Outputs>
 struct Shape {
+  static constexpr int kWarps = Rows * Outputs == 64 * 64 ? 16 : 8, kThreads = kWarps * kWarp;
   static constexpr int kRowTiles = Rows / kTileRows, kOutputTiles = Outputs / kTileRows;
   static constexpr int kStageBytes = (kRowTiles + kOutputTiles) * Tile::kBytes;
   static constexpr int kAcross = Outputs / 32;                  // warps side by side over outputs
@@ -32,33 +32,37 @@ struct Shape {
 
 // The copies of one stage of rows or outputs begin, by the block: rows from `first` on, the last
 // one again past the last; what comes of that is not written.
-template <int Count>
+template <int Count, int Threads>
 __device__ void fetch(const Tile& to, const __nv_bfloat16* from, std::int64_t stride, int first,
                       int all) {
   const int chunk = threadIdx.x % Tile::kChunks, row = threadIdx.x / Tile::kChunks;
-  static_assert(kThreads == kTileRows * Tile::kChunks);
+  constexpr int kTogether = Threads / Tile::kChunks;
+  static_assert(kTogether % 8 == 0);  // places in a row repeat after eight
 #pragma unroll
-  for (int i = 0; i < Count / kTileRows; ++i) {
-    const int which = min(first + i * kTileRows + row, all - 1);
-    copy16(to.next(i).address + Tile::place(row, chunk), row_at(from + 8 * chunk, stride, which),
-           true);
+  for (int i = 0; i < Count; i += kTogether) {
+    if (Count % kTogether != 0 && i + row >= Count) continue;
+    copy16(to.address + Tile::place(i + row, chunk),
+           row_at(from + 8 * chunk, stride, min(first + i + row, all - 1)), true);
   }
 }
 
 // The block's rows, all of whose stages lie in shared memory, normalised in place, a warp several
 // at once.
-template <int Rows, int StageBytes, int Chunks>
+template <int Rows, int Outputs, int Chunks>
 __device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& parameters,
                                char* memory, int first_row, int rows) {
-  constexpr int kEach = Rows / kWarps, kAtOnce = kEach < 8 / Chunks ? kEach : 8 / Chunks;
+  using Of = Shape<Rows, Outputs>;
+  constexpr int kWarps = Of::kWarps, kEach = Rows / kWarps,
+                kAtOnce = kEach < 8 / Chunks ? kEach : 8 / Chunks;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const NormFactors<Chunks> factors(parameters);
   // A lane's columns of each 256 stand in the first or second of two stages; of the rows that are
-  // the warp's, eight apart, at the same place in a row.
-  static_assert(kWarps == 8);
-  char* own = memory + lane / Tile::kChunks * StageBytes + Tile::place(warp, lane % Tile::kChunks);
+  // the warp's, a multiple of eight apart, at the same place in a row.
+  static_assert(kWarps % 8 == 0);
+  char* own =
+      memory + lane / Tile::kChunks * Of::kStageBytes + Tile::place(warp, lane % Tile::kChunks);
   const auto at = [&](int i, int c) {
-    return reinterpret_cast<uint4*>(own + 2 * c * StageBytes + i * 8 * Tile::kRowBytes);
+    return reinterpret_cast<uint4*>(own + 2 * c * Of::kStageBytes + i * kWarps * Tile::kRowBytes);
   };
   const bool writes = blockIdx.x == 0;
 #pragma unroll
@@ -82,7 +86,8 @@ __device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& p
 // Chunks: of a row that is normalised, 0 for one that is not. Ring: K has more stages than there is
 // room for.
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
-__global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n) {
+__global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
+    tile_product_kernel(Job p, NormJob n) {
   using Of = Shape<Rows, Outputs>;
   extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -93,11 +98,11 @@ __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n
     return Tile{base + static_cast<std::uint32_t>(stage % Stages * Of::kStageBytes)};
   };
   const auto fetch_weight = [&](int stage) {
-    fetch<Outputs>(place(stage).next(Of::kRowTiles), p.weight + stage * kStage, p.k, tile * Outputs,
-                   p.outputs);
+    fetch<Outputs, Of::kThreads>(place(stage).next(Of::kRowTiles), p.weight + stage * kStage, p.k,
+                                 tile * Outputs, p.outputs);
   };
   const auto fetch_rows = [&](int stage) {
-    fetch<Rows>(place(stage), p.x + stage * kStage, p.k, first_row, p.rows);
+    fetch<Rows, Of::kThreads>(place(stage), p.x + stage * kStage, p.k, first_row, p.rows);
   };
 #pragma unroll
   for (int stage = 0; stage < Stages; ++stage) {
@@ -115,7 +120,7 @@ __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n
 #pragma unroll
   for (int stage = 0; stage < Stages; ++stage) {
     if (stage < stages) fetch_rows(stage);
-    group_copies();
+    if (!Ring || stage % 2 == 1) group_copies();
   }
   const uint2 added = first_added<Outputs>(p, tile, first_row);
 
@@ -142,22 +147,28 @@ __global__ void __launch_bounds__(kThreads) tile_product_kernel(Job p, NormJob n
   if constexpr (Chunks > 0) {
     wait_for_groups<0>();
     __syncthreads();
-    normalise_tile<Rows, Of::kStageBytes, Chunks>(n, parameters, memory, first_row, p.rows);
+    normalise_tile<Rows, Outputs, Chunks>(n, parameters, memory, first_row, p.rows);
     __syncthreads();
 #pragma unroll
     for (int stage = 0; stage < 2 * Chunks; ++stage) multiply(stage);
   } else if constexpr (Ring) {
-    for (int stage = 0; stage < stages; ++stage) {
-      // Of the groups since this stage's, one came after each stage before it.
-      wait_for_groups<Stages - 2>();
+    // Two stages at a time, so that warps meet half as often.
+    static_assert(Stages % 2 == 0);
+    for (int stage = 0; stage < stages; stage += 2) {
+      // Of the groups since that of these, one came after each two before them.
+      wait_for_groups<Stages / 2 - 2>();
       __syncthreads();
-      // All have done with the stage before: another takes its place.
-      if (const int next = stage - 1 + Stages; stage > 0 && next < stages) {
+      // All have done with the two before: others take their places.
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int next = stage - 2 + i + Stages;
+        if (stage == 0 || next >= stages) continue;
         fetch_weight(next);
         fetch_rows(next);
       }
       group_copies();
       multiply(stage);
+      if (stage + 1 < stages) multiply(stage + 1);
     }
   } else {
 #pragma unroll
@@ -193,7 +204,7 @@ bool start(CudaContext& ctx, const Job& job, const NormJob& norm) {
   allow_shared_memory(kernel, kBytes);
   start_early(ctx, "tile_product", kernel,
               {.blocks = dim3(blocks_for(job.outputs, Outputs), blocks_for(job.rows, Rows)),
-               .threads = kThreads,
+               .threads = Of::kThreads,
                .shared = kBytes},
               job, norm);
   return true;

@@ -80,6 +80,8 @@ void expect_feed_forward_like_cpu(kernels::ActivationKind activation) {
               tape.backward(y, input(context, dtype, {s.rows, s.width}, 6));
               outputs.push_back(output("y", y.value()));
             }
+            outputs.push_back(
+                output("y, unrecorded", feed_forward(x, {up, down, activation}).value()));
             outputs.push_back(output("d_x", x.gradient()));
             for (const Linear& layer : {up, down}) {
               outputs.push_back(output("d_w", layer.weight.gradient()));
