@@ -33,8 +33,8 @@ KINDS = "train", "gpt2", "translate", "europarl"
 
 
 class Workload:
-    def __init__(self, name: str, must: float, unit: str, nunchi: list[str], peer: list[str]):
-        self.name, self.must, self.unit = name, must, unit
+    def __init__(self, name: str, goal: float, unit: str, nunchi: list[str], peer: list[str]):
+        self.name, self.goal, self.unit = name, goal, unit
         self.commands = {"nunchi": nunchi, "pytorch": peer}
         self.rates: dict[str, list[float]] = {"nunchi": [], "pytorch": []}
         self.peak = 0.0  # share of the card's own product peak
@@ -49,7 +49,7 @@ class Workload:
     def line(self) -> str:
         ours, theirs = (statistics.median(self.rates[who]) for who in ("nunchi", "pytorch"))
         share = f"{100 * self.peak:4.0f}%" if self.peak else "    -"
-        return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.must:>7.1f}x{share:>8}"
+        return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.goal:>7.1f}x{share:>8}"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Batch:
     dropout: float | None = None
 
 
-def train(a: argparse.Namespace, preset: str, must: float, batch: Batch = Batch()) -> Workload:
+def train(a: argparse.Namespace, preset: str, goal: float, batch: Batch = Batch()) -> Workload:
     nunchi = [a.nunchi, "bench", "train",
               *given(preset=preset, sentences=batch.sentences, length=batch.length, vocab=batch.vocab,
                      dropout=batch.dropout, steps=20, warmup=5, device="cuda", json=True)]
@@ -69,15 +69,15 @@ def train(a: argparse.Namespace, preset: str, must: float, batch: Batch = Batch(
             *given(model=preset, batch=batch.sentences, length=batch.length, vocab=batch.vocab, precision="bf16",
                    device="cuda", compile=True, steps=20, warmup=5)]
     name = f"train {preset}, {batch.sentences} x {batch.length:,}, V {batch.vocab:,}"
-    return Workload(name, must, "target_tokens_per_s", nunchi, peer)
+    return Workload(name, goal, "target_tokens_per_s", nunchi, peer)
 
 
-def translate(a: argparse.Namespace, batch: int, beam: int, must: float) -> Workload:
+def translate(a: argparse.Namespace, batch: int, beam: int, goal: float) -> Workload:
     nunchi = [a.nunchi, "bench", "translate", *given(preset="base", sentences=batch, batch=batch, vocab=32000,
                                                      rounds=9, device="cuda", json=True), "--beam-size", str(beam)]
     peer = [a.python, str(BENCH / "pytorch_decode.py"), *given(batch=batch, beam=beam)]
     kind = "greedy" if beam == 1 else f"beam {beam}"
-    return Workload(f"translate base, {kind}, batch {batch}", must, "tokens_per_s", nunchi, peer)
+    return Workload(f"translate base, {kind}, batch {batch}", goal, "tokens_per_s", nunchi, peer)
 
 
 def europarl(a: argparse.Namespace, folder: Path) -> Workload:
@@ -119,7 +119,7 @@ def main() -> int:
             workloads.append(europarl(a, Path(scratch)))
         if "gpt2" in only:
             workloads.append(train(a, "gpt2", 1.1, Batch(sentences=32, length=1024, vocab=50304, dropout=0.0)))
-        print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'must':>8}{'of peak':>8}", flush=True)
+        print(f"{'workload':<36}{'PyTorch':>12}{'Nunchi':>12}{'ratio':>9}{'goal':>8}{'of peak':>8}", flush=True)
         for workload in workloads:
             try:
                 for _ in range(a.rounds):
