@@ -22,7 +22,7 @@ constexpr std::int64_t input_width(ActivationKind kind, std::int64_t width) {
   return is_gated(kind) ? 2 * width : width;
 }
 
-// out = dropout(f(x))
+// out = dropout(f(x)). They may be one where their widths are the same.
 template <class T>
 struct Activation {
   ActivationKind kind = ActivationKind::none;

@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               if (B == Between::all && bias.active) {
                 exponent += bias.at(key - (now + span.shift)) * kLog2E;
               }
-              float weight = exp2_approximate(exponent);
+              float weight = fast_exp2(exponent);
               if (Edge && key >= visible) weight = 0;
               if (drops) {
                 const bool kept = bits >> (8 * r) & 1;
@@ -180,8 +180,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
 
 template <int D, int M, Between B>
 void start(CudaContext& ctx, const Job& p) {
-  const SlotOrder order = key_order(key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)),
-                                    p.max_keys, block_rows(M), p.in.causal);
+  const SlotOrder order =
+      key_order(p.in, key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)), p.max_keys,
+                block_rows(M));
   const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads / p.in.group));
   allow_shared_memory(keys_kernel<D, M, B>, kBytes<D, M>);
   keys_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
             const int apart = relative + 8 * n + e % 2 - e / 2 * 8;
             float exponent = x[m][n][e] * scale - log_sum[m][e / 2];
             if (B == Between::all && bias.active) exponent += bias.at(apart) * kLog2E;
-            float weight = exp2_approximate(exponent);
+            float weight = fast_exp2(exponent);
             if (Edge && own_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
             float d_weight = d_x[m][n][e];
             if (drops) {
@@ -184,8 +184,8 @@ void start(CudaContext& ctx, const Job& p) {
       p.table_parts != nullptr ? kWarps * static_cast<int>(TableSums::bytes(in.bias.buckets)) : 0;
   const int bytes = kBytes<D, M> + table;
   // The first block of all counts the tiles of keys.
-  const SlotOrder order = query_order(query_slots(p.rows.capacity, in.sentences, block_rows(M)),
-                                      p.max_queries, block_rows(M), in.causal);
+  const SlotOrder order = query_order(in, query_slots(p.rows.capacity, in.sentences, block_rows(M)),
+                                      p.max_queries, block_rows(M));
   const dim3 grid(order.blocks() + 1, static_cast<unsigned>(in.heads));
   allow_shared_memory(queries_kernel<D, M, B>, bytes);
   queries_kernel<D, M, B><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p, order);

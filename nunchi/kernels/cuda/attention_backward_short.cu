@@ -78,7 +78,7 @@ __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& 
         if constexpr (!Plain) {
           if (bias.active) exponent += bias.at(own - (query + e / 2 * 8 + span.shift)) * kLog2E;
         }
-        float weight = exp2_approximate(exponent);
+        float weight = fast_exp2(exponent);
         if (edge && own >= visible[e / 2]) weight = 0;
         const bool kept = ShortKeep::kept(bits, e);
         const float d_weight = kept ? d_x[n][e] * in.draws.scale : 0.0f;

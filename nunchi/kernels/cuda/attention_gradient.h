@@ -24,11 +24,11 @@ struct Backward {
   N *d_q, *d_k, *d_v;
   std::int64_t d_q_stride, d_k_stride, d_v_stride;
   bool accumulate_q, accumulate_k, accumulate_v;
-  bool wide;                   // all of these can be read eight elements at a time
-  bool short_apart;            // short sentences have a kernel of their own
-  int query_tiles, key_tiles;  // on tensor cores: of 16 rows, for a warp
-  std::int64_t max_queries, max_keys;
-  float* delta;       // [H, T], of the exact kernels
+  bool wide;                           // all of these can be read eight elements at a time
+  bool short_apart;                    // short sentences have a kernel of their own
+  int query_tiles, key_tiles;          // on tensor cores: of 16 rows, for a warp
+  std::int64_t max_queries, max_keys;  // the longest sentence's; an order alone depends on them
+  float* delta;                        // [H, T], of the exact kernels
   float2* row_terms;  // [H, T], of those on tensor cores: log_sum in units of log 2, and delta
   int* key_starts;    // [B + 1]
   // [slots of queries, of each warp on tensor cores, H, buckets]; null: nobody wants the table's

@@ -186,11 +186,13 @@ class SlotOrder {
 };
 
 // Slots of a sentence's queries, which begin in the middle of a tile's rows.
-inline SlotOrder query_order(std::int64_t slots, std::int64_t longest, int rows, bool causal) {
-  return {slots, longest / rows + 1, causal ? SlotOrder::Most::last : SlotOrder::Most::equal};
+template <class N>
+SlotOrder query_order(const Heads<N>& in, std::int64_t slots, std::int64_t longest, int rows) {
+  return {slots, longest / rows + 1, in.causal ? SlotOrder::Most::last : SlotOrder::Most::equal};
 }
-inline SlotOrder key_order(std::int64_t slots, std::int64_t longest, int rows, bool causal) {
-  return {slots, parts(longest, rows), causal ? SlotOrder::Most::first : SlotOrder::Most::equal};
+template <class N>
+SlotOrder key_order(const Heads<N>& in, std::int64_t slots, std::int64_t longest, int rows) {
+  return {slots, parts(longest, rows), in.causal ? SlotOrder::Most::first : SlotOrder::Most::equal};
 }
 
 // Keys stand anywhere, so theirs are counted: starts[b] is the number of tiles before sentence b's.

@@ -34,7 +34,7 @@ struct Weights {
       highest = fmaxf(top[u], quad_max(highest) * factor);
       // A query that has seen no key yet has no highest score.
       base[u] = highest == kLowest ? 0.0f : highest;
-      shrink[u] = exp2_approximate(top[u] - base[u]);
+      shrink[u] = fast_exp2(top[u] - base[u]);
       top[u] = highest;
     }
     // After some keys a new highest score is rare.
@@ -52,7 +52,7 @@ struct Weights {
     for (int n = 0; n < N; ++n) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        x[n][e] = exp2_approximate(x[n][e] * factor - base[e / 2]);
+        x[n][e] = fast_exp2(x[n][e] * factor - base[e / 2]);
         total[e / 2] += x[n][e];
       }
     }
@@ -198,8 +198,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
 template <int D, int M, Between B>
 void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
   constexpr int kRows = kWarps * 16 * M;
-  const SlotOrder order = query_order(query_slots(p.rows.capacity, p.in.sentences, kRows),
-                                      max_queries, kRows, p.in.causal);
+  const SlotOrder order =
+      query_order(p.in, query_slots(p.rows.capacity, p.in.sentences, kRows), max_queries, kRows);
   const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads));
   allow_shared_memory(mma_kernel<D, M, B>, kBytes<D, M>);
   mma_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);

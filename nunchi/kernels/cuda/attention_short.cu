@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
       const std::uint32_t bits = keep.bits(n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const float weight = exp2_approximate(x[n][e] - base[e / 2]);
+        const float weight = fast_exp2(x[n][e] - base[e / 2]);
         total[e / 2] += weight;
         x[n][e] = ShortKeep::kept(bits, e) ? weight : 0.0f;
       }

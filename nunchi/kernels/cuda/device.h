@@ -86,7 +86,8 @@ template <class N>
 __device__ void store8(N* to, const Eight<N>& x) {
   *reinterpret_cast<Eight<N>*>(to) = x;
 }
-// A row of a matrix. What is multiplied has 32 bits: one instruction finds it.
+// A row of a matrix, by one instruction: the row's number and the bytes from one to the next have
+// 32 bits each.
 template <class N>
 __device__ N* row_at(N* matrix, std::int64_t stride, std::int64_t row) {
   const auto bytes = static_cast<std::uint32_t>(stride * static_cast<std::int64_t>(sizeof(N)));
@@ -141,7 +142,7 @@ bool wide(const N* pointer, std::int64_t stride) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % 8 == 0;
 }
 
-// 2^x, to about 22 bits; what would be smaller than the smallest normal number is 0.
+// 2^x, to about 22 bits; 0 for -infinity and what would be below the smallest normal number.
 __device__ inline float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -1,5 +1,5 @@
-// The library can apply gelu_tanh to a product on the way and leave its argument too. Where that is
-// not faster than with a pass of its own, or not possible, gelu has one.
+// The library can apply gelu_tanh to a product on the way, and leave its argument too if that is
+// asked for. Where it is not faster than with a pass of its own, or not possible, gelu has one.
 #include "nunchi/kernels/gelu_product.h"
 
 #include "nunchi/kernels/activation.h"

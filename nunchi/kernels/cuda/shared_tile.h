@@ -117,8 +117,8 @@ struct SharedTile {
     }
   }
 
-  // `factor` times 16 rows of sums, rounded, through this tile to where they belong. The tile is
-  // the warp's own.
+  // `factor` times 16 rows of sums, rounded, through this tile to where they belong; they are
+  // written even where they should be added. The tile is the warp's own.
   __device__ void store(const float (&sums)[Width / 8][4], float factor, const RowsOut& to) const {
     __syncwarp();
 #pragma unroll

@@ -16,7 +16,8 @@ struct Stretches {
   int each = 1;                  // stretches of a row
   int kept = 1;                  // the highest so many of a stretch are among its keys, or all
   int room = 1;                  // keys that a stretch has room for
-  Key* keys = nullptr;           // [R, each, room] the first `count`, in any order; 0: none
+  Key* keys = nullptr;           // [R, each, room] the first `count`; 0: none
+  bool sorted = false;           // keys descend, and there are at most a warp's stretches
   StretchHead* heads = nullptr;  // [R, each]
 };
 
@@ -73,7 +74,7 @@ class RowFindings {
   // The keys that can be among the row's `kept` highest: each lane has another, or 0. False where
   // they have no room: many are equal or no numbers, or the stretches are few.
   __device__ bool find(MergeRoom& room, Key& mine) const {
-    if (from_.room > kWarp) return false;
+    if (from_.sorted || from_.room > kWarp) return false;
     // The kept-th highest of what the lanes see is a threshold that so many keys reach at least.
     std::uint32_t best = 0, least = 0;
     each_head([&](const StretchHead& head, int) { best = max(best, head.best); });
@@ -111,6 +112,16 @@ class RowFindings {
     mine = lane_of_thread() < found ? room.keys[lane_of_thread()] : 0;
     __syncwarp();
     return found >= from_.kept && found <= kWarp;
+  }
+
+  // Of sorted keys the highest that was not taken, in all lanes; 0: none is left. A lane has a
+  // stretch, of which so many were taken.
+  __device__ Key take(int& taken) const {
+    const bool more = lane_of_thread() < from_.each && taken < from_.room;
+    const Key own = more ? from_.keys[(first_ + lane_of_thread()) * from_.room + taken] : 0;
+    const Key best = warp_max(own);
+    if (own == best) ++taken;
+    return best;
   }
 
   // The highest key of all below `limit`, in all lanes; 0: none is left.
@@ -187,12 +198,13 @@ __device__ void merge_row(const Merge& p, int r, MergeRoom& room, Keep&& keep) {
     return;
   }
   // One after another. There are as many: each stretch has kept enough.
-  Key limit = ~Key{0};
+  Key best = ~Key{0};
+  int taken = 0;
   for (int rank = 0; rank < p.count;) {
-    limit = findings.below(limit);
-    if (limit == 0) return;
-    if (__any_sync(kAllLanes, ban.wanted && ban.token == id_of(limit))) continue;
-    if (lane == 0) write(rank, limit);
+    best = p.from.sorted ? findings.take(taken) : findings.below(best);
+    if (best == 0) return;
+    if (__any_sync(kAllLanes, ban.wanted && ban.token == id_of(best))) continue;
+    if (lane == 0) write(rank, best);
     ++rank;
   }
 }

@@ -40,6 +40,8 @@ __device__ inline void store_if_reached(Key*& to, float logit, float least, Key 
 template <int Columns>
 class TileLogits {
  public:
+  static constexpr int kMostKept = 4 * 4;  // a threshold is one of the groups' tops
+
   // Adds the products over four times 16 elements, or begins with them; they are on their way.
   __device__ void add(std::uint32_t x, std::uint32_t table, bool first) {
     begin_products();
@@ -48,6 +50,13 @@ class TileLogits {
       group_mma(value_, described(x) + 2 * i, described(table) + 2 * i, i > 0 || !first);
     }
     start_products();
+  }
+
+  // The products have come; nobody reads sums before.
+  __device__ void wait() {
+    wait_for_products();
+#pragma unroll
+    for (float& sum : value_) asm volatile("" : "+f"(sum)::"memory");
   }
 
   // When all was added and has come: writes what is found of each row.
@@ -63,6 +72,8 @@ class TileLogits {
       sum[h] = 0;
       // To some 20 bits, as good as a sum of so many needs it.
       each_value(h, [&](float x, int) { sum[h] += fast_exp2(fmaf(x, kLog2E, shift)); });
+      // What rounding the shift took from each of them.
+      sum[h] *= fast_exp2(-fmaf(shift_of(top[h]), kLog2E, shift));
       sum[h] = quad_sum(sum[h]);
     }
     const int begin_at = at.begin_token - at.first_column;
@@ -88,12 +99,13 @@ class TileLogits {
       slow = slow || count < wanted || count > to.room;
     }
     if (!__any_sync(kAllLanes, slow)) return;
+    __syncwarp();  // keys are written anew
     find_one_by_one(at, to, [&](int column) { return column < at.columns && column != begin_at; });
   }
 
  private:
   static constexpr int kBlocks = Columns / 8;
-  static constexpr int kGroups = 4;  // of a lane
+  static constexpr int kGroups = kMostKept / 4;  // of a lane
 
   __device__ static int quad_lane() { return lane_of_thread() % 4; }
   // The warp's, in the tile.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kStage = 64;  // elements of K
 using Tile = SharedTile<kStage>;
-constexpr int kGroups = 2, kThreads = kGroups * kGroupWarps * kWarp;
+constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kGroupWarps * kWarp;
 constexpr int kTableRows = 256;  // of a tile
 
 struct Job {
@@ -42,13 +42,13 @@ struct Job {
 // each with a stretch.
 template <int Rows>
 struct Shape {
-  static constexpr int kDown = Rows / kGroupRows, kAcross = kGroups / kDown;
+  static constexpr int kDown = Rows / kGroupRows, kAcross = kWarpGroups / kDown;
   static constexpr int kColumns = kTableRows / kAcross;  // of a stretch
   static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
   static constexpr int kStages = Rows == 64 ? 5 : 4;
   static constexpr int kFolds = 1024;  // memory is folded from a multiple of that on
   static constexpr int kBytes = kStages * kStageBytes + kFolds;
-  static_assert(kDown * kAcross == kGroups && kBytes <= 227 << 10);
+  static_assert(kDown * kAcross == kWarpGroups && kBytes <= 227 << 10);
 };
 
 // Rows of a matrix, of which a thread copies every kTogether-th, 16 bytes of each.
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
       group_copies();
       ahead.advance();
       place = place + 1 < Of::kStages ? place + 1 : 0;
-      wait_for_products();
+      logits.wait();
     }
     logits.find(place_of<Rows>(p, tile, group, rows), p.found);
   }
@@ -239,6 +239,7 @@ std::int64_t most_bans(const BanTokens<float>& p) {
 constexpr std::int64_t kMostTileRows = 1024, kMostKept = 16;
 // Keys of a stretch: a few times what is kept. More come of rows with many equals.
 constexpr int kRoom = kWarp;
+static_assert(kMostKept <= TileLogits<kTableRows>::kMostKept && kMostKept <= kRoom);
 
 std::int64_t kept_of(const TopAllowed<float>& p) { return p.top.count + most_bans(p.bans); }
 

@@ -229,6 +229,7 @@ void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
                    .kept = job.count,
                    .room = job.count,
                    .keys = keys.as<Key>(),
+                   .sorted = true,
                    .heads = heads.as<StretchHead>()};
   start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
               {static_cast<unsigned>(blocks), kThreads}, job);
