@@ -148,6 +148,7 @@ Config FamilyOptions<Config, Base>::from_training_options(OptionReader& in) {
   Config::vocabularies(refusing, config);
   Config::shape(in, config);
   in.finish();
+  config.take_defaults(in);
   config.check_options(in);
   config.check(in.where());
   family_options::check_used(config, otherwise, in);

@@ -40,6 +40,11 @@ void StackConfig::keep_function() {
   head_width = attention.head_width;
 }
 
+void StackConfig::scale_beside_waves(const OptionReader& in) {
+  const bool waves = position == nn::PositionKind::sinusoidal;
+  if (waves && !in.has("scale_embeddings")) scale_embeddings = true;
+}
+
 void StackConfig::check_stack(const std::string& where, std::initializer_list<Sees> stacks) const {
   constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
   if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || max_positions < 1) {

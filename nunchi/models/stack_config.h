@@ -51,6 +51,9 @@ struct StackConfig : FamilyConfig {
   Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
+  // Sinusoidal positions are waves of size 1. For families whose embeddings start much smaller and
+  // would drown in them: scaled unless the options say otherwise.
+  void scale_beside_waves(const OptionReader& in);
   // Throws Error with `where` when sizes do not fit together or are absurd. The model's stacks are
   // of these kinds.
   void check_stack(const std::string& where, std::initializer_list<Sees> stacks) const;
