@@ -191,7 +191,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   config_.model = with_labels(config);
   model_ = model_for(config_, tokenizers_, context);
   if (!options.checkpoint.empty()) {
-    check_resumed(options.checkpoint, *model_);
+    check_resumed(options.checkpoint, config_, *model_);
   } else if (!config.initialize_from.empty()) {
     const std::string note = start_from(config.initialize_from, tokenizers_, *model_);
     if (options.note && !note.empty()) options.note(note);

@@ -195,6 +195,21 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
         << ended.error;
   }
 
+  // Tokenizers are what the run began with, so that no others can be asked for.
+  const Ended tokens =
+      run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
+  EXPECT_EQ(tokens.code, 1);
+  EXPECT_TRUE(says(tokens.error,
+                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run keeps the "
+                   "tokenizers that it began with."))
+      << tokens.error;
+  const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
+  EXPECT_EQ(longer.code, 0) << longer.error;
+  EXPECT_TRUE(says(longer.error,
+                   "config.yaml says ('seed', 'training.max_steps'); the run goes on with the new "
+                   "one"))
+      << longer.error;
+
   const Ended continued =
       run(arguments("other", "--set training.max_steps=3 --set initialize_from=" + path("run")));
   EXPECT_EQ(continued.code, 0) << continued.error;
@@ -228,6 +243,18 @@ TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
   fs::remove(folder_ / "run/tokenizer.tok");
   const Ended untold = started("other.tok");
   EXPECT_EQ(untold.code, 0) << untold.error;
+}
+
+TEST_F(TrainProgram, WhatIsNoRunsStays) {
+  fs::create_directory(folder_ / "mine");
+  const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "generation_config.json"};
+  for (const std::string& name : names) write_text(folder_ / "mine" / name, "precious");
+  for (const std::string more : {"", "--overwrite", "--dry-run"}) {
+    const Ended ended = run(arguments("mine", more));
+    EXPECT_EQ(ended.code, 2) << more;
+    EXPECT_TRUE(says(ended.error, "mine' holds something that no run wrote, '")) << ended.error;
+  }
+  for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
 
 TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
