@@ -33,8 +33,8 @@ struct BertConfig final : FamilyOptions<BertConfig, StackConfig> {
   ModelConfig with_labels(const std::vector<std::string>& labels) const override;
 
   void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
   void keep_function();
 
   // See models/family_options.h.

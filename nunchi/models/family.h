@@ -70,9 +70,6 @@ class FamilyConfig {
   // What some options decide about others that a training config does not mention. Not virtual: the
   // family's reader knows which one it calls.
   void take_defaults(const OptionReader&) {}
-  // What does not fit together, with the keys to blame; see OptionReader::fail. Not virtual
-  // either.
-  void check_options(const OptionReader&) const {}
   // Why an option has no effect beside the others, as the end of a sentence; empty: it has one. Not
   // virtual either.
   std::string unused(std::string_view /*key*/) const { return {}; }

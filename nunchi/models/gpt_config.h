@@ -29,8 +29,8 @@ struct GptConfig final : FamilyOptions<GptConfig, StackConfig> {
   Needs needs() const override { return needs_of({Sees::past}); }
 
   void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
   // A layer of the stack: its tokens see the past.
   nn::BlockConfig block() const;
 
