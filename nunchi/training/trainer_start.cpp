@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "nunchi/base/error.h"
 #include "nunchi/data/content_hash.h"
 #include "nunchi/training/config_changes.h"
 #include "nunchi/training/trainer.h"
@@ -35,6 +36,14 @@ std::string changed_keys(const std::filesystem::path& checkpoint, const TrainCon
   return " (" + names + ")";
 }
 
+// What can be done when the newest checkpoint cannot be read.
+std::string way_out(const std::filesystem::path& checkpoints, const std::filesystem::path& newest) {
+  const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
+  if (steps.size() < 2) return {};
+  return fmt::format(" Remove {}, and the run is resumed at step {}.", newest.string(),
+                     steps[steps.size() - 2]);
+}
+
 }  // namespace
 
 Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks)
@@ -53,7 +62,11 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
 void Trainer::resume() {
   const std::filesystem::path checkpoint = parts_.folder.last_checkpoint();
   if (checkpoint.empty()) return;
-  state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+  try {
+    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+  } catch (const Error& error) {
+    throw Error(error.what() + way_out(parts_.folder.checkpoints(), checkpoint));
+  }
   saved_step_ = steps_before_ = state_.step;
   saved_ = true;
   elapsed_before_ = state_.elapsed_seconds;
