@@ -33,10 +33,10 @@ build: ## build the program and its tests into build/
 	@cmake --build --preset release --parallel $(JOBS)
 
 test: build ## run the tests, all but the slow ones
-	@ctest --preset release
+	@scripts/run-tests release
 
 test-slow: build ## run the slow tests
-	@ctest --preset release-slow
+	@scripts/run-tests release-slow
 
 debug: ## build for the debugger into build-debug/
 	$(call configure,debug,build-debug)
@@ -45,7 +45,7 @@ debug: ## build for the debugger into build-debug/
 asan: ## run every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call configure,asan,build-asan)
 	@cmake --build --preset asan --parallel $(JOBS)
-	@ctest --preset asan
+	@scripts/run-tests asan
 
 # Inputs that reach new code go to build-fuzz/found/, those that fail to build-fuzz/failed/.
 fuzz: ## search for inputs that break the readers of files, FUZZ_SECONDS=600 for each

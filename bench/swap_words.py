@@ -10,8 +10,10 @@ likely. Only words of small letters are swapped, so that neither capitals nor pu
 import argparse
 import gzip
 import lzma
+import os
 import random
 import sys
+import zlib
 
 
 def open_text(path: str):
@@ -28,12 +30,7 @@ def places_to_swap(words: list[str]) -> list[int]:
             if plain(words[i]) and plain(words[i + 1]) and words[i] != words[i + 1]]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("text")
-    parser.add_argument("--lines", type=int, default=0, help="at most so many; 0: all")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+def swap_lines(arguments):
     draws = random.Random(arguments.seed)
     written = 0
     with open_text(arguments.text) as text:
@@ -50,6 +47,23 @@ def main():
             written += 1
             if written == arguments.lines:
                 break
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("text")
+    parser.add_argument("--lines", type=int, default=0, help="at most so many; 0: all")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    try:
+        swap_lines(arguments)
+    except BrokenPipeError:
+        # Whoever reads has seen enough; what is still waiting is not for anybody.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        sys.exit(f"swap_words.py: cannot read {arguments.text}: {reason}.")
 
 
 if __name__ == "__main__":

@@ -219,6 +219,9 @@ void add_bench_train(CLI::App& bench) {
       throw UsageError(
           fmt::format("{} is for presets; with CONFIG, --set changes what it says.", name));
     }
+    if (arguments->config.empty() && !arguments->assignments.empty()) {
+      throw UsageError("--set changes what a CONFIG says, and none is given.");
+    }
     run(*common, *arguments);
   });
 }

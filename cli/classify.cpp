@@ -36,7 +36,7 @@ std::string json_of(const Labels& labels) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run([&](const ReaderFolder& folder) {
+  arguments.command.run(as_classifier, [&](const ReaderFolder& folder) {
     const auto classifier = std::make_shared<LineClassifier>(folder.model(), folder.tokenizers(),
                                                              arguments.command.reader);
     const auto answers = [&arguments, classifier](std::span<const SourceLine> lines) {

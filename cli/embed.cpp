@@ -32,7 +32,7 @@ void report_lines(LineCounts counts) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run([&](const ReaderFolder& folder) {
+  arguments.command.run(as_embedding_model, [&](const ReaderFolder& folder) {
     const EmbedderOptions options{
         .reader = arguments.command.reader,
         .pooling = arguments.pooling == "mean" ? Pooling::mean : Pooling::first,

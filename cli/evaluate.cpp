@@ -232,7 +232,12 @@ void add_evaluate(CLI::App& program) {
       ->capture_default_str();
   evaluate->add_flag("--sentence", arguments->sentence, "Score every line alone");
   evaluate->add_flag("--json", arguments->json, "One JSON object on stdout");
-  evaluate->callback([=] { run(*arguments); });
+  evaluate->callback([=] {
+    if (evaluate->count("--seed") > 0 && !arguments->bootstrap()) {
+      throw UsageError("--seed is about resamples, so it needs --bootstrap or --against.");
+    }
+    run(*arguments);
+  });
 }
 
 }  // namespace nunchi::cli

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -40,8 +41,38 @@ std::string json_of(const FilledLine& line) {
   return json_line(nlohmann::ordered_json{{"text", line.text}, {"masks", std::move(masks)}});
 }
 
-void report_lines(const Filler& filler) {
-  report(filler.counts(), "--max-length");
+// Lines with masks that nobody read.
+struct UnreadMasks {
+  std::int64_t line = 0;  // the last one's number
+  std::vector<std::int64_t> numbers;
+
+  void see(const FilledLine& filled) {
+    ++line;
+    if (filled.unread_masks > 0) numbers.push_back(line);
+  }
+  void report() const {
+    constexpr std::size_t kNamed = 10;
+    if (numbers.empty()) return;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(kNamed, numbers.size()); ++i) {
+      names += fmt::format("{}{}", i == 0 ? "" : ", ", numbers[i]);
+    }
+    fmt::print(stderr,
+               "nunchi: [MASK] stayed where no more tokens are read (see --max-length), in line "
+               "{}{}\n",
+               names, numbers.size() > kNamed ? ", …" : "");
+  }
+};
+
+void report_lines(const Filler& filler, const UnreadMasks& unread) {
+  LineCounts counts = filler.counts();
+  if (counts.cut > 0) {
+    fmt::print(stderr, "nunchi: {} too long: only the beginning was read (see --max-length)\n",
+               counts.cut == 1 ? "1 line" : fmt::format("{} lines", counts.cut));
+  }
+  counts.cut = 0;
+  report(counts, "--max-length");
+  unread.report();
   const std::int64_t count = filler.without_mask();
   if (count == 0) return;
   fmt::print(stderr, "nunchi: {} {} without [MASK] stayed as {}\n", count,
@@ -49,18 +80,20 @@ void report_lines(const Filler& filler) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run([&](const ReaderFolder& folder) {
+  arguments.command.run(as_masked_language_model, [&](const ReaderFolder& folder) {
     const auto filler = std::make_shared<Filler>(
         folder.model(), folder.tokenizers(),
         FillerOptions{.reader = arguments.command.reader, .top = arguments.top});
-    const auto answers = [&arguments, filler](std::span<const SourceLine> lines) {
+    const auto unread = std::make_shared<UnreadMasks>();
+    const auto answers = [&arguments, filler, unread](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;
       for (const FilledLine& line : filler->fill(lines)) {
+        unread->see(line);
         answers.push_back(arguments.command.json ? json_of(line) : text_of(line));
       }
       return answers;
     };
-    return LineCommand::Answering{answers, [filler] { report_lines(*filler); }};
+    return LineCommand::Answering{answers, [=] { report_lines(*filler, *unread); }};
   });
 }
 

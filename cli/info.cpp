@@ -28,13 +28,13 @@ void run(const Arguments& arguments) {
     fmt::print("{}\n", json.dump());
     return;
   }
-  fmt::print("{:<20}{}\n", "family", model.family());
-  fmt::print("{:<20}{}\n", "parameters", grouped(model.parameters().count()));
-  fmt::print("{:<20}{:.1f} MiB\n", "on disk",
+  fmt::print("{:<24}{}\n", "family", model.family());
+  fmt::print("{:<24}{}\n", "parameters", grouped(model.parameters().count()));
+  fmt::print("{:<24}{:.1f} MiB\n", "on disk",
              static_cast<double>(described.file_bytes) / (1 << 20));
   for (const auto& [key, value] : config.items()) {
     if (key != "family")
-      fmt::print("{:<20}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+      fmt::print("{:<24}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   }
   if (!arguments.tensors) return;
   for (const nn::ParameterEntry& entry : model.parameters().entries()) {

@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "nunchi/models/folder.h"
 #include "nunchi/translate/stream.h"
 
 namespace nunchi::cli {
@@ -15,19 +16,23 @@ void LineCommand::add_to(CLI::App& command) {
   command
       .add_option("--max-length", reader.max_length,
                   "Tokens of a line, <s> and </s> included; more are cut")
-      ->check(CLI::Range(3, 1 << 20));
+      ->check(CLI::Range(3, 1 << 20))
+      ->capture_default_str();
   command.add_option("--batch-tokens", reader.batch_tokens, "Tokens at once")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
   command.add_flag("--json", json, "One JSON object a line");
   add_device_options(command, device);
 }
 
-void LineCommand::run(const std::function<Answering(const ReaderFolder&)>& make) const {
+void LineCommand::run(const std::function<void(const Model&)>& check,
+                      const std::function<Answering(const ReaderFolder&)>& make) const {
   // A reader that goes away is no error: writing tells.
   std::signal(SIGPIPE, SIG_IGN);
   // Before the work: what cannot be written is known at once.
   Output out(output);
   const std::unique_ptr<ContextBase> context = make_context(device);
+  check(*configured_model(folder));
   const ReaderFolder model(*context, folder);
   const Answering answering = make(model);
   const std::unique_ptr<LineSource> lines = open_input(input);

@@ -27,8 +27,11 @@ struct LineCommand {
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
     std::function<void()> at_end;  // when all have been given
   };
-  // Loads the model, makes of it what answers lines, and gives every line its answer.
-  void run(const std::function<Answering(const ReaderFolder&)>& make) const;
+  // Loads the model, makes of it what answers lines, and gives every line its answer. `check`
+  // throws Error when the model cannot do what is asked, which its config tells before its weights
+  // are read.
+  void run(const std::function<void(const Model&)>& check,
+           const std::function<Answering(const ReaderFolder&)>& make) const;
 };
 
 // One JSON object as a line. What is not UTF-8 in it becomes U+FFFD.

@@ -20,10 +20,25 @@ int report(const char* message, int code) {
   return code;
 }
 
+// The option that may have been meant by the first one that does not exist; empty: none.
+std::string meant_option(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return {};
+  const std::string text = error.what();
+  const std::size_t begin = text.find("--");
+  if (begin == text.npos) return {};
+  const std::string word = text.substr(begin, text.find_first_of(" =", begin) - begin);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return nunchi::nearest(word, names);
+}
+
 // What CLI11 has to say about a wrong call, as we say things.
 int report_wrong_call(const CLI::App& program, const CLI::ParseError& error) {
   std::string call = program.get_name();
-  for (const CLI::App* app = &program; !app->get_subcommands().empty();) {
+  const CLI::App* app = &program;
+  while (!app->get_subcommands().empty()) {
     app = app->get_subcommands().back();
     call += " " + app->get_name();
   }
@@ -37,7 +52,9 @@ int report_wrong_call(const CLI::App& program, const CLI::ParseError& error) {
     if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = '?';
   }
   while (message.ends_with('.')) message.pop_back();
-  return report((message + "; see '" + call + " --help'.").c_str(), 2);
+  const std::string near = meant_option(*app, error);
+  message += near.empty() ? "; see '" : "; did you mean " + near + "? See '";
+  return report((message + call + " --help'.").c_str(), 2);
 }
 
 // Throws UsageError for a command that does not exist, and names the nearest that does.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 
 #include "cli/commands.h"
@@ -24,6 +25,10 @@ struct Arguments {
 
 void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
   for (const PairScore& score : scores) {
+    if (std::isnan(score.log_probability)) {
+      throw Error("the model in '" + arguments.folder +
+                  "' gives no numbers (NaN); its weights are damaged.");
+    }
     std::string line = fmt::format("{:.4f}", score.log_probability);
     if (arguments.word_scores) {
       for (std::size_t i = 0; i < score.pieces.size(); ++i) {
@@ -52,8 +57,12 @@ struct Total {
     return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
   }
   void report() const {
+    if (items == 0) {
+      fmt::print(stderr, "nunchi: there is nothing to score\n");
+      return;
+    }
     fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(items), tokens,
-               tokens > 0 ? evaluation::perplexity(-log_probability, tokens) : 0.0);
+               evaluation::perplexity(-log_probability, tokens));
     if (cut > 0)
       fmt::print(stderr, "nunchi: {} too long and cut (see --max-length)\n", counted(cut));
   }
@@ -106,6 +115,9 @@ void run(const Arguments& arguments) {
   if (translates && arguments.target.empty()) {
     throw UsageError(
         "a model that translates scores pairs, SRC and TGT; see 'nunchi score --help'.");
+  }
+  if (!translates && !arguments.target.empty()) {
+    throw UsageError("a language model scores the lines of one text; leave TGT out.");
   }
   const std::unique_ptr<ContextBase> context = make_context(arguments.device);
   if (arguments.target.empty()) {

@@ -18,8 +18,10 @@ void SearchArguments::add_to(CLI::App& command) {
       command.add_option("--normalize", search.normalize, "Divide scores by length to this power");
   no_repeat_ = command.add_option("--no-repeat-ngram", search.no_repeat_ngram,
                                   "Never say the same n tokens twice");
-  command.add_option("--max-repeats", search.max_repeats,
-                     "How often a few tokens may follow one another; 0: for ever");
+  command
+      .add_option("--max-repeats", search.max_repeats,
+                  "How often a few tokens may follow one another; 0: for ever")
+      ->capture_default_str();
 }
 
 void SearchArguments::check() const {

@@ -44,7 +44,11 @@ struct CodeArguments {
 fs::path file_of(const CodeArguments& arguments) {
   const fs::path model = arguments.model;
   std::error_code ignored;  // what cannot be looked at is complained about when it is opened
-  if (!fs::is_directory(model, ignored)) return model;
+  if (!fs::is_directory(model, ignored)) {
+    if (arguments.side.empty()) return model;
+    throw UsageError("--side is for a model folder, which may have two tokenizers; '" +
+                     model.string() + "' is one.");
+  }
   if (const fs::path shared = tokenizer_file(model, "tokenizer"); !shared.empty()) return shared;
   if (arguments.side.empty()) {
     const bool has_sides = !tokenizer_file(model, "source").empty();
@@ -97,8 +101,13 @@ void train(const TrainArguments& arguments) {
   const LearnedTokenizer learned = learn_tokenizer(arguments.options, next_line);
   file.write(std::as_bytes(std::span(learned.bytes)));
   file.commit();
-  fmt::print(stderr, "{}: {} tokens, learned from {}{}.\n", arguments.output,
-             grouped(make_tokenizer(learned.bytes, arguments.output)->vocabulary()),
+  const std::string tokens =
+      grouped(make_tokenizer(learned.bytes, arguments.output)->vocabulary()) + " tokens";
+  if (arguments.options.kind == TokenizerKind::bytes) {
+    fmt::print(stderr, "{}: {}, the same for every text.\n", arguments.output, tokens);
+    return;
+  }
+  fmt::print(stderr, "{}: {}, learned from {}{}.\n", arguments.output, tokens,
              counted(learned.lines_used, "line", "lines"),
              learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
 }
@@ -175,6 +184,15 @@ void decode(const CodeArguments& arguments) {
   complaints.print(lines);
 }
 
+// The two formats have endings, by which people and model folders know them.
+void check_ending(const TrainArguments& arguments, bool pieces) {
+  const std::string ending = fs::path(arguments.output).extension().string();
+  const char* own = pieces ? ".spm" : ".tok";
+  if (ending != (pieces ? ".tok" : ".spm")) return;
+  throw UsageError(fmt::format("a tokenizer of {} is a {} file, and '{}' promises another.",
+                               arguments.kind, own, arguments.output));
+}
+
 void add_tokenizer_train(CLI::App& tokenizer) {
   CLI::App* command = tokenizer.add_subcommand("train", "Learn a tokenizer from text");
   auto arguments = std::make_shared<TrainArguments>();
@@ -209,6 +227,17 @@ void add_tokenizer_train(CLI::App& tokenizer) {
     const bool pieces = kind == TokenizerKind::bpe || kind == TokenizerKind::unigram;
     if (pieces && !*vocabulary)
       throw UsageError("bpe and unigram need --vocab, the tokens in all.");
+    const auto refuse = [&](const char* name, const char* why) {
+      if (command->count(name) == 0) return;
+      throw UsageError(fmt::format("{} has no effect: {}.", name, why));
+    };
+    for (const char* name : {"--vocab", "--character-coverage"}) {
+      if (kind == TokenizerKind::bytes) refuse(name, "there are 256 bytes, whatever the text");
+    }
+    for (const char* name : {"--no-byte-fallback", "--symbol", "--split-digits", "--max-lines"}) {
+      if (!pieces) refuse(name, "--kind is neither bpe nor unigram");
+    }
+    check_ending(*arguments, pieces);
     train(*arguments);
   });
 }

@@ -38,21 +38,16 @@ TrainingRunOptions run_options(const ContextBase& context, ProgressLine& line) {
           .stop = &StopSignals::requested()};
 }
 
-std::string files_text(const CorpusPart& part) {
-  std::string names;
-  for (const fs::path& file : files_of(part)) names += (names.empty() ? "" : ", ") + file.string();
-  return names;
-}
-
 void print_data(const TrainingRun& run, ProgressLine& line) {
   const std::vector<CorpusPart> parts = run.config().data.train_parts();
   const std::vector<PairReport> reports = run.reports();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    line.keep(files_text(parts[i]) + ": " + to_text(reports[i], kind_of_line(parts[i])));
+    line.keep(names_of(std::span(&parts[i], 1)) + ": " +
+              to_text(reports[i], kind_of_line(parts[i])));
   }
   if (const auto report = run.validation_report()) {
     const CorpusPart part = *run.config().data.validation_part();
-    line.keep(files_text(part) + ": " + to_text(*report, kind_of_line(part)));
+    line.keep(names_of(std::span(&part, 1)) + ": " + to_text(*report, kind_of_line(part)));
   }
 }
 

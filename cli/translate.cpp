@@ -98,11 +98,14 @@ void add_translate(CLI::App& program) {
   translate
       ->add_option("--max-source-length", a->options.max_source_length,
                    "Tokens of a source line; more are cut")
-      ->check(CLI::Range(2, 1 << 20));
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
   translate->add_option("--batch-tokens", a->options.batch_tokens, "Source tokens at once")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(CLI::Range(1, 1 << 24))
+      ->capture_default_str();
   translate->add_option("--batch-sentences", a->options.batch_sentences, "Sentences at once")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   add_device_options(*translate, a->device);
   translate->callback([=] { run(*a); });
 }

@@ -422,6 +422,7 @@ void Options::set(const std::string& assignment) {
     place = &*found;
   }
   value.key = place->key;
+  value.source = source;  // of nothing, which the parser does not see, as well
   *place = std::move(value);
   sources_.push_back(shown);
 }

@@ -181,16 +181,17 @@ const OptionValue& OptionReader::place_of(std::string_view key) const {
   return *place;
 }
 
-void OptionReader::fail(std::string_view key, const std::string& what) const { fail({key}, what); }
+void OptionReader::fail(std::string_view key, const std::string& what) const {
+  fail(std::span(&key, 1), what);
+}
 
-void OptionReader::fail(std::initializer_list<std::string_view> keys,
-                        const std::string& what) const {
-  const OptionValue* place = &place_of(*keys.begin());
+void OptionReader::fail(std::span<const std::string_view> keys, const std::string& what) const {
+  const OptionValue* place = &place_of(keys.front());
   for (const std::string_view key : keys) {
     if (place->source != 0) break;
     if (place_of(key).source != 0) place = &place_of(key);
   }
-  options_->fail(*place, "'" + full(*keys.begin()) + "' " + what + ".");
+  options_->fail(*place, "'" + full(keys.front()) + "' " + what + ".");
 }
 
 void OptionReader::finish() const {

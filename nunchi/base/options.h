@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,11 @@ std::string_view name_in(const auto& choices, E value) {
   }
   return "";
 }
+
+// Throws that options do not fit together: the first of these keys is what the sentence is about,
+// the others may be to blame for it. See OptionReader::fail.
+using FailOption =
+    std::function<void(std::initializer_list<std::string_view> keys, const std::string& what)>;
 
 // Takes the fields of one map. A field whose key is missing keeps its value; a wrong value, and in
 // finish() an unknown key, is an Error that says where it stands. The Options outlive the reader.
@@ -114,8 +120,17 @@ class OptionReader {
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
   // The same about the first of several keys that do not fit together; WHERE is the one that was
   // set on the command line, if any was.
+  [[noreturn]] void fail(std::span<const std::string_view> keys, const std::string& what) const;
   [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
-                         const std::string& what) const;
+                         const std::string& what) const {
+    fail(std::span(keys.begin(), keys.size()), what);
+  }
+  // The same as a value.
+  FailOption failing() const {
+    return [this](std::initializer_list<std::string_view> keys, const std::string& what) {
+      fail(keys, what);
+    };
+  }
   // Where this map stands.
   std::string where() const { return options_->where(*map_); }
 

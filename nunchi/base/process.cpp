@@ -25,6 +25,10 @@ double peak_resident_mib() {
   return std::strtod(field_of("/proc/self/status", "VmHWM").c_str(), nullptr) / 1024.0;
 }
 
+double memory_mib() {
+  return std::strtod(field_of("/proc/meminfo", "MemTotal").c_str(), nullptr) / 1024.0;
+}
+
 std::string processor_name() {
   const std::string name = field_of("/proc/cpuinfo", "model name");
   return name.empty() ? "unknown processor" : name;

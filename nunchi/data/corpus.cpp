@@ -59,6 +59,16 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
   return {part.source, part.target};
 }
 
+std::string names_of(std::span<const CorpusPart> parts) {
+  std::string names;
+  for (const CorpusPart& part : parts) {
+    for (const std::filesystem::path& file : files_of(part)) {
+      names += (names.empty() ? "" : ", ") + file.string();
+    }
+  }
+  return names;
+}
+
 PairReader::PairReader(const CorpusPart& part)
     : first_(files_of(part).front()),
       first_line_(part.first_line),
@@ -71,7 +81,8 @@ PairReader::PairReader(const CorpusPart& part)
 
 bool PairReader::next(RawPair& pair) {
   while (line_number() + 1 < first_line_) {
-    if (!next_line(pair)) return false;
+    if (next_line(pair)) continue;
+    throw Error(counted(first_) + ", but 'first_line' is " + grouped(first_line_) + ".");
   }
   return (last_line_ == 0 || line_number() < last_line_) && next_line(pair);
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct CorpusPart {
 // three forms.
 std::vector<std::filesystem::path> files_of(const CorpusPart& part);
 
+// The files of some parts, separated by commas, for messages.
+std::string names_of(std::span<const CorpusPart> parts);
+
 // What the part's lines are, in words: "pair" or "line".
 inline const char* kind_of_line(const CorpusPart& part) {
   return part.text.empty() ? "pair" : "line";
@@ -44,9 +48,10 @@ struct RawPair {
 
 // Reads the pairs of a part from front to back; see LineReader for what a line is.
 //
-// Throws Error when the two files have unequal numbers of lines (at the end of the shorter one:
-// both are counted first) and when a line of a tsv has too few columns. A tsv's empty line is a
-// pair of empty sentences. Lines after the part's last are not looked at.
+// Throws Error when the files end before the part's first line, when the two files have unequal
+// numbers of lines (at the end of the shorter one: both are counted first) and when a line of a tsv
+// has too few columns. A tsv's empty line is a pair of empty sentences. Lines after the part's last
+// are not looked at.
 class PairReader {
  public:
   explicit PairReader(const CorpusPart& part);

@@ -37,23 +37,19 @@ void write_sentences(const DemoData& data, const std::filesystem::path& folder) 
 
 // Written first of all: the folder is a demo's, finished or not.
 constexpr const char* kMarker = "demo.json";
+constexpr const char* kData = "data";  // where its sentences are
 
 // Throws for a folder that holds something which the demo would spoil.
 void check_output(const std::filesystem::path& output) {
   std::error_code failure;
   if (std::filesystem::exists(output / kMarker, failure)) return;
-  const bool of_before = std::filesystem::exists(output / "data" / "held-out.ko", failure) &&
+  const bool of_before = std::filesystem::exists(output / kData / "held-out.ko", failure) &&
                          std::filesystem::exists(output / "run.json", failure);
   if (of_before) return;  // a demo made without the marker
-  for (const auto& entry : std::filesystem::directory_iterator(output, failure)) {
-    // All that is there when a demo or another run was killed at its very beginning.
-    const std::string name = entry.path().filename().string();
-    const bool begun = name == "lock" || (name.starts_with(".nunchi-") && name.ends_with(".tmp"));
-    if (begun) continue;
-    throw UsageError("'" + output.string() +
-                     "' holds something that is not the demo's. Choose another folder with "
-                     "--output.");
-  }
+  if (RunFolder::foreign_entry(output).empty()) return;
+  throw UsageError(
+      "'" + output.string() +
+      "' holds something that is not the demo's. Choose another folder with --output.");
 }
 
 void write_marker(const DemoOptions& options) {
@@ -104,7 +100,7 @@ TrainConfig demo_config(const DemoOptions& options) {
   tokenizer.vocabulary = 1400;
   tokenizer.byte_fallback = false;
   tokenizer.split_digits = true;
-  config.data.root = options.output / "data";
+  config.data.root = options.output / kData;
   config.data.train = {{.source = "train.ko", .target = "train.en"}};
   TrainingOptions& training = config.training;
   training.batch_tokens = 512;
@@ -126,10 +122,11 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   const Clock::time_point began = Clock::now();
   const TrainConfig config = demo_config(options);
   check_output(options.output);
-  RunFolder folder(options.output, RunFolder::Begin::overwrite);
+  const std::vector<std::string> own = {kMarker, kData};
+  RunFolder folder(options.output, RunFolder::Begin::overwrite, own);
   write_marker(options);
   const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
-  write_sentences(data, options.output / "data");
+  write_sentences(data, options.output / kData);
   hooks.note(fmt::format(
       "{} Korean sentences with their translations, of {} possible ones; {} more are held out",
       grouped(options.training),

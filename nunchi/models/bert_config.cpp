@@ -65,17 +65,19 @@ void BertConfig::keep_function() {
   labels.clear();
 }
 
-void BertConfig::check(const std::string& where) const {
-  if (layers < 1 || target_vocabulary < 1) throw Error(where + ": every size is at least one.");
-  check_stack(where, {Sees::all});
+void BertConfig::check(const FailOption& fail) const {
+  if (layers < 1 || target_vocabulary < 1) {
+    fail({"layers", "vocabulary"}, "is at least one, as every size");
+  }
+  check_stack(fail, {Sees::all});
   if (longest() < 3) {
-    throw Error(where + ": a text has <s>, a token and </s>, so max_positions is at least 3.");
+    fail({"max_positions", "position"}, "is at least 3: a text has <s>, a token and </s>");
   }
   std::vector<std::string> sorted = labels;
   std::ranges::sort(sorted);
   const auto twice = std::ranges::adjacent_find(sorted);
   if (twice != sorted.end()) {
-    throw Error(where + ": there are two labels '" + printable(*twice) + "'.");
+    fail({"labels"}, "names '" + printable(*twice) + "' twice");
   }
 }
 

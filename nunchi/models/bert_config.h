@@ -32,8 +32,9 @@ struct BertConfig final : FamilyOptions<BertConfig, StackConfig> {
   std::vector<std::string> named_labels() const override { return labels; }
   ModelConfig with_labels(const std::vector<std::string>& labels) const override;
 
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
   void keep_function();
 
   // See models/family_options.h.

@@ -24,15 +24,16 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, Readers
 
 }  // namespace
 
-void EmbeddingTables::check(const Options& options, const std::string& where) {
+void EmbeddingTables::check(const Options& options, const FailOption& fail) {
   if (one_vocabulary(options.tied).empty() ||
       options.source_vocabulary == options.target_vocabulary) {
     return;
   }
-  throw Error(where + ": tied_embeddings '" + std::string(name_in(kTiedEmbeddings, options.tied)) +
-              "' needs one vocabulary, but there are " + std::to_string(options.source_vocabulary) +
-              " source and " + std::to_string(options.target_vocabulary) +
-              " target tokens. Use 'target' or 'none'.");
+  fail({"tied_embeddings"}, "is '" + std::string(name_in(kTiedEmbeddings, options.tied)) +
+                                "' and needs one vocabulary, but there are " +
+                                std::to_string(options.source_vocabulary) + " source and " +
+                                std::to_string(options.target_vocabulary) +
+                                " target tokens; use 'target' or 'none'");
 }
 
 std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {

@@ -30,8 +30,8 @@ struct EmbeddingTables {
     bool embeddings_scaled = true;  // × √C
     bool output_scaled = false;     // / √C
   };
-  // Throws Error with `where` when two vocabularies are to share a table.
-  static void check(const Options& options, const std::string& where);
+  // Calls `fail` when two vocabularies are to share a table.
+  static void check(const Options& options, const FailOption& fail);
   // See FamilyConfig::one_vocabulary.
   static std::string one_vocabulary(TiedEmbeddings tied);
 

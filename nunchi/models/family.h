@@ -67,9 +67,9 @@ class FamilyConfig {
   // those of training and of tasks, the others as they take effect.
   virtual OptionValue function() const = 0;
 
-  // What does not fit together, with the keys to blame; see OptionReader::fail. Not virtual: the
+  // What some options decide about others that a training config does not mention. Not virtual: the
   // family's reader knows which one it calls.
-  void check_options(const OptionReader&) const {}
+  void take_defaults(const OptionReader&) {}
   // Why an option has no effect beside the others, as the end of a sentence; empty: it has one. Not
   // virtual either.
   std::string unused(std::string_view /*key*/) const { return {}; }

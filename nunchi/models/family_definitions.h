@@ -53,7 +53,7 @@ void check_used(const Config& config, const Config& otherwise, const OptionReade
   for (const OptionValue& option : given.items) {
     const std::string why = config.unused(option.key);
     if (!why.empty() && option.text != usual.find(option.key)->text) {
-      in.fail(option.key, "has no effect: " + why);
+      in.fail({option.key, "position", "relative_kind", "preset"}, "has no effect: " + why);
     }
   }
 }
@@ -129,7 +129,7 @@ Config FamilyOptions<Config, Base>::from_options(OptionReader& in) {
   Config::vocabularies(in, config);
   Config::shape(in, config);
   in.finish();
-  config.check(in.where());
+  config.check(in.failing());
   return config;
 }
 
@@ -148,15 +148,18 @@ Config FamilyOptions<Config, Base>::from_training_options(OptionReader& in) {
   Config::vocabularies(refusing, config);
   Config::shape(in, config);
   in.finish();
-  config.check_options(in);
-  config.check(in.where());
+  config.take_defaults(in);
+  config.check(in.failing());
   family_options::check_used(config, otherwise, in);
   return config;
 }
 
 template <class Config, class Base>
 const Config& FamilyOptions<Config, Base>::checked() const {
-  self().check("the model's options");
+  const auto fail = [](std::initializer_list<std::string_view> keys, const std::string& what) {
+    throw Error("the model's options: '" + std::string(*keys.begin()) + "' " + what + ".");
+  };
+  self().check(fail);
   return self();
 }
 

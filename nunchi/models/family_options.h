@@ -6,7 +6,7 @@
 //     static std::span<const Preset<GptConfig>> presets();    // shapes that people know by name
 //     static void vocabularies(auto& in, auto& config);       // what the tokenizers decide
 //     static void shape(auto& in, auto& config);              // everything else
-//     void check(const std::string& where) const;             // what has to fit together
+//     void check(const FailOption& fail) const;               // what has to fit together
 //     void keep_function();                                   // see FamilyConfig::function()
 //   };
 //

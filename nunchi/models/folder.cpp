@@ -19,12 +19,28 @@ constexpr const char* kWeights = "model.safetensors";
 
 std::string read_config(const std::filesystem::path& folder) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  std::error_code failure;
+  const bool is_folder = std::filesystem::is_directory(folder, failure);
+  if (failure == std::errc::permission_denied) {
+    throw Error("cannot read '" + folder.string() + "': " + failure.message() + ".");
+  }
+  if (!is_folder) {
     throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
   }
   const std::filesystem::path path = folder / kConfig;
-  if (!std::filesystem::exists(path, ignored)) {
-    throw Error("'" + folder.string() + "' is not a model folder: it has no config.json.");
+  const bool is_there = std::filesystem::exists(path, failure);
+  if (failure == std::errc::permission_denied) {
+    throw Error("cannot read " + path.string() + ": " + failure.message() + ".");
+  }
+  if (!is_there) {
+    // See training/run_folder.h.
+    const std::filesystem::path checkpoints = folder / "checkpoints";
+    const bool is_run = std::filesystem::is_directory(checkpoints, ignored) &&
+                        !std::filesystem::is_empty(checkpoints, ignored);
+    throw Error(
+        "'" + folder.string() + "' is not a model folder: it has no config.json." +
+        (is_run ? " Its run has not ended; each folder in " + checkpoints.string() + " is a model."
+                : ""));
   }
   constexpr std::size_t kLargest = 1 << 20;
   const MappedFile file(path);

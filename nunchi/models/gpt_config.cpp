@@ -46,9 +46,11 @@ std::span<const Preset<GptConfig>> GptConfig::presets() {
 
 std::string GptConfig::one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
 
-void GptConfig::check(const std::string& where) const {
-  if (layers < 1 || target_vocabulary < 1) throw Error(where + ": every size is at least one.");
-  check_stack(where, {Sees::past});
+void GptConfig::check(const FailOption& fail) const {
+  if (layers < 1 || target_vocabulary < 1) {
+    fail({"layers", "vocabulary"}, "is at least one, as every size");
+  }
+  check_stack(fail, {Sees::past});
 }
 
 nn::BlockConfig GptConfig::block() const {

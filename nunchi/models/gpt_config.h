@@ -28,8 +28,9 @@ struct GptConfig final : FamilyOptions<GptConfig, StackConfig> {
   std::string one_vocabulary() const override;
   Needs needs() const override { return needs_of({Sees::past}); }
 
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
   // A layer of the stack: its tokens see the past.
   nn::BlockConfig block() const;
 

@@ -13,13 +13,6 @@ constexpr std::array kAttentions = {Choice{"none", RnnAttention::none},
 constexpr std::int64_t kLargestWidth = 1 << 14;
 constexpr std::int64_t kMostLayers = 64;
 
-bool halves(const RnnConfig& config) { return !config.bidirectional || config.width % 2 == 0; }
-
-std::string odd_width(const RnnConfig& config) {
-  return "is " + std::to_string(config.width) +
-         ", but an encoder that reads both ways gives each way half of it; use an even width";
-}
-
 }  // namespace
 
 void RnnConfig::vocabularies(auto& in, auto& config) {
@@ -51,19 +44,20 @@ std::string RnnConfig::one_vocabulary() const {
   return EmbeddingTables::one_vocabulary(tied_embeddings);
 }
 
-void RnnConfig::check_options(const OptionReader& in) const {
-  if (!halves(*this)) in.fail({"width", "bidirectional", "preset"}, odd_width(*this));
-}
-
 void RnnConfig::keep_function() { dropout = free_running = 0; }
 
-void RnnConfig::check(const std::string& where) const {
+void RnnConfig::check(const FailOption& fail) const {
   if (width < 1 || encoder_layers < 1 || decoder_layers < 1 || source_vocabulary < 1 ||
       target_vocabulary < 1) {
-    throw Error(where + ": every size is at least one.");
+    fail({"width", "encoder_layers", "decoder_layers", "source_vocabulary", "target_vocabulary"},
+         "is at least one, as every size");
   }
-  if (!halves(*this)) throw Error(where + ": 'width' " + odd_width(*this) + ".");
-  EmbeddingTables::check(tables(), where);
+  if (bidirectional && width % 2 != 0) {
+    fail({"width", "bidirectional", "preset"},
+         "is " + std::to_string(width) +
+             ", but an encoder that reads both ways gives each way half of it; use an even width");
+  }
+  EmbeddingTables::check(tables(), fail);
 }
 
 template struct FamilyOptions<RnnConfig, FamilyConfig>;

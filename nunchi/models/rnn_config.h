@@ -42,13 +42,12 @@ struct RnnConfig final : FamilyOptions<RnnConfig, FamilyConfig> {
   }
   std::int64_t model_width() const override { return width; }
   std::string one_vocabulary() const override;
-  void check_options(const OptionReader& in) const;
 
   EmbeddingTables::Options tables() const {
     return {source_vocabulary, target_vocabulary, width, tied_embeddings};
   }
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
   void keep_function();
 
   // See models/family_options.h.

@@ -13,6 +13,7 @@ struct Ability {
 constexpr Ability kTranslates = {"translate", "nunchi translate"};
 constexpr Ability kGoesOn = {"go on with a text", "nunchi generate"};
 constexpr Ability kFillsIn = {"fill in", "nunchi fill"};
+constexpr Ability kEmbeds = {"embed texts", "nunchi embed"};
 constexpr Ability kClassifies = {"classify texts", "nunchi classify"};
 
 template <class Can>
@@ -52,6 +53,11 @@ const LanguageModel& as_language_model(const Model& model) {
 const MaskedLanguageModel& as_masked_language_model(const Model& model) {
   if (const auto* found = can<MaskedLanguageModel>(model)) return *found;
   refuse(model, kFillsIn);
+}
+
+const MaskedLanguageModel& as_embedding_model(const Model& model) {
+  if (const auto* found = can<MaskedLanguageModel>(model)) return *found;
+  refuse(model, kEmbeds);
 }
 
 const Classifier& as_classifier(const Model& model) {

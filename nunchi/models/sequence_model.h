@@ -119,6 +119,8 @@ class Classifier {
 const TranslationModel& as_translation_model(const Model& model);
 const LanguageModel& as_language_model(const Model& model);
 const MaskedLanguageModel& as_masked_language_model(const Model& model);
+// Whoever reads whole texts can make vectors of them.
+const MaskedLanguageModel& as_embedding_model(const Model& model);
 const Classifier& as_classifier(const Model& model);
 
 }  // namespace nunchi

@@ -8,14 +8,6 @@ std::int64_t StackConfig::longest() const {
   return position == nn::PositionKind::learned ? max_positions : kUnlimitedLength;
 }
 
-void StackConfig::check_options(const OptionReader& in) const {
-  if (head_width == 0 && width % heads != 0) {
-    in.fail({"heads", "width", "preset"}, "is " + std::to_string(heads) + ", but a width of " +
-                                              std::to_string(width) +
-                                              " cannot be cut into so many heads of equal width");
-  }
-}
-
 std::string StackConfig::unused(std::string_view key) const {
   using Kind = nn::PositionKind;
   const auto needs = [&](Kind kind) {
@@ -40,39 +32,48 @@ void StackConfig::keep_function() {
   head_width = attention.head_width;
 }
 
-void StackConfig::check_stack(const std::string& where, std::initializer_list<Sees> stacks) const {
-  constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
-  if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || max_positions < 1) {
-    throw Error(where + ": every size is at least one, and there are at most " +
-                std::to_string(kMostHeads) + " heads.");
-  }
-  if (head_width == 0 && width % heads != 0) {
-    throw Error(where + ": a width of " + std::to_string(width) + " cannot be cut into " +
-                std::to_string(heads) + " heads of equal width.");
-  }
-  if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
-    throw Error(where + ": kv_heads is " + std::to_string(kv_heads) + ", but " +
-                std::to_string(heads) +
-                " heads cannot share so many heads of keys and values equally.");
-  }
-  check_positions(where, stacks);
+void StackConfig::scale_beside_waves(const OptionReader& in) {
+  const bool waves = position == nn::PositionKind::sinusoidal;
+  if (waves && !in.has("scale_embeddings")) scale_embeddings = true;
 }
 
-void StackConfig::check_positions(const std::string& where,
+void StackConfig::check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const {
+  constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
+  if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || max_positions < 1) {
+    fail({"width", "heads", "feed_forward", "max_positions"},
+         "is at least one, as every size, and there are at most " + std::to_string(kMostHeads) +
+             " heads");
+  }
+  if (head_width == 0 && width % heads != 0) {
+    fail({"heads", "width", "preset"}, "is " + std::to_string(heads) + ", but a width of " +
+                                           std::to_string(width) +
+                                           " cannot be cut into so many heads of equal width");
+  }
+  if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
+    fail({"kv_heads", "heads", "preset"},
+         "is " + std::to_string(kv_heads) + ", but " + std::to_string(heads) +
+             " heads cannot share so many heads of keys and values equally");
+  }
+  check_positions(fail, stacks);
+}
+
+void StackConfig::check_positions(const FailOption& fail,
                                   std::initializer_list<Sees> stacks) const {
   const std::int64_t columns = block().attention(Sees::all).head_width;
   if (position == nn::PositionKind::rotary && columns % 2 != 0) {
-    throw Error(where +
-                ": rotary positions turn pairs of columns, so the width of a head is even, not " +
-                std::to_string(columns) + ".");
+    fail({"position", "head_width", "width", "heads", "preset"},
+         "is rotary, which turns pairs of columns, so the width of a head has to be even; it is " +
+             std::to_string(columns));
   }
   if (position != nn::PositionKind::relative) return;
   for (const Sees sees : stacks) {
     try {
       position_options(sees).relative.check();
     } catch (const Error& error) {
-      throw Error(where + ": relative_buckets and relative_max_distance do not fit together: " +
-                  error.what());
+      std::string why = error.what();
+      if (why.ends_with('.')) why.pop_back();
+      fail({"relative_max_distance", "relative_buckets", "relative_kind", "position"},
+           "and 'relative_buckets' do not fit together: " + why);
     }
   }
 }

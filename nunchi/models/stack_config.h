@@ -38,7 +38,6 @@ struct StackConfig : FamilyConfig {
   std::int64_t model_width() const override { return width; }
   // The learned positions, or as many as one likes.
   std::int64_t longest() const override;
-  void check_options(const OptionReader& in) const;
   std::string unused(std::string_view key) const;
   // See FamilyConfig::function().
   void keep_function();
@@ -51,12 +50,15 @@ struct StackConfig : FamilyConfig {
   Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
-  // Throws Error with `where` when sizes do not fit together or are absurd. The model's stacks are
-  // of these kinds.
-  void check_stack(const std::string& where, std::initializer_list<Sees> stacks) const;
+  // Sinusoidal positions are waves of size 1. For families whose embeddings start much smaller and
+  // would drown in them: scaled unless the options say otherwise.
+  void scale_beside_waves(const OptionReader& in);
+  // Calls `fail` when sizes do not fit together or are absurd. The model's stacks are of these
+  // kinds.
+  void check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const;
 
  private:
-  void check_positions(const std::string& where, std::initializer_list<Sees> stacks) const;
+  void check_positions(const FailOption& fail, std::initializer_list<Sees> stacks) const;
 };
 
 namespace stack_options {

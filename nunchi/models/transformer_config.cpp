@@ -33,12 +33,13 @@ std::string TransformerConfig::one_vocabulary() const {
   return EmbeddingTables::one_vocabulary(tied_embeddings);
 }
 
-void TransformerConfig::check(const std::string& where) const {
+void TransformerConfig::check(const FailOption& fail) const {
   if (decoder_layers < 1 || encoder_layers < 0 || source_vocabulary < 1 || target_vocabulary < 1) {
-    throw Error(where + ": every size is at least one.");
+    fail({"decoder_layers", "source_vocabulary", "target_vocabulary"},
+         "is at least one, as every size");
   }
-  check_stack(where, {Sees::all, Sees::past});
-  EmbeddingTables::check(tables(), where);
+  check_stack(fail, {Sees::all, Sees::past});
+  EmbeddingTables::check(tables(), fail);
 }
 
 template struct FamilyOptions<TransformerConfig, StackConfig>;

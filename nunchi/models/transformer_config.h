@@ -36,8 +36,8 @@ struct TransformerConfig : FamilyOptions<TransformerConfig, StackConfig> {
     return {source_vocabulary, target_vocabulary, width,
             tied_embeddings,   scale_embeddings,  scale_output};
   }
-  // Throws Error with `where` when sizes do not fit together or are absurd.
-  void check(const std::string& where) const;
+  // Calls `fail` when sizes do not fit together or are absurd.
+  void check(const FailOption& fail) const;
 
   // See models/family_options.h.
   static void vocabularies(auto& in, auto& config) {

@@ -12,6 +12,7 @@
 #include "nunchi/models/safetensors.h"
 #include "nunchi/models/tokenizers.h"
 #include "nunchi/training/atomic_folder.h"
+#include "nunchi/training/start_from.h"
 
 namespace nunchi {
 namespace {
@@ -51,22 +52,18 @@ bool same_content(const fs::path& a, const fs::path& b) {
   return std::ranges::equal(left.bytes(), right.bytes());
 }
 
-void check_like_first(const fs::path& first, const fs::path& other, const SafetensorsFile& a,
-                      const SafetensorsFile& b) {
-  const std::string both = "'" + first.string() + "' and '" + other.string() + "'";
-  for (const SafetensorsEntry& entry : a.entries()) {
-    const SafetensorsEntry* found = b.find(entry.name);
-    if (found == nullptr || found->shape != entry.shape) {
-      throw Error(both + " are models of other shapes: their tensors '" + entry.name + "' differ.");
-    }
-  }
-  if (a.entries().size() != b.entries().size()) {
-    throw Error(both + " are models of other shapes: they have other tensors.");
-  }
+// Throws when the mean of both would be no model. Their tensors are those of their configs.
+void check_like_first(const fs::path& first, const fs::path& other, const Model& a,
+                      const Model& b) {
+  const std::string cannot =
+      "'" + other.string() + "' cannot be averaged with '" + first.string() + "'";
+  const std::string whose = "the other's";
+  check_same_function(cannot, b, a, whose);
+  check_same_labels(cannot, b, a, whose);
   for (const fs::path& name : companions(first)) {
     if (!is_tokenizer_name(name)) continue;
     if (!fs::exists(other / name) || !same_content(first / name, other / name)) {
-      throw Error(both + " have other tokenizers: their " + name.string() + " differ.");
+      throw Error(cannot + ": it has another tokenizer, " + name.string() + ".");
     }
   }
 }
@@ -75,11 +72,13 @@ void check_like_first(const fs::path& first, const fs::path& other, const Safete
 
 void average_models(std::span<const fs::path> folders, const fs::path& out) {
   if (folders.empty()) throw Error("an average needs at least one model.");
+  std::vector<std::unique_ptr<Model>> models;
   std::vector<SafetensorsFile> files;
   for (const fs::path& folder : folders) {
-    describe_model(folder);  // a whole model, with the tensors that its config asks for
+    // A whole model, with the tensors that its config asks for.
+    models.push_back(std::move(describe_model(folder).model));
     files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
-    check_like_first(folders.front(), folder, files.front(), files.back());
+    check_like_first(folders.front(), folder, *models.front(), *models.back());
   }
   // All values live here until the file is written.
   std::vector<std::vector<float>> means;

@@ -13,6 +13,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/base/printable.h"
 #include "nunchi/models/tokenizers.h"
 #include "nunchi/training/atomic_folder.h"
 #include "nunchi/training/checkpoint.h"
@@ -70,7 +71,18 @@ bool RunFolder::holds_run(const fs::path& path) {
          (is_there(path / kWeights) || !checkpoint_steps(path / "checkpoints").empty());
 }
 
-void RunFolder::check(const fs::path& path, Begin begin) {
+std::string RunFolder::foreign_entry(const fs::path& path, std::span<const std::string> own) {
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, failure)) {
+    const std::string name = entry.path().filename().string();
+    const bool begun = name == "lock" || name == "cache" ||
+                       (name.starts_with(".nunchi-") && name.ends_with(".tmp"));
+    if (!begun && std::ranges::find(own, name) == own.end()) return name;
+  }
+  return {};
+}
+
+void RunFolder::check(const fs::path& path, Begin begin, std::span<const std::string> own) {
   const bool is_marked = is_there(path / kMarker);
   const bool is_model = is_there(path / "config.json") || is_there(path / kWeights);
   const std::string name = "'" + path.string() + "'";
@@ -90,15 +102,20 @@ void RunFolder::check(const fs::path& path, Begin begin) {
     throw UsageError(name + " holds a model that no run of this program wrote. Choose another " +
                      "output folder.");
   }
-  if (is_marked) check_format(path);
+  if (is_marked) return check_format(path);
+  if (const std::string other = foreign_entry(path, own); !other.empty()) {
+    throw UsageError(name + " holds something that no run wrote, '" + printable(other) +
+                     "', and a run might replace it. Choose another output folder.");
+  }
 }
 
-RunFolder::RunFolder(const fs::path& path, Begin begin) : path_(path), begin_(begin) {
-  check(path, begin);
+RunFolder::RunFolder(const fs::path& path, Begin begin, std::span<const std::string> own)
+    : path_(path), begin_(begin) {
+  check(path, begin, own);
   try {
     make_folder();
     take_lock();
-    check(path, begin);  // another process may have been quicker
+    check(path, begin, own);  // another process may have been quicker
     for (const fs::path& folder : {path, path / "cache", checkpoints()}) remove_leftovers(folder);
   } catch (...) {
     let_go();

@@ -11,11 +11,13 @@
 //
 // Before start() nothing of an earlier run is touched, so that whatever can fail does so while it
 // is still there. A run that has neither a checkpoint nor a model is none: the next takes its
-// folder.
+// folder. A folder with other things in it that is no run's is refused: they might have the names
+// of a run's files.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,15 +26,16 @@ namespace nunchi {
 class RunFolder {
  public:
   enum class Begin : std::uint8_t {
-    fresh,      // where no run and no model is
+    fresh,      // where nothing is, or a run that is none
     resume,     // where a run is
     overwrite,  // a fresh run; what an earlier one left is removed, nothing else
   };
 
   // Makes the folder if need be, locks it and clears away what killed writers left. Throws
   // UsageError when `begin` does not fit what is there, and Error when another process holds the
-  // folder, when it was written by a later version, or when it cannot be written.
-  RunFolder(const std::filesystem::path& path, Begin begin);
+  // folder, when it was written by a later version, or when it cannot be written. `own` names
+  // entries that the caller put there itself, before there was a run.
+  RunFolder(const std::filesystem::path& path, Begin begin, std::span<const std::string> own = {});
   // Lets go of the lock. What was made for a run that never started goes, prepared data excepted.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
@@ -51,7 +54,12 @@ class RunFolder {
   std::filesystem::path last_checkpoint() const;
 
   // What the constructor would refuse, without touching anything; a lock that is held excepted.
-  static void check(const std::filesystem::path& path, Begin begin);
+  static void check(const std::filesystem::path& path, Begin begin,
+                    std::span<const std::string> own = {});
+  // An entry of the folder, which may be missing, that is neither among `own` nor what a run leaves
+  // that was killed before start(). Empty: there is none.
+  static std::string foreign_entry(const std::filesystem::path& path,
+                                   std::span<const std::string> own = {});
   // Whether a run has left something in the folder that took time to make.
   static bool holds_run(const std::filesystem::path& path);
 

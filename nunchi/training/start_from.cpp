@@ -10,18 +10,12 @@
 #include "nunchi/models/family.h"
 #include "nunchi/models/folder.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/training/config_changes.h"
 
 namespace nunchi {
 namespace {
 
-// Throws Error when the same weights are another function in the other model. `cannot` says what
-// the folder cannot be then.
-void check_same_function(const std::string& cannot, const Model& other, const Model& model) {
-  if (const auto differs = function_difference(other.config(), model.config())) {
-    throw Error(fmt::format("{}: its '{}' is {}, but the run's is {}.", cannot, differs->key,
-                            differs->first, differs->second));
-  }
-}
+constexpr const char* kRun = "the run's";
 
 // See tokenizer_difference; `name` is what the tokenizer of this side is called.
 std::string difference(const Tokenizer& model, const Tokenizer& run, const char* name) {
@@ -56,14 +50,35 @@ std::vector<std::string> labels_of(const Model& model) {
   return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
 }
 
-void check_resumed(const std::filesystem::path& checkpoint, const Model& model) {
+void check_same_function(const std::string& cannot, const Model& other, const Model& model,
+                         const std::string& whose) {
+  if (const auto differs = function_difference(other.config(), model.config())) {
+    throw Error(fmt::format("{}: its '{}' is {}, but {} is {}.", cannot, differs->key,
+                            differs->first, whose, differs->second));
+  }
+}
+
+void check_same_labels(const std::string& cannot, const Model& other, const Model& model,
+                       const std::string& whose) {
+  const std::vector<std::string> its = labels_of(other), ours = labels_of(model);
+  if (its == ours) return;
+  throw Error(fmt::format("{}: its labels are '{}', but {} are '{}'.", cannot,
+                          fmt::join(its, "', '"), whose, fmt::join(ours, "', '")));
+}
+
+void check_resumed(const std::filesystem::path& checkpoint, const TrainConfig& config,
+                   const Model& model) {
   const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
+  for (const ConfigChange& change : config_changes(checkpoint, config)) {
+    if (!change.key.starts_with("tokenizer.")) continue;
+    throw Error(fmt::format(
+        "{}: its '{}' is {}, but the run's is {}, and a run keeps the tokenizers that it began "
+        "with.",
+        cannot, change.key, change.before, change.now));
+  }
   const std::unique_ptr<Model> other = configured_model(checkpoint);
-  check_same_function(cannot, *other, model);
-  const std::vector<std::string> before = labels_of(*other), now = labels_of(model);
-  if (before == now) return;
-  throw Error(fmt::format("{}: its labels are '{}', but the run's are '{}'.", cannot,
-                          fmt::join(before, "', '"), fmt::join(now, "', '")));
+  check_same_function(cannot, *other, model, kRun);
+  check_same_labels(cannot, *other, model, kRun);
 }
 
 std::string start_from(const std::filesystem::path& folder, const Tokenizers& tokenizers,
@@ -72,7 +87,7 @@ std::string start_from(const std::filesystem::path& folder, const Tokenizers& to
   const std::string cannot = "'" + folder.string() + "' cannot be what the run starts from";
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  check_same_function(cannot, *other, model);
+  check_same_function(cannot, *other, model, kRun);
   check_same_tokenizers(cannot, folder, tokenizers);
   const bool same_task = labels_of(*other) == labels_of(model);
   std::string fresh;

@@ -8,15 +8,24 @@
 
 #include "nunchi/models/model.h"
 #include "nunchi/models/tokenizers.h"
+#include "nunchi/training/train_config.h"
 
 namespace nunchi {
 
 // The classes that a model tells apart; empty: none.
 std::vector<std::string> labels_of(const Model& model);
 
-// Throws Error when the run's model computes something else than the checkpoint's, or has other
-// labels.
-void check_resumed(const std::filesystem::path& checkpoint, const Model& model);
+// Throws Error when the same weights are another function in the other model, or tell other labels
+// apart. `cannot` says what the other cannot be then, `whose` whose the model is: "the run's".
+void check_same_function(const std::string& cannot, const Model& other, const Model& model,
+                         const std::string& whose);
+void check_same_labels(const std::string& cannot, const Model& other, const Model& model,
+                       const std::string& whose);
+
+// Throws Error when the run's model computes something else than the checkpoint's, has other
+// labels, or is to have other tokenizers.
+void check_resumed(const std::filesystem::path& checkpoint, const TrainConfig& config,
+                   const Model& model);
 
 // Copies the weights of the folder's model. Returns what is to be said about it: which parameters
 // start anew; empty: none do. Throws Error when that model computes something else, or was trained

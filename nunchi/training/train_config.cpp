@@ -236,6 +236,10 @@ std::int64_t source_tokens(const TrainingOptions& training) {
   return labelled ? training.batch_tokens : 0;
 }
 
+bool TrainConfig::has_labels() const {
+  return info_of(training.objective).examples == Examples::labelled;
+}
+
 TrainConfig read_train_config(const Options& options) {
   OptionReader in(options);
   TrainConfig config;

@@ -121,6 +121,8 @@ struct TrainConfig {
 
   // Whether tokenizers are learned for the run: neither read from files nor taken over.
   bool learns_tokenizer() const { return tokenizer.source.empty() && initialize_from.empty(); }
+  // Whether texts are learned to be told apart by labels.
+  bool has_labels() const;
   std::filesystem::path cache() const { return data.cache.empty() ? output / "cache" : data.cache; }
 };
 

@@ -24,11 +24,11 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
   if (objective.one_tokenizer && !tokenizer.shared) {
-    in.fail({"tokenizer.shared", "training.objective"},
+    in.fail({"tokenizer.shared", "training.objective", "model.family"},
             fmt::format("is true for the objective {}: one text is both sides", objective.name));
   }
   if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
-    in.fail({"tokenizer.shared", "model.tied_embeddings"}, "is false, but " + why);
+    in.fail({"tokenizer.shared", "model.tied_embeddings", "model.family"}, "is false, but " + why);
   }
 }
 
@@ -41,13 +41,13 @@ void check_symbols(const TrainConfig& config, const OptionReader& in) {
     return std::ranges::find(symbols, symbol) != symbols.end();
   };
   if (!config.tokenizer.has_pieces()) {
-    in.fail({"tokenizer.kind", "training.objective"},
+    in.fail({"tokenizer.kind", "training.objective", "model.family"},
             fmt::format("is bpe or unigram for the objective {}: it needs the symbol {}, and "
                         "characters and bytes have no symbols",
                         objective.name, objective.symbols.front()));
   }
   if (std::ranges::none_of(objective.symbols, is_there)) {
-    in.fail({"tokenizer.symbols", "training.objective"},
+    in.fail({"tokenizer.symbols", "training.objective", "model.family"},
             fmt::format("has to name what stands for tokens that were taken out, {} for the first: "
                         "the objective {} cannot do without",
                         objective.symbols.front(), objective.name));
@@ -72,17 +72,20 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
   if (part.last_line > 0 && part.last_line < part.first_line) {
     in.fail(key, "has a 'last_line' before its 'first_line'");
   }
+  const auto fail = [&](const std::string& what) {
+    in.fail({key, "training.objective", "model.family"}, what);
+  };
   if (objective.examples == Examples::text) {
     if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
-      in.fail(key,
-              fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
+      fail(fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
     }
     return;
   }
   if (!part.text.empty()) {
-    in.fail(key, fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
-                             "'target', or one 'tsv'",
-                             objective.name));
+    fail(
+        fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
+                    "'target', or one 'tsv'",
+                    objective.name));
   }
   const bool pair = !part.source.empty() && !part.target.empty();
   const bool half = part.source.empty() != part.target.empty();
@@ -122,7 +125,7 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   const DataConfig& data = config.data;
   const ObjectiveInfo& objective = info_of(config.training.objective);
   if (data.train.empty()) {
-    in.fail("data.train",
+    in.fail({"data.train", "data"},
             fmt::format("is missing; it names the {} to learn from",
                         objective.examples == Examples::text    ? "text"
                         : objective.examples == Examples::pairs ? "pairs of sentences"
@@ -131,12 +134,12 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
   if (data.validation) check_part(*data.validation, objective, "data.validation", in);
   if (objective.only_cut && data.cut != objective.cut) {
-    in.fail({"data.cut", "training.objective"},
+    in.fail({"data.cut", "training.objective", "model.family"},
             fmt::format("is '{}' for the objective {}",
                         objective.cut == TextCut::lines ? "lines" : "windows", objective.name));
   }
   if (objective.examples != Examples::text && data.cut != TextCut::lines) {
-    in.fail({"data.cut", "training.objective"},
+    in.fail({"data.cut", "training.objective", "model.family"},
             fmt::format("is for texts, and the objective {} has none", objective.name));
   }
   check_positions(config, in);
@@ -163,7 +166,7 @@ void check_schedule(const TrainingOptions& training, const OptionReader& in) {
   const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
   if (ends && training.max_steps <= schedule.warmup) {
     in.fail({"training.max_steps", "training.schedule.warmup", "training.schedule.kind"},
-            "is where this schedule ends, so it is above 'training.schedule.warmup', " +
+            "is where this schedule ends, so it has to be above 'training.schedule.warmup', " +
                 std::to_string(schedule.warmup));
   }
 }
@@ -177,10 +180,10 @@ void check_metric(const TrainConfig& config, const OptionReader& in) {
                     (metric == Metric::accuracy && objective.counts_right);
   if (fits) return;
   if (objective.translates()) {
-    in.fail({"validation.metric", "training.objective"},
+    in.fail({"validation.metric", "training.objective", "model.family"},
             fmt::format("is not 'accuracy' for the objective {}", objective.name));
   }
-  in.fail({"validation.metric", "training.objective"},
+  in.fail({"validation.metric", "training.objective", "model.family"},
           fmt::format("is 'loss'{} for the objective {}: nothing is translated",
                       objective.counts_right ? " or 'accuracy'" : "", objective.name));
 }

@@ -1,4 +1,5 @@
 #include <string>
+#include <vector>
 
 #include "nunchi/training/objectives/objectives.h"
 #include "nunchi/training/train_config_check.h"
@@ -8,19 +9,27 @@ namespace {
 
 class Used {
  public:
-  // `why`: a reason for which the next keys have no effect; empty: they have one.
-  Used(const OptionReader& in, std::string why) : in_(in), why_(std::move(why)) {}
+  // `why`: a reason for which the next keys have no effect; empty: they have one. `because`: the
+  // keys that decide it.
+  Used(const OptionReader& in, std::string why, std::vector<std::string_view> because)
+      : in_(in), why_(std::move(why)), because_(std::move(because)) {}
 
   template <class T>
   const Used& operator()(std::string_view key, const T& value, const T& otherwise) const {
-    if (!why_.empty() && value != otherwise) in_.fail(key, "has no effect: " + why_);
-    return *this;
+    if (why_.empty() || value == otherwise) return *this;
+    std::vector<std::string_view> keys = because_;
+    keys.insert(keys.begin(), key);
+    in_.fail(keys, "has no effect: " + why_);
   }
 
  private:
   const OptionReader& in_;
   std::string why_;
+  std::vector<std::string_view> because_;
 };
+
+// What decides the objective.
+const std::vector<std::string_view> kObjective = {"training.objective", "model.family"};
 
 void check_tokenizer(const TrainConfig& config, const TrainConfig& defaults,
                      const OptionReader& in) {
@@ -28,11 +37,11 @@ void check_tokenizer(const TrainConfig& config, const TrainConfig& defaults,
   if (!config.learns_tokenizer()) return;
   const TokenizerOptions &given = config.tokenizer.options, &usual = defaults.tokenizer.options;
   const bool bytes = given.kind == TokenizerKind::bytes;
-  Used(in, bytes ? "there are 256 bytes, whatever the text" : "")(
+  Used(in, bytes ? "there are 256 bytes, whatever the text" : "", {"tokenizer.kind"})(
       "tokenizer.vocabulary", given.vocabulary, usual.vocabulary)(
       "tokenizer.character_coverage", given.character_coverage, usual.character_coverage);
-  Used(in, config.tokenizer.has_pieces() ? "" : "'tokenizer.kind' is neither bpe nor unigram")(
-      "tokenizer.byte_fallback", given.byte_fallback, usual.byte_fallback)(
+  Used(in, config.tokenizer.has_pieces() ? "" : "'tokenizer.kind' is neither bpe nor unigram",
+       {"tokenizer.kind"})("tokenizer.byte_fallback", given.byte_fallback, usual.byte_fallback)(
       "tokenizer.symbols", given.symbols, usual.symbols)("tokenizer.split_digits",
                                                          given.split_digits, usual.split_digits)(
       "tokenizer.max_lines", given.max_lines, usual.max_lines);
@@ -41,12 +50,14 @@ void check_tokenizer(const TrainConfig& config, const TrainConfig& defaults,
 void check_data(const TrainConfig& config, const TrainConfig& defaults, const OptionReader& in) {
   const DataConfig &data = config.data, &usual = defaults.data;
   const bool windows = data.cut == TextCut::windows;
-  Used(in, windows ? "" : "nothing is cut into windows")("data.window", data.window, usual.window);
-  Used(in, windows ? "a text that is cut into windows has no lines that are too long" : "")(
+  const std::vector<std::string_view> cut = {"data.cut", "training.objective", "model.family"};
+  Used(in, windows ? "" : "nothing is cut into windows", cut)("data.window", data.window,
+                                                              usual.window);
+  Used(in, windows ? "a text that is cut into windows has no lines that are too long" : "", cut)(
       "data.max_length", data.limits.max_length, usual.limits.max_length);
   const bool pairs = info_of(config.training.objective).examples == Examples::pairs;
-  Used(in, pairs ? "" : "a text has no other side")("data.max_ratio", data.limits.max_ratio,
-                                                    usual.limits.max_ratio);
+  Used(in, pairs ? "" : "a text has no other side", kObjective)(
+      "data.max_ratio", data.limits.max_ratio, usual.limits.max_ratio);
   const auto check_columns = [&](const CorpusPart& part, const char* key) {
     const CorpusPart first;
     if (!part.tsv.empty() ||
@@ -65,26 +76,29 @@ void check_training(const TrainConfig& config, const TrainConfig& defaults,
   const std::string objective =
       "'training.objective' is " + std::string(info_of(training.objective).name);
   const bool corrupts = training.objective == ObjectiveKind::span_corruption;
-  Used(in, corrupts ? "" : objective)("training.span_corruption.noise",
-                                      training.span_corruption.noise, usual.span_corruption.noise)(
+  Used(in, corrupts ? "" : objective, kObjective)("training.span_corruption.noise",
+                                                  training.span_corruption.noise,
+                                                  usual.span_corruption.noise)(
       "training.span_corruption.mean_span", training.span_corruption.mean_span,
       usual.span_corruption.mean_span);
-  Used(in, info_of(training.objective).masks ? "" : objective)(
+  Used(in, info_of(training.objective).masks ? "" : objective, kObjective)(
       "training.mask_share", training.mask_share, usual.mask_share)(
       "training.whole_words", training.whole_words, usual.whole_words);
   const bool labelled = info_of(training.objective).examples == Examples::labelled;
-  Used(in, labelled ? "" : objective + ", which teaches no labels")(
+  Used(in, labelled ? "" : objective + ", which teaches no labels", kObjective)(
       "model.labels", config.model->named_labels(), {});
+  const std::vector<std::string_view> schedule = {"training.schedule.kind"};
   const bool paper = training.schedule.kind == ScheduleKind::paper;
-  Used(in, paper ? "" : "only the paper's schedule has a factor")(
+  Used(in, paper ? "" : "only the paper's schedule has a factor", schedule)(
       "training.schedule.factor", training.schedule.factor, usual.schedule.factor);
-  Used(in, paper ? "the paper's schedule has a 'factor' in place of it" : "")(
+  Used(in, paper ? "the paper's schedule has a 'factor' in place of it" : "", schedule)(
       "training.schedule.learning_rate", training.schedule.peak, usual.schedule.peak);
   const bool constant = training.schedule.kind == ScheduleKind::constant;
-  Used(in, constant ? "a constant rate stays what it is" : "")(
+  Used(in, constant ? "a constant rate stays what it is" : "", schedule)(
       "training.schedule.final", training.schedule.final, usual.schedule.final);
-  Used(in, info_of(training.objective).generates ? "" : objective + ", which generates nothing")(
-      "generation.beam_size", config.generation.beam_size, defaults.generation.beam_size)(
+  Used(in, info_of(training.objective).generates ? "" : objective + ", which generates nothing",
+       kObjective)("generation.beam_size", config.generation.beam_size,
+                   defaults.generation.beam_size)(
       "generation.normalize", config.generation.normalize, defaults.generation.normalize)(
       "generation.max_length", config.generation.max_length, defaults.generation.max_length);
 }
@@ -93,14 +107,16 @@ void check_validation(const TrainConfig& config, const TrainConfig& defaults,
                       const OptionReader& in) {
   const ValidationConfig &given = config.validation, &usual = defaults.validation;
   const std::string blind = config.data.validation ? "" : "there is no 'data.validation'";
-  Used(in, blind)("validation.every", given.every, usual.every)("validation.metric", given.metric,
-                                                                usual.metric)(
+  Used(in, blind, {"data.validation"})("validation.every", given.every, usual.every)(
+      "validation.metric", given.metric, usual.metric)(
       "checkpoints.keep_best", config.checkpoints.keep_best, defaults.checkpoints.keep_best);
   const bool translates =
       given.metric == ValidationMetric::bleu || given.metric == ValidationMetric::chrf;
-  Used(in, !blind.empty() ? blind
-           : translates   ? ""
-                          : "'validation.metric' is neither bleu nor chrf: nothing is translated")(
+  Used(in,
+       !blind.empty() ? blind
+       : translates   ? ""
+                      : "'validation.metric' is neither bleu nor chrf: nothing is translated",
+       {"validation.metric", "data.validation", "training.objective", "model.family"})(
       "validation.lowercase", given.lowercase, usual.lowercase)("validation.beam_size",
                                                                 given.beam_size, usual.beam_size);
 }

@@ -9,110 +9,44 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
+#include "nunchi/base/process.h"
 #include "nunchi/base/write_error.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/models/check_device.h"
-#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/objectives/classification.h"
+#include "nunchi/training/objectives/label_tokenizer.h"
 #include "nunchi/training/start_from.h"
 
 namespace nunchi {
 namespace {
 
-enum class Side : std::uint8_t { source, target, both };
-
-// The lines of one side of the training data, or of both in turn.
-class TrainingLines {
- public:
-  TrainingLines(std::vector<CorpusPart> parts, Side side) : parts_(std::move(parts)), side_(side) {}
-
-  bool ended() const { return ended_; }
-
-  bool operator()(std::string& line) {
-    if (target_waits_) {
-      target_waits_ = false;
-      line = std::move(pair_.target);
-      return true;
-    }
-    while (!reader_ || !reader_->next(pair_)) {
-      ended_ = part_ == parts_.size();
-      if (ended_) return false;
-      reader_.emplace(parts_[part_++]);
-    }
-    const bool is_text = !parts_[part_ - 1].text.empty();
-    target_waits_ = side_ == Side::both && !is_text;
-    line = std::move(side_ == Side::target || is_text ? pair_.target : pair_.source);
-    return true;
-  }
-
- private:
-  std::vector<CorpusPart> parts_;
-  Side side_;
-  std::size_t part_ = 0;
-  std::optional<PairReader> reader_;
-  RawPair pair_;
-  bool target_waits_ = false;
-  bool ended_ = false;
-};
-
-std::string names_of(std::span<const CorpusPart> parts) {
-  std::string names;
-  for (const CorpusPart& part : parts) {
-    for (const std::filesystem::path& file : files_of(part)) {
-      names += (names.empty() ? "" : ", ") + file.string();
-    }
-  }
-  return names;
-}
-
-std::string words_of(const TokenizerOptions& options) {
-  if (options.kind == TokenizerKind::characters) return "characters";
-  if (options.kind == TokenizerKind::bytes) return "bytes";
-  return grouped(options.vocabulary) + " tokens";
-}
-
-std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
-                                   const TrainingRunOptions& options) {
-  if (options.note) {
-    const char* from = side == Side::both     ? "both sides"
-                       : side == Side::source ? "the sources"
-                                              : "the targets";
-    const bool is_text = !config.data.train.front().text.empty();
-    options.note(fmt::format("learning a tokenizer of {} from {}",
-                             words_of(config.tokenizer.options),
-                             is_text ? "the text" : fmt::format("{} of the training data", from)));
-  }
-  const std::vector<CorpusPart> parts = config.data.train_parts();
-  TrainingLines lines(parts, side);
-  const auto next_line = [&](std::string& line) {
-    check_stop(options.stop);
-    return lines(line);
-  };
-  try {
-    LearnedTokenizer found = learn_tokenizer(config.tokenizer.options, next_line);
-    return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
-  } catch (const Error& error) {
-    // Once all has been read, what is wrong is wrong with the text.
-    if (!lines.ended()) throw;
-    throw Error(names_of(parts) + ": " + error.what());
-  }
-}
-
 constexpr const char* kModel = "the config's model";
+
+// A model that cannot be held is refused for its size, not for the first allocation that fails.
+void check_memory(const TrainConfig& config) {
+  // Characters are as many as there are; the others are what is asked for.
+  const bool known = config.learns_tokenizer() && config.tokenizer.has_pieces();
+  const std::int64_t tokens = known ? config.tokenizer.options.vocabulary : 4;
+  const std::int64_t count = config.model->make({tokens, tokens})->parameters().count();
+  const double needed = static_cast<double>(count) * 4 * sizeof(float) / (1 << 20);
+  const double there = memory_mib();
+  if (there == 0 || needed <= there) return;
+  throw Error(
+      fmt::format("a model of {} parameters needs {:.0f} GiB with its gradients and moments, and "
+                  "this machine has {:.0f}. See 'model.width' and the other sizes.",
+                  grouped(count), needed / 1024, there / 1024));
+}
 
 // Before hours go into tokenising for it.
 const TrainConfig& checked_for(const ContextBase& context, const TrainConfig& config) {
   check_device(*config.model, context.device(), kModel);
+  if (context.device() == Device::cpu) check_memory(config);
+  if (const auto validation = config.data.validation_part()) {
+    PairReader reader(*validation);
+    for (RawPair pair; reader.next(pair);) {
+    }
+  }
   return config;
-}
-
-// Whether somebody has said how a tokenizer is to be learned.
-bool describes_another(const TokenizerOptions& options) {
-  const TokenizerOptions usual;
-  return options.kind != usual.kind || options.vocabulary != usual.vocabulary ||
-         options.byte_fallback != usual.byte_fallback ||
-         options.character_coverage != usual.character_coverage || !options.symbols.empty() ||
-         options.split_digits != usual.split_digits || options.max_lines != usual.max_lines;
 }
 
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
@@ -127,7 +61,7 @@ std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& to
 
 // The model's options with the labels of the training data, where it is to learn them.
 ModelConfig with_labels(const TrainConfig& config) {
-  if (info_of(config.training.objective).examples != Examples::labelled) return config.model;
+  if (!config.has_labels()) return config.model;
   return config.model->with_labels(labels_in(config.data.train_parts()));
 }
 
@@ -147,24 +81,6 @@ SearchOptions search_options(const GenerationConfig& config) {
 }
 
 }  // namespace
-
-Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options) {
-  const TokenizerConfig& asked = config.tokenizer;
-  if (options.note && !config.learns_tokenizer() && describes_another(asked.options)) {
-    options.note(
-        fmt::format("the tokenizer is read from '{}': what the config says about learning "
-                    "one has no effect",
-                    (asked.source.empty() ? config.initialize_from : asked.source).string()));
-  }
-  if (!asked.source.empty()) {
-    if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
-    return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
-  }
-  if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
-  if (asked.shared) return Tokenizers(learned(config, Side::both, options));
-  std::unique_ptr<Tokenizer> source = learned(config, Side::source, options);
-  return {std::move(source), learned(config, Side::target, options)};
-}
 
 void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
   const auto check = [&](const std::filesystem::path& file, const char* key) {
@@ -191,17 +107,18 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   config_.model = with_labels(config);
   model_ = model_for(config_, tokenizers_, context);
   if (!options.checkpoint.empty()) {
-    check_resumed(options.checkpoint, *model_);
+    check_resumed(options.checkpoint, config_, *model_);
   } else if (!config.initialize_from.empty()) {
     const std::string note = start_from(config.initialize_from, tokenizers_, *model_);
     if (options.note && !note.empty()) options.note(note);
   }
   objective_ =
       info_of(config.training.objective).make({*model_, context, tokenizers_, config_.training});
-  const bool labelled = info_of(config.training.objective).examples == Examples::labelled;
-  if (labelled && validation_part_) check_labels(*validation_part_, labels_of(*model_));
+  if (config.has_labels() && validation_part_) check_labels(*validation_part_, labels_of(*model_));
 
-  const PairTokenizers tokenizers{tokenizers_.source(), tokenizers_.target()};
+  std::optional<LabelTokenizer> labels;
+  if (config.has_labels()) labels.emplace(labels_of(*model_));
+  const PairTokenizers tokenizers{tokenizers_.source(), labels ? *labels : tokenizers_.target()};
   const PrepareOptions prepare{.limits = config.data.limits,
                                .cut = config.data.cut,
                                .cache = options.cache,

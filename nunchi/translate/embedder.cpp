@@ -7,7 +7,7 @@
 namespace nunchi {
 
 Embedder::Embedder(const Model& model, const Tokenizers& tokenizers, const EmbedderOptions& options)
-    : model_(as_masked_language_model(model)),
+    : model_(as_embedding_model(model)),
       context_(model.parameters().weights().context()),
       reader_(model_, tokenizers, options.reader),
       options_(options) {}

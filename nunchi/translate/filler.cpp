@@ -35,34 +35,40 @@ Filler::Filler(const Model& model, const Tokenizers& tokenizers, const FillerOpt
       top_(std::clamp<std::int64_t>(options.top, 1, model_.vocabulary())),
       mask_(mask_token(tokenizers.target())) {}
 
-// The space before a mask is the mask's own, as it was in training.
-Tokens Filler::tokens_of(const SourceLine& line) {
+// The space before a mask that is read is the mask's own, as it was in training.
+Filler::Line Filler::line_of(const SourceLine& line) {
   const Tokenizer& tokenizer = reader_.tokenizer();
-  Tokens tokens;
+  const auto room = static_cast<std::size_t>(reader_.longest() - 2);
+  Tokens tokens, rest;
   for (const std::int32_t token :
        tokenizer.encode(with_symbol(line.text, tokenizer.piece(mask_)))) {
+    if (!rest.empty() || tokens.size() == room) {
+      rest.push_back(token);
+      continue;
+    }
     const bool after_space =
         token == mask_ && !tokens.empty() && tokenizer.piece(tokens.back()) == kSpace;
     if (after_space) tokens.pop_back();
     tokens.push_back(token);
   }
-  return reader_.enclosed_line(line, tokens);
+  const SourceLine seen{.text = line.text, .cut = line.cut || !rest.empty()};
+  return {reader_.enclosed_line(seen, tokens), std::move(rest)};
 }
 
 std::vector<FilledLine> Filler::fill(std::span<const SourceLine> lines) {
+  std::vector<Line> split;
   std::vector<Tokens> texts;
   std::vector<FilledLine> filled;
-  for (const SourceLine& line : lines) {
-    Tokens tokens = tokens_of(line);
-    if (!tokens.empty() && std::ranges::find(tokens, mask_) == tokens.end()) {
-      ++without_mask_;
-      tokens.clear();
-    }
-    texts.push_back(std::move(tokens));
-    filled.push_back({.text = line.text, .masks = {}});
+  for (const SourceLine& source : lines) {
+    const Line& line = split.emplace_back(line_of(source));
+    filled.push_back(
+        {.text = source.text, .masks = {}, .unread_masks = std::ranges::count(line.rest, mask_)});
+    const bool has_mask = std::ranges::find(line.read, mask_) != line.read.end();
+    if (!line.read.empty() && !has_mask && filled.back().unread_masks == 0) ++without_mask_;
+    texts.push_back(has_mask ? line.read : Tokens());
   }
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
-    fill_batch(batch, texts, filled);
+    fill_batch(batch, split, filled);
   }
   return filled;
 }
@@ -71,11 +77,11 @@ FilledLine Filler::fill(const std::string& text) {
   return fill(std::vector<SourceLine>{{.text = text}})[0];
 }
 
-void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Tokens> texts,
+void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Line> lines,
                         std::vector<FilledLine>& filled) const {
   std::vector<MaskedText> masked;
   for (const std::size_t line : batch) {
-    MaskedText& text = masked.emplace_back(MaskedText{.inputs = texts[line]});
+    MaskedText& text = masked.emplace_back(MaskedText{.inputs = lines[line].read});
     for (std::size_t i = 0; i < text.inputs.size(); ++i) {
       if (text.inputs[i] == mask_) text.positions.push_back(static_cast<std::int32_t>(i));
     }
@@ -101,6 +107,8 @@ void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Toke
                               .probability = std::exp(log_probs[at])});
       }
     }
+    const Tokens& rest = lines[batch[i]].rest;
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
     line.text = in_one_line(tokenizer.decode(tokens));
   }
 }

@@ -28,6 +28,7 @@ struct Candidate {
 struct FilledLine {
   std::string text;  // with the likeliest candidate in the place of each mask; one line
   std::vector<std::vector<Candidate>> masks;  // of each its candidates, likeliest first
+  std::int64_t unread_masks = 0;  // behind the tokens that are read: they stand in the text as such
 };
 
 // Used by one thread at a time. Model, tokenizers and the model's context outlive it.
@@ -40,7 +41,7 @@ class Filler {
   Filler(const Model& model, const Tokenizers& tokenizers, const FillerOptions& options);
 
   // One for each line, in their order; it does not depend on the others. A line without masks stays
-  // as it is.
+  // as it is. Of a line that is too long the beginning is read, and the rest stays as it is.
   std::vector<FilledLine> fill(std::span<const SourceLine> lines);
   FilledLine fill(const std::string& text);
 
@@ -50,8 +51,12 @@ class Filler {
   std::int64_t without_mask() const { return without_mask_; }
 
  private:
-  Tokens tokens_of(const SourceLine& line);
-  void fill_batch(std::span<const std::size_t> batch, std::span<const Tokens> texts,
+  struct Line {
+    Tokens read;  // <s> … </s>
+    Tokens rest;  // what there was no room for
+  };
+  Line line_of(const SourceLine& line);
+  void fill_batch(std::span<const std::size_t> batch, std::span<const Line> lines,
                   std::vector<FilledLine>& filled) const;
 
   const MaskedLanguageModel& model_;

@@ -31,6 +31,8 @@ class TextReader {
   std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> texts) const;
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Tokens that are read of a line, <s> and </s> included.
+  std::int64_t longest() const { return options_.max_length; }
   // Of all lines so far.
   const LineCounts& counts() const { return counts_; }
 

@@ -26,6 +26,27 @@ class Temporary(unittest.TestCase):
         self.folder = Path(folder.name)
 
 
+class SwapWords(Temporary):
+    def test_a_missing_file_is_one_sentence(self):
+        ended = run("swap_words.py", self.folder / "missing.txt")
+        self.assertEqual(ended.returncode, 1)
+        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+        self.assertIn("missing.txt: No such file", ended.stderr)
+
+    def test_a_damaged_archive_is_one_sentence(self):
+        (self.folder / "a.xz").write_text("no archive")
+        ended = run("swap_words.py", self.folder / "a.xz")
+        self.assertEqual((ended.returncode, ended.stderr.count("\n")), (1, 1), ended.stderr)
+
+    def test_a_reader_that_goes_away_is_no_error(self):
+        (self.folder / "a.txt").write_text("the small dog runs home\n" * 100_000)
+        script = f"{sys.executable} {BENCH / 'swap_words.py'} {self.folder / 'a.txt'}"
+        ended = subprocess.run(f"set -o pipefail; {script} | head -1", shell=True, executable="/bin/bash",
+                               capture_output=True, encoding="utf-8")
+        self.assertEqual(ended.stderr, "")
+        self.assertEqual(ended.stdout.count("\n"), 1)
+
+
 class SquadQuestions(Temporary):
     def test_an_answer_comes_with_its_sentence_or_sentences(self):
         ended = run("squad_questions.py", HERE / "squad.json")

@@ -132,12 +132,35 @@ TEST_F(BertProgram, ALinesAnswerDoesNotDependOnTheOthersAndOddLinesAreCounted) {
   const Ended together = answer("fill " + path("bert") + " --batch-tokens 40",
                                 "eins [MASK] drei\n" + longer + "\n" + odd + "\n[MASK]\n");
   EXPECT_EQ(together.code, 0);
-  EXPECT_TRUE(says(together.error, "1 line too long and cut (see --max-length)"));
+  EXPECT_TRUE(
+      says(together.error, "1 line too long: only the beginning was read (see --max-length)"))
+      << together.error;
   EXPECT_TRUE(says(together.error, "1 line with invalid UTF-8"));
   const std::vector<std::string> lines = lines_of(together.out);
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(answer("fill " + path("bert"), "eins [MASK] drei\n").out, lines[0] + "\n");
   EXPECT_EQ(answer("fill " + path("bert"), "[MASK]").out, lines[3] + "\n");
+}
+
+TEST_F(BertProgram, ALineThatIsTooLongComesBackWhole) {
+  ASSERT_EQ(bert_->code, 0) << bert_->error;
+  std::string middle;
+  for (int i = 0; i < 100; ++i) middle += " zwei";
+  const Ended ended = answer("fill " + path("bert") + " --top 1",
+                             "eins\n[MASK] zwei" + middle + " [MASK] drei\n" + middle.substr(1) +
+                                 " [MASK]\neins [MASK]" + middle + "\n");
+  EXPECT_EQ(ended.code, 0) << ended.error;
+  const std::vector<std::string> lines = lines_of(ended.out);
+  ASSERT_EQ(lines.size(), 4u) << ended.out;
+  // The first mask is filled in; the second is not among the 32 positions, and stays.
+  EXPECT_FALSE(lines[1].starts_with("[MASK]")) << lines[1];
+  EXPECT_TRUE(says(lines[1], middle + " [MASK] drei\t▁")) << lines[1];
+  EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), '\t'), 1) << lines[1];
+  EXPECT_EQ(lines[2], middle.substr(1) + " [MASK]");
+  EXPECT_TRUE(says(lines[3], middle + "\t")) << lines[3];
+  EXPECT_TRUE(says(ended.error, "3 lines too long: only the beginning was read")) << ended.error;
+  EXPECT_TRUE(says(ended.error, "(see --max-length), in line 2, 3\n")) << ended.error;
+  EXPECT_TRUE(says(ended.error, "1 line without [MASK] stayed as it is")) << ended.error;
 }
 
 TEST_F(BertProgram, Embeds) {
@@ -209,6 +232,20 @@ TEST_F(BertProgram, SaysWhatAModelCannotDo) {
   const Ended score = run("score " + path("bert") + " " + path("valid.txt"));
   EXPECT_EQ(score.code, 1);
   EXPECT_TRUE(says(score.error, "bert cannot score texts")) << score.error;
+  // A gpt is asked for what it cannot do, by the name of that.
+  std::filesystem::create_directories(*folder_ / "gpt");
+  write_text(*folder_ / "gpt/config.json", R"({"family": "gpt", "vocabulary": 40})");
+  for (const auto& [command, what] : {std::pair{"embed ", "embed texts"},
+                                      {"classify ", "classify texts"},
+                                      {"fill ", "fill in"}}) {
+    const Ended ended = answer(command + path("gpt"), "x\n");
+    EXPECT_EQ(ended.code, 1) << command;
+    EXPECT_TRUE(says(ended.error, "a model of the family gpt cannot " + std::string(what) + ". It"))
+        << ended.error;
+  }
+  const Ended pairs = run("score " + path("gpt") + " a b");
+  EXPECT_EQ(pairs.code, 2);
+  EXPECT_TRUE(says(pairs.error, "scores the lines of one text; leave TGT out")) << pairs.error;
   // Its config alone tells.
   std::filesystem::create_directories(*folder_ / "alone");
   write_text(*folder_ / "alone/config.json", content(*folder_ / "bert/config.json"));
@@ -287,6 +324,29 @@ TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
       train(from + " --set 'data.train={tsv: says.tsv}' --set 'data.validation={tsv: says.tsv}'");
   EXPECT_EQ(renamed.code, 0) << renamed.error;
   EXPECT_TRUE(says(renamed.error, "has other labels")) << renamed.error;
+}
+
+// Labels are names: they need not be words that the texts are made of.
+TEST_F(BertProgram, ATokenizerIsLearnedFromTheTextsWithoutTheirLabels) {
+  std::string text = content(*folder_ / "train.tsv"), numbered;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t tab = text.find('\t', at), end = text.find('\n', at);
+    numbered += text.substr(at, tab + 1 - at) + (text[tab + 1] == 'c' ? "0\n" : "1\n");
+    at = end + 1;
+  }
+  write_text(*folder_ / "numbered.tsv", numbered);
+  const Ended ended = run(
+      "train " + path("labels.yaml") + " --set output=" + path("numbered") +
+      " --set 'initialize_from=\"\"' --set tokenizer.kind=characters --set training.max_steps=60 "
+      "--set 'data.train={tsv: numbered.tsv}' --set 'data.validation={tsv: numbered.tsv}'");
+  ASSERT_EQ(ended.code, 0) << ended.error;
+  EXPECT_TRUE(says(ended.error, "learning a tokenizer of characters from the texts of the"))
+      << ended.error;
+  const std::string tokens = content(*folder_ / "numbered/tokenizer.tok");
+  EXPECT_TRUE(says(tokens, "\n0065\n")) << "e\n" << tokens;
+  EXPECT_FALSE(says(tokens, "\n0030\n")) << "0\n" << tokens;
+  const Json info = Json::parse(run("info --json " + path("numbered")).out);
+  EXPECT_EQ(info["config"]["labels"], (Json{"0", "1"}));
 }
 
 // The labels that validation may have are the model's.

@@ -136,6 +136,13 @@ TEST(Evaluate, FilesThatDoNotFitAreOneSentence) {
   }
 }
 
+TEST(Evaluate, ASeedNeedsResamples) {
+  const Ended ended = run(kEnglish + "english.ref0 --seed 5");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.error.find("--seed is about resamples"), std::string::npos) << ended.error;
+  EXPECT_EQ(run(kEnglish + "english.ref0 --seed 5 --bootstrap 3").code, 0);
+}
+
 TEST(Evaluate, WrongCallsEndWithTwo) {
   for (const std::string arguments :
        {"--metric ter", "--tokenize intl", "--bootstrap 0", "--bootstrap x", "--seed -1",

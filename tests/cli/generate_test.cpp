@@ -138,8 +138,8 @@ TEST_F(GenerateProgram, LinesAreScored) {
   EXPECT_EQ(std::ranges::count(ended.out, '\n'), 3);
   EXPECT_TRUE(says(ended.error, "nunchi: 3 lines, 15 target tokens, perplexity ")) << ended.error;
   const Ended pairs = run("score " + model().string() + " a b");
-  EXPECT_EQ(pairs.code, 1);
-  EXPECT_TRUE(says(pairs.error, "cannot translate")) << pairs.error;
+  EXPECT_EQ(pairs.code, 2);
+  EXPECT_TRUE(says(pairs.error, "scores the lines of one text; leave TGT out")) << pairs.error;
 }
 
 TEST_F(GenerateProgram, TokenizersOfCharacters) {

@@ -49,6 +49,19 @@ TEST(Program, AMisspeltCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run("trane").code, 2);
 }
 
+TEST(Program, AMisspeltOptionIsNamedWithTheNearest) {
+  const Ended ended = run("translate model --beamsize 4");
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_TRUE(ended.error.ends_with("; did you mean --beam-size? See 'nunchi translate --help'.\n"))
+      << ended.error;
+}
+
+TEST(Program, WhatHasNoEffectIsAWrongCall) {
+  const Ended bench = run("bench train --set foo=1 --preset tiny");
+  EXPECT_EQ(bench.code, 2);
+  EXPECT_EQ(bench.error, "nunchi: --set changes what a CONFIG says, and none is given.\n");
+}
+
 TEST(Program, ThreadsDoNotSpinUnlessTheyAreToldTo) {
   // What libgomp says of itself when it is loaded, the second time after the program's own setting.
   const std::string settings = "OMP_DISPLAY_ENV=verbose ";

@@ -166,6 +166,28 @@ TEST_F(TokenizerProgram, FailuresAreOneSentenceAndLeaveNoFile) {
   EXPECT_EQ(folder_.files(), files);
 }
 
+TEST_F(TokenizerProgram, WhatHasNoEffectIsAWrongCall) {
+  const auto refused = [&](const std::string& arguments, const std::string& what) {
+    const Ended ended = run(arguments);
+    EXPECT_EQ(ended.code, 2) << arguments;
+    EXPECT_NE(ended.error.find(what), std::string::npos) << ended.error;
+  };
+  const std::string train = "train --input " + path("corpus.txt") + " --output ";
+  const std::string bytes = train + path("t.tok") + " --kind bytes";
+  refused(bytes + " --vocab 300", "--vocab has no effect: there are 256 bytes");
+  refused(bytes + " --split-digits", "--split-digits has no effect: --kind is neither");
+  refused(train + path("t.tok") + " --kind characters --symbol '<x>'", "--symbol has no effect");
+  // A name's ending says what is in the file.
+  refused(train + path("t.spm") + " --kind characters", "a tokenizer of characters is a .tok file");
+  refused(train + path("t.tok") + " --vocab 400", "a tokenizer of bpe is a .spm file");
+  EXPECT_EQ(folder_.files(), 1);
+  const Ended learned = run(bytes);
+  EXPECT_EQ(learned.code, 0) << learned.error;
+  EXPECT_NE(learned.error.find("259 tokens, the same for every text."), std::string::npos)
+      << learned.error;
+  refused("encode " + path("t.tok") + " --side source", "--side is for a model folder");
+}
+
 TEST_F(TokenizerProgram, WrongCallsEndWithTwo) {
   const std::string train = "train --input " + path("corpus.txt") + " --output " + path("t.spm");
   for (const std::string& arguments :

@@ -195,6 +195,21 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
         << ended.error;
   }
 
+  // Tokenizers are what the run began with, so that no others can be asked for.
+  const Ended tokens =
+      run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
+  EXPECT_EQ(tokens.code, 1);
+  EXPECT_TRUE(says(tokens.error,
+                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run keeps the "
+                   "tokenizers that it began with."))
+      << tokens.error;
+  const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
+  EXPECT_EQ(longer.code, 0) << longer.error;
+  EXPECT_TRUE(says(longer.error,
+                   "config.yaml says ('seed', 'training.max_steps'); the run goes on with the new "
+                   "one"))
+      << longer.error;
+
   const Ended continued =
       run(arguments("other", "--set training.max_steps=3 --set initialize_from=" + path("run")));
   EXPECT_EQ(continued.code, 0) << continued.error;
@@ -228,6 +243,49 @@ TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
   fs::remove(folder_ / "run/tokenizer.tok");
   const Ended untold = started("other.tok");
   EXPECT_EQ(untold.code, 0) << untold.error;
+}
+
+// Each is known before anything is learned or tokenised.
+TEST_F(TrainProgram, RefusesAtOnceWhatWouldFailLater) {
+  write_text(folder_ / "short.y", "eins\n");
+  const std::string sizes =
+      "--set model.width=16384 --set model.heads=64 --set model.feed_forward=65536 "
+      "--set model.encoder_layers=200 --set model.decoder_layers=200";
+  for (const auto& [more, what] :
+       {std::pair<std::string, std::string>{sizes, "parameters needs "},
+        {"--set data.validation.target=short.y", "short.y has 1 line but"},
+        {"--set data.train.first_line=500", "train.x has 160 lines, but 'first_line' is 500."}}) {
+    const Ended ended = run(arguments("run", more));
+    EXPECT_EQ(ended.code, 1) << more;
+    EXPECT_TRUE(says(ended.error, what)) << ended.error;
+    EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
+  }
+}
+
+TEST_F(TrainProgram, ADamagedCheckpointSaysHowToGoOn) {
+  ASSERT_EQ(run(arguments("run", "--set training.max_steps=10")).code, 0);
+  write_text(folder_ / "run/checkpoints/step-10/optimizer.safetensors", "damaged");
+  const Ended ended = run(arguments("run", "--resume --set training.max_steps=20"));
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_TRUE(says(ended.error, "Remove " + path("run/checkpoints/step-10") +
+                                    ", and the run is resumed at step 5."))
+      << ended.error;
+  fs::remove(folder_ / "run/config.json");
+  const Ended info = run("info " + path("run"));
+  EXPECT_TRUE(says(info.error, "each folder in " + path("run/checkpoints") + " is a model."))
+      << info.error;
+}
+
+TEST_F(TrainProgram, WhatIsNoRunsStays) {
+  fs::create_directory(folder_ / "mine");
+  const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "generation_config.json"};
+  for (const std::string& name : names) write_text(folder_ / "mine" / name, "precious");
+  for (const std::string more : {"", "--overwrite", "--dry-run"}) {
+    const Ended ended = run(arguments("mine", more));
+    EXPECT_EQ(ended.code, 2) << more;
+    EXPECT_TRUE(says(ended.error, "mine' holds something that no run wrote, '")) << ended.error;
+  }
+  for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
 
 TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {

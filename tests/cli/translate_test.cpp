@@ -424,6 +424,7 @@ TEST_F(ScoreCommand, SaysWhatIsWrong) {
   expect_one_sentence(score("a\n", "a\n", "--nonsense"), 2, "--nonsense");
   EXPECT_NE(score("the old fox\n", "a\n", "--max-length 3").error.find("1 pair too long and cut"),
             std::string::npos);
+  EXPECT_EQ(score("", "").error, "nunchi: there is nothing to score\n");
 }
 
 }  // namespace

@@ -180,7 +180,8 @@ TEST_F(PrepareText, OnlyTheLinesThatAreAskedFor) {
   part.last_line = 0;
   EXPECT_EQ(prepare(TextCut::lines).size(), 3);
   part.first_line = 9;
-  EXPECT_EQ(prepare(TextCut::lines).size(), 0);
+  EXPECT_TRUE(says(error_of([&] { prepare(TextCut::lines); }),
+                   "a.txt has 4 lines, but 'first_line' is 9."));
 }
 
 TEST_F(PrepareText, ATextStandsAlone) {

@@ -89,7 +89,7 @@ TEST(Bert, RefusesOptionsThatDoNotFit) {
   };
   EXPECT_NE(message([](BertConfig& c) {
               c.labels = {"b", "a", "b"};
-            }).find("two labels 'b'"),
+            }).find("'labels' names 'b' twice"),
             std::string::npos);
   EXPECT_NE(message([](BertConfig& c) { c.max_positions = 2; }).find("max_positions"),
             std::string::npos);

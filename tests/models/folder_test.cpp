@@ -118,16 +118,16 @@ TEST_F(ModelFolder, WrongValues) {
 
 TEST_F(ModelFolder, HeadsThatDoNotFit) {
   change_config("\"heads\": 2", "\"heads\": 3");
-  expect_refused("cannot be cut into 3 heads");
+  expect_refused("'heads' is 3, but a width of 40 cannot be cut into so many heads");
 }
 
 TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
   change_config("\"kv_heads\": 0", "\"kv_heads\": 3");
-  expect_refused("kv_heads is 3, but 2 heads cannot share so many");
+  expect_refused("'kv_heads' is 3, but 2 heads cannot share so many");
   change_config("\"kv_heads\": 3", "\"kv_heads\": 1");
   change_config("\"head_width\": 0", "\"head_width\": 5");
   change_config("\"position\": \"sinusoidal\"", "\"position\": \"rotary\"");
-  expect_refused("the width of a head is even, not 5");
+  expect_refused("the width of a head has to be even; it is 5");
   change_config("\"position\": \"rotary\"", "\"position\": \"relative\", \"relative_buckets\": 3");
   expect_refused(
       "3 buckets of relative positions in two directions cannot reach a distance of 128");

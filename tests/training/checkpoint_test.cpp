@@ -241,6 +241,21 @@ TEST(Average, OfModelsThatDoNotFitIsAnErrorAndLeavesNothing) {
   SomeRun(1, wider).save(folder.path(), 2);
   SomeRun(1).save(folder.path(), 3);
   write_text(folder / "step-3/tokenizer.spm", "other pieces");
+  // The same tensors, but another function of them.
+  TransformerConfig turned = small_config(), falling = small_config();
+  turned.position = nn::PositionKind::rotary;
+  falling.norm_epsilon = 1e-3;
+  SomeRun(1, turned).save(folder.path(), 4);
+  SomeRun(1, falling).save(folder.path(), 5);
+  const auto said = [&](const char* other) {
+    const std::vector<fs::path> both = {folder / "step-1", folder / other};
+    return error_of([&] { average_models(both, folder / "mean"); });
+  };
+  EXPECT_NE(said("step-4").find("step-1': its 'position' is rotary, but the other's is sinusoidal"),
+            std::string::npos)
+      << said("step-4");
+  EXPECT_NE(said("step-5").find("its 'norm_epsilon' is 0.001"), std::string::npos)
+      << said("step-5");
   for (const char* other : {"step-2", "step-3", "nothing"}) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
     EXPECT_THROW(average_models(both, folder / "mean"), Error) << other;

@@ -2,8 +2,8 @@
 #include "nunchi/training/objectives/classification.h"
 
 #include "nunchi/autograd/tape.h"
-#include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/training/learner.h"
+#include "nunchi/training/objectives/label_tokenizer.h"
 #include "nunchi/training/train_config.h"
 #include "tests/files.h"
 #include "tests/models/small_models.h"
@@ -75,7 +75,7 @@ class Classification : public ::testing::Test {
   HostBatch batch(int first, int count) const {
     HostBatch batch;
     for (int i = first; i < first + count; ++i) {
-      const Tokens label = tokenizers_.target().encode(i % 2 == 0 ? "odd" : "even");
+      const Tokens label = labels_.encode(i % 2 == 0 ? "odd" : "even");
       Tokens text(static_cast<std::size_t>(1 + i % 6), 5 + i % 3);
       text.push_back(2);
       batch.sources.push_back(text);
@@ -86,8 +86,8 @@ class Classification : public ::testing::Test {
   }
 
   CpuContext context_{CpuOptions{.threads = 2}};
-  Tokenizers tokenizers_{
-      std::make_unique<PieceTokenizer>(Labels{"even", "odd", "a", "b", "c", "other"})};
+  Tokenizers tokenizers_{std::make_unique<PieceTokenizer>(Labels{"x", "y", "a", "b", "c"})};
+  LabelTokenizer labels_{{"even", "odd"}};
   std::unique_ptr<Bert> model_;
   TrainingOptions options_{.label_smoothing = 0};
 };
@@ -107,44 +107,33 @@ TEST_F(Classification, IsLearned) {
   EXPECT_LT(to_host<double>(after.total.value())[0], to_host<double>(before.total.value())[0] / 4);
 }
 
-TEST_F(Classification, SpacesAtTheEndsOfALabelDoNotCount) {
-  const Tokenizers bytes(make_tokenizer(
-      learn_tokenizer({.kind = TokenizerKind::bytes}, [](std::string&) { return false; }).bytes,
-      "bytes"));
-  BertConfig config = small_bert_config(bytes.target().vocabulary());
-  config.labels = {"even", "odd"};
-  const auto model = make_small<Bert>(context_, config);
-  const ClassificationObjective objective({*model, context_, bytes, options_});
-  HostBatch one;
-  one.sources = {{5, 2}};
-  one.pairs = {0};
-  const auto loss = [&](const char* label) {
-    one.targets = {bytes.target().encode(label)};
-    return to_host<double>(objective.loss(one, 0).total.value())[0];
-  };
-  EXPECT_EQ(loss(" odd  "), loss("odd"));
-  EXPECT_NE(loss("even"), loss("odd"));
-}
-
-TEST_F(Classification, RefusesWhatItCannotTellApartOrDoesNotKnow) {
+TEST_F(Classification, RefusesWhatItDoesNotKnow) {
   const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
   HostBatch bad = batch(0, 3);
-  bad.targets[1] = tokenizers_.target().encode("other");
-  EXPECT_NE(error_of([&] { objective.loss(bad, 0); }).find("the label 'other' is none"),
+  bad.targets[1] = labels_.encode("other");
+  EXPECT_NE(error_of([&] { objective.loss(bad, 0); }).find("none of the model's"),
             std::string::npos);
-  BertConfig config = small_bert_config(tokenizers_.target().vocabulary());
-  config.labels = {"unheard", "unseen"};
-  const auto model = make_small<Bert>(context_, config);
-  const std::string message = error_of([&] {
-    ClassificationObjective({*model, context_, tokenizers_, options_});
-  });
-  EXPECT_NE(message.find("cannot tell the labels 'unheard' and 'unseen' apart"), std::string::npos)
-      << message;
   const auto plain =
       make_small<Bert>(context_, small_bert_config(tokenizers_.target().vocabulary()));
   EXPECT_NE(error_of([&] {
               ClassificationObjective({*plain, context_, tokenizers_, options_});
             }).find("no labels"),
+            std::string::npos);
+}
+
+TEST(LabelTokens, AreOneForEachLabelWhateverItIsCalled) {
+  const LabelTokenizer labels({"0", "1", "very  good", "가"});
+  EXPECT_EQ(labels.vocabulary(), 7);
+  EXPECT_EQ(labels.encode("0"), Tokens{3});
+  EXPECT_EQ(labels.encode(" very  good\t\r"), Tokens{5});
+  EXPECT_EQ(labels.encode("\xE1\x84\x80\xE1\x85\xA1"), Tokens{6}) << "the same in jamo";
+  EXPECT_EQ(labels.encode("2"), Tokens{0});
+  EXPECT_EQ(labels.encode(" \t"), Tokens{});
+  EXPECT_EQ(labels.decode(labels.encode("very  good")), "very  good");
+  EXPECT_NE(labels.fingerprint(), LabelTokenizer({"1", "0", "very  good", "가"}).fingerprint());
+  EXPECT_NE(error_of([] {
+              LabelTokenizer({"a", "b", " a"});
+            }).find("the labels 'a' and ' a' are one"),
             std::string::npos);
 }
 

@@ -135,6 +135,33 @@ TEST(RunFolder, AModelThatNoRunWroteStays) {
   EXPECT_EQ(folder.files(), 1);
 }
 
+TEST(RunFolder, AFolderWithSomethingElseInItIsRefused) {
+  const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "notes.txt",
+                                          "generation_config.json", "events"};
+  for (const std::string& name : names) {
+    const TemporaryFolder folder;
+    write_text(folder / name, "precious");
+    for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
+      const std::string message = error_of([&] { RunFolder(folder.path(), begin); });
+      EXPECT_TRUE(says(message, "holds something that no run wrote, '" + name + "'")) << message;
+      EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
+    }
+    EXPECT_EQ(content(folder / name), "precious");
+    EXPECT_EQ(folder.files(), 1);
+    const RunFolder known(folder.path(), Begin::fresh, std::span(&name, 1));
+  }
+}
+
+TEST(RunFolder, WhatARunLeavesThatWasKilledBeforeItStartedIsNoHindrance) {
+  const TemporaryFolder folder;
+  write_text(folder / "lock", "");
+  write_text(folder / ".nunchi-7-1.tmp", "half");
+  fs::create_directories(folder / "cache");
+  write_text(folder / "cache/pairs", "took an hour");
+  begin(folder.path(), Begin::fresh);
+  EXPECT_EQ(content(folder / "cache/pairs"), "took an hour");
+}
+
 TEST(RunFolder, OneProcessAtATime) {
   const TemporaryFolder folder;
   {

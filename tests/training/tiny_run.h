@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nunchi/device/make_context.h"
+#include "nunchi/training/objectives/label_tokenizer.h"
 #include "nunchi/training/objectives/objectives.h"
 #include "nunchi/training/trainer.h"
 #include "tests/files.h"
@@ -20,7 +21,7 @@ inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
     pieces.push_back("▁w" + std::to_string(pieces.size()));
   return std::make_unique<PieceTokenizer>(pieces);
 }
-inline constexpr std::int32_t kTinyEven = 6, kTinyWord = 8;  // a label's, the first word's
+inline constexpr std::int32_t kTinyWord = 8;  // the first word's
 
 // Pairs whose target is the source backwards.
 inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
@@ -54,7 +55,7 @@ inline PairStore tiny_lines(const std::filesystem::path& file, int count, Exampl
     if (labelled) {
       const auto odd = static_cast<std::int32_t>(tokens.size() % 2);
       tokens.push_back(2);
-      tokens.push_back(kTinyEven + odd);
+      tokens.push_back(LabelTokenizer::kFirst + odd);
     }
     writer.add(tokens, labelled ? static_cast<std::uint32_t>(tokens.size() - 1) : 0);
   }

@@ -22,6 +22,34 @@ TEST(TrainConfig, PairsAreTwoFilesOrOne) {
   EXPECT_EQ(error_with({"data.train={tsv: a}"}), "no error");
 }
 
+// Whatever the file says, it was right before.
+TEST(TrainConfig, WhatIsSetOnTheCommandLineIsToBlame) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"model.kv_heads=3", "'model.kv_heads' is 3, but 8 heads"},
+      {"output=", "'output' is a text, but nothing stands here"},
+      {"model.position=", "'model.position' is one of"},
+      {"model={family: gpt}", "'data.train' names a 'text' and nothing else"},
+      {"model.family=gpt", "'data.train' names a 'text' and nothing else"},
+      {"model={family: transformer, position: rotary, head_width: 7}",
+       "'model.position' is rotary, which turns pairs"},
+      {"model={family: transformer, position: relative, relative_max_distance: 8}",
+       "'model.relative_max_distance' and 'relative_buckets' do not fit"},
+      {"model={family: bert, labels: [swapped, swapped]}", "'model.labels' names 'swapped' twice"},
+      {"training.objective=span_corruption", "'tokenizer.symbols' has to name"},
+  };
+  for (const auto& [assignment, what] : wrong) {
+    EXPECT_EQ(error_with({assignment}).rfind("--set " + assignment + ": " + what, 0), 0u)
+        << error_with({assignment});
+    EXPECT_THROW(config_of(kSmallest, {assignment}), UsageError);
+  }
+  // A key of the file that has lost its effect by what was set.
+  const std::string text = std::string(kSmallest) + "generation: {beam_size: 3}\n";
+  EXPECT_EQ(
+      error_of(text, {"model.family=bert", "data.train={text: a}", "data.validation={text: b}"})
+          .rfind("--set model.family=bert: 'generation.beam_size' has no effect", 0),
+      0u);
+}
+
 TEST(TrainConfig, SchedulesFitTheRun) {
   EXPECT_EQ(error_with({"training.schedule={kind: paper, warmup: 0}"}),
             "--set training.schedule={kind: paper, warmup: 0}: 'training.schedule.warmup' is at "

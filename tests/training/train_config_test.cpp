@@ -34,6 +34,30 @@ TEST(TrainConfig, TheSmallestHasTheDefaults) {
   EXPECT_EQ(config.generation.beam_size, 5);
 }
 
+// Waves of size 1 on embeddings that start at 0.02 would leave nothing to be read.
+TEST(TrainConfig, EmbeddingsAreScaledBesideWavesUnlessTheConfigSaysOtherwise) {
+  const auto scaled = [](const std::vector<std::string>& assignments) {
+    const TrainConfig config = config_of(kText, assignments);
+    // What is written says it, so that it stays so whatever the default becomes.
+    const std::string key = "scale_embeddings: ";
+    const std::string text = to_yaml(config);
+    const bool is = dynamic_cast<const StackConfig&>(*config.model).scale_embeddings;
+    EXPECT_NE(text.find(key + (is ? "true" : "false")), text.npos) << text;
+    return is;
+  };
+  for (const std::string family : {"gpt", "bert"}) {
+    const std::string model = "model.family=" + family;
+    EXPECT_TRUE(scaled({model, "model.position=sinusoidal"})) << family;
+    EXPECT_FALSE(scaled({model, "model.position=sinusoidal", "model.scale_embeddings=false"}));
+    EXPECT_FALSE(scaled({model, "model.position=rotary"})) << family;
+    EXPECT_FALSE(scaled({model})) << family;
+    EXPECT_TRUE(scaled({model, "model.scale_embeddings=true"})) << family;
+  }
+  // A model that was saved is what its file says, and what it was before it could say so.
+  EXPECT_FALSE(GptConfig::from_json("{\"family\": \"gpt\", \"position\": \"sinusoidal\"}", "a")
+                   .scale_embeddings);
+}
+
 TEST(TrainConfig, EveryKeyIsRead) {
   const TrainConfig config = config_of(R"(
 output: runs/x

@@ -9,7 +9,7 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/text/unicode.h"
+#include "nunchi/training/objectives/label_tokenizer.h"
 #include "nunchi/training/objectives/masked.h"
 #include "nunchi/training/train_config.h"
 
@@ -17,14 +17,6 @@ namespace nunchi {
 namespace {
 
 constexpr std::size_t kMostLabels = 10'000;
-
-// As tokenizers read it: spaces at its ends do not count.
-std::string label_of(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r";
-  const std::size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == text.npos) return {};
-  return nfc(repaired_utf8(text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1)));
-}
 
 // Calls see(label, reader) for each line of a part that can be an example.
 void for_each_label(const CorpusPart& part,
@@ -70,19 +62,8 @@ ClassificationObjective::ClassificationObjective(const ObjectiveParts& parts)
     : model_(as_classifier(parts.model)),
       reader_(as_masked_language_model(parts.model)),
       context_(parts.context),
-      tokenizer_(parts.tokenizers.target()),
-      label_smoothing_(parts.options.label_smoothing) {
-  const std::vector<std::string>& labels = model_.labels();
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto [found, is_new] =
-        numbers_.emplace(tokenizer_.encode(labels[i]), static_cast<std::int32_t>(i));
-    if (!is_new) {
-      throw Error("the tokenizer cannot tell the labels '" +
-                  printable(labels[static_cast<std::size_t>(found->second)]) + "' and '" +
-                  printable(labels[i]) + "' apart; call one of them something else.");
-    }
-  }
-}
+      special_(parts.tokenizers.target().special()),
+      label_smoothing_(parts.options.label_smoothing) {}
 
 ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
@@ -91,18 +72,12 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
   std::vector<std::int32_t> labels, indices(batch.sources.size());
   for (std::size_t i = 0; i < batch.sources.size(); ++i) {
     const std::span<const std::int32_t> source = batch.sources[i];  // with its </s>
-    texts.push_back(
-        enclosed(source.first(source.size() - 1), tokenizer_.special(), reader_.max_length()));
-    auto found = numbers_.find(batch.targets[i]);
-    // Some tokenizers keep the spaces at a label's ends.
-    if (found == numbers_.end()) {
-      found = numbers_.find(tokenizer_.encode(label_of(tokenizer_.decode(batch.targets[i]))));
+    texts.push_back(enclosed(source.first(source.size() - 1), special_, reader_.max_length()));
+    const std::int32_t label = batch.targets[i].front() - LabelTokenizer::kFirst;
+    if (label < 0 || label >= std::ssize(model_.labels())) {
+      throw Error("a text has a label that is none of the model's.");
     }
-    if (found == numbers_.end()) {
-      throw Error("the label '" + printable(tokenizer_.decode(batch.targets[i])) +
-                  "' is none of the model's.");
-    }
-    labels.push_back(found->second);
+    labels.push_back(label);
   }
   std::iota(indices.begin(), indices.end(), first_sentence);
   const TokenBatch read = make_token_batch(context_, texts, reader_.vocabulary(), first_sentence);

@@ -1,7 +1,6 @@
 // Classification: a text is to be given the label that stands beside it.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -13,20 +12,19 @@ namespace nunchi {
 
 class ClassificationObjective final : public Objective {
  public:
-  // Throws Error when the model has no labels, or when the tokenizer cannot tell two of them apart.
+  // Throws Error when the model has no labels.
   explicit ClassificationObjective(const ObjectiveParts& parts);
 
-  // The sources are texts, the targets their labels. Throws Error for a label that the model does
-  // not have.
+  // The sources are texts, the targets their labels (see LabelTokenizer). Throws Error for a label
+  // that the model does not have.
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:
   const Classifier& model_;
   const MaskedLanguageModel& reader_;  // the same
   ContextBase& context_;
-  const Tokenizer& tokenizer_;
+  SpecialTokens special_;  // of the texts
   double label_smoothing_;
-  std::map<Tokens, std::int32_t> numbers_;  // of the labels, by their tokens
 };
 
 // The labels of these parts, each once, in order. Throws Error when there is only one or so many

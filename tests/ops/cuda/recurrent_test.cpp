@@ -108,7 +108,10 @@ TEST_P(CudaRecurrent, SingleSteps) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Cells, CudaRecurrent, ::testing::Values(CellKind::gru, CellKind::lstm));
+INSTANTIATE_TEST_SUITE_P(Cells, CudaRecurrent, ::testing::Values(CellKind::gru, CellKind::lstm),
+                         [](const auto& cell) {
+                           return cell.param == CellKind::lstm ? "lstm" : "gru";
+                         });
 
 TEST(CudaAdditiveAttention, ThereAndBack) {
   SKIP_WITHOUT_GPU();

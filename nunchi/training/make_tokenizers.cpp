@@ -1,0 +1,116 @@
+// The tokenizers of a run: read, taken over or learned.
+#include <fmt/format.h>
+
+#include "nunchi/base/error.h"
+#include "nunchi/base/grouped.h"
+#include "nunchi/base/interrupted.h"
+#include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/training_run.h"
+
+namespace nunchi {
+namespace {
+
+enum class Side : std::uint8_t { source, target, both };
+
+// The lines of one side of the training data, or of both in turn.
+class TrainingLines {
+ public:
+  TrainingLines(std::vector<CorpusPart> parts, Side side) : parts_(std::move(parts)), side_(side) {}
+
+  bool ended() const { return ended_; }
+
+  bool operator()(std::string& line) {
+    if (target_waits_) {
+      target_waits_ = false;
+      line = std::move(pair_.target);
+      return true;
+    }
+    while (!reader_ || !reader_->next(pair_)) {
+      ended_ = part_ == parts_.size();
+      if (ended_) return false;
+      reader_.emplace(parts_[part_++]);
+    }
+    const bool is_text = !parts_[part_ - 1].text.empty();
+    target_waits_ = side_ == Side::both && !is_text;
+    line = std::move(side_ == Side::target || is_text ? pair_.target : pair_.source);
+    return true;
+  }
+
+ private:
+  std::vector<CorpusPart> parts_;
+  Side side_;
+  std::size_t part_ = 0;
+  std::optional<PairReader> reader_;
+  RawPair pair_;
+  bool target_waits_ = false;
+  bool ended_ = false;
+};
+
+std::string words_of(const TokenizerOptions& options) {
+  if (options.kind == TokenizerKind::characters) return "characters";
+  if (options.kind == TokenizerKind::bytes) return "bytes";
+  return grouped(options.vocabulary) + " tokens";
+}
+
+std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
+                                   const TrainingRunOptions& options) {
+  if (options.note) {
+    const char* from = side == Side::both     ? "both sides"
+                       : config.has_labels()  ? "the texts"
+                       : side == Side::source ? "the sources"
+                                              : "the targets";
+    const bool is_text = !config.data.train.front().text.empty();
+    options.note(fmt::format("learning a tokenizer of {} from {}",
+                             words_of(config.tokenizer.options),
+                             is_text ? "the text" : fmt::format("{} of the training data", from)));
+  }
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  TrainingLines lines(parts, side);
+  const auto next_line = [&](std::string& line) {
+    check_stop(options.stop);
+    return lines(line);
+  };
+  try {
+    LearnedTokenizer found = learn_tokenizer(config.tokenizer.options, next_line);
+    return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
+  } catch (const Error& error) {
+    // Once all has been read, what is wrong is wrong with the text.
+    if (!lines.ended()) throw;
+    throw Error(names_of(parts) + ": " + error.what());
+  }
+}
+
+// Whether somebody has said how a tokenizer is to be learned.
+bool describes_another(const TokenizerOptions& options) {
+  const TokenizerOptions usual;
+  return options.kind != usual.kind || options.vocabulary != usual.vocabulary ||
+         options.byte_fallback != usual.byte_fallback ||
+         options.character_coverage != usual.character_coverage || !options.symbols.empty() ||
+         options.split_digits != usual.split_digits || options.max_lines != usual.max_lines;
+}
+
+}  // namespace
+
+Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options) {
+  const TokenizerConfig& asked = config.tokenizer;
+  if (options.note && !config.learns_tokenizer() && describes_another(asked.options)) {
+    options.note(
+        fmt::format("the tokenizer is read from '{}': what the config says about learning "
+                    "one has no effect",
+                    (asked.source.empty() ? config.initialize_from : asked.source).string()));
+  }
+  if (!asked.source.empty()) {
+    if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
+    return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
+  }
+  if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
+  if (asked.shared) {
+    // Labels are names, not text.
+    return Tokenizers(learned(config, config.has_labels() ? Side::source : Side::both, options));
+  }
+  std::unique_ptr<Tokenizer> source = learned(config, Side::source, options);
+  return {std::move(source), learned(config, Side::target, options)};
+}
+
+}  // namespace nunchi

@@ -1,0 +1,38 @@
+// Labels as they stand in prepared data: one token each, whatever they are called. So they need not
+// be words that the tokenizer of the texts knows, and that one is learned from texts alone.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nunchi/text/tokenizer.h"
+
+namespace nunchi {
+
+// As labels are compared: NFC, and spaces at the ends do not count.
+std::string label_of(std::string_view text);
+
+class LabelTokenizer final : public Tokenizer {
+ public:
+  // The token of the first label; the others follow in their order.
+  static constexpr std::int32_t kFirst = 3;
+
+  // Throws Error when two of them are the same.
+  explicit LabelTokenizer(const std::vector<std::string>& labels);
+
+  std::int64_t vocabulary() const override;
+  // One token, <unk> for what is none of the labels; nothing where nothing stands.
+  Tokens encode(std::string_view text) const override;
+  std::string decode(std::span<const std::int32_t> ids) const override;
+  std::string piece(std::int32_t id) const override;
+  std::uint64_t fingerprint() const override;
+  const std::string& serialized() const override { return serialized_; }
+
+ private:
+  std::vector<std::string> labels_;
+  std::map<std::string, std::int32_t, std::less<>> tokens_;
+  std::string serialized_;  // a line for each, for the fingerprint: no model folder has it
+};
+
+}  // namespace nunchi
