@@ -7,17 +7,20 @@
 namespace nunchi::kernels::cuda {
 
 struct alignas(16) StretchHead {
-  float top, sum;      // the highest logit, and Σ exp(x - shift_of(top))
+  float top, sum;  // the highest logit, and Σ exp(x - shift_of(top))
+  // Where keys are not sorted:
   std::uint32_t best;  // the highest key's order_of()
   std::int32_t count;  // of its keys
 };
 
 struct Stretches {
-  int each = 1;                  // stretches of a row
-  int kept = 1;                  // the highest so many of a stretch are among its keys, or all
-  int room = 1;                  // keys that a stretch has room for
-  Key* keys = nullptr;           // [R, each, room] the first `count`; 0: none
-  bool sorted = false;           // keys descend, and there are at most a warp's stretches
+  int each = 1;         // stretches of a row
+  int kept = 1;         // the highest so many of a stretch are among its keys, or all
+  int room = 1;         // keys that a stretch has room for
+  Key* keys = nullptr;  // [R, each, room] the first `count`; 0: none
+  // All of the room is written and keys descend, of at most a warp's stretches; otherwise a stretch
+  // has room for at most a warp's keys.
+  bool sorted = false;
   StretchHead* heads = nullptr;  // [R, each]
 };
 
@@ -74,7 +77,7 @@ class RowFindings {
   // The keys that can be among the row's `kept` highest: each lane has another, or 0. False where
   // they have no room: many are equal or no numbers, or the stretches are few.
   __device__ bool find(MergeRoom& room, Key& mine) const {
-    if (from_.sorted || from_.room > kWarp) return false;
+    if (from_.sorted) return false;
     // The kept-th highest of what the lanes see is a threshold that so many keys reach at least.
     std::uint32_t best = 0, least = 0;
     each_head([&](const StretchHead& head, int) { best = max(best, head.best); });

@@ -44,16 +44,12 @@ class Writer {
       StretchHead& head = p.stretches.heads[blockIdx.x];
       head.top = top;
       head.sum = sum;
-      head.count = p.count;
     }
   }
   __device__ void write(int rank, Key key) const {
     const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
     if (p_.stretches.each > 1) {
       p_.stretches.keys[at] = key;
-      if (rank == 0) {
-        p_.stretches.heads[blockIdx.x].best = static_cast<std::uint32_t>(key >> 32);
-      }
     } else {
       p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
       p_.ids[at] = id_of(key);
