@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "nunchi/base/error.h"
-#include "nunchi/training/average.h"
+#include "nunchi/training/run/average.h"
 
 namespace nunchi::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/translate/line_classifier.h"
+#include "nunchi/inference/line_classifier.h"
 
 namespace nunchi::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/translate/embedder.h"
+#include "nunchi/inference/embedder.h"
 
 namespace nunchi::cli {
 namespace {

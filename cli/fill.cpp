@@ -6,7 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/translate/filler.h"
+#include "nunchi/inference/filler.h"
 
 namespace nunchi::cli {
 namespace {

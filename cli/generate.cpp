@@ -9,9 +9,9 @@
 #include "cli/line_command.h"
 #include "cli/search_options.h"
 #include "nunchi/base/error.h"
+#include "nunchi/inference/generator.h"
+#include "nunchi/inference/stream.h"
 #include "nunchi/text/one_line.h"
-#include "nunchi/translate/generator.h"
-#include "nunchi/translate/stream.h"
 
 namespace nunchi::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "nunchi/base/grouped.h"
-#include "nunchi/models/folder.h"
+#include "nunchi/models/format/folder.h"
 
 namespace nunchi::cli {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <csignal>
 
-#include "nunchi/models/folder.h"
-#include "nunchi/translate/stream.h"
+#include "nunchi/inference/stream.h"
+#include "nunchi/models/format/folder.h"
 
 namespace nunchi::cli {
 

@@ -9,7 +9,7 @@
 
 #include "cli/device_options.h"
 #include "cli/input_output.h"
-#include "nunchi/translate/text_reader.h"
+#include "nunchi/inference/text_reader.h"
 
 namespace nunchi::cli {
 

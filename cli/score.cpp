@@ -8,10 +8,10 @@
 #include "nunchi/base/error.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/evaluation/perplexity.h"
-#include "nunchi/models/folder.h"
-#include "nunchi/translate/generator.h"
-#include "nunchi/translate/scorer.h"
-#include "nunchi/translate/translator.h"
+#include "nunchi/inference/generator.h"
+#include "nunchi/inference/scorer.h"
+#include "nunchi/inference/translator.h"
+#include "nunchi/models/format/folder.h"
 
 namespace nunchi::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/data/line_stream.h"
-#include "nunchi/models/tokenizers.h"
+#include "nunchi/models/format/tokenizers.h"
 #include "nunchi/text/learn_tokenizer.h"
 #include "nunchi/text/tokenizer.h"
 #include "nunchi/text/unicode.h"

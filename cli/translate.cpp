@@ -7,8 +7,8 @@
 #include "cli/device_options.h"
 #include "cli/line_command.h"
 #include "cli/search_options.h"
-#include "nunchi/translate/stream.h"
-#include "nunchi/translate/translation_text.h"
+#include "nunchi/inference/stream.h"
+#include "nunchi/inference/translation_text.h"
 
 namespace nunchi::cli {
 namespace {

@@ -19,10 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // A folder includes itself and those before it.
-constexpr std::array<std::string_view, 21> kFolders{
-    "base",     "device",  "tensor", "kernels",   "autograd", "ops",        "trace",
-    "nn",       "text",    "data",   "models",    "decoding", "evaluation", "translate",
-    "training", "interop", "views",  "benchmark", "demo",     "lab",        "serve"};
+constexpr std::array<std::string_view, 22> kFolders{
+    "base",     "device", "tensor",    "kernels", "autograd", "ops",      "trace",      "nn",
+    "text",     "media",  "data",      "models",  "interop",  "decoding", "evaluation", "inference",
+    "training", "views",  "benchmark", "demo",    "lab",      "serve"};
 
 // Headers that cost the build: .cpp files only.
 constexpr std::array<std::string_view, 5> kHeavy{"nlohmann/", "CLI/", "yaml-cpp/", "boost/",

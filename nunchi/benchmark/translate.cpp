@@ -3,7 +3,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/random_sentences.h"
 #include "nunchi/models/check_device.h"
-#include "nunchi/models/transformer.h"
+#include "nunchi/models/families/transformer.h"
 
 namespace nunchi::benchmark {
 namespace {

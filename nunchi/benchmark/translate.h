@@ -7,8 +7,8 @@
 
 #include "nunchi/benchmark/limits.h"
 #include "nunchi/decoding/search.h"
-#include "nunchi/models/transformer_config.h"
-#include "nunchi/translate/translator.h"
+#include "nunchi/inference/translator.h"
+#include "nunchi/models/families/transformer_config.h"
 
 namespace nunchi::benchmark {
 

@@ -9,7 +9,7 @@
 #include "nunchi/decoding/search_units.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/search.h"
-#include "nunchi/ops/next_hypotheses.h"
+#include "nunchi/ops/decode/next_hypotheses.h"
 #include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
 

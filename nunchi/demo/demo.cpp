@@ -10,8 +10,8 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
 #include "nunchi/evaluation/bleu.h"
-#include "nunchi/models/transformer_config.h"
-#include "nunchi/translate/translator.h"
+#include "nunchi/inference/translator.h"
+#include "nunchi/models/families/transformer_config.h"
 
 namespace nunchi {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "nunchi/demo/generator.h"
+#include "nunchi/inference/alignment.h"
 #include "nunchi/training/training_run.h"
-#include "nunchi/translate/alignment.h"
 
 namespace nunchi {
 

@@ -1,7 +1,7 @@
 #include "nunchi/models/decoding_state.h"
 
 #include "nunchi/base/error.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
 
 namespace nunchi {
 namespace {

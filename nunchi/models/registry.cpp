@@ -2,12 +2,12 @@
 #include <array>
 
 #include "nunchi/base/printable.h"
-#include "nunchi/models/bert.h"
+#include "nunchi/models/families/bert.h"
+#include "nunchi/models/families/gpt.h"
+#include "nunchi/models/families/rnn.h"
+#include "nunchi/models/families/t5.h"
+#include "nunchi/models/families/transformer.h"
 #include "nunchi/models/family.h"
-#include "nunchi/models/gpt.h"
-#include "nunchi/models/rnn.h"
-#include "nunchi/models/t5.h"
-#include "nunchi/models/transformer.h"
 
 namespace nunchi {
 namespace {

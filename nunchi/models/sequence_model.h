@@ -6,8 +6,8 @@
 //
 // Scores are most often hidden times a table of the vocabulary. A model that says so by its
 // output_table() leaves it to the search to find the likeliest tokens of that product
-// (ops/next_hypotheses.h), on some devices without all scores ever standing in memory; it is asked
-// for next_scores() where all of them are wanted, as for draws.
+// (ops/decode/next_hypotheses.h), on some devices without all scores ever standing in memory; it is
+// asked for next_scores() where all of them are wanted, as for draws.
 //
 // Hypotheses may change their number and order from step to step: each names its parent in the step
 // before.

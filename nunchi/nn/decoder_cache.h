@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nunchi/nn/embedding.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
 #include "nunchi/tensor/ragged.h"
 
 namespace nunchi::nn {

@@ -77,7 +77,7 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
 
 // A GPU may read parameters before the kernel in front of the reader has ended. So whoever writes
 // them, here and elsewhere, does it by kernels that are launched as usual or by copies
-// (kernels/cuda/device.h, begin()).
+// (kernels/cuda/common/device.h, begin()).
 void Parameters::changed() {
   if (values_.dtype() != weights_.dtype()) convert(weights_, values_);
   values_changed();

@@ -10,7 +10,7 @@
 
 #include "nunchi/nn/linear.h"
 #include "nunchi/nn/parameters.h"
-#include "nunchi/ops/norm_linear.h"
+#include "nunchi/ops/decode/norm_linear.h"
 #include "nunchi/ops/residual_norm.h"
 
 namespace nunchi::nn {

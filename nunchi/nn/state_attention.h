@@ -14,7 +14,7 @@
 #include <string>
 
 #include "nunchi/nn/linear.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
 #include "nunchi/ops/linear_sum.h"
 #include "nunchi/trace/trace.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nunchi/ops/attention.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
 
 namespace nunchi {
 

@@ -2,7 +2,7 @@
 
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/check.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {

@@ -8,9 +8,9 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/models/family.h"
-#include "nunchi/models/folder.h"
+#include "nunchi/models/format/folder.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/training/config_changes.h"
+#include "nunchi/training/config/config_changes.h"
 
 namespace nunchi {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/models/format/tokenizers.h"
 #include "nunchi/models/model.h"
-#include "nunchi/models/tokenizers.h"
-#include "nunchi/training/train_config.h"
+#include "nunchi/training/config/train_config.h"
 
 namespace nunchi {
 

@@ -7,8 +7,8 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/evaluation/perplexity.h"
-#include "nunchi/training/average.h"
-#include "nunchi/training/failed_step.h"
+#include "nunchi/training/run/average.h"
+#include "nunchi/training/run/failed_step.h"
 
 namespace nunchi {
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "nunchi/data/batch_queue.h"
-#include "nunchi/training/checkpoint.h"
+#include "nunchi/training/config/train_config.h"
 #include "nunchi/training/learner.h"
-#include "nunchi/training/metrics_log.h"
-#include "nunchi/training/run_folder.h"
+#include "nunchi/training/run/checkpoint.h"
+#include "nunchi/training/run/metrics_log.h"
+#include "nunchi/training/run/run_folder.h"
 #include "nunchi/training/schedule.h"
-#include "nunchi/training/train_config.h"
 
 namespace nunchi {
 

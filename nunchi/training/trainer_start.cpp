@@ -5,7 +5,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/data/content_hash.h"
-#include "nunchi/training/config_changes.h"
+#include "nunchi/training/config/config_changes.h"
 #include "nunchi/training/trainer.h"
 
 namespace nunchi {

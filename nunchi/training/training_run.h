@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nunchi/data/prepare.h"
-#include "nunchi/models/tokenizers.h"
+#include "nunchi/models/format/tokenizers.h"
 #include "nunchi/training/trainer.h"
 #include "nunchi/training/validation.h"
 

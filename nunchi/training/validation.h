@@ -7,9 +7,9 @@
 
 #include "nunchi/data/batch_order.h"
 #include "nunchi/data/corpus.h"
+#include "nunchi/inference/translator.h"
 #include "nunchi/training/objectives/objective.h"
 #include "nunchi/training/trainer.h"
-#include "nunchi/translate/translator.h"
 
 namespace nunchi {
 

@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "nunchi/translate/alignment.h"
+#include "nunchi/inference/alignment.h"
 
 namespace nunchi {
 

@@ -5,8 +5,8 @@
 #include "nunchi/text/learn_tokenizer.h"
 #include "tests/cli/conversation.h"
 #include "tests/cli/program.h"
+#include "tests/inference/small_translation.h"
 #include "tests/models/small_models.h"
-#include "tests/translate/small_translation.h"
 
 namespace nunchi::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "nunchi/models/folder.h"
+#include "nunchi/models/format/folder.h"
 #include "tests/cli/program.h"
 #include "tests/files.h"
 #include "tests/models/small_models.h"

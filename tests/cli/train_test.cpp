@@ -10,8 +10,8 @@
 #include <sstream>
 #include <thread>
 
-#include "nunchi/training/checkpoint.h"
-#include "nunchi/training/run_folder.h"
+#include "nunchi/training/run/checkpoint.h"
+#include "nunchi/training/run/run_folder.h"
 #include "tests/cli/program.h"
 #include "tests/files.h"
 #include "tests/support.h"

@@ -6,7 +6,7 @@
 #include "nunchi/kernels/product.h"
 #include "tests/cli/conversation.h"
 #include "tests/cli/program.h"
-#include "tests/translate/small_translation.h"
+#include "tests/inference/small_translation.h"
 
 namespace nunchi::testing {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/errors.h"
 #include "tests/files.h"
-#include "tests/translate/pipe.h"
+#include "tests/inference/pipe.h"
 
 namespace nunchi::testing {
 namespace {

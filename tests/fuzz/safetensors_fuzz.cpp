@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nunchi/base/error.h"
-#include "nunchi/models/safetensors.h"
+#include "nunchi/models/format/safetensors.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nunchi/base/error.h"
-#include "nunchi/models/safetensors.h"
+#include "nunchi/models/format/safetensors.h"
 #include "nunchi/text/tokens.h"
 
 namespace nunchi::testing {

@@ -1,10 +1,10 @@
 #include "nunchi/models/check_device.h"
 
 #include "nunchi/kernels/limits.h"
-#include "nunchi/models/bert.h"
-#include "nunchi/models/gpt.h"
-#include "nunchi/models/rnn.h"
-#include "nunchi/models/t5.h"
+#include "nunchi/models/families/bert.h"
+#include "nunchi/models/families/gpt.h"
+#include "nunchi/models/families/rnn.h"
+#include "nunchi/models/families/t5.h"
 #include "tests/support.h"
 
 namespace nunchi::testing {

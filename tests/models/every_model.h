@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/models/t5.h"
+#include "nunchi/models/families/t5.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {

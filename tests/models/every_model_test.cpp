@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "nunchi/kernels/product.h"
-#include "nunchi/models/folder.h"
+#include "nunchi/models/format/folder.h"
 #include "nunchi/trace/trace.h"
 #include "tests/files.h"
 #include "tests/gradient_check.h"

@@ -1,10 +1,10 @@
 // Small models of each family and batches that several tests look at.
 #pragma once
 
-#include "nunchi/models/bert.h"
-#include "nunchi/models/gpt.h"
-#include "nunchi/models/rnn.h"
-#include "nunchi/models/transformer.h"
+#include "nunchi/models/families/bert.h"
+#include "nunchi/models/families/gpt.h"
+#include "nunchi/models/families/rnn.h"
+#include "nunchi/models/families/transformer.h"
 #include "nunchi/ops/gather_rows.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
 // A language model in training, from a text to a model folder.
-#include "nunchi/models/folder.h"
-#include "nunchi/models/gpt_config.h"
+#include "nunchi/models/families/gpt_config.h"
+#include "nunchi/models/format/folder.h"
 #include "nunchi/training/training_run.h"
 #include "tests/files.h"
 #include "tests/support.h"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "nunchi/base/error.h"
-#include "nunchi/models/folder.h"
-#include "nunchi/models/safetensors.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/models/format/safetensors.h"
 #include "tests/training/resumed_run.h"
 
 namespace nunchi::testing {

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/activation.h"
 
-#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/common/device.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cross_entropy.h"
 
-#include "nunchi/kernels/cuda/held_row.h"
+#include "nunchi/kernels/cuda/search/held_row.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Eight columns of a token's embedding, by a thread.
 #pragma once
 
-#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/embedding.h"
 
 namespace nunchi::kernels::cuda {

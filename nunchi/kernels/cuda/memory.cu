@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "nunchi/device/cuda/check.h"
-#include "nunchi/kernels/cuda/device.h"
+#include "nunchi/kernels/cuda/common/device.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

@@ -1,7 +1,7 @@
 #include "nunchi/kernels/reduce.h"
 
-#include "nunchi/kernels/cuda/device.h"
-#include "nunchi/kernels/cuda/reduce.h"
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/cuda/common/reduce.h"
 
 namespace nunchi::kernels::cuda {
 namespace {

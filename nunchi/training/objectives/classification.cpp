@@ -9,9 +9,9 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/training/config/train_config.h"
 #include "nunchi/training/objectives/label_tokenizer.h"
 #include "nunchi/training/objectives/masked.h"
-#include "nunchi/training/train_config.h"
 
 namespace nunchi {
 namespace {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "nunchi/ops/decode/top_tokens.h"
 #include "nunchi/ops/gather_rows.h"
 #include "nunchi/ops/tensors.h"
-#include "nunchi/ops/top_tokens.h"
 #include "nunchi/text/mask_symbol.h"
-#include "nunchi/training/train_config.h"
+#include "nunchi/training/config/train_config.h"
 
 namespace nunchi {
 namespace {

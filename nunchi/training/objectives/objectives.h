@@ -9,7 +9,7 @@
 #include "nunchi/base/options.h"
 #include "nunchi/data/prepare.h"
 #include "nunchi/models/family.h"
-#include "nunchi/models/tokenizers.h"
+#include "nunchi/models/format/tokenizers.h"
 #include "nunchi/training/objectives/objective.h"
 
 namespace nunchi {

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "nunchi/models/sequence_model.h"
+#include "nunchi/training/config/train_config.h"
 #include "nunchi/training/objectives/objectives.h"
 #include "nunchi/training/objectives/text_draws.h"
-#include "nunchi/training/train_config.h"
 
 namespace nunchi {
 

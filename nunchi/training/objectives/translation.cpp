@@ -1,6 +1,6 @@
 #include "nunchi/training/objectives/translation.h"
 
-#include "nunchi/training/train_config.h"
+#include "nunchi/training/config/train_config.h"
 
 namespace nunchi {
 

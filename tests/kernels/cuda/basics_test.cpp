@@ -1,6 +1,6 @@
 // Kernels that move, sum, normalise, multiply and update, on the GPU.
 #include "nunchi/kernels/activation.h"
-#include "nunchi/kernels/cuda/reduce.h"
+#include "nunchi/kernels/cuda/common/reduce.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/optimizer.h"
 #include "nunchi/kernels/product.h"

@@ -1,7 +1,7 @@
 // A normalisation and its product as one kernel, on the GPU.
 #include "nunchi/kernels/norm_product.h"
 
-#include "nunchi/kernels/cuda/row_product.h"
+#include "nunchi/kernels/cuda/product/row_product.h"
 #include "tests/kernels/cuda/compare.h"
 
 namespace nunchi::testing {

@@ -1,5 +1,5 @@
 // Products of few rows, on the GPU.
-#include "nunchi/kernels/cuda/row_product.h"
+#include "nunchi/kernels/cuda/product/row_product.h"
 
 #include "tests/kernels/cuda/compare.h"
 

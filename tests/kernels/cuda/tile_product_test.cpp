@@ -1,5 +1,5 @@
 // Products of a few hundred rows, on the GPU.
-#include "nunchi/kernels/cuda/row_product.h"
+#include "nunchi/kernels/cuda/product/row_product.h"
 #include "tests/kernels/cuda/compare.h"
 
 namespace nunchi::testing {

@@ -1,4 +1,4 @@
-#include "nunchi/kernels/cuda/top_of_product.h"
+#include "nunchi/kernels/cuda/search/top_of_product.h"
 
 #include "nunchi/ops/tensors.h"
 #include "tests/kernels/cuda/compare.h"

@@ -1,13 +1,13 @@
 // Operations with their way back, on the GPU against the CPU.
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/activation.h"
-#include "nunchi/ops/decode_attention.h"
+#include "nunchi/ops/decode/decode_attention.h"
+#include "nunchi/ops/decode/top_tokens.h"
 #include "nunchi/ops/embedding.h"
 #include "nunchi/ops/feed_forward.h"
 #include "nunchi/ops/gather_rows.h"
 #include "nunchi/ops/linear.h"
 #include "nunchi/ops/residual_norm.h"
-#include "nunchi/ops/top_tokens.h"
 #include "nunchi/ops/vocabulary_loss.h"
 #include "tests/kernels/cuda/compare.h"
 

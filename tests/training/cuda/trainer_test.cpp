@@ -1,6 +1,6 @@
 // A run on the GPU: stopped and resumed it gives the same bits, and its model serves the CPU.
-#include "nunchi/models/folder.h"
-#include "nunchi/training/checkpoint.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/training/run/checkpoint.h"
 #include "tests/kernels/cuda/compare.h"
 #include "tests/training/resumed_run.h"
 

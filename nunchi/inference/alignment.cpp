@@ -1,0 +1,97 @@
+#include "nunchi/inference/alignment.h"
+
+#include <algorithm>
+
+#include "nunchi/base/error.h"
+#include "nunchi/text/words.h"
+#include "nunchi/trace/trace.h"
+
+namespace nunchi {
+namespace {
+
+class Looking {
+ public:
+  Looking(ContextBase& context, Trace& trace) : context_(context) { context.set_trace(&trace); }
+  ~Looking() { context_.set_trace(nullptr); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+ private:
+  ContextBase& context_;
+};
+
+// The last layer but one that has cross-attention.
+const TapRecord& chosen_layer(const Trace& trace) {
+  std::vector<const TapRecord*> layers;
+  for (const TapRecord& record : trace.records()) {
+    if (record.part == "cross_attention") layers.push_back(&record);
+  }
+  if (layers.empty()) throw Error("this model has no attention to align words by.");
+  return *layers[layers.size() > 1 ? layers.size() - 2 : 0];
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> cross_attention(const TranslationModel& model, ContextBase& context,
+                                                std::span<const Tokens> sources,
+                                                std::span<const Tokens> targets) {
+  Trace trace({Tap::attention_weights});
+  {
+    const Looking looking(context, trace);
+    model.loss(make_pair_batch(context, sources, targets,
+                               {model.source_vocabulary(), model.target_vocabulary()}),
+               {});
+  }
+  const TapRecord& layer = chosen_layer(trace);
+  std::vector<std::vector<float>> all;
+  for (std::size_t b = 0; b < sources.size(); ++b) {
+    const auto size = static_cast<std::size_t>(layer.lengths[b]) *
+                      static_cast<std::size_t>(layer.keys[b]);  // of one head
+    const float* weights = layer.values.data() + layer.begin[b];
+    std::vector<float>& mean = all.emplace_back(size, 0.0f);
+    for (int h = 0; h < layer.heads; ++h) {
+      for (std::size_t i = 0; i < size; ++i) {
+        mean[i] +=
+            weights[static_cast<std::size_t>(h) * size + i] / static_cast<float>(layer.heads);
+      }
+    }
+  }
+  return all;
+}
+
+AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
+  const std::size_t rows = pieces.targets.size(), columns = pieces.sources.size();
+  if (pieces.weights.size() != rows * columns) {
+    throw Error("attention: " + std::to_string(pieces.weights.size()) + " weights for " +
+                std::to_string(rows) + " targets and " + std::to_string(columns) + " sources.");
+  }
+  const Words sources = words_of(pieces.sources), targets = words_of(pieces.targets);
+  AttentionMatrix merged{.sources = sources.texts, .targets = targets.texts};
+  const std::size_t width = sources.texts.size();
+  merged.weights.assign(targets.texts.size() * width, 0.0f);
+  for (std::size_t t = 0; t < rows; ++t) {
+    const auto row = static_cast<std::size_t>(targets.of_piece[t]);
+    const auto share = static_cast<float>(targets.sizes[row]);
+    for (std::size_t s = 0; s < columns; ++s) {
+      merged.weights[row * width + static_cast<std::size_t>(sources.of_piece[s])] +=
+          pieces.weights[t * columns + s] / share;
+    }
+  }
+  return merged;
+}
+
+std::vector<std::pair<int, int>> hard_alignment(const AttentionMatrix& words) {
+  const auto count = [](const std::vector<std::string>& texts) {
+    return texts.size() - (!texts.empty() && texts.back() == "</s>" ? 1 : 0);
+  };
+  const std::size_t width = words.sources.size(), sources = count(words.sources);
+  std::vector<std::pair<int, int>> pairs;
+  for (std::size_t t = 0; t < count(words.targets) && sources > 0; ++t) {
+    const float* row = words.weights.data() + t * width;
+    const auto best = std::max_element(row, row + sources) - row;
+    pairs.emplace_back(static_cast<int>(best), static_cast<int>(t));
+  }
+  return pairs;
+}
+
+}  // namespace nunchi

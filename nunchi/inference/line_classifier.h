@@ -1,0 +1,37 @@
+// The class that a line belongs to.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/inference/text_reader.h"
+
+namespace nunchi {
+
+struct LabelProbability {
+  std::string label;
+  double probability = 0;
+};
+
+// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+class LineClassifier {
+ public:
+  // Throws Error when the model has no labels or the tokenizer does not fit it.
+  LineClassifier(const Model& model, const Tokenizers& tokenizers, const ReaderOptions& options);
+
+  // For each line all labels, likeliest first, in the order of the lines; a line's result does not
+  // depend on the others. Nothing for a line without words.
+  std::vector<std::vector<LabelProbability>> classify(std::span<const SourceLine> lines);
+
+  // Of all lines so far.
+  const LineCounts& counts() const { return reader_.counts(); }
+
+ private:
+  const Classifier& model_;
+  const MaskedLanguageModel& reading_;  // the same
+  ContextBase& context_;
+  TextReader reader_;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,117 @@
+#include "nunchi/inference/scorer.h"
+
+#include <algorithm>
+
+#include "nunchi/inference/length_batches.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+// Numbers of targets that are scored together; each says one token more.
+std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets,
+                                                 std::int64_t batch_tokens) {
+  std::vector<std::int64_t> lengths;
+  for (const Tokens& target : targets) lengths.push_back(std::ssize(target) + 1);
+  return length_batches(lengths, {.tokens = batch_tokens});
+}
+
+// The target's tokens and its end, with their losses, of which there may be more.
+void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> said,
+                std::span<const double> losses, PairScore& score) {
+  for (std::size_t t = 0; t < said.size(); ++t) {
+    score.pieces.push_back(tokenizer.piece(said[t]));
+    score.token_scores.push_back(static_cast<float>(-losses[t]));
+    score.log_probability -= losses[t];
+  }
+}
+
+}  // namespace
+
+Scorer::Scorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options)
+    : model_(as_translation_model(model)),
+      context_(model.parameters().weights().context()),
+      tokenizers_(tokenizers),
+      options_(options) {
+  tokenizers.check_fit(model_, "the scorer");
+  options_.max_length = std::min(options.max_length, model_.max_length());
+}
+
+std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
+  std::vector<PairScore> scores(pairs.size());
+  std::vector<Tokens> sources, targets;
+  const auto most = static_cast<std::size_t>(options_.max_length - 1);
+  const auto encoded = [&](const Tokenizer& tokenizer, const std::string& text, PairScore& score) {
+    Tokens tokens = tokenizer.encode(text);
+    if (tokens.size() > most) {
+      tokens.resize(most);
+      score.cut = true;
+    }
+    return tokens;
+  };
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    sources.push_back(encoded(tokenizers_.source(), pairs[i].source, scores[i]));
+    sources.back().push_back(tokenizers_.source().special().end);
+    targets.push_back(encoded(tokenizers_.target(), pairs[i].target, scores[i]));
+  }
+  for (const std::vector<std::size_t>& numbers : batches_of(targets, options_.batch_tokens)) {
+    std::vector<Tokens> batch_sources, batch_targets;
+    for (const std::size_t i : numbers) {
+      batch_sources.push_back(sources[i]);
+      batch_targets.push_back(targets[i]);
+    }
+    const PairBatch batch =
+        make_pair_batch(context_, batch_sources, batch_targets,
+                        {model_.source_vocabulary(), model_.target_vocabulary()});
+    const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
+    std::span<const double> rest = losses;
+    for (const std::size_t i : numbers) {
+      Tokens said = targets[i];
+      said.push_back(tokenizers_.target().special().end);
+      add_scores(tokenizers_.target(), said, rest, scores[i]);
+      rest = rest.subspan(said.size());
+    }
+  }
+  return scores;
+}
+
+LineScorer::LineScorer(const Model& model, const Tokenizers& tokenizers,
+                       const ScorerOptions& options)
+    : model_(as_language_model(model)),
+      context_(model.parameters().weights().context()),
+      tokenizer_(tokenizers.target()),
+      options_(options) {
+  tokenizers.check_fit(model_, "the scorer");
+  options_.max_length = std::min(options.max_length, model_.max_length());
+}
+
+std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) const {
+  std::vector<PairScore> scores(lines.size());
+  std::vector<Tokens> texts;  // an end of a line, the line, its end
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    Tokens text = tokenizer_.encode(lines[i]);
+    const auto most = static_cast<std::size_t>(options_.max_length - 1);
+    if (text.size() > most) {
+      text.resize(most);
+      scores[i].cut = true;
+    }
+    text.insert(text.begin(), tokenizer_.line_end());
+    text.push_back(tokenizer_.line_end());
+    texts.push_back(std::move(text));
+  }
+  for (const std::vector<std::size_t>& numbers : batches_of(texts, options_.batch_tokens)) {
+    std::vector<Tokens> batch_texts;
+    for (const std::size_t i : numbers) batch_texts.push_back(texts[i]);
+    const TextBatch batch = make_text_batch(context_, batch_texts, model_.target_vocabulary());
+    const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
+    std::span<const double> rest = losses;
+    for (const std::size_t i : numbers) {
+      const auto said = std::span<const std::int32_t>(texts[i]).subspan(1);
+      add_scores(tokenizer_, said, rest, scores[i]);
+      rest = rest.subspan(said.size());
+    }
+  }
+  return scores;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,54 @@
+#include "nunchi/inference/stream.h"
+
+namespace nunchi {
+namespace {
+
+// The first line is waited for, more are taken as far as they are there. Empty at the end.
+std::vector<SourceLine> read_window(LineSource& input, const StreamOptions& options,
+                                    std::int64_t first) {
+  std::vector<SourceLine> lines;
+  std::size_t bytes = 0;
+  std::int64_t cut_before = input.cut_lines();
+  std::string text;
+  while (lines.size() < options.window && bytes < options.window_bytes &&
+         (lines.empty() || input.is_waiting()) && input.next(text)) {
+    bytes += text.size();
+    SourceLine line{.number = first + static_cast<std::int64_t>(lines.size()),
+                    .cut = input.cut_lines() > cut_before};
+    cut_before = input.cut_lines();
+    const std::size_t tab = options.prefixes ? text.find('\t') : text.npos;
+    line.text = text.substr(0, tab);
+    if (tab != text.npos) line.prefix = text.substr(tab + 1);
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+void read_windows(LineSource& input, const StreamOptions& options, const WindowSink& sink,
+                  const std::function<void()>& flush) {
+  for (std::int64_t done = 0;;) {
+    const std::vector<SourceLine> lines = read_window(input, options, done);
+    if (lines.empty() || !sink(lines)) return;
+    done += static_cast<std::int64_t>(lines.size());
+    if (!input.is_waiting()) flush();
+  }
+}
+
+std::int64_t translate_stream(Translator& translator, LineSource& input,
+                              const StreamOptions& options, const TranslationSink& sink,
+                              const std::function<void()>& flush) {
+  std::int64_t done = 0;
+  const auto translate = [&](std::span<const SourceLine> lines) {
+    for (const Translations& translations : translator.translate(lines)) {
+      if (!sink(done, translations)) return false;
+      ++done;
+    }
+    return true;
+  };
+  read_windows(input, options, translate, flush);
+  return done;
+}
+
+}  // namespace nunchi

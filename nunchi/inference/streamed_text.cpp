@@ -1,0 +1,73 @@
+#include "nunchi/inference/streamed_text.h"
+
+#include <algorithm>
+
+namespace nunchi {
+namespace {
+
+constexpr std::string_view kReplacement = "\uFFFD";
+// Tokens that are decoded again and again until they are settled.
+constexpr std::size_t kMostOpen = 16;
+// A character has at most so many bytes, each of which may be a token.
+constexpr std::size_t kLongestCharacter = 4;
+
+}  // namespace
+
+std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens) {
+  if (tokenizer.line_end() != tokenizer.special().end) return tokenizer.decode(tokens);
+  std::string text;
+  for (std::size_t begin = 0; begin <= tokens.size();) {
+    const auto rest = tokens.subspan(begin);
+    const auto end = std::ranges::find(rest, tokenizer.line_end());
+    const auto length = static_cast<std::size_t>(end - rest.begin());
+    text += tokenizer.decode(rest.first(length));
+    if (end != rest.end()) text += '\n';
+    begin += length + 1;
+  }
+  return text;
+}
+
+StreamedText::StreamedText(const Tokenizer& tokenizer)
+    : tokenizer_(tokenizer), ends_are_breaks_(tokenizer.line_end() == tokenizer.special().end) {}
+
+void StreamedText::add(std::span<const std::int32_t> tokens) {
+  for (const std::int32_t token : tokens) {
+    if (ends_are_breaks_ && token == tokenizer_.line_end()) {
+      end_line();
+    } else {
+      open_.push_back(token);
+    }
+  }
+  count_ += tokens.size();
+  decode();
+}
+
+// Each line is a text of its own.
+void StreamedText::end_line() {
+  decode();
+  text_ += '\n';
+  settled_ = text_.size();
+  open_.clear();
+  known_ = known_bytes_ = 0;
+}
+
+void StreamedText::decode() {
+  const std::string text = tokenizer_.decode(open_);
+  text_.resize(settled_);
+  text_ += std::string_view(text).substr(std::min(known_bytes_, text.size()));
+  if (open_.size() < known_ + kMostOpen) return;
+  // As few tokens as say something whole.
+  for (std::size_t last = 1; last <= kLongestCharacter; ++last) {
+    const Tokens ending(open_.end() - static_cast<std::ptrdiff_t>(last), open_.end());
+    const std::string said = tokenizer_.decode(ending);
+    const bool whole = !said.empty() && said.find(kReplacement) == said.npos;
+    if (!whole || !text_.ends_with(said)) continue;
+    settled_ = text_.size();
+    open_ = ending;
+    known_ = last;
+    known_bytes_ = said.size();
+    return;
+  }
+}
+
+}  // namespace nunchi

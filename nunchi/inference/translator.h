@@ -1,0 +1,83 @@
+// The whole flow, text in and text out.
+//
+//   CpuContext context;
+//   const TranslationFolder folder(context, "runs/multi30k-tiny");
+//   Translator translator(folder.model(), folder.tokenizers(), {.search = folder.search()});
+//   translator.translate("A man is riding a bike.").text
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/inference/alignment.h"
+#include "nunchi/inference/model_folder.h"
+
+namespace nunchi {
+
+struct TranslatorOptions {
+  SearchOptions search;
+  std::int64_t max_source_length = 1024;  // tokens, of prefixes too; what is longer is cut
+  std::int64_t batch_tokens = 2048;       // source tokens that are translated at once, about
+  std::int64_t batch_sentences = 64;
+  bool alignment = false;  // find out which source words each target word came from
+};
+
+struct SourceLine {
+  std::string text;
+  std::string prefix;       // what the translation begins with
+  std::int64_t number = 0;  // decides the draws of a sampled translation
+  bool cut = false;         // its end was lost before it came here: it counts as cut
+};
+
+struct Translation {
+  std::string text;  // one line
+  double score = 0;  // normalised log-probability
+  double log_probability = 0;
+  std::vector<std::string> pieces;  // target tokens as they look, </s> last if it came
+  std::vector<float> token_scores;  // of each piece
+  AttentionMatrix attention;        // between pieces, if alignment was asked for
+};
+
+using Translations = std::vector<Translation>;  // best first
+
+// What happened to lines that were not as they should be; each line counts once.
+struct LineCounts {
+  std::int64_t empty = 0;     // became empty translations
+  std::int64_t repaired = 0;  // invalid UTF-8
+  std::int64_t cut = 0;       // too long
+};
+
+// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+class Translator {
+ public:
+  // Throws Error when the model does not translate or the tokenizers do not fit it, and UsageError
+  // for options that make no sense.
+  Translator(const Model& model, const Tokenizers& tokenizers, const TranslatorOptions& options);
+
+  // For each line its translations, n_best of them or fewer, in the order of the lines. A line
+  // without words has one empty translation. A line's result does not depend on the others.
+  std::vector<Translations> translate(std::span<const SourceLine> lines);
+  // The best translation of one line.
+  Translation translate(const std::string& text);
+
+  // Of all lines so far.
+  const LineCounts& counts() const { return counts_; }
+
+ private:
+  struct Batch;
+  struct LineTokens;
+  std::vector<Batch> batches_of(std::span<const SourceLine> lines);
+  LineTokens tokens_of(const SourceLine& line);
+  Translations to_text(const Hypotheses& found) const;
+  void align(const Tokens& source, const Hypotheses& found, Translations& translations) const;
+
+  const TranslationModel& model_;
+  ContextBase& context_;
+  const Tokenizers& tokenizers_;
+  TranslatorOptions options_;
+  Searcher searcher_;
+  LineCounts counts_;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,303 @@
+// A warp scores the keys of one query, its lanes side by side on the columns; sums over keys and
+// over queries are made column by column, one after another, so that bits do not depend on who
+// comes first.
+#include "nunchi/kernels/additive_attention.h"
+
+#include <limits>
+
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/reduce.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+
+template <class N>
+struct Inputs {
+  int sentences, width, value_width;
+  std::int64_t max_keys;
+  const N *q, *k, *v, *scorer;
+  std::int64_t q_stride, k_stride, v_stride;
+  const std::int32_t *q_offsets, *k_begin, *k_length;
+  const std::int64_t* begin;
+};
+
+template <class T>
+Inputs<Native<T>> inputs_of(const AdditiveInputs<T>& in) {
+  return {.sentences = static_cast<int>(in.sentences),
+          .width = static_cast<int>(in.width),
+          .value_width = static_cast<int>(in.value_width),
+          .max_keys = in.max_keys,
+          .q = native(in.q),
+          .k = native(in.k),
+          .v = native(in.v),
+          .scorer = native(in.scorer),
+          .q_stride = in.q_stride,
+          .k_stride = in.k_stride,
+          .v_stride = in.v_stride,
+          .q_offsets = in.q_offsets,
+          .k_begin = in.k_begin,
+          .k_length = in.k_length,
+          .begin = in.begin};
+}
+
+// One sentence's queries and keys.
+struct Sentence {
+  std::int64_t first_query, first_key, weights;
+  int queries, keys;
+
+  template <class N>
+  __device__ Sentence(const Inputs<N>& in, int b)
+      : first_query(in.q_offsets != nullptr ? in.q_offsets[b] : b),
+        first_key(in.k_begin[b]),
+        weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys),
+        queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - in.q_offsets[b] : 1),
+        keys(in.k_length[b]) {}
+};
+
+// Blocks are sentences × groups of queries, a warp for each.
+struct WarpQuery {
+  int sentence = blockIdx.x;
+  int query = static_cast<int>(blockIdx.y * kWarps + threadIdx.x / kWarp);
+  int lane = threadIdx.x % kWarp;
+};
+
+template <class N>
+__global__ void weights_kernel(Inputs<N> in, float* all_weights) {
+  const WarpQuery at;
+  const Sentence s(in, at.sentence);
+  if (at.query >= s.queries) return;
+  const N* q = in.q + (s.first_query + at.query) * in.q_stride;
+  float* weights = all_weights + s.weights + std::int64_t{at.query} * s.keys;
+  float top = -std::numeric_limits<float>::infinity();
+  for (int j = 0; j < s.keys; ++j) {
+    const N* k = in.k + (s.first_key + j) * in.k_stride;
+    float score = 0;
+    for (int a = at.lane; a < in.width; a += kWarp) {
+      score += to_float(in.scorer[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
+    }
+    score = warp_sum(score);
+    top = fmaxf(top, score);
+    // Lane j % 32 keeps what it reads again below: no other lane does.
+    if (j % kWarp == at.lane) weights[j] = score;
+  }
+  float total = 0;
+  for (int j = at.lane; j < s.keys; j += kWarp) {
+    const float weight = expf(weights[j] - top);
+    weights[j] = weight;
+    total += weight;
+  }
+  total = warp_sum(total);
+  for (int j = at.lane; j < s.keys; j += kWarp) weights[j] /= total;
+}
+
+// out = weights · v, a block for one query.
+template <class N>
+__global__ void values_kernel(Inputs<N> in, const float* all_weights, N* out,
+                              std::int64_t out_stride) {
+  const Sentence s(in, blockIdx.x);
+  const int query = blockIdx.y;
+  if (query >= s.queries) return;
+  const float* weights = all_weights + s.weights + std::int64_t{query} * s.keys;
+  const N* v = in.v + s.first_key * in.v_stride;
+  for (int c = threadIdx.x; c < in.value_width; c += kThreads) {
+    float sum = 0;
+    for (int j = 0; j < s.keys; ++j) sum += weights[j] * to_float(v[j * in.v_stride + c]);
+    out[(s.first_query + query) * out_stride + c] = from_float<N>(sum);
+  }
+}
+
+template <class N>
+__global__ void clear_kernel(Rows rows, int width, N* out, std::int64_t stride) {
+  const std::int64_t row = blockIdx.x;
+  if (row < real_rows(rows)) return;
+  for (int c = threadIdx.x; c < width; c += kThreads) {
+    out[row * stride + c] = from_float<N>(0.0f);
+  }
+}
+
+template <class N>
+void clear_tail(CudaContext& ctx, const Rows& rows, std::int64_t width, N* out,
+                std::int64_t stride) {
+  if (rows.capacity == 0) return;
+  clear_kernel<<<static_cast<unsigned>(rows.capacity), kThreads, 0, ctx.stream()>>>(
+      rows, static_cast<int>(width), out, stride);
+}
+
+dim3 warp_grid(std::int64_t sentences, std::int64_t queries) {
+  return {static_cast<unsigned>(sentences), blocks_for(queries, kWarps)};
+}
+dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
+  return {static_cast<unsigned>(sentences), static_cast<unsigned>(rows)};
+}
+
+template <class T>
+void attend(CudaContext& ctx, const AdditiveAttention<T>& p) {
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory own(
+      ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
+  float* weights = p.weights != nullptr ? p.weights : own.as<float>();
+  if (in.sentences > 0 && in.max_queries > 0) {
+    const auto job = inputs_of(in);
+    weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job,
+                                                                                           weights);
+    values_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
+        job, weights, native(p.out), p.out_stride);
+  }
+  clear_tail(ctx, p.rows, in.value_width, native(p.out), p.out_stride);
+  check_launch(p.name());
+}
+
+template <class N>
+struct Back {
+  Inputs<N> in;
+  const float* weights;
+  float* d_scores;  // laid out as the weights
+  const N* d_out;
+  std::int64_t d_out_stride;
+  N *d_q, *d_k, *d_v;
+  std::int64_t d_q_stride, d_k_stride, d_v_stride;
+  bool accumulate_q, accumulate_k, accumulate_v;
+  float* shares;  // [S, A] of the scorer's gradient, one row for each key
+};
+
+template <class N>
+__device__ void give(N* to, float value, bool accumulate) {
+  *to = from_float<N>(accumulate ? to_float(*to) + value : value);
+}
+
+// d_score = weight (d_weight - Σ weight d_weight), a warp for one query.
+template <class N>
+__global__ void scores_back_kernel(Back<N> p) {
+  const WarpQuery at;
+  const Sentence s(p.in, at.sentence);
+  if (at.query >= s.queries) return;
+  const std::int64_t first = s.weights + std::int64_t{at.query} * s.keys;
+  const N* d_out = p.d_out + (s.first_query + at.query) * p.d_out_stride;
+  float mean = 0;
+  for (int j = 0; j < s.keys; ++j) {
+    const N* v = p.in.v + (s.first_key + j) * p.in.v_stride;
+    float d_weight = 0;
+    for (int c = at.lane; c < p.in.value_width; c += kWarp) {
+      d_weight += to_float(d_out[c]) * to_float(v[c]);
+    }
+    d_weight = warp_sum(d_weight);
+    mean += p.weights[first + j] * d_weight;
+    if (j % kWarp == at.lane) p.d_scores[first + j] = d_weight;
+  }
+  for (int j = at.lane; j < s.keys; j += kWarp) {
+    p.d_scores[first + j] = p.weights[first + j] * (p.d_scores[first + j] - mean);
+  }
+}
+
+// What a query gets of its keys, a block for one query.
+template <class N>
+__global__ void queries_back_kernel(Back<N> p) {
+  const Sentence s(p.in, blockIdx.x);
+  const int query = blockIdx.y;
+  if (query >= s.queries) return;
+  const float* d_scores = p.d_scores + s.weights + std::int64_t{query} * s.keys;
+  const std::int64_t row = s.first_query + query;
+  for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
+    const float q = to_float(p.in.q[row * p.in.q_stride + a]), scorer = to_float(p.in.scorer[a]);
+    float sum = 0;
+    for (int j = 0; j < s.keys; ++j) {
+      const float t = tanhf(q + to_float(p.in.k[(s.first_key + j) * p.in.k_stride + a]));
+      sum += d_scores[j] * scorer * (1 - t * t);
+    }
+    give(p.d_q + row * p.d_q_stride + a, sum, p.accumulate_q);
+  }
+}
+
+// What a key, its value and the scorer get of its queries, a block for one key.
+template <class N>
+__global__ void keys_back_kernel(Back<N> p) {
+  const Sentence s(p.in, blockIdx.x);
+  const int key = blockIdx.y;
+  if (key >= s.keys) return;
+  const std::int64_t row = s.first_key + key, first = s.weights + key;
+  for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
+    const float k = to_float(p.in.k[row * p.in.k_stride + a]), scorer = to_float(p.in.scorer[a]);
+    float sum = 0, share = 0;
+    for (int i = 0; i < s.queries; ++i) {
+      const float d = p.d_scores[first + std::int64_t{i} * s.keys];
+      const float t = tanhf(to_float(p.in.q[(s.first_query + i) * p.in.q_stride + a]) + k);
+      sum += d * scorer * (1 - t * t);
+      share += d * t;
+    }
+    give(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
+    p.shares[row * p.in.width + a] = share;
+  }
+  for (int c = threadIdx.x; c < p.in.value_width; c += kThreads) {
+    float sum = 0;
+    for (int i = 0; i < s.queries; ++i) {
+      sum += p.weights[first + std::int64_t{i} * s.keys] *
+             to_float(p.d_out[(s.first_query + i) * p.d_out_stride + c]);
+    }
+    give(p.d_v + row * p.d_v_stride + c, sum, p.accumulate_v);
+  }
+}
+
+template <class T>
+void attend_back(CudaContext& ctx, const AdditiveAttentionBackward<T>& p) {
+  using N = Native<T>;
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory d_scores(ctx.arena(), static_cast<std::size_t>(in.pairs) * sizeof(float));
+  const ScratchMemory shares(
+      ctx.arena(), static_cast<std::size_t>(p.key_rows.capacity * in.width) * sizeof(float));
+  const Back<N> job{.in = inputs_of(in),
+                    .weights = p.weights,
+                    .d_scores = d_scores.as<float>(),
+                    .d_out = native(p.d_out),
+                    .d_out_stride = p.d_out_stride,
+                    .d_q = native(p.d_q),
+                    .d_k = native(p.d_k),
+                    .d_v = native(p.d_v),
+                    .d_q_stride = p.d_q_stride,
+                    .d_k_stride = p.d_k_stride,
+                    .d_v_stride = p.d_v_stride,
+                    .accumulate_q = p.accumulate_q,
+                    .accumulate_k = p.accumulate_k,
+                    .accumulate_v = p.accumulate_v,
+                    .shares = shares.as<float>()};
+  if (in.sentences > 0 && in.max_queries > 0) {
+    scores_back_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job);
+    queries_back_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
+        job);
+  }
+  if (in.sentences > 0 && in.max_keys > 0) {
+    keys_back_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(job);
+  }
+  clear_tail(ctx, p.key_rows, in.width, job.shares, in.width);
+  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, job.d_q, p.d_q_stride);
+  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, job.d_k, p.d_k_stride);
+  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, job.d_v, p.d_v_stride);
+  check_launch(p.name());
+  compute(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
+                                .width = in.width,
+                                .x = shares.as<float>(),
+                                .out = p.d_scorer});
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const AdditiveAttention<float>& p) {
+  attend(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AdditiveAttention<BFloat16>& p) {
+  attend(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AdditiveAttentionBackward<float>& p) {
+  attend_back(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AdditiveAttentionBackward<BFloat16>& p) {
+  attend_back(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,119 @@
+// Attention, exactly: a warp for one query. bf16 heads of 32, 64 or 128 columns go to the tensor
+// cores (attention_mma.cu, and short sentences of most of them attention_short.cu).
+#include "nunchi/kernels/attention.h"
+
+#include <cmath>
+#include <limits>
+
+#include "nunchi/kernels/cuda/attention/attention_heads.h"
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_short.h"
+#include "nunchi/kernels/cuda/common/device.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// Lanes stand for keys while scores are made, for columns while values are summed: columns lane,
+// lane + 32, … of at most 32 * Each.
+template <class N, int Each>
+__global__ void __launch_bounds__(kThreads) exact_kernel(Forward<N> p) {
+  const Heads<N>& in = p.in;
+  const int lane = threadIdx.x % kWarp, head = blockIdx.y;
+  const int slot = blockIdx.x * kWarps + threadIdx.x / kWarp;
+  __shared__ __align__(16) float rows_of_q[kWarps][32 * Each];
+  float* q = rows_of_q[threadIdx.x / kWarp];
+  const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
+  if (tile.sentence == in.sentences) {
+    const int row = in.q_offsets[in.sentences] + tile.first;
+    return clear_rows(p.out + head * in.width, p.out_stride, in.width, row, row + 1, p.rows);
+  }
+  const Span span(in, tile.sentence);
+  const int query = tile.first;
+  if (query >= span.queries) return;
+  const std::int64_t row = span.first_query + query;
+  load_row<Each>(q, head_of(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
+  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+  const N* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, in.width);
+  const HeadBias bias(in.bias, head);
+  const KeepBits keep(in, tile.sentence, head);
+
+  float sums[Each] = {}, top = kLowest, total = 0;
+  const int keys = span.visible(query);
+  for (int key = 0; key < keys; key += kWarp) {
+    const int own = key + lane;
+    float score = kLowest;
+    if (own < keys) {
+      score = dot(q, k + own * in.k_stride, in.width, in.wide) * in.scale;
+      if (bias.active) score += bias.at(own - (query + span.shift));
+    }
+    // fmaxf passes over a NaN; where all are, there is no highest score.
+    const float highest = fmaxf(top, warp_max(score)), base = highest == kLowest ? 0.0f : highest;
+    const float shrink = expf(top - base);
+    float weight = expf(score - base);
+    top = highest;
+    total = total * shrink + warp_sum(weight);
+    if (in.draws.threshold > 0) {
+      const bool kept = keep.of(query, own & ~7) >> (own & 7) & 1;
+      weight = kept ? weight * in.draws.scale : 0.0f;
+    }
+#pragma unroll
+    for (int i = 0; i < Each; ++i) sums[i] *= shrink;
+    add_weighted<Each>(sums, weight, v + key * in.v_stride, in.v_stride, min(kWarp, keys - key),
+                       in.width);
+  }
+  const float inverse = total > 0 ? 1 / total : 0.0f;
+  store_columns<Each>(p.out + row * p.out_stride + std::int64_t{head} * in.width, sums, inverse,
+                      in.width, false);
+  if (p.log_sum != nullptr && lane == 0) {
+    p.log_sum[head * p.rows.capacity + row] = total > 0 ? top + logf(total) : 0.0f;
+  }
+}
+
+template <int Each, class N>
+void start_exact(CudaContext& ctx, const Forward<N>& p) {
+  const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, 1);
+  const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(p.in.heads));
+  exact_kernel<N, Each><<<grid, kThreads, 0, ctx.stream()>>>(p);
+}
+
+template <class T>
+void attend(CudaContext& ctx, const Attention<T>& p) {
+  using N = Native<T>;
+  if (p.rows.capacity == 0 || p.in.heads == 0) return;
+  check_head_width(p.in.head_width);
+  const BiasLine<T> bias(ctx, p.in.bias, p.in.heads);
+  Forward<N> job{.in = heads_of(p.in, bias),
+                 .rows = p.rows,
+                 .out = native(p.out),
+                 .out_stride = p.out_stride,
+                 .log_sum = p.log_sum};
+  if constexpr (sizeof(N) == 2) {
+    const std::int64_t width = p.in.head_width;
+    if (job.in.wide && wide(job.out, job.out_stride) && (short_width(width) || width == 128)) {
+      job.short_apart = short_width(width);
+      const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);
+      if (job.short_apart) start_short_forward(ctx, job, longest);
+      if (!job.short_apart || longest > kShort) start_mma_forward(ctx, job, p.in.max_queries);
+      return;
+    }
+  }
+  with_columns_each(p.in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const Attention<float>& p) {
+  attend(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Attention<BFloat16>& p) {
+  attend(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,259 @@
+// Attention's gradients, exactly: a warp for one query, then a warp for one key. The tensor cores'
+// way stands in attention_backward_mma.cu and attention_backward_keys.cu.
+#include "nunchi/device/arena.h"
+#include "nunchi/kernels/attention.h"
+#include "nunchi/kernels/cuda/attention/attention_gradient.h"
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_short.h"
+#include "nunchi/kernels/cuda/product/shared_tile.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+
+// Lanes stand for keys while scores are made, for columns while d_q is summed.
+template <class N, int Each>
+__global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
+  extern __shared__ float table_sums[];
+  __shared__ __align__(16) float rows_of_q[kWarps][32 * Each], rows_of_d_out[kWarps][32 * Each];
+  const Heads<N>& in = p.in;
+  const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
+  const int lane = threadIdx.x % kWarp, head = blockIdx.y;
+  if (blockIdx.x == 0) {
+    if (head == 0 && warp == 0) count_key_tiles(1, in.k_length, in.sentences, p.key_starts);
+    return;
+  }
+  const int slot = (blockIdx.x - 1) * warps + warp;
+  const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
+  TableSums table(p, table_sums, warp);
+  float* table_part = p.table_parts + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
+  if (tile.sentence == in.sentences) {
+    const int row = in.q_offsets[in.sentences] + tile.first;
+    if (!p.accumulate_q) {
+      clear_rows(p.d_q + head * in.width, p.d_q_stride, in.width, row, row + 1, p.rows);
+    }
+    return table.store(table_part);
+  }
+  const Span span(in, tile.sentence);
+  const int query = tile.first;
+  if (query >= span.queries) return table.store(table_part);
+  const int row = span.first_query + query;
+  float *q = rows_of_q[warp], *d_out = rows_of_d_out[warp];
+  load_row<Each>(q, head_of(in.q, in.q_stride, row, head, in.width), in.width);
+  load_row<Each>(d_out, head_of(p.d_out, p.d_out_stride, row, head, in.width), in.width);
+  const N* out = head_of(p.out, p.out_stride, row, head, in.width);
+  float delta = 0;
+  for (int d = lane; d < in.width; d += kWarp) delta += d_out[d] * to_float(out[d]);
+  delta = warp_sum(delta);
+  const std::int64_t at = head * p.rows.capacity + row;
+  if (lane == 0) p.delta[at] = delta;
+
+  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+  const N* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, in.width);
+  const HeadBias bias(in.bias, head);
+  const KeepBits keep(in, tile.sentence, head);
+  const float log_sum = p.log_sum[at];
+  float sums[Each] = {};
+  const int keys = span.visible(query);
+  for (int key = 0; key < keys; key += kWarp) {
+    const int own = key + lane, relative = own - (query + span.shift);
+    float d_score = 0;
+    if (own < keys) {
+      float score = dot(q, k + own * in.k_stride, in.width, in.wide) * in.scale;
+      if (bias.active) score += bias.at(relative);
+      float d_weight = dot(d_out, v + own * in.v_stride, in.width, in.wide);
+      if (in.draws.threshold > 0) {
+        const bool kept = keep.of(query, own & ~7) >> (own & 7) & 1;
+        d_weight = kept ? d_weight * in.draws.scale : 0.0f;
+      }
+      d_score = expf(score - log_sum) * (d_weight - delta);
+      if (table.active()) table.add(relative, d_score);
+    }
+    add_weighted<Each>(sums, d_score, k + key * in.k_stride, in.k_stride, min(kWarp, keys - key),
+                       in.width);
+  }
+  store_columns<Each>(p.d_q + row * p.d_q_stride + std::int64_t{head} * in.width, sums, in.scale,
+                      in.width, p.accumulate_q);
+  table.store(table_part);
+}
+
+// Lanes stand for queries while scores are made, for columns while d_k and d_v are summed.
+template <class N, int Each>
+__global__ void __launch_bounds__(kThreads) keys_kernel(Backward<N> p) {
+  __shared__ __align__(16) float rows_of_k[kWarps][32 * Each], rows_of_v[kWarps][32 * Each];
+  const Heads<N>& in = p.in;
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, kv_head = blockIdx.y;
+  const Tile tile =
+      key_tile<1>(p.key_starts, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
+  const std::int64_t column = std::int64_t{kv_head} * in.width;
+  if (tile.sentence == in.sentences) {
+    const std::int64_t row = real_rows(p.key_rows) + tile.first;
+    if (!p.accumulate_k) {
+      clear_rows(p.d_k + column, p.d_k_stride, in.width, row, row + 1, p.key_rows);
+    }
+    if (!p.accumulate_v) {
+      clear_rows(p.d_v + column, p.d_v_stride, in.width, row, row + 1, p.key_rows);
+    }
+    return;
+  }
+  const Span span(in, tile.sentence);
+  const int key = tile.first, row = span.first_key + key;
+  float *k = rows_of_k[warp], *v = rows_of_v[warp];
+  load_row<Each>(k, head_of(in.k, in.k_stride, row, kv_head, in.width), in.width);
+  load_row<Each>(v, head_of(in.v, in.v_stride, row, kv_head, in.width), in.width);
+  // Queries before this one do not see the key.
+  const int first_query = span.causal ? max(key - span.shift, 0) : 0;
+
+  float d_k[Each] = {}, d_v[Each] = {};
+  for (int head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
+    const HeadBias bias(in.bias, head);
+    const KeepBits keep(in, tile.sentence, head);
+    const N* q = head_of(in.q, in.q_stride, span.first_query, head, in.width);
+    const N* d_out = head_of(p.d_out, p.d_out_stride, span.first_query, head, in.width);
+    const std::int64_t at = head * p.rows.capacity + span.first_query;
+    for (int query = first_query; query < span.queries; query += kWarp) {
+      const int own = query + lane;
+      float weight = 0, d_score = 0;
+      if (own < span.queries) {
+        float score = dot(k, q + own * in.q_stride, in.width, in.wide) * in.scale;
+        if (bias.active) score += bias.at(key - (own + span.shift));
+        weight = expf(score - p.log_sum[at + own]);
+        float d_weight = dot(v, d_out + own * p.d_out_stride, in.width, p.wide);
+        float factor = 1;
+        if (in.draws.threshold > 0) {
+          factor = keep.of(own, key & ~7) >> (key & 7) & 1 ? in.draws.scale : 0.0f;
+        }
+        d_score = weight * (d_weight * factor - p.delta[at + own]);
+        weight *= factor;
+      }
+      const int count = min(kWarp, span.queries - query);
+      add_weighted<Each>(d_v, weight, d_out + query * p.d_out_stride, p.d_out_stride, count,
+                         in.width);
+      add_weighted<Each>(d_k, d_score, q + query * in.q_stride, in.q_stride, count, in.width);
+    }
+  }
+  store_columns<Each>(p.d_k + row * p.d_k_stride + column, d_k, in.scale, in.width, p.accumulate_k);
+  store_columns<Each>(p.d_v + row * p.d_v_stride + column, d_v, 1.0f, in.width, p.accumulate_v);
+}
+
+// One block for one bucket and head: the warps' parts, added in a fixed order.
+__global__ void __launch_bounds__(kThreads)
+    table_kernel(std::int64_t parts, const float* part, float* d_table) {
+  const std::int64_t buckets = gridDim.x, heads = gridDim.y;
+  const std::int64_t bucket = blockIdx.x, head = blockIdx.y;
+  double sum = 0;
+  for (std::int64_t i = threadIdx.x; i < parts; i += kThreads) {
+    sum += static_cast<double>(part[(i * heads + head) * buckets + bucket]);
+  }
+  __shared__ double sums[kThreads];
+  sums[threadIdx.x] = sum;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) d_table[bucket * heads + head] += static_cast<float>(sums[0]);
+}
+
+template <int Each, class N>
+void start_exact(CudaContext& ctx, const Backward<N>& p) {
+  const Heads<N>& in = p.in;
+  const std::size_t each = p.table_parts != nullptr ? TableSums::bytes(in.bias.buckets) : 0;
+  const int warps = table_warps(each);
+  // The first block of all counts the keys.
+  const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
+                        static_cast<unsigned>(in.heads));
+  allow_shared_memory(queries_kernel<N, Each>, static_cast<int>(warps * each));
+  queries_kernel<N, Each><<<query_grid, warps * kWarp, warps * each, ctx.stream()>>>(p);
+  check_launch("attention_backward, queries");
+  const dim3 key_grid(blocks_for(key_slots(p.key_rows.capacity, in.sentences, 1), kWarps),
+                      static_cast<unsigned>(in.heads / in.group));
+  keys_kernel<N, Each><<<key_grid, kThreads, 0, ctx.stream()>>>(p);
+  check_launch("attention_backward, keys");
+}
+
+template <class T>
+void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
+  using N = Native<T>;
+  const AttentionInputs<T>& in = p.in;
+  if (in.heads == 0 || p.rows.capacity + p.key_rows.capacity == 0) return;
+  check_head_width(in.head_width);
+  const BiasLine<T> bias(ctx, in.bias, in.heads);
+  Backward<N> job{.in = heads_of(in, bias),
+                  .rows = p.rows,
+                  .key_rows = p.key_rows,
+                  .out = native(p.out),
+                  .d_out = native(p.d_out),
+                  .out_stride = p.out_stride,
+                  .d_out_stride = p.d_out_stride,
+                  .log_sum = p.log_sum,
+                  .d_q = native(p.d_q),
+                  .d_k = native(p.d_k),
+                  .d_v = native(p.d_v),
+                  .d_q_stride = p.d_q_stride,
+                  .d_k_stride = p.d_k_stride,
+                  .d_v_stride = p.d_v_stride,
+                  .accumulate_q = p.accumulate_q,
+                  .accumulate_k = p.accumulate_k,
+                  .accumulate_v = p.accumulate_v};
+  job.wide = job.in.wide && wide(job.out, p.out_stride) && wide(job.d_out, p.d_out_stride) &&
+             wide(job.d_q, p.d_q_stride) && wide(job.d_k, p.d_k_stride) &&
+             wide(job.d_v, p.d_v_stride);
+  const bool by_mma = computes_by_mma(job);
+  const bool table = p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
+  job.short_apart = by_mma && short_width(in.head_width) && !table;
+  if constexpr (sizeof(N) == 2) {
+    if (job.short_apart) {
+      const std::int64_t longest = std::max(in.max_queries, in.max_keys);
+      start_short_backward(ctx, job, longest);
+      if (longest <= kShort) return;
+    }
+  }
+  job.max_queries = in.max_queries;
+  job.max_keys = in.max_keys;
+  job.query_tiles = tiles_each(job.in.width, in.max_queries);
+  job.key_tiles = tiles_each(job.in.width, in.max_keys);
+  const std::int64_t parts =
+      !table ? 0
+      : by_mma
+          ? query_slots(p.rows.capacity, in.sentences, block_rows(job.query_tiles)) * kGradientWarps
+          : query_slots(p.rows.capacity, in.sentences, 1);
+  const ScratchMemory row_terms(ctx.arena(),
+                                static_cast<std::size_t>(in.heads * p.rows.capacity) *
+                                    (by_mma ? sizeof *job.row_terms : sizeof *job.delta));
+  const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
+  // The last block's warps may be more than there are tiles.
+  const ScratchMemory table_parts(
+      ctx.arena(),
+      static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
+  job.delta = row_terms.as<float>();
+  job.row_terms = row_terms.as<float2>();
+  job.key_starts = starts.as<int>();
+  job.table_parts = table ? table_parts.as<float>() : nullptr;
+
+  if constexpr (sizeof(N) == 2) {
+    if (by_mma) {
+      start_mma_queries(ctx, job);
+      start_mma_keys(ctx, job);
+    }
+  }
+  if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
+  if (!table) return;
+  const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
+  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_parts, p.d_table);
+  check_launch("attention_backward, table");
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const AttentionBackward<float>& p) {
+  attend_backward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AttentionBackward<BFloat16>& p) {
+  attend_backward(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

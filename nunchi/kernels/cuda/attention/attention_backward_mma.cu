@@ -1,0 +1,201 @@
+// Queries' gradients on the tensor cores, for sentences of any length: four warps take 16 or 32
+// queries each and go through the keys together. While they compute with some keys, the next ones
+// are on their way to shared memory.
+#include <limits>
+
+#include "nunchi/kernels/cuda/attention/attention_gradient.h"
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/product/stacked_tiles.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+using Bf16 = __nv_bfloat16;
+using Job = Backward<Bf16>;
+
+constexpr int kWarps = kGradientWarps;
+constexpr float kHighest = std::numeric_limits<float>::infinity();
+
+// Shared memory: each warp's own rows of three matrices, and those that pass by.
+template <int D, int M>
+constexpr int kBytes = 3 * kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
+
+// d_q of 64 or 128 queries of one head.
+template <int D, int M, Between B>
+__global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
+    queries_kernel(Job p, SlotOrder order) {
+  constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
+  extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
+  const Heads<Bf16>& in = p.in;
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4;
+  const int head = blockIdx.y;
+  if (blockIdx.x == 0) {
+    if (head == 0 && warp == 0) {
+      count_key_tiles(block_rows(p.key_tiles), in.k_length, in.sentences, p.key_starts);
+    }
+    return;
+  }
+  int slot;
+  if (!order.take(static_cast<int>(blockIdx.x) - 1, slot)) return;
+  const Tile tile = query_tile<kBlockRows>(in.q_offsets, in.sentences, slot);
+  const int first = tile.first + warp * kRows;  // the warp's
+  TableSums table(p, reinterpret_cast<float*>(memory) + kBytes<D, M> / sizeof(float), warp);
+  float* table_part =
+      p.table_parts + ((std::int64_t{slot} * kWarps + warp) * in.heads + head) * in.bias.buckets;
+  if (tile.sentence == in.sentences) {
+    const int row = in.q_offsets[in.sentences] + first;
+    if (!p.accumulate_q) {
+      clear_rows(p.d_q + head * D, p.d_q_stride, D, row, row + kRows, p.rows);
+    }
+    return table.store(table_part);
+  }
+  const Span span(in, tile.sentence);
+  if (tile.first >= span.queries) return table.store(table_part);
+  if (p.short_apart && span.is_short()) return;
+  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+                                in.k_stride};
+  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
+                                  in.v_stride};
+  const SharedTile<D> all{shared_address(memory)};
+  const SharedTile<D> q = all.next(warp * M), d_out = q.next(kWarps * M),
+                      out = d_out.next(kWarps * M);
+  const StagedRows<D> staged{all.next(3 * kWarps * M)};
+  const int block_keys = span.visible(min(tile.first + kBlockRows, span.queries) - 1);
+  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
+
+  // A tile without queries has zeros that see nothing.
+  float log_sum[M][2], delta[M][2];
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const int from = first + kTileRows * m, count = span.queries - from;
+    const int row = span.first_query + (count > 0 ? from : 0);
+    q.next(m).fetch(head_of(in.q, in.q_stride, row, head, D), in.q_stride, count);
+    d_out.next(m).fetch(head_of(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride, count);
+    out.next(m).fetch(head_of(p.out, p.out_stride, row, head, D), p.out_stride, count);
+    // Weights of a query that is not there become zero.
+    const float* at = p.log_sum + head * p.rows.capacity + row;
+    log_sum[m][0] = g < count ? at[g] * kLog2E : kHighest;
+    log_sum[m][1] = g + 8 < count ? at[g + 8] * kLog2E : kHighest;
+  }
+  wait_for_copies();
+  __syncwarp();
+  std::uint32_t q_words[D / 16][M][4], d_out_words[D / 16][M][4];
+#pragma unroll
+  for (int i = 0; i < D / 16; ++i) {
+    load_blocks(q_words[i], LaneTiles<D>(q), i);
+    load_blocks(d_out_words[i], LaneTiles<D>(d_out), i);
+  }
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const int from = first + kTileRows * m, count = span.queries - from;
+    row_dots<D>(delta[m], d_out.next(m), out.next(m));
+    float2* at = p.row_terms + head * p.rows.capacity + span.first_query + from;
+    if (c == 0 && g < count) at[g] = {log_sum[m][0], delta[m][0]};
+    if (c == 0 && g + 8 < count) at[g + 8] = {log_sum[m][1], delta[m][1]};
+  }
+
+  const HeadBias bias(in.bias, head);
+  const KeepBits keep(in, tile.sentence, head);
+  const float scale = in.scale * kLog2E;
+  const bool drops = B == Between::all && in.draws.threshold > 0;
+  const int everyone_sees = span.visible(first);
+  const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
+  float sums[M][D / 8][4] = {};
+  const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
+  // 32 keys, from a tile of the staged ones on, which some of the warp's queries may not see.
+  const auto step = [&]<bool Edge>(int key, int place) {
+    std::uint32_t own[M] = {};
+    if (drops) {
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        const int query = first + kTileRows * m + g;
+        own[m] = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c) << 8;
+      }
+    }
+    // Sixteen at a time, which is what the registers allow.
+#pragma unroll
+    for (int t = 0; t < 2; ++t) {
+      const LaneTiles<D> k_rows = paired.moved(place).next(t),
+                         v_rows = k_rows.next(StagedRows<D>::kTiles);
+      float x[M][2][4], d_x[M][2][4];
+#pragma unroll
+      for (int i = 0; i < D / 16; ++i) {
+        add_dots(x, q_words[i], k_rows, i);
+        add_dots(d_x, d_out_words[i], v_rows, i);
+      }
+      const int own_key = key + kTileRows * t + 2 * c;
+#pragma unroll
+      for (int m = 0; m < M; ++m) {
+        const int query = first + kTileRows * m + g, relative = own_key - (query + span.shift);
+        const int visible[2] = {span.visible(query), span.visible(query + 8)};
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+          std::uint32_t bits = 0;
+          if (drops) bits = __shfl_sync(kAllLanes, own[m], (lane & ~3) + 2 * t + n) >> (2 * c);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const int apart = relative + 8 * n + e % 2 - e / 2 * 8;
+            float exponent = x[m][n][e] * scale - log_sum[m][e / 2];
+            if (B == Between::all && bias.active) exponent += bias.at(apart) * kLog2E;
+            float weight = fast_exp2(exponent);
+            if (Edge && own_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
+            float d_weight = d_x[m][n][e];
+            if (drops) {
+              d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.draws.scale : 0.0f;
+            }
+            x[m][n][e] = weight * (d_weight - delta[m][e / 2]);
+            if (B == Between::all && table.active()) table.add(apart, x[m][n][e]);
+          }
+        }
+      }
+      add_product(sums, x, 0, passing.moved(place).next(t));
+    }
+  };
+  for (int stage = 0; stage < block_keys; stage += kStage) {
+    wait_for_copies();
+    __syncthreads();  // these keys are there, and everyone is through with the last ones
+    if (stage + kStage < block_keys) {
+      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
+    }
+#pragma unroll 1
+    for (int key = stage; key < min(stage + kStage, keys); key += 32) {
+      const int place = StagedRows<D>::place(stage / kStage) + (key - stage) / kTileRows;
+      if (B == Between::scale && key + 32 <= everyone_sees) {
+        step.template operator()<false>(key, place);
+      } else {
+        step.template operator()<true>(key, place);
+      }
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const int from = first + kTileRows * m;
+    write_rows<D>(out.next(m), sums[m], in.scale,
+                  {p.d_q + (span.first_query + from) * p.d_q_stride + head * D, p.d_q_stride,
+                   span.queries - from, p.accumulate_q});
+  }
+  table.store(table_part);
+}
+
+template <int D, int M, Between B>
+void start(CudaContext& ctx, const Job& p) {
+  const Heads<Bf16>& in = p.in;
+  const int table =
+      p.table_parts != nullptr ? kWarps * static_cast<int>(TableSums::bytes(in.bias.buckets)) : 0;
+  const int bytes = kBytes<D, M> + table;
+  // The first block of all counts the tiles of keys.
+  const SlotOrder order = query_order(in, query_slots(p.rows.capacity, in.sentences, block_rows(M)),
+                                      p.max_queries, block_rows(M));
+  const dim3 grid(order.blocks() + 1, static_cast<unsigned>(in.heads));
+  allow_shared_memory(queries_kernel<D, M, B>, bytes);
+  queries_kernel<D, M, B><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p, order);
+  check_launch("attention_backward, queries");
+}
+
+}  // namespace
+
+void start_mma_queries(CudaContext& ctx, const Backward<__nv_bfloat16>& p) {
+  with_tiles(p.in, p.query_tiles, [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,216 @@
+// Attention on the tensor cores, for sentences of any length: four warps take 16 or 32 queries each
+// and go through the keys together. While they compute with some keys, the next ones are on their
+// way to shared memory.
+#include <limits>
+
+#include "nunchi/kernels/cuda/attention/attention_heads.h"
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/product/stacked_tiles.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+using Bf16 = __nv_bfloat16;
+using Job = Forward<Bf16>;
+
+constexpr int kWarps = 4;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// The softmax of sixteen queries on their way through the keys. Scores are in units of log 2.
+struct Weights {
+  float top[2] = {kLowest, kLowest};
+  float total[2] = {0, 0};  // of this lane's keys
+
+  // Scores, `factor` times x, become weights relative to the highest score so far; what was summed
+  // before follows.
+  template <int N, int Columns>
+  __device__ void weigh(float (&x)[N][4], float factor, float (&sums)[Columns][4]) {
+    float base[2], shrink[2];
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      float highest = kLowest;
+#pragma unroll
+      for (int n = 0; n < N; ++n) highest = fmaxf(highest, fmaxf(x[n][2 * u], x[n][2 * u + 1]));
+      highest = fmaxf(top[u], quad_max(highest) * factor);
+      // A query that has seen no key yet has no highest score.
+      base[u] = highest == kLowest ? 0.0f : highest;
+      shrink[u] = fast_exp2(top[u] - base[u]);
+      top[u] = highest;
+    }
+    // After some keys a new highest score is rare.
+    if (__any_sync(kAllLanes, shrink[0] != 1 || shrink[1] != 1)) {
+#pragma unroll
+      for (int u = 0; u < 2; ++u) {
+        total[u] *= shrink[u];
+#pragma unroll
+        for (int j = 0; j < Columns; ++j) {
+          sums[j][2 * u] *= shrink[u], sums[j][2 * u + 1] *= shrink[u];
+        }
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        x[n][e] = fast_exp2(x[n][e] * factor - base[e / 2]);
+        total[e / 2] += x[n][e];
+      }
+    }
+  }
+};
+
+// Shared memory: the queries, each warp's its own, and the keys with their values.
+template <int D, int M>
+constexpr int kBytes = kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
+
+// Blocks that a multiprocessor should hold at once: what the registers of a tile allow.
+template <int D, int M>
+constexpr int kBlocks = M == 2 || D == 128 ? 2
+                        : D == 64          ? 3
+                                           : 4;
+
+template <int D, int M, Between B>
+__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p, SlotOrder order) {
+  constexpr int kRows = 16 * M, kStage = StagedRows<D>::kRows;
+  extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
+  const Heads<Bf16>& in = p.in;
+  const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
+  int slot;
+  if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
+  const Tile tile = query_tile<kWarps * kRows>(in.q_offsets, in.sentences, slot);
+  const int first = tile.first + static_cast<int>(threadIdx.x / kWarp) * kRows;  // the warp's
+  if (tile.sentence == in.sentences) {
+    const int row = in.q_offsets[in.sentences] + first;
+    return clear_rows(p.out + head * D, p.out_stride, D, row, row + kRows, p.rows);
+  }
+  const Span span(in, tile.sentence);
+  if (tile.first >= span.queries || (p.short_apart && span.is_short())) return;
+  const Bf16* q = head_of(in.q, in.q_stride, span.first_query, head, D);
+  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+                                in.k_stride};
+  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
+                                  in.v_stride};
+  const SharedTile<D> all{shared_address(memory)};
+  const SharedTile<D> own = all.next(static_cast<int>(threadIdx.x / kWarp) * M);
+  const StagedRows<D> staged{all.next(kWarps * M)};
+  const int block_keys = span.visible(min(tile.first + kWarps * kRows, span.queries) - 1);
+  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
+
+    // Of a warp without queries too: they are zeros that see nothing.
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const int row = first + 16 * m;
+    own.next(m).fetch(q + (row < span.queries ? row : 0) * in.q_stride, in.q_stride,
+                      span.queries - row);
+  }
+  wait_for_copies();
+  __syncwarp();
+  std::uint32_t words[D / 16][M][4];
+#pragma unroll
+  for (int i = 0; i < D / 16; ++i) load_blocks(words[i], LaneTiles<D>(own), i);
+  const HeadBias bias(in.bias, head);
+  const KeepBits keep(in, tile.sentence, head);
+  const float scale = in.scale * kLog2E;
+  // Otherwise scores are scaled where weights are made of them.
+  const bool scaled_first = B == Between::all && (bias.active || !(scale > 0));
+  const int everyone_sees = span.visible(first);
+  const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
+  const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
+  Weights weights[M];
+  float sums[M][D / 8][4] = {};
+  const auto drop = [&](float(&x)[kStage / 8][4], int query, int key) {
+#pragma unroll
+    for (int part = 0; part < kStage; part += 32) {
+      // Lane c draws for eight keys and both rows; the four lanes of a row show each other.
+      const int own_key = key + part + 8 * c;
+      const std::uint32_t drawn = keep.of(query, own_key) | keep.of(query + 8, own_key) << 8;
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const std::uint32_t bits = __shfl_sync(kAllLanes, drawn, (lane & ~3) + n) >> (2 * c);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if ((bits >> (e % 2 + e / 2 * 8) & 1) == 0) x[part / 8 + n][e] = 0;
+        }
+      }
+    }
+  };
+  // The keys of a stage from `key` on, of which some of the warp's queries may not see some.
+  const auto step = [&]<bool Edge>(int key, int place) {
+    float x[M][kStage / 8][4];
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) add_dots(x, words[i], paired.moved(place), i);
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      const int query = first + 16 * m + g;
+      if (scaled_first) scale_scores(x[m], scale, bias, key + 2 * c - (query + span.shift));
+      if constexpr (Edge) {
+        const int visible[2] = {span.visible(query), span.visible(query + 8)};
+#pragma unroll
+        for (int n = 0; n < kStage / 8; ++n) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            if (key + 8 * n + 2 * c + e % 2 >= visible[e / 2]) x[m][n][e] = kLowest;
+          }
+        }
+      }
+      weights[m].weigh(x[m], scaled_first ? 1.0f : scale, sums[m]);
+      if (B == Between::all && in.draws.threshold > 0) drop(x[m], query, key);
+    }
+#pragma unroll
+    for (int t = 0; t < StagedRows<D>::kTiles; ++t) {
+      add_product(sums, x, 2 * t, passing.moved(place).next(StagedRows<D>::kTiles + t));
+    }
+  };
+  for (int stage = 0; stage < block_keys; stage += kStage) {
+    wait_for_copies();
+    __syncthreads();  // these keys are there, and everyone is through with the last ones
+    if (stage + kStage < block_keys) {
+      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
+    }
+    const int place = StagedRows<D>::place(stage / kStage);
+    if (stage + kStage <= everyone_sees) {
+      step.template operator()<false>(stage, place);
+    } else if (stage < keys) {
+      step.template operator()<true>(stage, place);
+    }
+  }
+
+#pragma unroll
+  for (int m = 0; m < M; ++m) {
+    const int row = first + 16 * m;
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const float total = quad_sum(weights[m].total[u]);
+      const float factor = total > 0 ? in.draws.scale / total : 0.0f;
+#pragma unroll
+      for (int j = 0; j < D / 8; ++j) sums[m][j][2 * u] *= factor, sums[m][j][2 * u + 1] *= factor;
+      if (p.log_sum != nullptr && c == 0 && row + g + 8 * u < span.queries) {
+        p.log_sum[head * p.rows.capacity + span.first_query + row + g + 8 * u] =
+            total > 0 ? (weights[m].top[u] + log2f(total)) * kLn2 : 0.0f;
+      }
+    }
+    const std::int64_t at = span.first_query + row;
+    own.next(m).store(sums[m], 1.0f,
+                      {p.out + at * p.out_stride + head * D, p.out_stride, span.queries - row});
+  }
+}
+
+template <int D, int M, Between B>
+void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+  constexpr int kRows = kWarps * 16 * M;
+  const SlotOrder order =
+      query_order(p.in, query_slots(p.rows.capacity, p.in.sentences, kRows), max_queries, kRows);
+  const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads));
+  allow_shared_memory(mma_kernel<D, M, B>, kBytes<D, M>);
+  mma_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);
+  check_launch("attention");
+}
+
+}  // namespace
+
+void start_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+  with_tiles(p.in, tiles_each(p.in.width, max_queries),
+             [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p, max_queries); });
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,107 @@
+// Scores and sums of the attention kernels: the tensor cores' tiles, and the exact kernels' rows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nunchi/base/error.h"
+#include "nunchi/kernels/cuda/attention/score_bias.h"
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/limits.h"
+
+namespace nunchi::kernels::cuda {
+
+constexpr float kLn2 = 0.6931471805599453f;
+
+// Products of 16 queries and 8 N keys become scores in units of log 2; `scale` is so already.
+// `relative` is that of the lane's first element; rows are eight apart.
+template <int N>
+__device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias, int relative) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      x[n][e] *= scale;
+      if (bias.active) x[n][e] += bias.at(relative + 8 * n + e % 2 - e / 2 * 8) * kLog2E;
+    }
+  }
+}
+
+// What follows is for a warp with one row and up to 32 * Each columns.
+
+constexpr std::int64_t kWidestHead = limits_of(Device::cuda).head_width;
+static_assert(kWidestHead <= 32 * kWarp);
+
+inline void check_head_width(std::int64_t width) {
+  if (width <= kWidestHead) return;
+  throw Error("attention on the GPU knows heads of at most " + std::to_string(kWidestHead) +
+              " columns, not " + std::to_string(width) + ".");
+}
+
+// f.operator()<Each>() with columns for each lane.
+template <class F>
+void with_columns_each(std::int64_t width, F&& f) {
+  if (width <= 32) return f.template operator()<1>();
+  if (width <= 64) return f.template operator()<2>();
+  if (width <= 128) return f.template operator()<4>();
+  if (width <= 256) return f.template operator()<8>();
+  if (width <= 512) return f.template operator()<16>();
+  f.template operator()<32>();
+}
+
+// A row into the warp's shared memory.
+template <int Each, class N>
+__device__ void load_row(float* to, const N* from, int width) {
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const int d = threadIdx.x % kWarp + kWarp * i;
+    if (d < width) to[d] = to_float(from[d]);
+  }
+  __syncwarp();
+}
+
+// The lane's own dot product: `a` is shared, `b` a row that only this lane reads.
+template <class N>
+__device__ float dot(const float* a, const N* b, int width, bool wide) {
+  float sum = 0;
+  if (wide) {
+    for (int d = 0; d < width; d += 8) {
+      float x[8], y[8];
+      load8(a + d, x);
+      load8(b + d, y);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) sum += x[i] * y[i];
+    }
+  } else {
+    for (int d = 0; d < width; ++d) sum += a[d] * to_float(b[d]);
+  }
+  return sum;
+}
+
+// sums += Σ weight of lane r * row r, for `count` rows.
+template <int Each, class N>
+__device__ void add_weighted(float (&sums)[Each], float weight, const N* rows, std::int64_t stride,
+                             int count, int width) {
+  for (int r = 0; r < count; ++r) {
+    const float factor = __shfl_sync(kAllLanes, weight, r);
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      const int d = threadIdx.x % kWarp + kWarp * i;
+      if (d < width) sums[i] += factor * to_float(rows[r * stride + d]);
+    }
+  }
+}
+
+template <int Each, class N>
+__device__ void store_columns(N* row, const float (&sums)[Each], float factor, int width,
+                              bool accumulate) {
+#pragma unroll
+  for (int i = 0; i < Each; ++i) {
+    const int d = threadIdx.x % kWarp + kWarp * i;
+    if (d >= width) continue;
+    const float x = sums[i] * factor;
+    row[d] = from_float<N>(accumulate ? to_float(row[d]) + x : x);
+  }
+}
+
+}  // namespace nunchi::kernels::cuda

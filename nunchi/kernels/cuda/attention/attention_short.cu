@@ -1,0 +1,178 @@
+// Short sentences on the way forward: all scores of a query exist at once, so that its softmax
+// needs one look at them.
+#include "nunchi/kernels/cuda/attention/attention_short.h"
+
+#include <limits>
+
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+using Bf16 = __nv_bfloat16;
+using Job = Forward<Bf16>;
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+// Blocks that a multiprocessor holds at once.
+template <int D>
+constexpr int kBlocks = D == 32 ? 6 : 5;
+
+template <int D>
+constexpr int kMatrixBytes = kShortTiles* SharedTile<D>::kBytes;
+
+template <int D, bool Biased>
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
+    short_kernel(Job p, ShortGrid grid) {
+  extern __shared__ uint4 memory[];
+  const Heads<Bf16>& in = p.in;
+  if (static_cast<int>(blockIdx.x) >= grid.blocks) {
+    return clear_spare_rows(grid, p.out, p.out_stride, in.heads * D, p.rows);
+  }
+  ShortPlace place(grid);
+  const Span span(in, place.sentence);
+  place.settle(grid, span);
+  if (place.idle) return;
+  const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
+  const int head = place.head, first = place.part * kTileRows, query = first + g;
+  const bool queries = first < span.queries;
+
+  const SharedTile<D> all{shared_address(memory)};
+  const SharedTile<D> own = all.next(place.first_tile + place.part);  // of the queries
+  const SharedTile<D> k = all.next(kShortTiles + place.first_tile);
+  const SharedTile<D> v = k.next(kShortTiles);
+  if (queries) {
+    own.fetch(head_of(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
+              span.queries - first);
+  }
+  if (first < span.keys) {
+    const int row = span.first_key + first, kv_head = head / in.group;
+    k.next(place.part)
+        .fetch(head_of(in.k, in.k_stride, row, kv_head, D), in.k_stride, span.keys - first);
+    v.next(place.part)
+        .fetch(head_of(in.v, in.v_stride, row, kv_head, D), in.v_stride, span.keys - first);
+  }
+  ShortKeep keep;
+  if (queries) keep.draw(in, place.sentence, head, query, span.keys);
+  wait_for_copies();
+  __syncthreads();
+  if (!queries) return;
+
+  const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
+  const int everyone_sees = span.visible(first);
+  // Of the lane's own columns, which begin at 2c.
+  const int visible[2] = {span.visible(query) - 2 * c, span.visible(query + 8) - 2 * c};
+  const float scale = in.scale * kLog2E;
+  float x[2 * kShortTiles][4];  // scores in units of log 2, then weights
+  float top[2] = {kLowest, kLowest}, total[2] = {0, 0};
+  {
+    std::uint32_t q[D / 16][4];
+#pragma unroll
+    for (int i = 0; i < D / 16; ++i) load_block(q[i], own.block(i));
+#pragma unroll
+    for (int t = 0; t < kShortTiles; ++t) {
+      if (kTileRows * t >= keys) break;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) x[2 * t][e] = x[2 * t + 1][e] = 0;
+#pragma unroll
+      for (int i = 0; i < D / 16; ++i) {
+        std::uint32_t b[4];
+        load_block(b, k.next(t).block(i));
+        mma(x[2 * t], q[i], b[0], b[2]);
+        mma(x[2 * t + 1], q[i], b[1], b[3]);
+      }
+    }
+  }
+  const HeadBias bias(in.bias, head);
+#pragma unroll
+  for (int t = 0; t < kShortTiles; ++t) {
+    if (kTileRows * t >= keys) break;
+#pragma unroll
+    for (int n = 2 * t; n < 2 * t + 2; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        x[n][e] *= scale;
+        if constexpr (Biased) {
+          const int relative = 8 * n + 2 * c - (query + span.shift) + e % 2 - e / 2 * 8;
+          x[n][e] += bias.at(relative) * kLog2E;
+        }
+      }
+    }
+    if (kTileRows * (t + 1) > everyone_sees) {
+#pragma unroll
+      for (int n = 2 * t; n < 2 * t + 2; ++n) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          if (8 * n + e % 2 >= visible[e / 2]) x[n][e] = kLowest;
+        }
+      }
+    }
+#pragma unroll
+    for (int n = 2 * t; n < 2 * t + 2; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) top[e / 2] = fmaxf(top[e / 2], x[n][e]);
+    }
+  }
+  float base[2];
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    top[u] = quad_max(top[u]);
+    base[u] = top[u] == kLowest ? 0.0f : top[u];  // a query may see no key
+  }
+
+  float sums[D / 8][4] = {};
+#pragma unroll
+  for (int t = 0; t < kShortTiles; ++t) {
+    if (kTileRows * t >= keys) break;
+#pragma unroll
+    for (int n = 2 * t; n < 2 * t + 2; ++n) {
+      const std::uint32_t bits = keep.bits(n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const float weight = fast_exp2(x[n][e] - base[e / 2]);
+        total[e / 2] += weight;
+        x[n][e] = ShortKeep::kept(bits, e) ? weight : 0.0f;
+      }
+    }
+    std::uint32_t a[4];
+    to_a(a, x[2 * t], x[2 * t + 1]);
+    add_product<D>(sums, a, v.next(t));
+  }
+
+  const std::int64_t row = span.first_query + first;
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    total[u] = quad_sum(total[u]);
+    if (p.log_sum != nullptr && c == 0 && query + 8 * u < span.queries) {
+      p.log_sum[head * p.rows.capacity + row + g + 8 * u] =
+          total[u] > 0 ? (top[u] + log2f(total[u])) * kLn2 : 0.0f;
+    }
+    const float factor = total[u] > 0 ? in.draws.scale / total[u] : 0.0f;
+#pragma unroll
+    for (int j = 0; j < D / 8; ++j) sums[j][2 * u] *= factor, sums[j][2 * u + 1] *= factor;
+  }
+  own.store(sums, 1.0f,
+            {p.out + row * p.out_stride + head * D, p.out_stride, span.queries - first});
+}
+
+template <int D, bool Biased>
+void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
+  const ShortGrid grid(p.in.sentences, p.in.heads, longest);
+  const unsigned clearing = longest <= kShort ? clearing_blocks(p.rows.capacity) : 0;
+  if (grid.blocks + clearing == 0) return;
+  allow_shared_memory(short_kernel<D, Biased>, 3 * kMatrixBytes<D>);
+  short_kernel<D, Biased>
+      <<<grid.blocks + clearing, kShortWarps * kWarp, 3 * kMatrixBytes<D>, ctx.stream()>>>(p, grid);
+  check_launch("attention, short sentences");
+}
+
+}  // namespace
+
+void start_short_forward(CudaContext& ctx, const Job& p, std::int64_t longest) {
+  const bool biased = p.in.bias.slopes != nullptr || p.in.bias.line != nullptr;
+  if (p.in.width == 32) {
+    return biased ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);
+  }
+  biased ? start<64, true>(ctx, p, longest) : start<64, false>(ctx, p, longest);
+}
+
+}  // namespace nunchi::kernels::cuda

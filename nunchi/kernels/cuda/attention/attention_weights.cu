@@ -1,0 +1,72 @@
+// The weights for a trace: a warp for one query and head, three passes over its scores.
+#include <limits>
+
+#include "nunchi/kernels/attention.h"
+#include "nunchi/kernels/cuda/attention/attention_heads.h"
+#include "nunchi/kernels/cuda/attention/attention_scores.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 4;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+template <class N>
+__global__ void __launch_bounds__(kWarps* kWarp)
+    weights_kernel(Heads<N> in, const std::int64_t* begin, float* weights) {
+  __shared__ __align__(16) float rows_of_q[kWarps][kWidestHead];
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, head = blockIdx.y;
+  const Tile tile =
+      query_tile<1>(in.q_offsets, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
+  if (tile.sentence == in.sentences) return;
+  const Span span(in, tile.sentence);
+  const int query = tile.first;
+  if (query >= span.queries) return;
+  float* q = rows_of_q[warp];
+  load_row<kWidestHead / kWarp>(
+      q, head_of(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
+  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+  const HeadBias bias(in.bias, head);
+  float* out =
+      weights + begin[tile.sentence] + (std::int64_t{head} * span.queries + query) * span.keys;
+  const int visible = span.visible(query);
+  float top = kLowest, total = 0;
+  for (int key = lane; key < visible; key += kWarp) {
+    float score = dot(q, k + key * in.k_stride, in.width, in.wide) * in.scale;
+    if (bias.active) score += bias.at(key - (query + span.shift));
+    out[key] = score;
+    top = fmaxf(top, score);
+  }
+  top = warp_max(top);
+  for (int key = lane; key < visible; key += kWarp) total += out[key] = expf(out[key] - top);
+  const float inverse = 1 / warp_sum(total);
+  for (int key = lane; key < span.keys; key += kWarp) {
+    out[key] = key < visible ? out[key] * inverse : 0.0f;
+  }
+}
+
+template <class T>
+void weigh(CudaContext& ctx, const AttentionWeights<T>& p) {
+  const AttentionInputs<T>& in = p.in;
+  if (in.sentences == 0 || in.heads == 0 || in.max_queries == 0) return;
+  check_head_width(in.head_width);
+  const BiasLine<T> bias(ctx, in.bias, in.heads);
+  // Without a number of rows from the host: as many as the sentences could have.
+  const std::int64_t slots = query_slots(in.sentences * in.max_queries, in.sentences, 1);
+  const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(in.heads));
+  weights_kernel<<<grid, kWarps * kWarp, 0, ctx.stream()>>>(heads_of(in, bias), p.begin, p.weights);
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const AttentionWeights<float>& p) {
+  weigh(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const AttentionWeights<BFloat16>& p) {
+  weigh(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

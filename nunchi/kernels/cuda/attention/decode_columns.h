@@ -1,0 +1,94 @@
+// What a lane of the decode attention holds: some columns of a row, and its part of a softmax.
+#pragma once
+
+#include <limits>
+
+#include "nunchi/kernels/cuda/common/device.h"
+
+namespace nunchi::kernels::cuda {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// A lane's columns of a row, eight of each 256, as they stand in memory where they are whole and
+// aligned (Wide).
+template <class N, bool Wide, int Chunks>
+struct Columns {
+  Eight<N> eight[Chunks] = {};
+
+  __device__ void load(const N* row, int column, int width) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      if (column + c * 8 * kWarp < width) load8(row + column + c * 8 * kWarp, eight[c]);
+    }
+  }
+  __device__ void get(float (&x)[Chunks][8]) const {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) unpack(eight[c], x[c]);
+  }
+  __device__ void store(N* row, int column, int width) const {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      if (column + c * 8 * kWarp < width) store8(row + column + c * 8 * kWarp, eight[c]);
+    }
+  }
+};
+template <class N, int Chunks>
+struct Columns<N, false, Chunks> {
+  N each[Chunks][8] = {};
+
+  __device__ void load(const N* row, int column, int width) {
+    for_each(column, width, [&](int c, int i, int at) { each[c][i] = row[at]; });
+  }
+  __device__ void get(float (&x)[Chunks][8]) const {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) x[c][i] = to_float(each[c][i]);
+    }
+  }
+  __device__ void store(N* row, int column, int width) const {
+    for_each(column, width, [&](int c, int i, int at) { row[at] = each[c][i]; });
+  }
+
+ private:
+  template <class F>
+  __device__ static void for_each(int column, int width, F f) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int at = column + c * 8 * kWarp + i;
+        if (at < width) f(c, i, at);
+      }
+    }
+  }
+};
+
+// Weights and the sum of values, relative to the highest score so far.
+template <int Chunks>
+struct Softmax {
+  float top = kLowest, total = 0;
+  float sums[Chunks][8] = {};
+
+  // f(sum, chunk, i) for each of the sums.
+  template <class F>
+  __device__ void for_sums(F f) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) f(sums[c][i], c, i);
+    }
+  }
+  __device__ void shrink_to(float highest) {
+    const float shrink = top == kLowest ? 0.0f : expf(top - highest);
+    top = highest;
+    total *= shrink;
+    for_sums([shrink](float& sum, int, int) { sum *= shrink; });
+  }
+  __device__ void add(const Softmax& other) {
+    total += other.total;
+    for_sums([&other](float& sum, int c, int i) { sum += other.sums[c][i]; });
+  }
+};
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,102 @@
+#include "nunchi/kernels/cuda/attention/score_bias.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <tuple>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Bounds take some hundred logarithms: found once for each kind of bucket.
+struct KnownBounds {
+  std::map<std::tuple<int, int, bool, bool>, BucketBounds> bounds;
+};
+
+template <class T>
+BucketBounds find_bounds(const ScoreBias<T>& bias) {
+  BucketBounds found{.buckets = bias.clipped         ? bias.max_distance + 1
+                                : bias.bidirectional ? bias.buckets / 2
+                                                     : bias.buckets,
+                     .bidirectional = bias.bidirectional};
+  found.after = bias.clipped ? bias.max_distance : found.buckets;
+  if (bias.clipped) {
+    std::iota(found.first, found.first + found.buckets, 0);
+    found.reach = std::max(1, bias.max_distance);
+  } else {
+    const std::vector<std::int32_t> starts =
+        bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
+    std::ranges::copy(starts, found.first);
+    // Buckets that no distance reaches begin beyond all of them.
+    for (const std::int32_t start : starts) {
+      if (start <= std::max(bias.max_distance, bias.buckets)) found.reach = std::max(1, start);
+    }
+  }
+  return found;
+}
+
+template <class N>
+__global__ void bias_line_kernel(BucketBounds bounds, const N* table, int heads, float* line,
+                                 int* bucket) {
+  const int length = 2 * bounds.reach + 1;
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i >= heads * length) return;
+  const int head = i / length, at = i % length;
+  const int found = bounds.bucket_of(at - bounds.reach);
+  line[i] = to_float(table[found * heads + head]);
+  if (head == 0) bucket[at] = found;
+}
+
+}  // namespace
+
+template <class T>
+const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias) {
+  if (bias.buckets > kMostBuckets) {
+    throw Error("attention on the GPU knows at most " + std::to_string(kMostBuckets) +
+                " buckets of relative positions, not " + std::to_string(bias.buckets) + ".");
+  }
+  auto& known = ctx.cache<KnownBounds>().bounds;
+  const std::tuple key(bias.buckets, bias.max_distance, bias.bidirectional, bias.clipped);
+  auto place = known.find(key);
+  if (place == known.end()) {
+    place = known.emplace(key, find_bounds(bias)).first;
+  }
+  return place->second;
+}
+template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<float>& bias);
+template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<BFloat16>& bias);
+
+template <class T>
+std::size_t BiasLine<T>::bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads) {
+  if (bias.kind != ScoreBias<T>::Kind::buckets) return 0;
+  const BucketBounds& bounds = bucket_bounds(ctx, bias);
+  return static_cast<std::size_t>(2 * bounds.reach + 1) * static_cast<std::size_t>(heads + 1) * 4;
+}
+
+template <class T>
+BiasLine<T>::BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
+    : memory_(ctx.arena(), bytes(ctx, bias, heads)) {
+  if (bias.kind == ScoreBias<T>::Kind::slopes) terms_.slopes = bias.slopes;
+  if (bias.kind != ScoreBias<T>::Kind::buckets) return;
+  const BucketBounds& bounds = bucket_bounds(ctx, bias);
+  const int length = 2 * bounds.reach + 1;
+  float* line = memory_.as<float>();
+  int* bucket = reinterpret_cast<int*>(line + heads * length);
+  bias_line_kernel<<<blocks_for(heads * length, kThreads), kThreads, 0, ctx.stream()>>>(
+      bounds, native(bias.table), heads, line, bucket);
+  check_launch("bias_line");
+  terms_.line = line;
+  terms_.bucket = bucket;
+  terms_.reach = bounds.reach;
+  terms_.buckets = bias.buckets;
+}
+
+template class BiasLine<float>;
+template class BiasLine<BFloat16>;
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,328 @@
+// The norm's way back. A warp owns a row and keeps it in registers where it is at most 2,048
+// columns wide; wider or uneven rows are read again instead.
+//
+// There are as many blocks as the GPU runs at once, whose warps take rows in turn and fetch the
+// next while they work on one. So the partial sums of d_gamma and d_beta are few, and their order
+// depends on the capacity and the GPU alone.
+#include "nunchi/kernels/cuda/common/reduce.h"
+#include "nunchi/kernels/cuda/norm/norm_rows.h"
+#include "nunchi/kernels/norm.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+template <class N>
+struct Backward {
+  NormKind kind;
+  Rows rows;
+  std::int64_t width;
+  DropoutDraws draws;
+  const N *sum, *gamma;
+  const float *mean, *rstd;
+  const N *d_out, *d_sum;
+  N *d_residual, *d_branch;
+  bool accumulate_residual;
+  float* partials;  // [partials, 2, C]
+};
+
+// What fits the registers: one block on a multiprocessor, of as many warps as leave room for what
+// they keep, and for the next row, or most of it, where that is not too wide.
+template <class N, int Chunks>
+struct Room {
+  static constexpr int kWarps = Chunks * sizeof(N) <= 4 ? 16 : 8;
+  static constexpr int kThreads = kWarps * kWarp;
+  static constexpr bool kAhead = Chunks * sizeof(N) <= 8;
+  static constexpr bool kAllAhead = kWarps == 8 && Chunks * sizeof(N) <= 6;
+};
+
+// A row on its way.
+template <class N, int Chunks>
+struct Incoming {
+  Eight<N> sum[Chunks], d_out[Chunks], d_sum[Chunks];
+  float mean, rstd;
+  RowPlace place;
+};
+
+// A lane's first column is `at` elements into the matrices; others stand kChunk apart.
+template <class N, int Chunks>
+__device__ void fetch(const Backward<N>& p, std::int64_t row, std::int64_t at, int lane,
+                      Incoming<N, Chunks>& in) {
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    if (c * kChunk + lane * 8 >= p.width) continue;
+    load_once(p.sum + at + c * kChunk, in.sum[c]);
+    load_once(p.d_out + at + c * kChunk, in.d_out[c]);
+  }
+  in.mean = p.mean[row];
+  in.rstd = p.rstd[row];
+  in.place = place_of(p.rows, p.draws, row);
+}
+template <class N, int Chunks>
+__device__ void fetch_d_sum(const Backward<N>& p, std::int64_t at, int lane,
+                            Incoming<N, Chunks>& in) {
+  if (p.d_sum == nullptr) return;
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    if (c * kChunk + lane * 8 < p.width) load_once(p.d_sum + at + c * kChunk, in.d_sum[c]);
+  }
+}
+
+// What all rows share.
+struct Shared {
+  philox::Key key;
+  float inverse_width;
+};
+
+// The row's gradients, and its part of d_gamma and d_beta.
+template <class N, int Chunks>
+__device__ void row_backward(const Backward<N>& p, const Shared& shared, std::int64_t at, int lane,
+                             const Incoming<N, Chunks>& in, float (&d_gamma)[Chunks][8],
+                             float (&d_beta)[Chunks][8]) {
+  float normal[Chunks][8], d_normal[Chunks][8];
+  float of_gradient = 0, of_product = 0;
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    const int column = c * kChunk + lane * 8;
+    if (column >= p.width) continue;
+    float gamma[8];
+    load8(p.gamma + column, gamma);
+    unpack(in.sum[c], normal[c]);
+    unpack(in.d_out[c], d_normal[c]);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      normal[c][j] = (normal[c][j] - in.mean) * in.rstd;
+      d_gamma[c][j] += d_normal[c][j] * normal[c][j];
+      d_beta[c][j] += d_normal[c][j];
+      d_normal[c][j] *= gamma[j];
+      of_gradient += d_normal[c][j];
+      of_product += d_normal[c][j] * normal[c][j];
+    }
+  }
+  of_gradient = warp_sum(of_gradient) * shared.inverse_width;
+  const float mean_product = warp_sum(of_product) * shared.inverse_width;
+  const float mean_gradient = p.kind == NormKind::layer ? of_gradient : 0.0f;
+  const philox::Key key = not_kept(shared.key);
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    const int column = c * kChunk + lane * 8;
+    const std::int64_t here = at + c * kChunk;
+    if (column >= p.width) continue;
+    float d[8], other[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      d[j] = in.rstd * (d_normal[c][j] - mean_gradient - normal[c][j] * mean_product);
+    }
+    if (p.d_sum != nullptr) {
+      unpack(in.d_sum[c], other);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) d[j] += other[j];
+    }
+    if (p.d_branch != nullptr) {
+      if (p.draws.threshold > 0) {
+        keep_factors(p.draws, key, static_cast<std::uint32_t>(column), in.place.position,
+                     in.place.sentence, other);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) other[j] *= d[j];
+        store8(p.d_branch + here, other);
+      } else {
+        store8(p.d_branch + here, d);
+      }
+    }
+    if (p.d_residual != nullptr) {
+      if (p.accumulate_residual) {
+        load8(p.d_residual + here, other);
+#pragma unroll
+        for (int j = 0; j < 8; ++j) d[j] += other[j];
+      }
+      store8(p.d_residual + here, d);
+    }
+  }
+}
+
+template <class N, int Chunks>
+__device__ void clear_row(const Backward<N>& p, std::int64_t at, int lane) {
+  const float zero[8] = {};
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+    if (c * kChunk + lane * 8 >= p.width) continue;
+    if (p.d_branch != nullptr) store8(p.d_branch + at + c * kChunk, zero);
+    if (p.d_residual != nullptr && !p.accumulate_residual) {
+      store8(p.d_residual + at + c * kChunk, zero);
+    }
+  }
+}
+
+// A block's part of d_gamma and d_beta: its warps are added in their order, a chunk at a time.
+template <int Chunks, int Warps>
+__device__ void store_partial(std::int64_t width, const float (&d_gamma)[Chunks][8],
+                              const float (&d_beta)[Chunks][8], float* partial) {
+  // Lanes store and columns are read without meeting in a bank: four words more than lanes.
+  __shared__ float sums[2][Warps][8][kWarp + 4];
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+#pragma unroll
+  for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      sums[0][warp][j][lane] = d_gamma[c][j];
+      sums[1][warp][j][lane] = d_beta[c][j];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = threadIdx.x; i < 2 * kChunk; i += Warps * kWarp) {
+      const int which = i / kChunk, column = c * kChunk + i % kChunk;
+      float total = 0;
+#pragma unroll
+      for (int w = 0; w < Warps; ++w) total += sums[which][w][i % 8][i % kChunk / 8];
+      if (column < width) partial[which * width + column] = total;
+    }
+    __syncthreads();
+  }
+}
+
+template <class N, int Chunks>
+__global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1) backward_kernel(Backward<N> p) {
+  constexpr int kWarps = Room<N, Chunks>::kWarps;
+  constexpr bool kAhead = Room<N, Chunks>::kAhead, kAllAhead = Room<N, Chunks>::kAllAhead;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
+  std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
+  Incoming<N, Chunks> next;
+  if (kAhead && row < p.rows.capacity) fetch(p, row, at, lane, next);
+  if (kAllAhead && row < p.rows.capacity) fetch_d_sum(p, at, lane, next);
+  const std::int64_t count = real_rows(p.rows);
+  const Shared shared{p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{},
+                      1.0f / static_cast<float>(p.width)};
+  float d_gamma[Chunks][8] = {}, d_beta[Chunks][8] = {};
+#pragma unroll 1
+  for (; row < count; row += step, at += step * p.width) {
+    if constexpr (!kAhead) fetch(p, row, at, lane, next);
+    Incoming<N, Chunks> now = next;
+    if constexpr (!kAllAhead) fetch_d_sum(p, at, lane, now);
+    if (kAhead && row + step < count) {
+      fetch(p, row + step, at + step * p.width, lane, next);
+      if constexpr (kAllAhead) fetch_d_sum(p, at + step * p.width, lane, next);
+    }
+    row_backward(p, shared, at, lane, now, d_gamma, d_beta);
+  }
+  for (; row < p.rows.capacity; row += step, at += step * p.width) {
+    clear_row<N, Chunks>(p, at, lane);
+  }
+  store_partial<Chunks, kWarps>(p.width, d_gamma, d_beta, p.partials + blockIdx.x * 2 * p.width);
+}
+
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * kWarp;
+constexpr std::int64_t kRowsPerPartial = 64;
+
+// Any width: a warp owns a row; partial sums of d_gamma and d_beta are made by columns afterwards.
+template <class N>
+__global__ void __launch_bounds__(kThreads) backward_any_kernel(Backward<N> p) {
+  const int lane = threadIdx.x % kWarp;
+  const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  if (row >= p.rows.capacity) return;
+  const bool real = row < real_rows(p.rows);
+  const std::int64_t at = row * p.width;
+  const philox::Key key = p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{};
+  const float mean = real ? p.mean[row] : 0.0f, rstd = real ? p.rstd[row] : 0.0f;
+  float of_gradient = 0, of_product = 0;
+  for (std::int64_t c = lane; real && c < p.width; c += kWarp) {
+    const float normal = (to_float(p.sum[at + c]) - mean) * rstd;
+    const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
+    of_gradient += d_normal;
+    of_product += d_normal * normal;
+  }
+  const float inverse = 1.0f / static_cast<float>(p.width);
+  const float mean_gradient = p.kind == NormKind::layer ? warp_sum(of_gradient) * inverse : 0.0f;
+  const float mean_product = warp_sum(of_product) * inverse;
+  for (std::int64_t c = lane; c < p.width; c += kWarp) {
+    float d = 0, kept = 0;
+    if (real) {
+      const float normal = (to_float(p.sum[at + c]) - mean) * rstd;
+      const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
+      d = rstd * (d_normal - mean_gradient - normal * mean_product);
+      if (p.d_sum != nullptr) d += to_float(p.d_sum[at + c]);
+      if (p.d_branch != nullptr) kept = d * keep_factor(p.draws, key, p.rows, row, c);
+    }
+    if (p.d_branch != nullptr) p.d_branch[at + c] = from_float<N>(kept);
+    if (p.d_residual == nullptr) continue;
+    if (p.accumulate_residual) d += to_float(p.d_residual[at + c]);
+    p.d_residual[at + c] = from_float<N>(d);
+  }
+}
+
+template <class N>
+__global__ void __launch_bounds__(kThreads) gamma_partials_kernel(Backward<N> p) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (column >= p.width) return;
+  const std::int64_t first = std::int64_t{blockIdx.y} * kRowsPerPartial;
+  const std::int64_t end = min(first + kRowsPerPartial, real_rows(p.rows));
+  float d_gamma = 0, d_beta = 0;
+  for (std::int64_t row = first; row < end; ++row) {
+    const float d_out = to_float(p.d_out[row * p.width + column]);
+    d_gamma += d_out * (to_float(p.sum[row * p.width + column]) - p.mean[row]) * p.rstd[row];
+    d_beta += d_out;
+  }
+  float* partial = p.partials + blockIdx.y * 2 * p.width;
+  partial[column] = d_gamma;
+  partial[p.width + column] = d_beta;
+}
+
+template <class T>
+void residual_norm_backward(CudaContext& ctx, const ResidualNormBackward<T>& p) {
+  using N = Native<T>;
+  if (p.rows.capacity == 0) return;
+  Backward<N> job{.kind = p.kind,
+                  .rows = p.rows,
+                  .width = p.width,
+                  .draws = DropoutDraws(p.dropout),
+                  .sum = native(p.sum),
+                  .gamma = native(p.gamma),
+                  .mean = p.mean,
+                  .rstd = p.rstd,
+                  .d_out = native(p.d_out),
+                  .d_sum = native(p.d_sum),
+                  .d_residual = native(p.d_residual),
+                  .d_branch = native(p.d_branch),
+                  .accumulate_residual = p.accumulate_residual,
+                  .partials = nullptr};
+  const bool aligned =
+      all_wide(p.width, job.sum, job.gamma, job.d_out, job.d_sum, job.d_residual, job.d_branch);
+  by_width(p.width, aligned, [&]<int Chunks>() {
+    unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
+    if constexpr (Chunks > 0) {
+      partials = std::min(blocks_for(p.rows.capacity, Room<N, Chunks>::kWarps),
+                          static_cast<unsigned>(ctx.multiprocessors()));
+    }
+    const ScratchMemory room(ctx.arena(),
+                             partials * 2 * static_cast<std::size_t>(p.width) * sizeof(float));
+    job.partials = room.as<float>();
+    if constexpr (Chunks == 0) {
+      backward_any_kernel<N>
+          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(job);
+      const dim3 grid(blocks_for(p.width, kThreads), partials);
+      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(job);
+    } else {
+      backward_kernel<N, Chunks><<<partials, Room<N, Chunks>::kThreads, 0, ctx.stream()>>>(job);
+    }
+    check_launch(p.name());
+    add_partials(ctx, {.count = partials,
+                       .width = p.width,
+                       .stride = 2 * p.width,
+                       .partials = job.partials,
+                       .out = p.d_gamma,
+                       .second = p.d_beta});
+  });
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ResidualNormBackward<float>& p) {
+  residual_norm_backward(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ResidualNormBackward<BFloat16>& p) {
+  residual_norm_backward(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,230 @@
+// Sums over rows in one launch. A block sums a stripe of rows for some columns; the last block of
+// those columns to be done adds the stripes' sums, in the stripes' order. How many stripes there
+// are depends on the sizes and the GPU alone.
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/cuda/common/reduce.h"
+#include "nunchi/kernels/reduce.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kWarps = 16;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kBlocks = 2;  // that a multiprocessor runs at once
+
+template <class N>
+struct Job {
+  std::int64_t rows, width, stripe;  // rows of a stripe
+  const N* x;
+  const N* y;       // where gated: what of x counts, and stays
+  N* gated;         // x, to be written
+  float* partials;  // [stripes, width]
+  unsigned* done;   // [groups of columns] stripes that are; zero before and after
+  float* out;
+};
+
+// A lane's Width columns of a row, as they stand in memory.
+template <class N, int Width>
+struct Columns {
+  Eight<N> eight;
+  __device__ void load(const N* from) { load8(from, eight); }
+  __device__ void values(float (&x)[8]) const { unpack(eight, x); }
+  __device__ static void store(N* to, const float (&x)[8]) { store8(to, x); }
+};
+template <class N>
+struct Columns<N, 1> {
+  N one;
+  __device__ void load(const N* from) { one = *from; }
+  __device__ void values(float (&x)[1]) const { x[0] = to_float(one); }
+  __device__ static void store(N* to, const float (&x)[1]) { *to = from_float<N>(x[0]); }
+};
+
+// The sums of a warp's rows of the stripe: several rows are on their way at a time.
+template <class N, int Width, bool Gated>
+__device__ void sum_rows(const Job<N>& p, std::int64_t first, std::int64_t end, std::int64_t column,
+                         float (&sum)[Width]) {
+  constexpr int kAhead = (Gated ? 8 : 16) / sizeof(N);
+#pragma unroll 1
+  for (std::int64_t r = first; r < end; r += kAhead * kWarps) {
+    Columns<N, Width> x[kAhead], y[Gated ? kAhead : 1];
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t row = r + i * kWarps, at = row * p.width + column;
+      if (row >= end) continue;
+      x[i].load(p.x + at);
+      if constexpr (Gated) y[i].load(p.y + at);
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const std::int64_t row = r + i * kWarps;
+      if (row >= end) continue;
+      float values[Width];
+      x[i].values(values);
+      if constexpr (Gated) {
+        float gate[Width];
+        y[i].values(gate);
+#pragma unroll
+        for (int j = 0; j < Width; ++j) values[j] = gate[j] > 0 ? values[j] : 0.0f;
+        Columns<N, Width>::store(p.gated + row * p.width + column, values);
+      }
+#pragma unroll
+      for (int j = 0; j < Width; ++j) sum[j] += values[j];
+    }
+  }
+}
+
+template <class N, int Width, bool Gated>
+__global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(Job<N> p) {
+  constexpr int kColumns = kWarp * Width;
+  // Lanes store and columns are read without meeting in a bank: four words more than lanes.
+  __shared__ float sums[kWarps][Width][kWarp + 4];
+  __shared__ bool last;
+  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const std::int64_t group = std::int64_t{blockIdx.x} * kColumns, column = group + lane * Width;
+  const std::int64_t begin = blockIdx.y * p.stripe, end = min(begin + p.stripe, p.rows);
+  float sum[Width] = {};
+  if (column < p.width) sum_rows<N, Width, Gated>(p, begin + warp, end, column, sum);
+#pragma unroll
+  for (int j = 0; j < Width; ++j) sums[warp][j][lane] = sum[j];
+  __syncthreads();
+  if (threadIdx.x < kColumns && group + threadIdx.x < p.width) {
+    float total = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) total += sums[w][threadIdx.x % Width][threadIdx.x / Width];
+    p.partials[blockIdx.y * p.width + group + threadIdx.x] = total;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(p.done + blockIdx.x, 1u) == gridDim.y - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  if (!last) return;
+
+  // Four neighbouring columns a thread, stripes in turn.
+  constexpr int kEach = Width == 8 ? 4 : 1;
+  constexpr int kTurns = kThreads * kEach / kColumns;
+  float* totals = &sums[0][0][0];  // [kTurns, kColumns]
+  static_assert(kTurns * kColumns <= kWarps * Width * (kWarp + 4));
+  const int turn = threadIdx.x * kEach / kColumns, mine = threadIdx.x * kEach % kColumns;
+  float total[kEach] = {};
+  constexpr int kAhead = 8;
+#pragma unroll 1
+  for (unsigned first = turn; first < gridDim.y; first += kAhead * kTurns) {
+    float parts[kAhead][kEach] = {};
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+      const unsigned stripe = first + i * kTurns;
+      if (stripe >= gridDim.y || group + mine >= p.width) continue;
+      const float* from = p.partials + stripe * p.width + group + mine;
+      if constexpr (kEach == 4) {
+        const float4 four = __ldcg(reinterpret_cast<const float4*>(from));
+        parts[i][0] = four.x, parts[i][1] = four.y, parts[i][2] = four.z, parts[i][3] = four.w;
+      } else {
+        parts[i][0] = __ldcg(from);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) {
+#pragma unroll
+      for (int j = 0; j < kEach; ++j) total[j] += parts[i][j];
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < kEach; ++j) totals[turn * kColumns + mine + j] = total[j];
+  __syncthreads();
+  if (threadIdx.x < kColumns && group + threadIdx.x < p.width) {
+    float all = p.out[group + threadIdx.x];
+#pragma unroll
+    for (int t = 0; t < kTurns; ++t) all += totals[t * kColumns + threadIdx.x];
+    p.out[group + threadIdx.x] = all;
+  }
+  if (threadIdx.x == 0) p.done[blockIdx.x] = 0;
+}
+
+// The counters of stripes that are done, which each launch leaves as zero.
+class Counters {
+ public:
+  ~Counters() {
+    if (arena_ != nullptr) arena_->release(memory_);
+  }
+  unsigned* at_least(CudaContext& ctx, std::size_t count) {
+    if (count > count_) {
+      if (arena_ != nullptr) arena_->release(memory_);
+      arena_ = &ctx.arena();
+      count_ = std::max<std::size_t>(2 * count, 1024);
+      memory_ = arena_->allocate(count_ * sizeof(unsigned));
+      check_cuda(cudaMemsetAsync(memory_, 0, count_ * sizeof(unsigned), ctx.stream()), "counters");
+    }
+    return reinterpret_cast<unsigned*>(memory_);
+  }
+
+ private:
+  Arena* arena_ = nullptr;
+  std::byte* memory_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+template <bool Gated, class N>
+void launch(CudaContext& ctx, Job<N> job) {
+  const auto start = [&]<int Width>() {
+    const unsigned groups = blocks_for(job.width, kWarp * Width);
+    // A stripe has work for all rows that a block can have on their way.
+    constexpr std::int64_t kFewestRows = kWarps * 8;
+    const std::int64_t stripes = std::clamp<std::int64_t>(
+        ctx.multiprocessors() * kBlocks / groups, 1, (job.rows + kFewestRows - 1) / kFewestRows);
+    job.stripe = (job.rows + stripes - 1) / stripes;
+    const dim3 grid(groups, blocks_for(job.rows, job.stripe));
+    const ScratchMemory partials(ctx.arena(),
+                                 grid.y * static_cast<std::size_t>(job.width) * sizeof(float));
+    job.partials = partials.as<float>();
+    job.done = ctx.cache<Counters>().at_least(ctx, groups);
+    column_sum_kernel<N, Width, Gated><<<grid, kThreads, 0, ctx.stream()>>>(job);
+  };
+  if (wide(job.x, job.width) && (!Gated || wide(job.y, job.width))) {
+    start.template operator()<8>();
+  } else {
+    start.template operator()<1>();
+  }
+  check_launch("column_sum");
+}
+
+template <class T>
+void column_sum(CudaContext& ctx, const ColumnSum<T>& p) {
+  if (p.rows * p.width == 0) return;
+  launch<false>(ctx,
+                Job<Native<T>>{.rows = p.rows, .width = p.width, .x = native(p.x), .out = p.out});
+}
+
+template <class T>
+void relu_column_sum(CudaContext& ctx, const ReluColumnSum<T>& p) {
+  if (p.rows * p.width == 0) return;
+  launch<true>(ctx, Job<Native<T>>{.rows = p.rows,
+                                   .width = p.width,
+                                   .x = native(p.d),
+                                   .y = native(p.y),
+                                   .gated = native(p.d),
+                                   .out = p.out});
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ColumnSum<float>& p) {
+  column_sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ColumnSum<BFloat16>& p) {
+  column_sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ReluColumnSum<float>& p) {
+  relu_column_sum(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ReluColumnSum<BFloat16>& p) {
+  relu_column_sum(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

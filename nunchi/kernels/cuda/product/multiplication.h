@@ -1,0 +1,322 @@
+// Products by cuBLASLt. Its matrices stand column by column, so it is asked for the transpose of
+// ours: cᵀ [N, M] = op(b)ᵀ op(a)ᵀ, for which nothing moves.
+//
+// The algorithm for a shape is the fastest of those that the library proposes, measured once. With
+// a deterministic context nothing is measured: it depends on the weight's sizes alone and does not
+// split along K.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <bit>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/product.h"
+
+namespace nunchi::kernels::cuda {
+
+inline void check_blas(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw Error(std::string("cuBLASLt: ") + what + ": " + cublasLtGetStatusString(status) + ".");
+}
+
+template <class T>
+constexpr cudaDataType_t kType = sizeof(T) == 2 ? CUDA_R_16BF : CUDA_R_32F;
+
+// What the library does with a product before it is stored.
+struct Epilogue {
+  cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;  // to be added; or a bias's gradient, to be written
+  cudaDataType_t bias_type = CUDA_R_32F;
+  const void* mask = nullptr;      // bits of what passed relu, written or read
+  const void* argument = nullptr;  // of gelu, [M, N] in the result's type, written or read
+};
+
+// Whether the library can take a matrix of n columns, as c has them, for gelu's argument.
+template <class T>
+bool can_be_argument(const T* matrix, std::int64_t n) {
+  return sizeof(T) == 2 && n % 8 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
+}
+
+// Bits of the mask from one row of ours to the next, as the library wants them.
+inline std::int64_t mask_stride(std::int64_t n) { return (n + 127) / 128 * 128; }
+
+template <class T, class C>
+Epilogue epilogue_of(const Product<T, C>& p) {
+  Epilogue epilogue{.bias = p.bias, .bias_type = kType<T>, .mask = p.mask};
+  if (p.relu && p.mask != nullptr) {
+    epilogue.kind =
+        p.bias != nullptr ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
+  } else if (p.relu) {
+    epilogue.kind = p.bias != nullptr ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  } else if (p.bias != nullptr) {
+    epilogue.kind = CUBLASLT_EPILOGUE_BIAS;
+  }
+  return epilogue;
+}
+
+// What is chosen, or measured, for.
+struct PlanKey {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::uint32_t epilogue = 0;
+  std::uint32_t flags = 0;  // transposes, types, alignment
+  auto operator<=>(const PlanKey&) const = default;
+};
+
+struct Algorithm {
+  bool possible = false;  // false: the library knows none
+  cublasLtMatmulAlgo_t algorithm{};
+  double seconds = 0;  // 0: too short to be measured
+};
+
+// Seconds that f() takes on the stream.
+template <class F>
+double seconds_of(CudaContext& ctx, CUstream_st* stream, F&& f) {
+  f();
+  ctx.start_clock(stream);
+  constexpr int kRounds = 3;
+  for (int i = 0; i < kRounds; ++i) f();
+  return ctx.stop_clock(stream) / kRounds;
+}
+template <class F>
+double seconds_of(CudaContext& ctx, F&& f) {
+  return seconds_of(ctx, ctx.stream(), std::forward<F>(f));
+}
+
+// The library's handle, memory for its work, the chosen algorithms and other measured times.
+class Plans {
+ public:
+  Plans() { check_blas(cublasLtCreate(&handle_), "it cannot be started"); }
+  ~Plans() {
+    if (arena_ != nullptr) arena_->release(workspace_);
+    cublasLtDestroy(handle_);
+  }
+  Plans(const Plans&) = delete;
+  Plans& operator=(const Plans&) = delete;
+
+  static constexpr std::size_t kWorkspace = std::size_t{64} << 20;
+  std::byte* workspace(Arena& arena) {
+    if (arena_ == nullptr) {
+      arena_ = &arena;
+      workspace_ = arena.allocate(kWorkspace);
+    }
+    return workspace_;
+  }
+  cublasLtHandle_t handle() const { return handle_; }
+
+  // What `choose` chose for this key when it was first asked for.
+  template <class F>
+  const Algorithm& algorithm(const PlanKey& key, F&& choose) {
+    const auto found = algorithms_.find(key);
+    return found != algorithms_.end() ? found->second
+                                      : algorithms_.emplace(key, choose()).first->second;
+  }
+  // All that was chosen, to be kept and put back.
+  std::map<PlanKey, Algorithm>& algorithms() { return algorithms_; }
+  std::map<PlanKey, int>& ways() { return ways_; }
+
+  template <class F>
+  int way(const PlanKey& key, F&& choose) {
+    const auto found = ways_.find(key);
+    return found != ways_.end() ? found->second : ways_.emplace(key, choose()).first->second;
+  }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+  Arena* arena_ = nullptr;
+  std::byte* workspace_ = nullptr;
+  std::map<PlanKey, Algorithm> algorithms_;
+  std::map<PlanKey, int> ways_;  // among several that lead to the same result
+};
+
+class Layout {
+ public:
+  Layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+    check_blas(cublasLtMatrixLayoutInit(&layout_, type, static_cast<std::uint64_t>(rows),
+                                        static_cast<std::uint64_t>(columns), rows),
+               "a layout");
+  }
+  cublasLtMatrixLayout_t get() { return &layout_; }
+
+ private:
+  cublasLtMatrixLayoutOpaque_t layout_;
+};
+
+// The largest power of two, up to 16, that the address is a multiple of.
+inline std::uint32_t alignment_of(const void* address) {
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
+  return value == 0 ? 16 : std::min<std::uint32_t>(16, 1u << std::countr_zero(value));
+}
+
+// Numbers of rows that are close to one another share an algorithm: two binary digits of them.
+inline std::int64_t bucket(std::int64_t rows) {
+  if (rows <= 16) return rows;
+  const int shift = std::bit_width(static_cast<std::uint64_t>(rows)) - 2;
+  return (rows >> shift) << shift;
+}
+
+template <class T, class C>
+class Multiplication {
+ public:
+  Multiplication(CudaContext& ctx, const Product<T, C>& p, const Epilogue& epilogue)
+      : ctx_(ctx),
+        p_(p),
+        epilogue_(epilogue),
+        plans_(ctx.cache<Plans>()),
+        b_(kType<T>, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k),
+        a_(kType<T>, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m),
+        before_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
+        c_(kType<C>, p.n, p.m),
+        workspace_(plans_.workspace(ctx.arena())) {
+    check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
+    if (epilogue.bias != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, epilogue.bias);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, epilogue.bias_type);
+    }
+    if (epilogue.mask != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.mask);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, mask_stride(p.n));
+    }
+    if (epilogue.argument != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.argument);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+    }
+  }
+
+  // Rows of a batch are m, or k where a weight's gradient is summed over them.
+  PlanKey key() const {
+    const bool over_rows = p_.transpose_a;
+    return {.m = over_rows              ? p_.m
+                 : ctx_.deterministic() ? 0
+                                        : bucket(p_.m),
+            .n = p_.n,
+            .k = over_rows ? bucket(p_.k) : p_.k,
+            .epilogue = static_cast<std::uint32_t>(epilogue_.kind),
+            .flags = flags()};
+  }
+
+  const Algorithm& chosen() {
+    return plans_.algorithm(key(), [&] { return choose(); });
+  }
+
+  // Whether start() will find a way for these very sizes.
+  bool possible() {
+    if (!chosen().possible) return false;
+    cublasLtMatmulHeuristicResult_t result;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), before_.get(),
+                                c_.get(), &chosen().algorithm, &result);
+    return (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Plans::kWorkspace) ||
+           !propose().empty();
+  }
+
+  // False where the library has no way; then nothing was started.
+  bool start() {
+    if (chosen().possible && start(chosen().algorithm, p_.c, ctx_.stream())) return true;
+    // What was chosen for another number of rows need not serve this one.
+    for (const Algorithm& proposal : propose()) {
+      if (start(proposal.algorithm, p_.c, ctx_.stream())) return true;
+    }
+    return false;
+  }
+
+ private:
+  template <class V>
+  void set(cublasLtMatmulDescAttributes_t attribute, const V& value) {
+    check_blas(cublasLtMatmulDescSetAttribute(&product_, attribute, &value, sizeof value),
+               "a product");
+  }
+
+  std::uint32_t flags() const {
+    return (p_.transpose_a ? 1u : 0u) | (p_.transpose_b ? 2u : 0u) | (p_.accumulate ? 4u : 0u) |
+           (sizeof(T) == 2 ? 8u : 0u) | (sizeof(C) == 2 ? 16u : 0u) |
+           (epilogue_.bias_type == CUDA_R_16BF ? 32u : 0u) | (p_.added != nullptr ? 64u : 0u) |
+           (std::min({alignment_of(p_.a), alignment_of(p_.b), alignment_of(p_.c),
+                      alignment_of(p_.added)})
+            << 8);
+  }
+
+  // The algorithms that the library thinks fit, best first; none where it knows none.
+  std::vector<Algorithm> propose() {
+    cublasLtMatmulPreferenceOpaque_t preference;
+    check_blas(cublasLtMatmulPreferenceInit(&preference), "a preference");
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      check_blas(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
+                 "a preference");
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Plans::kWorkspace);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p_.b));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p_.a));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+           alignment_of(p_.added != nullptr ? static_cast<const void*>(p_.added) : p_.c));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p_.c));
+    if (ctx_.deterministic()) {
+      const std::uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, none);
+    }
+    constexpr int kProposals = 8;
+    cublasLtMatmulHeuristicResult_t results[kProposals];
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        plans_.handle(), &product_, b_.get(), a_.get(), before_.get(), c_.get(), &preference,
+        kProposals, results, &count);
+    std::vector<Algorithm> proposals;
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
+      if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
+      proposals.push_back({.possible = true, .algorithm = results[i].algo});
+    }
+    return proposals;
+  }
+
+  // The fastest proposal. Small products are over before a clock has started.
+  Algorithm choose() {
+    if (ctx_.deterministic() && !p_.transpose_a) {
+      Product<T, C> typical = p_;
+      typical.m = 128;
+      const std::vector<Algorithm> proposals = Multiplication(ctx_, typical, epilogue_).propose();
+      return proposals.empty() ? Algorithm{} : proposals.front();
+    }
+    const std::vector<Algorithm> proposals = propose();
+    if (proposals.empty()) return {};
+    Algorithm best = proposals.front();
+    constexpr double kWorthMeasuring = 5e8;
+    if (ctx_.deterministic() || p_.work().flops < kWorthMeasuring) return best;
+    const ScratchMemory room(ctx_.arena(), static_cast<std::size_t>(p_.m * p_.n) * sizeof(C));
+    // Beside the stream, since that may be noting what it is told.
+    CUstream_st* stream = ctx_.side_stream();
+    for (const Algorithm& proposal : proposals) {
+      if (!start(proposal.algorithm, room.as<C>(), stream)) continue;
+      const double seconds =
+          seconds_of(ctx_, stream, [&] { start(proposal.algorithm, room.as<C>(), stream); });
+      if (best.seconds == 0 || seconds < best.seconds) {
+        best = proposal;
+        best.seconds = seconds;
+      }
+    }
+    return best.seconds > 0 ? best : Algorithm{};
+  }
+
+  bool start(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
+    const float one = 1, beta = p_.accumulate || p_.added != nullptr ? 1 : 0;
+    const void* before = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
+    return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
+                          before, before_.get(), c, c_.get(), &algorithm, workspace_,
+                          Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
+  }
+
+  CudaContext& ctx_;
+  const Product<T, C>& p_;
+  Epilogue epilogue_;
+  Plans& plans_;
+  Layout b_, a_, before_, c_;  // as the library calls them: A, B, C, D
+  cublasLtMatmulDescOpaque_t product_;
+  std::byte* workspace_;
+};
+
+}  // namespace nunchi::kernels::cuda

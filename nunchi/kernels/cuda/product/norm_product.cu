@@ -1,0 +1,165 @@
+// Every block of a product normalises the few rows itself, a warp a row, and leaves them in shared
+// memory as the product's warps read them; the first block of each tile of rows also writes what a
+// normalisation writes. The product is row_product.cu's, to the bit.
+#include "nunchi/kernels/norm_product.h"
+
+#include "nunchi/kernels/cuda/product/row_norm.h"
+#include "nunchi/kernels/cuda/product/row_product.h"
+#include "nunchi/kernels/cuda/product/row_tile.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+// Elements between two rows in shared memory, beyond K: neighbouring rows in other banks.
+constexpr int kPadding = 32;
+constexpr int kShare = 64;  // of K, of a warp
+
+// These rows by this warp: to `shared`, as many elements apart as said, and to the norm's results
+// where `writes`.
+template <int Chunks, int Count>
+__device__ void normalise_rows(const NormJob& n, const NormFactors<Chunks>& factors,
+                               const std::int64_t (&row)[Count],
+                               __nv_bfloat16* const (&shared)[Count], bool writes) {
+  uint4 residual[Count][Chunks], branch[Count][Chunks];
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      const std::int64_t at = row[i] * kNormWidth<Chunks> + column_of(c);
+      residual[i][c] = *reinterpret_cast<const uint4*>(n.residual + at);
+      branch[i][c] = make_uint4(0, 0, 0, 0);
+      if (n.branch != nullptr) branch[i][c] = *reinterpret_cast<const uint4*>(n.branch + at);
+    }
+  }
+  float x[Count][Chunks][8];
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      unpack(residual[i][c], x[i][c]);
+      if (n.branch == nullptr) continue;
+      float more[8];
+      unpack(branch[i][c], more);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        x[i][c][j] = to_float(from_float<__nv_bfloat16>(x[i][c][j] + more[j]));
+      }
+      if (writes) store8(n.sum + row[i] * kNormWidth<Chunks> + column_of(c), x[i][c]);
+    }
+  }
+  normalise<Chunks, Count>(n, factors, row, writes, x, [&](int i, int c, const float(&y)[8]) {
+    store8(shared[i] + column_of(c), y);
+  });
+}
+
+// A block has 16 * Mt outputs of 8 * Nt rows.
+template <class N, int Chunks, int Mt, int Nt>
+__global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
+    norm_product_kernel(NormJob n, RowJob<N> p) {
+  constexpr int kWarps = kNormWidth<Chunks> / kShare, kRows = 8 * Nt;
+  constexpr int kStride = kNormWidth<Chunks> + kPadding;
+  extern __shared__ __align__(16) float partial[];  // [kWarps, kRows, kColumns], then the rows
+  const int warp = threadIdx.x / kWarp, first_row = static_cast<int>(blockIdx.y) * kRows;
+  auto* rows = reinterpret_cast<__nv_bfloat16*>(partial + kWarps * kRows * kColumns<Mt>);
+  WeightTile<kShare, Mt> weights;
+  weights.load(p, static_cast<int>(blockIdx.x));
+  NormParameters<Chunks> parameters;
+  parameters.load(n);
+  begin();
+  const uint2 added = first_added<16 * Mt>(p, static_cast<int>(blockIdx.x), first_row);
+  constexpr int kEach = kRows > kWarps ? kRows / kWarps : 1, kAtOnce = kEach > 2 ? 2 : kEach;
+  if (warp < kRows) {
+    const NormFactors<Chunks> factors(parameters);
+#pragma unroll
+    for (int turn = 0; turn < kEach; turn += kAtOnce) {
+      std::int64_t row[kAtOnce];
+      __nv_bfloat16* shared[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int own = warp + (turn + i) * kWarps;
+        // Past the last row, the last again; what comes of it is not written, or is the same.
+        row[i] = min(first_row + own, p.rows - 1);
+        shared[i] = rows + own * kStride;
+      }
+      normalise_rows<Chunks, kAtOnce>(n, factors, row, shared, blockIdx.x == 0);
+    }
+  }
+  __syncthreads();
+  float sums[Mt][Nt][4] = {};
+#pragma unroll
+  for (int j = 0; j < Nt; ++j) {
+    WarpShare<kShare> x;
+    x.load(rows + (8 * j + threadIdx.x % kWarp / 4) * kStride + warp * kShare);
+#pragma unroll
+    for (int i = 0; i < Mt; ++i) add_pieces(sums[i][j], weights.low[i], weights.high[i], x);
+  }
+  keep_sums(partial + warp * kRows * kColumns<Mt>, sums);
+  __syncthreads();
+  write_tile<16 * Mt, kColumns<Mt>>(
+      p, partial, {static_cast<int>(blockIdx.x), first_row, kRows, kWarps}, weights.bias, added);
+}
+
+template <class N, int Chunks, int Mt, int Nt>
+bool start(CudaContext& ctx, const NormJob& norm, RowJob<N> job) {
+  constexpr std::size_t kWidth = kNormWidth<Chunks>, kWarps = kWidth / kShare;
+  job.tiles = static_cast<int>(parts(job.outputs, 16 * Mt));
+  start_early(ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
+              {.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
+               .threads = kWarps * kWarp,
+               .shared = kWarps * 8 * Nt * kColumns<Mt> * sizeof(float) +
+                         8 * Nt * (kWidth + kPadding) * sizeof(__nv_bfloat16)},
+              norm, job);
+  return true;
+}
+
+// False: it is not one that this is for.
+template <class C>
+bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
+  const Product<BFloat16, C>& q = p.product;
+  if (ctx.deterministic() || q.m > kMostRows || !can_be_shared(p.norm) || !is_row_product(q)) {
+    return false;
+  }
+  // Where blocks are more than run at once, normalising once more costs more than a kernel does.
+  const auto runs_at_once = [&](std::int64_t mt, std::int64_t nt) {
+    return parts(q.n, 16 * mt) * parts(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
+  };
+  const NormJob norm = norm_job(p.norm);
+  const RowJob<Native<C>> job = row_job(q);
+  using N = Native<C>;
+  if (runs_at_once(1, 1)) {
+    return q.k == 256   ? start<N, 1, 1, 1>(ctx, norm, job)
+           : q.k == 512 ? start<N, 2, 1, 1>(ctx, norm, job)
+                        : start<N, 4, 1, 1>(ctx, norm, job);
+  }
+  if (q.k == 1024 || !runs_at_once(2, 2)) return false;
+  return q.k == 256 ? start<N, 1, 2, 2>(ctx, norm, job) : start<N, 2, 2, 2>(ctx, norm, job);
+}
+
+template <class C>
+void norm_product(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
+  check_product(p.product);
+  if (start(ctx, p)) return;
+  if constexpr (std::is_same_v<C, BFloat16>) {
+    if (multiply_tiles(ctx, p)) return;
+  }
+  compute(ctx, p.norm);
+  compute(ctx, p.product);
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const NormProduct<float>& p) {
+  compute(ctx, p.norm);
+  compute(ctx, p.product);
+}
+template <>
+void compute(CudaContext& ctx, const NormProduct<BFloat16>& p) {
+  norm_product(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const NormProduct<BFloat16, float>& p) {
+  norm_product(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

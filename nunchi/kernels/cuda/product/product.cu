@@ -1,0 +1,193 @@
+#include "nunchi/kernels/product.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "nunchi/kernels/activation.h"
+#include "nunchi/kernels/cuda/product/multiplication.h"
+#include "nunchi/kernels/cuda/product/row_product.h"
+
+namespace nunchi::kernels {
+namespace cuda {
+namespace {
+
+template <class T, class C>
+void multiply_by_library(CudaContext& ctx, const Product<T, C>& p) {
+  if (Multiplication<T, C>(ctx, p, epilogue_of(p)).start()) return;
+  throw Error("cuBLASLt knows no way to multiply " + std::to_string(p.m) + " x " +
+              std::to_string(p.n) + " x " + std::to_string(p.k) + ".");
+}
+
+// What follows a product, over its finished result; a block takes columns of one row after another.
+template <class N>
+__global__ void finish_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
+                              const N* added, bool relu, float* c) {
+  const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (column >= columns) return;
+  const float shift = bias != nullptr ? to_float(bias[column]) : 0.0f;
+  for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
+    const std::int64_t at = row * columns + column;
+    float x = c[at] + shift;
+    if (added != nullptr) x += to_float(added[at]);
+    c[at] = relu && x < 0 ? 0.0f : x;
+  }
+}
+
+template <class T>
+void finish(CudaContext& ctx, const Product<T, float>& p) {
+  constexpr unsigned kThreads = 256, kMostBlocks = 1024;
+  const dim3 blocks(blocks_for(p.n, kThreads),
+                    static_cast<unsigned>(std::min<std::int64_t>(p.m, kMostBlocks)));
+  finish_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
+                                                       p.relu, p.c);
+  check_launch(p.name());
+}
+
+template <class T, class C>
+void multiply(CudaContext& ctx, const Product<T, C>& p) {
+  check_product(p);
+  if (p.m * p.n == 0) return;
+  if (p.k == 0) throw Error("a product over nothing.");
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    // Few rows and many are added in different orders, which a deterministic context rules out.
+    if (!ctx.deterministic() && multiply_rows(ctx, p)) return;
+  }
+  if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
+    if (!ctx.deterministic() && multiply_tiles(ctx, p)) return;
+  }
+  if constexpr (!std::is_same_v<T, C>) {
+    // The library adds nothing of another type than its result's.
+    if (p.bias != nullptr || p.added != nullptr || p.relu) {
+      Product<T, C> plain = p;
+      plain.bias = plain.added = nullptr;
+      plain.relu = false;
+      multiply_by_library(ctx, plain);
+      return finish(ctx, p);
+    }
+  }
+  multiply_by_library(ctx, p);
+}
+
+// A mask costs a little on the way forward and saves relu's pass over the gradients on the way
+// back; how much of that pass, the product back decides when it is measured.
+template <class T>
+bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with_mask) {
+  Product<T> plain = masked;
+  plain.mask = nullptr;
+  const Algorithm without = Multiplication<T, T>(ctx, plain, epilogue_of(plain)).chosen();
+  if (with_mask.seconds == 0 || without.seconds == 0) return true;
+  const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
+  const double pass = seconds_of(ctx, [&] {
+    compute(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
+                                       .rows = {.capacity = plain.m},
+                                       .width = plain.n,
+                                       .x = plain.c,
+                                       .d_out = d.as<T>(),
+                                       .d_x = d.as<T>()});
+  });
+  return with_mask.seconds < without.seconds + pass / 2;
+}
+
+template <class T>
+std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
+  if (p.m * p.n * p.k == 0 || p.m <= kMostRows || ctx.deterministic()) return 0;
+  const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
+  const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
+  p.mask = mask.as<std::uint8_t>();
+  Multiplication<T, T> masked(ctx, p, epilogue_of(p));
+  if (!masked.possible()) return 0;
+  const int pays = ctx.cache<Plans>().way(
+      masked.key(), [&] { return mask_pays(ctx, p, masked.chosen()) ? 1 : 0; });
+  return pays != 0 ? bytes : 0;
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const Product<float>& p) {
+  multiply(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Product<BFloat16>& p) {
+  multiply(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const Product<BFloat16, float>& p) {
+  multiply(ctx, p);
+}
+
+}  // namespace cuda
+
+namespace {
+
+constexpr const char* kUnreadable = "the saved algorithms of products cannot be read.";
+
+std::int64_t nanoseconds_of(const cuda::Algorithm& chosen) {
+  return std::llround(chosen.seconds * 1e9);
+}
+
+void write_key(std::ostream& text, const char* kind, const cuda::PlanKey& key) {
+  text << kind << ' ' << key.m << ' ' << key.n << ' ' << key.k << ' ' << key.epilogue << ' '
+       << key.flags;
+}
+
+}  // namespace
+
+// A line with the library's version; then one for each algorithm: its key, whether there is one,
+// its nanoseconds, its bytes as hexadecimal numbers; and one for each way among several that was
+// chosen.
+std::string chosen_algorithms(CudaContext& ctx) {
+  cuda::Plans& plans = ctx.cache<cuda::Plans>();
+  std::ostringstream text;
+  text << "cublasLt " << cublasLtGetVersion() << '\n';
+  for (const auto& [key, chosen] : plans.algorithms()) {
+    write_key(text, "algorithm", key);
+    text << ' ' << chosen.possible << ' ' << nanoseconds_of(chosen) << std::hex;
+    for (const std::uint64_t word : chosen.algorithm.data) text << ' ' << word;
+    text << std::dec << '\n';
+  }
+  for (const auto& [key, way] : plans.ways()) {
+    write_key(text, "way", key);
+    text << ' ' << way << '\n';
+  }
+  return text.str();
+}
+
+void choose_algorithms(CudaContext& ctx, const std::string& text) {
+  cuda::Plans& plans = ctx.cache<cuda::Plans>();
+  std::istringstream lines(text);
+  std::string line, kind;
+  std::size_t version = 0;
+  std::getline(lines, line);
+  if (!(std::istringstream(line) >> kind >> version) || kind != "cublasLt")
+    throw Error(kUnreadable);
+  // Another version of the library has other algorithms: they are chosen anew.
+  if (version != cublasLtGetVersion()) return;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    cuda::PlanKey key;
+    words >> kind >> key.m >> key.n >> key.k >> key.epilogue >> key.flags;
+    if (kind == "way") {
+      int way = 0;
+      if (!(words >> way)) throw Error(kUnreadable);
+      plans.ways().insert_or_assign(key, way);
+      continue;
+    }
+    cuda::Algorithm chosen;
+    std::int64_t nanoseconds = 0;
+    words >> chosen.possible >> nanoseconds >> std::hex;
+    chosen.seconds = static_cast<double>(nanoseconds) * 1e-9;
+    for (std::uint64_t& word : chosen.algorithm.data) words >> word;
+    if (!words || kind != "algorithm") throw Error(kUnreadable);
+    plans.algorithms().insert_or_assign(key, chosen);
+  }
+}
+
+std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<float>& product) {
+  return cuda::mask_bytes(ctx, product);
+}
+std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<BFloat16>& product) {
+  return cuda::mask_bytes(ctx, product);
+}
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,143 @@
+// Rows that a product normalises before it reads them. A warp takes several at once, each added up
+// in the order in which norm.cu does it: whichever block normalises a row finds the same bits. They
+// are norm.cu's but for the last of rstd, which is rsqrt's here.
+#pragma once
+
+#include "nunchi/kernels/cuda/product/row_tile.h"
+#include "nunchi/kernels/norm.h"
+
+namespace nunchi::kernels::cuda {
+
+struct NormJob {
+  NormKind kind;
+  Rows rows;
+  float epsilon;
+  const __nv_bfloat16 *residual, *branch, *gamma, *beta;
+  __nv_bfloat16 *sum, *out;
+  float *mean, *rstd;
+};
+
+inline NormJob norm_job(const ResidualNorm<BFloat16>& p) {
+  return {.kind = p.kind,
+          .rows = p.rows,
+          .epsilon = static_cast<float>(p.epsilon),
+          .residual = native(p.residual),
+          .branch = native(p.branch),
+          .gamma = native(p.gamma),
+          .beta = native(p.beta),
+          .sum = native(p.sum),
+          .out = native(p.out),
+          .mean = p.mean,
+          .rstd = p.rstd};
+}
+
+// Whether blocks of a product can each normalise the rows that they need, and one of them write
+// what a normalisation writes.
+inline bool can_be_shared(const ResidualNorm<BFloat16>& n) {
+  // What one block writes the others may not have read yet.
+  const bool apart =
+      n.out != n.residual &&
+      (n.branch == nullptr || (n.out != n.branch && n.sum != n.residual && n.sum != n.branch));
+  return !n.dropout.active() && apart && aligned(n.residual) && aligned(n.branch) &&
+         aligned(n.gamma) && aligned(n.beta) && aligned(n.sum) && aligned(n.out) &&
+         (n.width == 256 || n.width == 512 || n.width == 1024);
+}
+
+// Rows are 256 * Chunks wide; a lane's columns are eight of each 256.
+template <int Chunks>
+constexpr int kNormWidth = 256 * Chunks;
+__device__ inline int column_of(int chunk) {
+  return (chunk * kWarp + static_cast<int>(threadIdx.x) % kWarp) * 8;
+}
+
+template <int Chunks>
+struct NormParameters {
+  uint4 gamma[Chunks], beta[Chunks];
+
+  __device__ void load(const NormJob& n) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      gamma[c] = load_weight(n.gamma + column_of(c));
+      beta[c] = n.beta != nullptr ? load_weight(n.beta + column_of(c)) : make_uint4(0, 0, 0, 0);
+    }
+  }
+};
+
+// The same as numbers, for who normalises several rows.
+template <int Chunks>
+struct NormFactors {
+  float gamma[Chunks][8], beta[Chunks][8];
+
+  __device__ explicit NormFactors(const NormParameters<Chunks>& from) {
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      unpack(from.gamma[c], gamma[c]);
+      unpack(from.beta[c], beta[c]);
+    }
+  }
+};
+
+// Sums over the warp that do not wait for one another.
+template <int Count>
+__device__ void warp_sums(float (&x)[Count]) {
+#pragma unroll
+  for (int lanes = kWarp / 2; lanes > 0; lanes /= 2) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) x[i] += __shfl_xor_sync(kAllLanes, x[i], lanes);
+  }
+}
+
+// Normalises the rows whose sums the warp's lanes hold, x; keep(i, chunk, eight columns) takes what
+// comes out of the i-th. Where it `writes`, out, mean and rstd are written too. Rows past the count
+// are normalised as all others: what stands there is finite and means nothing (kernels/rows.h).
+template <int Chunks, int Count, class Keep>
+__device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
+                          const std::int64_t (&row)[Count], bool writes,
+                          float (&x)[Count][Chunks][8], Keep&& keep) {
+  constexpr float kInverse = 1.0f / kNormWidth<Chunks>;
+  float mean[Count] = {}, squares[Count] = {};
+  if (n.kind == NormKind::layer) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+#pragma unroll
+      for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+        for (int j = 0; j < 8; ++j) mean[i] += x[i][c][j];
+      }
+    }
+    warp_sums(mean);
+  }
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    mean[i] *= kInverse;
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        x[i][c][j] -= mean[i];
+        squares[i] += x[i][c][j] * x[i][c][j];
+      }
+    }
+  }
+  warp_sums(squares);
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    const float rstd = rsqrtf(squares[i] * kInverse + n.epsilon);
+#pragma unroll
+    for (int c = 0; c < Chunks; ++c) {
+      float y[8];
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        y[j] = x[i][c][j] * rstd * factors.gamma[c][j] + factors.beta[c][j];
+      }
+      keep(i, c, y);
+      if (writes) store8(n.out + row[i] * kNormWidth<Chunks> + column_of(c), y);
+    }
+    if (writes && threadIdx.x % kWarp == 0) {
+      n.mean[row[i]] = mean[i];
+      n.rstd[row[i]] = rstd;
+    }
+  }
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,92 @@
+// Products of several tiles at once: what a warp reads of the other factor serves them all.
+#pragma once
+
+#include "nunchi/kernels/cuda/product/shared_tile.h"
+
+namespace nunchi::kernels::cuda {
+
+// Tiles as one lane reads their blocks. Where the memory begins at a multiple of kAligned, the
+// column of a block changes three bits of an address alone, so that tiles at constant distances
+// need no arithmetic of their own.
+template <int Width>
+struct LaneTiles {
+  static constexpr int kAligned = 256;
+
+  std::uint32_t address;  // of the lane's row of the first block
+  std::uint32_t offset = 0;
+
+  __device__ explicit LaneTiles(const SharedTile<Width>& tiles) : address(tiles.block(0)) {}
+  // The same with the middle matrices of a block exchanged: as B of products over columns,
+  // word[0], word[1] are then for its first eight rows, word[2], word[3] for the others. The tensor
+  // cores want such pairs side by side.
+  __device__ static LaneTiles paired(const SharedTile<Width>& tiles) {
+    const int lane = threadIdx.x % kWarp;
+    return {tiles.address + SharedTile<Width>::place(lane / 16 * 8 + lane % 8, lane / 8 % 2), 0};
+  }
+  __device__ LaneTiles(std::uint32_t at, std::uint32_t behind) : address(at), offset(behind) {}
+
+  __device__ std::uint32_t block(int i) const {
+    return (address ^ static_cast<std::uint32_t>(32 * i)) + offset;
+  }
+  // From so many blocks on, a power of two more than any that is added to them.
+  __device__ LaneTiles shifted(int blocks) const {
+    return {address ^ static_cast<std::uint32_t>(32 * blocks), offset};
+  }
+  // So many tiles on: a number that is known when this is compiled, or only later.
+  __device__ LaneTiles next(int tiles) const {
+    return {address, offset + static_cast<std::uint32_t>(tiles * SharedTile<Width>::kBytes)};
+  }
+  __device__ LaneTiles moved(int tiles) const {
+    return {address + static_cast<std::uint32_t>(tiles * SharedTile<Width>::kBytes), offset};
+  }
+};
+
+// Block i of M tiles that stand behind one another.
+template <int Width, int M>
+__device__ void load_blocks(std::uint32_t (&words)[M][4], const LaneTiles<Width>& tiles, int i) {
+#pragma unroll
+  for (int m = 0; m < M; ++m) load_block(words[m], tiles.next(m).block(i));
+}
+
+// sums += a bᵀ over the columns of block i, with the rows of b, paired, and of the tiles behind it:
+// eight for each of the N columns of sums. Sums begin with block 0.
+template <int Width, int M, int N>
+__device__ void add_dots(float (&sums)[M][N][4], const std::uint32_t (&a)[M][4],
+                         const LaneTiles<Width>& b, int i) {
+#pragma unroll
+  for (int n = 0; n < N; n += 2) {
+    std::uint32_t words[4];
+    load_block(words, b.next(n / 2).block(i));
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      if (i == 0) {
+        first_mma(sums[m][n], a[m], words[0], words[1]);
+        first_mma(sums[m][n + 1], a[m], words[2], words[3]);
+      } else {
+        mma(sums[m][n], a[m], words[0], words[1]);
+        mma(sums[m][n + 1], a[m], words[2], words[3]);
+      }
+    }
+  }
+}
+
+// sums += x b for 16 columns of x, from 8 n on, and the 16 rows of b.
+template <int Width, int M, int N>
+__device__ void add_product(float (&sums)[M][Width / 8][4], const float (&x)[M][N][4], int n,
+                            const LaneTiles<Width>& b) {
+  std::uint32_t a[M][4];
+#pragma unroll
+  for (int m = 0; m < M; ++m) to_a(a[m], x[m][n], x[m][n + 1]);
+#pragma unroll
+  for (int i = 0; i < Width / 16; ++i) {
+    std::uint32_t words[4];
+    load_block_transposed(words, b.block(i));
+#pragma unroll
+    for (int m = 0; m < M; ++m) {
+      mma(sums[m][2 * i], a[m], words[0], words[1]);
+      mma(sums[m][2 * i + 1], a[m], words[2], words[3]);
+    }
+  }
+}
+
+}  // namespace nunchi::kernels::cuda

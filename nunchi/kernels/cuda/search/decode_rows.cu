@@ -1,0 +1,114 @@
+// The rows that a decode step moves.
+#include "nunchi/kernels/cuda/common/device.h"
+#include "nunchi/kernels/decode_attention.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class N>
+struct Moved {
+  Rows rows;
+  std::int64_t width;
+  const std::int32_t *from_index, *to_index;  // null: the row's own number
+  const N* from;
+  std::int64_t from_stride;
+
+  N* to;
+  std::int64_t to_stride;
+  bool clear_tail;
+};
+
+// One thread for Width neighbouring columns of a row.
+template <class N, int Width>
+__global__ void move_kernel(Moved<N> p) {
+  begin();
+  const std::int64_t columns = p.width / Width;
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t row = i / columns, column = i % columns * Width;
+  if (row >= p.rows.capacity) return;
+  const bool real = row < real_rows(p.rows);
+  if (!real && !p.clear_tail) return;
+  // The indices of spare rows mean nothing.
+  const std::int64_t source = real && p.from_index != nullptr ? p.from_index[row] : row;
+  const std::int64_t target = real && p.to_index != nullptr ? p.to_index[row] : row;
+  const N* from = p.from + source * p.from_stride + column;
+  N* to = p.to + target * p.to_stride + column;
+  if constexpr (Width * sizeof(N) == 16) {
+    *reinterpret_cast<uint4*>(to) =
+        real ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);
+  } else {
+    *to = real ? *from : from_float<N>(0.0f);
+  }
+}
+
+template <class N>
+void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
+  if (p.rows.capacity * p.width == 0) return;
+  constexpr int kWide = 16 / sizeof(N);
+  const auto aligned = [](const N* pointer, std::int64_t stride) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % kWide == 0;
+  };
+
+  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) && aligned(p.to, p.to_stride)) {
+    const std::int64_t items = p.rows.capacity * p.width / kWide;
+    start_early(ctx, name, move_kernel<N, kWide>, {blocks_for(items, kThreads), kThreads}, p);
+  } else {
+    const std::int64_t items = p.rows.capacity * p.width;
+    start_early(ctx, name, move_kernel<N, 1>, {blocks_for(items, kThreads), kThreads}, p);
+  }
+}
+
+template <class T>
+void scatter(CudaContext& ctx, const ScatterRows<T>& p) {
+  move(ctx,
+       Moved<Native<T>>{.rows = p.rows,
+                        .width = p.width,
+                        .from_index = nullptr,
+                        .to_index = p.index,
+                        .from = native(p.from),
+                        .from_stride = p.from_stride,
+
+                        .to = native(p.to),
+                        .to_stride = p.to_stride,
+                        .clear_tail = false},
+       p.name());
+}
+
+template <class T>
+void gather(CudaContext& ctx, const GatherRows<T>& p) {
+  move(ctx,
+       Moved<Native<T>>{.rows = p.rows,
+                        .width = p.width,
+                        .from_index = p.index,
+                        .to_index = nullptr,
+                        .from = native(p.from),
+                        .from_stride = p.from_stride,
+
+                        .to = native(p.to),
+                        .to_stride = p.width,
+                        .clear_tail = true},
+       p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ScatterRows<float>& p) {
+  scatter(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const ScatterRows<BFloat16>& p) {
+  scatter(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const GatherRows<float>& p) {
+  gather(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const GatherRows<BFloat16>& p) {
+  gather(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

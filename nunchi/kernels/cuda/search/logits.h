@@ -1,0 +1,76 @@
+// Rows of logits as searches see them: their order, and the logarithm of the sum of exponentials.
+#pragma once
+
+#include "nunchi/kernels/cuda/search/held_row.h"
+
+namespace nunchi::kernels::cuda {
+
+// log(e^a + e^b); one of them is above -inf. A NaN stays.
+__device__ inline double log_add(double a, double b) {
+  const double top = a < b ? b : a;
+  return top + log(exp(a - top) + exp(b - top));
+}
+
+// log Σ exp of a row whose highest logit is `top` and whose Σ exp(x - top) is `sum`, with what was
+// banned. NaN where nothing can come.
+__device__ inline double log_sum(float top, double sum, const double* banned) {
+  const double allowed =
+      top > -INFINITY ? static_cast<double>(top) + log(sum) : static_cast<double>(NAN);
+  return banned != nullptr ? log_add(allowed, *banned) : allowed;
+}
+
+// What exponentials are taken relative to: the highest, or 0 where all are -inf and the highest
+// would make NaNs of them.
+__device__ inline float shift_of(float top) { return top > -INFINITY ? top : 0.0f; }
+
+// Numbers that compare as the floats do; NaN below all of them, and both zeros equal.
+__device__ inline std::uint32_t order_of(float x) {
+  const std::uint32_t bits = __float_as_uint(__fadd_rn(x, 0.0f));
+  if (x != x) return 0;
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float value_of(std::uint32_t order) {
+  if (order == 0) return NAN;
+  return __uint_as_float(order >> 31 != 0 ? order & 0x7FFFFFFFu : ~order);
+}
+
+// A token with its logit as one number: larger for a higher logit, of equals for a lower id. Never
+// 0, which stands for no token.
+using Key = unsigned long long;
+
+__device__ inline Key key_of(float logit, std::int64_t id) {
+  return Key{order_of(logit)} << 32 | static_cast<std::uint32_t>(~static_cast<std::uint32_t>(id));
+}
+// Of what is a number.
+__device__ inline Key number_key(float logit, std::int32_t id) {
+  const int bits = __float_as_int(__fadd_rn(logit, 0.0f));
+  const auto order =
+      static_cast<std::uint32_t>(bits ^ (bits >> 31 | static_cast<int>(0x80000000u)));
+  return Key{order} << 32 | static_cast<std::uint32_t>(~id);
+}
+__device__ inline float logit_of(Key key) {
+  return value_of(static_cast<std::uint32_t>(key >> 32));
+}
+__device__ inline std::int32_t id_of(Key key) {
+  return static_cast<std::int32_t>(~static_cast<std::uint32_t>(key));
+}
+
+__device__ inline Key warp_max(Key key) {
+  const auto high = static_cast<std::uint32_t>(key >> 32), low = static_cast<std::uint32_t>(key);
+  const std::uint32_t top = __reduce_max_sync(kAllLanes, high);
+  const std::uint32_t rest = __reduce_max_sync(kAllLanes, high == top ? low : 0u);
+  return Key{top} << 32 | rest;
+}
+
+// Of four neighbouring lanes.
+__device__ inline Key quad_max(Key key) {
+#pragma unroll
+  for (int lanes = 1; lanes <= 2; lanes *= 2) {
+    const auto high = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key >> 32), lanes);
+    const auto low = __shfl_xor_sync(kAllLanes, static_cast<std::uint32_t>(key), lanes);
+    key = max(key, Key{high} << 32 | low);
+  }
+  return key;
+}
+
+}  // namespace nunchi::kernels::cuda

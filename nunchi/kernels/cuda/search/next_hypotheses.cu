@@ -1,0 +1,125 @@
+// A step of a search in two kernels: the product that finds candidates (top_of_product.cu), and one
+// with a block for each unit, which merges what was found of its rows, decides which of them go on,
+// waits until the units before it have decided, and writes its rows where they will stand then.
+//
+// A block takes the next unit when it begins: those before it have begun, so that it never waits
+// for one that has not.
+#include "nunchi/kernels/next_hypotheses.h"
+
+#include "nunchi/kernels/cuda/search/beam_units.h"
+#include "nunchi/kernels/cuda/search/tiles_found.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kMostWidth = 16, kMostWarps = 8;
+
+// What a unit's block tells those behind it. 0: nothing yet.
+enum Decision : std::int32_t { kLeaves = 1, kGoesOn = 2 };
+
+__global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(const Merge merge,
+                                                                   const BeamStep<float> p,
+                                                                   volatile std::int32_t* decision,
+                                                                   std::int32_t* begun) {
+  __shared__ double score[kMostWidth], before[kMostWidth];
+  __shared__ std::int32_t place[kMostWidth], ids[kMostWidth * kMostWidth];
+  __shared__ float log_probs[kMostWidth * kMostWidth];
+  __shared__ Candidate next[kMostWidth];
+  __shared__ MergeRoom room[kMostWarps];
+  __shared__ int before_of_warp[kMostWarps];
+  __shared__ bool goes_on;
+  __shared__ std::int32_t unit;
+  begin();
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp,
+            warps = static_cast<int>(blockDim.x) / kWarp;
+  if (thread == 0) unit = atomicAdd(begun, 1);
+  __syncthreads();
+  const std::int64_t u = unit, units = p.now.units(p.units);
+  if (u >= units) {
+    if (units == 0 && u == 0 && thread == 0) end_step(p, 0);
+    return;
+  }
+  const int first_row = static_cast<int>(u * p.width);
+  for (int j = warp; j < p.width; j += warps) {
+    __syncwarp();  // the row before has done with the room
+    merge_row(merge, first_row + j, room[warp], [&](int rank, float log_prob, std::int32_t id) {
+      log_probs[j * p.candidates + rank] = log_prob;
+      ids[j * p.candidates + rank] = id;
+    });
+    if (lane_of_thread() == 0) before[j] = p.from.score[first_row + j];
+  }
+  __syncthreads();
+  if (warp == 0) {
+    const bool does = plan_unit(p, u, {score, place, before, log_probs, ids}, next);
+    if (thread == 0) {
+      goes_on = does;
+      decision[u] = does ? kGoesOn : kLeaves;
+    }
+  }
+  int units_before = 0;
+  for (std::int64_t v = thread; v < u; v += blockDim.x) {
+    std::int32_t said = 0;
+    while ((said = decision[v]) == 0) {
+    }
+    units_before += said == kGoesOn ? 1 : 0;
+  }
+  __syncwarp();
+  units_before = __reduce_add_sync(kAllLanes, units_before);
+  if (lane_of_thread() == 0) before_of_warp[warp] = units_before;
+  __syncthreads();
+  units_before = 0;
+  for (int w = 0; w < warps; ++w) units_before += before_of_warp[w];
+  if (u + 1 == units && thread == 0) end_step(p, units_before + (goes_on ? 1 : 0));
+  if (!goes_on) return;
+  for (std::int64_t k = warp; k < p.beam; k += warps) {
+    write_row(p, u, next[k], units_before * p.beam + k);
+  }
+}
+
+// What a profile shows.
+struct ChooseInTiles {
+  const NextHypotheses<BFloat16>& all;
+  const char* name() const { return "next_hypotheses"; }
+  Work work() const { return all.work(); }
+};
+
+bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
+  return p.step.units > 0 && p.step.width <= kMostWidth && p.step.beam <= kMostWidth &&
+         p.step.candidates <= kMostWidth && p.step.candidates == p.top.allowed.top.count &&
+         p.step.units * p.step.width == p.top.allowed.top.rows &&
+         p.step.ids == p.top.allowed.top.ids && p.step.log_probs == p.top.allowed.top.log_probs &&
+         found_in_tiles(ctx, p.top);
+}
+
+template <class T>
+void one_after_another(CudaContext& ctx, const NextHypotheses<T>& p) {
+  run(ctx, p.top);
+  run(ctx, p.step);
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const ChooseInTiles& p) {
+  const BeamStep<float>& step = p.all.step;
+  const auto units = static_cast<std::size_t>(step.units);
+  const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
+  auto* decision = numbers.as<std::int32_t>();
+  const TilesFound found(ctx, p.all.top, {decision, static_cast<int>(units) + 1});
+  const std::int64_t warps = std::min<std::int64_t>(std::max(step.width, step.beam), kMostWarps);
+  start_early(ctx, "next_hypotheses", choose_kernel,
+              {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)}, found.merge(),
+              step, decision, decision + units);
+}
+
+template <>
+void compute(CudaContext& ctx, const NextHypotheses<float>& p) {
+  one_after_another(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
+  if (chosen_in_tiles(ctx, p)) return run(ctx, ChooseInTiles{p});
+  one_after_another(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,346 @@
+// Samples: one block for each row.
+//
+// Weights are whole numbers, the likeliest token's 2^42: their sums do not depend on the order in
+// which threads come. With cuts, tokens count in the order of their logits (on the CPU, of their
+// weights: the same unless f64 cannot tell two weights apart), of equals the lower id first. That
+// order is never made: one token of it, the first with which the sum of weights (or the number of
+// tokens) passes a limit, is found digit by digit, from histograms of the logits' bits. Cuts and
+// the draw itself all are such limits.
+#include <string>
+
+#include "nunchi/kernels/cuda/search/logits.h"
+#include "nunchi/kernels/limits.h"
+#include "nunchi/kernels/search.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
+constexpr int kBins = kThreads, kBits = 10;
+// Weights are added in three parts of 14 bits: 32 bits are what shared memory adds at once, and
+// have room for as many as kMostTokens of them.
+constexpr int kParts = 3, kPartBits = 14;
+constexpr double kOne = 0x1p42;
+constexpr std::int64_t kMostTokens = limits_of(Device::cuda).vocabulary;
+static_assert(kMostTokens < std::int64_t{1} << (32 - kPartBits));
+constexpr std::uint32_t kPlace = 0x5A3B1E00u;  // the CPU's, for the same draws
+
+using Sum = unsigned long long;
+
+template <class N>
+struct Job {
+  int vocabulary;
+  double temperature;
+  std::int64_t top_k;  // 0: all
+  double top_p;
+  std::uint64_t seed;
+  std::int32_t position;
+  StepNow now;
+  const std::int32_t* unit;
+  const std::int64_t* stream;
+  const N* logits;
+  const double* banned;
+  float* log_probs;
+  std::int32_t* ids;
+};
+
+struct Shared {
+  // Of the first digit, which every search begins with, and of the one at hand.
+  unsigned mass[2][kParts][kBins];
+  unsigned count[2][kBins];
+  Sum warp_sums[kWarps];
+  float warp_values[kWarps];
+  Sum mass_before, count_before;
+  int found;
+};
+
+// The inclusive sum over lanes.
+__device__ Sum warp_scan(Sum x) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+#pragma unroll
+  for (int offset = 1; offset < kWarp; offset *= 2) {
+    const Sum other = __shfl_up_sync(kAllLanes, x, static_cast<unsigned>(offset));
+    if (lane >= offset) x += other;
+  }
+  return x;
+}
+
+// The sum over all threads before this one.
+__device__ Sum block_scan(Shared& shared, Sum x) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const Sum inclusive = warp_scan(x);
+  if (threadIdx.x % kWarp == kWarp - 1) shared.warp_sums[warp] = inclusive;
+  __syncthreads();
+  Sum before = inclusive - x;
+  for (int w = 0; w < warp; ++w) before += shared.warp_sums[w];
+  __syncthreads();
+  return before;
+}
+
+__device__ Sum block_sum(Shared& shared, Sum x) {
+  const Sum inclusive = warp_scan(x);
+  if (threadIdx.x % kWarp == kWarp - 1) shared.warp_sums[threadIdx.x / kWarp] = inclusive;
+  __syncthreads();
+  Sum all = 0;
+  for (const Sum part : shared.warp_sums) all += part;
+  __syncthreads();
+  return all;
+}
+
+template <class N>
+class RowSampler {
+ public:
+  __device__ RowSampler(const Job<N>& p, Shared& shared)
+      : p_(p), x_(p.logits + std::int64_t{blockIdx.x} * p.vocabulary), shared_(shared) {}
+
+  __device__ void draw() {
+    find_top();
+    const double log_of_all = log_of_sum();
+    const bool by_number = p_.top_k > 0 && p_.top_k < p_.vocabulary;
+    const int id = by_number || p_.top_p < 1 ? draw_cut(by_number) : draw_from_all();
+    if (threadIdx.x == 0) {
+      p_.ids[blockIdx.x] = id;
+      p_.log_probs[blockIdx.x] =
+          static_cast<float>(static_cast<double>(to_float(x_[id])) - log_of_all);
+    }
+  }
+
+ private:
+  // Bits below the digit of a level; ten for each until none is left. Of bf16's 16 bits nothing is
+  // left after two.
+  static constexpr int kLevels = sizeof(N) == 4 ? 4 : 2;
+  __device__ static int below(int level) { return max(32 - kBits * (level + 1), 0); }
+  static constexpr int kLowest = sizeof(N) == 4 ? 0 : 12;  // below(kLevels - 1)
+
+  // A token of the sorted order: all that have the same logit, and which of them.
+  struct Place {
+    std::uint32_t digits;  // the upper bits of their order_of()
+    Sum tie;               // so many equals come before it
+    Sum mass;              // of the tokens up to this one
+  };
+
+  template <class F>
+  __device__ void over_row(F&& f) const {
+    for (int i = static_cast<int>(threadIdx.x); i < p_.vocabulary; i += kThreads) {
+      f(to_float(x_[i]));
+    }
+  }
+
+  __device__ void find_top() {
+    float top = -INFINITY;
+    over_row([&](float value) { top = fmaxf(top, value); });
+    top = warp_max(top);
+    if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = top;
+    __syncthreads();
+    for (const float other : shared_.warp_values) top = fmaxf(top, other);
+    top_ = top;
+    __syncthreads();
+  }
+
+  __device__ double log_of_sum() {
+    const float shift = shift_of(top_);
+    float sum = 0;
+    over_row([&](float value) { sum += exponential<N>(value - shift); });
+    sum = warp_sum(sum);
+    if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = sum;
+    __syncthreads();
+    if (threadIdx.x != 0) return 0;  // nobody else asks
+    double all = 0;
+    for (const float part : shared_.warp_values) all += part;
+    return log_sum(top_, all, p_.banned != nullptr ? p_.banned + blockIdx.x : nullptr);
+  }
+
+  // What is no number has no weight.
+  __device__ Sum weight(float value) const {
+    const double w = exp((static_cast<double>(value) - static_cast<double>(top_)) / p_.temperature);
+    return w >= 0 ? __double2ull_rn(w * kOne) : 0;
+  }
+
+  __device__ double uniform() const {
+    const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[blockIdx.x]]);
+    const philox::Words words = philox::bits(
+        {static_cast<std::uint32_t>(p_.now.tokens(p_.position)), static_cast<std::uint32_t>(stream),
+         static_cast<std::uint32_t>(stream >> 32), kPlace},
+        philox::key_of({.seed = p_.seed, .step = 0}));
+    const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
+    return static_cast<double>(bits >> 11) * 0x1p-53;
+  }
+  // The draw as a limit: the token with which the sum passes it is drawn.
+  __device__ Sum drawn_limit(Sum mass) const {
+    return min(__double2ull_rd(uniform() * __ull2double_rn(mass)), mass - 1);
+  }
+
+  // In the order of ids, the first token with which the sum of f(logit) passes limit(all of it);
+  // 0 where that is nothing. Each warp has a stretch of the row.
+  template <class F, class Limit>
+  __device__ int first_past(F&& f, Limit&& limit_of) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int lane = static_cast<int>(threadIdx.x % kWarp);
+    const int stretch = (p_.vocabulary + kThreads - 1) / kThreads * kWarp;
+    const int begin = warp * stretch, end = min(begin + stretch, p_.vocabulary);
+    const auto value_at = [&](int i) { return i < end ? f(to_float(x_[i])) : Sum{0}; };
+    Sum own = 0;
+    for (int i = begin + lane; i < end; i += kWarp) own += value_at(i);
+    own = warp_scan(own);
+    if (lane == kWarp - 1) shared_.warp_sums[warp] = own;
+    if (threadIdx.x == 0) shared_.found = 0;
+    __syncthreads();
+    Sum all = 0, before = 0;
+    for (int w = 0; w < kWarps; ++w) {
+      if (w < warp) before += shared_.warp_sums[w];
+      all += shared_.warp_sums[w];
+    }
+    const Sum limit = all > 0 ? limit_of(all) : 0;
+    if (before <= limit && before + shared_.warp_sums[warp] > limit) {
+      for (int i = begin; i < end; i += kWarp) {
+        const Sum up_to = before + warp_scan(value_at(i + lane));
+        const unsigned past = __ballot_sync(kAllLanes, up_to > limit);
+        if (past != 0) {
+          if (lane == 0) shared_.found = i + __ffs(static_cast<int>(past)) - 1;
+          break;
+        }
+        before = __shfl_sync(kAllLanes, up_to, kWarp - 1);
+      }
+    }
+    __syncthreads();
+    return shared_.found;
+  }
+
+  __device__ int draw_from_all() {
+    return first_past([&](float value) { return weight(value); },
+                      [&](Sum mass) { return drawn_limit(mass); });
+  }
+
+  // Tokens whose upper digits are `digits` by their next one.
+  __device__ void count_digits(int level, std::uint32_t digits) {
+    auto& mass = shared_.mass[level > 0];
+    unsigned* count = shared_.count[level > 0];
+    for (auto& part : mass) part[threadIdx.x] = 0;
+    count[threadIdx.x] = 0;
+    __syncthreads();
+    const int low = below(level);
+    const std::uint32_t mask = (1u << (level == 0 ? kBits : below(level - 1) - low)) - 1;
+    over_row([&](float value) {
+      const std::uint32_t order = order_of(value);
+      if (level > 0 && order >> below(level - 1) != digits) return;
+      const std::uint32_t bin = order >> low & mask;
+      atomicAdd(&count[bin], 1u);
+      const Sum w = weight(value);
+#pragma unroll
+      for (int part = 0; part < kParts; ++part) {
+        // The last one has what is above, too: 2^14 for the likeliest.
+        const auto here = static_cast<unsigned>(w >> (part * kPartBits));
+        const unsigned bits = part + 1 < kParts ? here & ((1u << kPartBits) - 1) : here;
+        if (bits > 0) atomicAdd(&mass[part][bin], bits);
+      }
+    });
+    __syncthreads();
+  }
+
+  __device__ Sum mass_of(bool deeper, int bin) const {
+    Sum mass = 0;
+    for (int part = 0; part < kParts; ++part) {
+      mass += Sum{shared_.mass[deeper][part][bin]} << (part * kPartBits);
+    }
+    return mass;
+  }
+
+  // The first token of the sorted order with which the sum of weights, or the number of tokens,
+  // passes `limit`, which is less than all there is.
+  template <bool ByMass>
+  __device__ Place find(Sum limit) {
+    Sum mass_before = 0, count_before = 0;
+    std::uint32_t digits = 0;
+    for (int level = 0; level < kLevels; ++level) {
+      if (level > 0) count_digits(level, digits);
+      const int bits = level == 0 ? kBits : below(level - 1) - below(level);
+      const int bin = (1 << bits) - 1 - static_cast<int>(threadIdx.x);  // the highest first
+      const Sum mass = bin >= 0 ? mass_of(level > 0, bin) : 0;
+      const Sum count = bin >= 0 ? shared_.count[level > 0][bin] : 0;
+      const Sum mass_here = mass_before + block_scan(shared_, mass);
+      const Sum count_here = count_before + block_scan(shared_, count);
+      const Sum before = ByMass ? mass_here : count_here;
+      if (before <= limit && before + (ByMass ? mass : count) > limit) {
+        shared_.found = bin;
+        shared_.mass_before = mass_here;
+        shared_.count_before = count_here;
+      }
+      __syncthreads();
+      digits = digits << bits | static_cast<std::uint32_t>(shared_.found);
+      mass_before = shared_.mass_before;
+      count_before = shared_.count_before;
+      __syncthreads();
+    }
+    // What is left are equals. The bits that bf16 does not have are all 0, or all 1 where negative.
+    const bool negative = digits >> (31 - kLowest) == 0;
+    const std::uint32_t order = digits << kLowest | (negative ? (1u << kLowest) - 1 : 0);
+    const Sum each = weight(value_of(order));
+    const Sum tie = ByMass ? (limit - mass_before) / each : limit - count_before;
+    return {.digits = digits, .tie = tie, .mass = mass_before + (tie + 1) * each};
+  }
+
+  __device__ int draw_cut(bool by_number) {
+    count_digits(0, 0);
+    Sum mass = by_number ? find<false>(static_cast<Sum>(p_.top_k) - 1).mass
+                         : block_sum(shared_, mass_of(false, static_cast<int>(threadIdx.x)));
+    if (mass == 0) return 0;
+    if (p_.top_p < 1) {
+      // The first sum that is at least this one is the first that passes the number before.
+      const Sum wanted = __double2ull_ru(p_.top_p * __ull2double_rn(mass));
+      mass = find<true>(min(max(wanted, Sum{1}), mass) - 1).mass;
+    }
+    const Place drawn = find<true>(drawn_limit(mass));
+    return first_past(
+        [&](float value) { return Sum{order_of(value) >> kLowest == drawn.digits ? 1u : 0u}; },
+        [&](Sum) { return drawn.tie; });
+  }
+
+  const Job<N>& p_;
+  const N* x_;
+  Shared& shared_;
+  float top_ = -INFINITY;
+};
+
+template <class N>
+__global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p) {
+  __shared__ Shared shared;
+  if (blockIdx.x >= p.now.rows(gridDim.x)) return;
+  RowSampler<N>(p, shared).draw();
+}
+
+template <class T>
+void sample_tokens(CudaContext& ctx, const SampleTokens<T>& p) {
+  if (p.rows == 0) return;
+  if (p.vocabulary > kMostTokens) {
+    throw Error("sample_tokens: a vocabulary of " + std::to_string(p.vocabulary) +
+                " is larger than " + std::to_string(kMostTokens) + ".");
+  }
+  const Job<Native<T>> job{.vocabulary = static_cast<int>(p.vocabulary),
+                           .temperature = p.temperature,
+                           .top_k = p.top_k,
+                           .top_p = p.top_p,
+                           .seed = p.seed,
+                           .position = p.position,
+                           .now = p.now,
+                           .unit = p.unit,
+                           .stream = p.stream,
+                           .logits = native(p.logits),
+                           .banned = p.banned,
+                           .log_probs = p.log_probs,
+                           .ids = p.ids};
+  sample_tokens_kernel<<<static_cast<unsigned>(p.rows), kThreads, 0, ctx.stream()>>>(job);
+  check_launch(p.name());
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const SampleTokens<float>& p) {
+  sample_tokens(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const SampleTokens<BFloat16>& p) {
+  sample_tokens(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,223 @@
+// A tile of logits, 64 rows in the registers of four warps, and what they find in it: for each row
+// what merge_row() wants to know of a stretch.
+//
+// Four lanes have a row. Their columns are cut into groups; the kept-th highest of the groups' tops
+// is a threshold that at least so many logits reach, and seldom many more.
+#pragma once
+
+#include "nunchi/kernels/cuda/common/group_mma.h"
+#include "nunchi/kernels/cuda/common/mma.h"
+#include "nunchi/kernels/cuda/search/lane_sort.h"
+#include "nunchi/kernels/cuda/search/stretches.h"
+
+namespace nunchi::kernels::cuda {
+
+// A tile's place among the others.
+struct TilePlace {
+  int first_row, rows;  // of those behind the last row nobody wants to know
+  int stretch, first_column, columns;
+  int begin_token;  // counts in the sums, and does not come
+};
+
+// if (logit >= least) *to++ = key; but nobody branches.
+__device__ inline void store_if_reached(Key*& to, float logit, float least, Key key) {
+  asm volatile(
+      "{\n"
+      " .reg .pred reached;\n"
+      " .reg .u32 step;\n"
+      " .reg .u64 wide_step;\n"
+      " setp.ge.f32 reached, %1, %2;\n"
+      " @reached st.global.b64 [%0], %3;\n"
+      " selp.u32 step, 8, 0, reached;\n"
+      " cvt.u64.u32 wide_step, step;\n"
+      " add.u64 %0, %0, wide_step;\n"
+      "}"
+      : "+l"(to)
+      : "f"(logit), "f"(least), "l"(key)
+      : "memory");
+}
+
+template <int Columns>
+class TileLogits {
+ public:
+  static constexpr int kMostKept = 4 * 4;  // a threshold is one of the groups' tops
+
+  // Adds the products over four times 16 elements, or begins with them; they are on their way.
+  __device__ void add(std::uint32_t x, std::uint32_t table, bool first) {
+    begin_products();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      group_mma(value_, described(x) + 2 * i, described(table) + 2 * i, i > 0 || !first);
+    }
+    start_products();
+  }
+
+  // The products have come; nobody reads sums before.
+  __device__ void wait() {
+    wait_for_products();
+#pragma unroll
+    for (float& sum : value_) asm volatile("" : "+f"(sum)::"memory");
+  }
+
+  // When all was added and has come: writes what is found of each row.
+  __device__ void find(const TilePlace& at, const Stretches& to) {
+    if (at.rows <= first_row()) return;  // none of this warp's
+    if (at.columns < Columns) drop([&](int column) { return column >= at.columns; });
+    float groups[2][kGroups], sum[2], top[2];
+    find_tops(groups);
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      top[h] = quad_max(highest(groups[h]));
+      const float shift = -shift_of(top[h]) * kLog2E;
+      sum[h] = 0;
+      // To some 20 bits, as good as a sum of so many needs it.
+      each_value(h, [&](float x, int) { sum[h] += fast_exp2(fmaf(x, kLog2E, shift)); });
+      // What rounding the shift took from each of them.
+      sum[h] *= fast_exp2(-fmaf(shift_of(top[h]), kLog2E, shift));
+      sum[h] = quad_sum(sum[h]);
+    }
+    const int begin_at = at.begin_token - at.first_column;
+    const bool begins = begin_at >= 0 && begin_at < at.columns;
+    if (begins) {
+      drop([&](int column) { return column == begin_at; });
+      find_tops(groups);
+    }
+    const int wanted = min(to.kept, at.columns - (begins ? 1 : 0));
+    bool slow = false;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = first_row() + lane_of_thread() / 4 + 8 * h;
+      const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
+      const float best = quad_max(highest(groups[h]));
+      const float least = least_of(groups[h], to.kept);
+      const int count = keep(at, to, h, here, row < at.rows ? least : NAN);
+      if (row >= at.rows) continue;
+      if (quad_lane() == 0) {
+        to.heads[here] = {.top = top[h], .sum = sum[h], .best = order_of(best), .count = count};
+      }
+      // Many equals may be too many. NaNs reach no threshold: a row of them can leave too few.
+      slow = slow || count < wanted || count > to.room;
+    }
+    if (!__any_sync(kAllLanes, slow)) return;
+    __syncwarp();  // keys are written anew
+    find_one_by_one(at, to, [&](int column) { return column < at.columns && column != begin_at; });
+  }
+
+ private:
+  static constexpr int kBlocks = Columns / 8;
+  static constexpr int kGroups = kMostKept / 4;  // of a lane
+
+  __device__ static int quad_lane() { return lane_of_thread() % 4; }
+  // The warp's, in the tile.
+  __device__ static int first_row() {
+    return static_cast<int>(threadIdx.x) / kWarp % kGroupWarps * 16;
+  }
+  __device__ static int column_of(int block, int e) { return 8 * block + 2 * quad_lane() + e; }
+
+  // f(logit, column) for what this lane has of its first or second row.
+  template <class F>
+  __device__ void each_value(int h, F&& f) const {
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) f(value_[4 * j + 2 * h + e], column_of(j, e));
+    }
+  }
+  // Columns for which which(column) become -infinity.
+  template <class Which>
+  __device__ void drop(Which&& which) {
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        if (which(column_of(j, e))) value_[4 * j + e] = value_[4 * j + 2 + e] = -INFINITY;
+      }
+    }
+  }
+  __device__ void find_tops(float (&groups)[2][kGroups]) const {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+#pragma unroll
+      for (int i = 0; i < kGroups; ++i) {
+        groups[h][i] = -INFINITY;
+#pragma unroll
+        for (int n = 0; n < 2 * kBlocks / kGroups; ++n) {
+          const int j = i * kBlocks / kGroups + n / 2;
+          groups[h][i] = fmaxf(groups[h][i], value_[4 * j + 2 * h + n % 2]);
+        }
+      }
+    }
+  }
+  __device__ static float highest(const float (&x)[kGroups]) {
+    return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
+  }
+
+  // The kept-th highest of a row's groups; NaN, which nothing reaches, where they are fewer.
+  __device__ static float least_of(float (&groups)[kGroups], int kept) {
+    sort_descending<4>(groups);
+    const int i = (kept - 1) % kGroups;
+    const float low = i % 2 != 0 ? groups[1] : groups[0], high = i % 2 != 0 ? groups[3] : groups[2];
+    const float least = __shfl_sync(kAllLanes, i / 2 != 0 ? high : low,
+                                    lane_of_thread() - quad_lane() + (kept - 1) / kGroups);
+    return least > -INFINITY ? least : NAN;
+  }
+
+  // Writes the keys of what reaches the threshold, if there is room, and returns how many do.
+  __device__ int keep(const TilePlace& at, const Stretches& to, int h, std::int64_t here,
+                      float least) const {
+    int own = 0;
+    each_value(h, [&](float x, int) { own += x >= least ? 1 : 0; });
+    int up_to_own = own;
+#pragma unroll
+    for (int lanes = 1; lanes <= 2; lanes *= 2) {
+      const int left = __shfl_up_sync(kAllLanes, up_to_own, lanes);
+      if (quad_lane() >= lanes) up_to_own += left;
+    }
+    const int all = __shfl_sync(kAllLanes, up_to_own, lane_of_thread() | 3);
+    Key* next = to.keys + here * to.room + up_to_own - own;
+    if (all > to.room) least = NAN;
+    // For each row anew: ids of all columns are not worth registers.
+    int first = at.first_column;
+    asm volatile("" : "+r"(first));
+    each_value(h, [&](float x, int column) {
+      store_if_reached(next, x, least, number_key(x, first + column));
+    });
+    return all;
+  }
+
+  template <class Comes>
+  __device__ void find_one_by_one(const TilePlace& at, const Stretches& to, Comes&& comes) const {
+#pragma unroll 1
+    for (int h = 0; h < 2; ++h) {
+      const int row = first_row() + lane_of_thread() / 4 + 8 * h;
+      const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
+      Key limit = ~Key{0};
+      for (int rank = 0; rank < to.kept; ++rank) {
+        Key best = 0;
+#pragma unroll
+        for (int i = 0; i < 4 * kBlocks; i += 4) {
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const int column = column_of(i / 4, e);
+            float x = h == 0 ? value_[i + e] : value_[i + 2 + e];
+            // Nothing of this is worth registers before it is needed.
+            asm volatile("" : "+f"(x));
+            const Key key = comes(column) ? key_of(x, at.first_column + column) : 0;
+            if (key < limit) best = max(best, key);
+          }
+        }
+        limit = quad_max(best);
+        if (quad_lane() != 0 || row >= at.rows) continue;
+        to.keys[here * to.room + rank] = limit;
+        if (rank > 0) continue;
+        to.heads[here].best = static_cast<std::uint32_t>(limit >> 32);
+        to.heads[here].count = to.kept;
+      }
+    }
+  }
+
+  // Four of each eight columns: two of the lane's first row, two of its second.
+  float value_[Columns / 2];
+};
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,320 @@
+// The most likely tokens of rows. A block takes one stretch of a row and keeps it in registers; few
+// rows are cut into many stretches, so that all of the device has a share, and a second kernel
+// merges what they found.
+#include <limits>
+#include <string>
+
+#include "nunchi/kernels/cuda/search/stretches.h"
+#include "nunchi/kernels/search.h"
+
+namespace nunchi::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / kWarp;
+// Candidates that a block sorts at once. More than that come of rows with very many equals.
+constexpr int kMostCandidates = 1024;
+// Of a row: a lane for each where they are merged.
+constexpr int kMostStretches = kWarp;
+
+template <class N>
+struct Job {
+  int vocabulary;
+  int count;             // n
+  int group_lanes;       // lanes that share a place in the search for a threshold; 0: no search
+  const N* logits;       // [R, V]
+  const double* banned;  // [R] or null
+  bool bans;             // by these rules, of tokens that are still among the logits
+  BanRules rules;
+  float* log_probs;     // [R, n]
+  std::int32_t* ids;    // [R, n]
+  Stretches stretches;  // of each row, n keys each; memory is theirs where they are several
+};
+
+// Where a block's results go: to the row's, or to the stretch's for the merge.
+template <class N>
+class Writer {
+ public:
+  // `writing`: this thread will call write().
+  __device__ Writer(const Job<N>& p, float top, float sum, bool writing) : p_(p) {
+    if (p.stretches.each == 1) {
+      if (!writing) return;
+      const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
+      log_sum_ = log_sum(top, sum, banned);
+    } else if (threadIdx.x == 0) {
+      StretchHead& head = p.stretches.heads[blockIdx.x];
+      head.top = top;
+      head.sum = sum;
+    }
+  }
+  __device__ void write(int rank, Key key) const {
+    const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
+    if (p_.stretches.each > 1) {
+      p_.stretches.keys[at] = key;
+    } else {
+      p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
+      p_.ids[at] = id_of(key);
+    }
+  }
+
+ private:
+  const Job<N>& p_;
+  double log_sum_ = 0;
+};
+
+// The best of a thread's tokens below `limit`; 0: none is left.
+template <class Row>
+__device__ Key best_below(const Row& row, int first_id, Key limit) {
+  Key best = 0;
+  row.each([&](float value, int i) {
+    const Key key = key_of(value, first_id + i);
+    if (key < limit && key > best) best = key;
+  });
+  return best;
+}
+
+// Groups of rows that are so many that blocks take their turns: shorter ones keep the memory busy
+// while others compute.
+constexpr int kShort = 3;
+
+// Blocks of a multiprocessor.
+template <class N, int Groups, bool Wide>
+constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
+                          : sizeof(N) * Groups == 4 * kShort ? 3
+                                                             : 2;
+
+// Blocks are numbered row by row, a row's stretches one after another.
+template <class N, int Groups, bool Wide>
+__global__ __launch_bounds__(kThreads,
+                             kTogether<N, Groups, Wide>) void top_tokens_kernel(const Job<N> p) {
+  begin();
+  using Row = HeldRow<N, kThreads, Groups, Wide>;
+  __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
+  __shared__ Key candidates[kMostCandidates];
+  __shared__ int found;
+  __shared__ float threshold;
+  __shared__ Key warp_keys[kWarps];
+  __shared__ std::int32_t banned[kWarp];
+  __shared__ int bans;
+
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
+  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches.each);
+  const int first_id =
+      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.stretches.each)) * Row::kCapacity;
+  const int size = min(p.vocabulary - first_id, Row::kCapacity);
+  Row row;
+  row.load(p.logits + r * p.vocabulary + first_id, size);
+
+  float own_top = -INFINITY;
+  row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+  float top = warp_max(own_top);
+  if (lane == 0) warp_tops[warp] = top;
+  if (thread == 0) found = bans = 0;
+  if (p.bans && warp == 0) {
+    Ban ban;
+    if (r < p.rules.now.rows(p.rules.rows)) ban = ban_of_lane(p.rules, r, p.rules.length(r));
+    const unsigned all = __ballot_sync(kAllLanes, ban.wanted);
+    if (ban.wanted) banned[__popc(all & ((1u << lane) - 1))] = ban.token;
+    if (lane == 0) bans = __popc(all);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
+  const float shift = shift_of(top);
+  float sum = 0;
+  // To some 20 bits, as good as a sum of so many needs it.
+  row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
+  sum = warp_sum(sum);
+  if (lane == 0) warp_sums[warp] = sum;
+
+  // What is banned counts in the sum, and comes no more.
+  bool changed = false;
+  for (int i = 0; i < bans; ++i) {
+    const int at = banned[i] - first_id;
+    if (at < 0 || at >= size || !Row::has(at)) continue;
+    row.take_out(at);
+    changed = true;
+  }
+  if (changed) {
+    own_top = -INFINITY;
+    row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+  }
+  // The n-th highest of the tops of at least n disjoint groups: n logits or more reach it.
+  const int lanes = p.group_lanes;
+  if (lanes > 0) {
+    float group_top = own_top;
+    for (int offset = lanes / 2; offset > 0; offset /= 2) {
+      group_top = fmaxf(group_top, __shfl_xor_sync(kAllLanes, group_top, offset));
+    }
+    if (lane % lanes == 0) group_tops[thread / lanes] = group_top;
+  }
+  __syncthreads();
+  if (lanes > 0 && thread < kThreads / lanes) {
+    const float mine = group_tops[thread];
+    int rank = 0;
+    for (int g = 0; g < kThreads / lanes; ++g) {
+      rank += group_tops[g] > mine || (group_tops[g] == mine && g < thread) ? 1 : 0;
+    }
+    if (rank == p.count - 1) threshold = mine;
+  }
+  __syncthreads();
+  sum = 0;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) sum += warp_sums[w];
+
+  if (lanes > 0) {
+    const float least = threshold;
+    if (own_top >= least) {
+      row.each([&](float value, int i) {
+        if (value >= least) {
+          const int place = atomicAdd(&found, 1);
+          if (place < kMostCandidates) candidates[place] = key_of(value, first_id + i);
+        }
+      });
+    }
+    __syncthreads();
+    // NaNs reach no threshold: a row of them can leave too few.
+    if (found >= min(p.count, size) && found <= kMostCandidates) {
+      const Writer<N> writer(p, top, sum, thread < max(found, p.count));
+      for (int i = thread; i < max(found, p.count); i += kThreads) {
+        if (i >= found) {
+          writer.write(i, 0);
+          continue;
+        }
+        const Key mine = candidates[i];
+        int rank = 0;
+        for (int other = 0; other < found; ++other) rank += candidates[other] > mine ? 1 : 0;
+        if (rank < p.count) writer.write(rank, mine);
+      }
+      return;
+    }
+  }
+
+  // One after another: for many tokens, and where too many are equal.
+  const Writer<N> writer(p, top, sum, thread == 0);
+  Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
+  for (int rank = 0; rank < p.count; ++rank) {
+    const Key warp_best = warp_max(mine);
+    if (lane == 0) warp_keys[warp] = warp_best;
+    __syncthreads();
+    Key best = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) best = max(best, warp_keys[w]);
+    __syncthreads();
+    if (thread == 0) writer.write(rank, best);
+    if (mine == best && best != 0) mine = best_below(row, first_id, best);
+  }
+}
+
+// How many lanes share a place: at least two places for each token wanted make a good threshold.
+int group_lanes(std::int64_t count) {
+  for (const int lanes : {32, 8, 2}) {
+    if (2 * count <= kThreads / lanes) return lanes;
+  }
+  return 0;
+}
+
+template <class N, bool Wide, int Groups>
+void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
+  constexpr int kCapacity = HeldRow<N, kThreads, Groups, Wide>::kCapacity;
+  const int each = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
+  const std::int64_t blocks = rows * each;
+  const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
+  const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
+  const ScratchMemory heads(ctx.arena(), all * sizeof(StretchHead));
+  job.stretches = {.each = each,
+                   .kept = job.count,
+                   .room = job.count,
+                   .keys = keys.as<Key>(),
+                   .sorted = true,
+                   .heads = heads.as<StretchHead>()};
+  start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
+              {static_cast<unsigned>(blocks), kThreads}, job);
+  if (each == 1) return;
+  merge_stretches(ctx, {.from = job.stretches,
+                        .rows = static_cast<int>(rows),
+                        .count = job.count,
+                        .banned = job.banned,
+                        .bans = false,
+                        .rules = {},
+                        .log_probs = job.log_probs,
+                        .ids = job.ids});
+}
+
+template <class N, bool Wide>
+void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
+  // Stretches as short as they can be while all blocks still run at once. Where a row's bits must
+  // not depend on the others, always the same.
+  const auto suits = [&](int groups) {
+    const std::int64_t stretches =
+        blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
+    if (stretches > kMostStretches) return false;
+    if (ctx.deterministic()) return groups >= 2;
+    return rows * stretches <= 3 * ctx.multiprocessors();
+  };
+  if (suits(1)) return launch<N, Wide, 1>(ctx, job, rows);
+  if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
+  if constexpr (sizeof(N) == 4) {
+    constexpr int kCapacity = HeldRow<N, kThreads, kShort, Wide>::kCapacity;
+    if (blocks_for(job.vocabulary, kCapacity) <= kMostStretches) {
+      return launch<N, Wide, kShort>(ctx, job, rows);
+    }
+  }
+  constexpr int kMostGroups = 5;
+  constexpr int kLargest = HeldRow<N, kThreads, kMostGroups, Wide>::kCapacity * kMostStretches;
+  if (job.vocabulary > kLargest) {
+    throw Error("top_tokens: a vocabulary of " + std::to_string(job.vocabulary) +
+                " is larger than " + std::to_string(kLargest) + ".");
+  }
+  launch<N, Wide, kMostGroups>(ctx, job, rows);
+}
+
+template <class T>
+void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* bans = nullptr) {
+  if (p.rows == 0 || p.count == 0) return;
+  using N = Native<T>;
+  const Job<N> job{.vocabulary = static_cast<int>(p.vocabulary),
+                   .count = static_cast<int>(p.count),
+                   .group_lanes = group_lanes(p.count),
+                   .logits = native(p.logits),
+                   .banned = bans == nullptr ? p.banned : nullptr,
+                   .bans = bans != nullptr,
+                   .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
+                   .log_probs = p.log_probs,
+                   .ids = p.ids,
+                   .stretches = {}};
+  if (wide(job.logits, p.vocabulary)) {
+    choose<N, true>(ctx, job, p.rows);
+  } else {
+    choose<N, false>(ctx, job, p.rows);
+  }
+  check_launch(p.name());
+}
+
+template <class T>
+void top_allowed(CudaContext& ctx, const TopAllowed<T>& p) {
+  // N-grams may ban any number of tokens.
+  if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
+  compute(ctx, p.bans);
+  compute(ctx, p.top);
+}
+
+}  // namespace
+
+template <>
+void compute(CudaContext& ctx, const TopTokens<float>& p) {
+  top_tokens(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopTokens<BFloat16>& p) {
+  top_tokens(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopAllowed<float>& p) {
+  top_allowed(ctx, p);
+}
+template <>
+void compute(CudaContext& ctx, const TopAllowed<BFloat16>& p) {
+  top_allowed(ctx, p);
+}
+
+}  // namespace nunchi::kernels::cuda

@@ -1,0 +1,76 @@
+// A bidirectional encoder: BERT as it was (without its two kinds of segments), or with what came
+// later, by options.
+//
+//   ids → embedding → layers, each token over all of its text → hidden
+//     masked rows → dense, GELU, norm → vocabulary
+//     first rows  → dense, tanh → labels
+//
+// A text begins with <s>, whose row stands for the whole of it, and ends with </s>.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nunchi/models/families/bert_config.h"
+#include "nunchi/models/layer_stack.h"
+#include "nunchi/models/sequence_model.h"
+#include "nunchi/nn/embedding.h"
+
+namespace nunchi {
+
+class Bert final : public Model, public MaskedLanguageModel, public Classifier {
+ public:
+  using Config = BertConfig;
+
+  explicit Bert(const BertConfig& config);
+
+  std::string family() const override { return BertConfig::kFamily; }
+  std::string config_json() const override { return config_.to_json(); }
+  const BertConfig& config() const override { return config_; }
+  // The classes of one task are not those of another.
+  bool belongs_to_task(const std::string& parameter) const override {
+    return parameter.starts_with(kClassifier);
+  }
+
+  std::int64_t vocabulary() const override { return config_.target_vocabulary; }
+  std::int64_t width() const override { return config_.width; }
+  std::int64_t max_length() const override { return config_.longest(); }
+  Variable hidden(const TokenBatch& text) const override;
+  Tensor scores(const Variable& hidden, const Ragged& rows) const override;
+  VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
+                      const VocabularyLossOptions& options) const override;
+
+  const std::vector<std::string>& labels() const override { return config_.labels; }
+  Variable summary(const TokenBatch& texts, const Ragged& each) const override;
+  Tensor label_scores(const Variable& summary) const override;
+  VocabularyLoss label_loss(const Variable& summary, const Ragged& each, const Tensor& labels,
+                            const VocabularyLossOptions& options) const override;
+
+ private:
+  static constexpr const char* kClassifier = "classifier.";
+
+  struct LabelHead {
+    nn::Linear dense;
+    Dropout dropout;
+    nn::Linear output;
+  };
+  const LabelHead& label_head() const;  // throws Error where there are no labels
+  Linear projection() const { return {.weight = table_, .bias = bias_}; }  // to the vocabulary
+  // What it is given.
+  Variable transformed(const Variable& hidden, const Ragged& rows) const;
+
+  BertConfig config_;
+  Variable table_;  // [V, C], which reads tokens and says them
+  std::unique_ptr<nn::Position> position_;
+  nn::Embedding embedding_;
+  Norm embedding_norm_;  // of post-norm; in pre-norm the first layer has one
+  Dropout embedding_dropout_;
+  LayerStack<nn::EncoderLayer> layers_;
+  nn::Linear dense_;
+  Norm norm_;
+  Variable bias_;  // [V]
+  std::optional<LabelHead> label_head_;
+};
+
+}  // namespace nunchi

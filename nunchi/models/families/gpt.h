@@ -1,0 +1,47 @@
+// A causal language model: GPT-2 as it was, or with what came later, by options.
+//
+//   ids → embedding → layers, each token over those before it → hidden → vocabulary
+#pragma once
+
+#include "nunchi/models/families/gpt_config.h"
+#include "nunchi/models/layer_stack.h"
+#include "nunchi/models/sequence_model.h"
+#include "nunchi/nn/embedding.h"
+
+namespace nunchi {
+
+class Gpt final : public Model, public LanguageModel {
+ public:
+  using Config = GptConfig;
+
+  explicit Gpt(const GptConfig& config);
+
+  std::string family() const override { return GptConfig::kFamily; }
+  std::string config_json() const override { return config_.to_json(); }
+  const GptConfig& config() const override { return config_; }
+
+  // What the stack makes of a text, [T, C]; row t has seen tokens 0 to t.
+  Variable hidden(const TokenBatch& text) const;
+  // Scores of the next token for each row of hidden [T, C]: [T, V].
+  Variable logits(const Variable& hidden, const Ragged& rows) const;
+  VocabularyLoss loss(const TextBatch& batch, const VocabularyLossOptions& options) const override;
+
+  // Generation, token by token; the same layers over a cache.
+  std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
+  std::int64_t max_length() const override { return config_.longest(); }
+  std::unique_ptr<State> start(const TokenBatch& texts) const override;
+  Tensor step(State& state, const nn::StepTokens& tokens) const override;
+  bool reserve(State& state, const ReplayedSteps& steps) const override;
+  bool restart(State& state, const TokenBatch& texts) const override;
+  Tensor next_scores(const Tensor& hidden) const override;
+  Variable output_table() const override { return output_table_; }
+
+ private:
+  GptConfig config_;
+  Variable table_, output_table_;  // [V, C]; one parameter or two
+  std::unique_ptr<nn::Position> position_;
+  nn::Embedding embedding_;
+  LayerStack<nn::EncoderLayer> layers_;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,218 @@
+#include "nunchi/models/families/rnn.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "nunchi/base/error.h"
+#include "nunchi/models/decoding_state.h"
+#include "nunchi/nn/recurrent_cache.h"
+#include "nunchi/ops/activation.h"
+#include "nunchi/ops/linear.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
+                                                 const RnnConfig& config) {
+  if (config.attention == RnnAttention::none) return std::nullopt;
+  const bool additive = config.attention == RnnAttention::additive;
+  return nn::StateAttention(
+      parameters, "decoder.attention",
+      {.score = additive ? nn::StateScore::additive : nn::StateScore::dot, .width = config.width});
+}
+
+}  // namespace
+
+Rnn::Rnn(const RnnConfig& config)
+    : config_(config.checked()),
+      tables_(parameters_, config.tables()),
+      source_embedding_(parameters_, tables_.source,
+                        {.width = config.width, .dropout = config.dropout}),
+      target_embedding_(parameters_, tables_.target,
+                        {.width = config.width, .dropout = config.dropout}),
+      encoder_(parameters_, "encoder",
+               {.cell = config.cell,
+                .layers = config.encoder_layers,
+                .width = config.width,
+                .bidirectional = config.bidirectional,
+                .dropout = config.dropout}),
+      decoder_(parameters_, "decoder",
+               {.cell = config.cell,
+                .layers = config.decoder_layers,
+                .width = config.width,
+                .dropout = config.dropout}),
+      attention_(make_attention(parameters_, config)),
+      output_dropout_{config.dropout, parameters_.next_place()},
+      own_words_place_(parameters_.next_place()) {}
+
+Rnn::Memory Rnn::encode(const TokenBatch& source) const {
+  check_vocabulary(source, config_.source_vocabulary, "source");
+  const Variable x = source_embedding_(source.ids, source.rows, nowhere_);
+  tap(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
+  const nn::RecurrentStack::Result read = encoder_(x, source.rows);
+  tap(Tap::stack_output, {"encoder", -1, ""}, read.out.value(), source.rows);
+  Memory memory{read.out, {}};
+  for (int i = 0; i < config_.decoder_layers; ++i) {
+    const int same = i + config_.encoder_layers - config_.decoder_layers;
+    memory.first.push_back(read.last[static_cast<std::size_t>(std::max(same, 0))]);
+  }
+  return memory;
+}
+
+Variable Rnn::decode(const TokenBatch& target, const Memory& memory, const Ragged& source) const {
+  check_vocabulary(target, config_.target_vocabulary, "target");
+  const Variable x = target_embedding_(target.ids, target.rows, nowhere_);
+  tap(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
+  Variable hidden = decoder_(x, target.rows, memory.first).out;
+  if (attention_) {
+    hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.states), source,
+                           {"decoder", config_.decoder_layers - 1, "cross_attention"});
+  }
+  hidden = finished(hidden, target.rows);
+  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
+  return hidden;
+}
+
+Variable Rnn::finished(const Variable& joined, const Ragged& rows) const {
+  if (!attention_) return dropped(joined, rows, output_dropout_);
+  return activation(joined, rows, ActivationKind::tanh, output_dropout_);
+}
+
+Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
+  const Variable scores = linear(hidden, {.weight = tables_.output});
+  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  return scores;
+}
+
+VocabularyLoss Rnn::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
+  const bool free = config_.free_running > 0 && batch.target.ids.context().tape() != nullptr;
+  const TokenBatch target = free ? with_own_words(batch) : batch.target;
+  const Variable hidden = decode(target, encode(batch.source), batch.source.rows);
+  return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
+}
+
+namespace {
+
+struct RnnState final : SequenceModel::State {
+  RnnState(ContextBase& context, const Ragged& source, const nn::RecurrentCache::Options& options)
+      : places(context, {.memory = &source}), states(context, options) {}
+  nn::StateMemory memory;   // computed once for all steps; undefined without attention
+  nn::DecoderCache places;  // counts rows and finds each one's memory; it keeps no keys
+  nn::RecurrentCache states;
+  Tensor one_each;     // i32: 0, 1, 2, …, which a replayed step reads where they are
+  bool moved = false;  // they did since the last reserve()
+};
+
+// Whether the numbers had to move.
+bool count_to(std::int64_t last, ContextBase& context, Tensor& numbers) {
+  if (numbers.defined() && numbers.size(0) > last) return false;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(last + 1));
+  std::iota(all.begin(), all.end(), 0);
+  numbers = from_host(context, all, {last + 1});
+  return true;
+}
+
+// Several tokens of each hypothesis, as a batch of sentences.
+Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
+  const std::vector<std::int32_t> offsets = to_host<std::int32_t>(tokens.offsets);
+  std::vector<std::int32_t> lengths;
+  for (std::size_t i = 1; i < offsets.size(); ++i) lengths.push_back(offsets[i] - offsets[i - 1]);
+  Ragged batch = make_ragged(tokens.ids.context(), lengths);
+  batch.capacity = capacity;  // a decode step's, which is finer
+  return batch;
+}
+
+}  // namespace
+
+std::unique_ptr<SequenceModel::State> Rnn::start(const TokenBatch& source) const {
+  ContextBase& context = source.ids.context();
+  if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
+  const nn::RecurrentCache::Options options{
+      .layers = static_cast<std::size_t>(config_.decoder_layers),
+      .width = config_.width,
+      .cells = config_.cell == CellKind::lstm,
+      .dtype = parameters_.dtype()};
+  auto state = std::make_unique<RnnState>(context, source.rows, options);
+  if (attention_) {
+    const Shape shape{source.rows.capacity, config_.width};
+    state->memory.values = Variable(Tensor::empty(context, options.dtype, shape));
+    state->memory.keys = config_.attention == RnnAttention::dot
+                             ? state->memory.values
+                             : Variable(Tensor::empty(context, options.dtype, shape));
+  }
+  remember(source, *state);
+  return state;
+}
+
+void Rnn::remember(const TokenBatch& source, State& any_state) const {
+  auto& state = static_cast<RnnState&>(any_state);
+  const Memory read = encode(source);
+  std::vector<StateRows> first;
+  for (const RecurrentState& layer : read.first) {
+    first.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
+  }
+  state.states.restart(std::move(first));
+  if (!attention_) return;
+  const nn::StateMemory memory = attention_->memory(read.states);
+  scatter_rows(memory.values.value(), source.rows, {}, state.memory.values.value());
+  if (config_.attention == RnnAttention::dot) return;
+  scatter_rows(memory.keys.value(), source.rows, {}, state.memory.keys.value());
+}
+
+bool Rnn::restart(State& any_state, const TokenBatch& source) const {
+  auto& state = static_cast<RnnState&>(any_state);
+  if (!state.places.fits(source.rows)) return false;
+  if (attention_ && source.rows.capacity > state.memory.values.value().size(0)) return false;
+  state.places.restart(source.rows);
+  remember(source, state);
+  return true;
+}
+
+Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
+  auto& state = static_cast<RnnState&>(any_state);
+  const nn::DecodeStep step = state.places.extend(tokens);
+  const nn::RecurrentCache::Step states = state.states.extend(tokens, step);
+  const Variable x = target_embedding_(tokens.ids, step.rows, nowhere_);
+  Variable hidden;
+  if (step.one_each) {
+    hidden = decoder_.step(x, step.rows, states.before, states.after);
+  } else {
+    std::vector<RecurrentState> first;
+    for (const StateRows& layer : states.before) {
+      const auto real = [&](const Tensor& rows) {
+        return rows.defined() ? Variable(rows.rows(0, tokens.hypotheses)) : Variable();
+      };
+      first.push_back({real(layer.h), real(layer.c)});
+    }
+    const auto read = decoder_(x, batch_of(tokens, step.rows.capacity), first);
+    for (std::size_t i = 0; i < read.last.size(); ++i) {
+      scatter_rows(read.last[i].h.value(), step.last, {}, states.after[i].h);
+      if (!read.last[i].c.defined()) continue;
+      scatter_rows(read.last[i].c.value(), step.last, {}, states.after[i].c);
+    }
+    hidden = read.out;
+  }
+  if (attention_) {
+    ContextBase& context = x.value().context();
+    if (count_to(nn::decode_capacity(tokens.room), context, state.one_each)) state.moved = true;
+    Tensor numbers = state.one_each;
+    count_to(step.rows.capacity, context, numbers);  // a prefix's tokens may be more
+    hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
+  }
+  return newest_rows(finished(hidden, step.rows).value(), tokens, step);
+}
+
+bool Rnn::reserve(State& any_state, const ReplayedSteps& steps) const {
+  auto& state = static_cast<RnnState&>(any_state);
+  const bool moved = state.places.reserve(steps.steps, steps.hypotheses);
+  const bool numbers_moved = std::exchange(state.moved, false);
+  return state.states.reserve() || moved || numbers_moved;
+}
+
+Tensor Rnn::next_scores(const Tensor& hidden) const {
+  return vocabulary_scores(hidden, tables_.output);
+}
+
+}  // namespace nunchi

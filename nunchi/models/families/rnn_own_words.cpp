@@ -1,0 +1,91 @@
+// The decoder reads its own words: the search's steps without a search.
+#include <algorithm>
+#include <numeric>
+
+#include "nunchi/models/families/rnn.h"
+#include "nunchi/ops/decode/top_tokens.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+// Nothing is recorded for as long as this lives.
+class Unrecorded {
+ public:
+  explicit Unrecorded(ContextBase& context) : context_(context), tape_(context.tape()) {
+    context.set_tape(nullptr);
+  }
+  ~Unrecorded() { context_.set_tape(tape_); }
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  ContextBase& context_;
+  Tape* tape_;
+};
+
+// Whether the decoder reads its own word at a position.
+class Draws {
+ public:
+  Draws(const ContextBase& context, float share, std::uint32_t place)
+      : below_(static_cast<std::uint64_t>(double{share} * 0x1p32)),
+        place_(place),
+        key_(philox::key_of(context.random_key())) {}
+  bool own(std::int32_t sentence, std::int64_t position) const {
+    const philox::Words counter = {0, static_cast<std::uint32_t>(position),
+                                   static_cast<std::uint32_t>(sentence), place_};
+    return philox::bits(counter, key_)[0] < below_;
+  }
+
+ private:
+  std::uint64_t below_;
+  std::uint32_t place_;
+  philox::Key key_;
+};
+
+}  // namespace
+
+TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
+  ContextBase& context = batch.target.ids.context();
+  const Unrecorded unrecorded(context);
+  const Draws draws(context, config_.free_running, own_words_place_);
+  const Ragged& rows = batch.target.rows;
+  const auto sentences = static_cast<std::size_t>(rows.sentences);
+  std::vector<std::int32_t> order(sentences), begin(sentences), parents(sentences);
+  std::iota(order.begin(), order.end(), 0);
+  std::iota(parents.begin(), parents.end(), 0);
+  std::exclusive_scan(rows.lengths.begin(), rows.lengths.end(), begin.begin(), 0);
+  const auto length = [&](std::int32_t b) { return rows.lengths[std::size_t(b)]; };
+  // The longest first: sentences that go on are always the first ones.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return length(a) > length(b); });
+  const std::vector<std::int32_t> number = to_host<std::int32_t>(rows.sentence_index);
+  Tokens ids = to_host<std::int32_t>(batch.target.ids);
+
+  const std::unique_ptr<State> state = start(batch.source);
+  const Tensor all_parents = from_host(context, parents, {rows.sentences});
+  const Tensor all_sentences = from_host(context, order, {rows.sentences});
+  std::int64_t going = rows.sentences;
+  for (std::int64_t t = 0; t + 1 < rows.max_length; ++t) {
+    while (length(order[std::size_t(going - 1)]) <= t + 1) --going;
+    Tokens newest(static_cast<std::size_t>(nn::decode_capacity(going)), 0);
+    for (std::int64_t i = 0; i < going; ++i) {
+      newest[std::size_t(i)] = ids[std::size_t(begin[std::size_t(order[std::size_t(i)])] + t)];
+    }
+    const Tensor hidden = step(*state, {.hypotheses = going,
+                                        .tokens = going,
+                                        .room = rows.sentences,
+                                        .ids = from_host(context, newest, {std::ssize(newest)}),
+                                        .parents = t > 0 ? all_parents.part(0, {going}) : Tensor(),
+                                        .sentences = all_sentences.part(0, {going})});
+    const std::vector<std::int32_t> own =
+        to_host<std::int32_t>(top_tokens(next_scores(hidden).rows(0, going), 1).ids);
+    for (std::int64_t i = 0; i < going; ++i) {
+      const auto b = static_cast<std::size_t>(order[std::size_t(i)]);
+      if (draws.own(number[b], t + 1)) ids[std::size_t(begin[b] + t + 1)] = own[std::size_t(i)];
+    }
+  }
+  return {rows, from_host(context, ids, {rows.capacity}), batch.target.vocabulary};
+}
+
+}  // namespace nunchi

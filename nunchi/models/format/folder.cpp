@@ -1,0 +1,159 @@
+#include "nunchi/models/format/folder.h"
+
+#include <cstring>
+#include <string>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/printable.h"
+#include "nunchi/models/check_device.h"
+#include "nunchi/models/format/safetensors.h"
+#include "nunchi/ops/tensors.h"
+
+namespace nunchi {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kWeights = "model.safetensors";
+
+std::string read_config(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::error_code failure;
+  const bool is_folder = std::filesystem::is_directory(folder, failure);
+  if (failure == std::errc::permission_denied) {
+    throw Error("cannot read '" + folder.string() + "': " + failure.message() + ".");
+  }
+  if (!is_folder) {
+    throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
+  }
+  const std::filesystem::path path = folder / kConfig;
+  const bool is_there = std::filesystem::exists(path, failure);
+  if (failure == std::errc::permission_denied) {
+    throw Error("cannot read " + path.string() + ": " + failure.message() + ".");
+  }
+  if (!is_there) {
+    // See training/run/run_folder.h.
+    const std::filesystem::path checkpoints = folder / "checkpoints";
+    const bool is_run = std::filesystem::is_directory(checkpoints, ignored) &&
+                        !std::filesystem::is_empty(checkpoints, ignored);
+    throw Error(
+        "'" + folder.string() + "' is not a model folder: it has no config.json." +
+        (is_run ? " Its run has not ended; each folder in " + checkpoints.string() + " is a model."
+                : ""));
+  }
+  constexpr std::size_t kLargest = 1 << 20;
+  const MappedFile file(path);
+  if (file.bytes().size() > kLargest) throw Error(path.string() + ": too large for a config.");
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+// Each parameter has its tensor in the file, of its shape, and nothing else is there.
+void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file,
+                   const std::string& where) {
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const SafetensorsEntry* found = file.find(entry.name);
+    if (found == nullptr) throw Error(where + ": the tensor '" + entry.name + "' is missing.");
+    const bool floating =
+        found->dtype == DType::f32 || found->dtype == DType::f64 || found->dtype == DType::bf16;
+    if (!floating) {
+      throw Error(where + ": the tensor '" + entry.name + "' has " + name_of(found->dtype) +
+                  " numbers; f32, f64 or bf16 are expected.");
+    }
+    bool same = static_cast<int>(found->shape.size()) == entry.shape.dimensions();
+    std::string shape;
+    for (std::size_t i = 0; i < found->shape.size(); ++i) {
+      same = same && found->shape[i] == entry.shape[static_cast<int>(i)];
+      shape += (i ? ", " : "") + std::to_string(found->shape[i]);
+    }
+    if (!same) {
+      throw Error(where + ": the tensor '" + entry.name + "' has the shape [" + shape +
+                  "], but config.json asks for " + entry.shape.to_string() + ".");
+    }
+  }
+  for (const SafetensorsEntry& entry : file.entries()) {
+    if (parameters.find(entry.name) == nullptr) {
+      throw Error(where + ": the tensor '" + printable(entry.name) +
+                  "' belongs to no part of the model that config.json describes.");
+    }
+  }
+}
+
+struct Opened {
+  std::unique_ptr<Model> model;
+  SafetensorsFile weights;
+};
+
+Opened open_folder(const std::filesystem::path& folder) {
+  std::unique_ptr<Model> model = configured_model(folder);
+  SafetensorsFile weights = SafetensorsFile::open(folder / kWeights);
+  check_tensors(model->parameters(), weights, (folder / kWeights).string());
+  return {std::move(model), std::move(weights)};
+}
+
+template <class T>
+Tensor tensor_of(ContextBase& context, const SafetensorsEntry& entry, const Shape& shape) {
+  // The file's bytes need not be aligned, so they are copied out first.
+  std::vector<T> values(entry.bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), entry.bytes.data(), entry.bytes.size());
+  return from_host(context, values, shape);
+}
+
+Tensor tensor_of(ContextBase& context, const SafetensorsEntry& entry, const Shape& shape) {
+  if (entry.dtype == DType::f64) return tensor_of<double>(context, entry, shape);
+  if (entry.dtype == DType::bf16) return tensor_of<BFloat16>(context, entry, shape);
+  return tensor_of<float>(context, entry, shape);
+}
+
+}  // namespace
+
+void save_model(const Model& model, const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
+  // All values live here until the file is written.
+  std::vector<std::vector<std::byte>> values;
+  std::vector<SafetensorsEntry> entries;
+  for (const nn::ParameterEntry& entry : model.parameters().entries()) {
+    const Tensor tensor = model.parameters().weight(entry);
+    std::vector<std::byte>& bytes = values.emplace_back(tensor.bytes());
+    if (tensor.dtype() == DType::f64) {
+      std::memcpy(bytes.data(), to_host<double>(tensor).data(), bytes.size());
+    } else {
+      std::memcpy(bytes.data(), to_host<float>(tensor).data(), bytes.size());
+    }
+    std::vector<std::int64_t> shape;
+    for (int i = 0; i < entry.shape.dimensions(); ++i) shape.push_back(entry.shape[i]);
+    entries.push_back({entry.name, tensor.dtype(), std::move(shape), bytes});
+  }
+  write_safetensors(folder / kWeights, entries, {{"format", "nunchi"}});
+  const std::string config = model.config_json();
+  AtomicFile file(folder / kConfig);
+  file.write(std::as_bytes(std::span(config)));
+  file.commit();
+}
+
+std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
+                                  const nn::Parameters::Memory& memory) {
+  Opened opened = open_folder(folder);
+  check_device(*opened.model, context.device(), (folder / kConfig).string());
+  nn::Parameters& parameters = opened.model->parameters();
+  parameters.allocate(context, memory);
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    convert(tensor_of(context, *opened.weights.find(entry.name), entry.shape),
+            parameters.weight(entry));
+  }
+  parameters.changed();
+  return std::move(opened.model);
+}
+
+std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
+  return make_model(read_config(folder), (folder / kConfig).string());
+}
+
+ModelDescription describe_model(const std::filesystem::path& folder) {
+  Opened opened = open_folder(folder);
+  return {std::move(opened.model), std::filesystem::file_size(folder / kWeights)};
+}
+
+}  // namespace nunchi

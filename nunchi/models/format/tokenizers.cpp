@@ -1,0 +1,98 @@
+#include "nunchi/models/format/tokenizers.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+namespace {
+
+constexpr const char* kShared = "tokenizer";
+constexpr const char* kSource = "source";
+constexpr const char* kTarget = "target";
+constexpr const char* kExtensions[] = {".spm", ".tok"};
+
+void write_file(const Tokenizer& tokenizer, const std::filesystem::path& folder, const char* stem) {
+  AtomicFile file(folder / (std::string(stem) + "." + tokenizer.extension()));
+  file.write(std::as_bytes(std::span(tokenizer.serialized())));
+  file.commit();
+}
+
+void check_side(const Tokenizer& tokenizer, std::int64_t vocabulary, const std::string& where) {
+  if (tokenizer.vocabulary() == vocabulary) return;
+  throw Error(where + " has " + std::to_string(tokenizer.vocabulary()) +
+              " tokens, but the model knows " + std::to_string(vocabulary) +
+              "; they do not belong together.");
+}
+
+}  // namespace
+
+void Tokenizers::check_fit(const TranslationModel& model, const std::string& where) const {
+  check_side(source(), model.source_vocabulary(), where + ": the source tokenizer");
+  check_side(target(), model.target_vocabulary(), where + ": the target tokenizer");
+}
+
+void Tokenizers::check_fit(const LanguageModel& model, const std::string& where) const {
+  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
+  check_side(target(), model.target_vocabulary(), where + ": the tokenizer");
+}
+
+void Tokenizers::check_fit(const MaskedLanguageModel& model, const std::string& where) const {
+  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
+  check_side(target(), model.vocabulary(), where + ": the tokenizer");
+}
+
+std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem) {
+  std::error_code ignored;
+  for (const char* extension : kExtensions) {
+    const std::filesystem::path path = folder / (stem + extension);
+    if (std::filesystem::exists(path, ignored)) return path;
+  }
+  return {};
+}
+
+std::vector<std::string> tokenizer_names() {
+  std::vector<std::string> names;
+  for (const std::string stem : {kShared, kSource, kTarget}) {
+    for (const char* extension : kExtensions) names.push_back(stem + extension);
+  }
+  return names;
+}
+
+bool is_tokenizer_name(const std::filesystem::path& name) {
+  const std::vector<std::string> known = tokenizer_names();
+  return std::ranges::find(known, name.string()) != known.end();
+}
+
+bool has_tokenizers(const std::filesystem::path& folder) {
+  return std::ranges::any_of(std::array{kShared, kSource, kTarget}, [&](const char* stem) {
+    return !tokenizer_file(folder, stem).empty();
+  });
+}
+
+Tokenizers load_tokenizers(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
+  }
+  const std::filesystem::path shared = tokenizer_file(folder, kShared),
+                              source = tokenizer_file(folder, kSource),
+                              target = tokenizer_file(folder, kTarget);
+  if (!shared.empty()) return Tokenizers(load_tokenizer(shared));
+  if (!source.empty() && !target.empty()) return {load_tokenizer(source), load_tokenizer(target)};
+  throw Error(
+      "'" + folder.string() +
+      "' has no tokenizer: neither tokenizer.spm nor source.spm and target.spm, nor the same "
+      "with .tok. Copy the one that the model was trained with into it.");
+}
+
+void save_tokenizers(const Tokenizers& tokenizers, const std::filesystem::path& folder) {
+  if (tokenizers.shared()) return write_file(tokenizers.source(), folder, kShared);
+  write_file(tokenizers.source(), folder, kSource);
+  write_file(tokenizers.target(), folder, kTarget);
+}
+
+}  // namespace nunchi

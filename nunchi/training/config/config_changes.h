@@ -1,0 +1,22 @@
+// What a config says differently from the one that a checkpoint was made with.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "nunchi/training/config/train_config.h"
+
+namespace nunchi {
+
+struct ConfigChange {
+  std::string key;          // "training.max_steps", "data.train[1].text"
+  std::string before, now;  // as they would be written; "not there" where only the other has it
+};
+
+// In the order of the config's keys, those that only the checkpoint has last. Nothing when the
+// checkpoint has no config.yaml. Throws Error when it has one that is no YAML.
+std::vector<ConfigChange> config_changes(const std::filesystem::path& checkpoint,
+                                         const TrainConfig& config);
+
+}  // namespace nunchi

@@ -1,0 +1,269 @@
+#include "nunchi/training/config/train_config.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "nunchi/decoding/generation_config.h"
+#include "nunchi/text/mask_symbol.h"
+#include "nunchi/training/config/train_config_check.h"
+#include "nunchi/training/objectives/objectives.h"
+
+namespace nunchi {
+namespace {
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;  // steps and the like
+constexpr std::int64_t kMostTokens = 1 << 24;
+
+constexpr std::array kTokenizers = {
+    Choice{"bpe", TokenizerKind::bpe}, Choice{"unigram", TokenizerKind::unigram},
+    Choice{"characters", TokenizerKind::characters}, Choice{"bytes", TokenizerKind::bytes}};
+constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
+                                 Choice{"chance", BatchBy::chance}};
+constexpr std::array kCuts = {Choice{"lines", TextCut::lines}, Choice{"windows", TextCut::windows}};
+constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
+                                    Choice{"adamw", OptimizerConfig::Kind::adamw}};
+constexpr std::array kSchedules = {
+    Choice{"paper", ScheduleKind::paper}, Choice{"inverse_sqrt", ScheduleKind::inverse_sqrt},
+    Choice{"cosine", ScheduleKind::cosine}, Choice{"linear", ScheduleKind::linear},
+    Choice{"constant", ScheduleKind::constant}};
+constexpr std::array kMetrics = {
+    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
+    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
+
+void model_fields(OptionReader& in, ModelConfig& model) { model = read_model_options(in); }
+void model_fields(OptionWriter& out, const ModelConfig& model) {
+  model->write_training_options(out);
+}
+
+void tokenizer_fields(auto& in, auto& tokenizer) {
+  in.choice("kind", tokenizer.options.kind, kTokenizers);
+  in.integer("vocabulary", tokenizer.options.vocabulary, 4, kMostTokens);
+  in.flag("shared", tokenizer.shared);
+  in.flag("byte_fallback", tokenizer.options.byte_fallback);
+  in.number("character_coverage", tokenizer.options.character_coverage, 0.98, 1);
+  in.texts("symbols", tokenizer.options.symbols);
+  in.flag("split_digits", tokenizer.options.split_digits);
+  in.integer("max_lines", tokenizer.options.max_lines, 1, kMost);
+  in.path("source", tokenizer.source);
+  in.path("target", tokenizer.target);
+}
+
+void pair_fields(auto& in, auto& part) {
+  in.path("source", part.source);
+  in.path("target", part.target);
+  in.path("tsv", part.tsv);
+  in.path("text", part.text);
+  in.integer("source_column", part.source_column, 1, 1000);
+  in.integer("target_column", part.target_column, 1, 1000);
+  in.integer("first_line", part.first_line, 1, kMost);
+  in.integer("last_line", part.last_line, 0, kMost);
+}
+
+void data_fields(auto& in, auto& data) {
+  in.path("root", data.root);
+  in.path("cache", data.cache);
+  in.maps("train", data.train, [](auto& in, auto& part) {
+    pair_fields(in, part);
+    in.positive("weight", part.weight);
+  });
+  in.map("validation", data.validation, [](auto& in, auto& part) { pair_fields(in, part); });
+  in.integer("max_length", data.limits.max_length, 1, kMostTokens);
+  in.number("max_ratio", data.limits.max_ratio, 0, 1e6);
+  in.choice("cut", data.cut, kCuts);
+  in.integer("window", data.window, 1, kMostTokens);
+}
+
+void optimizer_fields(auto& in, auto& optimizer) {
+  in.choice("kind", optimizer.kind, kOptimizers);
+  in.fraction("beta1", optimizer.adam.beta1);
+  in.fraction("beta2", optimizer.adam.beta2);
+  in.positive("epsilon", optimizer.adam.epsilon);
+  in.fraction("weight_decay", optimizer.adam.weight_decay);
+  in.number("clip_norm", optimizer.adam.max_norm, 0, 1e9);
+}
+
+void schedule_fields(auto& in, auto& schedule) {
+  in.choice("kind", schedule.kind, kSchedules);
+  in.number("learning_rate", schedule.peak, 0, 1000);
+  in.number("factor", schedule.factor, 0, 1000);
+  in.integer("warmup", schedule.warmup, 0, kMost);
+  in.number("final", schedule.final, 0, 1000);
+}
+
+void training_fields(auto& in, auto& training) {
+  in.choice("objective", training.objective, objective_choices());
+  in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
+  in.choice("batch_by", training.batch_by, kBatchBy);
+  in.integer("accumulate", training.accumulate, 1, 1 << 16);
+  in.fraction("label_smoothing", training.label_smoothing);
+  in.map("span_corruption", [&](auto& in) {
+    in.number("noise", training.span_corruption.noise, 0.001, 0.999);
+    in.number("mean_span", training.span_corruption.mean_span, 1, 1000);
+  });
+  in.number("mask_share", training.mask_share, 0.001, 0.999);
+  in.flag("whole_words", training.whole_words);
+  in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
+  in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
+  in.integer("max_steps", training.max_steps, 0, kMost);
+  in.integer("max_epochs", training.max_epochs, 0, kMost);
+  in.number("max_minutes", training.max_minutes, 0, 1e9);
+  in.integer("log_every", training.log_every, 1, kMost);
+}
+
+void checkpoint_fields(auto& in, auto& checkpoints) {
+  in.integer("every", checkpoints.every, 1, kMost);
+  in.integer("keep_last", checkpoints.keep_last, 1, 10000);
+  in.integer("keep_best", checkpoints.keep_best, 1, 10000);
+  in.integer("average", checkpoints.average, 1, 10000);
+}
+
+void validation_fields(auto& in, auto& validation) {
+  in.integer("every", validation.every, 0, kMost);
+  in.choice("metric", validation.metric, kMetrics);
+  in.flag("lowercase", validation.lowercase);
+  in.integer("beam_size", validation.beam_size, 1, 1024);
+  in.integer("patience", validation.patience, 0, kMost);
+}
+
+void generation_fields(auto& in, auto& generation) {
+  in.integer("beam_size", generation.beam_size, 1, 1024);
+  in.number("normalize", generation.normalize, 0, 10);
+  in.integer("max_length", generation.max_length, 1, kLongestGeneration);
+}
+
+void fields(auto& in, auto& config) {
+  in.path("output", config.output);
+  in.integer("seed", config.seed, 0, INT64_MAX);
+  in.path("initialize_from", config.initialize_from);
+  in.map("model", [&](auto& in) { model_fields(in, config.model); });
+  in.map("tokenizer", [&](auto& in) { tokenizer_fields(in, config.tokenizer); });
+  in.map("data", [&](auto& in) { data_fields(in, config.data); });
+  in.map("training", [&](auto& in) { training_fields(in, config.training); });
+  in.map("checkpoints", [&](auto& in) { checkpoint_fields(in, config.checkpoints); });
+  in.map("validation", [&](auto& in) { validation_fields(in, config.validation); });
+  in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
+}
+
+// A tokenizer that is learned for it gets the symbol that the objective cannot do without.
+void add_mask_symbol(TrainConfig& config) {
+  std::vector<std::string>& symbols = config.tokenizer.options.symbols;
+  const auto is_mask = [](const std::string& symbol) {
+    return std::ranges::find(kMaskSymbols, symbol) != kMaskSymbols.end();
+  };
+  // Characters and bytes have no symbols, which the checks say.
+  const bool has_symbols = config.learns_tokenizer() && config.tokenizer.has_pieces();
+  if (has_symbols && std::ranges::none_of(symbols, is_mask)) {
+    symbols.emplace_back(kMaskSymbols.front());
+  }
+}
+
+// Lengths that the model's positions are enough for.
+void take_lengths(const std::function<bool(const char*)>& given, TrainConfig& config) {
+  const std::int64_t exist = config.model->longest();
+  if (config.data.cut == TextCut::windows) {
+    if (!given("data.window")) config.data.window = std::min(config.data.window, exist);
+    return;
+  }
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  std::int64_t& most = config.data.limits.max_length;
+  while (!given("data.max_length") && most > 1 &&
+         objective.longest(most, config.training) > exist) {
+    --most;
+  }
+  if (objective.generates && !given("generation.max_length")) {
+    config.generation.max_length = std::min(config.generation.max_length, exist);
+  }
+}
+
+// What the family and its objective decide unless the config says otherwise.
+void take_defaults(const std::function<bool(const char*)>& given, TrainConfig& config) {
+  if (!given("training.objective")) config.training.objective = config.model->objective();
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  if (!given("training.label_smoothing")) {
+    config.training.label_smoothing = objective.label_smoothing;
+  }
+  if (!given("data.cut")) config.data.cut = objective.cut;
+  if (objective.masks) add_mask_symbol(config);
+  // Sorted by length they would be sorted by the length of their labels.
+  if (!given("training.batch_by") && objective.examples == Examples::labelled) {
+    config.training.batch_by = BatchBy::chance;
+  }
+  take_lengths(given, config);
+  if (objective.translates()) return;
+  if (!given("validation.metric")) config.validation.metric = ValidationMetric::loss;
+  if (!given("generation.beam_size")) config.generation.beam_size = 1;
+}
+
+// What a config would be that says nothing but what the others depend on.
+TrainConfig defaults_of(const TrainConfig& config) {
+  TrainConfig defaults;
+  defaults.initialize_from = config.initialize_from;
+  defaults.model = config.model;
+  defaults.tokenizer.options.kind = config.tokenizer.options.kind;
+  defaults.tokenizer.source = config.tokenizer.source;
+  defaults.training.objective = config.training.objective;
+  take_defaults([](std::string_view key) { return key == "training.objective"; }, defaults);
+  return defaults;
+}
+
+std::filesystem::path below(const std::filesystem::path& root, const std::filesystem::path& name) {
+  return name.empty() || root == "." ? name : root / name;
+}
+
+CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
+  part.source = below(root, part.source);
+  part.target = below(root, part.target);
+  part.tsv = below(root, part.tsv);
+  part.text = below(root, part.text);
+  return part;
+}
+
+}  // namespace
+
+std::vector<CorpusPart> DataConfig::train_parts() const {
+  std::vector<CorpusPart> parts;
+  for (const CorpusPart& part : train) parts.push_back(below(root, part));
+  return parts;
+}
+
+std::optional<CorpusPart> DataConfig::validation_part() const {
+  return validation ? std::optional(below(root, *validation)) : std::nullopt;
+}
+
+std::int64_t source_tokens(const TrainingOptions& training) {
+  const bool labelled = info_of(training.objective).examples == Examples::labelled;
+  return labelled ? training.batch_tokens : 0;
+}
+
+bool TrainConfig::has_labels() const {
+  return info_of(training.objective).examples == Examples::labelled;
+}
+
+TrainConfig read_train_config(const Options& options) {
+  OptionReader in(options);
+  TrainConfig config;
+  fields(in, config);
+  in.finish();
+  if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
+  if (!in.has("model")) in.fail("model", "is missing; it holds at least a 'family'");
+  take_defaults([&](const char* key) { return in.has(key); }, config);
+  check_train_config(config, in);
+  check_used(config, defaults_of(config), in);
+  return config;
+}
+
+TrainConfig read_train_config(const std::filesystem::path& file,
+                              std::span<const std::string> assignments) {
+  Options options = Options::read_yaml(file);
+  for (const std::string& assignment : assignments) options.set(assignment);
+  return read_train_config(options);
+}
+
+std::string to_yaml(const TrainConfig& config) {
+  OptionWriter out;
+  fields(out, config);
+  return to_yaml(out.tree());
+}
+
+}  // namespace nunchi

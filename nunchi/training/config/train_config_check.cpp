@@ -1,0 +1,228 @@
+#include "nunchi/training/config/train_config_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nunchi/training/objectives/objectives.h"
+
+namespace nunchi {
+namespace {
+
+void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
+  const TokenizerConfig& tokenizer = config.tokenizer;
+  if (tokenizer.shared && !tokenizer.target.empty()) {
+    in.fail({"tokenizer.target", "tokenizer.shared"},
+            "has no use while 'tokenizer.shared' is true: source is for both");
+  }
+  if (!tokenizer.shared && tokenizer.source.empty() != tokenizer.target.empty()) {
+    const std::string_view given =
+        tokenizer.source.empty() ? "tokenizer.target" : "tokenizer.source";
+    in.fail({tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target", given,
+             "tokenizer.shared"},
+            "is missing: two tokenizers are read from files, or both are learned");
+  }
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  if (objective.one_tokenizer && !tokenizer.shared) {
+    in.fail({"tokenizer.shared", "training.objective", "model.family"},
+            fmt::format("is true for the objective {}: one text is both sides", objective.name));
+  }
+  if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
+    in.fail({"tokenizer.shared", "model.tied_embeddings", "model.family"}, "is false, but " + why);
+  }
+}
+
+// A tokenizer that is read from a file is looked at when it has been read.
+void check_symbols(const TrainConfig& config, const OptionReader& in) {
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  const std::vector<std::string>& symbols = config.tokenizer.options.symbols;
+  if (!config.learns_tokenizer() || objective.symbols.empty()) return;
+  const auto is_there = [&](std::string_view symbol) {
+    return std::ranges::find(symbols, symbol) != symbols.end();
+  };
+  if (!config.tokenizer.has_pieces()) {
+    in.fail({"tokenizer.kind", "training.objective", "model.family"},
+            fmt::format("is bpe or unigram for the objective {}: it needs the symbol {}, and "
+                        "characters and bytes have no symbols",
+                        objective.name, objective.symbols.front()));
+  }
+  if (std::ranges::none_of(objective.symbols, is_there)) {
+    in.fail({"tokenizer.symbols", "training.objective", "model.family"},
+            fmt::format("has to name what stands for tokens that were taken out, {} for the first: "
+                        "the objective {} cannot do without",
+                        objective.symbols.front(), objective.name));
+  }
+}
+
+// What the family cannot be taught is known before anything is read.
+void check_objective(const TrainConfig& config, const OptionReader& in) {
+  const std::vector<ObjectiveKind> learned = config.model->objectives();
+  if (std::ranges::find(learned, config.training.objective) != learned.end()) return;
+  std::string names;
+  for (const ObjectiveKind kind : learned) {
+    names += (names.empty() ? "" : " or ") + std::string(info_of(kind).name);
+  }
+  in.fail({"training.objective", "model.family"},
+          fmt::format("is {}, but a model of the family {} is trained for {}",
+                      info_of(config.training.objective).name, config.model->family(), names));
+}
+
+void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const std::string& key,
+                const OptionReader& in) {
+  if (part.last_line > 0 && part.last_line < part.first_line) {
+    in.fail(key, "has a 'last_line' before its 'first_line'");
+  }
+  const auto fail = [&](const std::string& what) {
+    in.fail({key, "training.objective", "model.family"}, what);
+  };
+  if (objective.examples == Examples::text) {
+    if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
+      fail(fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
+    }
+    return;
+  }
+  if (!part.text.empty()) {
+    fail(
+        fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
+                    "'target', or one 'tsv'",
+                    objective.name));
+  }
+  const bool pair = !part.source.empty() && !part.target.empty();
+  const bool half = part.source.empty() != part.target.empty();
+  if (half || pair == !part.tsv.empty()) {
+    in.fail(key, "names either 'source' and 'target' or one 'tsv'");
+  }
+}
+
+void check_positions(const TrainConfig& config, const OptionReader& in) {
+  const DataConfig& data = config.data;
+  const std::int64_t exist = config.model->longest();
+  const auto fail = [&](const std::string& what) {
+    in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
+             "data.window"},
+            fmt::format("is {}, but {}", exist, what));
+  };
+  if (data.text_window() > 0) {
+    if (exist < data.window)
+      fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
+    return;
+  }
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  const std::int64_t longest = objective.longest(data.limits.max_length, config.training);
+  if (exist < longest) {
+    fail(
+        fmt::format("sentences have up to {} tokens, <s> and </s> included; see "
+                    "'data.max_length', which is {}",
+                    longest, data.limits.max_length));
+  }
+  if (objective.generates && exist < config.generation.max_length) {
+    fail(fmt::format("up to {} tokens are generated; see 'generation.max_length'",
+                     config.generation.max_length));
+  }
+}
+
+void check_data(const TrainConfig& config, const OptionReader& in) {
+  const DataConfig& data = config.data;
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  if (data.train.empty()) {
+    in.fail({"data.train", "data"},
+            fmt::format("is missing; it names the {} to learn from",
+                        objective.examples == Examples::text    ? "text"
+                        : objective.examples == Examples::pairs ? "pairs of sentences"
+                                                                : "texts and labels"));
+  }
+  for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
+  if (data.validation) check_part(*data.validation, objective, "data.validation", in);
+  if (objective.only_cut && data.cut != objective.cut) {
+    in.fail({"data.cut", "training.objective", "model.family"},
+            fmt::format("is '{}' for the objective {}",
+                        objective.cut == TextCut::lines ? "lines" : "windows", objective.name));
+  }
+  if (objective.examples != Examples::text && data.cut != TextCut::lines) {
+    in.fail({"data.cut", "training.objective", "model.family"},
+            fmt::format("is for texts, and the objective {} has none", objective.name));
+  }
+  check_positions(config, in);
+  if (data.limits.max_ratio > 0 && data.limits.max_ratio < 1) {
+    in.fail("data.max_ratio", "is a factor of 1 or more, or 0 for no limit");
+  }
+}
+
+void check_schedule(const TrainingOptions& training, const OptionReader& in) {
+  using Kind = ScheduleKind;
+  const Schedule& schedule = training.schedule;
+  if (schedule.kind == Kind::paper && schedule.warmup == 0) {
+    in.fail({"training.schedule.warmup", "training.schedule.kind"},
+            "is at least 1 for the paper's schedule");
+  }
+  if (schedule.kind != Kind::paper && schedule.peak == 0) {
+    in.fail({"training.schedule.learning_rate", "training.schedule.kind"},
+            "is 0, and so nothing would be learned");
+  }
+  if (schedule.kind != Kind::paper && schedule.final > schedule.peak) {
+    in.fail({"training.schedule.final", "training.schedule.learning_rate"},
+            "is above 'training.schedule.learning_rate'");
+  }
+  const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
+  if (ends && training.max_steps <= schedule.warmup) {
+    in.fail({"training.max_steps", "training.schedule.warmup", "training.schedule.kind"},
+            "is where this schedule ends, so it has to be above 'training.schedule.warmup', " +
+                std::to_string(schedule.warmup));
+  }
+}
+
+void check_metric(const TrainConfig& config, const OptionReader& in) {
+  using Metric = ValidationMetric;
+  const ObjectiveInfo& objective = info_of(config.training.objective);
+  const Metric metric = config.validation.metric;
+  const bool translations = metric == Metric::bleu || metric == Metric::chrf;
+  const bool fits = metric == Metric::loss || (translations && objective.translates()) ||
+                    (metric == Metric::accuracy && objective.counts_right);
+  if (fits) return;
+  if (objective.translates()) {
+    in.fail({"validation.metric", "training.objective", "model.family"},
+            fmt::format("is not 'accuracy' for the objective {}", objective.name));
+  }
+  in.fail({"validation.metric", "training.objective", "model.family"},
+          fmt::format("is 'loss'{} for the objective {}: nothing is translated",
+                      objective.counts_right ? " or 'accuracy'" : "", objective.name));
+}
+
+void check_training(const TrainConfig& config, const OptionReader& in) {
+  const TrainingOptions& training = config.training;
+  check_schedule(training, in);
+  const OptimizerConfig& optimizer = training.optimizer;
+  if (optimizer.kind == OptimizerConfig::Kind::adam && optimizer.adam.weight_decay > 0) {
+    in.fail({"training.optimizer.weight_decay", "training.optimizer.kind"},
+            "is for 'kind: adamw'; adam has none");
+  }
+  const bool ends = training.max_steps > 0 || training.max_epochs > 0 || training.max_minutes > 0;
+  if (!ends && config.validation.patience == 0) {
+    in.fail({"training", "training.max_steps", "training.max_epochs", "training.max_minutes",
+             "validation.patience"},
+            "never ends: set 'max_steps', 'max_epochs', 'max_minutes' or 'validation.patience'");
+  }
+  check_metric(config, in);
+  if (config.validation.patience > 0 && (!config.data.validation || config.validation.every == 0)) {
+    in.fail({"validation.patience", "validation.every"},
+            "needs 'data.validation' and 'validation.every' above 0");
+  }
+  const CheckpointConfig& checkpoints = config.checkpoints;
+  const bool judged = config.data.validation.has_value();
+  if (checkpoints.average > (judged ? checkpoints.keep_best : checkpoints.keep_last)) {
+    const std::string kept = judged ? "checkpoints.keep_best" : "checkpoints.keep_last";
+    in.fail({"checkpoints.average", kept}, "is more than '" + kept + "' keeps");
+  }
+}
+
+}  // namespace
+
+void check_train_config(const TrainConfig& config, const OptionReader& in) {
+  check_objective(config, in);
+  check_tokenizer(config, in);
+  check_symbols(config, in);
+  check_data(config, in);
+  check_training(config, in);
+}
+
+}  // namespace nunchi

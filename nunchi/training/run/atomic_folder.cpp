@@ -1,0 +1,113 @@
+#include "nunchi/training/run/atomic_folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "nunchi/base/write_error.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail_to_write(folder, errno);
+  // EINVAL: a file system that has no way to sync a folder.
+  const int reason = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
+  ::close(descriptor);
+  if (reason != 0) fail_to_write(folder, reason);
+}
+
+// A name beside `path` that nothing has.
+fs::path temporary_beside(const fs::path& path) {
+  for (int n = 0;; ++n) {
+    fs::path name = parent_of(path) /
+                    (".nunchi-" + std::to_string(::getpid()) + "-" + std::to_string(n) + ".tmp");
+    std::error_code ignored;
+    if (!fs::exists(fs::symlink_status(name, ignored))) return name;
+  }
+}
+
+bool is_temporary(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(".nunchi-") && name.ends_with(".tmp");
+}
+
+}  // namespace
+
+AtomicFolder::AtomicFolder(const fs::path& path) : path_(path), temporary_(temporary_beside(path)) {
+  std::error_code failure;
+  if (!fs::create_directory(temporary_, failure)) fail_to_write(path, failure.value());
+}
+
+AtomicFolder::~AtomicFolder() {
+  std::error_code ignored;
+  if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
+}
+
+void AtomicFolder::fill(const std::function<void(const fs::path&)>& write) const {
+  const auto renamed = [this](std::string message) {
+    const std::string inner = temporary_.string();
+    const std::string place = (path_ / "").parent_path().string();  // "runs/mean/" is "runs/mean"
+    const std::size_t at = message.find(inner);
+    return at == message.npos ? message : message.replace(at, inner.size(), place);
+  };
+  try {
+    write(temporary_);
+  } catch (const NoRoom& error) {
+    throw NoRoom(renamed(error.what()));
+  } catch (const Error& error) {
+    throw Error(renamed(error.what()));
+  }
+}
+
+void AtomicFolder::commit() {
+  sync_folder(temporary_);
+  bool done = ::rename(temporary_.c_str(), path_.c_str()) == 0;
+  if (done) {
+    temporary_.clear();
+  } else if (errno == ENOTEMPTY || errno == EEXIST) {
+    // The two change places in one step; the destructor removes the earlier folder.
+    done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
+  }
+  if (!done) fail_to_write(path_, errno);
+  sync_folder(parent_of(path_));
+}
+
+void move_files(const fs::path& from, const fs::path& into) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const fs::path place = into / entry.path().filename();
+    if (::rename(entry.path().c_str(), place.c_str()) != 0) fail_to_write(place, errno);
+  }
+  sync_folder(into);
+}
+
+void remove_folder(const fs::path& path) {
+  const fs::path nameless = temporary_beside(path);
+  if (::rename(path.c_str(), nameless.c_str()) != 0) {
+    throw Error("cannot remove " + path.string() + ": " + std::strerror(errno));
+  }
+  std::error_code failure;
+  fs::remove_all(nameless, failure);
+  if (failure) throw Error("cannot remove " + nameless.string() + ": " + failure.message());
+}
+
+void remove_leftovers(const fs::path& folder) {
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
+    std::error_code ignored;
+    if (is_temporary(entry.path())) fs::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace nunchi

@@ -1,0 +1,228 @@
+#include "nunchi/training/run/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+#include "nunchi/base/mapped_file.h"
+#include "nunchi/base/options.h"
+#include "nunchi/base/printable.h"
+#include "nunchi/kernels/product.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/models/format/safetensors.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+#include "nunchi/training/run/atomic_folder.h"
+
+namespace nunchi {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFirst = "first_moment.";
+constexpr const char* kSecond = "second_moment.";
+// How products were computed, where that was found out by measurement.
+constexpr const char* kAlgorithms = "algorithms.txt";
+
+void write_file(const fs::path& path, const std::string& content) {
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(content)));
+  file.commit();
+}
+
+std::vector<std::int64_t> sizes_of(const Shape& shape) {
+  std::vector<std::int64_t> sizes;
+  for (int i = 0; i < shape.dimensions(); ++i) sizes.push_back(shape[i]);
+  return sizes;
+}
+
+// trainer.json, both ways.
+void fields(auto& in, auto& state) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  const auto count = [&](const char* key, auto& field) { in.integer(key, field, 0, INT64_MAX); };
+  count("step", state.step);
+  count("epoch", state.epoch);
+  count("batch", state.batch);
+  in.text("order_digest", state.order_digest);
+  count("seed", state.seed);
+  in.text("config_digest", state.config_digest);
+  count("last_validation", state.last_validation);
+  count("validations_without_gain", state.validations_without_gain);
+  in.maps("best", state.best, [&](auto& inner, auto& entry) {
+    inner.integer("step", entry.step, 0, INT64_MAX);
+    inner.number("score", entry.score, -kMost, kMost);
+  });
+  in.number("elapsed_seconds", state.elapsed_seconds, 0, kMost);
+  count("skipped_steps", state.skipped_steps);
+  count("skipped_in_a_row", state.skipped_in_a_row);
+  in.number("window_loss", state.window_loss, -kMost, kMost);
+  count("window_tokens", state.window_tokens);
+}
+
+std::string to_json(const TrainerState& state) {
+  OptionWriter out;
+  fields(out, state);
+  return to_json(out.tree());
+}
+
+TrainerState read_state(const fs::path& path) {
+  const MappedFile file(path);
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                              file.bytes().size());
+  const Options options = Options::from_json(text, path.string());
+  OptionReader in(options);
+  if (!in.has("step")) in.fail("step", "is missing; this is not the state of a trainer");
+  TrainerState state;
+  fields(in, state);
+  in.finish();
+  return state;
+}
+
+void write_moments(const fs::path& path, const nn::Parameters& parameters,
+                   const AdamOptimizer& optimizer) {
+  const std::vector<float> first = to_host<float>(optimizer.first_moment());
+  const std::vector<float> second = to_host<float>(optimizer.second_moment());
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [prefix, moment] : {std::pair(kFirst, &first), std::pair(kSecond, &second)}) {
+    for (const nn::ParameterEntry& entry : parameters.entries()) {
+      const auto part = std::span(*moment).subspan(
+          static_cast<std::size_t>(entry.offset), static_cast<std::size_t>(entry.shape.elements()));
+      entries.push_back(
+          {prefix + entry.name, DType::f32, sizes_of(entry.shape), std::as_bytes(part)});
+    }
+  }
+  write_safetensors(path, entries,
+                    {{"format", "nunchi"}, {"steps", std::to_string(optimizer.steps())}});
+}
+
+// One flat buffer in a file of named tensors.
+struct Stored {
+  const SafetensorsFile& file;
+  std::string prefix;
+};
+
+void check_shapes(const Stored& stored, const nn::Parameters& parameters, const fs::path& where) {
+  const auto fail = [&](const std::string& how) {
+    throw Error("'" + where.string() + "' is a checkpoint of another shape: " + how +
+                ". Use the config that it was made with, or begin another run.");
+  };
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const SafetensorsEntry* found = stored.file.find(stored.prefix + entry.name);
+    if (found == nullptr) fail("it has no tensor '" + stored.prefix + entry.name + "'");
+    if (found->dtype != DType::f32) {
+      fail("'" + found->name + "' holds " + name_of(found->dtype) + " numbers, not f32");
+    }
+    if (found->shape != sizes_of(entry.shape)) {
+      std::string shape;
+      for (const std::int64_t size : found->shape) {
+        shape += (shape.empty() ? "" : ", ") + std::to_string(size);
+      }
+      fail("'" + found->name + "' is [" + shape + "] there and " + entry.shape.to_string() +
+           " here");
+    }
+  }
+  for (const SafetensorsEntry& entry : stored.file.entries()) {
+    if (entry.name.starts_with(stored.prefix) &&
+        parameters.find(entry.name.substr(stored.prefix.size())) == nullptr) {
+      fail("its tensor '" + printable(entry.name) + "' has no place in the model");
+    }
+  }
+}
+
+void restore(const Stored& stored, const nn::Parameters& parameters, const Tensor& flat) {
+  for (const nn::ParameterEntry& entry : parameters.entries()) {
+    const SafetensorsEntry& found = *stored.file.find(stored.prefix + entry.name);
+    // The file's bytes need not be aligned, so they are copied out first.
+    std::vector<float> values(found.bytes.size() / sizeof(float));
+    if (!values.empty()) std::memcpy(values.data(), found.bytes.data(), found.bytes.size());
+    copy_from_host<float>(values, flat.part(entry.offset, entry.shape));
+  }
+}
+
+std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where) {
+  const auto found = file.metadata().find("steps");
+  const std::string text = found == file.metadata().end() ? "" : found->second;
+  std::int64_t steps = -1;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  if (failure != std::errc() || end != text.data() + text.size() || steps < 0) {
+    throw Error(where.string() + ": the optimiser's count of steps is missing.");
+  }
+  return steps;
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts) {
+  AtomicFolder folder(checkpoint_path(checkpoints, parts.state.step));
+  folder.fill([&](const fs::path& into) {
+    save_model(parts.model, into);
+    write_moments(into / "optimizer.safetensors", parts.model.parameters(), parts.optimizer);
+    if (parts.companions) parts.companions(into);
+    std::string algorithms;
+    on_device(parts.model.parameters().weights().context(),
+              [&](auto& ctx) { algorithms = kernels::chosen_algorithms(ctx); });
+    if (!algorithms.empty()) write_file(into / kAlgorithms, algorithms);
+    write_file(into / "trainer.json", to_json(parts.state));
+  });
+  folder.commit();
+}
+
+fs::path checkpoint_path(const fs::path& checkpoints, std::int64_t step) {
+  return checkpoints / ("step-" + std::to_string(step));
+}
+
+std::vector<std::int64_t> checkpoint_steps(const fs::path& checkpoints) {
+  std::vector<std::int64_t> steps;
+  std::error_code failure;
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkpoints, failure)) {
+    const std::string name = entry.path().filename().string();
+    constexpr std::string_view kPrefix = "step-";
+    if (!name.starts_with(kPrefix)) continue;
+    std::int64_t step = -1;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, step);
+    if (parsed.ec == std::errc() && parsed.ptr == end && step >= 0) steps.push_back(step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+TrainerState load_checkpoint(const fs::path& checkpoint, Model& model, AdamOptimizer& optimizer) {
+  nn::Parameters& parameters = model.parameters();
+  const fs::path moments_path = checkpoint / "optimizer.safetensors";
+  const SafetensorsFile weights = SafetensorsFile::open(checkpoint / "model.safetensors");
+  const SafetensorsFile moments = SafetensorsFile::open(moments_path);
+  check_shapes({weights, ""}, parameters, checkpoint);
+  check_shapes({moments, kFirst}, parameters, checkpoint);
+  check_shapes({moments, kSecond}, parameters, checkpoint);
+  const std::int64_t steps = optimizer_steps(moments, moments_path);
+  TrainerState state = read_state(checkpoint / "trainer.json");
+  if (fs::exists(checkpoint / kAlgorithms)) {
+    const MappedFile file(checkpoint / kAlgorithms);
+    const std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    on_device(parameters.weights().context(),
+              [&](auto& ctx) { kernels::choose_algorithms(ctx, text); });
+  }
+
+  restore({weights, ""}, parameters, parameters.weights());
+  restore({moments, kFirst}, parameters, optimizer.first_moment());
+  restore({moments, kSecond}, parameters, optimizer.second_moment());
+  optimizer.set_steps(steps);
+  parameters.changed();
+  return state;
+}
+
+void remove_old_checkpoints(const fs::path& checkpoints, std::size_t keep_last,
+                            std::span<const StepScore> best) {
+  const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
+  for (std::size_t i = 0; i + keep_last < steps.size(); ++i) {
+    const bool among_best =
+        std::any_of(best.begin(), best.end(), [&](auto& b) { return b.step == steps[i]; });
+    if (!among_best) remove_folder(checkpoint_path(checkpoints, steps[i]));
+  }
+}
+
+}  // namespace nunchi

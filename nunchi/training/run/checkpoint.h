@@ -1,0 +1,79 @@
+// Checkpoints: everything that a run needs to go on as if it had never stopped.
+//
+//   checkpoints/step-N/
+//     config.json, model.safetensors    the model (see models/format/folder.h)
+//     optimizer.safetensors             Adam's moments, first_moment.NAME and second_moment.NAME
+//     for
+//                                       each parameter, and in the metadata its count of steps
+//     trainer.json                      the TrainerState
+//     and what the run puts beside them: config.yaml, tokenizers, generation_config.json
+//
+// So a checkpoint is a model folder too. A checkpoint appears whole or not at all (AtomicFolder),
+// and numbers come back bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nunchi/models/model.h"
+#include "nunchi/training/optimizer.h"
+
+namespace nunchi {
+
+struct StepScore {
+  std::int64_t step = 0;
+  double score = 0;
+  bool operator==(const StepScore&) const = default;
+};
+
+// Where a run stands, beside its weights and moments.
+struct TrainerState {
+  std::int64_t step = 0;      // steps taken
+  std::int64_t epoch = 0;     // of the next batch, from 0
+  std::int64_t batch = 0;     // its number in the epoch, from 0
+  std::string order_digest;   // of the data and their order, which that number belongs to
+  std::uint64_t seed = 0;     // below 2^63
+  std::string config_digest;  // of the options that the run had
+
+  std::int64_t last_validation = 0;  // the step
+  std::int64_t validations_without_gain = 0;
+  std::vector<StepScore> best;  // checkpoints by their validation, the best first
+
+  double elapsed_seconds = 0;
+  std::int64_t skipped_steps = 0;
+  std::int64_t skipped_in_a_row = 0;
+  double window_loss = 0;          // summed since the log's last line
+  std::int64_t window_tokens = 0;  // that it is the sum over
+  bool operator==(const TrainerState&) const = default;
+};
+
+struct CheckpointParts {
+  const Model& model;
+  const AdamOptimizer& optimizer;
+  const TrainerState& state;
+  // Writes the other files into a folder that it is given, each with AtomicFile.
+  const std::function<void(const std::filesystem::path& folder)>& companions;
+};
+
+// Writes checkpoints/step-N, N being the state's step. `checkpoints` exists. Throws Error with the
+// system's reason when the disk is full or read-only; nothing half-written stays then.
+void write_checkpoint(const std::filesystem::path& checkpoints, const CheckpointParts& parts);
+
+// The steps of which there are checkpoints, in ascending order.
+std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& checkpoints);
+std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
+
+// Puts weights, moments and the count of steps back. Throws Error, before anything is changed, when
+// the checkpoint is of another shape than the model, saying where they differ.
+TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
+                             AdamOptimizer& optimizer);
+
+// Removes all checkpoints but the last `keep_last` and those in `best`.
+void remove_old_checkpoints(const std::filesystem::path& checkpoints, std::size_t keep_last,
+                            std::span<const StepScore> best);
+
+}  // namespace nunchi

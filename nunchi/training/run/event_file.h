@@ -1,0 +1,55 @@
+// TensorBoard's event files, scalars only, without TensorBoard's libraries.
+//
+// A file is a sequence of records:
+//
+//   8 bytes   N, the event's length, little-endian
+//   4 bytes   checksum of those 8 bytes
+//   N bytes   the event
+//   4 bytes   checksum of the event
+//
+// A checksum is the CRC-32C (Castagnoli) of the bytes, rotated right by 15 bits, plus 0xA282EAD8:
+// so a CRC over data that holds CRCs stays meaningful. An event is a protobuf message of fields,
+// each a tag (number · 8 + wire type, as a varint) and a value:
+//
+//   1  double   seconds since 1970
+//   2  int64    step
+//   3  string   "brain.Event:2", in a file's first event only
+//   5  message  the summary: field 1, for each value: {1: its name, 2: float}
+//   7  message  the session's log: {1: 1} says that a session starts at this step, so that readers
+//               drop what earlier files say about this and later steps
+//
+// A record reaches the file in one write, so other processes can follow the file as it grows. A
+// killed writer leaves at most one record cut short, at the end, which readers pass over.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "nunchi/training/run/append_file.h"
+
+namespace nunchi {
+
+using NamedValue = std::pair<std::string, double>;
+
+class EventFile {
+ public:
+  // Begins the next file of a folder (made if it is missing) for steps from `first_step` on. Names
+  // are numbered, so that readers take the files in the order in which they were written. Throws
+  // Error with the system's reason.
+  EventFile(const std::filesystem::path& folder, std::int64_t first_step);
+
+  // One event with all values, as f32.
+  void write(std::int64_t step, std::span<const NamedValue> values);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+
+ private:
+  void append(const std::string& event);
+
+  AppendFile file_;
+};
+
+}  // namespace nunchi

@@ -1,0 +1,40 @@
+#include "nunchi/training/run/failed_step.h"
+
+#include <nlohmann/json.hpp>
+
+#include "nunchi/base/atomic_file.h"
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+
+std::filesystem::path write_failed_step(const std::filesystem::path& folder,
+                                        const FailedStep& failed) {
+  using Json = nlohmann::ordered_json;
+  Json batches = Json::array();
+  for (const HostBatch& batch : failed.batches) {
+    batches.push_back({{"epoch", batch.epoch},
+                       {"batch", batch.number},
+                       {"pairs", batch.pairs},
+                       {"sources", batch.sources},
+                       {"targets", batch.targets}});
+  }
+  // JSON has no NaN: what is not finite becomes null.
+  const Json json = {{"step", failed.step},
+                     {"seed", failed.seed},
+                     {"operation", failed.operation},
+                     {"loss", failed.learned.loss},
+                     {"gradient_norm", failed.learned.gradient_norm},
+                     {"target_tokens", failed.learned.tokens},
+                     {"batches", batches}};
+  std::error_code failure;
+  std::filesystem::create_directories(folder, failure);
+  if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
+  const std::filesystem::path path = folder / ("step-" + std::to_string(failed.step) + ".json");
+  const std::string text = json.dump() + "\n";
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  return path;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,135 @@
+#include "nunchi/inference/scorer.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "nunchi/kernels/product.h"
+#include "tests/inference/small_translation.h"
+
+namespace nunchi::testing {
+namespace {
+
+// The search adds up what the model finds of each token, the scorer asks it of the whole sentence:
+// the same numbers, whatever the search banned on its way.
+void expect_scores_of(const SearchOptions& search) {
+  SmallTranslation s(letter_tokenizer());
+  Translator translator = s.translator({.search = search});
+  const Scorer scorer(*s.model, s.tokenizers, {});
+  // All begin alike, so that many are cut into pieces as the tokenizer would.
+  const std::string prefix = "fox a";
+  const auto given = static_cast<std::ptrdiff_t>(s.tokenizers.target().encode(prefix).size());
+  std::vector<SourceLine> lines = lines_of({"a dog", "the fox sees the dog", "zebra", "a", "how"});
+  for (SourceLine& line : lines) line.prefix = prefix;
+  const auto found = translator.translate(lines);
+  std::vector<TextPair> pairs;
+  std::vector<Translation> translations;
+  for (std::size_t line = 0; line < lines.size(); ++line) {
+    for (const Translation& one : found[line]) {
+      pairs.push_back({lines[line].text, one.text});
+      translations.push_back(one);
+    }
+  }
+  const std::vector<PairScore> scores = scorer.score(pairs);
+  ASSERT_EQ(scores.size(), pairs.size());
+  int compared = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (scores[i].pieces != translations[i].pieces) continue;
+    ++compared;
+    const std::vector<float> scored(scores[i].token_scores.begin() + given,
+                                    scores[i].token_scores.end());
+    const std::vector<float> searched(translations[i].token_scores.begin() + given,
+                                      translations[i].token_scores.end());
+    EXPECT_LT(largest_difference(scored, searched), 1e-4) << pairs[i].target;
+    EXPECT_NEAR(std::accumulate(scored.begin(), scored.end(), 0.0), translations[i].log_probability,
+                1e-4)
+        << pairs[i].target;
+  }
+  EXPECT_GE(compared, 5) << "of " << pairs.size();
+}
+
+TEST(Scorer, FindsWhatTheSearchFound) {
+  expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9});
+  expect_scores_of({.n_best = 60, .sample = true, .max_length = 12});
+  expect_scores_of({.n_best = 60, .sample = true, .temperature = 2, .max_length = 12});
+}
+
+TEST(Scorer, FindsWhatTheSearchFoundBetweenBans) {
+  expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9, .no_repeat_ngram = 1});
+  expect_scores_of({.n_best = 60,
+                    .sample = true,
+                    .min_length = 7,
+                    .max_length = 12,
+                    .no_repeat_ngram = 1,
+                    .max_repeats = 1});
+}
+
+std::vector<TextPair> some_pairs() {
+  std::vector<TextPair> pairs;
+  const std::vector<std::string> texts = some_texts();
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    pairs.push_back({texts[i], texts[(i * 4 + 1) % texts.size()]});
+  }
+  return pairs;
+}
+
+TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
+  SmallTranslation s;
+  const auto pairs = some_pairs();
+  const auto together = Scorer(*s.model, s.tokenizers, {}).score(pairs);
+  ASSERT_EQ(together.size(), pairs.size());
+  for (const std::int64_t batch_tokens : {1, 30}) {
+    const auto apart = Scorer(*s.model, s.tokenizers, {.batch_tokens = batch_tokens}).score(pairs);
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      EXPECT_EQ(apart[i].pieces, together[i].pieces);
+      if (kernels::rows_are_independent()) {
+        EXPECT_TRUE(same_bits(apart[i].token_scores, together[i].token_scores)) << "pair " << i;
+      } else {
+        EXPECT_NEAR(apart[i].log_probability, together[i].log_probability, 1e-3);
+      }
+    }
+  }
+}
+
+TEST(Scorer, SaysWhichTokensItScored) {
+  SmallTranslation s;
+  for (const PairScore& score : Scorer(*s.model, s.tokenizers, {}).score(some_pairs())) {
+    ASSERT_EQ(score.pieces.size(), score.token_scores.size());
+    EXPECT_EQ(score.pieces.back(), "</s>");
+    EXPECT_NEAR(std::accumulate(score.token_scores.begin(), score.token_scores.end(), 0.0),
+                score.log_probability, 1e-4);
+    for (const float each : score.token_scores) EXPECT_LT(each, 0);
+    EXPECT_FALSE(score.cut);
+  }
+}
+
+TEST(Scorer, EmptySidesAreTheirEndAlone) {
+  SmallTranslation s;
+  const auto scores = Scorer(*s.model, s.tokenizers, {})
+                          .score(std::vector<TextPair>{{"", ""}, {"a dog", ""}, {"", "a dog"}});
+  EXPECT_EQ(scores[0].pieces, (std::vector<std::string>{"</s>"}));
+  EXPECT_EQ(scores[1].pieces, (std::vector<std::string>{"</s>"}));
+  EXPECT_NE(scores[0].log_probability, scores[1].log_probability);
+  EXPECT_GT(scores[2].pieces.size(), 1u);
+  EXPECT_TRUE(Scorer(*s.model, s.tokenizers, {}).score({}).empty());
+}
+
+TEST(Scorer, SaysWhatWasCut) {
+  SmallTranslation s;
+  const std::string text = "the lazy dog sleeps under the old tree";
+  const auto scores = Scorer(*s.model, s.tokenizers, {.max_length = 6})
+                          .score(std::vector<TextPair>{{text, "a"}, {"a", text}, {"a", "a"}});
+  EXPECT_TRUE(scores[0].cut);
+  EXPECT_TRUE(scores[1].cut);
+  EXPECT_FALSE(scores[2].cut);
+  EXPECT_EQ(scores[1].pieces.size(), 6u);
+}
+
+TEST(Scorer, RefusesTokenizersOfAnotherModel) {
+  SmallTranslation s;
+  const Tokenizers other(letter_tokenizer());
+  EXPECT_NE(error_of([&] { Scorer(*s.model, other, {}); }).find("do not belong together"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

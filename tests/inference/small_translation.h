@@ -1,0 +1,84 @@
+// A tokenizer learned from a few lines and a small Transformer over it. What it says makes no
+// sense, but all of it is text.
+#pragma once
+
+#include "nunchi/inference/translator.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/text/sentencepiece.h"
+#include "tests/files.h"
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+
+inline std::string learned_bytes(const TokenizerOptions& options) {
+  static const std::vector<std::string> lines = {
+      "the quick brown fox jumps over the lazy dog", "a dog sleeps under the old tree",
+      "the old fox sees the dog and jumps",          "how quickly daft jumping zebras vex",
+      "a man and a woman walk under the tree",       "the woman sees a zebra and a fox",
+  };
+  std::size_t next = 0;
+  return learn_tokenizer(options,
+                         [&](std::string& line) {
+                           if (next == lines.size()) return false;
+                           line = lines[next++];
+                           return true;
+                         })
+      .bytes;
+}
+
+// With bytes: 3 special tokens, 256 bytes, the letters, some pieces.
+inline std::unique_ptr<Tokenizer> byte_tokenizer() {
+  static const std::string bytes = learned_bytes({.vocabulary = 310});
+  return make_tokenizer(bytes, "the tokenizer with bytes");
+}
+
+// Letters and few pieces; what else a text has is <unk>.
+inline std::unique_ptr<Tokenizer> letter_tokenizer() {
+  static const std::string bytes = learned_bytes({.vocabulary = 34, .byte_fallback = false});
+  return make_tokenizer(bytes, "the tokenizer of letters");
+}
+
+struct SmallTranslation {
+  explicit SmallTranslation(std::unique_ptr<Tokenizer> tokenizer = byte_tokenizer(),
+                            TransformerConfig config = small_config())
+      : context({.threads = 1}), tokenizers(std::move(tokenizer)) {
+    config.source_vocabulary = config.target_vocabulary = tokenizers.source().vocabulary();
+    model = make_small<Transformer>(context, config);
+  }
+
+  Translator translator(const TranslatorOptions& options = {.search = {.max_length = 12}}) {
+    return Translator(*model, tokenizers, options);
+  }
+  void save(const std::filesystem::path& folder) const {
+    save_model(*model, folder);
+    save_tokenizers(tokenizers, folder);
+  }
+
+  CpuContext context;
+  Tokenizers tokenizers;
+  std::unique_ptr<Transformer> model;
+};
+
+inline std::vector<SourceLine> lines_of(const std::vector<std::string>& texts) {
+  std::vector<SourceLine> lines;
+  for (const std::string& text : texts) {
+    lines.push_back({.text = text, .number = static_cast<std::int64_t>(lines.size())});
+  }
+  return lines;
+}
+
+// Lines of many lengths, one without words among them.
+inline std::vector<std::string> some_texts() {
+  return {"a dog",
+          "the old fox sees the dog and jumps over the tree",
+          "",
+          "zebra",
+          "a man and a woman walk",
+          "x",
+          "the lazy dog sleeps under the old tree and the quick brown fox jumps over the lazy dog",
+          "눈치 보는 개",
+          "how quickly"};
+}
+
+}  // namespace nunchi::testing

@@ -1,0 +1,139 @@
+#include "nunchi/inference/stream.h"
+
+#include "nunchi/data/line_stream.h"
+#include "nunchi/kernels/product.h"
+#include "tests/inference/pipe.h"
+#include "tests/inference/small_translation.h"
+
+namespace nunchi::testing {
+namespace {
+
+struct Streamed {
+  std::vector<std::string> texts;
+  std::vector<std::int64_t> numbers;
+  std::int64_t lines = 0;
+  int flushes = 0;
+};
+
+// All of `input`, which fits into a pipe.
+Streamed streamed(Translator& translator, const std::string& input, const StreamOptions& options,
+                  std::size_t longest = 1 << 20) {
+  Pipe pipe;
+  pipe.write(input);
+  pipe.close_in();
+  LineStream lines(pipe.out(), longest);
+  Streamed result;
+  result.lines = translate_stream(
+      translator, lines, options,
+      [&](std::int64_t number, const Translations& translations) {
+        result.numbers.push_back(number);
+        result.texts.push_back(translations.at(0).text);
+        return true;
+      },
+      [&] { ++result.flushes; });
+  return result;
+}
+
+std::string joined_lines(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+TEST(TranslateStream, GivesALineForALineInOrder) {
+  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  SmallTranslation s;
+  Translator translator = s.translator();
+  std::vector<std::string> expected;
+  for (const std::string& text : some_texts()) expected.push_back(translator.translate(text).text);
+  for (const std::size_t window : {1, 2, 4, 1000}) {
+    for (const std::size_t bytes : {1, 50, 1 << 20}) {
+      const Streamed result = streamed(translator, joined_lines(some_texts()),
+                                       {.window = window, .window_bytes = bytes});
+      EXPECT_EQ(result.texts, expected) << "windows of " << window << ", " << bytes;
+      EXPECT_EQ(result.lines, 9);
+      for (std::int64_t i = 0; i < 9; ++i) {
+        EXPECT_EQ(result.numbers[static_cast<std::size_t>(i)], i);
+      }
+    }
+  }
+  EXPECT_EQ(translator.counts().empty, 1 + 4 * 3);
+}
+
+TEST(TranslateStream, OfNothingIsNothing) {
+  SmallTranslation s;
+  Translator translator = s.translator();
+  EXPECT_EQ(streamed(translator, "", {}).lines, 0);
+  EXPECT_EQ(streamed(translator, "\n\n", {}).texts, (std::vector<std::string>{"", ""}));
+}
+
+// Each answer is flushed before the next question is waited for, or this would wait for ever.
+TEST(TranslateStream, AnswersWhoeverWaits) {
+  SmallTranslation s;
+  Translator translator = s.translator();
+  Pipe pipe;
+  LineStream lines(pipe.out());
+  pipe.write("a dog\n");
+  int answers = 0;
+  std::vector<int> answers_at_flush;
+  translate_stream(
+      translator, lines, {},
+      [&](std::int64_t, const Translations&) {
+        ++answers;
+        return true;
+      },
+      [&] {
+        answers_at_flush.push_back(answers);
+        if (answers == 5) {
+          pipe.close_in();
+        } else if (answers == 2) {
+          pipe.write("two at\nonce and ha");
+        } else if (answers == 3) {
+          pipe.write("lf a line\nthe fox\n");
+        } else {
+          pipe.write("a dog\n");
+        }
+      });
+  EXPECT_EQ(answers_at_flush, (std::vector<int>{1, 2, 3, 5}));
+}
+
+TEST(TranslateStream, StopsWhenNobodyWantsMore) {
+  SmallTranslation s;
+  Translator translator = s.translator();
+  Pipe pipe;
+  pipe.write("a\nb\nc\nd\n");  // and the pipe stays open
+  LineStream lines(pipe.out());
+  int seen = 0;
+  translate_stream(
+      translator, lines, {}, [&](std::int64_t, const Translations&) { return ++seen < 2; },
+      [] { FAIL() << "flushed for nobody"; });
+  EXPECT_EQ(seen, 2);
+}
+
+TEST(TranslateStream, TakesPrefixesAfterATab) {
+  SmallTranslation s;
+  Translator translator = s.translator();
+  const std::string input = "a dog\tthe fox\nthe tree\nzebra\t\na\tb\tc\n";
+  const Streamed with = streamed(translator, input, {.prefixes = true});
+  EXPECT_EQ(with.texts[0].rfind("the fox", 0), 0u) << with.texts[0];
+  EXPECT_EQ(with.texts[1], translator.translate("the tree").text);
+  EXPECT_EQ(with.texts[2], translator.translate("zebra").text);
+  EXPECT_EQ(with.texts[3].rfind("b\tc", 0), 0u) << with.texts[3];  // the rest of the line
+  const Streamed without = streamed(translator, input, {});
+  EXPECT_EQ(without.texts[0], translator.translate("a dog\tthe fox").text);
+}
+
+TEST(TranslateStream, CountsEachBadLineOnce) {
+  SmallTranslation s;
+  Translator translator = s.translator({.search = {.max_length = 5}, .max_source_length = 6});
+  // Too long for the stream and for the model; too long for the model alone; invalid and too long.
+  const std::string input = std::string(90, 'a') + "\n" + std::string(30, 'b') + "\nx\n\xFF" +
+                            std::string(90, 'c') + "\n" + std::string(90, ' ') + "\n";
+  EXPECT_EQ(streamed(translator, input, {}, 40).lines, 5);
+  EXPECT_EQ(translator.counts().cut, 4);
+  EXPECT_EQ(translator.counts().repaired, 1);
+  EXPECT_EQ(translator.counts().empty, 1);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

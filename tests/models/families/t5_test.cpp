@@ -1,0 +1,69 @@
+// The family t5: its shapes and defaults. What it computes is compared with Hugging Face's in
+// golden_test.cpp; what every model must show is every_model_test.cpp's.
+#include "nunchi/models/families/t5.h"
+
+#include "tests/models/small_models.h"
+
+namespace nunchi::testing {
+namespace {
+
+T5Config small_t5() {
+  T5Config config = T5Config::preset("t5-tiny", 37);
+  config.width = 16;
+  config.head_width = 6;
+  config.feed_forward = 20;
+  config.encoder_layers = config.decoder_layers = 2;
+  return config;
+}
+
+TEST(T5, HasAsManyParametersAsHuggingFaces) {
+  const auto count = [](const char* name) {
+    return T5(T5Config::preset(name, 32128)).parameters().count();
+  };
+  EXPECT_EQ(count("t5-small"), 60506624);
+  EXPECT_EQ(count("t5-base"), 222903552);
+  EXPECT_EQ(count("t5-v1.1-small"), 76961152);
+  EXPECT_EQ(count("t5-v1.1-base"), 247577856);
+}
+
+TEST(T5, KeepsItsDefaultsWhereAConfigSaysNothing) {
+  const auto model = make_model(R"({"family": "t5", "width": 32, "heads": 2})", "x");
+  const TransformerConfig& config = dynamic_cast<const Transformer&>(*model).config();
+  EXPECT_EQ(config.width, 32);
+  EXPECT_EQ(config.position, nn::PositionKind::relative);
+  EXPECT_EQ(config.norm, NormKind::rms);
+  EXPECT_EQ(config.norm_epsilon, 1e-6);
+  EXPECT_FALSE(config.bias);
+  EXPECT_FALSE(config.scale_attention);
+  EXPECT_FALSE(config.scale_embeddings);
+  EXPECT_TRUE(config.scale_output);
+}
+
+TEST(T5, OneTableForBothSidesNeedsOneVocabulary) {
+  for (const TiedEmbeddings tied : {TiedEmbeddings::all, TiedEmbeddings::inputs}) {
+    T5Config config = small_t5();
+    config.tied_embeddings = tied;
+    config.source_vocabulary = 41;
+    EXPECT_NE(error_of([&] { T5{config}; }).find("needs one vocabulary"), std::string::npos);
+  }
+}
+
+// Scores and embeddings that nobody scales start as large as those that somebody does.
+TEST(T5, StartsWithScoresAndLogitsOfAReasonableSize) {
+  CpuContext context;
+  T5Config config = T5Config::preset("t5-tiny", 500);
+  T5 model(config);
+  model.parameters().allocate(context, {});
+  model.parameters().initialize(3);
+  const PairBatch batch = make_pair_batch(context, sentences_of({20, 30}, 500, 1),
+                                          sentences_of({25, 15}, 500, 2), {500, 500});
+  double squares = 0;
+  const std::vector<float> logits = logits_of(model, batch);
+  for (const float logit : logits) squares += double{logit} * logit;
+  const double deviation = std::sqrt(squares / static_cast<double>(logits.size()));
+  EXPECT_GT(deviation, 0.5);
+  EXPECT_LT(deviation, 2);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,46 @@
+// Small training configs as text, and what reading them says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/training/config/train_config.h"
+
+namespace nunchi::testing {
+
+inline constexpr const char* kSmallest =
+    "output: run\n"
+    "model: {family: transformer}\n"
+    "data: {train: {source: a.en, target: a.de}, validation: {source: b.en, target: b.de}}\n"
+    "training: {max_steps: 10}\n";
+
+inline constexpr const char* kText =
+    "output: run\n"
+    "model: {family: gpt}\n"
+    "data: {train: {text: a.txt}, validation: {text: b.txt}}\n"
+    "training: {max_steps: 10}\n";
+
+inline TrainConfig config_of(const std::string& text,
+                             const std::vector<std::string>& assignments = {}) {
+  Options options = Options::from_yaml(text, "a.yaml");
+  for (const std::string& assignment : assignments) options.set(assignment);
+  return read_train_config(options);
+}
+
+inline std::string error_of(const std::string& text,
+                            const std::vector<std::string>& assignments = {}) {
+  try {
+    config_of(text, assignments);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+// What the smallest config says once this is set.
+inline std::string error_with(const std::vector<std::string>& assignments) {
+  return error_of(kSmallest, assignments);
+}
+
+}  // namespace nunchi::testing

@@ -1,0 +1,366 @@
+// The training config: what the file says and what the defaults are.
+#include "nunchi/training/config/train_config.h"
+
+#include <gtest/gtest.h>
+
+#include "nunchi/models/families/bert_config.h"
+#include "nunchi/models/families/gpt_config.h"
+#include "nunchi/models/families/transformer_config.h"
+#include "tests/files.h"
+#include "tests/training/config/config_texts.h"
+
+namespace nunchi::testing {
+namespace {
+
+const std::filesystem::path kConfigs = std::filesystem::path(NUNCHI_SOURCE_DIR) / "configs";
+
+TEST(TrainConfig, TheSmallestHasTheDefaults) {
+  const TrainConfig config = config_of(kSmallest);
+  EXPECT_EQ(config.output, "run");
+  EXPECT_EQ(config.cache(), "run/cache");
+  EXPECT_EQ(config.seed, 1u);
+  EXPECT_EQ(config.model->family(), "transformer");
+  EXPECT_EQ(config.model.as<TransformerConfig>().width, 512);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::bpe);
+  EXPECT_TRUE(config.tokenizer.shared);
+  ASSERT_EQ(config.data.train.size(), 1u);
+  EXPECT_EQ(config.data.train_parts()[0].source, "a.en");
+  EXPECT_EQ(config.data.train[0].weight, 1);
+  EXPECT_EQ(config.data.validation_part()->target, "b.de");
+  EXPECT_EQ(config.training.optimizer.adam.beta2, 0.98);
+  EXPECT_EQ(config.training.optimizer.adam.max_norm, 1);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::inverse_sqrt);
+  EXPECT_EQ(config.training.max_steps, 10);
+  EXPECT_EQ(config.generation.beam_size, 5);
+}
+
+// Waves of size 1 on embeddings that start at 0.02 would leave nothing to be read.
+TEST(TrainConfig, EmbeddingsAreScaledBesideWavesUnlessTheConfigSaysOtherwise) {
+  const auto scaled = [](const std::vector<std::string>& assignments) {
+    const TrainConfig config = config_of(kText, assignments);
+    // What is written says it, so that it stays so whatever the default becomes.
+    const std::string key = "scale_embeddings: ";
+    const std::string text = to_yaml(config);
+    const bool is = dynamic_cast<const StackConfig&>(*config.model).scale_embeddings;
+    EXPECT_NE(text.find(key + (is ? "true" : "false")), text.npos) << text;
+    return is;
+  };
+  for (const std::string family : {"gpt", "bert"}) {
+    const std::string model = "model.family=" + family;
+    EXPECT_TRUE(scaled({model, "model.position=sinusoidal"})) << family;
+    EXPECT_FALSE(scaled({model, "model.position=sinusoidal", "model.scale_embeddings=false"}));
+    EXPECT_FALSE(scaled({model, "model.position=rotary"})) << family;
+    EXPECT_FALSE(scaled({model})) << family;
+    EXPECT_TRUE(scaled({model, "model.scale_embeddings=true"})) << family;
+  }
+  // A model that was saved is what its file says, and what it was before it could say so.
+  EXPECT_FALSE(GptConfig::from_json("{\"family\": \"gpt\", \"position\": \"sinusoidal\"}", "a")
+                   .scale_embeddings);
+}
+
+TEST(TrainConfig, EveryKeyIsRead) {
+  const TrainConfig config = config_of(R"(
+output: runs/x
+seed: 7
+initialize_from: models/old
+model: {family: transformer, preset: tiny, dropout: 0.25, tied_embeddings: target, position: relative,
+        kv_heads: 2, head_width: 48, bias: false, norm_epsilon: 1e-6, scale_embeddings: false, scale_attention: false,
+        scale_output: true, relative_kind: clipped, relative_max_distance: 20, activation: geglu}
+tokenizer: {kind: unigram, vocabulary: 500, shared: false, byte_fallback: false,
+            character_coverage: 0.995, symbols: [<ko>, "2"], split_digits: true, max_lines: 9,
+            source: s.spm, target: t.spm}
+data:
+  root: /data
+  cache: /cache
+  train:
+    - {source: a.en, target: /b/a.de, weight: 2}
+    - {tsv: c.tsv.xz, source_column: 2, target_column: 3, weight: 0.5}
+  validation: {tsv: d.tsv}
+  max_length: 100
+  max_ratio: 2.5
+training:
+  objective: translation
+  batch_tokens: 1000
+  accumulate: 3
+  label_smoothing: 0.2
+  optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
+  schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
+  max_steps: 50
+  max_epochs: 2
+  max_minutes: 1.5
+  log_every: 5
+checkpoints: {every: 10, keep_last: 1, keep_best: 3, average: 2}
+validation: {every: 20, metric: chrf, lowercase: true, beam_size: 2, patience: 4}
+generation: {beam_size: 6, normalize: 0.6, max_length: 90}
+)");
+  EXPECT_EQ(config.output, "runs/x");
+  EXPECT_EQ(config.seed, 7u);
+  EXPECT_EQ(config.initialize_from, "models/old");
+  const auto& model = config.model.as<TransformerConfig>();
+  EXPECT_EQ(model.width, 128);
+  EXPECT_EQ(model.dropout, 0.25f);
+  EXPECT_EQ(model.attention_dropout, 0.2f);
+  EXPECT_EQ(model.tied_embeddings, TiedEmbeddings::target);
+  EXPECT_EQ(model.position, nn::PositionKind::relative);
+  EXPECT_EQ(model.kv_heads, 2);
+  EXPECT_EQ(model.head_width, 48);
+  EXPECT_FALSE(model.bias);
+  EXPECT_EQ(model.norm_epsilon, 1e-6);
+  EXPECT_FALSE(model.scale_embeddings);
+  EXPECT_FALSE(model.scale_attention);
+  EXPECT_TRUE(model.scale_output);
+  EXPECT_EQ(model.relative_kind, nn::RelativeKind::clipped);
+  EXPECT_EQ(model.relative_max_distance, 20);
+  EXPECT_EQ(model.activation, ActivationKind::geglu);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::unigram);
+  EXPECT_EQ(config.tokenizer.options.vocabulary, 500);
+  EXPECT_FALSE(config.tokenizer.shared);
+  EXPECT_FALSE(config.tokenizer.options.byte_fallback);
+  EXPECT_EQ(config.tokenizer.options.character_coverage, 0.995);
+  EXPECT_EQ(config.tokenizer.options.symbols, (std::vector<std::string>{"<ko>", "2"}));
+  EXPECT_TRUE(config.tokenizer.options.split_digits);
+  EXPECT_EQ(config.tokenizer.options.max_lines, 9);
+  EXPECT_EQ(config.tokenizer.source, "s.spm");
+  EXPECT_EQ(config.tokenizer.target, "t.spm");
+  EXPECT_EQ(config.cache(), "/cache");
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].source, "/data/a.en");
+  EXPECT_EQ(parts[0].target, "/b/a.de");
+  EXPECT_TRUE(parts[0].tsv.empty());
+  EXPECT_EQ(parts[0].weight, 2);
+  EXPECT_EQ(parts[1].tsv, "/data/c.tsv.xz");
+  EXPECT_TRUE(parts[1].source.empty());
+  EXPECT_EQ(parts[1].source_column, 2);
+  EXPECT_EQ(parts[1].target_column, 3);
+  EXPECT_EQ(config.data.validation_part()->tsv, "/data/d.tsv");
+  EXPECT_EQ(config.data.limits.max_length, 100);
+  EXPECT_EQ(config.data.limits.max_ratio, 2.5);
+  EXPECT_EQ(config.training.batch_tokens, 1000);
+  EXPECT_EQ(config.training.accumulate, 3);
+  EXPECT_EQ(config.training.label_smoothing, 0.2);
+  EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
+  EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);
+  EXPECT_EQ(config.training.optimizer.adam.beta2, 0.9);
+  EXPECT_EQ(config.training.optimizer.adam.epsilon, 1e-8);
+  EXPECT_EQ(config.training.optimizer.adam.weight_decay, 0.01);
+  EXPECT_EQ(config.training.optimizer.adam.max_norm, 0);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::cosine);
+  EXPECT_EQ(config.training.schedule.peak, 0.001);
+  EXPECT_EQ(config.training.schedule.warmup, 10);
+  EXPECT_EQ(config.training.schedule.final, 1e-5);
+  EXPECT_EQ(config.training.max_steps, 50);
+  EXPECT_EQ(config.training.max_epochs, 2);
+  EXPECT_EQ(config.training.max_minutes, 1.5);
+  EXPECT_EQ(config.training.log_every, 5);
+  EXPECT_EQ(config.checkpoints.every, 10);
+  EXPECT_EQ(config.checkpoints.keep_last, 1);
+  EXPECT_EQ(config.checkpoints.keep_best, 3);
+  EXPECT_EQ(config.checkpoints.average, 2);
+  EXPECT_EQ(config.validation.every, 20);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::chrf);
+  EXPECT_TRUE(config.validation.lowercase);
+  EXPECT_EQ(config.validation.beam_size, 2);
+  EXPECT_EQ(config.validation.patience, 4);
+  EXPECT_EQ(config.generation.beam_size, 6);
+  EXPECT_EQ(config.generation.normalize, 0.6);
+  EXPECT_EQ(config.generation.max_length, 90);
+  // All of it stands in the text, so two texts that agree are two configs that do.
+  const std::string written = to_yaml(config);
+  EXPECT_EQ(to_yaml(config_of(written)), written);
+  for (const char* key :
+       {"initialize_from: models/old", "dropout: 0.25", "split_digits: true", "max_lines: 9",
+        "target: t.spm", "cache: /cache", "weight: 0.5", "tsv: d.tsv", "max_ratio: 2.5",
+        "weight_decay: 0.01", "final: 1e-05", "max_minutes: 1.5", "metric: chrf", "patience: 4",
+        "normalize: 0.6", "symbols: [<ko>, \"2\"]"}) {
+    EXPECT_NE(written.find(key), std::string::npos) << key << " is not in\n" << written;
+  }
+}
+
+TEST(TrainConfig, ABertHasTheDefaultsOfMasks) {
+  const std::string text = R"(
+output: run
+model: {family: bert, preset: bert-small}
+data: {train: {text: a.txt}, validation: {text: b.txt}}
+training: {max_steps: 10}
+)";
+  const TrainConfig config = config_of(text);
+  EXPECT_EQ(config.model.as<BertConfig>().layers, 6);
+  EXPECT_EQ(config.training.objective, ObjectiveKind::masked);
+  EXPECT_EQ(config.training.mask_share, 0.15);
+  EXPECT_FALSE(config.training.whole_words);
+  EXPECT_EQ(config.training.label_smoothing, 0);
+  EXPECT_EQ(config.data.cut, TextCut::lines);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::loss);
+  EXPECT_EQ(config.tokenizer.options.symbols, (std::vector<std::string>{"[MASK]"}));
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    return config_of(other.replace(other.find(from), from.size(), to));
+  };
+  const TrainConfig other = changed("max_steps: 10",
+                                    "max_steps: 10, mask_share: 0.3, whole_words: true}\n"
+                                    "tokenizer: {symbols: [x, <mask>]}\n"
+                                    "validation: {metric: accuracy");
+  EXPECT_EQ(other.training.mask_share, 0.3);
+  EXPECT_TRUE(other.training.whole_words);
+  EXPECT_EQ(other.validation.metric, ValidationMetric::accuracy);
+  EXPECT_EQ(other.tokenizer.options.symbols, (std::vector<std::string>{"x", "<mask>"}));
+  // A tokenizer that exists has what it has.
+  EXPECT_TRUE(changed("output: run", "output: run\ninitialize_from: old")
+                  .tokenizer.options.symbols.empty());
+  // What is generated does not matter to a model that generates nothing.
+  EXPECT_EQ(changed("bert-small}", "bert-small, max_positions: 256}").generation.max_length, 256);
+}
+
+TEST(TrainConfig, LabelsAreLearnedFromPairsInBatchesOfAllKinds) {
+  const std::string text = R"(
+output: run
+model: {family: bert, preset: bert-small}
+data: {train: {tsv: a.tsv}, validation: {source: b.txt, target: b.labels}}
+training: {objective: classification, max_steps: 10}
+validation: {metric: accuracy}
+)";
+  const TrainConfig config = config_of(text);
+  EXPECT_EQ(config.training.batch_by, BatchBy::chance);
+  EXPECT_EQ(source_tokens(config.training), config.training.batch_tokens);
+  EXPECT_TRUE(config.tokenizer.options.symbols.empty());
+  std::string wrong = text;
+  wrong.replace(wrong.find("tsv: a.tsv"), 10, "text: a.txt");
+  EXPECT_NE(error_of(wrong).find("the objective classification"), std::string::npos);
+  wrong = text;
+  wrong.replace(wrong.find("accuracy"), 8, "bleu");
+  EXPECT_NE(error_of(wrong).find("'loss' or 'accuracy'"), std::string::npos);
+}
+
+TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
+    const TrainConfig config = read_train_config(
+        entry.path(), std::vector<std::string>{"data.root=/data", "training.max_steps=20000"});
+    EXPECT_EQ(files_of(config.data.train_parts()[0])[0].parent_path(), "/data") << entry.path();
+    EXPECT_EQ(config.training.max_steps, 20000);
+    EXPECT_EQ(config.output, "runs" / entry.path().stem());
+    EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+    ++count;
+  }
+  EXPECT_GE(count, 5);
+}
+
+TEST(TrainConfig, ThePaperIsThePaper) {
+  const TrainConfig config = read_train_config(kConfigs / "paper-base.yaml");
+  const TransformerConfig& model = config.model.as<TransformerConfig>();
+  EXPECT_EQ(model.encoder_layers, 6);
+  EXPECT_EQ(model.decoder_layers, 6);
+  EXPECT_EQ(model.width, 512);
+  EXPECT_EQ(model.heads, 8);
+  EXPECT_EQ(model.feed_forward, 2048);
+  EXPECT_EQ(model.norm_placement, nn::NormPlacement::post);
+  EXPECT_EQ(model.dropout, 0.1f);
+  EXPECT_EQ(model.attention_dropout, 0);
+  EXPECT_EQ(model.activation_dropout, 0);
+  EXPECT_EQ(config.tokenizer.options.vocabulary, 37000);
+  EXPECT_EQ(config.training.batch_tokens * config.training.accumulate, 25000);
+  EXPECT_EQ(config.training.schedule.kind, ScheduleKind::paper);
+  EXPECT_EQ(config.training.schedule.warmup, 4000);
+  EXPECT_EQ(config.training.max_steps, 100000);
+  EXPECT_EQ(config.checkpoints.average, 5);
+}
+
+TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
+  EXPECT_EQ(error_of("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
+            "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
+  EXPECT_EQ(error_of("training:\n  batch_tokens: abc\n"),
+            "a.yaml:2: 'training.batch_tokens' is a whole number from 1 to 16777216, not 'abc'.");
+  EXPECT_EQ(error_with({"training.shedule.warmup=3"}),
+            "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
+            "'training.schedule'?");
+  EXPECT_EQ(error_with({"model.preset=huge"}),
+            "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
+  const std::string unknown = error_with({"model.family=xlnet"});
+  EXPECT_TRUE(
+      unknown.starts_with("--set model.family=xlnet: 'model.family' is one of transformer, "))
+      << unknown;
+  EXPECT_TRUE(unknown.ends_with(", not 'xlnet'.")) << unknown;
+  EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
+            "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
+            "the tokenizers decide it.");
+  EXPECT_NE(
+      error_with({"model.heads=3"}).find("--set model.heads=3: 'model.heads' is 3, but a width"),
+      std::string::npos);
+  EXPECT_NE(error_with({"data.train={source: a, target: b, weight: 0}"}).find("above 0"),
+            std::string::npos);
+  EXPECT_NE(error_with({"data.validation={source: a, target: b, weight: 1}"}).find("unknown key"),
+            std::string::npos);
+  for (const char* wrong :
+       {"training.optimizer.epsilon=nan", "training.schedule.learning_rate=.inf",
+        "training.label_smoothing=1", "seed=-1", "training.accumulate=0", "generation.beam_size=0",
+        "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1", "checkpoints.every=0",
+        "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]", "data.max_ratio=0.9",
+        "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
+    EXPECT_EQ(error_with({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
+        << error_with({wrong});
+  }
+}
+
+TEST(TrainConfig, WhatIsMissing) {
+  EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
+  EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
+  EXPECT_TRUE(error_of("output: x\nmodel:\n  width: 8\n")
+                  .starts_with("a.yaml:2: 'model.family' is missing; it says which kind of model "
+                               "this is: transformer, "));
+  EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
+            "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
+  EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
+  EXPECT_EQ(error_with({"training.max_steps=0"}),
+            "--set training.max_steps=0: 'training' never ends: set 'max_steps', 'max_epochs', "
+            "'max_minutes' or "
+            "'validation.patience'.");
+  for (const char* end :
+       {"training.max_epochs=1", "training.max_minutes=0.5", "validation.patience=3"}) {
+    EXPECT_EQ(error_with({"training.max_steps=0", end}), "no error") << end;
+  }
+}
+
+TEST(TrainConfig, ALanguageModelHasItsOwnDefaults) {
+  const TrainConfig config = config_of(kText);
+  EXPECT_EQ(config.model->family(), "gpt");
+  EXPECT_EQ(config.model.as<GptConfig>().layers, 12);
+  EXPECT_EQ(config.training.objective, ObjectiveKind::causal);
+  EXPECT_EQ(config.training.label_smoothing, 0);
+  EXPECT_EQ(config.data.cut, TextCut::windows);
+  EXPECT_EQ(config.data.text_window(), 256);
+  EXPECT_EQ(config.validation.metric, ValidationMetric::loss);
+  EXPECT_EQ(config.generation.beam_size, 1);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+}
+
+TEST(TrainConfig, EveryKeyOfATextIsRead) {
+  const TrainConfig config = config_of(
+      kText, {"data.train=[{text: a.txt, weight: 2, last_line: 7}, {text: /c.gz, first_line: 3}]",
+              "data.root=/data", "data.window=64", "data.cut=windows", "tokenizer.kind=characters",
+              "model.preset=small", "model.layers=3", "model.tied_embeddings=false",
+              "training.label_smoothing=0.1", "training.objective=causal"});
+  const std::vector<CorpusPart> parts = config.data.train_parts();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].text, "/data/a.txt");
+  EXPECT_EQ(parts[0].weight, 2);
+  EXPECT_EQ(parts[0].last_line, 7);
+  EXPECT_EQ(parts[1].text, "/c.gz");
+  EXPECT_EQ(parts[1].first_line, 3);
+  EXPECT_EQ(config.data.text_window(), 64);
+  EXPECT_EQ(config.tokenizer.options.kind, TokenizerKind::characters);
+  EXPECT_EQ(config.model.as<GptConfig>().width, 384);
+  EXPECT_EQ(config.model.as<GptConfig>().layers, 3);
+  EXPECT_FALSE(config.model.as<GptConfig>().tied_embeddings);
+  EXPECT_EQ(config.training.label_smoothing, 0.1);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+}
+
+TEST(TrainConfig, AFileThatIsNotThere) {
+  EXPECT_THROW(read_train_config("/nowhere/a.yaml"), Error);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

@@ -1,0 +1,141 @@
+// Classification: labels from the data to the model, and what is learned from them.
+#include "nunchi/training/objectives/classification.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/training/config/train_config.h"
+#include "nunchi/training/learner.h"
+#include "nunchi/training/objectives/label_tokenizer.h"
+#include "tests/files.h"
+#include "tests/models/small_models.h"
+#include "tests/training/piece_tokenizer.h"
+
+namespace nunchi::testing {
+namespace {
+
+using Labels = std::vector<std::string>;
+
+TEST(Labels, AreThoseOfTheDataInOrder) {
+  const TemporaryFolder folder;
+  write_text(folder / "a.tsv",
+             "good film\tpos\nbad one \t neg\nfine\tpos\r\n\nno label\t\n\tneutral\n");
+  write_text(folder / "b.txt", "so so\nmeh\n");
+  write_text(folder / "b.label", "mixed\nneg\n");
+  const std::vector<CorpusPart> parts = {
+      {.tsv = folder / "a.tsv"}, {.source = folder / "b.txt", .target = folder / "b.label"}};
+  EXPECT_EQ(labels_in(parts), (Labels{"mixed", "neg", "pos"}));
+}
+
+TEST(Labels, ThatAreOneOrNoneOrTooManyAreRefused) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& text) {
+    write_text(folder / "x.tsv", text);
+    return error_of([&] { labels_in(std::vector<CorpusPart>{{.tsv = folder / "x.tsv"}}); });
+  };
+  EXPECT_NE(message("a\tpos\nb\tpos\n").find("all training data have the label 'pos'"),
+            std::string::npos);
+  EXPECT_NE(message("\n").find("no labels"), std::string::npos);
+  EXPECT_NE(message("only a text\n").find("x.tsv:1: 1 column"), std::string::npos);
+  std::string many;
+  for (int i = 0; i <= 10'000; ++i) many += "text\tlabel" + std::to_string(i) + "\n";
+  EXPECT_NE(message(many).find("x.tsv:10001: more than 10,000 labels"), std::string::npos);
+}
+
+TEST(Labels, OfTheValidationAreThoseOfTheTraining) {
+  const TemporaryFolder folder;
+  write_text(folder / "x.tsv", "a\tpos\nb\tneg\nc\tneutral\n");
+  const CorpusPart part{.tsv = folder / "x.tsv"};
+  check_labels(part, Labels{"neg", "neutral", "pos"});
+  const std::string message = error_of([&] { check_labels(part, Labels{"neg", "pos"}); });
+  EXPECT_NE(message.find("x.tsv:3: the label 'neutral' is neither in the training data nor"),
+            std::string::npos)
+      << message;
+}
+
+TEST(Labels, OfTheOptionsGoBeforeThoseOfTheData) {
+  BertConfig config = small_bert_config();
+  EXPECT_EQ(config.with_labels({"a", "b"}).as<BertConfig>().labels, (Labels{"a", "b"}));
+  config.labels = {"b", "a", "c"};
+  EXPECT_EQ(config.with_labels({"a", "b"}).as<BertConfig>().labels, (Labels{"b", "a", "c"}));
+  EXPECT_NE(error_of([&] { config.with_labels({"a", "d"}); }).find("'d'"), std::string::npos);
+  EXPECT_NE(error_of([] {
+              small_config().with_labels({"a", "b"});
+            }).find("cannot be taught"),
+            std::string::npos);
+}
+
+class Classification : public ::testing::Test {
+ protected:
+  Classification() {
+    BertConfig config = small_bert_config(tokenizers_.target().vocabulary());
+    config.labels = {"even", "odd"};
+    model_ = make_small<Bert>(context_, config, {.gradients = true});
+  }
+
+  // Texts of one word said so many times, and whether that is even or odd.
+  HostBatch batch(int first, int count) const {
+    HostBatch batch;
+    for (int i = first; i < first + count; ++i) {
+      const Tokens label = labels_.encode(i % 2 == 0 ? "odd" : "even");
+      Tokens text(static_cast<std::size_t>(1 + i % 6), 5 + i % 3);
+      text.push_back(2);
+      batch.sources.push_back(text);
+      batch.targets.push_back(label);
+      batch.pairs.push_back(i);
+    }
+    return batch;
+  }
+
+  CpuContext context_{CpuOptions{.threads = 2}};
+  Tokenizers tokenizers_{std::make_unique<PieceTokenizer>(Labels{"x", "y", "a", "b", "c"})};
+  LabelTokenizer labels_{{"even", "odd"}};
+  std::unique_ptr<Bert> model_;
+  TrainingOptions options_{.label_smoothing = 0};
+};
+
+TEST_F(Classification, IsLearned) {
+  const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
+  const ObjectiveLoss before = objective.loss(batch(0, 18), 0);
+  EXPECT_EQ(before.tokens, 18);
+  EXPECT_EQ(before.read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
+  Learner learner(*model_, objective, {.max_norm = 1});
+  for (std::uint64_t step = 1; step <= 60; ++step) {
+    learner.step(std::vector{batch(static_cast<int>(step % 3), 18)}, {.seed = 1, .step = step},
+                 2e-3);
+  }
+  const ObjectiveLoss after = objective.loss(batch(0, 18), 0);
+  EXPECT_EQ(after.right, 18);
+  EXPECT_LT(to_host<double>(after.total.value())[0], to_host<double>(before.total.value())[0] / 4);
+}
+
+TEST_F(Classification, RefusesWhatItDoesNotKnow) {
+  const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
+  HostBatch bad = batch(0, 3);
+  bad.targets[1] = labels_.encode("other");
+  EXPECT_NE(error_of([&] { objective.loss(bad, 0); }).find("none of the model's"),
+            std::string::npos);
+  const auto plain =
+      make_small<Bert>(context_, small_bert_config(tokenizers_.target().vocabulary()));
+  EXPECT_NE(error_of([&] {
+              ClassificationObjective({*plain, context_, tokenizers_, options_});
+            }).find("no labels"),
+            std::string::npos);
+}
+
+TEST(LabelTokens, AreOneForEachLabelWhateverItIsCalled) {
+  const LabelTokenizer labels({"0", "1", "very  good", "가"});
+  EXPECT_EQ(labels.vocabulary(), 7);
+  EXPECT_EQ(labels.encode("0"), Tokens{3});
+  EXPECT_EQ(labels.encode(" very  good\t\r"), Tokens{5});
+  EXPECT_EQ(labels.encode("\xE1\x84\x80\xE1\x85\xA1"), Tokens{6}) << "the same in jamo";
+  EXPECT_EQ(labels.encode("2"), Tokens{0});
+  EXPECT_EQ(labels.encode(" \t"), Tokens{});
+  EXPECT_EQ(labels.decode(labels.encode("very  good")), "very  good");
+  EXPECT_NE(labels.fingerprint(), LabelTokenizer({"1", "0", "very  good", "가"}).fingerprint());
+  EXPECT_NE(error_of([] {
+              LabelTokenizer({"a", "b", " a"});
+            }).find("the labels 'a' and ' a' are one"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace nunchi::testing

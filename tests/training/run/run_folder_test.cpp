@@ -1,0 +1,246 @@
+#include "nunchi/training/run/run_folder.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nunchi/base/error.h"
+#include "nunchi/training/run/atomic_folder.h"
+#include "tests/files.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Begin = RunFolder::Begin;
+
+bool says(const std::string& message, std::string_view words) {
+  return message.find(words) != std::string::npos;
+}
+
+void begin(const fs::path& path, Begin how) {
+  RunFolder folder(path, how);
+  folder.start();
+}
+
+TEST(RunFolder, BeginsAndResumes) {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "runs/a";
+  begin(run, Begin::fresh);
+  EXPECT_TRUE(fs::is_directory(run / "checkpoints"));
+  EXPECT_EQ(content(run / "run.json"), "{\"format\":1}\n");
+  RunFolder resumed(run, Begin::resume);
+  resumed.start();
+  EXPECT_EQ(resumed.checkpoints(), run / "checkpoints");
+}
+
+TEST(RunFolder, ARunThatNeverStartedLeavesNothingBehind) {
+  const TemporaryFolder folder;
+  { const RunFolder given_up(folder / "runs/a/", Begin::fresh); }
+  EXPECT_TRUE(folder.empty());
+  {
+    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    fs::create_directories(folder / "runs/a/cache");
+  }
+  EXPECT_TRUE(folder.empty());
+  {
+    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    fs::create_directories(folder / "runs/a/cache");
+    write_text(folder / "runs/a/cache/pairs", "took an hour");
+  }
+  EXPECT_EQ(content(folder / "runs/a/cache/pairs"), "took an hour");
+  EXPECT_FALSE(fs::exists(folder / "runs/a/lock"));
+}
+
+TEST(RunFolder, ARunWithoutACheckpointIsNone) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  write_text(folder / "log.jsonl", "{}");
+  begin(folder.path(), Begin::fresh);
+  EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
+}
+
+TEST(RunFolder, WithoutItsCheckpointsAFinishedRunIsStillOne) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  write_text(folder / "model.safetensors", "precious");
+  EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
+  EXPECT_THROW(RunFolder(folder.path(), Begin::resume), UsageError);
+  EXPECT_EQ(content(folder / "model.safetensors"), "precious");
+}
+
+TEST(RunFolder, AnExistingRunIsRefusedWithoutResumeOrOverwrite) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  fs::create_directories(folder / "checkpoints/step-5");
+  EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
+  const std::string message = error_of([&] { RunFolder(folder.path(), Begin::fresh); });
+  EXPECT_TRUE(says(message, "--resume") && says(message, "--overwrite")) << message;
+}
+
+TEST(RunFolder, NothingToResumeIsAWrongCallAndLeavesNoTrace) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(RunFolder(folder / "a", Begin::resume), UsageError);
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  for (const char* name : {"checkpoints/step-5", "cache", "events", "failed"}) {
+    fs::create_directories(folder / name);
+  }
+  const std::vector<std::string> own = {"notes.txt", "cache/x", "mine.spm", "checkpoints/notes"};
+  const std::vector<std::string> of_run = {"log.jsonl",
+                                           "model.safetensors",
+                                           "tokenizer.spm",
+                                           "config.json",
+                                           "events/events.out.tfevents.000001",
+                                           "failed/step-2.json",
+                                           "checkpoints/step-5/x"};
+  for (const auto* names : {&own, &of_run}) {
+    for (const std::string& name : *names) write_text(folder / name, "x");
+  }
+  RunFolder again(folder.path(), Begin::overwrite);
+  EXPECT_TRUE(again.last_checkpoint().empty());
+  for (const std::string& name : of_run) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  again.start();
+  for (const std::string& name : own) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  for (const std::string& name : of_run) EXPECT_FALSE(fs::exists(folder / name)) << name;
+  EXPECT_FALSE(fs::exists(folder / "events") || fs::exists(folder / "failed"));
+}
+
+TEST(RunFolder, WhatTheNextRunStartsFromIsNotRemoved) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  fs::create_directories(folder / "checkpoints/step-5");
+  write_text(folder / "model.safetensors", "x");
+  const RunFolder again(folder.path(), Begin::overwrite);
+  for (const char* name : {"model.safetensors", "tokenizer.spm", "checkpoints/step-5/x",
+                           "checkpoints/../checkpoints/step-5/source.spm"}) {
+    EXPECT_THROW(again.check_stays(folder / name, "key"), UsageError) << name;
+  }
+  for (const char* name : {"mine.spm", "data/log.jsonl", "checkpoints/step-50/x"}) {
+    EXPECT_NO_THROW(again.check_stays(folder / name, "key")) << name;
+  }
+}
+
+TEST(RunFolder, AModelThatNoRunWroteStays) {
+  const TemporaryFolder folder;
+  write_text(folder / "model.safetensors", "precious");
+  for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
+    EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
+  }
+  EXPECT_EQ(content(folder / "model.safetensors"), "precious");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(RunFolder, AFolderWithSomethingElseInItIsRefused) {
+  const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "notes.txt",
+                                          "generation_config.json", "events"};
+  for (const std::string& name : names) {
+    const TemporaryFolder folder;
+    write_text(folder / name, "precious");
+    for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
+      const std::string message = error_of([&] { RunFolder(folder.path(), begin); });
+      EXPECT_TRUE(says(message, "holds something that no run wrote, '" + name + "'")) << message;
+      EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
+    }
+    EXPECT_EQ(content(folder / name), "precious");
+    EXPECT_EQ(folder.files(), 1);
+    const RunFolder known(folder.path(), Begin::fresh, std::span(&name, 1));
+  }
+}
+
+TEST(RunFolder, WhatARunLeavesThatWasKilledBeforeItStartedIsNoHindrance) {
+  const TemporaryFolder folder;
+  write_text(folder / "lock", "");
+  write_text(folder / ".nunchi-7-1.tmp", "half");
+  fs::create_directories(folder / "cache");
+  write_text(folder / "cache/pairs", "took an hour");
+  begin(folder.path(), Begin::fresh);
+  EXPECT_EQ(content(folder / "cache/pairs"), "took an hour");
+}
+
+TEST(RunFolder, OneProcessAtATime) {
+  const TemporaryFolder folder;
+  {
+    RunFolder held(folder.path(), Begin::fresh);
+    held.start();
+    const std::string message = error_of([&] { RunFolder(folder.path(), Begin::resume); });
+    EXPECT_TRUE(says(message, "is in use by another run")) << message;
+    EXPECT_THROW(RunFolder(folder.path(), Begin::overwrite), Error);
+  }
+  const RunFolder free_again(folder.path(), Begin::resume);
+}
+
+TEST(RunFolder, AKilledProcessHoldsNothing) {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    RunFolder held(folder.path(), Begin::fresh);
+    held.start();
+    ::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const RunFolder resumed(folder.path(), Begin::resume);
+}
+
+TEST(RunFolder, LeftoversOfKilledWritersGo) {
+  const TemporaryFolder folder;
+  begin(folder.path(), Begin::fresh);
+  fs::create_directories(folder / "checkpoints/.nunchi-7-0.tmp/deep");
+  write_text(folder / ".nunchi-7-1.tmp", "half");
+  fs::create_directories(folder / "checkpoints/step-3");
+  const RunFolder resumed(folder.path(), Begin::resume);
+  EXPECT_FALSE(fs::exists(folder / ".nunchi-7-1.tmp"));
+  EXPECT_FALSE(fs::exists(folder / "checkpoints/.nunchi-7-0.tmp"));
+  EXPECT_TRUE(fs::exists(folder / "checkpoints/step-3"));
+}
+
+TEST(RunFolder, AnotherFormatIsRefused) {
+  const TemporaryFolder folder;
+  for (const char* text : {"{\"format\": 2}", "{}", "[", "", "{\"format\": \"x\"}"}) {
+    write_text(folder / "run.json", text);
+    EXPECT_THROW(RunFolder(folder.path(), Begin::resume), Error) << text;
+  }
+}
+
+TEST(RunFolder, AFolderThatCannotBeWrittenIsAnError) {
+  const TemporaryFolder folder;
+  write_text(folder / "file", "");
+  const std::string message = error_of([&] { RunFolder(folder / "file/run", Begin::fresh); });
+  EXPECT_TRUE(says(message, "cannot make the folder")) << message;
+}
+
+TEST(AtomicFolder, AppearsWholeOrNotAtAll) {
+  const TemporaryFolder folder;
+  {
+    AtomicFolder given_up(folder / "a");
+    write_text(given_up.temporary() / "x", "1");
+  }
+  EXPECT_TRUE(folder.empty());
+  AtomicFolder made(folder / "a");
+  write_text(made.temporary() / "x", "1");
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  made.commit();
+  EXPECT_EQ(content(folder / "a/x"), "1");
+  EXPECT_EQ(folder.files(), 1);
+}
+
+TEST(AtomicFolder, ReplacesAnEarlierOneInOneStep) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "a");
+  write_text(folder / "a/old", "1");
+  {
+    AtomicFolder made(folder / "a");
+    write_text(made.temporary() / "new", "2");
+    made.commit();
+  }
+  EXPECT_EQ(content(folder / "a/new"), "2");
+  EXPECT_FALSE(fs::exists(folder / "a/old"));
+  EXPECT_EQ(folder.files(), 1);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
