@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/paths.h"
+
 namespace {
 
 namespace fs = std::filesystem;

@@ -7,6 +7,7 @@
 
 #include "nunchi/base/error.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 namespace {

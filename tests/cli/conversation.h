@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 

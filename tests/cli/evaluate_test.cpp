@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/files.h"
+#include "tests/paths.h"
 #include "tests/text/small_corpus.h"
 
 namespace nunchi::testing {

@@ -14,6 +14,7 @@
 #include "nunchi/training/run/run_folder.h"
 #include "tests/cli/program.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 #include "tests/support.h"
 
 namespace nunchi::testing {

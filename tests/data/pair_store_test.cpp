@@ -10,6 +10,7 @@
 #include "nunchi/text/tokens.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi {
 namespace {

@@ -11,6 +11,7 @@
 #include "nunchi/evaluation/bootstrap.h"
 #include "nunchi/evaluation/chrf.h"
 #include "nunchi/evaluation/perplexity.h"
+#include "tests/paths.h"
 #include "tests/support.h"
 
 namespace nunchi::evaluation {

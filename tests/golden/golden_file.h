@@ -9,6 +9,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/models/format/safetensors.h"
 #include "nunchi/text/tokens.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 

@@ -7,6 +7,7 @@
 #include "nunchi/text/unicode.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 namespace {

@@ -12,6 +12,7 @@
 #include "nunchi/text/sentencepiece.h"
 #include "nunchi/text/wire_format.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 #include "tests/text/small_spm.h"
 
 namespace nunchi {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi {
 namespace {

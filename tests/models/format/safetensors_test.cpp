@@ -14,6 +14,7 @@
 
 #include "nunchi/base/error.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi {
 namespace {

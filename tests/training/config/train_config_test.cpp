@@ -7,6 +7,7 @@
 #include "nunchi/models/families/gpt_config.h"
 #include "nunchi/models/families/transformer_config.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 #include "tests/training/config/config_texts.h"
 
 namespace nunchi::testing {
