@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Two builds of Nunchi, workload by workload, taking turns: rates, memory and the ratio of medians.
+
+    bench/compare_speed.py OLD NEW [--device cpu|cuda] [--threads 2] [--rounds 5] [--only train,…]
+        [--data MULTI30K] [--europarl FOLDER --lines 60000]
+
+OLD and NEW are programs. Each round runs one after the other, in an order that changes from round to round.
+The workloads are those of docs/performance.md. With --data, tiny is trained on real text too; with --europarl
+(on a GPU) base. Ends with 1 when a rate fell by more than --tolerance (0.03).
+"""
+import argparse
+import lzma
+import statistics
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+from compare import Failed, figures_of, given
+
+CONFIG = """output: {folder}/run
+model: {{family: transformer, preset: {preset}}}
+tokenizer: {{kind: bpe, vocabulary: {vocabulary}, shared: true}}
+data:
+  root: {data}
+  train: {{source: train.en, target: train.de}}
+training: {{batch_tokens: {tokens}, label_smoothing: 0.1, max_steps: 1000}}
+"""
+
+
+class Workload:
+    def __init__(self, name: str, arguments: list[str], units: tuple[str, ...]):
+        self.name, self.arguments, self.units = name, arguments, units
+        self.figures: dict[str, list[dict[str, float]]] = {"old": [], "new": []}
+
+    def run(self, who: str, program: str) -> None:
+        self.figures[who].append(figures_of([program, "bench", *self.arguments]))
+
+    def median(self, who: str, unit: str) -> float:
+        return statistics.median(figures[unit] for figures in self.figures[who])
+
+    def ratio(self, unit: str) -> float:
+        """Above 1: the new one is faster."""
+        old, new = self.median("old", unit), self.median("new", unit)
+        return old / new if unit.endswith("_ms") else new / old
+
+    def line(self) -> str:
+        parts = [f"{self.name:<38}"]
+        for unit in self.units:
+            parts.append(f"{self.median('old', unit):>12,.1f}{self.median('new', unit):>12,.1f}"
+                         f"{self.ratio(unit):>8.3f}x  {unit}")
+        memory = [self.median(who, "peak_mib") for who in ("old", "new")]
+        parts.append(f"   {memory[0]:,.0f} -> {memory[1]:,.0f} MiB")
+        return "".join(parts)
+
+
+def train(name: str, **options) -> Workload:
+    return Workload(name, ["train", *given(**options)], ("target_tokens_per_s",))
+
+
+def translate(batch: int, beam: int, **options) -> Workload:
+    kind = "greedy" if beam == 1 else f"beam {beam}"
+    arguments = ["translate", *given(preset="base", batch=batch, vocab=32000, **options), "--beam-size", str(beam)]
+    return Workload(f"translate base, {kind}, batch {batch}", arguments, ("tokens_per_s",))
+
+
+def attention(length: int, **options) -> Workload:
+    return Workload(f"attention, {length:,} tokens", ["attention", *given(length=length, **options)],
+                    ("forward_ms", "backward_ms"))
+
+
+def on_cpu(a: argparse.Namespace, config: str | None) -> dict[str, list[Workload]]:
+    common = {"threads": a.threads, "json": True}
+    real = [Workload("train tiny, real text", ["train", config, *given(steps=20, **common)], ("target_tokens_per_s",))]
+    return {
+        "train": [train("train base, 128 x 32, V 32,000", preset="base", sentences=128, length=32, vocab=32000, steps=2,
+                        warmup=1, **common),
+                  train("train tiny, 64 x 24, V 8,000", preset="tiny", sentences=64, length=24, vocab=8000, steps=20,
+                        **common)] + (real if config else []),
+        "attention": [attention(4096, repeats=3, **common)],
+        "translate": [translate(1, 1, sentences=8, **common), translate(32, 1, sentences=64, **common),
+                      translate(32, 4, sentences=32, **common)],
+    }
+
+
+def on_gpu(config: str | None) -> dict[str, list[Workload]]:
+    common = {"device": "cuda", "json": True}
+    steps = {"steps": 20, "warmup": 5}
+    real = [Workload("train base, Europarl", ["train", config, *given(**steps, **common)], ("target_tokens_per_s",))]
+    return {
+        "train": [train("train base, 768 x 32, V 37,000", preset="base", sentences=768, length=32, vocab=37000,
+                        **steps, **common),
+                  train("train big, 768 x 32, V 37,000", preset="big", sentences=768, length=32, vocab=37000, **steps,
+                        **common),
+                  train("train gpt2, 32 x 1,024, V 50,304", preset="gpt2", sentences=32, length=1024, vocab=50304,
+                        dropout=0.0, **steps, **common)] + (real if config else []),
+        "attention": [attention(4096, **common), attention(16384, **common)],
+        "translate": [translate(batch, beam, sentences=batch, rounds=9, **common)
+                      for batch, beam in ((1, 1), (64, 1), (64, 4), (512, 4))],
+    }
+
+
+def text_config(a: argparse.Namespace, folder: Path) -> str | None:
+    """The config of the workload on real text, if its data was given."""
+    if a.device == "cpu" and a.data:
+        text = CONFIG.format(folder=folder, preset="tiny", vocabulary=8000, data=a.data.resolve(), tokens=2750)
+    elif a.device == "cuda" and a.europarl:
+        for side in ("en", "de"):
+            with lzma.open(a.europarl / f"train.en-de.{side}.xz", "rt", encoding="utf-8") as lines:
+                (folder / f"train.{side}").write_text("".join(islice(lines, a.lines)), encoding="utf-8")
+        text = CONFIG.format(folder=folder, preset="base", vocabulary=32000, data=folder, tokens=24576)
+    else:
+        return None
+    path = folder / "config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="train, attention, translate; separated by commas")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--europarl", type=Path)
+    parser.add_argument("--lines", type=int, default=60000)
+    parser.add_argument("--tolerance", type=float, default=0.03)
+    a = parser.parse_args()
+    programs = {"old": a.old, "new": a.new}
+    slower = 0
+    with tempfile.TemporaryDirectory() as place:
+        config = text_config(a, Path(place))
+        kinds = on_cpu(a, config) if a.device == "cpu" else on_gpu(config)
+        for kind, workloads in kinds.items():
+            if a.only and kind not in a.only.split(","):
+                continue
+            for workload in workloads:
+                for i in range(a.rounds):
+                    for who in ("old", "new") if i % 2 == 0 else ("new", "old"):
+                        workload.run(who, programs[who])
+                print(workload.line(), flush=True)
+                slower += any(workload.ratio(unit) < 1 - a.tolerance for unit in workload.units)
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit(f"compare_speed: {failure}")
