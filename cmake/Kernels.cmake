@@ -1,24 +1,10 @@
-# CPU kernels are compiled once per instruction set and chosen when the program starts.
-
-# Files that need no vector code of their own, or hand their work to a library.
-set(NUNCHI_KERNELS_ONCE
-    nunchi/kernels/cpu/copy.cpp
-    nunchi/kernels/cpu/clip_scale.cpp
-    nunchi/kernels/cpu/extend_slots.cpp
-    nunchi/kernels/cpu/gelu_product.cpp
-    nunchi/kernels/cpu/linear_gradient.cpp
-    nunchi/kernels/cpu/norm_product.cpp
-    nunchi/kernels/cpu/product_check.cpp
-    nunchi/kernels/cpu/relative_bucket.cpp
-    nunchi/kernels/cpu/search_steps.cpp
-    nunchi/kernels/cpu/top_of_product.cpp)
+# CPU kernels are compiled once per instruction set and chosen when the program starts, except those
+# in kernels/cpu/isa_independent: they need no vector code of their own, or leave their work to a library.
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)
-  list(FILTER versions EXCLUDE REGEX "/product_(onednn|openblas).cpp$")
-  foreach(once ${NUNCHI_KERNELS_ONCE})
-    list(REMOVE_ITEM versions ${PROJECT_SOURCE_DIR}/${once})
-  endforeach()
+  file(GLOB independent CONFIGURE_DEPENDS nunchi/kernels/cpu/isa_independent/*.cpp)
+  list(FILTER independent EXCLUDE REGEX "/product_(onednn|openblas).cpp$")
 
   set(isas portable)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -41,7 +27,7 @@ function(nunchi_add_cpu_kernels target)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${library}>)
   endforeach()
 
-  target_sources(${target} PRIVATE ${NUNCHI_KERNELS_ONCE} ${NUNCHI_PRODUCT_SOURCE})
+  target_sources(${target} PRIVATE ${independent} ${NUNCHI_PRODUCT_SOURCE})
   target_include_directories(${target} SYSTEM PRIVATE ${NUNCHI_PRODUCT_INCLUDE})
   target_link_libraries(${target} PRIVATE ${NUNCHI_PRODUCT_LIBRARY})
 endfunction()

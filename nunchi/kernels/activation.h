@@ -39,6 +39,9 @@ struct Activation {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Activation<T>& p);
+
 // d_x = d_out * dropout * f'(x). `d_x` may alias `d_out` where the widths agree.
 template <class T>
 struct ActivationBackward {
@@ -56,5 +59,8 @@ struct ActivationBackward {
                      sizeof(T)};
   }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ActivationBackward<T>& p);
 
 }  // namespace nunchi::kernels

@@ -52,6 +52,9 @@ struct AdditiveAttention {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p);
+
 template <class T>
 struct AdditiveAttentionBackward {
   AdditiveInputs<T> in;
@@ -73,5 +76,8 @@ struct AdditiveAttentionBackward {
     return {.flops = 4.0 * static_cast<double>(in.pairs * (2 * in.width + in.value_width))};
   }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p);
 
 }  // namespace nunchi::kernels

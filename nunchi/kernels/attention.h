@@ -89,6 +89,9 @@ struct Attention {
   Work work() const { return {.flops = 4.0 * in.heads * in.score_pairs * double(in.head_width)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Attention<T>& p);
+
 template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;
@@ -110,6 +113,9 @@ struct AttentionBackward {
   Work work() const { return {.flops = 10.0 * in.heads * in.score_pairs * double(in.head_width)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p);
+
 // The weights themselves, without dropout: what softmax gave each (query, key) pair.
 template <class T>
 struct AttentionWeights {
@@ -120,5 +126,8 @@ struct AttentionWeights {
   const char* name() const { return "attention_weights"; }
   Work work() const { return {}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p);
 
 }  // namespace nunchi::kernels

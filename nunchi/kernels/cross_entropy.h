@@ -30,4 +30,7 @@ struct CrossEntropy {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p);
+
 }  // namespace nunchi::kernels

@@ -62,6 +62,9 @@ struct DecodeAttention {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p);
+
 // to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r].
 template <class T>
 struct ScatterRows {
@@ -79,6 +82,9 @@ struct ScatterRows {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ScatterRows<T>& p);
+
 // to[r] = from[index[r]]; tail rows become zero.
 template <class T>
 struct GatherRows {
@@ -94,6 +100,9 @@ struct GatherRows {
     return {.bytes = 2.0 * static_cast<double>(rows.capacity * width) * sizeof(T)};
   }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GatherRows<T>& p);
 
 // The next step's table of slots. Hypothesis h goes on from hypothesis parent[h] of the step before
 // with the tokens from offset[h] to offset[h + 1]; the token of row r gets slot first_slot + r.
@@ -135,13 +144,12 @@ struct ExtendSlots {
   constexpr std::int64_t first_slot_now() const {
     return taken_before != nullptr ? *taken_before : first_slot;
   }
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "extend_slots"; }
   Work work() const { return {}; }
 };
 
-namespace cpu {
-template <>
-inline constexpr bool kOneVersion<ExtendSlots> = true;
-}
+template <class Target>
+void compute(ContextOf<Target>& ctx, const ExtendSlots& p);
 
 }  // namespace nunchi::kernels

@@ -28,6 +28,9 @@ struct Embedding {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Embedding<T>& p);
+
 // d_table[ids[t]] += scale * dropout(d_out[t]) and d_positions[position[t]] += dropout(d_out[t]),
 // rows in ascending order.
 template <class T>
@@ -46,5 +49,8 @@ struct EmbeddingBackward {
     return {.bytes = 3.0 * static_cast<double>(rows.capacity * width) * sizeof(T)};
   }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p);
 
 }  // namespace nunchi::kernels

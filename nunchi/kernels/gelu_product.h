@@ -12,16 +12,13 @@ struct GeluProduct {
   Product<T> product;  // which adds to nothing and has no relu
   T* out = nullptr;    // [M, N]
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.name(); }
   Work work() const { return product.work(); }
 };
 
-template <class T>
-inline constexpr bool kOfParts<GeluProduct<T>> = true;
-
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<GeluProduct<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p);
 
 }  // namespace nunchi::kernels

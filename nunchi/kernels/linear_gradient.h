@@ -22,9 +22,14 @@ struct GatedProduct {
   const std::uint8_t* mask = nullptr;  // what the product that made relu's y kept; null: nothing
   Summed<T>* d_bias = nullptr;         // [N]; null: nobody wants it
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.name(); }
   Work work() const { return product.work(); }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p);
 
 // d_weight += d_yᵀ · x; d_bias += the sum of d_y's rows.
 template <class T>
@@ -32,20 +37,13 @@ struct WeightGradient {
   Product<T, Summed<T>> product;  // of a, transposed: d_y [K, M]
   Summed<T>* d_bias = nullptr;    // [M]; null: nobody wants it
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.name(); }
   Work work() const { return product.work(); }
 };
 
-template <class T>
-inline constexpr bool kOfParts<GatedProduct<T>> = true;
-template <class T>
-inline constexpr bool kOfParts<WeightGradient<T>> = true;
-
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<GatedProduct<T>> = true;
-template <class T>
-inline constexpr bool kOneVersion<WeightGradient<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p);
 
 }  // namespace nunchi::kernels

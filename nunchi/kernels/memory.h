@@ -22,6 +22,9 @@ struct Fill {
   Work work() const { return {.bytes = static_cast<double>(rows * count) * sizeof(T)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Fill<T>& p);
+
 // Bytes from the host to the device, from the device to the host, or within the device. Returns
 // when `from` may be changed and, towards the host, when `to` may be read.
 struct CopyBytes {
@@ -31,9 +34,13 @@ struct CopyBytes {
   const void* from = nullptr;
   void* to = nullptr;
 
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "copy"; }
   Work work() const { return {.bytes = 2.0 * static_cast<double>(bytes)}; }
 };
+
+template <class Target>
+void compute(ContextOf<Target>& ctx, const CopyBytes& p);
 
 // to[i] = from[i] as another floating type, rounded to nearest even.
 template <class From, class To>
@@ -45,6 +52,9 @@ struct Convert {
   const char* name() const { return "convert"; }
   Work work() const { return {.bytes = static_cast<double>(count) * (sizeof(From) + sizeof(To))}; }
 };
+
+template <class Target, class From, class To>
+void compute(ContextOf<Target>& ctx, const Convert<From, To>& p);
 
 // A matrix as int8 with a scale per row: q = round(x / scale), scale = max |x| / 127 (1 for zeros).
 struct QuantizeRows {
@@ -58,6 +68,9 @@ struct QuantizeRows {
   Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
 };
 
+template <class Target>
+void compute(ContextOf<Target>& ctx, const QuantizeRows& p);
+
 // x = q * scale: the way back.
 struct DequantizeRows {
   std::int64_t rows = 0;
@@ -69,6 +82,9 @@ struct DequantizeRows {
   const char* name() const { return "dequantize_rows"; }
   Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
 };
+
+template <class Target>
+void compute(ContextOf<Target>& ctx, const DequantizeRows& p);
 
 // out[r, c] += x[r, c]
 template <class T>
@@ -84,6 +100,9 @@ struct AddInto {
   Work work() const { return {.bytes = 3.0 * static_cast<double>(rows * width) * sizeof(T)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AddInto<T>& p);
+
 // out[i] = x[i] * factor; `out` may be `x`.
 template <class T>
 struct Scale {
@@ -95,6 +114,9 @@ struct Scale {
   const char* name() const { return "scale"; }
   Work work() const { return {.bytes = 2.0 * static_cast<double>(count) * sizeof(T)}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Scale<T>& p);
 
 // Random numbers to start from: element i is drawn at counter (i, place), whatever the shape.
 template <class T>
@@ -111,9 +133,7 @@ struct RandomFill {
   Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
 };
 
-namespace cpu {
-template <>
-inline constexpr bool kOneVersion<CopyBytes> = true;
-}
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const RandomFill<T>& p);
 
 }  // namespace nunchi::kernels

@@ -11,16 +11,13 @@ struct NextHypotheses {
   TopOfProduct<T> top;
   BeamStep<Summed<T>> step;  // its candidates are what `top` finds
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return top.name(); }
   Work work() const { return top.work(); }
 };
 
-template <class T>
-inline constexpr bool kOfParts<NextHypotheses<T>> = true;
-
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<NextHypotheses<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const NextHypotheses<T>& p);
 
 }  // namespace nunchi::kernels

@@ -38,6 +38,9 @@ struct ResidualNorm {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p);
+
 // The way back. d_gamma and d_beta are added to; the others are written, tail rows as zero.
 template <class T>
 struct ResidualNormBackward {
@@ -63,5 +66,8 @@ struct ResidualNormBackward {
     return {.bytes = passes * static_cast<double>(rows.capacity * width) * sizeof(T)};
   }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p);
 
 }  // namespace nunchi::kernels

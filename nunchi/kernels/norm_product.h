@@ -12,17 +12,14 @@ struct NormProduct {
   ResidualNorm<T> norm;
   Product<T, C> product;  // a is norm.out: M rows.capacity, K width
 
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.label; }
   Work work() const {
     return {.flops = product.work().flops, .bytes = norm.work().bytes + product.work().bytes};
   }
 };
 
-namespace cpu {
-template <>
-inline constexpr bool kOneVersion<NormProduct<float>> = true;
-template <>
-inline constexpr bool kOneVersion<NormProduct<double>> = true;
-}  // namespace cpu
+template <class Target, class T, class C>
+void compute(ContextOf<Target>& ctx, const NormProduct<T, C>& p);
 
 }  // namespace nunchi::kernels

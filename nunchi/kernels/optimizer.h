@@ -37,9 +37,13 @@ struct ClipScale {
   const double* squared_norm = nullptr;  // of the summed gradients
   AdamReport* report = nullptr;
 
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "clip_scale"; }
   Work work() const { return {}; }
 };
+
+template <class Target>
+void compute(ContextOf<Target>& ctx, const ClipScale& p);
 
 // One step of Adam or AdamW over all parameters. Gradients become zero for the next step. A scale
 // of zero (the norm was not finite) leaves weights and moments as they are.
@@ -60,9 +64,7 @@ struct Adam {
   Work work() const { return {.bytes = 8.0 * static_cast<double>(count) * sizeof(T)}; }
 };
 
-namespace cpu {
-template <>
-inline constexpr bool kOneVersion<ClipScale> = true;
-}
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Adam<T>& p);
 
 }  // namespace nunchi::kernels

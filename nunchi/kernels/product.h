@@ -36,12 +36,16 @@ struct Product {
   std::uint8_t* mask = nullptr;
   const char* label = "product";
 
+  static constexpr bool kIsaIndependent = std::is_same_v<T, float>;
   const char* name() const { return label; }
   Work work() const {
     return {.flops =
                 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k)};
   }
 };
+
+template <class Target, class T, class C>
+void compute(ContextOf<Target>& ctx, const Product<T, C>& p);
 
 // Throws Error.
 [[noreturn]] void refuse_product(const char* label, const char* why);
@@ -68,9 +72,13 @@ struct PackMatrix {
   bool transpose_b = false;
   T* packed = nullptr;  // packed_elements() of them
 
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "pack_matrix"; }
   Work work() const { return {.bytes = 2.0 * static_cast<double>(n * k) * sizeof(T)}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const PackMatrix<T>& p);
 
 // Elements that a packed b takes; 0 where packing gains nothing and products take b as it is.
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
@@ -110,14 +118,5 @@ std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<BFloat16>& product)
 bool rows_are_independent();
 // The library behind f32 products, with its version.
 const char* product_library();
-
-namespace cpu {
-template <>
-inline constexpr bool kOneVersion<Product<float>> = true;
-template <>
-inline constexpr bool kOneVersion<PackMatrix<float>> = true;
-template <>
-inline constexpr bool kOneVersion<PackMatrix<double>> = true;
-}  // namespace cpu
 
 }  // namespace nunchi::kernels

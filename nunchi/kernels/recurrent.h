@@ -96,6 +96,9 @@ struct Recurrence {
   Work work() const { return in.work(); }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Recurrence<T>& p);
+
 // Reads the gates and leaves the gradient of a in their place.
 template <class T>
 struct RecurrenceBackward {
@@ -111,5 +114,8 @@ struct RecurrenceBackward {
   const char* name() const { return "recurrence_backward"; }
   Work work() const { return in.work(); }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p);
 
 }  // namespace nunchi::kernels

@@ -20,6 +20,9 @@ struct ColumnSum {
   Work work() const { return {.bytes = static_cast<double>(rows * width) * sizeof(T)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p);
+
 // out[0] = sum of x[i], or of their squares, in f64.
 template <class T>
 struct Sum {
@@ -31,5 +34,8 @@ struct Sum {
   const char* name() const { return squares ? "squared_norm" : "sum"; }
   Work work() const { return {.bytes = static_cast<double>(count) * sizeof(T)}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Sum<T>& p);
 
 }  // namespace nunchi::kernels

@@ -30,4 +30,7 @@ struct Rotary {
   }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Rotary<T>& p);
+
 }  // namespace nunchi::kernels

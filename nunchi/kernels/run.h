@@ -4,6 +4,16 @@
 //
 // The context's type picks the device when the call is compiled; on the CPU the context's
 // instruction set picks among the versions of the same source (kernels/cpu/isa_version.h).
+//
+// Beside its struct a kernel's header declares
+//
+//   template <class Target, class T>
+//   void compute(ContextOf<Target>& ctx, const Fill<T>& p);
+//
+// and kernels/cpu and kernels/cuda define it and instantiate it for their targets and types:
+//
+//   template void compute<Cpu<kIsa>>(CpuContext&, const Fill<float>&);
+//   template void compute<Cuda>(CudaContext&, const Fill<float>&);
 #pragma once
 
 #include <chrono>
@@ -13,71 +23,90 @@
 
 namespace nunchi::kernels {
 
-// Kernels made of others: a profile gets their parts, which are run for themselves.
+// What a kernel is compiled for, and the context that it runs on.
+template <Isa I>
+struct Cpu {  // one instruction set
+  using Context = CpuContext;
+};
+struct AnyCpu {  // for kernels whose arguments are marked kIsaIndependent
+  using Context = CpuContext;
+};
+#if NUNCHI_CUDA
+struct Cuda {
+  using Context = CudaContext;
+};
+#endif
+
+template <class Target>
+using ContextOf = typename Target::Context;
+
+// A kernel marked `static constexpr bool kIsComposite = true` runs other kernels, and a profile
+// lists those instead of it.
 template <class Args>
-inline constexpr bool kOfParts = false;
+inline constexpr bool kIsComposite = requires {
+  requires Args::kIsComposite;
+};
 
-namespace cpu {
-
-// Kernels that hand their work to a library have one version only.
+// A kernel marked `static constexpr bool kIsaIndependent = true` is compiled once for all
+// instruction sets: it leaves its work to a library or to other kernels, or has no loops that
+// vector code would speed up. Its source file is in kernels/cpu/isa_independent. A mark that
+// disagrees with the folder does not link.
 template <class Args>
-inline constexpr bool kOneVersion = false;
+inline constexpr bool kIsaIndependent = requires {
+  requires Args::kIsaIndependent;
+};
 
-// Defined in kernels/cpu, once per instruction set.
-template <Isa I, class Args>
-void compute(CpuContext& ctx, const Args& args);
-
+// Executes `args` as run() does, unseen by a profile: for the parts of a kernel that is not
+// composite.
 template <class Args>
-void compute_best(CpuContext& ctx, const Args& args) {
-  if constexpr (kOneVersion<Args>) {
-    compute<Isa::portable>(ctx, args);
+void dispatch(CpuContext& ctx, const Args& args) {
+  if constexpr (kIsaIndependent<Args>) {
+    compute<AnyCpu>(ctx, args);
   } else {
     switch (ctx.isa()) {
 #if defined(__x86_64__)
       case Isa::v4:
-        return compute<Isa::v4>(ctx, args);
+        return compute<Cpu<Isa::v4>>(ctx, args);
       case Isa::v3:
-        return compute<Isa::v3>(ctx, args);
+        return compute<Cpu<Isa::v3>>(ctx, args);
       case Isa::v2:
-        return compute<Isa::v2>(ctx, args);
+        return compute<Cpu<Isa::v2>>(ctx, args);
 #endif
       default:
-        return compute<Isa::portable>(ctx, args);
+        return compute<Cpu<Isa::portable>>(ctx, args);
     }
   }
 }
-
-}  // namespace cpu
 
 // Runs `args` on the CPU and returns when it is done.
 template <class Args>
 void run(CpuContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kOfParts<Args>) return cpu::compute_best(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return dispatch(ctx, args);
   if (!profile->timed()) {
-    cpu::compute_best(ctx, args);
+    dispatch(ctx, args);
     return profile->add(args.name(), 0, args.work());
   }
   const auto begin = std::chrono::steady_clock::now();
-  cpu::compute_best(ctx, args);
+  dispatch(ctx, args);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   profile->add(args.name(), took.count(), args.work());
 }
 
 #if NUNCHI_CUDA
-namespace cuda {
-// Defined in kernels/cuda: puts `args` into the context's stream and returns.
 template <class Args>
-void compute(CudaContext& ctx, const Args& args);
-}  // namespace cuda
+void dispatch(CudaContext& ctx, const Args& args) {
+  compute<Cuda>(ctx, args);
+}
 
-// Starts `args` on the GPU; what follows in the same context sees its results.
+// Launches `args` in the context's stream and returns; work that follows in the same context sees
+// its results.
 template <class Args>
 void run(CudaContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kOfParts<Args>) return cuda::compute(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return dispatch(ctx, args);
   if (profile->timed()) ctx.start_clock();
-  cuda::compute(ctx, args);
+  dispatch(ctx, args);
   profile->add(args.name(), profile->timed() ? ctx.stop_clock() : 0, args.work());
 }
 #endif

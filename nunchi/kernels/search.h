@@ -61,6 +61,9 @@ struct TopTokens {
   Work work() const { return {.bytes = static_cast<double>(rows * vocabulary) * sizeof(T)}; }
 };
 
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopTokens<T>& p);
+
 // One token of each row, drawn from softmax(logits / temperature) cut down to the top_k most likely
 // and then to the smallest set of them that holds top_p of the probability. The draw's place is the
 // unit's number and the position, so that it does not depend on the batch.
@@ -84,6 +87,9 @@ struct SampleTokens {
   const char* name() const { return "sample_tokens"; }
   Work work() const { return {.bytes = static_cast<double>(rows * vocabulary) * sizeof(T)}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p);
 
 // What the hypotheses of all rows are.
 struct SearchRows {
@@ -112,9 +118,13 @@ struct BanTokens {
   double* banned = nullptr;  // [R] log Σ exp of the logits that were taken out; null: not wanted
 
   static constexpr std::int64_t kLongestCycle = 8;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "ban_tokens"; }
   Work work() const { return {}; }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const BanTokens<T>& p);
 
 // The most likely of the tokens that may come next: both of them in one kernel where that is
 // faster. What is banned may or may not be gone from the logits afterwards.
@@ -123,9 +133,13 @@ struct TopAllowed {
   BanTokens<T> bans;
   TopTokens<T> top;  // of the same rows; its `banned` is where the bans leave theirs
 
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return top.name(); }
   Work work() const { return top.work(); }
 };
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p);
 
 // Finished hypotheses of each unit, at most `beam`, in the order in which they ended.
 struct FinishedRows {
@@ -176,17 +190,12 @@ struct BeamStep {
     const std::int64_t key = now.tokens(generated) + 1;
     send(letters + key % ContextBase::Mailbox::kBoxes, key << 32 | units_that_go_on);
   }
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return "beam_step"; }
   Work work() const { return {}; }
 };
 
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<TopAllowed<T>> = true;
-template <class T>
-inline constexpr bool kOneVersion<BanTokens<T>> = true;
-template <class T>
-inline constexpr bool kOneVersion<BeamStep<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const BeamStep<T>& p);
 
 }  // namespace nunchi::kernels

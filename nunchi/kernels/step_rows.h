@@ -12,16 +12,13 @@ struct StepRows {
   ExtendSlots slots;
   Embedding<T> embedding;  // its rows' positions and count are those that `slots` leaves
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return slots.name(); }
   Work work() const { return embedding.work(); }
 };
 
-template <class T>
-inline constexpr bool kOfParts<StepRows<T>> = true;
-
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<StepRows<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const StepRows<T>& p);
 
 }  // namespace nunchi::kernels

@@ -25,16 +25,13 @@ struct TopOfProduct {
     return static_cast<std::size_t>(product.m * product.n) * sizeof(Summed<T>);
   }
 
+  static constexpr bool kIsComposite = true;
+  static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.name(); }
   Work work() const { return product.work(); }
 };
 
-template <class T>
-inline constexpr bool kOfParts<TopOfProduct<T>> = true;
-
-namespace cpu {
-template <class T>
-inline constexpr bool kOneVersion<TopOfProduct<T>> = true;
-}  // namespace cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p);
 
 }  // namespace nunchi::kernels

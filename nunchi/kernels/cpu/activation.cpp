@@ -7,7 +7,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/sigmoid.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 constexpr double kInverseSqrt2 = 0.70710678118654752440;
@@ -144,32 +144,20 @@ void for_kind(ActivationKind kind, F&& f) {
   }
 }
 
-template <class T>
-void activate(CpuContext& ctx, const Activation<T>& p) {
-  for_kind(p.kind, [&]<ActivationKind Kind>() { activate<Kind>(ctx, p); });
-}
-template <class T>
-void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
-  for_kind(p.kind, [&]<ActivationKind Kind>() { activate_backward<Kind>(ctx, p); });
-}
-
 }  // namespace
 
-template <>
-void compute<kIsa>(CpuContext& ctx, const Activation<float>& p) {
-  activate(ctx, p);
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Activation<T>& p) {
+  for_kind(p.kind, [&]<ActivationKind Kind>() { activate<Kind>(ctx, p); });
 }
-template <>
-void compute<kIsa>(CpuContext& ctx, const Activation<double>& p) {
-  activate(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ActivationBackward<float>& p) {
-  activate_backward(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ActivationBackward<double>& p) {
-  activate_backward(ctx, p);
-}
+template void compute<Cpu<kIsa>>(CpuContext&, const Activation<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Activation<double>&);
 
-}  // namespace nunchi::kernels::cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ActivationBackward<T>& p) {
+  for_kind(p.kind, [&]<ActivationKind Kind>() { activate_backward<Kind>(ctx, p); });
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const ActivationBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ActivationBackward<double>&);
+
+}  // namespace nunchi::kernels

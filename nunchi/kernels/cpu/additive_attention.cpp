@@ -6,7 +6,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/sigmoid.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // One sentence's queries and keys.
@@ -36,40 +36,6 @@ void softmax(T* scores, std::int64_t count) {
   T total = 0;
   for (std::int64_t j = 0; j < count; ++j) total += scores[j] = exponential<T>(scores[j] - top);
   for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
-}
-
-template <class T>
-void attend(CpuContext& ctx, const AdditiveAttention<T>& p) {
-  const AdditiveInputs<T>& in = p.in;
-  const ScratchMemory memory(ctx.arena(),
-                             static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
-  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
-    const Sentence<T> s(in, b);
-    for (std::int64_t i = 0; i < s.queries; ++i) {
-      const std::int64_t row = s.first_query + i;
-      const T* q = in.q + row * in.q_stride;
-      T* weights = p.weights != nullptr ? p.weights + s.weights + i * s.keys
-                                        : memory.as<T>() + thread * in.max_keys;
-      for (std::int64_t j = 0; j < s.keys; ++j) {
-        const T* k = in.k + (s.first_key + j) * in.k_stride;
-        RowSum<T> score;
-        over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
-          score.add(load<V>(in.scorer + a) * tangent<V>(load<V>(q + a) + load<V>(k + a)));
-        });
-        weights[j] = score.total();
-      }
-      T* out = p.out + row * p.out_stride;
-      std::fill_n(out, in.value_width, T(0));
-      if (s.keys == 0) continue;
-      softmax(weights, s.keys);
-      for (std::int64_t j = 0; j < s.keys; ++j) {
-        add_row(weights[j], in.v + (s.first_key + j) * in.v_stride, out, in.value_width);
-      }
-    }
-  });
-  for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
-    std::fill_n(p.out + row * p.out_stride, in.value_width, T(0));
-  }
 }
 
 // The way back of one sentence; `d_scores` has room for its keys, `d_scorer` is its own share.
@@ -142,8 +108,46 @@ void clear_rows(const Rows& rows, std::int64_t width, T* out, std::int64_t strid
   }
 }
 
-template <class T>
-void attend_back(CpuContext& ctx, const AdditiveAttentionBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory memory(ctx.arena(),
+                             static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
+  parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
+    const Sentence<T> s(in, b);
+    for (std::int64_t i = 0; i < s.queries; ++i) {
+      const std::int64_t row = s.first_query + i;
+      const T* q = in.q + row * in.q_stride;
+      T* weights = p.weights != nullptr ? p.weights + s.weights + i * s.keys
+                                        : memory.as<T>() + thread * in.max_keys;
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        const T* k = in.k + (s.first_key + j) * in.k_stride;
+        RowSum<T> score;
+        over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
+          score.add(load<V>(in.scorer + a) * tangent<V>(load<V>(q + a) + load<V>(k + a)));
+        });
+        weights[j] = score.total();
+      }
+      T* out = p.out + row * p.out_stride;
+      std::fill_n(out, in.value_width, T(0));
+      if (s.keys == 0) continue;
+      softmax(weights, s.keys);
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        add_row(weights[j], in.v + (s.first_key + j) * in.v_stride, out, in.value_width);
+      }
+    }
+  });
+  for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
+    std::fill_n(p.out + row * p.out_stride, in.value_width, T(0));
+  }
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttention<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory scores(ctx.arena(),
                              static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
@@ -161,24 +165,7 @@ void attend_back(CpuContext& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_k) clear_rows(p.key_rows, in.width, p.d_k, p.d_k_stride);
   if (!p.accumulate_v) clear_rows(p.key_rows, in.value_width, p.d_v, p.d_v_stride);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AdditiveAttentionBackward<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const AdditiveAttention<float>& p) {
-  attend(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AdditiveAttention<double>& p) {
-  attend(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AdditiveAttentionBackward<float>& p) {
-  attend_back(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AdditiveAttentionBackward<double>& p) {
-  attend_back(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/tile_product.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // A thread takes so many queries at once through all keys: their sums stay in the second cache, and
@@ -222,21 +222,18 @@ void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
 
 }  // namespace
 
-template <>
-void compute<kIsa>(CpuContext& ctx, const Attention<float>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   attend(ctx, with_starts(ctx, p));
 }
-template <>
-void compute<kIsa>(CpuContext& ctx, const Attention<double>& p) {
-  attend(ctx, with_starts(ctx, p));
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionWeights<float>& p) {
-  weigh(ctx, with_starts(ctx, p));
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionWeights<double>& p) {
-  weigh(ctx, with_starts(ctx, p));
-}
+template void compute<Cpu<kIsa>>(CpuContext&, const Attention<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 
-}  // namespace nunchi::kernels::cpu
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
+  weigh(ctx, with_starts(ctx, p));
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<double>&);
+
+}  // namespace nunchi::kernels

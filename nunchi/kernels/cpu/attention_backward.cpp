@@ -6,7 +6,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/tile_product.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // What one thread needs: the queries of a whole sentence and tiles of its keys.
@@ -231,13 +231,11 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
 
 }  // namespace
 
-template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionBackward<float>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   attend_backward(ctx, with_starts(ctx, p));
 }
-template <>
-void compute<kIsa>(CpuContext& ctx, const AttentionBackward<double>& p) {
-  attend_backward(ctx, with_starts(ctx, p));
-}
+template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AttentionBackward<double>&);
 
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

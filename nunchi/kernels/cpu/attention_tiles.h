@@ -11,7 +11,7 @@
 #include "nunchi/kernels/cpu/known_starts.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // Keys of a tile: a multiple of every vector's width and of what one call of Philox serves.
@@ -226,4 +226,4 @@ template <class T>
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

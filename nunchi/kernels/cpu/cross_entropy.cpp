@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 template <class T>
@@ -46,8 +46,10 @@ T loss_of_row(const CrossEntropy<T>& p, T* x, std::int32_t target) {
                         (p.smoothing > 0 ? p.smoothing / static_cast<double>(size) * scores : 0));
 }
 
-template <class T>
-void cross_entropy(CpuContext& ctx, const CrossEntropy<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   const std::int64_t count = std::clamp<std::int64_t>(count_of(p.rows) - p.first, 0, p.chunk);
   parallel_ranges(ctx, count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
@@ -60,16 +62,7 @@ void cross_entropy(CpuContext& ctx, const CrossEntropy<T>& p) {
                 static_cast<std::size_t>((p.chunk - count) * p.vocabulary) * sizeof(T));
   }
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const CrossEntropy<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const CrossEntropy<float>& p) {
-  cross_entropy(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const CrossEntropy<double>& p) {
-  cross_entropy(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -9,7 +9,7 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // The sums over the lanes of W vectors, as the lanes of one. Adding both halves of row i zipped
@@ -234,15 +234,27 @@ void add_newest(CpuContext& ctx, const DecodeAttention<T>& p) {
                               .to_stride = p.v_stride});
 }
 
-template <class T>
-void decode(CpuContext& ctx, DecodeAttention<T> p) {
-  p.bias = with_starts(ctx, p.bias);
-  add_newest(ctx, p);
-  decode_attention(ctx, p);
-}
+}  // namespace
 
-template <class T>
-void gather(CpuContext& ctx, const GatherRows<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p) {
+  DecodeAttention<T> with_bias = p;
+  with_bias.bias = with_starts(ctx, p.bias);
+  add_newest(ctx, p);
+  decode_attention(ctx, with_bias);
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const DecodeAttention<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const DecodeAttention<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ScatterRows<T>& p) {
+  scatter(ctx, p);
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const ScatterRows<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ScatterRows<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GatherRows<T>& p) {
   constexpr std::int64_t kGrain = 64;
   parallel_ranges(ctx, count_of(p.rows), kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
@@ -251,32 +263,7 @@ void gather(CpuContext& ctx, const GatherRows<T>& p) {
   });
   clear_tail(p.rows, p.width, p.to);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const GatherRows<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const GatherRows<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const DecodeAttention<float>& p) {
-  decode(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const DecodeAttention<double>& p) {
-  decode(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ScatterRows<float>& p) {
-  scatter(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ScatterRows<double>& p) {
-  scatter(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const GatherRows<float>& p) {
-  gather(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const GatherRows<double>& p) {
-  gather(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -5,11 +5,10 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
-namespace {
+namespace nunchi::kernels {
 
-template <class T>
-void embed(CpuContext& ctx, const Embedding<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
   const bool dropping = p.dropout.active();
   const KeepRows<T> keeps(ctx, dropping ? width : 0);
@@ -33,10 +32,12 @@ void embed(CpuContext& ctx, const Embedding<T>& p) {
   });
   clear_tail(p.rows, width, p.out);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 
 // Two rows may name one token, so threads share the columns: each goes down all rows in order.
-template <class T>
-void embed_backward(CpuContext& ctx, const EmbeddingBackward<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   constexpr std::int64_t kColumns = 128;
   const KeepRows<T> keeps(ctx, p.dropout.active() ? width : 0);
@@ -66,24 +67,7 @@ void embed_backward(CpuContext& ctx, const EmbeddingBackward<T>& p) {
         }
       });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const EmbeddingBackward<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Embedding<float>& p) {
-  embed(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Embedding<double>& p) {
-  embed(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<float>& p) {
-  embed_backward(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const EmbeddingBackward<double>& p) {
-  embed_backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

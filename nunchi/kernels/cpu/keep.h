@@ -10,7 +10,7 @@
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/dropout.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 using Words = Vec<std::uint32_t>;
@@ -167,4 +167,4 @@ class KeepRows {
 };
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -5,11 +5,11 @@
 
 #include "nunchi/device/context.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 
 // bucket_starts() of these, as long as the context lives. Not inline: it is compiled for every
 // processor, unlike the kernels that ask for it.
 const std::int32_t* known_starts(CpuContext& ctx, int buckets, int max_distance,
                                  bool bidirectional);
 
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

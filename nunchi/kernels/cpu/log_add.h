@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // log(e^a + e^b); one of them is above -inf. A NaN stays.
@@ -14,4 +14,4 @@ namespace {
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

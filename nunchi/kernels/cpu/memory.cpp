@@ -8,13 +8,20 @@
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/tensor/dtype.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 constexpr std::int64_t kGrain = 1 << 15;
 
-template <class T>
-void fill(CpuContext& ctx, const Fill<T>& p) {
+// A number in [0, 1) of 53 bits.
+double unit(std::uint32_t high, std::uint32_t low) {
+  return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53;
+}
+
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Fill<T>& p) {
   if (p.rows == 1) {
     parallel_ranges(ctx, p.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
       std::fill(p.out + begin, p.out + end, p.value);
@@ -29,9 +36,13 @@ void fill(CpuContext& ctx, const Fill<T>& p) {
                     }
                   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Fill<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Fill<double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Fill<std::int32_t>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Fill<BFloat16>&);
 
-template <class From, class To>
-void convert(CpuContext& ctx, const Convert<From, To>& p) {
+template <class Target, class From, class To>
+void compute(ContextOf<Target>& ctx, const Convert<From, To>& p) {
   parallel_ranges(ctx, p.count, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       if constexpr (std::is_same_v<To, BFloat16>) {
@@ -44,9 +55,15 @@ void convert(CpuContext& ctx, const Convert<From, To>& p) {
     }
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, BFloat16>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<float, BFloat16>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<BFloat16, float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<float, double>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<double, float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Convert<BFloat16, double>&);
 
-template <class T>
-void add_into(CpuContext& ctx, const AddInto<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, p.width));
   parallel_ranges(ctx, p.rows, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
@@ -58,23 +75,22 @@ void add_into(CpuContext& ctx, const AddInto<T>& p) {
     }
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<double>&);
 
-template <class T>
-void scale(CpuContext& ctx, const Scale<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
   parallel_ranges(ctx, p.count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
     over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
       store<V>(p.out + begin + i, load<V>(p.x + begin + i) * static_cast<T>(p.factor));
     });
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Scale<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Scale<double>&);
 
-// A number in [0, 1) of 53 bits.
-double unit(std::uint32_t high, std::uint32_t low) {
-  return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53;
-}
-
-template <class T>
-void random_fill(CpuContext& ctx, const RandomFill<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
   const philox::Key key = philox::key_of(p.key);
   parallel_ranges(ctx, p.count, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -92,8 +108,11 @@ void random_fill(CpuContext& ctx, const RandomFill<T>& p) {
     }
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<double>&);
 
-void quantize(CpuContext& ctx, const QuantizeRows& p) {
+template <>
+void compute<Cpu<kIsa>>(CpuContext& ctx, const QuantizeRows& p) {
   parallel_ranges(ctx, p.rows, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       const float* from = p.from + r * p.width;
@@ -108,7 +127,8 @@ void quantize(CpuContext& ctx, const QuantizeRows& p) {
   });
 }
 
-void dequantize(CpuContext& ctx, const DequantizeRows& p) {
+template <>
+void compute<Cpu<kIsa>>(CpuContext& ctx, const DequantizeRows& p) {
   parallel_ranges(ctx, p.rows, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
       for (std::int64_t i = 0; i < p.width; ++i) {
@@ -118,79 +138,4 @@ void dequantize(CpuContext& ctx, const DequantizeRows& p) {
   });
 }
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<float>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<double>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<std::int32_t>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Fill<BFloat16>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<double, BFloat16>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<float, BFloat16>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, float>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<float, double>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<double, float>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Convert<BFloat16, double>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AddInto<float>& p) {
-  add_into(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const AddInto<double>& p) {
-  add_into(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Scale<float>& p) {
-  scale(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Scale<double>& p) {
-  scale(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const RandomFill<float>& p) {
-  random_fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const RandomFill<double>& p) {
-  random_fill(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const QuantizeRows& p) {
-  quantize(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const DequantizeRows& p) {
-  dequantize(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -7,13 +7,49 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 constexpr std::int64_t kRowGrain = 8;
 
+// d_x of one row, and its part of d_gamma and d_beta.
 template <class T>
-void residual_norm(CpuContext& ctx, const ResidualNorm<T>& p) {
+void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* keep, T* d_gamma,
+                  T* d_beta) {
+  const std::int64_t width = p.width, at = r * p.width;
+  const T mean = p.mean[r], rstd = p.rstd[r];
+  RowSum<T> of_gradient, of_product;
+  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
+    const V d_out = load<V>(p.d_out + at + i);
+    const V d_normal = d_out * load<V>(p.gamma + i);
+    store<V>(d_gamma + i, load<V>(d_gamma + i) + d_out * normal);
+    store<V>(d_beta + i, load<V>(d_beta + i) + d_out);
+    of_gradient.add(d_normal);
+    of_product.add(d_normal * normal);
+  });
+  const T inverse = T(1) / static_cast<T>(width);
+  const T mean_gradient = p.kind == NormKind::layer ? of_gradient.total() * inverse : T(0);
+  const T mean_product = of_product.total() * inverse;
+  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
+    const V d_normal = load<V>(p.d_out + at + i) * load<V>(p.gamma + i);
+    V d = rstd * (d_normal - mean_gradient - normal * mean_product);
+    if (p.d_sum != nullptr) d += load<V>(p.d_sum + at + i);
+    if (p.d_branch != nullptr) {
+      store<V>(p.d_branch + at + i, keep != nullptr ? d * load<V>(keep + i) : d);
+    }
+    if (p.d_residual != nullptr) {
+      store<V>(p.d_residual + at + i,
+               p.accumulate_residual ? load<V>(p.d_residual + at + i) + d : d);
+    }
+  });
+}
+
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   const std::int64_t width = p.width;
   const bool dropping = p.branch != nullptr && p.dropout.active();
   const KeepRows<T> keeps(ctx, dropping ? width : 0);
@@ -59,43 +95,11 @@ void residual_norm(CpuContext& ctx, const ResidualNorm<T>& p) {
   clear_tail(p.rows, width, p.out);
   if (p.branch != nullptr) clear_tail(p.rows, width, p.sum);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 
-// d_x of one row, and its part of d_gamma and d_beta.
-template <class T>
-void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* keep, T* d_gamma,
-                  T* d_beta) {
-  const std::int64_t width = p.width, at = r * p.width;
-  const T mean = p.mean[r], rstd = p.rstd[r];
-  RowSum<T> of_gradient, of_product;
-  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
-    const V d_out = load<V>(p.d_out + at + i);
-    const V d_normal = d_out * load<V>(p.gamma + i);
-    store<V>(d_gamma + i, load<V>(d_gamma + i) + d_out * normal);
-    store<V>(d_beta + i, load<V>(d_beta + i) + d_out);
-    of_gradient.add(d_normal);
-    of_product.add(d_normal * normal);
-  });
-  const T inverse = T(1) / static_cast<T>(width);
-  const T mean_gradient = p.kind == NormKind::layer ? of_gradient.total() * inverse : T(0);
-  const T mean_product = of_product.total() * inverse;
-  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
-    const V d_normal = load<V>(p.d_out + at + i) * load<V>(p.gamma + i);
-    V d = rstd * (d_normal - mean_gradient - normal * mean_product);
-    if (p.d_sum != nullptr) d += load<V>(p.d_sum + at + i);
-    if (p.d_branch != nullptr) {
-      store<V>(p.d_branch + at + i, keep != nullptr ? d * load<V>(keep + i) : d);
-    }
-    if (p.d_residual != nullptr) {
-      store<V>(p.d_residual + at + i,
-               p.accumulate_residual ? load<V>(p.d_residual + at + i) + d : d);
-    }
-  });
-}
-
-template <class T>
-void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads.
   constexpr std::int64_t kRows = 64;
   const std::int64_t width = p.width, count = count_of(p.rows);
@@ -130,24 +134,7 @@ void residual_norm_backward(CpuContext& ctx, const ResidualNormBackward<T>& p) {
   if (p.d_branch != nullptr) clear_tail(p.rows, width, p.d_branch);
   if (p.d_residual != nullptr && !p.accumulate_residual) clear_tail(p.rows, width, p.d_residual);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNormBackward<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNorm<float>& p) {
-  residual_norm(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNorm<double>& p) {
-  residual_norm(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNormBackward<float>& p) {
-  residual_norm_backward(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ResidualNormBackward<double>& p) {
-  residual_norm_backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // Lanes keep their own square roots; the compiler turns the loop into one instruction.
@@ -22,8 +22,10 @@ template <class V>
   }
 }
 
-template <class T>
-void adam(CpuContext& ctx, const Adam<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
   const AdamNumbers& n = *p.numbers;
   const double correction1 = 1 - std::pow(n.beta1, static_cast<double>(n.step));
   const double correction2 = 1 - std::pow(n.beta2, static_cast<double>(n.step));
@@ -61,16 +63,7 @@ void adam(CpuContext& ctx, const Adam<T>& p) {
     }
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Adam<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Adam<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Adam<float>& p) {
-  adam(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Adam<double>& p) {
-  adam(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -8,7 +8,7 @@
 
 #include "nunchi/device/context.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // f(begin, end) over contiguous parts of [0, count), each at least `grain` long.
@@ -41,4 +41,4 @@ void parallel_tasks(const CpuContext& ctx, std::int64_t count, F&& f) {
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

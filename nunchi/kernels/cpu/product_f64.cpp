@@ -2,11 +2,11 @@
 #include "nunchi/kernels/cpu/tile_product.h"
 #include "nunchi/kernels/product.h"
 
-namespace nunchi::kernels::cpu {
-namespace {
+namespace nunchi::kernels {
 
 // For gradient checks: right and reasonably quick, b packed into panels of columns.
-void product(CpuContext& ctx, const Product<double>& p) {
+template <>
+void compute<Cpu<kIsa>>(CpuContext& ctx, const Product<double>& p) {
   check_product(p);
   constexpr std::int64_t kPanel = kBlockVectors * kLanes<double>;
   const std::int64_t panels = (p.n + kPanel - 1) / kPanel;
@@ -43,11 +43,4 @@ void product(CpuContext& ctx, const Product<double>& p) {
   });
 }
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Product<double>& p) {
-  product(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cpu/recurrent_steps.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // What one sentence's token needs on the way forward.
@@ -54,8 +54,10 @@ void gru_token(const Token<T>& p) {
   });
 }
 
-template <class T>
-void recur(CpuContext& ctx, const Recurrence<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const Places<T> places{in};
@@ -115,16 +117,7 @@ void recur(CpuContext& ctx, const Recurrence<T>& p) {
   clear_rows(in.rows, H, p.out_stride, p.out);
   clear_rows(in.rows, H, H, in.previous);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Recurrence<float>& p) {
-  recur(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Recurrence<double>& p) {
-  recur(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

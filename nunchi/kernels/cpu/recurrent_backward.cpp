@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cpu/recurrent_steps.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // What one sentence's token needs on the way back.
@@ -61,8 +61,10 @@ void gru_token_back(const TokenBack<T>& p) {
   });
 }
 
-template <class T>
-void recur_back(CpuContext& ctx, const RecurrenceBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const bool lstm = in.cell == CellKind::lstm;
@@ -115,16 +117,7 @@ void recur_back(CpuContext& ctx, const RecurrenceBackward<T>& p) {
   clear_rows(in.rows, G * H, in.gates_stride, in.gates);
   clear_rows(in.rows, G * H, G * H, p.d_b);
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const RecurrenceBackward<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const RecurrenceBackward<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const RecurrenceBackward<float>& p) {
-  recur_back(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const RecurrenceBackward<double>& p) {
-  recur_back(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

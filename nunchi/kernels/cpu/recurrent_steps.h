@@ -9,7 +9,7 @@
 #include "nunchi/kernels/product.h"
 #include "nunchi/kernels/recurrent_walk.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // Rows of a product for so many sentences: a few sizes, so that products are planned once.
@@ -22,7 +22,7 @@ inline std::int64_t padded_rows(std::int64_t rows) {
 // Not through run(): the products are part of the layer in a profile too.
 template <class T>
 void multiply(CpuContext& ctx, const Product<T>& product) {
-  compute<kOneVersion<Product<T>> ? Isa::portable : kIsa>(ctx, product);
+  compute<TargetOf<Product<T>>>(ctx, product);
 }
 
 // Threads are worth waking for some ten microseconds of work.
@@ -68,4 +68,4 @@ void clear_rows(const Rows& rows, std::int64_t width, std::int64_t stride, T* ou
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

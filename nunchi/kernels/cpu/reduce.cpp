@@ -5,30 +5,8 @@
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
-
-template <class T>
-void column_sum(CpuContext& ctx, const ColumnSum<T>& p) {
-  // Threads share the columns, never the rows: each column is one sum from the first row down.
-  constexpr std::int64_t kColumns = 256, kRows = 4;
-  parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t begin = first; begin < last; begin += kColumns) {
-      const std::int64_t width = std::min(kColumns, last - begin);
-      T sums[kColumns] = {};
-      for (std::int64_t r = 0; r < p.rows; r += kRows) {
-        const T* x = p.x + r * p.width + begin;
-        const std::int64_t rows = std::min(kRows, p.rows - r);
-        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          V sum = load<V>(sums + i);
-          for (std::int64_t k = 0; k < rows; ++k) sum += load<V>(x + k * p.width + i);
-          store<V>(sums + i, sum);
-        });
-      }
-      for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
-    }
-  });
-}
 
 // The order is fixed by the block and lane that an element falls into, whatever the threads.
 template <class T>
@@ -49,8 +27,34 @@ double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
-template <class T>
-void sum(CpuContext& ctx, const Sum<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
+  // Threads share the columns, never the rows: each column is one sum from the first row down.
+  constexpr std::int64_t kColumns = 256, kRows = 4;
+  parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first; begin < last; begin += kColumns) {
+      const std::int64_t width = std::min(kColumns, last - begin);
+      T sums[kColumns] = {};
+      for (std::int64_t r = 0; r < p.rows; r += kRows) {
+        const T* x = p.x + r * p.width + begin;
+        const std::int64_t rows = std::min(kRows, p.rows - r);
+        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+          V sum = load<V>(sums + i);
+          for (std::int64_t k = 0; k < rows; ++k) sum += load<V>(x + k * p.width + i);
+          store<V>(sums + i, sum);
+        });
+      }
+      for (std::int64_t i = 0; i < width; ++i) p.out[begin + i] += sums[i];
+    }
+  });
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
   constexpr std::int64_t kBlock = 4096, kBlocksAtOnce = 1024;
   double total = 0;
   for (std::int64_t start = 0; start < p.count; start += kBlock * kBlocksAtOnce) {
@@ -66,24 +70,7 @@ void sum(CpuContext& ctx, const Sum<T>& p) {
   }
   *p.out = total;
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Sum<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Sum<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const ColumnSum<float>& p) {
-  column_sum(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const ColumnSum<double>& p) {
-  column_sum(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Sum<float>& p) {
-  sum(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Sum<double>& p) {
-  sum(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

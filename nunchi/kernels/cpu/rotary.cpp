@@ -4,11 +4,10 @@
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
-namespace {
+namespace nunchi::kernels {
 
-template <class T>
-void rotate(CpuContext& ctx, const Rotary<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   const std::int64_t half = p.head_width / 2;
   const T direction = p.inverse ? T(-1) : T(1);
   parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
@@ -28,16 +27,7 @@ void rotate(CpuContext& ctx, const Rotary<T>& p) {
     }
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const Rotary<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const Rotary<float>& p) {
-  rotate(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const Rotary<double>& p) {
-  rotate(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

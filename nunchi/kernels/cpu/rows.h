@@ -7,7 +7,7 @@
 
 #include "nunchi/kernels/rows.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 inline std::int64_t count_of(const Rows& rows) {
@@ -31,4 +31,4 @@ inline std::uint32_t position_of(const Rows& rows, std::int64_t row) {
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

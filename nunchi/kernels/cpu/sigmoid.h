@@ -3,7 +3,7 @@
 
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 template <class V>
@@ -22,4 +22,4 @@ template <class V>
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

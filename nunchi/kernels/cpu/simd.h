@@ -16,7 +16,7 @@
 
 #include "nunchi/kernels/cpu/isa_version.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 #if defined(__AVX512F__)
@@ -254,4 +254,4 @@ template <class V>
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

@@ -9,7 +9,7 @@
 
 #include "nunchi/kernels/cpu/simd.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 // a(i, k) stands at data[i * row + k * step].
@@ -101,4 +101,4 @@ void tile_product(std::int64_t m, std::int64_t n, std::int64_t k, TileA<T> a, co
 }
 
 }  // namespace
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

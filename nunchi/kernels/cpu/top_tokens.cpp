@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cpu/simd.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 template <class T>
@@ -81,13 +81,6 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   for (std::int64_t i = 0; i < p.count; ++i) {
     values[i] = static_cast<T>(static_cast<double>(values[i]) - sum);
   }
-}
-
-template <class T>
-void top_tokens(CpuContext& ctx, const TopTokens<T>& p) {
-  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) top_of_row(p, r);
-  });
 }
 
 // Draws one token of a row after another.
@@ -181,8 +174,19 @@ class Sampler {
   std::int32_t* order_;
 };
 
-template <class T>
-void sample_tokens(CpuContext& ctx, const SampleTokens<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopTokens<T>& p) {
+  parallel_ranges(ctx, p.rows, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) top_of_row(p, r);
+  });
+}
+template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const TopTokens<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   const auto threads = static_cast<std::size_t>(ctx.threads());
   const auto size = static_cast<std::size_t>(p.vocabulary);
   const ScratchMemory weights(ctx.arena(), threads * size * sizeof(double));
@@ -194,24 +198,7 @@ void sample_tokens(CpuContext& ctx, const SampleTokens<T>& p) {
     for (std::int64_t r = begin; r < end; ++r) sampler.draw(r);
   });
 }
+template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<float>&);
+template void compute<Cpu<kIsa>>(CpuContext&, const SampleTokens<double>&);
 
-}  // namespace
-
-template <>
-void compute<kIsa>(CpuContext& ctx, const TopTokens<float>& p) {
-  top_tokens(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const TopTokens<double>& p) {
-  top_tokens(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const SampleTokens<float>& p) {
-  sample_tokens(ctx, p);
-}
-template <>
-void compute<kIsa>(CpuContext& ctx, const SampleTokens<double>& p) {
-  sample_tokens(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

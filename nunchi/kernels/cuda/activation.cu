@@ -2,7 +2,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -170,8 +170,10 @@ void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
   check_launch("activation");
 }
 
-template <class T>
-void forward(CudaContext& ctx, const Activation<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Activation<T>& p) {
   launch<false>(ctx, p.kind,
                 Job<Native<T>>{.rows = p.rows,
                                .width = p.width,
@@ -180,9 +182,11 @@ void forward(CudaContext& ctx, const Activation<T>& p) {
                                .d_out = nullptr,
                                .to = native(p.out)});
 }
+template void compute<Cuda>(CudaContext&, const Activation<float>&);
+template void compute<Cuda>(CudaContext&, const Activation<BFloat16>&);
 
-template <class T>
-void backward(CudaContext& ctx, const ActivationBackward<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ActivationBackward<T>& p) {
   launch<true>(ctx, p.kind,
                Job<Native<T>>{.rows = p.rows,
                               .width = p.width,
@@ -191,24 +195,7 @@ void backward(CudaContext& ctx, const ActivationBackward<T>& p) {
                               .d_out = native(p.d_out),
                               .to = native(p.d_x)});
 }
+template void compute<Cuda>(CudaContext&, const ActivationBackward<float>&);
+template void compute<Cuda>(CudaContext&, const ActivationBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Activation<float>& p) {
-  forward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Activation<BFloat16>& p) {
-  forward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ActivationBackward<float>& p) {
-  backward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ActivationBackward<BFloat16>& p) {
-  backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -2,7 +2,7 @@
 
 #include "nunchi/kernels/cuda/search/held_row.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -139,8 +139,10 @@ void launch(CudaContext& ctx, const Job<N>& job, unsigned rows) {
   start.template operator()<512, 8, false>();
 }
 
-template <class T>
-void cross_entropy(CudaContext& ctx, const CrossEntropy<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   if (p.chunk == 0 || p.vocabulary == 0) return;
   using N = Native<T>;
   const Job<N> job{.rows = p.rows,
@@ -159,16 +161,7 @@ void cross_entropy(CudaContext& ctx, const CrossEntropy<T>& p) {
   }
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const CrossEntropy<float>&);
+template void compute<Cuda>(CudaContext&, const CrossEntropy<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const CrossEntropy<float>& p) {
-  cross_entropy(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const CrossEntropy<BFloat16>& p) {
-  cross_entropy(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

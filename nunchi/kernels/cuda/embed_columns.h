@@ -4,7 +4,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/embedding.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Up to eight columns; Wide: always eight, and aligned.
 template <bool Wide, class N>
@@ -65,4 +65,4 @@ __device__ void embed_columns(const EmbedTables<N>& p, std::int64_t id, std::int
   for (int j = 0; j < 8; ++j) x[j] += more[j];
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -8,7 +8,7 @@
 
 #include "nunchi/kernels/cuda/embed_columns.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -54,23 +54,6 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
     }
   }
   store_columns<Wide>(p.out + row * width + column, width - column, x);
-}
-
-template <class T>
-void embed(CudaContext& ctx, const Embedding<T>& p) {
-  if (p.rows.capacity * p.width == 0) return;
-  using N = Native<T>;
-  const EmbedJob<N> job{.rows = p.rows,
-                        .tables = tables_of(p),
-                        .dropout = DropoutDraws(p.dropout),
-                        .ids = p.ids,
-                        .out = native(p.out)};
-  const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
-  if (is_wide(p)) {
-    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, job);
-  } else {
-    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, job);
-  }
 }
 
 // The key of each row: its token, or without `ids` its position. Rows past the count come last.
@@ -250,30 +233,34 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   check_launch(p.name());
 }
 
-template <class T>
-void embed_backward(CudaContext& ctx, const EmbeddingBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
+  if (p.rows.capacity * p.width == 0) return;
+  using N = Native<T>;
+  const EmbedJob<N> job{.rows = p.rows,
+                        .tables = tables_of(p),
+                        .dropout = DropoutDraws(p.dropout),
+                        .ids = p.ids,
+                        .out = native(p.out)};
+  const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
+  if (is_wide(p)) {
+    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, job);
+  } else {
+    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, job);
+  }
+}
+template void compute<Cuda>(CudaContext&, const Embedding<float>&);
+template void compute<Cuda>(CudaContext&, const Embedding<BFloat16>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
   if (p.rows.capacity * p.width == 0) return;
   if (p.d_table != nullptr) add_rows(ctx, p, p.ids, static_cast<float>(p.scale), p.d_table);
   if (p.d_positions != nullptr) add_rows<T>(ctx, p, nullptr, 1, p.d_positions);
 }
+template void compute<Cuda>(CudaContext&, const EmbeddingBackward<float>&);
+template void compute<Cuda>(CudaContext&, const EmbeddingBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Embedding<float>& p) {
-  embed(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Embedding<BFloat16>& p) {
-  embed(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const EmbeddingBackward<float>& p) {
-  embed_backward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const EmbeddingBackward<BFloat16>& p) {
-  embed_backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -5,7 +5,7 @@
 #include "nunchi/device/cuda/check.h"
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -68,32 +68,46 @@ unsigned grid(CudaContext& ctx, std::int64_t count) {
   return std::min(blocks_for(count, kThreads), static_cast<unsigned>(ctx.multiprocessors()) * 16);
 }
 
-template <class T>
-void fill(CudaContext& ctx, const Fill<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Fill<T>& p) {
   if (p.rows * p.count == 0) return;
   const Native<T> value = *native(&p.value);
   fill_kernel<<<grid(ctx, p.rows * p.count), kThreads, 0, ctx.stream()>>>(p.rows, p.count, p.stride,
                                                                           value, native(p.out));
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const Fill<float>&);
+template void compute<Cuda>(CudaContext&, const Fill<double>&);
+template void compute<Cuda>(CudaContext&, const Fill<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const Fill<std::int32_t>&);
 
-template <class From, class To>
-void convert(CudaContext& ctx, const Convert<From, To>& p) {
+template <class Target, class From, class To>
+void compute(ContextOf<Target>& ctx, const Convert<From, To>& p) {
   if (p.count == 0) return;
   convert_kernel<<<grid(ctx, p.count), kThreads, 0, ctx.stream()>>>(p.count, native(p.from),
                                                                     native(p.to));
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const Convert<float, BFloat16>&);
+template void compute<Cuda>(CudaContext&, const Convert<BFloat16, float>&);
+template void compute<Cuda>(CudaContext&, const Convert<float, double>&);
+template void compute<Cuda>(CudaContext&, const Convert<double, float>&);
+template void compute<Cuda>(CudaContext&, const Convert<double, BFloat16>&);
+template void compute<Cuda>(CudaContext&, const Convert<BFloat16, double>&);
 
-template <class T>
-void scale(CudaContext& ctx, const Scale<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
   if (p.count == 0) return;
   start_early(ctx, p.name(), scale_kernel<Native<T>>, {grid(ctx, p.count), kThreads}, p.count,
               static_cast<float>(p.factor), native(p.x), native(p.out));
 }
+template void compute<Cuda>(CudaContext&, const Scale<float>&);
+template void compute<Cuda>(CudaContext&, const Scale<BFloat16>&);
 
-template <class T>
-void add_into(CudaContext& ctx, const AddInto<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   if (p.rows * p.width == 0) return;
   using N = Native<T>;
   const AddInto<N> job{.rows = p.rows,
@@ -111,68 +125,11 @@ void add_into(CudaContext& ctx, const AddInto<T>& p) {
   }
   check_launch(p.name());
 }
-
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Fill<float>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Fill<double>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Fill<BFloat16>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Fill<std::int32_t>& p) {
-  fill(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<float, BFloat16>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<BFloat16, float>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<float, double>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<double, float>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<double, BFloat16>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Convert<BFloat16, double>& p) {
-  convert(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Scale<float>& p) {
-  scale(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Scale<BFloat16>& p) {
-  scale(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AddInto<float>& p) {
-  add_into(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AddInto<BFloat16>& p) {
-  add_into(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const AddInto<float>&);
+template void compute<Cuda>(CudaContext&, const AddInto<BFloat16>&);
 
 template <>
-void compute(CudaContext& ctx, const CopyBytes& p) {
+void compute<Cuda>(CudaContext& ctx, const CopyBytes& p) {
   if (p.bytes == 0) return;
   switch (p.direction) {
     case CopyBytes::Direction::to_device: {
@@ -200,4 +157,4 @@ void compute(CudaContext& ctx, const CopyBytes& p) {
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -2,7 +2,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -93,13 +93,13 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
 }  // namespace
 
 template <>
-void compute(CudaContext& ctx, const ClipScale& p) {
+void compute<Cuda>(CudaContext& ctx, const ClipScale& p) {
   clip_scale_kernel<<<1, 1, 0, ctx.stream()>>>(p);
   check_launch(p.name());
 }
 
 template <>
-void compute(CudaContext& ctx, const Adam<float>& p) {
+void compute<Cuda>(CudaContext& ctx, const Adam<float>& p) {
   if (p.count == 0) return;
   const unsigned blocks =
       std::min(blocks_for(p.count, kThreads * 4), static_cast<unsigned>(ctx.multiprocessors()) * 8);
@@ -107,4 +107,4 @@ void compute(CudaContext& ctx, const Adam<float>& p) {
   check_launch(p.name());
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -3,7 +3,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/cuda/common/reduce.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -41,19 +41,6 @@ __global__ void sum_of_partials(int count, const double* partials, double* out) 
   if (threadIdx.x == 0) *out = sums[0];
 }
 
-template <class T>
-void sum(CudaContext& ctx, const Sum<T>& p) {
-  constexpr std::int64_t kMostPartials = 1056, kEach = 2048;
-  const unsigned partials = static_cast<unsigned>(
-      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMostPartials));
-  const ScratchMemory scratch(ctx.arena(), partials * sizeof(double));
-  sum_partials<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
-                                                        scratch.as<double>());
-  sum_of_partials<<<1, kThreads, 0, ctx.stream()>>>(static_cast<int>(partials),
-                                                    scratch.as<double>(), p.out);
-  check_launch(p.name());
-}
-
 // Columns by lanes, partials by warps, in a fixed order.
 __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
@@ -86,13 +73,19 @@ void add_partials(CudaContext& ctx, Partials p) {
   check_launch("add_partials");
 }
 
-template <>
-void compute(CudaContext& ctx, const Sum<float>& p) {
-  sum(ctx, p);
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
+  constexpr std::int64_t kMostPartials = 1056, kEach = 2048;
+  const unsigned partials = static_cast<unsigned>(
+      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMostPartials));
+  const ScratchMemory scratch(ctx.arena(), partials * sizeof(double));
+  sum_partials<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
+                                                        scratch.as<double>());
+  sum_of_partials<<<1, kThreads, 0, ctx.stream()>>>(static_cast<int>(partials),
+                                                    scratch.as<double>(), p.out);
+  check_launch(p.name());
 }
-template <>
-void compute(CudaContext& ctx, const Sum<BFloat16>& p) {
-  sum(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const Sum<float>&);
+template void compute<Cuda>(CudaContext&, const Sum<BFloat16>&);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

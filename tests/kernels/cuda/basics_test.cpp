@@ -127,11 +127,11 @@ TEST(CudaReduce, ReluColumnSumIsBothInOnePass) {
           const Tensor out = input(context, DType::f32, {width}, 3);
           dispatch(y, [&]<class T>(auto& ctx) {
             if constexpr (std::is_same_v<decltype(ctx), CudaContext&>) {
-              kernels::run(ctx, kernels::cuda::ReluColumnSum<T>{.rows = rows,
-                                                                .width = width,
-                                                                .y = y.data<T>(),
-                                                                .d = d.data<T>(),
-                                                                .out = out.data<float>()});
+              kernels::run(ctx, kernels::ReluColumnSum<T>{.rows = rows,
+                                                          .width = width,
+                                                          .y = y.data<T>(),
+                                                          .d = d.data<T>(),
+                                                          .out = out.data<float>()});
             } else {
               kernels::run(ctx,
                            kernels::ActivationBackward<T>{.kind = kernels::ActivationKind::relu,

@@ -71,7 +71,7 @@ void expect_as_on_cpu(const Case& x) {
   const Results expected = run_case<float, float>(cpu, x, DType::f32);
   std::vector<Results> all = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
   // Of more rows the library would have to make f32 and add a bias in bf16, which it does not.
-  if (x.rows <= kernels::cuda::kMostRows) {
+  if (x.rows <= kernels::kMostRows) {
     all.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
   }
   for (const Results& found : all) {
@@ -135,7 +135,7 @@ TEST(CudaNormProduct, TheProductIsThatOfTheRowsItWrote) {
   const Results found = run_case<BFloat16, float>(cuda, x, DType::bf16);
   const Tensor weight = input(cuda, DType::bf16, {x.outputs, x.width}, 5);
   const Tensor c = Tensor::empty(cuda, DType::f32, {x.rows, x.outputs});
-  ASSERT_TRUE(kernels::cuda::multiply_rows(
+  ASSERT_TRUE(kernels::multiply_rows(
       cuda, kernels::Product<BFloat16, float>{.m = x.rows,
                                               .n = x.outputs,
                                               .k = x.width,

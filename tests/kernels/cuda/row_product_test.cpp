@@ -23,7 +23,7 @@ Tensor multiplied(CudaContext& context, const Tensor& a, const Tensor& b, const 
                   std::int64_t rows, bool relu, bool& served) {
   const Tensor c =
       unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
-  served = kernels::cuda::multiply_rows(
+  served = kernels::multiply_rows(
       context,
       kernels::Product<BFloat16, C>{.m = rows,
                                     .n = b.size(0),
@@ -64,7 +64,7 @@ std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows
 void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
   CudaContext cuda;
   cuda.arena().poison();
-  const std::int64_t most = kernels::cuda::kMostRows;
+  const std::int64_t most = kernels::kMostRows;
   const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
                b = input(cuda, DType::bf16, {w.n, w.k}, 2),
                add = input(cuda, DType::bf16, {w.n}, 3);
@@ -111,7 +111,7 @@ TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
-    const std::int64_t most = kernels::cuda::kMostRows;
+    const std::int64_t most = kernels::kMostRows;
     const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
                  b = input(cuda, DType::bf16, {w.n, w.k}, 2);
     bool served = false;
@@ -120,7 +120,7 @@ TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
     ASSERT_TRUE(served);
     for (const std::int64_t row : {1, 12, 40, 63}) {
       const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
-      ASSERT_TRUE(kernels::cuda::multiply_rows(
+      ASSERT_TRUE(kernels::multiply_rows(
           cuda, kernels::Product<BFloat16, float>{.m = 1,
                                                   .n = w.n,
                                                   .k = w.k,
@@ -148,11 +148,11 @@ TEST(CudaRowProduct, WhatItIsNotForIsLeftToTheLibrary) {
                  .transpose_b = true,
                  .c = some + 65536,
                  .bias = some + 131072};
-  EXPECT_TRUE(kernels::cuda::multiply_rows(cuda, good));
+  EXPECT_TRUE(kernels::multiply_rows(cuda, good));
   const auto refused = [&](auto&& change) {
     Row row = good;
     change(row);
-    return !kernels::cuda::multiply_rows(cuda, row);
+    return !kernels::multiply_rows(cuda, row);
   };
   EXPECT_TRUE(refused([](Row& p) { p.m = 65; }));
   EXPECT_TRUE(refused([](Row& p) { p.n = 126; }));

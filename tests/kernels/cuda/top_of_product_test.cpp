@@ -100,7 +100,7 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                               .ids = ids.data<std::int32_t>()}}};
       kernels::run(ctx, job);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        found.in_tiles = kernels::cuda::found_in_tiles(ctx, job);
+        found.in_tiles = kernels::found_in_tiles(ctx, job);
       }
     }
   });

@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/reduce.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 4;
@@ -133,23 +133,6 @@ dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
   return {static_cast<unsigned>(sentences), static_cast<unsigned>(rows)};
 }
 
-template <class T>
-void attend(CudaContext& ctx, const AdditiveAttention<T>& p) {
-  const AdditiveInputs<T>& in = p.in;
-  const ScratchMemory own(
-      ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
-  float* weights = p.weights != nullptr ? p.weights : own.as<float>();
-  if (in.sentences > 0 && in.max_queries > 0) {
-    const auto job = inputs_of(in);
-    weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job,
-                                                                                           weights);
-    values_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        job, weights, native(p.out), p.out_stride);
-  }
-  clear_tail(ctx, p.rows, in.value_width, native(p.out), p.out_stride);
-  check_launch(p.name());
-}
-
 template <class N>
 struct Back {
   Inputs<N> in;
@@ -240,8 +223,29 @@ __global__ void keys_back_kernel(Back<N> p) {
   }
 }
 
-template <class T>
-void attend_back(CudaContext& ctx, const AdditiveAttentionBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
+  const AdditiveInputs<T>& in = p.in;
+  const ScratchMemory own(
+      ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
+  float* weights = p.weights != nullptr ? p.weights : own.as<float>();
+  if (in.sentences > 0 && in.max_queries > 0) {
+    const auto job = inputs_of(in);
+    weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job,
+                                                                                           weights);
+    values_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
+        job, weights, native(p.out), p.out_stride);
+  }
+  clear_tail(ctx, p.rows, in.value_width, native(p.out), p.out_stride);
+  check_launch(p.name());
+}
+template void compute<Cuda>(CudaContext&, const AdditiveAttention<float>&);
+template void compute<Cuda>(CudaContext&, const AdditiveAttention<BFloat16>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   using N = Native<T>;
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory d_scores(ctx.arena(), static_cast<std::size_t>(in.pairs) * sizeof(float));
@@ -275,29 +279,12 @@ void attend_back(CudaContext& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, job.d_k, p.d_k_stride);
   if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, job.d_v, p.d_v_stride);
   check_launch(p.name());
-  compute(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
-                                .width = in.width,
-                                .x = shares.as<float>(),
-                                .out = p.d_scorer});
+  dispatch(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
+                                 .width = in.width,
+                                 .x = shares.as<float>(),
+                                 .out = p.d_scorer});
 }
+template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<float>&);
+template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const AdditiveAttention<float>& p) {
-  attend(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AdditiveAttention<BFloat16>& p) {
-  attend(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AdditiveAttentionBackward<float>& p) {
-  attend_back(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AdditiveAttentionBackward<BFloat16>& p) {
-  attend_back(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -10,7 +10,7 @@
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 4;
@@ -80,8 +80,10 @@ void start_exact(CudaContext& ctx, const Forward<N>& p) {
   exact_kernel<N, Each><<<grid, kThreads, 0, ctx.stream()>>>(p);
 }
 
-template <class T>
-void attend(CudaContext& ctx, const Attention<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0 || p.in.heads == 0) return;
   check_head_width(p.in.head_width);
@@ -104,16 +106,7 @@ void attend(CudaContext& ctx, const Attention<T>& p) {
   with_columns_each(p.in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const Attention<float>&);
+template void compute<Cuda>(CudaContext&, const Attention<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Attention<float>& p) {
-  attend(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Attention<BFloat16>& p) {
-  attend(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -7,7 +7,7 @@
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 #include "nunchi/kernels/cuda/product/shared_tile.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 4;
@@ -173,8 +173,10 @@ void start_exact(CudaContext& ctx, const Backward<N>& p) {
   check_launch("attention_backward, keys");
 }
 
-template <class T>
-void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   using N = Native<T>;
   const AttentionInputs<T>& in = p.in;
   if (in.heads == 0 || p.rows.capacity + p.key_rows.capacity == 0) return;
@@ -244,16 +246,7 @@ void attend_backward(CudaContext& ctx, const AttentionBackward<T>& p) {
   table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_parts, p.d_table);
   check_launch("attention_backward, table");
 }
+template void compute<Cuda>(CudaContext&, const AttentionBackward<float>&);
+template void compute<Cuda>(CudaContext&, const AttentionBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const AttentionBackward<float>& p) {
-  attend_backward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AttentionBackward<BFloat16>& p) {
-  attend_backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

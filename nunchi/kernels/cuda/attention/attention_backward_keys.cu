@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cuda/attention/attention_scores.h"
 #include "nunchi/kernels/cuda/product/stacked_tiles.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
@@ -195,4 +195,4 @@ void start_mma_keys(CudaContext& ctx, const Backward<__nv_bfloat16>& p) {
   with_tiles(p.in, p.key_tiles, [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

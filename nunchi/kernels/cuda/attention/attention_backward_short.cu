@@ -6,7 +6,7 @@
 #include "nunchi/kernels/cuda/attention/attention_scores.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
@@ -210,4 +210,4 @@ void start_short_backward(CudaContext& ctx, const Job& p, std::int64_t longest) 
   plain ? start<64, true>(ctx, p, longest) : start<64, false>(ctx, p, longest);
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -12,7 +12,7 @@
 
 #include "nunchi/kernels/cuda/attention/attention_heads.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 template <class N>
 struct Backward {
@@ -90,4 +90,4 @@ bool computes_by_mma(const Backward<N>& p) {
 void start_mma_queries(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
 void start_mma_keys(CudaContext& ctx, const Backward<__nv_bfloat16>& p);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

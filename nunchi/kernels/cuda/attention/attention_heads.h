@@ -13,7 +13,7 @@
 #include "nunchi/kernels/cuda/attention/score_bias.h"
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 template <class N>
 struct Heads {
@@ -266,4 +266,4 @@ struct KeepBits {
   }
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -7,7 +7,7 @@
 #include "nunchi/kernels/cuda/attention/attention_scores.h"
 #include "nunchi/kernels/cuda/product/stacked_tiles.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
@@ -213,4 +213,4 @@ void start_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries)
              [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p, max_queries); });
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

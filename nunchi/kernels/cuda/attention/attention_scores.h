@@ -9,7 +9,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/limits.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr float kLn2 = 0.6931471805599453f;
 
@@ -104,4 +104,4 @@ __device__ void store_columns(N* row, const float (&sums)[Each], float factor, i
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

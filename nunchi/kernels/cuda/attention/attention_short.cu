@@ -6,7 +6,7 @@
 
 #include "nunchi/kernels/cuda/attention/attention_scores.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
@@ -175,4 +175,4 @@ void start_short_forward(CudaContext& ctx, const Job& p, std::int64_t longest) {
   biased ? start<64, true>(ctx, p, longest) : start<64, false>(ctx, p, longest);
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -14,7 +14,7 @@
 #include "nunchi/kernels/cuda/attention/attention_heads.h"
 #include "nunchi/kernels/cuda/product/shared_tile.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kShortWarps = 4;
 constexpr int kShortTiles = kShort / kTileRows;
@@ -109,4 +109,4 @@ inline bool short_width(std::int64_t width) { return width == 32 || width == 64;
 void start_short_forward(CudaContext& ctx, const Forward<__nv_bfloat16>& p, std::int64_t longest);
 void start_short_backward(CudaContext& ctx, const Backward<__nv_bfloat16>& p, std::int64_t longest);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

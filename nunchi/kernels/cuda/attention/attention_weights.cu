@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cuda/attention/attention_heads.h"
 #include "nunchi/kernels/cuda/attention/attention_scores.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 4;
@@ -45,8 +45,10 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
 }
 
-template <class T>
-void weigh(CudaContext& ctx, const AttentionWeights<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
   const AttentionInputs<T>& in = p.in;
   if (in.sentences == 0 || in.heads == 0 || in.max_queries == 0) return;
   check_head_width(in.head_width);
@@ -57,16 +59,7 @@ void weigh(CudaContext& ctx, const AttentionWeights<T>& p) {
   weights_kernel<<<grid, kWarps * kWarp, 0, ctx.stream()>>>(heads_of(in, bias), p.begin, p.weights);
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const AttentionWeights<float>&);
+template void compute<Cuda>(CudaContext&, const AttentionWeights<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const AttentionWeights<float>& p) {
-  weigh(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const AttentionWeights<BFloat16>& p) {
-  weigh(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -12,7 +12,7 @@
 #include "nunchi/kernels/cuda/attention/score_bias.h"
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 4;
@@ -251,8 +251,10 @@ void start_many_columns(CudaContext& ctx, const Decode<N>& p) {
   }
 }
 
-template <class T>
-void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p) {
   using N = Native<T>;
   using Kind = typename ScoreBias<T>::Kind;
   if (p.rows.capacity * p.heads == 0) return;
@@ -306,16 +308,7 @@ void decode_attention(CudaContext& ctx, const DecodeAttention<T>& p) {
     start<32, true>(ctx, job, together);
   }
 }
+template void compute<Cuda>(CudaContext&, const DecodeAttention<float>&);
+template void compute<Cuda>(CudaContext&, const DecodeAttention<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const DecodeAttention<float>& p) {
-  decode_attention(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const DecodeAttention<BFloat16>& p) {
-  decode_attention(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

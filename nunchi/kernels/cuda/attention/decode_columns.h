@@ -5,7 +5,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
@@ -91,4 +91,4 @@ struct Softmax {
   }
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

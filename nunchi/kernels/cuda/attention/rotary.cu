@@ -2,7 +2,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -56,8 +56,10 @@ __global__ void rotary_kernel(Turn<N> p) {
   }
 }
 
-template <class T>
-void rotate(CudaContext& ctx, const Rotary<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   using N = Native<T>;
   const Turn<N> job{.rows = p.rows,
                     .heads = p.heads,
@@ -80,16 +82,7 @@ void rotate(CudaContext& ctx, const Rotary<T>& p) {
                 job);
   }
 }
+template void compute<Cuda>(CudaContext&, const Rotary<float>&);
+template void compute<Cuda>(CudaContext&, const Rotary<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Rotary<float>& p) {
-  rotate(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Rotary<BFloat16>& p) {
-  rotate(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

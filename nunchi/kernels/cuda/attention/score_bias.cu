@@ -8,7 +8,7 @@
 
 #include "nunchi/base/error.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -99,4 +99,4 @@ BiasLine<T>::BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
 template class BiasLine<float>;
 template class BiasLine<BFloat16>;
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -12,7 +12,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/limits.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Of both directions together: with 257 a distance of 128 either way, and none.
 constexpr int kMostBuckets = static_cast<int>(limits_of(Device::cuda).relative_buckets);
@@ -87,4 +87,4 @@ class BiasLine {
   BiasTerms terms_;
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

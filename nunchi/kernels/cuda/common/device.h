@@ -18,7 +18,7 @@
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xFFFFFFFFu;
@@ -254,4 +254,4 @@ inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
 // After each launch: an error of its configuration.
 inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -10,7 +10,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kGroupRows = 64, kGroupWarps = 4;
 
@@ -82,4 +82,4 @@ __device__ inline void group_mma(float (&sums)[128], std::uint64_t a, std::uint6
 #undef NUNCHI_0_TO_63
 #undef NUNCHI_64_TO_127
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

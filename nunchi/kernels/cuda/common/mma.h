@@ -11,7 +11,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                            std::uint32_t b1) {
@@ -54,4 +54,4 @@ __device__ inline void to_a(std::uint32_t (&a)[4], const float (&left)[4],
   a[3] = packed(right[2], right[3]);
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // The second half of a sum over rows: partial sums are added in a fixed order, for one or two rows
 // of columns at once.
@@ -35,4 +35,7 @@ struct ReluColumnSum {
   Work work() const { return {.bytes = 3.0 * static_cast<double>(rows * width) * sizeof(T)}; }
 };
 
-}  // namespace nunchi::kernels::cuda
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ReluColumnSum<T>& p);
+
+}  // namespace nunchi::kernels

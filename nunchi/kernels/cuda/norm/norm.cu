@@ -7,7 +7,7 @@
 
 #include "nunchi/kernels/cuda/norm/norm_rows.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 8;
@@ -192,8 +192,10 @@ __global__ void __launch_bounds__(kThreads) forward_any_kernel(Forward<N> p) {
   }
 }
 
-template <class T>
-void residual_norm(CudaContext& ctx, const ResidualNorm<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
   const Forward<N> job{.kind = p.kind,
@@ -223,16 +225,7 @@ void residual_norm(CudaContext& ctx, const ResidualNorm<T>& p) {
   });
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const ResidualNorm<float>&);
+template void compute<Cuda>(CudaContext&, const ResidualNorm<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const ResidualNorm<float>& p) {
-  residual_norm(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ResidualNorm<BFloat16>& p) {
-  residual_norm(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

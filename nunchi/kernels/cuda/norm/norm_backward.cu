@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cuda/norm/norm_rows.h"
 #include "nunchi/kernels/norm.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -267,8 +267,10 @@ __global__ void __launch_bounds__(kThreads) gamma_partials_kernel(Backward<N> p)
   partial[p.width + column] = d_beta;
 }
 
-template <class T>
-void residual_norm_backward(CudaContext& ctx, const ResidualNormBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
   Backward<N> job{.kind = p.kind,
@@ -313,16 +315,7 @@ void residual_norm_backward(CudaContext& ctx, const ResidualNormBackward<T>& p) 
                        .second = p.d_beta});
   });
 }
+template void compute<Cuda>(CudaContext&, const ResidualNormBackward<float>&);
+template void compute<Cuda>(CudaContext&, const ResidualNormBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const ResidualNormBackward<float>& p) {
-  residual_norm_backward(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ResidualNormBackward<BFloat16>& p) {
-  residual_norm_backward(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -3,7 +3,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kChunk = 8 * kWarp;  // columns that a warp's lanes hold at a time, eight each
 
@@ -63,4 +63,4 @@ __device__ inline float keep_factor(const DropoutDraws& draws, philox::Key key, 
   return mine;
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cuda/common/reduce.h"
 #include "nunchi/kernels/reduce.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kWarps = 16;
@@ -190,15 +190,19 @@ void launch(CudaContext& ctx, Job<N> job) {
   check_launch("column_sum");
 }
 
-template <class T>
-void column_sum(CudaContext& ctx, const ColumnSum<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   if (p.rows * p.width == 0) return;
   launch<false>(ctx,
                 Job<Native<T>>{.rows = p.rows, .width = p.width, .x = native(p.x), .out = p.out});
 }
+template void compute<Cuda>(CudaContext&, const ColumnSum<float>&);
+template void compute<Cuda>(CudaContext&, const ColumnSum<BFloat16>&);
 
-template <class T>
-void relu_column_sum(CudaContext& ctx, const ReluColumnSum<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ReluColumnSum<T>& p) {
   if (p.rows * p.width == 0) return;
   launch<true>(ctx, Job<Native<T>>{.rows = p.rows,
                                    .width = p.width,
@@ -207,24 +211,7 @@ void relu_column_sum(CudaContext& ctx, const ReluColumnSum<T>& p) {
                                    .gated = native(p.d),
                                    .out = p.out});
 }
+template void compute<Cuda>(CudaContext&, const ReluColumnSum<float>&);
+template void compute<Cuda>(CudaContext&, const ReluColumnSum<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const ColumnSum<float>& p) {
-  column_sum(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ColumnSum<BFloat16>& p) {
-  column_sum(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ReluColumnSum<float>& p) {
-  relu_column_sum(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ReluColumnSum<BFloat16>& p) {
-  relu_column_sum(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,11 +6,10 @@
 #include "nunchi/kernels/cuda/product/measured_ways.h"
 #include "nunchi/kernels/cuda/product/row_product.h"
 
-namespace nunchi::kernels::cuda {
-namespace {
+namespace nunchi::kernels {
 
-template <class T>
-void gelu_product(CudaContext& ctx, const GeluProduct<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
   const Product<T>& product = p.product;
   const Activation<T> gelu{.kind = ActivationKind::gelu_tanh,
                            .rows = {.capacity = product.m},
@@ -38,27 +37,18 @@ void gelu_product(CudaContext& ctx, const GeluProduct<T>& p) {
   }
   Multiplication<T, T> both(ctx, into_out, epilogue);
   enum Ways : int { kTogether, kApart };
-  const int way = ctx.cache<Plans>().way(both.key(), [&] {
+  const int way = ctx.template cache<Plans>().way(both.key(), [&] {
     Fastest fastest;
     fastest.consider(kTogether, both.chosen(), 0);
     fastest.consider(kApart, Multiplication<T, T>(ctx, product, epilogue_of(product)).chosen(),
-                     seconds_of(ctx, [&] { compute(ctx, gelu); }));
+                     seconds_of(ctx, [&] { dispatch(ctx, gelu); }));
     return fastest.way();
   });
   const auto start = [&] { return both.start(); };
   if (way == kTogether && start_as(ctx, product.label, "+gelu", p.work(), start)) return;
   apart();
 }
+template void compute<Cuda>(CudaContext&, const GeluProduct<float>&);
+template void compute<Cuda>(CudaContext&, const GeluProduct<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const GeluProduct<float>& p) {
-  gelu_product(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const GeluProduct<BFloat16>& p) {
-  gelu_product(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

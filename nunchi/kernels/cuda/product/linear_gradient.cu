@@ -8,7 +8,7 @@
 #include "nunchi/kernels/cuda/product/multiplication.h"
 #include "nunchi/kernels/reduce.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -109,7 +109,7 @@ class Gated {
     const PlanKey key = multiplication(summed ? gate_and_sum() : gate()).key();
     return ctx_.cache<Plans>().way(key, [&] {
       // The result's place may be used to measure: nothing is there yet.
-      const auto compute_one = [&](const auto& job) { compute(ctx_, job); };
+      const auto compute_one = [&](const auto& job) { dispatch(ctx_, job); };
       float* out = room_.template as<float>();
       const double sum = !summed ? 0 : seconds_of(ctx_, [&] { compute_one(column_sum(out)); });
       const double apart =
@@ -145,8 +145,17 @@ class Gated {
   ScratchMemory room_;  // for a bias's gradient
 };
 
-template <class T>
-void weight_gradient(CudaContext& ctx, const WeightGradient<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p) {
+  Gated<T>(ctx, p).run();
+}
+template void compute<Cuda>(CudaContext&, const GatedProduct<float>&);
+template void compute<Cuda>(CudaContext&, const GatedProduct<BFloat16>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {
   const Product<T, float>& product = p.product;
   if (p.d_bias == nullptr || product.m * product.n == 0 || product.k == 0) {
     return run(ctx, product);
@@ -162,13 +171,13 @@ void weight_gradient(CudaContext& ctx, const WeightGradient<T>& p) {
       with_known_type(ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = room.as<void>()});
   Multiplication<T, float> with_bias(ctx, product, epilogue);
   enum Ways : int { kTogether, kApart };
-  const int way = ctx.cache<Plans>().way(with_bias.key(), [&] {
+  const int way = ctx.template cache<Plans>().way(with_bias.key(), [&] {
     ColumnSum<T> measured = sum;
     measured.out = room.as<float>();
     Fastest fastest;
     fastest.consider(kTogether, with_bias.chosen(), kAddSeconds);
     fastest.consider(kApart, Multiplication<T, float>(ctx, product, epilogue_of(product)).chosen(),
-                     seconds_of(ctx, [&] { compute(ctx, measured); }));
+                     seconds_of(ctx, [&] { dispatch(ctx, measured); }));
     return fastest.way();
   });
   const auto start = [&] {
@@ -180,24 +189,7 @@ void weight_gradient(CudaContext& ctx, const WeightGradient<T>& p) {
   run(ctx, product);
   run(ctx, sum);
 }
+template void compute<Cuda>(CudaContext&, const WeightGradient<float>&);
+template void compute<Cuda>(CudaContext&, const WeightGradient<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const GatedProduct<float>& p) {
-  Gated<float>(ctx, p).run();
-}
-template <>
-void compute(CudaContext& ctx, const GatedProduct<BFloat16>& p) {
-  Gated<BFloat16>(ctx, p).run();
-}
-template <>
-void compute(CudaContext& ctx, const WeightGradient<float>& p) {
-  weight_gradient(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const WeightGradient<BFloat16>& p) {
-  weight_gradient(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 
 #include "nunchi/kernels/cuda/product/multiplication.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // The fastest of several ways to one result. Where a product was too short to be measured, the
 // first that is possible is as good as any.
@@ -37,4 +37,4 @@ bool start_as(CudaContext& ctx, const char* label, const char* rider, const Work
   return true;
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

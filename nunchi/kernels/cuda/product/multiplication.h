@@ -16,7 +16,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/product.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 inline void check_blas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -319,4 +319,4 @@ class Multiplication {
   std::byte* workspace_;
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

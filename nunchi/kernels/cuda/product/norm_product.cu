@@ -7,7 +7,7 @@
 #include "nunchi/kernels/cuda/product/row_product.h"
 #include "nunchi/kernels/cuda/product/row_tile.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 // Elements between two rows in shared memory, beyond K: neighbouring rows in other banks.
@@ -135,31 +135,22 @@ bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
   return q.k == 256 ? start<N, 1, 2, 2>(ctx, norm, job) : start<N, 2, 2, 2>(ctx, norm, job);
 }
 
-template <class C>
-void norm_product(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
-  check_product(p.product);
-  if (start(ctx, p)) return;
-  if constexpr (std::is_same_v<C, BFloat16>) {
-    if (multiply_tiles(ctx, p)) return;
-  }
-  compute(ctx, p.norm);
-  compute(ctx, p.product);
-}
-
 }  // namespace
 
-template <>
-void compute(CudaContext& ctx, const NormProduct<float>& p) {
-  compute(ctx, p.norm);
-  compute(ctx, p.product);
+template <class Target, class T, class C>
+void compute(ContextOf<Target>& ctx, const NormProduct<T, C>& p) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    check_product(p.product);
+    if (start(ctx, p)) return;
+    if constexpr (std::is_same_v<C, BFloat16>) {
+      if (multiply_tiles(ctx, p)) return;
+    }
+  }
+  dispatch(ctx, p.norm);
+  dispatch(ctx, p.product);
 }
-template <>
-void compute(CudaContext& ctx, const NormProduct<BFloat16>& p) {
-  norm_product(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const NormProduct<BFloat16, float>& p) {
-  norm_product(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const NormProduct<float>&);
+template void compute<Cuda>(CudaContext&, const NormProduct<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const NormProduct<BFloat16, float>&);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

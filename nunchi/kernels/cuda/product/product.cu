@@ -8,7 +8,6 @@
 #include "nunchi/kernels/cuda/product/row_product.h"
 
 namespace nunchi::kernels {
-namespace cuda {
 namespace {
 
 template <class T, class C>
@@ -43,8 +42,43 @@ void finish(CudaContext& ctx, const Product<T, float>& p) {
   check_launch(p.name());
 }
 
-template <class T, class C>
-void multiply(CudaContext& ctx, const Product<T, C>& p) {
+// A mask costs a little on the way forward and saves relu's pass over the gradients on the way
+// back; how much of that pass, the product back decides when it is measured.
+template <class T>
+bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with_mask) {
+  Product<T> plain = masked;
+  plain.mask = nullptr;
+  const Algorithm without = Multiplication<T, T>(ctx, plain, epilogue_of(plain)).chosen();
+  if (with_mask.seconds == 0 || without.seconds == 0) return true;
+  const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
+  const double pass = seconds_of(ctx, [&] {
+    dispatch(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
+                                        .rows = {.capacity = plain.m},
+                                        .width = plain.n,
+                                        .x = plain.c,
+                                        .d_out = d.as<T>(),
+                                        .d_x = d.as<T>()});
+  });
+  return with_mask.seconds < without.seconds + pass / 2;
+}
+
+template <class T>
+std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
+  if (p.m * p.n * p.k == 0 || p.m <= kMostRows || ctx.deterministic()) return 0;
+  const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
+  const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
+  p.mask = mask.as<std::uint8_t>();
+  Multiplication<T, T> masked(ctx, p, epilogue_of(p));
+  if (!masked.possible()) return 0;
+  const int pays = ctx.cache<Plans>().way(
+      masked.key(), [&] { return mask_pays(ctx, p, masked.chosen()) ? 1 : 0; });
+  return pays != 0 ? bytes : 0;
+}
+
+}  // namespace
+
+template <class Target, class T, class C>
+void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   check_product(p);
   if (p.m * p.n == 0) return;
   if (p.k == 0) throw Error("a product over nothing.");
@@ -67,66 +101,17 @@ void multiply(CudaContext& ctx, const Product<T, C>& p) {
   }
   multiply_by_library(ctx, p);
 }
-
-// A mask costs a little on the way forward and saves relu's pass over the gradients on the way
-// back; how much of that pass, the product back decides when it is measured.
-template <class T>
-bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with_mask) {
-  Product<T> plain = masked;
-  plain.mask = nullptr;
-  const Algorithm without = Multiplication<T, T>(ctx, plain, epilogue_of(plain)).chosen();
-  if (with_mask.seconds == 0 || without.seconds == 0) return true;
-  const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
-  const double pass = seconds_of(ctx, [&] {
-    compute(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
-                                       .rows = {.capacity = plain.m},
-                                       .width = plain.n,
-                                       .x = plain.c,
-                                       .d_out = d.as<T>(),
-                                       .d_x = d.as<T>()});
-  });
-  return with_mask.seconds < without.seconds + pass / 2;
-}
-
-template <class T>
-std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
-  if (p.m * p.n * p.k == 0 || p.m <= kMostRows || ctx.deterministic()) return 0;
-  const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
-  const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
-  p.mask = mask.as<std::uint8_t>();
-  Multiplication<T, T> masked(ctx, p, epilogue_of(p));
-  if (!masked.possible()) return 0;
-  const int pays = ctx.cache<Plans>().way(
-      masked.key(), [&] { return mask_pays(ctx, p, masked.chosen()) ? 1 : 0; });
-  return pays != 0 ? bytes : 0;
-}
-
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Product<float>& p) {
-  multiply(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Product<BFloat16>& p) {
-  multiply(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Product<BFloat16, float>& p) {
-  multiply(ctx, p);
-}
-
-}  // namespace cuda
+template void compute<Cuda>(CudaContext&, const Product<float>&);
+template void compute<Cuda>(CudaContext&, const Product<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const Product<BFloat16, float>&);
 
 namespace {
 
 constexpr const char* kUnreadable = "the saved algorithms of products cannot be read.";
 
-std::int64_t nanoseconds_of(const cuda::Algorithm& chosen) {
-  return std::llround(chosen.seconds * 1e9);
-}
+std::int64_t nanoseconds_of(const Algorithm& chosen) { return std::llround(chosen.seconds * 1e9); }
 
-void write_key(std::ostream& text, const char* kind, const cuda::PlanKey& key) {
+void write_key(std::ostream& text, const char* kind, const PlanKey& key) {
   text << kind << ' ' << key.m << ' ' << key.n << ' ' << key.k << ' ' << key.epilogue << ' '
        << key.flags;
 }
@@ -137,7 +122,7 @@ void write_key(std::ostream& text, const char* kind, const cuda::PlanKey& key) {
 // its nanoseconds, its bytes as hexadecimal numbers; and one for each way among several that was
 // chosen.
 std::string chosen_algorithms(CudaContext& ctx) {
-  cuda::Plans& plans = ctx.cache<cuda::Plans>();
+  Plans& plans = ctx.cache<Plans>();
   std::ostringstream text;
   text << "cublasLt " << cublasLtGetVersion() << '\n';
   for (const auto& [key, chosen] : plans.algorithms()) {
@@ -154,7 +139,7 @@ std::string chosen_algorithms(CudaContext& ctx) {
 }
 
 void choose_algorithms(CudaContext& ctx, const std::string& text) {
-  cuda::Plans& plans = ctx.cache<cuda::Plans>();
+  Plans& plans = ctx.cache<Plans>();
   std::istringstream lines(text);
   std::string line, kind;
   std::size_t version = 0;
@@ -165,7 +150,7 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
   if (version != cublasLtGetVersion()) return;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
-    cuda::PlanKey key;
+    PlanKey key;
     words >> kind >> key.m >> key.n >> key.k >> key.epilogue >> key.flags;
     if (kind == "way") {
       int way = 0;
@@ -173,7 +158,7 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
       plans.ways().insert_or_assign(key, way);
       continue;
     }
-    cuda::Algorithm chosen;
+    Algorithm chosen;
     std::int64_t nanoseconds = 0;
     words >> chosen.possible >> nanoseconds >> std::hex;
     chosen.seconds = static_cast<double>(nanoseconds) * 1e-9;
@@ -184,10 +169,10 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
 }
 
 std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<float>& product) {
-  return cuda::mask_bytes(ctx, product);
+  return mask_bytes(ctx, product);
 }
 std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<BFloat16>& product) {
-  return cuda::mask_bytes(ctx, product);
+  return mask_bytes(ctx, product);
 }
 
 }  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 #include "nunchi/kernels/cuda/product/row_tile.h"
 #include "nunchi/kernels/norm.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 struct NormJob {
   NormKind kind;
@@ -140,4 +140,4 @@ __device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 
 #include "nunchi/kernels/cuda/product/row_tile.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 // The weights of 16 * Mt outputs by 8 * Nt rows of x at a time; blocks of the grid's x take tiles
@@ -157,4 +157,4 @@ bool multiply_rows(CudaContext& ctx, const Product<BFloat16, C>& p) {
 template bool multiply_rows(CudaContext& ctx, const Product<BFloat16, BFloat16>& p);
 template bool multiply_rows(CudaContext& ctx, const Product<BFloat16, float>& p);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

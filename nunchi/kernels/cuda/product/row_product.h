@@ -9,7 +9,7 @@
 #include "nunchi/kernels/product.h"
 #include "nunchi/tensor/dtype.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // More rows than this are not few.
 constexpr std::int64_t kMostRows = 64;
@@ -25,4 +25,4 @@ bool multiply_tiles(CudaContext& ctx, const Product<BFloat16>& p);
 // With a normalisation of the rows before it.
 bool multiply_tiles(CudaContext& ctx, const NormProduct<BFloat16>& p);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -16,7 +16,7 @@
 
 #include "nunchi/kernels/cuda/common/mma.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kTileRows = 16;
 
@@ -261,4 +261,4 @@ void allow_shared_memory(Kernel* kernel, int bytes) {
              kWhat);
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

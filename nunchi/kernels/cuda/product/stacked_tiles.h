@@ -3,7 +3,7 @@
 
 #include "nunchi/kernels/cuda/product/shared_tile.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Tiles as one lane reads their blocks. Where the memory begins at a multiple of kAligned, the
 // column of a block changes three bits of an address alone, so that tiles at constant distances
@@ -89,4 +89,4 @@ __device__ void add_product(float (&sums)[M][Width / 8][4], const float (&x)[M][
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -9,7 +9,7 @@
 #include "nunchi/kernels/cuda/product/row_product.h"
 #include "nunchi/kernels/cuda/product/stacked_tiles.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kStage = 128;  // elements of K
@@ -256,4 +256,4 @@ bool multiply_tiles(CudaContext& ctx, const NormProduct<BFloat16>& p) {
   });
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cuda/recurrent/recurrent.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -75,8 +75,10 @@ __global__ void token_kernel(Forward<N> p, RecurrentStep step, const float* prod
   if (Lstm && p.last_c != nullptr) p.last_c[state] = kept;
 }
 
-template <class T>
-void recur(CudaContext& ctx, const Recurrence<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   using N = Native<T>;
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
@@ -97,13 +99,13 @@ void recur(CudaContext& ctx, const Recurrence<T>& p) {
   for_steps(in.plan, [&](const RecurrentStep& step) {
     const bool from_zero = step.token == 0 && in.first_h == nullptr;
     if (!from_zero) {
-      compute(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
-                                         .n = G * H,
-                                         .k = H,
-                                         .a = in.previous + step.first * H,
-                                         .b = in.weight,
-                                         .transpose_b = true,
-                                         .c = products.as<float>()});
+      dispatch(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
+                                          .n = G * H,
+                                          .k = H,
+                                          .a = in.previous + step.first * H,
+                                          .b = in.weight,
+                                          .transpose_b = true,
+                                          .c = products.as<float>()});
     }
     const float* made = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;
@@ -113,16 +115,7 @@ void recur(CudaContext& ctx, const Recurrence<T>& p) {
   clear_tail(ctx, in.rows, H, p.out_stride, job.out);
   clear_tail(ctx, in.rows, H, H, job.in.previous);
 }
+template void compute<Cuda>(CudaContext&, const Recurrence<float>&);
+template void compute<Cuda>(CudaContext&, const Recurrence<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const Recurrence<float>& p) {
-  recur(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const Recurrence<BFloat16>& p) {
-  recur(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 #include "nunchi/kernels/product.h"
 #include "nunchi/kernels/recurrent_walk.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 constexpr int kRecurrentThreads = 256;
 
@@ -93,4 +93,4 @@ void clear_tail(CudaContext& ctx, const Rows& rows, std::int64_t width, std::int
   check_launch("recurrence");
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cuda/recurrent/recurrent.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -87,8 +87,10 @@ __global__ void end_kernel(Backward<N> p, std::int64_t active) {
   }
 }
 
-template <class T>
-void recur_back(CudaContext& ctx, const RecurrenceBackward<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   using N = Native<T>;
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
@@ -112,13 +114,13 @@ void recur_back(CudaContext& ctx, const RecurrenceBackward<T>& p) {
     kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(job, step);
     check_launch(p.name());
     if (step.token == 0 && p.d_first_h == nullptr) return;
-    compute(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
-                                       .n = H,
-                                       .k = G * H,
-                                       .a = p.d_b + step.first * G * H,
-                                       .b = in.weight,
-                                       .c = carry_h.as<float>(),
-                                       .accumulate = !lstm});
+    dispatch(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
+                                        .n = H,
+                                        .k = G * H,
+                                        .a = p.d_b + step.first * G * H,
+                                        .b = in.weight,
+                                        .c = carry_h.as<float>(),
+                                        .accumulate = !lstm});
   });
   if (in.plan.sentences > 0 && (p.d_first_h != nullptr || p.d_first_c != nullptr)) {
     end_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(job, most);
@@ -127,16 +129,7 @@ void recur_back(CudaContext& ctx, const RecurrenceBackward<T>& p) {
   clear_tail(ctx, in.rows, G * H, in.gates_stride, job.in.gates);
   clear_tail(ctx, in.rows, G * H, G * H, job.d_b);
 }
+template void compute<Cuda>(CudaContext&, const RecurrenceBackward<float>&);
+template void compute<Cuda>(CudaContext&, const RecurrenceBackward<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const RecurrenceBackward<float>& p) {
-  recur_back(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const RecurrenceBackward<BFloat16>& p) {
-  recur_back(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

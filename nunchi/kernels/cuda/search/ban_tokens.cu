@@ -2,7 +2,7 @@
 #include "nunchi/kernels/cuda/search/logits.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 template <class N>
@@ -94,8 +94,10 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
   if (lane == 0) p.banned[row] = total;
 }
 
-template <class T>
-void ban_tokens(CudaContext& ctx, const BanTokens<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const BanTokens<T>& p) {
   if (p.rows == 0) return;
   const BanJob<Native<T>> job{.rules = rules_of(p),
                               .vocabulary = p.vocabulary,
@@ -105,16 +107,7 @@ void ban_tokens(CudaContext& ctx, const BanTokens<T>& p) {
   start_early(ctx, p.name(), ban_tokens_kernel<Native<T>>,
               {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, job);
 }
+template void compute<Cuda>(CudaContext&, const BanTokens<float>&);
+template void compute<Cuda>(CudaContext&, const BanTokens<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const BanTokens<float>& p) {
-  ban_tokens(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const BanTokens<BFloat16>& p) {
-  ban_tokens(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -4,7 +4,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 struct BanRules {
   std::int64_t rows, stride;
@@ -55,4 +55,4 @@ __device__ inline Ban ban_of_lane(const BanRules& p, std::int64_t row, std::int6
   return {};
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

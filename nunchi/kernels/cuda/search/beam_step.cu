@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cuda/search/beam_units.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 // What is decided for each unit before it is known where its rows will stand.
@@ -118,7 +118,10 @@ __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep
   }
 }
 
-void beam_step(CudaContext& ctx, const BeamStep<float>& p) {
+}  // namespace
+
+template <>
+void compute<Cuda>(CudaContext& ctx, const BeamStep<float>& p) {
   if (p.units == 0) return start_early(ctx, p.name(), no_units_kernel, {1, 1}, p);
   const auto units = static_cast<std::size_t>(p.units);
   const ScratchMemory next(ctx.arena(),
@@ -135,11 +138,4 @@ void beam_step(CudaContext& ctx, const BeamStep<float>& p) {
   }
 }
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const BeamStep<float>& p) {
-  beam_step(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -5,7 +5,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // One hypothesis with one more token.
 struct Candidate {
@@ -190,4 +190,4 @@ __device__ inline void end_step(const BeamStep<float>& p, std::int64_t active) {
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -2,7 +2,7 @@
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/decode_attention.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
@@ -60,8 +60,10 @@ void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
   }
 }
 
-template <class T>
-void scatter(CudaContext& ctx, const ScatterRows<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const ScatterRows<T>& p) {
   move(ctx,
        Moved<Native<T>>{.rows = p.rows,
                         .width = p.width,
@@ -75,9 +77,11 @@ void scatter(CudaContext& ctx, const ScatterRows<T>& p) {
                         .clear_tail = false},
        p.name());
 }
+template void compute<Cuda>(CudaContext&, const ScatterRows<float>&);
+template void compute<Cuda>(CudaContext&, const ScatterRows<BFloat16>&);
 
-template <class T>
-void gather(CudaContext& ctx, const GatherRows<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const GatherRows<T>& p) {
   move(ctx,
        Moved<Native<T>>{.rows = p.rows,
                         .width = p.width,
@@ -91,24 +95,7 @@ void gather(CudaContext& ctx, const GatherRows<T>& p) {
                         .clear_tail = true},
        p.name());
 }
+template void compute<Cuda>(CudaContext&, const GatherRows<float>&);
+template void compute<Cuda>(CudaContext&, const GatherRows<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const ScatterRows<float>& p) {
-  scatter(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const ScatterRows<BFloat16>& p) {
-  scatter(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const GatherRows<float>& p) {
-  gather(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const GatherRows<BFloat16>& p) {
-  gather(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -2,7 +2,7 @@
 #include "nunchi/kernels/decode_attention.h"
 #include "nunchi/kernels/step_rows.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kSlotThreads = 64;
@@ -85,8 +85,15 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   extend_slots(p);
 }
 
-template <class T>
-void step_rows(CudaContext& ctx, const StepRows<T>& p) {
+}  // namespace
+
+template <>
+void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
+  start_early(ctx, p.name(), extend_slots_kernel,
+              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
+}
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   const Embedding<T>& e = p.embedding;
   // Several tokens each: their rows are not known yet where they are embedded.
   if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
@@ -105,21 +112,7 @@ void step_rows(CudaContext& ctx, const StepRows<T>& p) {
     start.template operator()<false>();
   }
 }
+template void compute<Cuda>(CudaContext&, const StepRows<float>&);
+template void compute<Cuda>(CudaContext&, const StepRows<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const ExtendSlots& p) {
-  start_early(ctx, p.name(), extend_slots_kernel,
-              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
-}
-template <>
-void compute(CudaContext& ctx, const StepRows<float>& p) {
-  step_rows(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const StepRows<BFloat16>& p) {
-  step_rows(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -6,7 +6,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Each thread has `Groups` groups of 16 bytes. Wide: a group is read at once; the row is aligned to
 // 16 bytes and its size a multiple of a group's. Otherwise elements are read one by one, with
@@ -127,4 +127,4 @@ class HeldRow {
   int size_ = 0;
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

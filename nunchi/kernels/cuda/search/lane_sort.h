@@ -3,7 +3,7 @@
 
 #include "nunchi/kernels/cuda/common/device.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Of `Lanes` neighbouring lanes, each with `Each` numbers: the highest first, lane after lane. Both
 // are powers of two, and all lanes of the warp take part. Bitonic: who is compared with whom
@@ -30,4 +30,4 @@ __device__ void sort_descending(float (&x)[Each]) {
   }
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -3,7 +3,7 @@
 
 #include "nunchi/kernels/cuda/search/held_row.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // log(e^a + e^b); one of them is above -inf. A NaN stays.
 __device__ inline double log_add(double a, double b) {
@@ -73,4 +73,4 @@ __device__ inline Key quad_max(Key key) {
   return key;
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cuda/search/stretches.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 128;
@@ -21,4 +21,4 @@ void merge_stretches(CudaContext& ctx, const Merge& merge) {
               {blocks_for(std::int64_t{merge.rows} * kWarp, kThreads), kThreads}, merge);
 }
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

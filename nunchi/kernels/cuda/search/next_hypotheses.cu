@@ -9,7 +9,7 @@
 #include "nunchi/kernels/cuda/search/beam_units.h"
 #include "nunchi/kernels/cuda/search/tiles_found.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kMostWidth = 16, kMostWarps = 8;
@@ -91,16 +91,10 @@ bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) 
          found_in_tiles(ctx, p.top);
 }
 
-template <class T>
-void one_after_another(CudaContext& ctx, const NextHypotheses<T>& p) {
-  run(ctx, p.top);
-  run(ctx, p.step);
-}
-
 }  // namespace
 
-template <>
-void compute(CudaContext& ctx, const ChooseInTiles& p) {
+template <class Target>
+void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
   const BeamStep<float>& step = p.all.step;
   const auto units = static_cast<std::size_t>(step.units);
   const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
@@ -112,14 +106,15 @@ void compute(CudaContext& ctx, const ChooseInTiles& p) {
               step, decision, decision + units);
 }
 
-template <>
-void compute(CudaContext& ctx, const NextHypotheses<float>& p) {
-  one_after_another(ctx, p);
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const NextHypotheses<T>& p) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (chosen_in_tiles(ctx, p)) return run(ctx, ChooseInTiles{p});
+  }
+  run(ctx, p.top);
+  run(ctx, p.step);
 }
-template <>
-void compute(CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
-  if (chosen_in_tiles(ctx, p)) return run(ctx, ChooseInTiles{p});
-  one_after_another(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const NextHypotheses<float>&);
+template void compute<Cuda>(CudaContext&, const NextHypotheses<BFloat16>&);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

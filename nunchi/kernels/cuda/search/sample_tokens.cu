@@ -12,7 +12,7 @@
 #include "nunchi/kernels/limits.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
@@ -308,8 +308,10 @@ __global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p)
   RowSampler<N>(p, shared).draw();
 }
 
-template <class T>
-void sample_tokens(CudaContext& ctx, const SampleTokens<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   if (p.rows == 0) return;
   if (p.vocabulary > kMostTokens) {
     throw Error("sample_tokens: a vocabulary of " + std::to_string(p.vocabulary) +
@@ -331,16 +333,7 @@ void sample_tokens(CudaContext& ctx, const SampleTokens<T>& p) {
   sample_tokens_kernel<<<static_cast<unsigned>(p.rows), kThreads, 0, ctx.stream()>>>(job);
   check_launch(p.name());
 }
+template void compute<Cuda>(CudaContext&, const SampleTokens<float>&);
+template void compute<Cuda>(CudaContext&, const SampleTokens<BFloat16>&);
 
-}  // namespace
-
-template <>
-void compute(CudaContext& ctx, const SampleTokens<float>& p) {
-  sample_tokens(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const SampleTokens<BFloat16>& p) {
-  sample_tokens(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

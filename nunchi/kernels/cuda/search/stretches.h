@@ -4,7 +4,7 @@
 #include "nunchi/kernels/cuda/search/bans.h"
 #include "nunchi/kernels/cuda/search/logits.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 struct alignas(16) StretchHead {
   float top, sum;  // the highest logit, and Σ exp(x - shift_of(top))
@@ -215,4 +215,4 @@ __device__ void merge_row(const Merge& p, int r, MergeRoom& room, Keep&& keep) {
 // A kernel that does this for all rows.
 void merge_stretches(CudaContext& ctx, const Merge& merge);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

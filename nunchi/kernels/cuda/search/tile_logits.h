@@ -10,7 +10,7 @@
 #include "nunchi/kernels/cuda/search/lane_sort.h"
 #include "nunchi/kernels/cuda/search/stretches.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // A tile's place among the others.
 struct TilePlace {
@@ -220,4 +220,4 @@ class TileLogits {
   float value_[Columns / 2];
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

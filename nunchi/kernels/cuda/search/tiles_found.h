@@ -4,7 +4,7 @@
 #include "nunchi/kernels/cuda/search/stretches.h"
 #include "nunchi/kernels/cuda/search/top_of_product.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Numbers that become 0 before the next kernel begins.
 struct Zeros {
@@ -27,4 +27,4 @@ class TilesFound {
   Merge merge_;
 };
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

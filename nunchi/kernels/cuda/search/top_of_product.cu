@@ -13,7 +13,7 @@
 #include "nunchi/kernels/cuda/search/tile_logits.h"
 #include "nunchi/kernels/cuda/search/tiles_found.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kStage = 64;  // elements of K
@@ -250,14 +250,6 @@ struct TopOfTiles {
   Work work() const { return all.work(); }
 };
 
-template <class T>
-void one_after_another(CudaContext& ctx, const TopOfProduct<T>& p) {
-  const ScratchMemory scores(ctx.arena(), p.score_bytes());
-  const auto [product, allowed] = p.parts(scores.as<Summed<T>>());
-  run(ctx, product);
-  run(ctx, allowed);
-}
-
 }  // namespace
 
 bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
@@ -316,21 +308,24 @@ TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const 
   with_rows(top.rows, kept, [&]<int Rows>() { start<Rows>(ctx, job); });
 }
 
-template <>
-void compute(CudaContext& ctx, const TopOfTiles& p) {
+template <class Target>
+void compute(ContextOf<Target>& ctx, const TopOfTiles& p) {
   const TilesFound found(ctx, p.all);
   merge_stretches(ctx, found.merge());
 }
 
-template <>
-void compute(CudaContext& ctx, const TopOfProduct<float>& p) {
-  one_after_another(ctx, p);
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    if (p.allowed.top.rows == 0 || p.allowed.top.count == 0) return;
+    if (found_in_tiles(ctx, p)) return run(ctx, TopOfTiles{p});
+  }
+  const ScratchMemory scores(ctx.arena(), p.score_bytes());
+  const auto [product, allowed] = p.parts(scores.as<Summed<T>>());
+  run(ctx, product);
+  run(ctx, allowed);
 }
-template <>
-void compute(CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
-  if (p.allowed.top.rows == 0 || p.allowed.top.count == 0) return;
-  if (found_in_tiles(ctx, p)) return run(ctx, TopOfTiles{p});
-  one_after_another(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const TopOfProduct<float>&);
+template void compute<Cuda>(CudaContext&, const TopOfProduct<BFloat16>&);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -3,9 +3,9 @@
 
 #include "nunchi/kernels/top_of_product.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 
 // Whether compute() finds them so; otherwise it writes all scores and looks at them.
 bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p);
 
-}  // namespace nunchi::kernels::cuda
+}  // namespace nunchi::kernels

@@ -7,7 +7,7 @@
 #include "nunchi/kernels/cuda/search/stretches.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cuda {
+namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
@@ -290,31 +290,23 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
   check_launch(p.name());
 }
 
-template <class T>
-void top_allowed(CudaContext& ctx, const TopAllowed<T>& p) {
-  // N-grams may ban any number of tokens.
-  if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
-  compute(ctx, p.bans);
-  compute(ctx, p.top);
-}
-
 }  // namespace
 
-template <>
-void compute(CudaContext& ctx, const TopTokens<float>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopTokens<T>& p) {
   top_tokens(ctx, p);
 }
-template <>
-void compute(CudaContext& ctx, const TopTokens<BFloat16>& p) {
-  top_tokens(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const TopAllowed<float>& p) {
-  top_allowed(ctx, p);
-}
-template <>
-void compute(CudaContext& ctx, const TopAllowed<BFloat16>& p) {
-  top_allowed(ctx, p);
-}
+template void compute<Cuda>(CudaContext&, const TopTokens<float>&);
+template void compute<Cuda>(CudaContext&, const TopTokens<BFloat16>&);
 
-}  // namespace nunchi::kernels::cuda
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
+  // N-grams may ban any number of tokens.
+  if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
+  dispatch(ctx, p.bans);
+  dispatch(ctx, p.top);
+}
+template void compute<Cuda>(CudaContext&, const TopAllowed<float>&);
+template void compute<Cuda>(CudaContext&, const TopAllowed<BFloat16>&);
+
+}  // namespace nunchi::kernels

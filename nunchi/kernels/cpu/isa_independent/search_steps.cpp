@@ -4,7 +4,7 @@
 #include "nunchi/kernels/cpu/log_add.h"
 #include "nunchi/kernels/search.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 namespace {
 
 template <class T>
@@ -37,12 +37,6 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   }
   if (length < p.min_length) ban(p.end_token);
   if (p.banned != nullptr) p.banned[row] = banned;
-}
-
-template <class T>
-void ban_tokens(const BanTokens<T>& p) {
-  const std::int64_t rows = p.now.rows(p.rows);
-  for (std::int64_t r = 0; r < rows; ++r) ban_in_row(p, r);
 }
 
 // One hypothesis with one more token.
@@ -134,8 +128,18 @@ class BeamUnit {
   std::int64_t length_;
 };
 
-template <class T>
-void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
+}  // namespace
+
+template <class Target, class T>
+void compute(ContextOf<Target>&, const BanTokens<T>& p) {
+  const std::int64_t rows = p.now.rows(p.rows);
+  for (std::int64_t r = 0; r < rows; ++r) ban_in_row(p, r);
+}
+template void compute<AnyCpu>(CpuContext&, const BanTokens<float>&);
+template void compute<AnyCpu>(CpuContext&, const BanTokens<double>&);
+
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const BeamStep<T>& p) {
   const ScratchMemory places(ctx.arena(), static_cast<std::size_t>(p.width) * sizeof(std::int64_t));
   std::int64_t active = 0;
   const std::int64_t units = p.now.units(p.units);
@@ -167,35 +171,15 @@ void beam_step(CpuContext& ctx, const BeamStep<T>& p) {
   *p.active = static_cast<std::int32_t>(active);
   p.tell(active, [](std::int64_t* box, std::int64_t letter) { *box = letter; });
 }
+template void compute<AnyCpu>(CpuContext&, const BeamStep<float>&);
+template void compute<AnyCpu>(CpuContext&, const BeamStep<double>&);
 
-}  // namespace
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
+  dispatch(ctx, p.bans);
+  dispatch(ctx, p.top);
+}
+template void compute<AnyCpu>(CpuContext&, const TopAllowed<float>&);
+template void compute<AnyCpu>(CpuContext&, const TopAllowed<double>&);
 
-template <>
-void compute<Isa::portable>(CpuContext&, const BanTokens<float>& p) {
-  ban_tokens(p);
-}
-template <>
-void compute<Isa::portable>(CpuContext&, const BanTokens<double>& p) {
-  ban_tokens(p);
-}
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const BeamStep<float>& p) {
-  beam_step(ctx, p);
-}
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const BeamStep<double>& p) {
-  beam_step(ctx, p);
-}
-
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const TopAllowed<float>& p) {
-  compute_best(ctx, p.bans);
-  compute_best(ctx, p.top);
-}
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const TopAllowed<double>& p) {
-  compute_best(ctx, p.bans);
-  compute_best(ctx, p.top);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

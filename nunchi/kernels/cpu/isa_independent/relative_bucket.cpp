@@ -44,8 +44,6 @@ int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) 
   return bidirectional ? max_distance + clipped : 0;
 }
 
-namespace cpu {
-
 const std::int32_t* known_starts(CpuContext& ctx, int buckets, int max_distance,
                                  bool bidirectional) {
   struct Known {
@@ -57,5 +55,4 @@ const std::int32_t* known_starts(CpuContext& ctx, int buckets, int max_distance,
   return starts.data();
 }
 
-}  // namespace cpu
 }  // namespace nunchi::kernels

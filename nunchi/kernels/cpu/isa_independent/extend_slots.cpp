@@ -3,10 +3,10 @@
 #include "nunchi/kernels/decode_attention.h"
 #include "nunchi/kernels/step_rows.h"
 
-namespace nunchi::kernels::cpu {
+namespace nunchi::kernels {
 
 template <>
-void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
+void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
   std::int64_t row = 0;
   const std::int64_t hypotheses = p.hypotheses_now(), first_slot = p.first_slot_now();
   for (std::int64_t h = 0; h < hypotheses; ++h) {
@@ -39,23 +39,12 @@ void compute<Isa::portable>(CpuContext&, const ExtendSlots& p) {
   if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + row);
 }
 
-namespace {
-
-template <class T>
-void step_rows(CpuContext& ctx, const StepRows<T>& p) {
+template <class Target, class T>
+void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   run(ctx, p.slots);
   run(ctx, p.embedding);
 }
+template void compute<AnyCpu>(CpuContext&, const StepRows<float>&);
+template void compute<AnyCpu>(CpuContext&, const StepRows<double>&);
 
-}  // namespace
-
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const StepRows<float>& p) {
-  step_rows(ctx, p);
-}
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const StepRows<double>& p) {
-  step_rows(ctx, p);
-}
-
-}  // namespace nunchi::kernels::cpu
+}  // namespace nunchi::kernels

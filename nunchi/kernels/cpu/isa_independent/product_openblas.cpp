@@ -15,15 +15,13 @@ const char* product_library() { return OPENBLAS_VERSION; }
 std::int64_t packed_elements(CpuContext&, const PackMatrix<float>&) { return 0; }
 std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0; }
 
-namespace cpu {
+template <>
+void compute<AnyCpu>(CpuContext&, const PackMatrix<float>&) {}
+template <>
+void compute<AnyCpu>(CpuContext&, const PackMatrix<double>&) {}
 
 template <>
-void compute<Isa::portable>(CpuContext&, const PackMatrix<float>&) {}
-template <>
-void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
-
-template <>
-void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (openblas_get_num_threads() != ctx.threads()) openblas_set_num_threads(ctx.threads());
@@ -44,5 +42,4 @@ void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
   }
 }
 
-}  // namespace cpu
 }  // namespace nunchi::kernels

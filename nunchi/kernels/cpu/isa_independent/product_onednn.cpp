@@ -157,10 +157,8 @@ std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack) {
 }
 std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0; }
 
-namespace cpu {
-
 template <>
-void compute<Isa::portable>(CpuContext& ctx, const PackMatrix<float>& p) {
+void compute<AnyCpu>(CpuContext& ctx, const PackMatrix<float>& p) {
   const ThreadsOf threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
@@ -170,10 +168,10 @@ void compute<Isa::portable>(CpuContext& ctx, const PackMatrix<float>& p) {
 }
 
 template <>
-void compute<Isa::portable>(CpuContext&, const PackMatrix<double>&) {}
+void compute<AnyCpu>(CpuContext&, const PackMatrix<double>&) {}
 
 template <>
-void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
+void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) throw Error("a product over no columns was asked for.");
@@ -205,5 +203,4 @@ void compute<Isa::portable>(CpuContext& ctx, const Product<float>& p) {
   for (std::int64_t i = 0; i < p.m * p.n; ++i) p.c[i] += p.added[i];
 }
 
-}  // namespace cpu
 }  // namespace nunchi::kernels
