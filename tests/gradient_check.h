@@ -93,7 +93,8 @@ inline void expect_gradients(ContextBase& context, const nn::Parameters& paramet
                              const std::function<Variable()>& loss) {
   const auto recorded = [&](auto&& use) {
     context.set_random({.seed = 5, .step = 2});
-    Tape tape(context);  // in differences too, so that dropout acts
+    const ModeScope scope(context, Mode::training);
+    Tape tape(context);
     return use(tape, loss());
   };
   recorded([](Tape& tape, const Variable& total) { tape.backward(total); });
@@ -116,9 +117,8 @@ inline void expect_gradients(ContextBase& context, const nn::Parameters& paramet
 inline void expect_gradients(ContextBase& context, const std::vector<Leaf>& leaves,
                              std::int64_t rows, const std::function<Variable()>& output) {
   std::vector<double> seed;
-  // Both ways record, so that dropout acts in both.
+  const ModeScope scope(context, Mode::training);
   const auto value = [&] {
-    Tape tape(context);
     const std::vector<double> values = to_host<double>(output().value());
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) sum += seed[i] * values[i];

@@ -105,6 +105,21 @@ class Tape {
   std::vector<Record> records_;
 };
 
+// Nothing is recorded on the context while this lives; its tape, if it has one, comes back after.
+class TapePause {
+ public:
+  explicit TapePause(ContextBase& context) : context_(context), tape_(context.tape()) {
+    context.set_tape(nullptr);
+  }
+  ~TapePause() { context_.set_tape(tape_); }
+  TapePause(const TapePause&) = delete;
+  TapePause& operator=(const TapePause&) = delete;
+
+ private:
+  ContextBase& context_;
+  Tape* tape_;
+};
+
 // Whether an operation on these inputs will be asked for gradients.
 bool recording(std::initializer_list<Variable> inputs);
 

@@ -124,6 +124,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
     Tensor total;
     {
+      const ModeScope scope(context, Mode::training);
       Tape tape(context);
       const Variable found = step_loss.total();
       tape.backward(found);

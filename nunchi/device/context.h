@@ -17,6 +17,7 @@
 #include "nunchi/device/arena.h"
 #include "nunchi/device/cpu/isa.h"
 #include "nunchi/device/device.h"
+#include "nunchi/device/mode.h"
 #include "nunchi/device/profile.h"
 
 namespace nunchi {
@@ -42,7 +43,11 @@ class ContextBase {
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
 
-  // Operations are recorded here; null: nobody wants gradients.
+  // Evaluating unless a ModeScope says training.
+  Mode mode() const { return mode_; }
+  bool is_training() const { return mode_ == Mode::training; }
+  void set_mode(Mode mode) { mode_ = mode; }
+  // Operations are recorded here; null: nothing is recorded.
   Tape* tape() const { return tape_; }
   void set_tape(Tape* tape) { tape_ = tape; }
   // Layers write their taps here; null: nobody is looking.
@@ -108,6 +113,7 @@ class ContextBase {
   Device device_;
   Precision precision_;
   Arena arena_;
+  Mode mode_ = Mode::evaluating;
   Tape* tape_ = nullptr;
   Trace* trace_ = nullptr;
   Profile* profile_ = nullptr;

@@ -7,7 +7,9 @@ namespace nunchi {
 namespace {
 
 ContextBase& not_recording(ContextBase& context) {
-  if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
+  if (context.tape() != nullptr || context.is_training()) {
+    throw Error("a model generates in evaluating mode, without a tape.");
+  }
   return context;
 }
 

@@ -8,7 +8,7 @@
 namespace nunchi {
 
 struct DecodingState : SequenceModel::State {
-  // Throws Error while the context records.
+  // Throws Error while a tape records or in training mode.
   DecodingState(ContextBase& context, const nn::DecoderCache::Options& options);
 
   // See SequenceModel::reserve.

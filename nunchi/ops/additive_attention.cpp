@@ -73,7 +73,8 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
     weights.begin.push_back(pairs);
     pairs += std::int64_t{queries.lengths[b]} * keys.lengths[b];
   }
-  const bool wanted = context.tape() != nullptr || context.trace() != nullptr;
+  const bool wanted =
+      recording({given.q, given.k, given.v, given.scorer}) || context.trace() != nullptr;
   if (wanted) weights.weights = Tensor::empty(context, summed(dtype), {pairs});
   const Tensor begin = from_host(context, weights.begin, {queries.sentences});
   const Tensor out = Tensor::empty(context, dtype, {queries.capacity, heads.v.size(1)});

@@ -1,7 +1,7 @@
-// Dropout as layers ask for it. It acts only while a tape records: in training.
+// Dropout as layers ask for it. It acts in training mode only (device/mode.h).
 #pragma once
 
-#include "nunchi/autograd/tape.h"
+#include "nunchi/device/context.h"
 #include "nunchi/kernels/dropout.h"
 
 namespace nunchi {
@@ -12,7 +12,7 @@ struct Dropout {
 };
 
 inline kernels::Dropout dropout_on(const ContextBase& context, const Dropout& dropout) {
-  return {.probability = context.tape() != nullptr ? dropout.probability : 0.0f,
+  return {.probability = context.is_training() ? dropout.probability : 0.0f,
           .place = dropout.place,
           .key = context.random()};
 }

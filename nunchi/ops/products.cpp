@@ -54,7 +54,7 @@ void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
 
 PackedWeight pack_for_forward(const Variable& weight) {
   const Tensor& plain = weight.value();
-  if (plain.context().tape() != nullptr) return {plain, pack(plain, true), true};
+  if (plain.context().is_training()) return {plain, pack(plain, true), true};
   Variable::PackedForm& kept = weight.packed_form();
   if (!kept.tensor.defined() || kept.version != weight.version()) {
     kept = {pack(plain, true), weight.version()};

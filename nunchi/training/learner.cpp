@@ -14,6 +14,7 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
                           double learning_rate) {
   ContextBase& context = model_.parameters().weights().context();
   context.set_random(key);
+  const ModeScope scope(context, Mode::training);
   LearnedStep result;
   std::int32_t sentence = 0;
   const std::int64_t count = static_cast<std::int64_t>(batches.size());
@@ -44,6 +45,7 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
 std::string Learner::first_not_finite(std::span<const HostBatch> batches, const RandomKey& key) {
   ContextBase& context = model_.parameters().weights().context();
   context.set_random(key);
+  const ModeScope scope(context, Mode::training);
   std::string found = "each number that was made is finite, their sums are not";
   std::int32_t sentence = 0;
   try {

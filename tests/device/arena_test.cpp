@@ -54,6 +54,7 @@ TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
     const PairBatch batch = make_pair_batch(context, sentences_of(lengths[which], 500, 1),
                                             sentences_of(lengths[which], 500, 2), {500, 500});
     context.set_random({.seed = 1, .step = number});
+    const ModeScope scope(context, Mode::training);
     Tape tape(context);
     tape.backward(model->loss(batch, {.smoothing = 0.1}).total);
     optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(batch.target.rows.rows)});

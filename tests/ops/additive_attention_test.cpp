@@ -20,7 +20,7 @@ TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       values[i] = static_cast<float>((i * 7 + place * 3) % 11) / 11 - 0.5f;
     }
-    return Variable(from_host(context, values, shape));
+    return Variable(from_host(context, values, shape), true);
   };
   const AdditiveHeads heads{.q = drawn({queries.capacity, 6}, 1),
                             .k = drawn({keys.capacity, 6}, 2),

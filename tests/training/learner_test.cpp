@@ -164,7 +164,7 @@ TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
     return to_host<double>(objective.loss(batch, 0).total.value())[0];
   };
   EXPECT_EQ(value(smooth), value(plain));
-  Tape tape(context);
+  const ModeScope scope(context, Mode::training);
   EXPECT_NE(value(smooth), value(plain));
 }
 

@@ -24,6 +24,7 @@ Trained train(int threads, int steps, float dropout) {
   Trained run;
   for (int step = 0; step < steps; ++step) {
     context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
+    const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});
     tape.backward(loss.total);

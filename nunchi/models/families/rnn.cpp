@@ -87,7 +87,7 @@ Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
 }
 
 VocabularyLoss Rnn::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
-  const bool free = config_.free_running > 0 && batch.target.ids.context().tape() != nullptr;
+  const bool free = config_.free_running > 0 && batch.target.ids.context().is_training();
   const TokenBatch target = free ? with_own_words(batch) : batch.target;
   const Variable hidden = decode(target, encode(batch.source), batch.source.rows);
   return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
@@ -128,7 +128,9 @@ Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
 
 std::unique_ptr<SequenceModel::State> Rnn::start(const TokenBatch& source) const {
   ContextBase& context = source.ids.context();
-  if (context.tape() != nullptr) throw Error("a model does not generate while it is recorded.");
+  if (context.tape() != nullptr || context.is_training()) {
+    throw Error("a model generates in evaluating mode, without a tape.");
+  }
   const nn::RecurrentCache::Options options{
       .layers = static_cast<std::size_t>(config_.decoder_layers),
       .width = config_.width,

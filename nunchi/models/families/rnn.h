@@ -45,7 +45,7 @@ class Rnn final : public Model, public TranslationModel {
   Variable decode(const TokenBatch& target, const Memory& memory, const Ragged& source) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
-  // The summed loss of the labels. While a tape records, the decoder reads its own words at some
+  // The summed loss of the labels. In training mode, the decoder reads its own words at some
   // positions if free_running says so (see with_own_words); else the true ones.
   VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
 

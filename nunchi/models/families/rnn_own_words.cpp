@@ -2,27 +2,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "nunchi/autograd/tape.h"
 #include "nunchi/models/families/rnn.h"
 #include "nunchi/ops/decode/top_tokens.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
 namespace {
-
-// Nothing is recorded for as long as this lives.
-class Unrecorded {
- public:
-  explicit Unrecorded(ContextBase& context) : context_(context), tape_(context.tape()) {
-    context.set_tape(nullptr);
-  }
-  ~Unrecorded() { context_.set_tape(tape_); }
-  Unrecorded(const Unrecorded&) = delete;
-  Unrecorded& operator=(const Unrecorded&) = delete;
-
- private:
-  ContextBase& context_;
-  Tape* tape_;
-};
 
 // Whether the decoder reads its own word at a position.
 class Draws {
@@ -47,7 +33,8 @@ class Draws {
 
 TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
   ContextBase& context = batch.target.ids.context();
-  const Unrecorded unrecorded(context);
+  const TapePause pause(context);
+  const ModeScope scope(context, Mode::evaluating);
   const Draws draws(context, config_.free_running, own_words_place_);
   const Ragged& rows = batch.target.rows;
   const auto sentences = static_cast<std::size_t>(rows.sentences);

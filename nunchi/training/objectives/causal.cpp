@@ -11,7 +11,7 @@ CausalObjective::CausalObjective(const ObjectiveParts& parts)
 ObjectiveLoss CausalObjective::loss(const HostBatch& batch, std::int32_t first_sentence) const {
   const TextBatch text =
       make_text_batch(context_, batch.targets, model_.target_vocabulary(), first_sentence);
-  const double smoothing = context_.tape() != nullptr ? label_smoothing_ : 0;
+  const double smoothing = context_.is_training() ? label_smoothing_ : 0;
   return {model_.loss(text, {.smoothing = smoothing}).total, text.inputs.rows.rows};
 }
 

@@ -67,7 +67,7 @@ ClassificationObjective::ClassificationObjective(const ObjectiveParts& parts)
 
 ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
-  const bool learning = context_.tape() != nullptr;
+  const bool learning = context_.is_training();
   std::vector<Tokens> texts;
   std::vector<std::int32_t> labels, indices(batch.sources.size());
   for (std::size_t i = 0; i < batch.sources.size(); ++i) {

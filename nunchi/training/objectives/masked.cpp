@@ -123,7 +123,7 @@ MaskedObjective::MaskedObjective(const ObjectiveParts& parts)
       label_smoothing_(parts.options.label_smoothing) {}
 
 ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_sentence) const {
-  const bool learning = context_.tape() != nullptr;
+  const bool learning = context_.is_training();
   std::vector<MaskedText> texts;
   std::vector<std::int32_t> labels;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {

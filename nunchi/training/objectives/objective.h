@@ -13,8 +13,8 @@ struct ObjectiveLoss {
   Variable total;           // f64 [1], the sum over the tokens
   std::int64_t tokens = 0;  // that were to be said
   std::int64_t read = 0;    // that the model went through for it; 0: as many
-  // Of those to be said, how many the model finds likeliest. Only without a tape, and of objectives
-  // that are measured by it.
+  // Of those to be said, how many the model finds likeliest. Only in evaluating mode, and of
+  // objectives that are measured by it.
   std::optional<std::int64_t> right = {};
 };
 
@@ -26,8 +26,8 @@ class Objective {
   // The loss of a batch. `first_sentence` is the index of the batch's first sentence in its step,
   // which random draws depend on.
   //
-  // While a tape records, this is what is learned from: dropout and label smoothing apply. Without
-  // one it is the negative log-likelihood, the same at each call.
+  // In training mode (device/mode.h) dropout, label smoothing and random changes to the text apply.
+  // In evaluating mode it is the negative log-likelihood, the same at each call.
   virtual ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const = 0;
 };
 

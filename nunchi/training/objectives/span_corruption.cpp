@@ -128,7 +128,7 @@ SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
 
 ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
-  const bool learning = context_.tape() != nullptr;
+  const bool learning = context_.is_training();
   std::vector<Tokens> sources, targets;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
     CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_,

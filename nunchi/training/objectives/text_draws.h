@@ -11,11 +11,11 @@ struct TextDraws {
   std::uint32_t sentence = 0;
 };
 
-// For text i of a batch. While a tape records by the step's key and the text's index in the step;
-// without one by the text's own number, so that it is changed the same way whatever the batch.
+// For text i of a batch. In training mode by the step's key and the text's index in the step;
+// otherwise by the text's own number, so that it is changed the same way whatever the batch.
 inline TextDraws draws_for(const ContextBase& context, const HostBatch& batch, std::size_t i,
                            std::int32_t first_sentence) {
-  if (context.tape() == nullptr) {
+  if (!context.is_training()) {
     return {.key = {}, .sentence = static_cast<std::uint32_t>(batch.pairs[i])};
   }
   return {.key = context.random_key(),

@@ -13,7 +13,7 @@ ObjectiveLoss TranslationObjective::loss(const HostBatch& batch,
   const PairBatch pairs = make_pair_batch(context_, batch.sources, batch.targets,
                                           {model_.source_vocabulary(), model_.target_vocabulary()},
                                           {.first_sentence = first_sentence});
-  const double smoothing = context_.tape() != nullptr ? label_smoothing_ : 0;
+  const double smoothing = context_.is_training() ? label_smoothing_ : 0;
   return {model_.loss(pairs, {.smoothing = smoothing}).total, pairs.target.rows.rows};
 }
 

@@ -114,6 +114,7 @@ TEST(CudaAttentionBackward, AddsToWhatIsThere) {
     expect_like_cpu(
         [c](ContextBase& context, DType dtype) {
           const AttentionSetting x(context, dtype, c);
+          const ModeScope scope(context, Mode::training);
           Tape tape(context);
           const Variable once = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);
           const Variable twice = attention(once, x.k, x.v, x.queries, x.keys, x.options);

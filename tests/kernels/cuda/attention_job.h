@@ -77,8 +77,7 @@ struct AttentionSetting {
 inline Job forward_job(const AttentionCase& c) {
   return [c](ContextBase& context, DType dtype) {
     const AttentionSetting x(context, dtype, c);
-    // Dropout acts while a tape records.
-    const Tape tape(context);
+    const ModeScope scope(context, Mode::training);
     return std::vector{
         output("out", attention(x.q, x.k, x.v, x.queries, x.keys, x.options).value())};
   };
@@ -87,6 +86,7 @@ inline Job forward_job(const AttentionCase& c) {
 inline Job backward_job(const AttentionCase& c) {
   return [c](ContextBase& context, DType dtype) {
     const AttentionSetting x(context, dtype, c);
+    const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const Variable out = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);
     tape.backward(out, input(context, dtype, out.value().shape(), 3));

@@ -28,6 +28,7 @@ TEST_P(EveryModelOnGpu, ScoresAndGradientsAreTheCpus) {
         [&](ContextBase& context, DType dtype) {
           const AnyModel model(context, named, kWide, {.dtype = dtype, .gradients = true});
           std::vector<Output> all = {output("scores", model.scores(sentences()))};
+          const ModeScope scope(context, Mode::training);
           Tape tape(context);
           const VocabularyLoss loss = model.loss(sentences(), {.smoothing = 0.1});
           tape.backward(loss.total);

@@ -24,6 +24,7 @@ inline Trained train(nn::Parameters& parameters, int steps, double tokens,
   Trained run;
   for (int step = 0; step < steps; ++step) {
     context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
+    const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const VocabularyLoss loss = loss_of();
     tape.backward(loss.total);

@@ -120,6 +120,7 @@ TEST_F(RnnFreeRunning, ActsInTrainingOnly) {
   const double plain = loss();
   double recorded = 0;
   {
+    const ModeScope scope(context_, Mode::training);
     Tape tape(context_);
     const VocabularyLoss made = model->loss(batch, {});
     recorded = to_host<double>(made.total.value())[0];

@@ -143,6 +143,7 @@ TEST(CudaOperations, ResidualNorm) {
                             .gamma = parameter(context, dtype, {width}, 3),
                             .beta = kind == NormKind::layer ? parameter(context, dtype, {width}, 4)
                                                             : Variable()};
+            const ModeScope scope(context, Mode::training);
             Tape tape(context);
             const auto [sum, out] =
                 residual_norm(x, y, batch, norm, {.probability = 0.1f, .place = 3});
@@ -172,6 +173,7 @@ TEST(CudaOperations, Activations) {
           [&](ContextBase& context, DType dtype) {
             const Ragged batch = make_ragged(context, kSentences);
             const Variable x = rows(context, dtype, {batch.capacity, width}, 1);
+            const ModeScope scope(context, Mode::training);
             Tape tape(context);
             const Variable y = activation(x, batch, kind, {.probability = 0.2f, .place = 2});
             tape.backward(y, input(context, dtype, y.value().shape(), 2));
@@ -194,6 +196,7 @@ TEST(CudaOperations, Embedding) {
           const Tensor ids = from_host(context, tokens, {batch.capacity});
           const Variable table = parameter(context, dtype, {101, width}, 1),
                          places = parameter(context, dtype, {1000, width}, 2);
+          const ModeScope scope(context, Mode::training);
           Tape tape(context);
           const Variable y = embedding(ids, batch,
                                        {.table = table,

@@ -190,7 +190,7 @@ TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne
   EXPECT_NEAR(sum, value_of(first), 1e-4);
   const auto recorded = [&](std::uint64_t step, std::int32_t sentence) {
     run.context().set_random({.seed = 1, .step = step});
-    Tape tape(run.context());
+    const ModeScope scope(run.context(), Mode::training);
     const ObjectiveLoss loss = loss_in(run, some, sentence);
     EXPECT_FALSE(loss.right.has_value());
     return value_of(loss);

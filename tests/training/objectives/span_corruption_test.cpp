@@ -205,7 +205,7 @@ TEST_F(SpanObjective, LearnsFromOtherStretchesInEachStepAndIsJudgedByTheSame) {
   const auto spans = objective(tokenizers);
   const auto learned = [&](std::uint64_t step) {
     context_.set_random({.seed = 1, .step = step});
-    Tape tape(context_);
+    const ModeScope scope(context_, Mode::training);
     return to_host<double>(spans->loss(batch_, 0).total.value())[0];
   };
   const auto judged = [&](std::uint64_t step) {
