@@ -23,6 +23,7 @@ std::byte* Arena::allocate(std::size_t bytes) {
   if (bytes > source_->reserved()) {
     throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB asked for at once.");
   }
+  const std::lock_guard lock(mutex_);
   const std::size_t alignment = source_->alignment();
   const std::size_t size = std::max(round_up(bytes, alignment), alignment);
   std::size_t offset = 0;
@@ -51,6 +52,7 @@ std::byte* Arena::allocate(std::size_t bytes) {
 }
 
 void Arena::release(std::byte* address) noexcept {
+  const std::lock_guard lock(mutex_);
   const auto used = used_.find(static_cast<std::size_t>(address - source_->base()));
   if (used == used_.end()) return;
   const auto [offset, size] = *used;
@@ -60,11 +62,13 @@ void Arena::release(std::byte* address) noexcept {
 }
 
 void Arena::begin_private() {
+  const std::lock_guard lock(mutex_);
   others_by_offset_.swap(free_by_offset_);
   others_by_size_.swap(free_by_size_);
 }
 
 Arena::Held Arena::end_private() {
+  const std::lock_guard lock(mutex_);
   Held held(free_by_offset_.begin(), free_by_offset_.end());
   free_by_offset_ = std::exchange(others_by_offset_, {});
   free_by_size_ = std::exchange(others_by_size_, {});
@@ -72,6 +76,7 @@ Arena::Held Arena::end_private() {
 }
 
 void Arena::hand_back(const Held& held) {
+  const std::lock_guard lock(mutex_);
   for (const auto& [offset, size] : held) free_block(offset, size);
 }
 

@@ -5,13 +5,15 @@
 // neighbours merge, which keeps batches of different sizes from fragmenting it. The choice of
 // block depends only on the sequence of calls: the same steps get the same addresses.
 //
-// Not thread-safe: a context, and so its arena, is used by one thread at a time.
+// Thread-safe: forms of weights that several contexts share are memory of the weights' context,
+// whichever context computes them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -57,6 +59,7 @@ class Arena {
   // For tests: memory is handed out full of NaN, so that whoever reads before writing is found.
   void poison() { poisoned_ = true; }
 
+  // Exact while no other thread uses the arena.
   std::size_t in_use() const { return in_use_; }
   std::size_t peak() const { return peak_; }
   // Bytes taken from the system, and how often it was asked.
@@ -69,6 +72,7 @@ class Arena {
   void erase_free(std::map<std::size_t, std::size_t>::iterator block);
   void extend(std::size_t end);
 
+  std::mutex mutex_;  // guards all below
   std::unique_ptr<MemorySource> source_;
   std::map<std::size_t, std::size_t> free_by_offset_;           // offset -> size
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (size, offset)

@@ -55,20 +55,27 @@ struct DTypeOf<std::int64_t> {
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
-// What numbers of type T are summed in, and what must not be rounded to T is kept in: statistics,
-// losses, log-probabilities, the gradients of parameters.
+// The type in which numbers of type T are accumulated. Statistics, losses, log-probabilities and
+// the gradients of parameters are kept in it, since rounding them to T would lose too much.
 template <class T>
-struct SumOf {
+struct AccumulatorOf {
   using Type = T;
 };
 template <>
-struct SumOf<BFloat16> {
+struct AccumulatorOf<BFloat16> {
   using Type = float;
 };
 template <class T>
-using Summed = typename SumOf<T>::Type;
+using Accumulator = typename AccumulatorOf<T>::Type;
 
-constexpr DType summed(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
+constexpr DType accumulator_type(DType dtype) {
+  return dtype == DType::bf16 ? DType::f32 : dtype;
+}
+
+// The former names of the two.
+template <class T>
+using Summed = Accumulator<T>;
+constexpr DType summed(DType dtype) { return accumulator_type(dtype); }
 
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
