@@ -7,41 +7,6 @@
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
-namespace {
-
-// Sentences one after another, filled up to the capacity with token 0.
-Tensor flat_ids(ContextBase& context, std::span<const Tokens> sentences, const Ragged& rows,
-                std::int64_t vocabulary) {
-  Tokens all;
-  all.reserve(static_cast<std::size_t>(rows.capacity));
-  for (const Tokens& sentence : sentences) {
-    for (const std::int32_t token : sentence) {
-      if (token < 0 || token >= vocabulary) {
-        throw Error("token " + std::to_string(token) + " is not in a vocabulary of " +
-                    std::to_string(vocabulary) + ".");
-      }
-      all.push_back(token);
-    }
-  }
-  all.resize(static_cast<std::size_t>(rows.capacity), 0);
-  return from_host(context, all, {rows.capacity});
-}
-
-}  // namespace
-
-TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
-                            std::int64_t vocabulary, std::int32_t first_sentence) {
-  std::vector<std::int32_t> lengths, indices(sentences.size());
-  for (const Tokens& sentence : sentences) {
-    lengths.push_back(static_cast<std::int32_t>(sentence.size()));
-  }
-  std::iota(indices.begin(), indices.end(), first_sentence);
-  TokenBatch batch;
-  batch.rows = make_ragged(context, lengths, indices);
-  batch.ids = flat_ids(context, sentences, batch.rows, vocabulary);
-  batch.vocabulary = vocabulary;
-  return batch;
-}
 
 TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence) {
@@ -53,7 +18,7 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
   }
   TextBatch batch;
   batch.inputs = make_token_batch(context, inputs, vocabulary, first_sentence);
-  batch.labels = flat_ids(context, labels, batch.inputs.rows, vocabulary);
+  batch.labels = make_token_ids(context, labels, batch.inputs.rows, vocabulary);
   return batch;
 }
 
@@ -86,7 +51,7 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
   batch.masked = make_ragged(context, counts, indices);
   places.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
   batch.places = from_host(context, places, {batch.masked.capacity});
-  batch.labels = flat_ids(context, labels, batch.masked, vocabulary);
+  batch.labels = make_token_ids(context, labels, batch.masked, vocabulary);
   return batch;
 }
 
@@ -109,7 +74,7 @@ PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
   PairBatch batch;
   batch.source = make_token_batch(context, sources, vocabularies.source, options.first_sentence);
   batch.target = make_token_batch(context, inputs, vocabularies.target, options.first_sentence);
-  batch.labels = flat_ids(context, labels, batch.target.rows, vocabularies.target);
+  batch.labels = make_token_ids(context, labels, batch.target.rows, vocabularies.target);
   return batch;
 }
 

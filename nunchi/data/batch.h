@@ -4,26 +4,14 @@
 #include <span>
 #include <vector>
 
-#include "nunchi/tensor/ragged.h"
+#include "nunchi/data/source.h"
 #include "nunchi/text/tokens.h"
 
 namespace nunchi {
 
-// Token numbers of a batch, one sentence after another without padding.
-struct TokenBatch {
-  Ragged rows;
-  Tensor ids;                   // i32 [capacity]
-  std::int64_t vocabulary = 0;  // every id is below this
-};
-
-// `first_sentence` is the first one's index among all sentences of a step, for random draws. Throws
-// Error when a token is not in [0, vocabulary).
-TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,
-                            std::int64_t vocabulary, std::int32_t first_sentence = 0);
-
 // Teacher forcing: the decoder sees <s> y and is to say y </s>.
 struct PairBatch {
-  TokenBatch source;
+  Source source;
   TokenBatch target;  // <s> y
   Tensor labels;      // i32 [capacity]: y </s>
 };

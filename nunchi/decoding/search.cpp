@@ -26,13 +26,13 @@ class Searcher::Search {
   static constexpr std::int64_t kMostReplayed = 64, kMostWatched = 8;
 
  public:
-  Search(const SequenceModel& model, const SearchOptions& options, ContextBase& context,
-         Units units)
-      : model_(model),
+  Search(const Searched& searched, const SearchOptions& options, ContextBase& context, Units units)
+      : searched_(searched),
+        model_(searched.model()),
         options_(options),
         context_(context),
         units_(std::move(units)),
-        candidates_(units_.beam == 1 ? 1 : std::min(units_.beam + 1, model.target_vocabulary())),
+        candidates_(units_.beam == 1 ? 1 : std::min(units_.beam + 1, model_.target_vocabulary())),
         now_(context_, units_.count * units_.beam, units_.stride),
         then_(context_, units_.count * units_.beam, units_.stride),
         finished_(context_, units_),
@@ -57,10 +57,7 @@ class Searcher::Search {
     if (special_ != input.special) noted_.clear();
     special_ = input.special;
     begin();
-    if (state_ == nullptr || !model_.restart(*state_, input.source)) {
-      noted_.clear();
-      state_ = model_.start(input.source);
-    }
+    start(input);
     Step step{.active = units_.count, .width = 1};
     advance(first_tokens(input.begins), step);
     step = {.active = units_.count, .width = units_.beam, .generated = 1};
@@ -75,7 +72,7 @@ class Searcher::Search {
       step.generated += std::max<std::int64_t>(replayed, 1);
       step.active = active_units(step.generated);
     }
-    return results(input.source.rows.sentences);
+    return results(input.source ? input.source->rows().sentences : std::ssize(input.prefixes));
   }
 
  private:
@@ -85,6 +82,19 @@ class Searcher::Search {
     std::int64_t generated = 0;  // tokens beyond the prefix
     bool replayed = false;       // these are bounds; the numbers stand in device memory
   };
+
+  // The model's state, in the memory of the batch before where it fits.
+  void start(const SearchInput& input) {
+    if (searched_.language_model != nullptr) {
+      if (state_ != nullptr) return searched_.language_model->restart(*state_);
+      state_ = searched_.language_model->start(context_);
+      return;
+    }
+    const TranslationModel& model = *searched_.encoder_decoder;
+    if (state_ != nullptr && model.restart(*state_, *input.source)) return;
+    noted_.clear();
+    state_ = model.start(*input.source);
+  }
 
   // The units' numbers go to the device; nothing is finished.
   void begin() {
@@ -383,6 +393,7 @@ class Searcher::Search {
     return found;
   }
 
+  Searched searched_;
   const SequenceModel& model_;
   SpecialTokens special_;
   SearchOptions options_;
@@ -424,14 +435,23 @@ void SearchOptions::check() const {
   need(no_repeat_ngram >= 0 && max_repeats >= 0, "limits on repetition are whole numbers from 0.");
 }
 
-Searcher::Searcher(const SequenceModel& model, const SearchOptions& options)
-    : model_(model), options_(options) {
+Searcher::Searcher(const TranslationModel& model, const SearchOptions& options)
+    : searched_{.encoder_decoder = &model}, options_(options) {
+  options.check();
+}
+Searcher::Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options)
+    : searched_{.language_model = &model}, context_(&context), options_(options) {
   options.check();
 }
 Searcher::~Searcher() = default;
 
 std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
-  const std::size_t sentences = input.source.rows.lengths.size();
+  if (input.source.has_value() != (searched_.encoder_decoder != nullptr)) {
+    throw Error(input.source ? "a language model takes no source."
+                             : "an encoder-decoder generates from a source, but got none.");
+  }
+  const std::size_t sentences =
+      input.source ? input.source->rows().lengths.size() : input.prefixes.size();
   if (!input.prefixes.empty() && input.prefixes.size() != sentences) {
     throw Error(std::to_string(sentences) + " sentences came with " +
                 std::to_string(input.prefixes.size()) + " prefixes.");
@@ -444,15 +464,15 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   if (!input.begins && (input.prefixes.empty() || std::ranges::any_of(input.prefixes, is_empty))) {
     throw Error("a search without <s> has nothing to begin with: a prefix is empty.");
   }
-  ContextBase& context = input.source.ids.context();
-  Units units = make_units(model_, input, options_);
-  if (units.count == 0) return {};
+  if (sentences == 0) return {};
+  ContextBase& context = input.source ? input.source->context() : *context_;
+  Units units = make_units(searched_.model(), input, options_);
   if (search_ == nullptr || !context.replays() || !search_->fits(context, units)) {
     search_ = nullptr;  // gives its memory back first
     // Where steps are replayed, batches of about the same length share what was noted.
     constexpr std::int64_t kUnit = 32;
     if (context.replays()) units.stride = (units.stride + kUnit - 1) / kUnit * kUnit;
-    search_ = std::make_unique<Search>(model_, options_, context, units);
+    search_ = std::make_unique<Search>(searched_, options_, context, units);
   }
   units.stride = search_->stride();
   try {
@@ -463,9 +483,14 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   }
 }
 
-std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
+std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
                                const SearchOptions& options) {
   return Searcher(model, options)(input);
+}
+
+std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
+                               const SearchInput& input, const SearchOptions& options) {
+  return Searcher(model, context, options)(input);
 }
 
 }  // namespace nunchi

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,7 +40,7 @@ using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
 
 // What the search starts from.
 struct SearchInput {
-  const TokenBatch& source;                    // each sentence ends with </s>
+  std::optional<Source> source = {};           // of an encoder-decoder; a language model has none
   std::span<const Tokens> prefixes = {};       // what each target begins with; empty: nothing
   std::span<const std::int64_t> numbers = {};  // of the sentences, for draws; empty: 0, 1, 2, …
   SpecialTokens special = {};  // </s> below 0: only its maximum length ends a hypothesis
@@ -56,24 +58,40 @@ struct Hypothesis {
 
 using Hypotheses = std::vector<Hypothesis>;  // best first
 
-// n_best hypotheses, or fewer, for each sentence of the source. The context is the source's. Throws
-// Error when the model's scores are not numbers.
-std::vector<Hypotheses> search(const SequenceModel& model, const SearchInput& input,
+// n_best hypotheses, or fewer, for each sentence of the source, on the source's context; or for
+// each prefix, which a language model continues. Throws Error when the model's scores are not
+// numbers.
+std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
                                const SearchOptions& options);
+std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
+                               const SearchInput& input, const SearchOptions& options);
 
 // The same for one batch after another. Memory is kept from batch to batch where the device gains
 // by it. The model and the context outlive it; one thread at a time.
 class Searcher {
  public:
   // Throws UsageError for options that make no sense.
-  Searcher(const SequenceModel& model, const SearchOptions& options);
+  Searcher(const TranslationModel& model, const SearchOptions& options);
+  Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options);
   ~Searcher();
 
   std::vector<Hypotheses> operator()(const SearchInput& input);
 
  private:
   class Search;
-  const SequenceModel& model_;
+  // One of the two is null.
+  struct Searched {
+    const TranslationModel* encoder_decoder = nullptr;
+    const LanguageModel* language_model = nullptr;
+
+    const SequenceModel& model() const {
+      if (encoder_decoder != nullptr) return *encoder_decoder;
+      return *language_model;
+    }
+  };
+
+  Searched searched_;
+  ContextBase* context_ = nullptr;  // null: each source brings its own
   SearchOptions options_;
   std::unique_ptr<Search> search_;
 };

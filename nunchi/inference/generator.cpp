@@ -60,7 +60,7 @@ Generator::Generator(const Model& model, const Tokenizers& tokenizers,
       context_(model.parameters().weights().context()),
       tokenizer_(tokenizers.target()),
       options_(options),
-      searcher_(model_, checked(options)) {
+      searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model_, "the generator");
   if (model_.max_length() < 2) throw Error("a model that knows one position cannot go on.");
 }
@@ -113,12 +113,9 @@ void Generator::go_on(std::span<Text*> texts, const SearchWatch& watch) {
     // Draws are told apart by a text's number and round.
     numbers.push_back(text->number + (text->round << 40));
   }
-  const TokenBatch none =
-      make_token_batch(context_, std::vector<Tokens>(texts.size()), model_.target_vocabulary());
   SpecialTokens special = tokenizer_.special();
   special.end = -1;
-  const std::vector<Hypotheses> found = searcher_({.source = none,
-                                                   .prefixes = prefixes,
+  const std::vector<Hypotheses> found = searcher_({.prefixes = prefixes,
                                                    .numbers = numbers,
                                                    .special = special,
                                                    .begins = false,

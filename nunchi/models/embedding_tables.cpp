@@ -72,6 +72,14 @@ void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const ch
   }
 }
 
+const TokenBatch& token_source(const Source& source, std::int64_t vocabulary) {
+  const TokenBatch* tokens = source.tokens();
+  if (tokens == nullptr)
+    throw Error("the model reads tokens, but the source consists of features.");
+  check_vocabulary(*tokens, vocabulary, "source");
+  return *tokens;
+}
+
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection) {
   const Variable &weight = projection.weight, &bias = projection.bias;
   const Tensor scores = Tensor::empty(hidden.context(), summed(hidden.dtype()),

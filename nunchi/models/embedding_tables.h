@@ -42,6 +42,8 @@ struct EmbeddingTables {
 
 // Throws Error when the batch's tokens may be more than the model knows. `side` names them.
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
+// The tokens of a source. Throws Error when it has none, or may have more than the model knows.
+const TokenBatch& token_source(const Source& source, std::int64_t vocabulary);
 
 // Scores of tokens or labels, [rows of hidden, V], kept exact enough to tell candidates apart: in
 // f32 where layers compute in bf16. Not recorded.

@@ -1,13 +1,13 @@
-// A model that generates: what the search needs of it, and nothing else.
+// Models that generate text, token by token, and the other abilities that a model can have.
 //
-//   state = model.start(source)
+//   state = model.start(source)              an encoder-decoder; a language model takes no source
 //   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
 //   scores = model.next_scores(hidden)       of the token that comes next
 //
-// Scores are most often hidden times a table of the vocabulary. A model that says so by its
-// output_table() leaves it to the search to find the likeliest tokens of that product
-// (ops/decode/next_hypotheses.h), on some devices without all scores ever standing in memory; it is
-// asked for next_scores() where all of them are wanted, as for draws.
+// Scores are most often hidden times a table of the vocabulary. A model that has such an
+// output_table() leaves the product to the search, which finds the likeliest tokens
+// (ops/decode/next_hypotheses.h), on some devices without storing all scores. The search calls
+// next_scores() where it needs every score, for example to sample.
 //
 // Hypotheses may change their number and order from step to step: each names its parent in the step
 // before.
@@ -26,7 +26,7 @@ namespace nunchi {
 
 class SequenceModel {
  public:
-  // What the model remembers of a generation under way: its own business.
+  // What the model keeps during a generation; opaque to the search.
   class State {
    public:
     virtual ~State() = default;
@@ -34,12 +34,8 @@ class SequenceModel {
 
   virtual ~SequenceModel() = default;
   virtual std::int64_t target_vocabulary() const = 0;
-  // Whether what it generates depends on a source sentence.
-  virtual bool has_source() const { return true; }
   // Tokens that a sentence can have on either side, <s> and </s> included.
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
-  // `source` outlives the state. The context may not record.
-  virtual std::unique_ptr<State> start(const TokenBatch& source) const = 0;
   // What the model makes of the newest token of each hypothesis: [decode_capacity(H), C].
   virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
   // Makes room for so many steps that can be replayed (see StepTokens::active), each with one token
@@ -51,29 +47,34 @@ class SequenceModel {
   };
   // Returns whether memory moved, so that steps that were noted before cannot be replayed any more.
   virtual bool reserve(State& state, const ReplayedSteps& steps) const = 0;
-  // Starts over with another source, in the same memory. False, and the state is as it was, where
-  // it does not fit.
-  virtual bool restart(State& state, const TokenBatch& source) const = 0;
   // [rows of hidden, V], in the type that hidden's is summed in.
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
   // [V, C]: next_scores(hidden) is hidden times its transpose. Undefined: it is something else.
   virtual Variable output_table() const { return {}; }
 };
 
-// A model that turns one sentence into another, and can be taught to.
+// An encoder-decoder: it generates a target from a source, and learns from pairs of them.
 class TranslationModel : public SequenceModel {
  public:
   virtual std::int64_t source_vocabulary() const = 0;
+  // Encodes the source and prepares to generate from it. The context must not record.
+  virtual std::unique_ptr<State> start(const Source& source) const = 0;
+  // The same in the memory of an earlier generation. Returns false, and leaves the state as it was,
+  // when the source does not fit there.
+  virtual bool restart(State& state, const Source& source) const = 0;
   // The summed loss of the labels under teacher forcing.
   virtual VocabularyLoss loss(const PairBatch& batch,
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that goes on with a text, and can be taught to. Its generation has no source: the batch
-// that start() gets has as many sentences as there are texts, all of them empty.
+// A language model: it continues a text, and learns from texts.
 class LanguageModel : public SequenceModel {
  public:
-  bool has_source() const final { return false; }
+  // Prepares to generate; the texts to continue are the tokens of the first step. The context must
+  // not record.
+  virtual std::unique_ptr<State> start(ContextBase& context) const = 0;
+  // The same in the memory of an earlier generation.
+  virtual void restart(State& state) const = 0;
   // The summed loss of the labels, each given the tokens before it.
   virtual VocabularyLoss loss(const TextBatch& batch,
                               const VocabularyLossOptions& options) const = 0;

@@ -38,7 +38,7 @@ struct SearchedModel {
     const TokenBatch sources = batch({source});
     const TokenBatch targets =
         make_token_batch(context, std::vector<Tokens>{input}, model->config().target_vocabulary);
-    const Variable hidden = model->decode(targets, model->encode(sources), sources.rows);
+    const Variable hidden = model->decode(targets, model->encode(sources));
     const Tensor logits = model->logits(hidden, targets.rows).value();
     return to_host_f64(logits.rows(targets.rows.rows - 1, 1));
   }

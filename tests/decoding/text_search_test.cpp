@@ -14,12 +14,8 @@ struct SmallText {
   explicit SmallText(const GptConfig& config = small_gpt_config(), DType dtype = DType::f64)
       : context({.threads = 2}), model(make_small<Gpt>(context, config, {.dtype = dtype})) {}
 
-  TokenBatch nothing(std::size_t texts) {
-    return make_token_batch(context, std::vector<Tokens>(texts), kVocabulary);
-  }
   std::vector<Hypotheses> found(const std::vector<Tokens>& prompts, const SearchOptions& options) {
-    const TokenBatch none = nothing(prompts.size());
-    return search(*model, {.source = none, .prefixes = prompts, .special = kNoEnd, .begins = false},
+    return search(*model, context, {.prefixes = prompts, .special = kNoEnd, .begins = false},
                   options);
   }
   // The model's scores of what follows, by recomputing all of it.
@@ -57,11 +53,9 @@ TEST(TextDecoding, ATextIsTheSameInEveryBatch) {
         SearchOptions{.sample = true, .seed = 4, .max_length = 20}}) {
     const auto together = s.found(prompts, options);
     for (std::size_t i = 0; i < prompts.size(); ++i) {
-      const TokenBatch none = s.nothing(1);
       const std::vector<std::int64_t> number{static_cast<std::int64_t>(i)};
-      const auto alone = search(*s.model,
-                                {.source = none,
-                                 .prefixes = std::span(prompts).subspan(i, 1),
+      const auto alone = search(*s.model, s.context,
+                                {.prefixes = std::span(prompts).subspan(i, 1),
                                  .numbers = number,
                                  .special = kNoEnd,
                                  .begins = false},
@@ -74,14 +68,12 @@ TEST(TextDecoding, ATextIsTheSameInEveryBatch) {
 TEST(TextDecoding, IsWatchedAndStopped) {
   SmallText s;
   const std::vector<Tokens> prompts{{5, 6, 7}};
-  const TokenBatch none = s.nothing(1);
   const SearchOptions options{.max_length = 30, .max_repeats = 0};
   const Tokens whole = s.found(prompts, options)[0][0].tokens;
   ASSERT_EQ(whole.size(), 33u);
   std::size_t last = 3;
-  const auto stopped = search(*s.model,
-                              {.source = none,
-                               .prefixes = prompts,
+  const auto stopped = search(*s.model, s.context,
+                              {.prefixes = prompts,
                                .special = kNoEnd,
                                .begins = false,
                                .watch =
@@ -105,6 +97,17 @@ TEST(TextDecoding, PositionsEndAText) {
   EXPECT_EQ(s.found({Tokens(15, 4)}, {.max_length = 100})[0][0].tokens.size(), 16u);
   EXPECT_NE(error_of([&] { s.found({Tokens(16, 4)}, {.max_length = 100}); }).find("too long"),
             std::string::npos);
+}
+
+TEST(TextDecoding, ALanguageModelTakesNoSource) {
+  SmallText s;
+  const TokenBatch source = make_token_batch(s.context, std::vector<Tokens>{{5}}, kVocabulary);
+  const std::vector<Tokens> prompts{{5}};
+  const auto searched = [&] {
+    search(*s.model, s.context,
+           {.source = source, .prefixes = prompts, .special = kNoEnd, .begins = false}, {});
+  };
+  EXPECT_NE(error_of(searched).find("takes no source"), std::string::npos);
 }
 
 TEST(TextDecoding, NeedsSomethingToBeginWith) {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "nunchi/decoding/search.h"
 #include "nunchi/models/families/t5.h"
 #include "tests/models/small_models.h"
 
@@ -152,7 +154,14 @@ class AnyModel {
   // Whether it writes token by token; then, as what.
   bool generates() const { return dynamic_cast<const SequenceModel*>(model_.get()) != nullptr; }
   const SequenceModel& generator() const { return dynamic_cast<const SequenceModel&>(*model_); }
-  bool has_source() const { return generates() && generator().has_source(); }
+  // Null unless it is one.
+  const TranslationModel* encoder_decoder() const {
+    return dynamic_cast<const TranslationModel*>(model_.get());
+  }
+  const LanguageModel* language_model() const {
+    return dynamic_cast<const LanguageModel*>(model_.get());
+  }
+  bool has_source() const { return encoder_decoder() != nullptr; }
   // Rows of a sentence among the scores: <s> is read before a target.
   std::size_t rows_of(const Tokens& target) const { return target.size() + (has_source() ? 1 : 0); }
 
@@ -174,10 +183,10 @@ class AnyModel {
   }
 
   VocabularyLoss loss(const Sentences& sentences, const VocabularyLossOptions& options) const {
-    if (const auto* found = dynamic_cast<const TranslationModel*>(model_.get())) {
+    if (const TranslationModel* found = encoder_decoder()) {
       return found->loss(pairs(*found, sentences), options);
     }
-    if (const auto* found = dynamic_cast<const LanguageModel*>(model_.get())) {
+    if (const LanguageModel* found = language_model()) {
       return found->loss(make_text_batch(context_, sentences.targets, found->target_vocabulary()),
                          options);
     }
@@ -187,13 +196,20 @@ class AnyModel {
                    options);
   }
 
-  // A batch of sources that a generation starts from.
-  TokenBatch sources(const std::vector<Tokens>& sources) const {
-    if (const auto* found = dynamic_cast<const TranslationModel*>(model_.get())) {
-      return make_token_batch(context_, sources, found->source_vocabulary());
-    }
-    return make_token_batch(context_, std::vector<Tokens>(sources.size()),
-                            generator().target_vocabulary());
+  // What a search starts from: nothing for a language model.
+  std::optional<Source> source(const std::vector<Tokens>& sources) const {
+    const TranslationModel* found = encoder_decoder();
+    if (found == nullptr) return std::nullopt;
+    return make_token_batch(context_, sources, found->source_vocabulary());
+  }
+  // The state of a generation from these sources; a language model has none.
+  std::unique_ptr<SequenceModel::State> start(const std::vector<Tokens>& sources) const {
+    if (const TranslationModel* found = encoder_decoder()) return found->start(*source(sources));
+    return language_model()->start(context_);
+  }
+  Searcher searcher(const SearchOptions& options) const {
+    if (const TranslationModel* found = encoder_decoder()) return {*found, options};
+    return {*language_model(), context_, options};
   }
 
  private:
@@ -209,7 +225,7 @@ class AnyModel {
   }
   Tensor paired_scores(const auto& model, const Sentences& sentences) const {
     const PairBatch batch = pairs(model, sentences);
-    const auto hidden = model.decode(batch.target, model.encode(batch.source), batch.source.rows);
+    const auto hidden = model.decode(batch.target, model.encode(batch.source));
     return real(model.logits(hidden, batch.target.rows), batch.target.rows);
   }
 

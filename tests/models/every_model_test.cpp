@@ -251,8 +251,7 @@ std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generat
 void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& context,
                                       Generation generation) {
   const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
-  const TokenBatch batch = model.sources(sources);
-  const auto state = model.generator().start(batch);
+  const auto state = model.start(sources);
   const auto tensor = [&](const std::vector<std::int32_t>& values) {
     return from_host(context, values, {static_cast<std::int64_t>(values.size())});
   };

@@ -112,7 +112,7 @@ inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths
 
 // Logits of every target row, [rows, V], without dropout; of a Transformer or an Rnn.
 inline std::vector<float> logits_of(const auto& model, const PairBatch& batch) {
-  const Variable hidden = model.decode(batch.target, model.encode(batch.source), batch.source.rows);
+  const Variable hidden = model.decode(batch.target, model.encode(batch.source));
   return to_host<float>(
       model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
 }

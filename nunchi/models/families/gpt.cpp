@@ -57,17 +57,14 @@ VocabularyLoss Gpt::loss(const TextBatch& batch, const VocabularyLossOptions& op
                          options);
 }
 
-std::unique_ptr<SequenceModel::State> Gpt::start(const TokenBatch& texts) const {
+std::unique_ptr<SequenceModel::State> Gpt::start(ContextBase& context) const {
   return std::make_unique<DecodingState>(
-      texts.ids.context(), nn::DecoderCache::Options{.layers = config_.layers,
-                                                     .width = config_.block().key_value_width(),
-                                                     .dtype = parameters_.dtype()});
+      context, nn::DecoderCache::Options{.layers = config_.layers,
+                                         .width = config_.block().key_value_width(),
+                                         .dtype = parameters_.dtype()});
 }
 
-bool Gpt::restart(State& state, const TokenBatch& texts) const {
-  static_cast<DecodingState&>(state).cache.restart(texts.rows);
-  return true;
-}
+void Gpt::restart(State& state) const { static_cast<DecodingState&>(state).cache.restart({}); }
 
 Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<DecodingState&>(any_state);

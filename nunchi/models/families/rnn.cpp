@@ -47,13 +47,13 @@ Rnn::Rnn(const RnnConfig& config)
       output_dropout_{config.dropout, parameters_.next_place()},
       own_words_place_(parameters_.next_place()) {}
 
-Rnn::Memory Rnn::encode(const TokenBatch& source) const {
-  check_vocabulary(source, config_.source_vocabulary, "source");
+Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
+  const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
   const Variable x = source_embedding_(source.ids, source.rows, nowhere_);
   tap(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
   const nn::RecurrentStack::Result read = encoder_(x, source.rows);
   tap(Tap::stack_output, {"encoder", -1, ""}, read.out.value(), source.rows);
-  Memory memory{read.out, {}};
+  RecurrentMemory memory{{read.out, source.rows}, {}};
   for (int i = 0; i < config_.decoder_layers; ++i) {
     const int same = i + config_.encoder_layers - config_.decoder_layers;
     memory.first.push_back(read.last[static_cast<std::size_t>(std::max(same, 0))]);
@@ -61,13 +61,13 @@ Rnn::Memory Rnn::encode(const TokenBatch& source) const {
   return memory;
 }
 
-Variable Rnn::decode(const TokenBatch& target, const Memory& memory, const Ragged& source) const {
+Variable Rnn::decode(const TokenBatch& target, const RecurrentMemory& memory) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
   const Variable x = target_embedding_(target.ids, target.rows, nowhere_);
   tap(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
   Variable hidden = decoder_(x, target.rows, memory.first).out;
   if (attention_) {
-    hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.states), source,
+    hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.rows), memory.batch,
                            {"decoder", config_.decoder_layers - 1, "cross_attention"});
   }
   hidden = finished(hidden, target.rows);
@@ -89,7 +89,7 @@ Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
 VocabularyLoss Rnn::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
   const bool free = config_.free_running > 0 && batch.target.ids.context().is_training();
   const TokenBatch target = free ? with_own_words(batch) : batch.target;
-  const Variable hidden = decode(target, encode(batch.source), batch.source.rows);
+  const Variable hidden = decode(target, encode(batch.source));
   return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
 }
 
@@ -126,8 +126,8 @@ Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
 
 }  // namespace
 
-std::unique_ptr<SequenceModel::State> Rnn::start(const TokenBatch& source) const {
-  ContextBase& context = source.ids.context();
+std::unique_ptr<SequenceModel::State> Rnn::start(const Source& source) const {
+  ContextBase& context = source.context();
   if (context.tape() != nullptr || context.is_training()) {
     throw Error("a model generates in evaluating mode, without a tape.");
   }
@@ -136,39 +136,39 @@ std::unique_ptr<SequenceModel::State> Rnn::start(const TokenBatch& source) const
       .width = config_.width,
       .cells = config_.cell == CellKind::lstm,
       .dtype = parameters_.dtype()};
-  auto state = std::make_unique<RnnState>(context, source.rows, options);
+  auto state = std::make_unique<RnnState>(context, source.rows(), options);
   if (attention_) {
-    const Shape shape{source.rows.capacity, config_.width};
+    const Shape shape{source.rows().capacity, config_.width};
     state->memory.values = Variable(Tensor::empty(context, options.dtype, shape));
     state->memory.keys = config_.attention == RnnAttention::dot
                              ? state->memory.values
                              : Variable(Tensor::empty(context, options.dtype, shape));
   }
-  remember(source, *state);
+  remember(encode(source), *state);
   return state;
 }
 
-void Rnn::remember(const TokenBatch& source, State& any_state) const {
+void Rnn::remember(const RecurrentMemory& memory, State& any_state) const {
   auto& state = static_cast<RnnState&>(any_state);
-  const Memory read = encode(source);
+  state.places.restart(memory.batch);
   std::vector<StateRows> first;
-  for (const RecurrentState& layer : read.first) {
+  for (const RecurrentState& layer : memory.first) {
     first.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
   }
   state.states.restart(std::move(first));
   if (!attention_) return;
-  const nn::StateMemory memory = attention_->memory(read.states);
-  scatter_rows(memory.values.value(), source.rows, {}, state.memory.values.value());
+  const nn::StateMemory attended = attention_->memory(memory.rows);
+  scatter_rows(attended.values.value(), memory.batch, {}, state.memory.values.value());
   if (config_.attention == RnnAttention::dot) return;
-  scatter_rows(memory.keys.value(), source.rows, {}, state.memory.keys.value());
+  scatter_rows(attended.keys.value(), memory.batch, {}, state.memory.keys.value());
 }
 
-bool Rnn::restart(State& any_state, const TokenBatch& source) const {
+bool Rnn::restart(State& any_state, const Source& source) const {
   auto& state = static_cast<RnnState&>(any_state);
-  if (!state.places.fits(source.rows)) return false;
-  if (attention_ && source.rows.capacity > state.memory.values.value().size(0)) return false;
-  state.places.restart(source.rows);
-  remember(source, state);
+  const Ragged& rows = source.rows();
+  if (!state.places.fits(rows)) return false;
+  if (attention_ && rows.capacity > state.memory.values.value().size(0)) return false;
+  remember(encode(source), state);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include "nunchi/data/batch.h"
 #include "nunchi/models/embedding_tables.h"
 #include "nunchi/models/families/rnn_config.h"
+#include "nunchi/models/memory.h"
 #include "nunchi/models/model.h"
 #include "nunchi/models/sequence_model.h"
 #include "nunchi/nn/embedding.h"
@@ -36,13 +37,13 @@ class Rnn final : public Model, public TranslationModel {
   std::string config_json() const override { return config_.to_json(); }
   const RnnConfig& config() const override { return config_; }
 
-  struct Memory {
-    Variable states;                    // [S, C]
-    std::vector<RecurrentState> first;  // of each of the decoder's layers, [B, C]
+  // The encoder's states and, for each of the decoder's layers, the state that it begins with.
+  struct RecurrentMemory : Memory {
+    std::vector<RecurrentState> first;  // [B, C]
   };
-  Memory encode(const TokenBatch& source) const;
-  // What the decoder makes of the target so far, [T, C]; row t has seen tokens 0 to t.
-  Variable decode(const TokenBatch& target, const Memory& memory, const Ragged& source) const;
+  RecurrentMemory encode(const Source& source) const;
+  // [T, C]; row t has seen the target's tokens 0 to t.
+  Variable decode(const TokenBatch& target, const RecurrentMemory& memory) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
   // The summed loss of the labels. In training mode, the decoder reads its own words at some
@@ -58,15 +59,15 @@ class Rnn final : public Model, public TranslationModel {
   // Generation, token by token.
   std::int64_t source_vocabulary() const override { return config_.source_vocabulary; }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
-  std::unique_ptr<State> start(const TokenBatch& source) const override;
+  std::unique_ptr<State> start(const Source& source) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
   bool reserve(State& state, const ReplayedSteps& steps) const override;
-  bool restart(State& state, const TokenBatch& source) const override;
+  bool restart(State& state, const Source& source) const override;
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return tables_.output; }
 
  private:
-  void remember(const TokenBatch& source, State& state) const;
+  void remember(const RecurrentMemory& memory, State& state) const;
   // From what the uppermost layer says, with attention or without, to what the vocabulary reads.
   Variable finished(const Variable& joined, const Ragged& rows) const;
 

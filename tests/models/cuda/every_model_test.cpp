@@ -81,7 +81,7 @@ TEST_P(EveryModelOnGpu, LearnsTheSameBitsEachTime) {
 std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
                                  const SearchOptions& options) {
   const AnyModel model(context, named, kWide);
-  Searcher searcher(model.generator(), options);
+  Searcher searcher = model.searcher(options);
   std::vector<Hypotheses> all;
   for (const std::uint64_t seed : {4, 5}) {
     std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, seed);
@@ -94,8 +94,7 @@ std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
       prefixes = sources;  // a text goes on, without end
       special.end = -1;
     }
-    const TokenBatch batch = model.sources(sources);
-    for (Hypotheses& found : searcher({.source = batch,
+    for (Hypotheses& found : searcher({.source = model.source(sources),
                              .prefixes = prefixes,
                              .special = special,
                              .begins = model.has_source()})) {

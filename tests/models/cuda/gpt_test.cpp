@@ -19,16 +19,13 @@ GptConfig config_of() {
 // One batch after another in the same memory; prompts become longer, so that memory has to grow.
 std::vector<Tokens> found_on(ContextBase& context, const SearchOptions& options) {
   const auto model = make_small<Gpt>(context, config_of());
-  Searcher searcher(*model, options);
+  Searcher searcher(*model, context, options);
   std::vector<Tokens> all;
   for (const std::int32_t length : {3, 3, 70, 5, 110, 1}) {
     const std::vector<Tokens> prompts =
         sentences_of({length, length + 2, 1}, kVocabulary, static_cast<std::uint64_t>(length));
-    const TokenBatch none = make_token_batch(context, std::vector<Tokens>(3), kVocabulary);
-    for (const Hypotheses& found : searcher({.source = none,
-                                   .prefixes = prompts,
-                                   .special = {.begin = 1, .end = -1},
-                                   .begins = false})) {
+    for (const Hypotheses& found :
+         searcher({.prefixes = prompts, .special = {.begin = 1, .end = -1}, .begins = false})) {
       all.push_back(found.front().tokens);
     }
   }
@@ -51,12 +48,10 @@ TEST(CudaModelGpt, WhatIsWatchedIsWhatIsFound) {
   CudaContext context({.precision = Precision::f32});
   const auto model = make_small<Gpt>(context, config_of());
   const std::vector<Tokens> prompts = sentences_of({6}, kVocabulary, 2);
-  const TokenBatch none = make_token_batch(context, std::vector<Tokens>(1), kVocabulary);
   const SearchOptions options{.max_length = 60};
   const auto found = [&](const SearchWatch& watch) {
-    return search(*model,
-                  {.source = none,
-                   .prefixes = prompts,
+    return search(*model, context,
+                  {.prefixes = prompts,
                    .special = {.begin = 1, .end = -1},
                    .begins = false,
                    .watch = watch},

@@ -33,12 +33,10 @@ TEST(RnnBottleneck, WithoutAttentionOnlyTheLastStateCounts) {
     const auto model = make_small<Rnn>(context, config);
     const PairBatch batch = make_pair_batch(context, sentences_of({6, 4}, 37, 1),
                                             sentences_of({3, 5}, 37, 2), {37, 37});
-    Rnn::Memory memory = model->encode(batch.source);
-    const auto hidden = [&] {
-      return to_host<float>(model->decode(batch.target, memory, batch.source.rows).value());
-    };
+    Rnn::RecurrentMemory memory = model->encode(batch.source);
+    const auto hidden = [&] { return to_host<float>(model->decode(batch.target, memory).value()); };
     const std::vector<float> before = hidden();
-    fill(memory.states.value(), 0.25);
+    fill(memory.rows.value(), 0.25);
     EXPECT_EQ(same_bits(before, hidden()), config.attention == RnnAttention::none);
     fill(memory.first[0].h.value(), 0.25);
     EXPECT_FALSE(same_bits(before, hidden()));
@@ -102,7 +100,7 @@ TEST_F(RnnFreeRunning, TakesTheLikeliestAfterWhatItHasRead) {
   EXPECT_EQ(own[0], 1);
   const auto model = make_small<Rnn>(context_, small_rnn(CellKind::gru, RnnAttention::dot));
   const TokenBatch target = make_token_batch(context_, std::vector<Tokens>{own}, 37);
-  const Variable hidden = model->decode(target, model->encode(batch_.source), batch_.source.rows);
+  const Variable hidden = model->decode(target, model->encode(batch_.source));
   const std::vector<float> logits = to_host<float>(model->logits(hidden, target.rows).value());
   for (std::size_t t = 0; t + 1 < own.size(); ++t) {
     const auto row = logits.begin() + static_cast<std::ptrdiff_t>(t * 37);

@@ -1,0 +1,87 @@
+#include "nunchi/models/decoder_stack.h"
+
+#include "nunchi/models/decoding_state.h"
+#include "nunchi/models/embedding_tables.h"
+
+namespace nunchi {
+namespace {
+
+struct MemoryState final : DecodingState {
+  using DecodingState::DecodingState;
+  // Of each layer, [S, key_value_width or more]: computed once for all steps.
+  std::vector<Variable> memory_kv;
+};
+
+}  // namespace
+
+DecoderStack::DecoderStack(nn::Parameters& parameters, const DecoderInput& input,
+                           const LayerStackOptions& options)
+    : input_(input),
+      key_value_width_(options.block.key_value_width()),
+      memory_kv_(parameters, std::string(options.name) + ".memory_kv",
+                 {.inputs = options.block.width,
+                  .outputs = key_value_width_ * options.layers,
+                  .stacked = std::int64_t{2} * options.layers,
+                  .bias = options.block.bias}),
+      layers_(parameters, options, input.position) {}
+
+Variable DecoderStack::memory_of_layer(const Variable& all_kv, std::size_t i) const {
+  return all_kv.columns(static_cast<std::int64_t>(i) * key_value_width_, key_value_width_);
+}
+
+Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory) const {
+  check_vocabulary(target, input_.vocabulary, "target");
+  const Variable all_kv = memory_kv_(memory.rows);
+  return layers_(input_.embedding(target.ids, target.rows, input_.position), target.rows,
+                 [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
+                   return layer(stream, target.rows, memory_of_layer(all_kv, i), memory.batch,
+                                static_cast<int>(i));
+                 });
+}
+
+std::unique_ptr<SequenceModel::State> DecoderStack::make_state(ContextBase& context,
+                                                               const Ragged& memory) const {
+  const nn::DecoderCache::Options options{.layers = static_cast<int>(layers_.size()),
+                                          .width = key_value_width_,
+                                          .dtype = memory_kv_.parameters().weight.value().dtype(),
+                                          .memory = &memory};
+  auto state = std::make_unique<MemoryState>(context, options);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    state->memory_kv.emplace_back(
+        nn::key_value_rows(context, options.dtype, memory.capacity, options.width));
+  }
+  return state;
+}
+
+bool DecoderStack::fits(const SequenceModel::State& any_state, const Ragged& memory) const {
+  const auto& state = static_cast<const MemoryState&>(any_state);
+  return state.cache.fits(memory) && memory.capacity <= state.memory_kv.front().value().size(0);
+}
+
+void DecoderStack::remember(SequenceModel::State& any_state, const Memory& memory) const {
+  auto& state = static_cast<MemoryState&>(any_state);
+  state.cache.restart(memory.batch);
+  const Variable all_kv = memory_kv_(memory.rows);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    scatter_rows(memory_of_layer(all_kv, i).value(), memory.batch, {},
+                 state.memory_kv[i].value().columns(0, key_value_width_));
+  }
+}
+
+Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens& tokens) const {
+  auto& state = static_cast<MemoryState&>(any_state);
+  const auto [step, embedded] = state.cache.extend(tokens, input_.embedding, input_.position);
+  const Variable hidden =
+      layers_.step(embedded, step.rows,
+                   [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
+                     return layer.step(stream, step, state.cache.layer(i), state.memory_kv[i]);
+                   });
+  return newest_rows(hidden.value(), tokens, step);
+}
+
+bool DecoderStack::reserve(SequenceModel::State& state,
+                           const SequenceModel::ReplayedSteps& steps) const {
+  return static_cast<MemoryState&>(state).reserve(input_.position, steps);
+}
+
+}  // namespace nunchi
