@@ -44,7 +44,7 @@ class Searcher::Search {
         next_(zeros(context_, DType::i32, {nn::decode_capacity(units_.count * units_.beam)})),
         parents_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
         sentences_(Tensor::empty(context_, DType::i32, {units_.count * units_.beam})),
-        mailbox_(context_.make_mailbox()) {}
+        signal_(context_.make_host_signal()) {}
 
   std::int64_t stride() const { return units_.stride; }
   bool fits(const ContextBase& context, const Units& units) const {
@@ -105,7 +105,7 @@ class Searcher::Search {
     put(units_.prefix_length, prefix_length_);
     fill(now_.score, 0);
     finished_.clear();
-    if (mailbox_ != nullptr) mailbox_->clear();
+    if (signal_ != nullptr) signal_->clear();
   }
 
   void turn() {
@@ -159,8 +159,7 @@ class Searcher::Search {
   // are unlikely to end at once.
   std::int64_t steps_at_once(std::int64_t active, std::int64_t most) const {
     constexpr std::int64_t kManyUnits = 8, kManySteps = 8;
-    // Letters of steps that nobody has waited for yet.
-    static_assert(kManySteps <= ContextBase::Mailbox::kBoxes);
+    static_assert(kManySteps <= HostSignal::kSlots);  // steps that the host has not waited for
     return active == units_.count && active >= kManyUnits && most >= kManySteps ? kManySteps : 2;
   }
 
@@ -195,7 +194,7 @@ class Searcher::Search {
 
   // Once so many tokens were generated, the latest or the one before it.
   std::int64_t active_units(std::int64_t generated) const {
-    if (mailbox_ != nullptr) return mailbox_->wait(static_cast<std::int32_t>(generated));
+    if (signal_ != nullptr) return signal_->wait(static_cast<std::int32_t>(generated));
     return to_host<std::int32_t>(now_.counts)[0];
   }
 
@@ -339,7 +338,7 @@ class Searcher::Search {
             .unit_source = source_of_unit_.data<std::int32_t>(),
             .active = then_.counts.data<std::int32_t>(),
             .generated_next = then_.counts.data<std::int32_t>() + 1,
-            .letters = mailbox_ != nullptr ? mailbox_->boxes() : nullptr};
+            .signal = signal_ != nullptr ? signal_->slots() : nullptr};
   }
 
   // Tokens of the one hypothesis of a search that is watched, as it is now; 0: it is done.
@@ -406,7 +405,7 @@ class Searcher::Search {
   Tensor source_of_unit_, stream_of_unit_, max_length_, prefix_length_;  // [units]
   Tensor banned_;                                                        // of the rows of a step
   Tensor next_, parents_, sentences_;                                    // of the rows that go on
-  std::unique_ptr<ContextBase::Mailbox> mailbox_;  // tells how many units go on; may be null
+  std::unique_ptr<HostSignal> signal_;  // the number of active units; may be null
   std::unique_ptr<SequenceModel::State> state_;
   // By rows at most and steps, to be replayed.
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<ContextBase::Replay>> noted_;

@@ -1,7 +1,7 @@
 // The memory of one context: a heap over one long reservation of addresses.
 //
-// Memory once taken from the system is kept and used again: the heap grows only when no free block
-// is large enough, so a step that repeats earlier sizes asks the system for nothing. Free
+// Memory once taken from the system is kept and reused: the heap grows only when no free block is
+// large enough, so a step that repeats earlier sizes requests nothing from the system. Free
 // neighbours merge, which keeps batches of different sizes from fragmenting it. The choice of
 // block depends only on the sequence of calls: the same steps get the same addresses.
 //
@@ -21,13 +21,13 @@
 
 namespace nunchi {
 
-// Where an arena's addresses come from; one implementation per device.
+// The address space behind an arena; one implementation per device.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
   virtual std::byte* base() const = 0;
   virtual std::size_t reserved() const = 0;
-  // What every block's address is a multiple of; a power of two.
+  // Every block's address is a multiple of this power of two.
   virtual std::size_t alignment() const { return 64; }
   // Backs [0, bytes) of the reservation with memory. Called with growing values only; throws Error
   // when the system has no more.
@@ -48,21 +48,20 @@ class Arena {
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 
-  // Between the two calls memory comes from blocks of their own, and what is released goes to none
-  // but later calls in between. It stays out of use afterwards, for work that is started again and
-  // again (see ContextBase::capture), until it is handed back.
+  // Between the two calls, memory comes from blocks that nothing else uses. end_private() returns
+  // them; they stay reserved for captured work (see ContextBase::capture) until hand_back().
   using Held = std::vector<std::pair<std::size_t, std::size_t>>;  // (offset, size)
   void begin_private();
   Held end_private();
   void hand_back(const Held& held);
 
-  // For tests: memory is handed out full of NaN, so that whoever reads before writing is found.
+  // For tests: new memory is filled with NaN, so that a read before the first write shows.
   void poison() { poisoned_ = true; }
 
   // Exact while no other thread uses the arena.
   std::size_t in_use() const { return in_use_; }
   std::size_t peak() const { return peak_; }
-  // Bytes taken from the system, and how often it was asked.
+  // Bytes taken from the system, and the number of requests to it.
   std::size_t taken() const { return committed_; }
   std::int64_t system_requests() const { return system_requests_; }
 
@@ -77,7 +76,7 @@ class Arena {
   std::map<std::size_t, std::size_t> free_by_offset_;           // offset -> size
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (size, offset)
   std::unordered_map<std::size_t, std::size_t> used_;           // offset -> size
-  // The free blocks of everybody else while memory is private.
+  // The ordinary free blocks, set aside between begin_private() and end_private().
   std::map<std::size_t, std::size_t> others_by_offset_;
   std::set<std::pair<std::size_t, std::size_t>> others_by_size_;
   std::size_t top_ = 0;  // end of the last block
@@ -88,7 +87,7 @@ class Arena {
   bool poisoned_ = false;
 };
 
-// Memory of an arena for as long as a scope lasts: what a kernel works in.
+// Working memory of a kernel, released at the end of the scope.
 class ScratchMemory {
  public:
   ScratchMemory(Arena& arena, std::size_t bytes) : arena_(arena), data_(arena.allocate(bytes)) {}

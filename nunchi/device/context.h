@@ -1,8 +1,8 @@
 // A context is what kernels run on: threads or a stream, and the memory they work in.
 //
-// Everything that changes while a program runs hangs on a context, nothing on globals: the arena,
-// the tape that records (autograd), the trace that looks (trace), the random key of the step.
-// Programs may have several contexts; each is used by one thread at a time and outlives its
+// All mutable state belongs to a context, none is global: the arena, the tape that records
+// operations (autograd), the trace that records intermediate values (trace), the random key of the
+// step. A program may have several contexts; each is used by one thread at a time and outlives its
 // tensors.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "nunchi/device/arena.h"
 #include "nunchi/device/cpu/isa.h"
 #include "nunchi/device/device.h"
+#include "nunchi/device/host_signal.h"
 #include "nunchi/device/mode.h"
 #include "nunchi/device/profile.h"
 
@@ -25,7 +26,7 @@ namespace nunchi {
 class Tape;
 class Trace;
 
-// What contexts of all devices share; code that does not care where it runs takes this one.
+// The part that contexts of all devices share, for code that runs on any device.
 class ContextBase {
  public:
   virtual ~ContextBase() = default;
@@ -34,11 +35,11 @@ class ContextBase {
 
   Device device() const { return device_; }
   Precision precision() const { return precision_; }
-  // Threads of the host that work on the same job may use.
+  // Host threads that a kernel or a loop over data may use.
   virtual int threads() const = 0;
-  // For people: the processor and how it is used.
+  // The processor and how it is used, in words for the user.
   virtual std::string description() const = 0;
-  // The most memory that was in use: of the process, or of the GPU.
+  // Peak memory of the process (CPU) or of this context (GPU).
   virtual double peak_memory_mib() const = 0;
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
@@ -50,51 +51,39 @@ class ContextBase {
   // Operations are recorded here; null: nothing is recorded.
   Tape* tape() const { return tape_; }
   void set_tape(Tape* tape) { tape_ = tape; }
-  // Layers write their taps here; null: nobody is looking.
+  // Layers write their taps here; null: nothing is traced.
   Trace* trace() const { return trace_; }
   void set_trace(Trace* trace) { trace_ = trace; }
-  // Kernels report their time here; null: nobody measures.
+  // Kernels report their time here; null: nothing is measured.
   Profile* profile() const { return profile_; }
   void set_profile(Profile* profile) { profile_ = profile; }
 
-  // The key of this step's draws. The address is in the device's memory and stays the same.
+  // The key of this step's random numbers, in device memory at a fixed address.
   const RandomKey* random() const { return random_; }
   virtual void set_random(const RandomKey& key) = 0;
-  // The same for what the host draws.
+  // The same key for random numbers drawn on the host.
   const RandomKey& random_key() const { return key_; }
-  // Returns when all that was started on this context is done.
+  // Returns when all work queued on this context is done.
   virtual void synchronize() {}
 
-  // Work that can be started again and again, with the same memory and the same sizes.
+  // Captured work, to be replayed with the same memory and the same sizes.
   class Replay {
    public:
     virtual ~Replay() = default;
     virtual void start() = 0;
   };
-  // Whether this device gains by it: starting work costs it more than the work.
+  // Whether replaying pays off on this device, because launching small kernels costs more than
+  // running them.
   virtual bool replays() const { return false; }
-  // Notes what `work` would start, instead of starting it. The memory that it works in is its own
-  // while the result lives; what it reads and writes beside that must stay where it is. Nothing in
-  // it may wait for the device or read from the host. Only for devices that replay.
+  // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
+  // belongs to the result while that lives; all other memory that it reads or writes must not move.
+  // `work` may neither wait for the device nor read from the host. Only where replays() holds.
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
-  // Numbers that kernels leave for the host, which reads them while the device goes on. A letter is
-  // (key << 32 | number); box key % kBoxes is its place.
-  class Mailbox {
-   public:
-    static constexpr std::int64_t kBoxes = 8;
-    virtual ~Mailbox() = default;
-    // [kBoxes] for kernels to write to.
-    virtual std::int64_t* boxes() = 0;
-    // Forgets all letters; none may be on its way.
-    virtual void clear() = 0;
-    // The number of the letter with this key; waits for it. Throws Error where the device failed.
-    virtual std::int32_t wait(std::int32_t key) = 0;
-  };
   // Null where the host has nothing to wait for: kernels are done when they return.
-  virtual std::unique_ptr<Mailbox> make_mailbox() { return nullptr; }
+  virtual std::unique_ptr<HostSignal> make_host_signal() { return nullptr; }
 
-  // What a kernel family keeps between calls (plans of products), made on first use.
+  // State that a kernel family keeps between calls (plans of products), created on first use.
   template <class T>
   T& cache() {
     std::any& slot = caches_[std::type_index(typeid(T))];

@@ -178,17 +178,16 @@ struct BeamStep {
   const std::int32_t* unit_source = nullptr;  // [all units]
   std::int32_t* active = nullptr;             // [1] units that go on
   std::int32_t* generated_next = nullptr;     // [1] generated + 1; may be null
-  // A Mailbox's boxes, which get a letter: the key is generated + 1, the number that of the units
-  // that go on. It is all that its reader may know: whatever else the step wrote is read in the
-  // stream's order. May be null.
-  std::int64_t* letters = nullptr;
+  // The slots of a HostSignal: the host learns that step generated + 1 left so many units active.
+  // May be null.
+  std::int64_t* signal = nullptr;
 
-  // Has send(box, letter) put the letter into its box, if there are any: each device has its way.
-  template <class Send>
-  constexpr void tell(std::int64_t units_that_go_on, Send send) const {
-    if (letters == nullptr) return;
-    const std::int64_t key = now.tokens(generated) + 1;
-    send(letters + key % ContextBase::Mailbox::kBoxes, key << 32 | units_that_go_on);
+  // Calls write(slot, message), by which each device writes to the signal, if there is one.
+  template <class Write>
+  constexpr void report(std::int64_t active_units, Write write) const {
+    if (signal == nullptr) return;
+    const std::int64_t step = now.tokens(generated) + 1;
+    write(signal + step % HostSignal::kSlots, HostSignal::message_of(step, active_units));
   }
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return "beam_step"; }

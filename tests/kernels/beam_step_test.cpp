@@ -417,21 +417,21 @@ StepResult take(const OneStep& one) {
   return result;
 }
 
-// Kernels on the CPU are done when they return, so it has no mailbox; letters are written all the
-// same.
-TEST(BeamStep, WithoutUnitsItLeavesItsLetter) {
+// Kernels on the CPU are done when they return, so its contexts make no signals; a step reports to
+// one all the same.
+TEST(BeamStep, ReportsThatNoUnitIsActive) {
   CpuContext ctx;
-  EXPECT_EQ(ctx.make_mailbox(), nullptr);
-  std::int64_t letters[ContextBase::Mailbox::kBoxes] = {};
+  EXPECT_EQ(ctx.make_host_signal(), nullptr);
+  std::int64_t signal[HostSignal::kSlots] = {};
   std::int32_t active = -1, generated = -1;
   kernels::run(ctx, BeamStep<float>{.units = 0,
                                     .generated = 12,
                                     .active = &active,
                                     .generated_next = &generated,
-                                    .letters = letters});
+                                    .signal = signal});
   EXPECT_EQ(active, 0);
   EXPECT_EQ(generated, 13);
-  EXPECT_EQ(letters[13 % ContextBase::Mailbox::kBoxes], std::int64_t{13} << 32);
+  EXPECT_EQ(signal[13 % HostSignal::kSlots], HostSignal::message_of(13, 0));
 }
 
 TEST(BeamStep, AnEndCountsAmongTheFirstBeamOnly) {

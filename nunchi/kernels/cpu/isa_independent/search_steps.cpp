@@ -169,7 +169,7 @@ void compute(ContextOf<Target>& ctx, const BeamStep<T>& p) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }
   *p.active = static_cast<std::int32_t>(active);
-  p.tell(active, [](std::int64_t* box, std::int64_t letter) { *box = letter; });
+  p.report(active, [](std::int64_t* slot, std::int64_t message) { *slot = message; });
 }
 template void compute<AnyCpu>(CpuContext&, const BeamStep<float>&);
 template void compute<AnyCpu>(CpuContext&, const BeamStep<double>&);

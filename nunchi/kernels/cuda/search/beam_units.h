@@ -174,17 +174,17 @@ __device__ inline void write_row(const BeamStep<float>& p, std::int64_t u, const
   }
 }
 
-// To the host, which looks while the device goes on: whole, and past what would keep it here. Not
-// st.release, which waits: a letter says nothing of other memory.
-__device__ inline void send(std::int64_t* box, std::int64_t letter) {
-  asm volatile("st.relaxed.sys.b64 [%0], %1;" ::"l"(box), "l"(letter) : "memory");
+// Writes a message of a HostSignal in one piece and past the caches. Not st.release, which would
+// wait: a message says nothing about other memory.
+__device__ inline void write_signal(std::int64_t* slot, std::int64_t message) {
+  asm volatile("st.relaxed.sys.b64 [%0], %1;" ::"l"(slot), "l"(message) : "memory");
 }
 
 // What the next step starts from. One thread does this, where nobody reads the old numbers any more
 // or they stand elsewhere.
 __device__ inline void end_step(const BeamStep<float>& p, std::int64_t active) {
   *p.active = static_cast<std::int32_t>(active);
-  p.tell(active, send);
+  p.report(active, write_signal);
   if (p.generated_next != nullptr) {
     *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
   }

@@ -1,0 +1,36 @@
+// Staging memory for copies from the host to the GPU.
+#pragma once
+
+#if NUNCHI_CUDA
+
+#include <cstddef>
+
+struct CUstream_st;
+struct CUevent_st;
+
+namespace nunchi {
+
+// A ring of pinned host memory in two halves. The GPU copies out of it asynchronously, so the host
+// waits only when it comes back to a half whose copies have not finished.
+class PinnedRing {
+ public:
+  explicit PinnedRing(CUstream_st* stream);
+  ~PinnedRing();
+  PinnedRing(const PinnedRing&) = delete;
+  PinnedRing& operator=(const PinnedRing&) = delete;
+
+  static constexpr std::size_t kHalf = std::size_t{8} << 20;
+  // At most kHalf bytes. The caller fills them and queues their copy before the next call.
+  std::byte* take(std::size_t bytes);
+
+ private:
+  CUstream_st* stream_;
+  std::byte* memory_ = nullptr;
+  CUevent_st* passed_[2] = {nullptr, nullptr};  // recorded after the last copy out of each half
+  int half_ = 0;
+  std::size_t used_ = 0;
+};
+
+}  // namespace nunchi
+
+#endif

@@ -1,0 +1,48 @@
+#include "nunchi/device/host_signal.h"
+
+#include "nunchi/kernels/search.h"
+#include "tests/kernels/cuda/compare.h"
+
+namespace nunchi::testing {
+namespace {
+
+// A step without units: it only reports.
+void empty_step(auto& context, std::int64_t generated, const Tensor& counts, std::int64_t* signal) {
+  kernels::run(context, kernels::BeamStep<float>{.units = 0,
+                                                 .generated = generated,
+                                                 .active = counts.data<std::int32_t>(),
+                                                 .generated_next = counts.data<std::int32_t>() + 1,
+                                                 .signal = signal});
+}
+
+TEST(CudaHostSignal, EveryMessageArrivesWhileTheDeviceContinues) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  const auto signal = cuda.make_host_signal();
+  ASSERT_NE(signal, nullptr);
+  const Tensor counts = from_host(cuda, std::vector<std::int32_t>{7, 7}, {2});
+  constexpr std::int32_t kAhead = HostSignal::kSlots / 2;
+  for (std::int32_t step = 1; step <= 500; ++step) {
+    empty_step(cuda, step - 1, counts, signal->slots());
+    if (step > kAhead) {
+      EXPECT_EQ(signal->wait(step - kAhead), 0);
+    }
+  }
+  EXPECT_EQ(to_host<std::int32_t>(counts), (std::vector<std::int32_t>{0, 500}));
+}
+
+TEST(CudaHostSignal, WaitingForAMessageThatNoStepSendsIsAnError) {
+  SKIP_WITHOUT_GPU();
+  CudaContext cuda;
+  const auto signal = cuda.make_host_signal();
+  EXPECT_THROW(signal->wait(3), Error);
+  const Tensor counts = zeros(cuda, DType::i32, {2});
+  empty_step(cuda, 2, counts, signal->slots());
+  EXPECT_EQ(signal->wait(3), 0);
+  EXPECT_THROW(signal->wait(3 + HostSignal::kSlots), Error);  // the same slot
+  signal->clear();
+  EXPECT_THROW(signal->wait(3), Error);
+}
+
+}  // namespace
+}  // namespace nunchi::testing
