@@ -12,6 +12,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/nearest.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/version.h"
 
 namespace {
 
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   nunchi::cli::make_threads_wait_quietly(argv);
   CLI::App program("Nunchi (눈치): the Transformer, from raw text to translation.", "nunchi");
   program.require_subcommand(1);
-  program.set_version_flag("--version", "nunchi 0.1.0");
+  program.set_version_flag("--version", "nunchi " + std::string(nunchi::version()));
   nunchi::cli::add_average(program);
   nunchi::cli::add_bench(program);
   nunchi::cli::add_classify(program);

@@ -1,6 +1,7 @@
-// What an Error said, for tests of messages.
+// The messages of errors, for tests.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <string_view>
 
@@ -8,15 +9,30 @@
 
 namespace nunchi::testing {
 
-// The message of the Error that `call` throws; "no error" if it throws none.
+// The message of the exception that `call` throws; "no error" if it throws none.
 template <class Call>
-std::string error_of(Call call) {
+std::string error_of(Call&& call) {
   try {
     call();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
   return "no error";
+}
+
+// The same, with "usage: " before the message of a UsageError.
+template <class Call>
+std::string error_with_kind(Call&& call) {
+  bool usage = false;
+  const std::string message = error_of([&] {
+    try {
+      call();
+    } catch (const UsageError&) {
+      usage = true;
+      throw;
+    }
+  });
+  return usage ? "usage: " + message : message;
 }
 
 inline bool says(const std::string& message, std::string_view words) {

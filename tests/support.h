@@ -11,6 +11,7 @@
 #include "nunchi/base/random.h"
 #include "nunchi/device/context.h"
 #include "nunchi/ops/tensors.h"
+#include "tests/errors.h"
 
 namespace nunchi::testing {
 
@@ -55,18 +56,6 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
     if (!(difference <= largest)) largest = difference;  // a NaN stays
   }
   return largest;
-}
-
-// Runs f and returns the message of the Error it throws; fails the test when it throws none.
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const std::exception& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return {};
 }
 
 }  // namespace nunchi::testing

@@ -5,10 +5,6 @@
 namespace nunchi::testing {
 namespace {
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 class FiniteCheck : public ::testing::Test {
  protected:
   FiniteCheck() : context_({.threads = 1}) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "nunchi/base/error.h"
+#include "tests/errors.h"
 #include "tests/files.h"
 
 namespace nunchi {
@@ -23,26 +24,14 @@ namespace {
 namespace fs = std::filesystem;
 using testing::bytes;
 using testing::content;
+using testing::error_of;
+using testing::says;
 using testing::TemporaryFolder;
 
 void write_whole(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(bytes(text));
   file.commit();
-}
-
-template <class Call>
-std::string error_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
 }
 
 TEST(AtomicFile, HoldsEverythingWrittenOnceCommitted) {

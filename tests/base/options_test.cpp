@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nunchi/base/error.h"
+#include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/paths.h"
 
@@ -76,24 +77,11 @@ Config from_yaml(std::string_view text, const std::vector<std::string>& assignme
 
 Config from_json(std::string_view text) { return config_of(Options::from_json(text, "a.json")); }
 
-// The message of the Error that f throws, marked when it is a UsageError.
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return std::string("usage: ") + error.what();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 std::string yaml_error(std::string_view text, const std::vector<std::string>& assignments = {}) {
-  return message_of([&] { from_yaml(text, assignments); });
+  return error_with_kind([&] { from_yaml(text, assignments); });
 }
 std::string json_error(std::string_view text) {
-  return message_of([&] { from_json(text); });
+  return error_with_kind([&] { from_json(text); });
 }
 
 TEST(Options, MissingKeysKeepTheirDefaults) {
@@ -227,8 +215,8 @@ TEST(Options, TheFuzzersSeedsAreReadOrRefusedAsTheirNamesSay) {
   for (const auto& seed : std::filesystem::directory_iterator(
            std::filesystem::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/options")) {
     const std::string text = content(seed.path());
-    const std::string yaml = message_of([&] { Options::from_yaml(text, "seed"); });
-    const std::string json = message_of([&] { Options::from_json(text, "seed"); });
+    const std::string yaml = error_with_kind([&] { Options::from_yaml(text, "seed"); });
+    const std::string json = error_with_kind([&] { Options::from_json(text, "seed"); });
     const bool valid = seed.path().filename().string().starts_with("valid-");
     EXPECT_EQ(yaml == "no error" || json == "no error", valid) << seed.path() << "\n"
                                                                << yaml << "\n"
@@ -388,11 +376,11 @@ TEST(Options, Files) {
   EXPECT_EQ(config_of(Options::read_yaml(folder / "a.yaml")).steps, 3);
   EXPECT_EQ(config_of(Options::read_yaml(folder / "a.yaml")).name, "b");
   write_text(folder / "a.yaml", "#" + std::string(1 << 20, ' '));
-  EXPECT_EQ(message_of([&] { Options::read_yaml(folder / "a.yaml"); }),
+  EXPECT_EQ(error_with_kind([&] { Options::read_yaml(folder / "a.yaml"); }),
             (folder / "a.yaml").string() + ": more than 1 MiB is too large for options.");
-  EXPECT_NE(message_of([&] { Options::read_yaml(folder / "b.yaml"); }).find("cannot read"),
+  EXPECT_NE(error_with_kind([&] { Options::read_yaml(folder / "b.yaml"); }).find("cannot read"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { Options::read_yaml(folder.path()); }).find("not a plain file"),
+  EXPECT_NE(error_with_kind([&] { Options::read_yaml(folder.path()); }).find("not a plain file"),
             std::string::npos);
 }
 
@@ -446,14 +434,15 @@ TEST(OptionsSet, MistakesAreWrongCallsAndNameTheAssignment) {
 TEST(OptionReader, ComplaintsOfItsUsersNameTheNearestPlace) {
   const Options options = Options::from_yaml("model:\n  size: 3\n", "a.yaml");
   OptionReader in(options);
-  EXPECT_EQ(message_of([&] { in.fail("model.size", "is odd"); }), "a.yaml:2: 'model.size' is odd.");
-  EXPECT_EQ(message_of([&] { in.fail("model.heads", "is missing"); }),
+  EXPECT_EQ(error_with_kind([&] { in.fail("model.size", "is odd"); }),
+            "a.yaml:2: 'model.size' is odd.");
+  EXPECT_EQ(error_with_kind([&] { in.fail("model.heads", "is missing"); }),
             "a.yaml:1: 'model.heads' is missing.");
-  EXPECT_EQ(message_of([&] { in.fail("data.train", "is missing"); }),
+  EXPECT_EQ(error_with_kind([&] { in.fail("data.train", "is missing"); }),
             "a.yaml:1: 'data.train' is missing.");
-  EXPECT_EQ(message_of([&] { in.refuse("model", "it is given elsewhere."); }),
+  EXPECT_EQ(error_with_kind([&] { in.refuse("model", "it is given elsewhere."); }),
             "a.yaml:1: 'model' cannot be given here: it is given elsewhere.");
-  EXPECT_EQ(message_of([&] { in.refuse("other", "never."); }), "no error");
+  EXPECT_EQ(error_with_kind([&] { in.refuse("other", "never."); }), "no error");
 }
 
 }  // namespace

@@ -11,10 +11,6 @@
 namespace nunchi::testing {
 namespace {
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 class GenerateProgram : public ::testing::Test {
  protected:
   GenerateProgram() {

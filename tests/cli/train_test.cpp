@@ -23,10 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 // A corpus of a few made-up words, and a config for it.
 class TrainProgram : public ::testing::Test {
  protected:

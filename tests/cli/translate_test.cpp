@@ -98,7 +98,16 @@ TEST_F(TranslateCommand, GivesALineForALine) {
   for (const std::string& text : texts) windows += text + "\r\n";
   windows.resize(windows.size() - 2);
   EXPECT_EQ(translate("", windows).out, ended.out);
-  if (!kernels::rows_are_independent()) return;
+}
+
+TEST_F(TranslateCommand, TheSizeOfBatchesChangesNothing) {
+  if (!kernels::rows_are_independent()) {
+    GTEST_SKIP() << "rows of a product depend on their number here";
+  }
+  std::string input;
+  for (const std::string& text : some_texts()) input += text + "\n";
+  const Ended ended = translate("", input);
+  ASSERT_EQ(ended.code, 0) << ended.error;
   EXPECT_EQ(translate("--batch-tokens 1", input).out, ended.out);
   EXPECT_EQ(translate("--batch-sentences 2 --beam-size 1", input).out, ended.out);
 }

@@ -81,12 +81,18 @@ TEST_F(BatchQueues, TheirDepthChangesNothing) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(shallow.next().pairs, deep.next().pairs);
 }
 
-TEST_F(BatchQueues, StopWhileTheyWaitForRoomOrWork) {
+TEST_F(BatchQueues, AQueueDestroyedAtAnyMomentLeavesTheOrderUsable) {
+  const EpochBatches expected = order.epoch(0);
+  const std::vector<std::int64_t> first(expected.batch(0).begin(), expected.batch(0).end());
   for (int i = 0; i < 20; ++i) {
+    // Destroyed while its thread gathers, or while it waits for space in the queue.
     BatchQueue queue(order, {}, 2);
-    if (i % 2 == 0) queue.next();
+    if (i % 2 == 0) {
+      EXPECT_EQ(queue.next().pairs, first);
+    }
     if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  EXPECT_EQ(BatchQueue(order).next().pairs, first);
 }
 
 TEST_F(BatchQueues, APlaceThatDoesNotExistIsAnErrorAtNext) {

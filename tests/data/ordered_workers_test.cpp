@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -46,10 +47,22 @@ TEST(OrderedWorkers, ThrowWhatAJobThrewInItsTurn) {
   EXPECT_EQ(workers.take().number, 3);
 }
 
-TEST(OrderedWorkers, StopWithJobsLeft) {
+TEST(OrderedWorkers, NoJobRunsAfterTheyAreDestroyed) {
   for (int i = 0; i < 20; ++i) {
-    OrderedWorkers<Job> workers(3, [](Job& job) { job.result = 1; });
-    for (int number = 0; number < i; ++number) workers.submit({number});
+    std::atomic<int> started = 0, finished = 0;
+    {
+      OrderedWorkers<Job> workers(3, [&](Job&) {
+        ++started;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        ++finished;
+      });
+      for (int number = 0; number < i; ++number) workers.submit({number});
+    }
+    const int after = started;
+    EXPECT_EQ(finished, after);
+    EXPECT_LE(after, i);
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    EXPECT_EQ(started, after);
   }
 }
 

@@ -211,8 +211,12 @@ std::vector<T> product_of(CpuContext& ctx, const Size& size, const std::vector<T
 }
 
 TEST(Product, ARowHasTheSameBitsHoweverManyThereAre) {
-  for_every_product([]<class T>(CpuContext& ctx) {
-    if (sizeof(T) == 4 && !kernels::rows_are_independent()) return;
+  bool f32_skipped = false;
+  for_every_product([&]<class T>(CpuContext& ctx) {
+    if (sizeof(T) == 4 && !kernels::rows_are_independent()) {
+      f32_skipped = true;
+      return;
+    }
     const std::int64_t n = 130, k = 200;
     const auto a = random_values<T>(127 * k, 1), b = random_values<T>(k * n, 2);
     for (const bool pack : {false, true}) {
@@ -226,6 +230,7 @@ TEST(Product, ARowHasTheSameBitsHoweverManyThereAre) {
       }
     }
   });
+  if (f32_skipped) GTEST_SKIP() << "f32: rows of a product depend on their number here";
 }
 
 TEST(Product, OfNoRowsTouchesNothing) {

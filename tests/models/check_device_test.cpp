@@ -10,20 +10,17 @@
 namespace nunchi::testing {
 namespace {
 
+constexpr const char* kNoError = "no error";
+
 template <class Checked>
 std::string refusal(const Checked& checked, Device device) {
-  try {
-    check_device(checked, device, "here");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
+  return error_of([&] { check_device(checked, device, "here"); });
 }
 
 TEST(CheckDevice, EveryPresetFitsEveryDevice) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     for (const char* name : {"tiny", "base", "big", "gpt2", "bert-base", "rnn-base", "t5-base"}) {
-      EXPECT_EQ(refusal(*model_preset(name), device), "") << name;
+      EXPECT_EQ(refusal(*model_preset(name), device), kNoError) << name;
     }
   }
 }
@@ -32,14 +29,14 @@ TEST(CheckDevice, HeadsAreAsWideAsAttentionTakes) {
   TransformerConfig config;
   config.width = 4096;
   config.heads = 4;
-  EXPECT_EQ(refusal(config, Device::cuda), "");
+  EXPECT_EQ(refusal(config, Device::cuda), kNoError);
   config.heads = 2;
-  EXPECT_EQ(refusal(config, Device::cpu), "");
+  EXPECT_EQ(refusal(config, Device::cpu), kNoError);
   EXPECT_EQ(refusal(config, Device::cuda),
             "here: heads are 2,048 columns wide, and attention on a GPU takes at most 1,024. Use "
             "more heads, or --device cpu.");
   config.head_width = 1024;
-  EXPECT_EQ(refusal(config, Device::cuda), "");
+  EXPECT_EQ(refusal(config, Device::cuda), kNoError);
 }
 
 // Clipped distances have numbers for keys after the query only where those are seen.
@@ -50,11 +47,11 @@ TEST(CheckDevice, RelativePositionsAreThoseThatTheStacksHave) {
     config.relative_max_distance = distance;
     return config;
   };
-  EXPECT_EQ(refusal(clipped_at(BertConfig(), 128), Device::cuda), "");
-  EXPECT_NE(refusal(clipped_at(BertConfig(), 129), Device::cuda), "");
-  EXPECT_EQ(refusal(clipped_at(BertConfig(), 129), Device::cpu), "");
-  EXPECT_EQ(refusal(clipped_at(GptConfig(), 256), Device::cuda), "");
-  EXPECT_NE(refusal(clipped_at(GptConfig(), 257), Device::cuda), "");
+  EXPECT_EQ(refusal(clipped_at(BertConfig(), 128), Device::cuda), kNoError);
+  EXPECT_NE(refusal(clipped_at(BertConfig(), 129), Device::cuda), kNoError);
+  EXPECT_EQ(refusal(clipped_at(BertConfig(), 129), Device::cpu), kNoError);
+  EXPECT_EQ(refusal(clipped_at(GptConfig(), 256), Device::cuda), kNoError);
+  EXPECT_NE(refusal(clipped_at(GptConfig(), 257), Device::cuda), kNoError);
   EXPECT_NE(refusal(clipped_at(TransformerConfig(), 129), Device::cuda).find("259 numbers"),
             std::string::npos);
   T5Config t5;
@@ -67,7 +64,7 @@ TEST(CheckDevice, AVocabularyIsOneThatCanBeChosenFrom) {
   const std::int64_t most = kernels::limits_of(Device::cuda).vocabulary;
   const auto expect_refused = [](const Model& model) {
     EXPECT_NE(refusal(model, Device::cuda).find("the vocabulary has"), std::string::npos);
-    EXPECT_EQ(refusal(model, Device::cpu), "");
+    EXPECT_EQ(refusal(model, Device::cpu), kNoError);
   };
   RnnConfig rnn = RnnConfig::preset("rnn-small", most + 1);
   expect_refused(Rnn(rnn));
@@ -75,7 +72,7 @@ TEST(CheckDevice, AVocabularyIsOneThatCanBeChosenFrom) {
   bert.target_vocabulary = most + 1;
   expect_refused(Bert(bert));
   bert.target_vocabulary = most;
-  EXPECT_EQ(refusal(Bert(bert), Device::cuda), "");
+  EXPECT_EQ(refusal(Bert(bert), Device::cuda), kNoError);
 }
 
 }  // namespace

@@ -48,8 +48,9 @@ class GoldenModel {
     }
   }
 
-  // Ten or so steps of Adam and of AdamW, where the file has them.
+  // About ten steps of Adam and of AdamW. The files of encoder-decoders have their losses.
   void compare_steps(double tolerance) {
+    if (!model_.has_source()) return;
     compare_steps("losses", {.max_norm = 1}, tolerance);
     compare_steps("adamw_losses", {.weight_decay = 0.1}, tolerance);
   }
@@ -74,7 +75,7 @@ class GoldenModel {
   }
 
   void compare_steps(const std::string& name, const AdamOptions& options, double tolerance) {
-    if (file_.find(name) == nullptr) return;
+    ASSERT_NE(file_.find(name), nullptr) << "the golden file has no tensor '" << name << "'";
     load_parameters();
     AdamOptimizer optimizer(model_.parameters(), options);
     const auto tokens = static_cast<double>(values_of<float>(file_, "token_losses").size());

@@ -9,6 +9,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/text/sentencepiece.h"
 #include "nunchi/text/unicode.h"
+#include "tests/errors.h"
 #include "tests/text/small_corpus.h"
 
 namespace nunchi {
@@ -18,16 +19,9 @@ using namespace testing;
 
 constexpr TokenizerKind kKinds[] = {TokenizerKind::bpe, TokenizerKind::unigram};
 
-std::string error_of(const TokenizerOptions& options,
-                     const std::vector<std::string>& lines = small_corpus()) {
-  try {
-    learn(options, lines);
-  } catch (const UsageError& error) {
-    return std::string("usage: ") + error.what();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+std::string refusal_of(const TokenizerOptions& options,
+                       const std::vector<std::string>& lines = small_corpus()) {
+  return error_with_kind([&] { learn(options, lines); });
 }
 
 TEST(LearnTokenizer, GivesTheVocabularyThatWasAskedFor) {
@@ -103,15 +97,16 @@ TEST(LearnTokenizer, DigitsCanStandAlone) {
 }
 
 TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
-  EXPECT_EQ(error_of({.vocabulary = 3}), "usage: a vocabulary has 4 to 16,777,216 tokens, not 3.");
-  EXPECT_EQ(error_of({.vocabulary = 259}),
+  EXPECT_EQ(refusal_of({.vocabulary = 3}),
+            "usage: a vocabulary has 4 to 16,777,216 tokens, not 3.");
+  EXPECT_EQ(refusal_of({.vocabulary = 259}),
             "usage: a vocabulary of 259 is full before the first character: special tokens, "
             "symbols and bytes are 259.");
   for (const double coverage : {0.5, 1.5, double(NAN)}) {
-    EXPECT_EQ(error_of({.character_coverage = coverage}).find("usage: the coverage"), 0u);
+    EXPECT_EQ(refusal_of({.character_coverage = coverage}).find("usage: the coverage"), 0u);
   }
-  EXPECT_EQ(error_of({.max_lines = 0}), "usage: at least one line has to be used.");
-  const auto symbol = [](const std::string& text) { return error_of({.symbols = {text}}); };
+  EXPECT_EQ(refusal_of({.max_lines = 0}), "usage: at least one line has to be used.");
+  const auto symbol = [](const std::string& text) { return refusal_of({.symbols = {text}}); };
   EXPECT_EQ(symbol(""), "usage: a symbol is empty.");
   EXPECT_EQ(symbol("<s>"),
             "usage: the symbol '<s>' is there already, and text must not be able to write it.");
@@ -122,17 +117,18 @@ TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
   }
   EXPECT_NE(symbol("\xFF").find("is not UTF-8."), std::string::npos);
   EXPECT_NE(symbol(std::string(300, 'x')).find("is longer than 256 bytes."), std::string::npos);
-  EXPECT_EQ(error_of({.symbols = {"é", "e\u0301"}}), "usage: the symbol 'e\u0301' is given twice.");
+  EXPECT_EQ(refusal_of({.symbols = {"é", "e\u0301"}}),
+            "usage: the symbol 'e\u0301' is given twice.");
   std::vector<std::string> nested;
   for (std::size_t length = 1; length < 70; ++length) nested.emplace_back(length, 'x');
-  EXPECT_EQ(error_of({.symbols = nested}), "usage: more than 64 symbols begin with one another.");
+  EXPECT_EQ(refusal_of({.symbols = nested}), "usage: more than 64 symbols begin with one another.");
 }
 
 TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {
   for (const TokenizerKind kind : kKinds) {
-    const std::string large = error_of({.kind = kind, .vocabulary = 20000});
+    const std::string large = refusal_of({.kind = kind, .vocabulary = 20000});
     EXPECT_EQ(large.find("the text is too small for a vocabulary of 20,000; "), 0u) << large;
-    const std::string small = error_of({.kind = kind, .vocabulary = 270});
+    const std::string small = refusal_of({.kind = kind, .vocabulary = 270});
     EXPECT_EQ(small.find("a vocabulary of 270 has no room for the text's characters, which need at "
                          "least 298;"),
               0u)
@@ -143,12 +139,12 @@ TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {
 // The numbers in those sentences are right.
 TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
   for (const TokenizerKind kind : kKinds) {
-    const std::string message = error_of({.kind = kind, .vocabulary = 999'999});
+    const std::string message = refusal_of({.kind = kind, .vocabulary = 999'999});
     std::string digits = message.substr(message.find("; ") + 2);
     digits = digits.substr(0, digits.find(' '));
     std::erase(digits, ',');
-    EXPECT_EQ(error_of({.kind = kind, .vocabulary = std::stoll(digits)}), "no error") << message;
-    EXPECT_NE(error_of({.kind = kind, .vocabulary = std::stoll(digits) + 1}), "no error");
+    EXPECT_EQ(refusal_of({.kind = kind, .vocabulary = std::stoll(digits)}), "no error") << message;
+    EXPECT_NE(refusal_of({.kind = kind, .vocabulary = std::stoll(digits) + 1}), "no error");
   }
 }
 
@@ -183,7 +179,7 @@ TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
           }
         }
       }
-      EXPECT_EQ(error_of({.kind = kind, .byte_fallback = byte_fallback}, texts[2]),
+      EXPECT_EQ(refusal_of({.kind = kind, .byte_fallback = byte_fallback}, texts[2]),
                 "there is no text to learn a tokenizer from.");
     }
   }

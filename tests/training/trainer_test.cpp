@@ -15,10 +15,6 @@ namespace fs = std::filesystem;
 using Begin = RunFolder::Begin;
 using Json = nlohmann::json;
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 TEST(Trainer, TheRunsFolderBecomesAModelFolder) {
   const TemporaryFolder folder;
   TinyRun run(folder.path(), Begin::fresh, tiny_config());

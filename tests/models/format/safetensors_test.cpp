@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "nunchi/base/error.h"
+#include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/paths.h"
 
@@ -22,6 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::bytes;
 using testing::content;
+using testing::error_of;
+using testing::says;
 using testing::TemporaryFolder;
 
 std::string length_field(std::uint64_t length) {
@@ -52,19 +55,14 @@ std::string object(std::initializer_list<std::string> members) {
   return result + '}';
 }
 
-std::string error_of(const std::string& file) {
-  // Of exactly its own size, so that the sanitizers see a read past its end.
+std::string refusal_of(const std::string& file) {
+  // A copy without spare capacity, so that the sanitizers see a read past its end.
   const std::vector<char> exact(file.begin(), file.end());
-  try {
-    parse_safetensors(std::as_bytes(std::span(exact)), "m.safetensors");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { parse_safetensors(std::as_bytes(std::span(exact)), "m.safetensors"); });
 }
 
 ::testing::AssertionResult refused(const std::string& file, std::string_view words) {
-  const std::string message = error_of(file);
+  const std::string message = refusal_of(file);
   if (!message.starts_with("m.safetensors: ") || message.find(words) == message.npos) {
     return ::testing::AssertionFailure() << "expected '... " << words << " ...', got: " << message;
   }
@@ -73,7 +71,7 @@ std::string error_of(const std::string& file) {
 
 // The whole sentence is expected, after the file's name.
 ::testing::AssertionResult refused_exactly(const std::string& file, const std::string& sentence) {
-  const std::string message = error_of(file);
+  const std::string message = refusal_of(file);
   if (message == "m.safetensors: " + sentence) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << message;
 }
@@ -197,15 +195,7 @@ TEST(Safetensors, TheWriterRefusesWhatTheReaderWould) {
   const auto good = std::as_bytes(std::span(value));
   const auto written = [&](std::vector<SafetensorsEntry> entries,
                            const std::map<std::string, std::string>& metadata = {}) {
-    try {
-      write_safetensors(folder / "a.safetensors", entries, metadata);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
-  };
-  const auto says = [](const std::string& message, std::string_view words) {
-    return message.find(words) != message.npos;
+    return error_of([&] { write_safetensors(folder / "a.safetensors", entries, metadata); });
   };
   EXPECT_TRUE(says(written({{"x", DType::f32, {3}, good}}), "needs 12 bytes"));
   EXPECT_TRUE(says(written({{"x", DType::f32, {-2}, good}}), "'-2' in its shape"));
@@ -246,9 +236,9 @@ TEST(Safetensors, AFileCutAnywhereIsRefused) {
       file_of(R"({"__metadata__":{"a":"b"},)" + tensor("x", "F32", "[2,3]", "[0,24]") + "," +
                   tensor("y", "I8", "[5]", "[24,29]") + "} ",
               29);
-  EXPECT_EQ(error_of(whole), "no error");
+  EXPECT_EQ(refusal_of(whole), "no error");
   for (std::size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_NE(error_of(whole.substr(0, length)), "no error") << length;
+    EXPECT_NE(refusal_of(whole.substr(0, length)), "no error") << length;
   }
 }
 
@@ -391,7 +381,7 @@ TEST(Safetensors, ShapesWhoseSizeOverflowsAreRefused) {
 }
 
 TEST(Safetensors, MoreThanEightDimensionsAreRefused) {
-  EXPECT_EQ(error_of(file_of(object({tensor("x", "I8", "[1,1,1,1,1,1,1,1]", "[0,1]")}), 1)),
+  EXPECT_EQ(refusal_of(file_of(object({tensor("x", "I8", "[1,1,1,1,1,1,1,1]", "[0,1]")}), 1)),
             "no error");
   EXPECT_TRUE(
       refused_exactly(file_of(object({tensor("x", "I8", "[1,1,1,1,1,1,1,1,1]", "[0,1]")}), 1),
@@ -450,7 +440,7 @@ TEST(Safetensors, ErrorsShowHostileNamesShortAndHarmless) {
              file_of("{\"__metadata__\":{\"" + text + "\":\"\",\"" + text + "\":\"\"}}"),
              file_of("{\"" + text + "\":\xff"),
          }) {
-      const std::string message = error_of(file);
+      const std::string message = refusal_of(file);
       EXPECT_NE(message, "no error");
       EXPECT_LT(message.size(), 600u);
       for (const char c : message) EXPECT_TRUE(c >= ' ' && c < 0x7f) << message;
@@ -463,7 +453,7 @@ TEST(Safetensors, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
   int seeds = 0;
   for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {
     const bool valid = seed.path().filename().string().starts_with("valid-");
-    const std::string message = error_of(content(seed.path()));
+    const std::string message = refusal_of(content(seed.path()));
     EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
     ++seeds;
   }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/base/error.h"
 #include "nunchi/training/config/train_config.h"
+#include "tests/errors.h"
 
 namespace nunchi::testing {
 
@@ -28,19 +28,14 @@ inline TrainConfig config_of(const std::string& text,
   return read_train_config(options);
 }
 
-inline std::string error_of(const std::string& text,
-                            const std::vector<std::string>& assignments = {}) {
-  try {
-    config_of(text, assignments);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+inline std::string config_error(const std::string& text,
+                                const std::vector<std::string>& assignments = {}) {
+  return error_of([&] { config_of(text, assignments); });
 }
 
 // What the smallest config says once this is set.
 inline std::string error_with(const std::vector<std::string>& assignments) {
-  return error_of(kSmallest, assignments);
+  return config_error(kSmallest, assignments);
 }
 
 }  // namespace nunchi::testing

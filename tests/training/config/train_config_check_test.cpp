@@ -45,7 +45,7 @@ TEST(TrainConfig, WhatIsSetOnTheCommandLineIsToBlame) {
   // A key of the file that has lost its effect by what was set.
   const std::string text = std::string(kSmallest) + "generation: {beam_size: 3}\n";
   EXPECT_EQ(
-      error_of(text, {"model.family=bert", "data.train={text: a}", "data.validation={text: b}"})
+      config_error(text, {"model.family=bert", "data.train={text: a}", "data.validation={text: b}"})
           .rfind("--set model.family=bert: 'generation.beam_size' has no effect", 0),
       0u);
 }
@@ -78,10 +78,10 @@ TEST(TrainConfig, AveragesAndPatienceNeedSomethingToGoBy) {
   const std::string blind =
       "output: run\nmodel: {family: transformer}\ndata: {train: {tsv: a}}\n"
       "training: {max_steps: 10}\n";
-  EXPECT_EQ(error_of(blind), "no error");
-  EXPECT_NE(error_of(blind, {"checkpoints.keep_last=2"}).find("'checkpoints.keep_last' keeps"),
+  EXPECT_EQ(config_error(blind), "no error");
+  EXPECT_NE(config_error(blind, {"checkpoints.keep_last=2"}).find("'checkpoints.keep_last' keeps"),
             std::string::npos);
-  EXPECT_NE(error_of(blind, {"validation.patience=2"}).find("needs 'data.validation'"),
+  EXPECT_NE(config_error(blind, {"validation.patience=2"}).find("needs 'data.validation'"),
             std::string::npos);
   EXPECT_NE(error_with({"validation.patience=2", "validation.every=0"}).find("'validation.every'"),
             std::string::npos);
@@ -133,24 +133,25 @@ TEST(TrainConfig, TextsAndPairsAreNotConfused) {
   };
   says(error_with({"data.train={text: a}"}),
        "'data.train' names a 'text', but the objective translation learns from pairs");
-  says(error_of(kText, {"data.train={source: a, target: b}"}),
+  says(config_error(kText, {"data.train={source: a, target: b}"}),
        "'data.train' names a 'text' and nothing else for the objective causal");
-  says(error_of(kText, {"data.validation={text: a, tsv: b}"}), "nothing else");
-  says(error_of(kText, {"data.train={text: a, first_line: 5, last_line: 4}"}),
+  says(config_error(kText, {"data.validation={text: a, tsv: b}"}), "nothing else");
+  says(config_error(kText, {"data.train={text: a, first_line: 5, last_line: 4}"}),
        "'last_line' before its 'first_line'");
-  says(error_of(kText, {"data.cut=lines"}), "'data.cut' is 'windows' for the objective causal");
-  says(error_of(kText, {"data.window=0"}), "'data.window' is a whole number from 1");
-  says(error_of(kText, {"data.window=2000"}),
+  says(config_error(kText, {"data.cut=lines"}), "'data.cut' is 'windows' for the objective causal");
+  says(config_error(kText, {"data.window=0"}), "'data.window' is a whole number from 1");
+  says(config_error(kText, {"data.window=2000"}),
        "'model.max_positions' is 1024, but a window has 2000 tokens; see 'data.window'");
-  EXPECT_EQ(error_of(kText, {"data.window=2000", "model.position=sinusoidal"}), "no error");
-  says(error_of(kText, {"validation.metric=bleu"}),
+  EXPECT_EQ(config_error(kText, {"data.window=2000", "model.position=sinusoidal"}), "no error");
+  says(config_error(kText, {"validation.metric=bleu"}),
        "'validation.metric' is 'loss' for the objective causal: nothing is translated");
-  says(error_of(kText, {"tokenizer.shared=false"}),
+  says(config_error(kText, {"tokenizer.shared=false"}),
        "'tokenizer.shared' is false, but a gpt reads the tokens that it writes");
-  says(error_of(kText, {"model.vocabulary=10"}), "the tokenizers decide it");
-  says(error_of(kText, {"model.encoder_layers=2"}), "unknown key 'model.encoder_layers'");
-  says(error_of(kText, {"model.preset=base"}), "'model.preset' is one of gpt2 | small");
-  says(error_of("output: x\nmodel: {family: gpt}\n"), "'data.train' is missing; it names the text");
+  says(config_error(kText, {"model.vocabulary=10"}), "the tokenizers decide it");
+  says(config_error(kText, {"model.encoder_layers=2"}), "unknown key 'model.encoder_layers'");
+  says(config_error(kText, {"model.preset=base"}), "'model.preset' is one of gpt2 | small");
+  says(config_error("output: x\nmodel: {family: gpt}\n"),
+       "'data.train' is missing; it names the text");
 }
 
 // What a model of learned positions can be asked, family by family: up to the last position, and
@@ -159,11 +160,11 @@ TEST(TrainConfig, SpecialTokensCountAsPositions) {
   const auto error = [](const std::string& family, const std::string& rest,
                         const std::vector<std::string>& sets) {
     const bool pairs = rest.find("classification") != std::string::npos;
-    return error_of("output: run\nmodel: {family: " + family +
-                        ", position: learned, max_positions: 128}\ndata: {train: {" +
-                        (pairs ? "tsv: a.tsv" : "text: a.txt") + "}}\ntraining: {max_steps: 10" +
-                        rest + "}\n",
-                    sets);
+    return config_error("output: run\nmodel: {family: " + family +
+                            ", position: learned, max_positions: 128}\ndata: {train: {" +
+                            (pairs ? "tsv: a.tsv" : "text: a.txt") +
+                            "}}\ntraining: {max_steps: 10" + rest + "}\n",
+                        sets);
   };
   for (const std::string rest : {"", ", objective: classification"}) {
     EXPECT_EQ(error("bert", rest, {}), "no error");
@@ -191,10 +192,11 @@ TEST(TrainConfig, SpecialTokensCountAsPositions) {
 TEST(TrainConfig, WhatAFamilyCannotLearnIsSaidAtOnce) {
   const auto error = [](const std::string& family, const std::string& objective,
                         const std::vector<std::string>& sets = {}) {
-    return error_of("output: run\nmodel: {family: " + family +
-                        "}\ndata: {train: {text: a.txt}}\ntraining: {max_steps: 10, objective: " +
-                        objective + "}\n",
-                    sets);
+    return config_error(
+        "output: run\nmodel: {family: " + family +
+            "}\ndata: {train: {text: a.txt}}\ntraining: {max_steps: 10, objective: " + objective +
+            "}\n",
+        sets);
   };
   EXPECT_EQ(error("gpt", "masked"),
             "a.yaml:4: 'training.objective' is masked, but a model of the family gpt is trained "
@@ -251,13 +253,13 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
   says(error_with({"tokenizer={kind: characters, split_digits: true}"}),
        "'tokenizer.kind' is neither bpe nor unigram");
   EXPECT_EQ(error_with({"tokenizer={kind: characters, vocabulary: 300}"}), "no error");
-  says(error_of(kText, {"data.max_length=9"}), "'data.max_length' has no effect");
-  says(error_of(kText, {"data.max_ratio=2"}), "a text has no other side");
+  says(config_error(kText, {"data.max_length=9"}), "'data.max_length' has no effect");
+  says(config_error(kText, {"data.max_ratio=2"}), "a text has no other side");
   const std::string blind =
       "output: run\nmodel: {family: transformer}\ndata: {train: {tsv: a}}\n"
       "training: {max_steps: 10}\n";
-  says(error_of(blind, {"validation.metric=chrf"}), "there is no 'data.validation'");
-  says(error_of(blind, {"checkpoints.keep_best=7"}), "there is no 'data.validation'");
+  says(config_error(blind, {"validation.metric=chrf"}), "there is no 'data.validation'");
+  says(config_error(blind, {"checkpoints.keep_best=7"}), "there is no 'data.validation'");
   // A tokenizer that is read goes before one that is described.
   EXPECT_EQ(error_with({"tokenizer.source=a.spm", "tokenizer.vocabulary=9000"}), "no error");
   const TrainConfig rotary =
@@ -271,7 +273,7 @@ TEST(TrainConfig, ThePresetsNumberOfPositionsMayStandBesideOthers) {
   EXPECT_EQ(written.find("max_positions"), std::string::npos) << written;
   EXPECT_EQ(to_yaml(config_of(written)), written);
   const auto with_positions = [&](const char* number) {
-    return error_of(kText, {small[0], small[1], std::string("model.max_positions=") + number});
+    return config_error(kText, {small[0], small[1], std::string("model.max_positions=") + number});
   };
   EXPECT_EQ(with_positions("256"), "no error");
   EXPECT_NE(with_positions("1024").find("'model.max_positions' has no effect"), std::string::npos);
@@ -280,16 +282,17 @@ TEST(TrainConfig, ThePresetsNumberOfPositionsMayStandBesideOthers) {
 TEST(TrainConfig, LabelsThatNobodyLearnsAreAMistake) {
   const std::string bert =
       "output: run\nmodel: {family: bert, labels: [a, b]}\ntraining: {max_steps: 10}\n";
-  EXPECT_EQ(error_of(bert + "data: {train: {text: a.txt}}\n"),
+  EXPECT_EQ(config_error(bert + "data: {train: {text: a.txt}}\n"),
             "a.yaml:2: 'model.labels' has no effect: 'training.objective' is masked, which teaches "
             "no labels.");
-  EXPECT_EQ(error_of(bert + "data: {train: {tsv: a.tsv}}\n", {"training.objective=classification"}),
-            "no error");
+  EXPECT_EQ(
+      config_error(bert + "data: {train: {tsv: a.tsv}}\n", {"training.objective=classification"}),
+      "no error");
 }
 
 TEST(TrainConfig, BucketsOfOneDirectionCanBeTwo) {
   const std::vector<std::string> two = {"model.position=relative", "model.relative_buckets=2"};
-  EXPECT_EQ(error_of(kText, two), "no error");
+  EXPECT_EQ(config_error(kText, two), "no error");
   EXPECT_NE(error_with(two).find("there are at least 4"), std::string::npos);
 }
 

@@ -229,10 +229,10 @@ validation: {metric: accuracy}
   EXPECT_TRUE(config.tokenizer.options.symbols.empty());
   std::string wrong = text;
   wrong.replace(wrong.find("tsv: a.tsv"), 10, "text: a.txt");
-  EXPECT_NE(error_of(wrong).find("the objective classification"), std::string::npos);
+  EXPECT_NE(config_error(wrong).find("the objective classification"), std::string::npos);
   wrong = text;
   wrong.replace(wrong.find("accuracy"), 8, "bleu");
-  EXPECT_NE(error_of(wrong).find("'loss' or 'accuracy'"), std::string::npos);
+  EXPECT_NE(config_error(wrong).find("'loss' or 'accuracy'"), std::string::npos);
 }
 
 TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
@@ -270,9 +270,9 @@ TEST(TrainConfig, ThePaperIsThePaper) {
 }
 
 TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
-  EXPECT_EQ(error_of("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
+  EXPECT_EQ(config_error("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
             "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
-  EXPECT_EQ(error_of("training:\n  batch_tokens: abc\n"),
+  EXPECT_EQ(config_error("training:\n  batch_tokens: abc\n"),
             "a.yaml:2: 'training.batch_tokens' is a whole number from 1 to 16777216, not 'abc'.");
   EXPECT_EQ(error_with({"training.shedule.warmup=3"}),
             "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
@@ -306,12 +306,12 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
 }
 
 TEST(TrainConfig, WhatIsMissing) {
-  EXPECT_EQ(error_of(""), "a.yaml: 'output' is missing; it names the folder of the run.");
-  EXPECT_NE(error_of("output: x").find("'model' is missing"), std::string::npos);
-  EXPECT_TRUE(error_of("output: x\nmodel:\n  width: 8\n")
+  EXPECT_EQ(config_error(""), "a.yaml: 'output' is missing; it names the folder of the run.");
+  EXPECT_NE(config_error("output: x").find("'model' is missing"), std::string::npos);
+  EXPECT_TRUE(config_error("output: x\nmodel:\n  width: 8\n")
                   .starts_with("a.yaml:2: 'model.family' is missing; it says which kind of model "
                                "this is: transformer, "));
-  EXPECT_EQ(error_of("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
+  EXPECT_EQ(config_error("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
   EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
   EXPECT_EQ(error_with({"training.max_steps=0"}),

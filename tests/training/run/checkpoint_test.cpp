@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 // A model and an optimiser that hold numbers of all kinds.
 struct SomeRun {
   explicit SomeRun(std::uint64_t seed, const TransformerConfig& config = small_config())

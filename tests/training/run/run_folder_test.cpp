@@ -14,10 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using Begin = RunFolder::Begin;
 
-bool says(const std::string& message, std::string_view words) {
-  return message.find(words) != std::string::npos;
-}
-
 void begin(const fs::path& path, Begin how) {
   RunFolder folder(path, how);
   folder.start();

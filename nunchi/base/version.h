@@ -1,0 +1,10 @@
+// The version of the library and the program: that of the project in CMakeLists.txt.
+#pragma once
+
+#include <string_view>
+
+namespace nunchi {
+
+std::string_view version();  // "0.1.0"
+
+}  // namespace nunchi
