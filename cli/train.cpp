@@ -109,7 +109,7 @@ void train(const TrainConfig& config, const ContextOptions& device, RunFolder::B
   };
   hooks.note = [&](const std::string& sentence) { line.keep(sentence); };
   hooks.stop = &StopSignals::requested();
-  switch (run.train(folder, hooks)) {
+  switch (run.train(&folder, hooks)) {
     case TrainingEnd::interrupted:
       return line.keep("stopped; a checkpoint is written, --resume continues");
     case TrainingEnd::early:

@@ -141,7 +141,7 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   trainer_hooks.progress = hooks.progress;
   trainer_hooks.note = hooks.note;
   trainer_hooks.stop = hooks.stop;
-  if (run.train(folder, trainer_hooks) == TrainingEnd::interrupted) return std::nullopt;
+  if (run.train(&folder, trainer_hooks) == TrainingEnd::interrupted) return std::nullopt;
 
   // What the folder holds now is what a user of it gets: it is read back and tried.
   const TranslationFolder trained(context, options.output);

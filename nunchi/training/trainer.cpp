@@ -6,19 +6,122 @@
 #include <cmath>
 
 #include "nunchi/base/error.h"
-#include "nunchi/evaluation/perplexity.h"
+#include "nunchi/data/content_hash.h"
+#include "nunchi/training/config/config_changes.h"
 #include "nunchi/training/run/average.h"
 #include "nunchi/training/run/failed_step.h"
 
 namespace nunchi {
+namespace {
+
+Schedule schedule_of(const TrainConfig& config) {
+  Schedule schedule = config.training.schedule;
+  schedule.total_steps = config.training.max_steps;
+  schedule.width = config.model->model_width();
+  return schedule;
+}
+
+std::string digest_of(const TrainConfig& config) {
+  const std::string text = to_yaml(config);
+  return ContentHash().update(std::as_bytes(std::span(text))).digest().hex();
+}
+
+std::string digest_of(const BatchOrder& order) {
+  return fmt::format("{:016x}", order.fingerprint());
+}
+
+// " ('seed', 'training.max_steps')"; empty when the checkpoint has no config to compare with.
+std::string changed_keys(const std::filesystem::path& checkpoint, const TrainConfig& config) {
+  constexpr std::size_t kNamed = 8;
+  const std::vector<ConfigChange> changes = config_changes(checkpoint, config);
+  if (changes.empty()) return {};
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kNamed, changes.size()); ++i) {
+    names += (i == 0 ? "'" : ", '") + changes[i].key + "'";
+  }
+  if (changes.size() > kNamed) names += fmt::format(" and {} more", changes.size() - kNamed);
+  return " (" + names + ")";
+}
+
+// What to do when the newest checkpoint cannot be read.
+std::string advice(const std::filesystem::path& checkpoints, const std::filesystem::path& newest) {
+  const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
+  if (steps.size() < 2) return {};
+  return fmt::format(" Remove {} to resume at step {}.", newest.string(), steps[steps.size() - 2]);
+}
+
+}  // namespace
+
+Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks)
+    : parts_(std::move(parts)),
+      config_(config),
+      hooks_(std::move(hooks)),
+      schedule_(schedule_of(config)),
+      learner_(parts_.model, parts_.objective,
+               {.adam = config.training.optimizer.adam, .sum = config.training.gradient_sum},
+               parts_.communicator) {
+  check(schedule_);
+  check_shares(config.training.accumulate, config.training.gradient_sum,
+               parts_.communicator.size());
+  resume();
+  state_.seed = config.seed;
+  state_.config_digest = digest_of(config);
+  state_.order_digest = digest_of(parts_.order);
+}
+
+void Trainer::resume() {
+  if (leads()) load_last_checkpoint();
+  share_state();
+  clock_ = RunClock(state_.step, state_.elapsed_seconds);
+}
+
+void Trainer::load_last_checkpoint() {
+  const std::filesystem::path checkpoint = parts_.folder->last_checkpoint();
+  if (checkpoint.empty()) return;
+  try {
+    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+  } catch (const Error& error) {
+    throw Error(error.what() + advice(parts_.folder->checkpoints(), checkpoint));
+  }
+  saved_step_ = state_.step;
+  saved_ = true;
+  note(fmt::format("resuming at step {}", state_.step));
+  if (state_.config_digest != digest_of(config_)) {
+    note(fmt::format("the config differs from {}{}; the run continues with the new one",
+                     (checkpoint / "config.yaml").string(), changed_keys(checkpoint, config_)));
+  }
+  if (state_.order_digest != digest_of(parts_.order)) {
+    note(fmt::format("the training data or their order have changed: epoch {} begins again",
+                     state_.epoch + 1));
+    state_.batch = 0;
+  }
+}
+
+// Every worker continues with the leader's weights, moments and state.
+void Trainer::share_state() {
+  Communicator& communicator = parts_.communicator;
+  if (communicator.size() == 1) return;
+  std::string text = to_json(state_);
+  communicator.broadcast(text);
+  state_ = trainer_state_from_json(text, "the leader's state");
+  communicator.broadcast(parts_.model.parameters().weights());
+  parts_.model.parameters().changed();
+  AdamOptimizer& optimizer = learner_.optimizer();
+  communicator.broadcast(optimizer.first_moment());
+  communicator.broadcast(optimizer.second_moment());
+  optimizer.set_steps(communicator.of_leader(optimizer.steps()));
+}
 
 TrainingEnd Trainer::run() {
-  parts_.folder.start();
-  began_ = window_began_ = Clock::now();
-  log_.emplace(parts_.folder.path(), state_.step);
+  if (leads()) {
+    parts_.folder->start();
+    log_.emplace(parts_.folder->path(), state_.step);
+  }
+  clock_.start();
   BatchQueue queue(parts_.order, {state_.epoch, state_.batch});
-  if (validation_due()) validate();  // a stop came in between
-  while (!ended() && !asked_to_stop()) {
+  if (validation_due()) validate();  // a request to stop had interrupted it
+  Next now = next();
+  while (now == Next::step) {
     ++state_.step;
     saved_ = false;
     const std::vector<HostBatch> batches = next_batches(queue);
@@ -27,30 +130,39 @@ TrainingEnd Trainer::run() {
     if (!learned.finite) skip(batches, learned);
     report(learned);
     if (validation_due()) validate();
-    if (checkpoint_due() && !ended()) save();
+    now = next();
+    if (now == Next::step && checkpoint_due()) save();
   }
-  if (!ended()) {
+  if (now == Next::stop) {
     save();
     return TrainingEnd::interrupted;
   }
   if (state_.last_validation != state_.step) validate();
   save();
-  make_model_folder();
-  const std::int64_t patience = config_.validation.patience;
-  const bool early = patience > 0 && state_.validations_without_gain >= patience;
-  return early ? TrainingEnd::early : TrainingEnd::finished;
+  if (leads()) make_model_folder();
+  parts_.communicator.barrier();
+  return out_of_patience() ? TrainingEnd::early : TrainingEnd::finished;
 }
 
-bool Trainer::ended() const {
+Trainer::Next Trainer::next() const {
+  // Clocks differ: the leader's counts.
+  if (parts_.communicator.of_leader(limit_reached())) return Next::end;
+  const bool asked = hooks_.stop != nullptr && hooks_.stop->load();
+  return parts_.communicator.any(asked) ? Next::stop : Next::step;
+}
+
+bool Trainer::limit_reached() const {
   const TrainingOptions& limits = config_.training;
-  const std::int64_t patience = config_.validation.patience;
   return (limits.max_steps > 0 && state_.step >= limits.max_steps) ||
          (limits.max_epochs > 0 && state_.epoch >= limits.max_epochs) ||
-         (limits.max_minutes > 0 && elapsed() >= 60 * limits.max_minutes) ||
-         (patience > 0 && state_.validations_without_gain >= patience);
+         (limits.max_minutes > 0 && clock_.elapsed() >= 60 * limits.max_minutes) ||
+         out_of_patience();
 }
 
-bool Trainer::asked_to_stop() const { return hooks_.stop != nullptr && hooks_.stop->load(); }
+bool Trainer::out_of_patience() const {
+  const std::int64_t patience = config_.validation.patience;
+  return patience > 0 && state_.validations_without_gain >= patience;
+}
 
 bool Trainer::validation_due() const {
   const std::int64_t every = config_.validation.every;
@@ -59,7 +171,7 @@ bool Trainer::validation_due() const {
 }
 
 bool Trainer::checkpoint_due() const {
-  // What was validated is kept, so that the best is there to come back to.
+  // A validated step is kept, in case it is the best.
   return state_.step % config_.checkpoints.every == 0 ||
          (hooks_.validate && state_.last_validation == state_.step);
 }
@@ -86,25 +198,27 @@ void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learne
   constexpr std::int64_t kMostInARow = 3;
   ++state_.skipped_steps;
   ++state_.skipped_in_a_row;
-  const std::string operation = learner_.first_not_finite(batches, key());
-  const std::filesystem::path saved =
-      write_failed_step(parts_.folder.failed(), {.step = state_.step,
-                                                 .seed = state_.seed,
-                                                 .learned = learned,
-                                                 .operation = operation,
-                                                 .batches = batches});
-  const std::string what = fmt::format(
-      "step {}: the {} not finite: {}. The batch is in {}", state_.step,
-      std::isfinite(learned.loss) ? "gradients are" : "loss is", operation, saved.string());
+  std::string reason = fmt::format("step {}: the {} not finite", state_.step,
+                                   std::isfinite(learned.loss) ? "gradients are" : "loss is");
+  if (leads()) {
+    const std::string operation = learner_.first_not_finite(batches, key());
+    const std::filesystem::path saved =
+        write_failed_step(parts_.folder->failed(), {.step = state_.step,
+                                                    .seed = state_.seed,
+                                                    .learned = learned,
+                                                    .operation = operation,
+                                                    .batches = batches});
+    reason += fmt::format(": {}. The batch is in {}", operation, saved.string());
+  }
   if (state_.skipped_in_a_row >= kMostInARow) {
     throw Error(
         fmt::format("{}. {} steps in a row could not be used, so the run ends here; lower "
                     "training.schedule.learning_rate and {}.",
-                    what, kMostInARow,
+                    reason, kMostInARow,
                     saved_step_ > 0 ? fmt::format("--resume from step {}", saved_step_)
                                     : "begin again: there is no checkpoint yet"));
   }
-  note(what + "; the step is left out.");
+  note(reason + "; the step is skipped.");
 }
 
 void Trainer::report(const LearnedStep& learned) {
@@ -113,118 +227,91 @@ void Trainer::report(const LearnedStep& learned) {
     state_.window_loss += learned.loss;
     state_.window_tokens += learned.tokens;
   }
-  window_tokens_ += learned.read;
-  const auto now = Clock::now();
-  const auto seconds = [&](Clock::time_point from) {
-    return std::chrono::duration<double>(now - from).count();
-  };
-  TrainingProgress progress{
-      .step = state_.step,
-      .total_steps = config_.training.max_steps,
-      .epoch = state_.epoch,
-      .loss = state_.window_loss / static_cast<double>(state_.window_tokens),
-      .learning_rate = rate(),
-      .gradient_norm = learned.gradient_norm,
-      .target_tokens_per_second = static_cast<double>(window_tokens_) / seconds(window_began_),
-      .seconds_left = -1};
-  const TrainingOptions& limits = config_.training;
-  if (limits.max_epochs > 0) {
-    const std::int64_t steps = limits.max_epochs * epoch_batches_ / limits.accumulate;
-    progress.total_steps =
-        limits.max_steps > 0 ? std::min(limits.max_steps, steps) : std::max(steps, state_.step);
-  }
-  if (progress.total_steps > 0) {
-    const double a_step = seconds(began_) / static_cast<double>(state_.step - steps_before_);
-    progress.seconds_left = a_step * static_cast<double>(progress.total_steps - state_.step);
-  }
-  if (limits.max_minutes > 0) {
-    const double left = std::max(0.0, 60 * limits.max_minutes - elapsed());
-    progress.seconds_left =
-        progress.seconds_left < 0 ? left : std::min(progress.seconds_left, left);
-  }
-  if (hooks_.progress) hooks_.progress(progress);
+  clock_.add_tokens(learned.read);
+  const TrainingProgress now = progress(learned);
+  if (leads() && hooks_.progress) hooks_.progress(now);
+  if (state_.step % config_.training.log_every == 0) write_log(now);
+}
 
-  if (state_.step % config_.training.log_every != 0) return;
-  log_->write(
-      state_.step,
-      std::vector<NamedValue>{{"train/loss", progress.loss},
-                              {"train/learning_rate", progress.learning_rate},
-                              {"train/gradient_norm", progress.gradient_norm},
-                              {"train/target_tokens_per_second", progress.target_tokens_per_second},
-                              {"train/epoch", static_cast<double>(state_.epoch)},
-                              {"train/skipped_steps", static_cast<double>(state_.skipped_steps)},
-                              {"train/elapsed_seconds", elapsed()}});
+TrainingProgress Trainer::progress(const LearnedStep& learned) const {
+  const TrainingOptions& limits = config_.training;
+  std::int64_t total = total_steps(limits, epoch_batches_);
+  // Epochs differ in length, so the estimate may turn out too low.
+  if (total > 0 && limits.max_steps == 0) total = std::max(total, state_.step);
+  return {.step = state_.step,
+          .total_steps = total,
+          .epoch = state_.epoch,
+          .loss = state_.window_loss / static_cast<double>(state_.window_tokens),
+          .learning_rate = rate(),
+          .gradient_norm = learned.gradient_norm,
+          .target_tokens_per_second = clock_.tokens_per_second(),
+          .seconds_left = clock_.seconds_left(state_.step, total, limits.max_minutes)};
+}
+
+void Trainer::write_log(const TrainingProgress& progress) {
+  if (leads()) {
+    log_->write(state_.step,
+                std::vector<NamedValue>{
+                    {"train/loss", progress.loss},
+                    {"train/learning_rate", progress.learning_rate},
+                    {"train/gradient_norm", progress.gradient_norm},
+                    {"train/target_tokens_per_second", progress.target_tokens_per_second},
+                    {"train/epoch", static_cast<double>(state_.epoch)},
+                    {"train/skipped_steps", static_cast<double>(state_.skipped_steps)},
+                    {"train/elapsed_seconds", clock_.elapsed()}});
+  }
   state_.window_loss = 0;
-  state_.window_tokens = window_tokens_ = 0;
-  window_began_ = now;
+  state_.window_tokens = 0;
+  clock_.begin_window();
 }
 
 void Trainer::validate() {
   if (!hooks_.validate) return;
-  const auto began = Clock::now();
-  const std::optional<ValidationScores> scores = hooks_.validate();
-  // The time of validations is not the time of steps.
-  window_began_ += Clock::now() - began;
+  const auto began = std::chrono::steady_clock::now();
+  const std::optional<ValidationScores> scores =
+      parts_.communicator.of_leader(leads() ? hooks_.validate() : std::nullopt);
+  clock_.leave_out_since(began);
   if (!scores) return;
   state_.last_validation = state_.step;
   saved_ = false;
-  std::vector<NamedValue> values = {
-      {"validation/loss", scores->loss},
-      {"validation/perplexity", evaluation::perplexity(scores->loss, 1)}};
-  if (scores->bleu) values.emplace_back("validation/bleu", *scores->bleu);
-  if (scores->chrf) values.emplace_back("validation/chrf", *scores->chrf);
-  if (scores->accuracy) values.emplace_back("validation/accuracy", *scores->accuracy);
-  log_->write(state_.step, values);
-
   const ValidationMetric metric = config_.validation.metric;
-  const bool lower_is_better = metric == ValidationMetric::loss;
-  const double score = metric == ValidationMetric::bleu       ? scores->bleu.value()
-                       : metric == ValidationMetric::chrf     ? scores->chrf.value()
-                       : metric == ValidationMetric::accuracy ? scores->accuracy.value()
-                                                              : scores->loss;
-  const auto better = [&](double a, double b) { return lower_is_better ? a < b : a > b; };
-  std::vector<StepScore>& best = state_.best;
-  const bool gain = std::isfinite(score) && (best.empty() || better(score, best.front().score));
-  state_.validations_without_gain = gain ? 0 : state_.validations_without_gain + 1;
-  std::string words = fmt::format("step {}: validation loss {:.4f}", state_.step, scores->loss);
-  if (scores->bleu) words += fmt::format(", BLEU {:.2f}", *scores->bleu);
-  if (scores->chrf) words += fmt::format(", chrF {:.2f}", *scores->chrf);
-  if (scores->accuracy) words += fmt::format(", accuracy {:.2f} %", 100 * *scores->accuracy);
-  note(words + (gain ? ", the best so far" : ""));
-  if (!std::isfinite(score)) return;
-  // Before those that are worse: of equals the earlier stays ahead.
-  const auto place = std::find_if(best.begin(), best.end(),
-                                  [&](const StepScore& b) { return better(score, b.score); });
-  best.insert(place, {state_.step, score});
-  const auto kept = static_cast<std::size_t>(config_.checkpoints.keep_best);
-  if (best.size() > kept) best.resize(kept);
+  const bool best = add_score(state_, score_of(*scores, metric), metric,
+                              static_cast<std::size_t>(config_.checkpoints.keep_best));
+  if (!leads()) return;
+  log_->write(state_.step, log_values(*scores));
+  note(
+      fmt::format("step {}: {}{}", state_.step, to_text(*scores), best ? ", the best so far" : ""));
 }
 
 void Trainer::save() {
-  if (saved_) return;
-  state_.elapsed_seconds = elapsed();
-  write_checkpoint(parts_.folder.checkpoints(),
+  if (saved_ || !leads()) return;
+  state_.elapsed_seconds = clock_.elapsed();
+  write_checkpoint(parts_.folder->checkpoints(),
                    {parts_.model, learner_.optimizer(), state_, parts_.companions});
   saved_step_ = state_.step;
   saved_ = true;
-  remove_old_checkpoints(parts_.folder.checkpoints(),
+  remove_old_checkpoints(parts_.folder->checkpoints(),
                          static_cast<std::size_t>(config_.checkpoints.keep_last), state_.best);
 }
 
 void Trainer::make_model_folder() const {
-  const std::vector<std::int64_t> there = checkpoint_steps(parts_.folder.checkpoints());
+  const std::vector<std::int64_t> existing = checkpoint_steps(parts_.folder->checkpoints());
   std::vector<std::int64_t> steps;
   for (const StepScore& best : state_.best) {
-    // Somebody may have removed one by hand.
-    if (std::binary_search(there.begin(), there.end(), best.step)) steps.push_back(best.step);
+    // The user may have removed one.
+    if (std::binary_search(existing.begin(), existing.end(), best.step)) steps.push_back(best.step);
   }
-  if (steps.empty()) steps.assign(there.rbegin(), there.rend());
+  if (steps.empty()) steps.assign(existing.rbegin(), existing.rend());
   steps.resize(std::min(steps.size(), static_cast<std::size_t>(config_.checkpoints.average)));
   std::vector<std::filesystem::path> folders;
   for (const std::int64_t step : steps) {
-    folders.push_back(checkpoint_path(parts_.folder.checkpoints(), step));
+    folders.push_back(checkpoint_path(parts_.folder->checkpoints(), step));
   }
-  average_models(folders, parts_.folder.path());
+  average_models(folders, parts_.folder->path());
+}
+
+void Trainer::note(const std::string& message) const {
+  if (leads() && hooks_.note) hooks_.note(message);
 }
 
 }  // namespace nunchi

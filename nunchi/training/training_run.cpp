@@ -99,6 +99,7 @@ void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
 TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                          const TrainingRunOptions& options)
     : context_(context),
+      communicator_(options.communicator != nullptr ? *options.communicator : single_process_),
       config_(checked_for(context, config)),
       validation_part_(config.data.validation_part()),
       tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options)
@@ -156,7 +157,7 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
   }
 }
 
-TrainingEnd TrainingRun::train(RunFolder& folder, TrainerHooks hooks) {
+TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   if (validator_) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
   }
@@ -166,12 +167,13 @@ TrainingEnd TrainingRun::train(RunFolder& folder, TrainerHooks hooks) {
     write_config(config_, into);
   };
   const std::atomic<bool>* stop = hooks.stop;
-  Trainer trainer({*model_, *objective_, *order_, folder, companions}, config_, std::move(hooks));
+  Trainer trainer({*model_, *objective_, *order_, communicator_, folder, companions}, config_,
+                  std::move(hooks));
   check_stop(stop);
   try {
     return trainer.run();
   } catch (const NoRoom& error) {
-    const std::vector<std::int64_t> steps = checkpoint_steps(folder.checkpoints());
+    const std::vector<std::int64_t> steps = checkpoint_steps(folder->checkpoints());
     const std::string then = steps.empty() ? std::string("begin again")
                                            : fmt::format("--resume from step {}", steps.back());
     throw NoRoom(fmt::format("{}. Make room and {}.", error.what(), then));
@@ -180,7 +182,9 @@ TrainingEnd TrainingRun::train(RunFolder& folder, TrainerHooks hooks) {
 
 StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) {
   using Clock = std::chrono::steady_clock;
-  Learner learner(*model_, *objective_, config_.training.optimizer.adam);
+  Learner learner(*model_, *objective_,
+                  {.adam = config_.training.optimizer.adam, .sum = config_.training.gradient_sum},
+                  communicator_);
   BatchQueue queue(*order_);
   std::int64_t tokens = 0, epoch_batches = 0;
   Clock::time_point began;
@@ -206,11 +210,7 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
   times.seconds_per_step = seconds / options.steps;
   times.target_tokens_per_second = static_cast<double>(tokens) / seconds;
   times.steps_per_epoch = (epoch_batches + limits.accumulate - 1) / limits.accumulate;
-  times.total_steps = limits.max_steps;
-  if (limits.max_epochs > 0) {
-    const std::int64_t all = limits.max_epochs * epoch_batches / limits.accumulate;
-    times.total_steps = limits.max_steps > 0 ? std::min(limits.max_steps, all) : all;
-  }
+  times.total_steps = total_steps(limits, epoch_batches);
   return times;
 }
 

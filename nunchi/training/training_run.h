@@ -12,7 +12,7 @@
 #include "nunchi/data/prepare.h"
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/training/trainer.h"
-#include "nunchi/training/validation.h"
+#include "nunchi/training/validator.h"
 
 namespace nunchi {
 
@@ -23,6 +23,7 @@ struct TrainingRunOptions {
   std::function<void(const std::string&)> note;
   std::function<void(const PrepareProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;  // true: give up
+  Communicator* communicator = nullptr;     // outlives the run; null: one process
 };
 
 struct MeasureOptions {
@@ -49,9 +50,9 @@ class TrainingRun {
   // outlives it.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
-  // See Trainer. The hook for validation is the run's own. Throws Interrupted when the stop came
-  // before the folder was started.
-  TrainingEnd train(RunFolder& folder, TrainerHooks hooks);
+  // See Trainer. `folder` is the leader's, null on other workers. The hook for validation is the
+  // run's own. Throws Interrupted when the stop came before the folder was started.
+  TrainingEnd train(RunFolder* folder, TrainerHooks hooks);
   // Takes a few steps, waiting for data included, and leaves no trace but changed weights. While it
   // times, kernels report to `profile`, if there is one.
   StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
@@ -65,6 +66,8 @@ class TrainingRun {
 
  private:
   ContextBase& context_;
+  SingleProcess single_process_;
+  Communicator& communicator_;
   TrainConfig config_;
   std::optional<CorpusPart> validation_part_;
   Tokenizers tokenizers_;

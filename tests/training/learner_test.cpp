@@ -31,7 +31,8 @@ Taught teach(const std::vector<HostBatch>& batches, std::uint64_t step) {
   config.dropout = config.attention_dropout = 0.2f;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective objective(*model, context, 0.1);
-  Learner learner(*model, objective, {.epsilon = 1e-3, .max_norm = 1});
+  SingleProcess alone;
+  Learner learner(*model, objective, {.adam = {.epsilon = 1e-3, .max_norm = 1}}, alone);
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
   return {to_host<float>(model->parameters().weights()), learned};
 }
@@ -78,7 +79,8 @@ TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   const TranslationObjective inner(*model, context, 0.1);
   const Steep steep(inner, model->parameters());
-  Learner learner(*model, steep, {});
+  SingleProcess alone;
+  Learner learner(*model, steep, {}, alone);
   const std::vector<float> before = to_host<float>(model->parameters().weights());
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = 1}, 1e-3);
@@ -132,7 +134,8 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective inner(*model, context, 0.1);
   Injecting injecting(inner, context);
-  Learner learner(*model, injecting, {.max_norm = 1});
+  SingleProcess alone;
+  Learner learner(*model, injecting, {.adam = {.max_norm = 1}}, alone);
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
   const RandomKey key{.seed = 1, .step = 1};
   EXPECT_TRUE(learner.step(batches, key, 1e-3).finite);

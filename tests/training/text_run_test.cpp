@@ -57,7 +57,7 @@ class TextRun : public ::testing::Test {
     hooks.stop = &stop;
     hooks.note = [&](const std::string& note) { notes_ += note + "\n"; };
     hooks.progress = [&](const TrainingProgress& progress) { stop = progress.step == steps; };
-    return run.train(run_folder, hooks);
+    return run.train(&run_folder, hooks);
   }
 
   TemporaryFolder folder_;

@@ -85,17 +85,19 @@ inline TrainConfig tiny_config() {
   return config;
 }
 
-// All that a trainer refers to.
+// All that a trainer refers to: of the only worker of a run, or of one of several, each with a
+// folder of its own, in which only the leader's is a run.
 class TinyRun {
  public:
   TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
           int threads = 1)
       : TinyRun(path, begin, config, ContextOptions{.threads = threads}) {}
   TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
-          const ContextOptions& options)
+          const ContextOptions& options, Communicator* communicator = nullptr)
       : config_(config),
+        communicator_(communicator != nullptr ? *communicator : single_process_),
         context_(make_context(options)),
-        folder_(path, begin),
+        folder_(communicator_.is_leader() ? std::make_unique<RunFolder>(path, begin) : nullptr),
         pairs_(tiny_store(path / "pairs", config.training.objective)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
         model_(config.model->make({kTinyVocabulary, kTinyVocabulary})),
@@ -107,7 +109,8 @@ class TinyRun {
 
   TrainingEnd train(TrainerHooks hooks = {}) {
     hooks.note = [this](const std::string& sentence) { notes_ += sentence + "\n"; };
-    Trainer trainer({*model_, *objective_, order_, folder_, {}}, config_, std::move(hooks));
+    Trainer trainer({*model_, *objective_, order_, communicator_, folder_.get(), {}}, config_,
+                    std::move(hooks));
     const TrainingEnd end = trainer.run();
     state_ = trainer.state();
     return end;
@@ -122,8 +125,10 @@ class TinyRun {
 
  private:
   TrainConfig config_;
+  SingleProcess single_process_;
+  Communicator& communicator_;
   std::unique_ptr<ContextBase> context_;
-  RunFolder folder_;
+  std::unique_ptr<RunFolder> folder_;
   PairStore pairs_;
   BatchOrder order_;
   Tokenizers tokenizers_{tiny_tokenizer()};

@@ -198,7 +198,7 @@ TEST(Trainer, SaysWhenTheConfigOrTheDataChanged) {
   TinyRun run(folder.path(), Begin::resume, other);
   run.train();
   EXPECT_TRUE(says(run.notes(), "resuming at step 5")) << run.notes();
-  EXPECT_TRUE(says(run.notes(), "the config is another than")) << run.notes();
+  EXPECT_TRUE(says(run.notes(), "the config differs from")) << run.notes();
   EXPECT_TRUE(says(run.notes(), "begins again")) << run.notes();
   EXPECT_EQ(run.state().step, 12);
 }

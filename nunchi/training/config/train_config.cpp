@@ -20,6 +20,8 @@ constexpr std::array kTokenizers = {
     Choice{"characters", TokenizerKind::characters}, Choice{"bytes", TokenizerKind::bytes}};
 constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
                                  Choice{"chance", BatchBy::chance}};
+constexpr std::array kGradientSums = {Choice{"sequential", GradientSum::sequential},
+                                      Choice{"tree", GradientSum::tree}};
 constexpr std::array kCuts = {Choice{"lines", TextCut::lines}, Choice{"windows", TextCut::windows}};
 constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
                                     Choice{"adamw", OptimizerConfig::Kind::adamw}};
@@ -96,6 +98,7 @@ void training_fields(auto& in, auto& training) {
   in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
   in.choice("batch_by", training.batch_by, kBatchBy);
   in.integer("accumulate", training.accumulate, 1, 1 << 16);
+  in.choice("gradient_sum", training.gradient_sum, kGradientSums);
   in.fraction("label_smoothing", training.label_smoothing);
   in.map("span_corruption", [&](auto& in) {
     in.number("noise", training.span_corruption.noise, 0.001, 0.999);

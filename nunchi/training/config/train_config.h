@@ -15,6 +15,7 @@
 #include "nunchi/data/prepare.h"
 #include "nunchi/models/family.h"
 #include "nunchi/text/learn_tokenizer.h"
+#include "nunchi/training/gradient_sum.h"
 #include "nunchi/training/optimizer.h"
 #include "nunchi/training/schedule.h"
 
@@ -66,7 +67,8 @@ struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;  // the family's own unless it is given
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
   BatchBy batch_by = BatchBy::length;
-  std::int64_t accumulate = 1;   // micro-batches a step
+  std::int64_t accumulate = 1;  // micro-batches a step, of all workers together
+  GradientSum gradient_sum = GradientSum::sequential;
   double label_smoothing = 0.1;  // or what the objective is used to
   SpanCorruptionOptions span_corruption;
   double mask_share = 0.15;  // masked: of a text's tokens that are taken out

@@ -62,23 +62,11 @@ void fields(auto& in, auto& state) {
   count("window_tokens", state.window_tokens);
 }
 
-std::string to_json(const TrainerState& state) {
-  OptionWriter out;
-  fields(out, state);
-  return to_json(out.tree());
-}
-
 TrainerState read_state(const fs::path& path) {
   const MappedFile file(path);
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
                               file.bytes().size());
-  const Options options = Options::from_json(text, path.string());
-  OptionReader in(options);
-  if (!in.has("step")) in.fail("step", "is missing; this is not the state of a trainer");
-  TrainerState state;
-  fields(in, state);
-  in.finish();
-  return state;
+  return trainer_state_from_json(text, path.string());
 }
 
 void write_moments(const fs::path& path, const nn::Parameters& parameters,
@@ -154,6 +142,22 @@ std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where)
 }
 
 }  // namespace
+
+std::string to_json(const TrainerState& state) {
+  OptionWriter out;
+  fields(out, state);
+  return to_json(out.tree());
+}
+
+TrainerState trainer_state_from_json(std::string_view text, const std::string& where) {
+  const Options options = Options::from_json(text, where);
+  OptionReader in(options);
+  if (!in.has("step")) in.fail("step", "is missing; this is not the state of a trainer");
+  TrainerState state;
+  fields(in, state);
+  in.finish();
+  return state;
+}
 
 void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts) {
   AtomicFolder folder(checkpoint_path(checkpoints, parts.state.step));

@@ -17,6 +17,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nunchi/models/model.h"
@@ -50,6 +51,10 @@ struct TrainerState {
   std::int64_t window_tokens = 0;  // that it is the sum over
   bool operator==(const TrainerState&) const = default;
 };
+
+// The text of trainer.json, both ways. `where` names the text in errors.
+std::string to_json(const TrainerState& state);
+TrainerState trainer_state_from_json(std::string_view text, const std::string& where);
 
 struct CheckpointParts {
   const Model& model;

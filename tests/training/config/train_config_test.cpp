@@ -83,6 +83,7 @@ training:
   objective: translation
   batch_tokens: 1000
   accumulate: 3
+  gradient_sum: tree
   label_smoothing: 0.2
   optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
   schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
@@ -139,6 +140,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.data.limits.max_ratio, 2.5);
   EXPECT_EQ(config.training.batch_tokens, 1000);
   EXPECT_EQ(config.training.accumulate, 3);
+  EXPECT_EQ(config.training.gradient_sum, GradientSum::tree);
   EXPECT_EQ(config.training.label_smoothing, 0.2);
   EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
   EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);

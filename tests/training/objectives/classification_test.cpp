@@ -97,7 +97,8 @@ TEST_F(Classification, IsLearned) {
   const ObjectiveLoss before = objective.loss(batch(0, 18), 0);
   EXPECT_EQ(before.tokens, 18);
   EXPECT_EQ(before.read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
-  Learner learner(*model_, objective, {.max_norm = 1});
+  SingleProcess alone;
+  Learner learner(*model_, objective, {.adam = {.max_norm = 1}}, alone);
   for (std::uint64_t step = 1; step <= 60; ++step) {
     learner.step(std::vector{batch(static_cast<int>(step % 3), 18)}, {.seed = 1, .step = step},
                  2e-3);

@@ -9,7 +9,7 @@
 #include "nunchi/data/corpus.h"
 #include "nunchi/inference/translator.h"
 #include "nunchi/training/objectives/objective.h"
-#include "nunchi/training/trainer.h"
+#include "nunchi/training/validation_scores.h"
 
 namespace nunchi {
 

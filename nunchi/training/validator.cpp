@@ -1,4 +1,4 @@
-#include "nunchi/training/validation.h"
+#include "nunchi/training/validator.h"
 
 #include "nunchi/base/error.h"
 #include "nunchi/evaluation/bleu.h"
