@@ -73,7 +73,7 @@ struct WarpShare {
   __device__ void load_weight(const __nv_bfloat16* from) {
 #pragma unroll
     for (int i = 0; i < Ks / 32; ++i) {
-      const uint4 words = load_weight(from + 32 * i);
+      const uint4 words = kernels::load_weight(from + 32 * i);
       std::uint32_t* to = piece[i / 2].word + i % 2 * 4;
       to[0] = words.x, to[1] = words.y, to[2] = words.z, to[3] = words.w;
     }

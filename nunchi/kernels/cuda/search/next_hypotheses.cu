@@ -91,8 +91,6 @@ bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) 
          found_in_tiles(ctx, p.top);
 }
 
-}  // namespace
-
 template <class Target>
 void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
   const BeamStep<float>& step = p.all.step;
@@ -105,6 +103,8 @@ void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
               {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)}, found.merge(),
               step, decision, decision + units);
 }
+
+}  // namespace
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const NextHypotheses<T>& p) {

@@ -308,11 +308,15 @@ TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const 
   with_rows(top.rows, kept, [&]<int Rows>() { start<Rows>(ctx, job); });
 }
 
+namespace {
+
 template <class Target>
 void compute(ContextOf<Target>& ctx, const TopOfTiles& p) {
   const TilesFound found(ctx, p.all);
   merge_stretches(ctx, found.merge());
 }
+
+}  // namespace
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
