@@ -52,14 +52,13 @@ __device__ float slope_of(float x) {
 }
 
 template <class N>
-struct Job {
-  Rows rows;
-  std::int64_t width;
-  DropoutDraws draws;
-  const N* x;
-  const N* d_out;  // on the way back
-  N* to;
-};
+__host__ __device__ N* output_of(const Activation<N>& p) {
+  return p.out;
+}
+template <class N>
+__host__ __device__ N* output_of(const ActivationBackward<N>& p) {
+  return p.d_x;
+}
 
 // Eight columns of a row, which need not all be there.
 template <class N>
@@ -78,8 +77,9 @@ __device__ void store_some(N* to, int count, bool wide_stores, const float (&x)[
 }
 
 // One thread for eight columns of a row: one call of the generator serves them.
-template <class N, ActivationKind Kind, bool Back>
-__global__ void activation_kernel(Job<N> p, bool wide) {
+template <ActivationKind Kind, template <class> class Arguments, class N>
+__global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws, bool wide) {
+  constexpr bool kBackward = std::is_same_v<Arguments<N>, ActivationBackward<N>>;
   const std::int64_t chunks = (p.width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * chunks) return;
@@ -88,12 +88,12 @@ __global__ void activation_kernel(Job<N> p, bool wide) {
   float factor[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) factor[j] = 1;
-  if (p.draws.threshold > 0) {
-    keep_factors(p.draws, philox::key_of(*p.draws.key), static_cast<std::uint32_t>(column),
+  if (draws.threshold > 0) {
+    keep_factors(draws, philox::key_of(*draws.key), static_cast<std::uint32_t>(column),
                  static_cast<std::uint32_t>(p.rows.position[row]),
                  static_cast<std::uint32_t>(p.rows.sentence[row]), factor);
   }
-  if constexpr (Back) {
+  if constexpr (kBackward) {
     float d[8];
     load_some(p.d_out + row * p.width + column, count, wide, d);
 #pragma unroll
@@ -108,10 +108,10 @@ __global__ void activation_kernel(Job<N> p, bool wide) {
     const N* x = p.x + row * 2 * p.width + column;
     load_some(x, count, wide, gate);
     load_some(x + p.width, count, wide, up);
-    if constexpr (!Back) {
+    if constexpr (!kBackward) {
 #pragma unroll
       for (int j = 0; j < 8; ++j) out[j] = value_of<Kind>(gate[j]) * up[j] * factor[j];
-      store_some(p.to + row * p.width + column, count, wide, out);
+      store_some(output_of(p) + row * p.width + column, count, wide, out);
     } else {
       float d_up[8];
 #pragma unroll
@@ -119,7 +119,7 @@ __global__ void activation_kernel(Job<N> p, bool wide) {
         d_up[j] = factor[j] * value_of<Kind>(gate[j]);
         out[j] = factor[j] * up[j] * slope_of<Kind>(gate[j]);
       }
-      N* to = p.to + row * 2 * p.width + column;
+      N* to = output_of(p) + row * 2 * p.width + column;
       store_some(to, count, wide, out);
       store_some(to + p.width, count, wide, d_up);
     }
@@ -128,23 +128,25 @@ __global__ void activation_kernel(Job<N> p, bool wide) {
     load_some(p.x + row * p.width + column, count, wide, x);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      out[j] = factor[j] * (Back ? slope_of<Kind>(x[j]) : value_of<Kind>(x[j]));
+      out[j] = factor[j] * (kBackward ? slope_of<Kind>(x[j]) : value_of<Kind>(x[j]));
     }
-    store_some(p.to + row * p.width + column, count, wide, out);
+    store_some(output_of(p) + row * p.width + column, count, wide, out);
   }
 }
 
-template <bool Back, class N>
-void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
-  const std::int64_t items = job.rows.capacity * ((job.width + 7) / 8);
+template <template <class> class Arguments, class N>
+void launch(CudaContext& ctx, const Arguments<N>& p) {
+  const std::int64_t items = p.rows.capacity * ((p.width + 7) / 8);
   if (items == 0) return;
-  const bool all_wide = job.width % 8 == 0 && wide(job.x, 0) && wide(job.to, 0) &&
-                        (job.d_out == nullptr || wide(job.d_out, 0));
+  bool all_wide = p.width % 8 == 0 && wide(p.x, 0) && wide(output_of(p), 0);
+  if constexpr (std::is_same_v<Arguments<N>, ActivationBackward<N>>) {
+    all_wide = all_wide && wide(p.d_out, 0);
+  }
   const auto start = [&]<ActivationKind Kind>() {
-    activation_kernel<N, Kind, Back>
-        <<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(job, all_wide);
+    activation_kernel<Kind><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(
+        p, DropoutDraws(p.dropout), all_wide);
   };
-  switch (kind) {
+  switch (p.kind) {
     case ActivationKind::none:
       start.template operator()<ActivationKind::none>();
       break;
@@ -174,26 +176,14 @@ void launch(CudaContext& ctx, ActivationKind kind, const Job<N>& job) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Activation<T>& p) {
-  launch<false>(ctx, p.kind,
-                Job<Native<T>>{.rows = p.rows,
-                               .width = p.width,
-                               .draws = DropoutDraws(p.dropout),
-                               .x = native(p.x),
-                               .d_out = nullptr,
-                               .to = native(p.out)});
+  launch(ctx, native(p));
 }
 template void compute<Cuda>(CudaContext&, const Activation<float>&);
 template void compute<Cuda>(CudaContext&, const Activation<BFloat16>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ActivationBackward<T>& p) {
-  launch<true>(ctx, p.kind,
-               Job<Native<T>>{.rows = p.rows,
-                              .width = p.width,
-                              .draws = DropoutDraws(p.dropout),
-                              .x = native(p.x),
-                              .d_out = native(p.d_out),
-                              .to = native(p.d_x)});
+  launch(ctx, native(p));
 }
 template void compute<Cuda>(CudaContext&, const ActivationBackward<float>&);
 template void compute<Cuda>(CudaContext&, const ActivationBackward<BFloat16>&);

@@ -5,18 +5,6 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class N>
-struct Job {
-  Rows rows;
-  std::int64_t first;
-  int vocabulary;
-  double smoothing;
-  bool write_gradient;
-  const std::int32_t* targets;  // [chunk]
-  N* logits;                    // [chunk, V]
-  float* loss;                  // [chunk]
-};
-
 template <class N, bool Wide>
 __device__ void clear_row(N* x, int size) {
   if constexpr (Wide) {
@@ -34,15 +22,15 @@ __device__ void clear_row(N* x, int size) {
 // One block for each row. Held: the whole row stays in registers between its three passes;
 // otherwise each pass reads it again, one stretch after another.
 template <class N, int Threads, int Groups, bool Wide, bool Held>
-__global__ __launch_bounds__(Threads,
-                             Wide ? 1024 / Threads : 1) void cross_entropy_kernel(const Job<N> p) {
+__global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
+                                           : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
   using Row = HeldRow<N, Threads, Groups, Wide>;
   constexpr int kWarps = Threads / kWarp;
   constexpr float kLowest = -INFINITY;
   __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
 
   const std::int64_t r = blockIdx.x;
-  const int size = p.vocabulary, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int size = static_cast<int>(p.vocabulary), warp = static_cast<int>(threadIdx.x) / kWarp;
   const bool first_lane = threadIdx.x % kWarp == 0;
   N* x = p.logits + r * size;
   if (r >= real_rows(p.rows) - p.first) {
@@ -120,13 +108,14 @@ __global__ __launch_bounds__(Threads,
 }
 
 template <class N, bool Wide>
-void launch(CudaContext& ctx, const Job<N>& job, unsigned rows) {
+void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   const auto start = [&]<int Threads, int Groups, bool Held>() {
-    cross_entropy_kernel<N, Threads, Groups, Wide, Held><<<rows, Threads, 0, ctx.stream()>>>(job);
+    cross_entropy_kernel<N, Threads, Groups, Wide, Held>
+        <<<static_cast<unsigned>(p.chunk), Threads, 0, ctx.stream()>>>(p);
   };
   constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
   const auto fits = [&](int threads, int groups) {
-    return job.vocabulary <= threads * groups * kGroup;
+    return p.vocabulary <= threads * groups * kGroup;
   };
   // Small blocks where they do: two of them share a multiprocessor, one reads while one computes.
   if (fits(512, 1)) return start.template operator()<512, 1, true>();
@@ -145,19 +134,10 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   if (p.chunk == 0 || p.vocabulary == 0) return;
   using N = Native<T>;
-  const Job<N> job{.rows = p.rows,
-                   .first = p.first,
-                   .vocabulary = static_cast<int>(p.vocabulary),
-                   .smoothing = p.smoothing,
-                   .write_gradient = p.write_gradient,
-                   .targets = p.targets,
-                   .logits = native(p.logits),
-                   .loss = p.loss};
-  const auto rows = static_cast<unsigned>(p.chunk);
-  if (wide(job.logits, p.vocabulary)) {
-    launch<N, true>(ctx, job, rows);
+  if (wide(native(p.logits), p.vocabulary)) {
+    launch<N, true>(ctx, native(p));
   } else {
-    launch<N, false>(ctx, job, rows);
+    launch<N, false>(ctx, native(p));
   }
   check_launch(p.name());
 }

@@ -28,22 +28,6 @@ __device__ void store_columns(N* to, std::int64_t columns, const float (&x)[8]) 
   }
 }
 
-template <class N>
-struct EmbedTables {
-  std::int64_t width;
-  float scale;
-  const N* table;      // [V, width]
-  const N* positions;  // [P, width], or null
-};
-
-template <class T>
-EmbedTables<Native<T>> tables_of(const Embedding<T>& p) {
-  return {.width = p.width,
-          .scale = static_cast<float>(p.scale),
-          .table = native(p.table),
-          .positions = native(p.positions)};
-}
-
 // Whether all rows can be read eight elements at a time.
 template <class T>
 bool is_wide(const Embedding<T>& p) {
@@ -53,11 +37,11 @@ bool is_wide(const Embedding<T>& p) {
 
 // Before dropout.
 template <bool Wide, class N>
-__device__ void embed_columns(const EmbedTables<N>& p, std::int64_t id, std::int64_t position,
+__device__ void embed_columns(const Embedding<N>& p, std::int64_t id, std::int64_t position,
                               std::int64_t column, float (&x)[8]) {
   load_columns<Wide>(p.table + id * p.width + column, p.width - column, x);
 #pragma unroll
-  for (int j = 0; j < 8; ++j) x[j] *= p.scale;
+  for (int j = 0; j < 8; ++j) x[j] *= static_cast<float>(p.scale);
   if (p.positions == nullptr) return;
   float more[8];
   load_columns<Wide>(p.positions + position * p.width + column, p.width - column, more);

@@ -24,19 +24,11 @@ __device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
   return static_cast<std::uint32_t>(rows.position != nullptr ? rows.position[row] : row);
 }
 
-template <class N>
-struct EmbedJob {
-  Rows rows;
-  EmbedTables<N> tables;
-  DropoutDraws dropout;
-  const std::int32_t* ids;
-  N* out;
-};
-
 // One thread for eight columns of a row.
 template <class N, bool Wide>
-__global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
-  const std::int64_t width = p.tables.width, groups = (width + 7) / 8;
+__global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p,
+                                                         const DropoutDraws dropout) {
+  const std::int64_t width = p.width, groups = (width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * groups) return;
   begin();
@@ -44,10 +36,10 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const EmbedJob<N> p) {
   float x[8] = {};
   if (row < real_rows(p.rows)) {
     const std::uint32_t position = position_of(p.rows, row);
-    embed_columns<Wide>(p.tables, p.ids[row], position, column, x);
-    if (p.dropout.threshold > 0) {
+    embed_columns<Wide>(p, p.ids[row], position, column, x);
+    if (dropout.threshold > 0) {
       float keep[8];
-      keep_factors(p.dropout, philox::key_of(*p.dropout.key), static_cast<std::uint32_t>(column),
+      keep_factors(dropout, philox::key_of(*dropout.key), static_cast<std::uint32_t>(column),
                    position, sentence_of(p.rows, row), keep);
 #pragma unroll
       for (int j = 0; j < 8; ++j) x[j] *= keep[j];
@@ -67,16 +59,13 @@ __global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32
   order[row] = static_cast<std::int32_t>(row);
 }
 
-template <class N>
-struct GradientJob {
-  Rows rows;
-  std::int64_t width;
-  float scale;
+// The rows of a batch by what they are summed into, and the memory of the sum.
+struct SortedRows {
   DropoutDraws dropout;
+  float scale;
   const std::uint32_t* keys;  // [T] sorted
   const std::int32_t* order;  // [T] the rows they belong to
-  const N* d_out;             // [T, C]
-  float* d_table;             // [keys, C]
+  float* table;               // [keys, C] the gradient
   // [stretches, 2, C] sums of tokens that have rows in several stretches: of one that goes on from
   // the stretch before, and of one that begins here.
   float* partial;
@@ -84,7 +73,7 @@ struct GradientJob {
 
 // Adds the rows of one stretch, a thread for eight columns.
 template <class N, bool Wide>
-__global__ void add_stretch_kernel(const GradientJob<N> p) {
+__global__ void add_stretch_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
   __shared__ std::uint32_t keys[kStretch], sentences[kStretch], positions[kStretch];
   __shared__ std::int32_t rows[kStretch];
   const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch;
@@ -92,8 +81,8 @@ __global__ void add_stretch_kernel(const GradientJob<N> p) {
   if (begin >= all) return;
   const int count = static_cast<int>(min(all - begin, std::int64_t{kStretch}));
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-    const std::int32_t row = p.order[begin + i];
-    keys[i] = p.keys[begin + i];
+    const std::int32_t row = sorted.order[begin + i];
+    keys[i] = sorted.keys[begin + i];
     rows[i] = row;
     sentences[i] = sentence_of(p.rows, row);
     positions[i] = position_of(p.rows, row);
@@ -102,10 +91,10 @@ __global__ void add_stretch_kernel(const GradientJob<N> p) {
   const std::int64_t column = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * 8;
   const std::int64_t columns = p.width - column;
   if (columns <= 0) return;
-  const std::uint32_t before = begin > 0 ? p.keys[begin - 1] : kNone;
-  const std::uint32_t after = begin + count < all ? p.keys[begin + count] : kNone;
-  const bool dropping = p.dropout.threshold > 0;
-  const philox::Key random = dropping ? philox::key_of(*p.dropout.key) : philox::Key{};
+  const std::uint32_t before = begin > 0 ? sorted.keys[begin - 1] : kNone;
+  const std::uint32_t after = begin + count < all ? sorted.keys[begin + count] : kNone;
+  const bool dropping = sorted.dropout.threshold > 0;
+  const philox::Key random = dropping ? philox::key_of(*sorted.dropout.key) : philox::Key{};
 
   float sum[8] = {};
   for (int first = 0; first < count; first += kAhead) {
@@ -121,7 +110,7 @@ __global__ void add_stretch_kernel(const GradientJob<N> p) {
       if (i >= count) break;
       if (dropping) {
         float keep[8];
-        keep_factors(p.dropout, random, static_cast<std::uint32_t>(column), positions[i],
+        keep_factors(sorted.dropout, random, static_cast<std::uint32_t>(column), positions[i],
                      sentences[i], keep);
 #pragma unroll
         for (int j = 0; j < 8; ++j) d[k][j] *= keep[j];
@@ -136,13 +125,13 @@ __global__ void add_stretch_kernel(const GradientJob<N> p) {
       const bool goes_on = i + 1 == count && after == key;
       if (from_before || goes_on) {
         const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (from_before ? 0 : 1);
-        store_columns<Wide>(p.partial + slot * p.width + column, columns, sum);
+        store_columns<Wide>(sorted.partial + slot * p.width + column, columns, sum);
       } else {
-        float* to = p.d_table + key * p.width + column;
+        float* to = sorted.table + key * p.width + column;
         float total[8];
         load_columns<Wide>(to, columns, total);
 #pragma unroll
-        for (int j = 0; j < 8; ++j) total[j] += p.scale * sum[j];
+        for (int j = 0; j < 8; ++j) total[j] += sorted.scale * sum[j];
         store_columns<Wide>(to, columns, total);
       }
 #pragma unroll
@@ -153,27 +142,27 @@ __global__ void add_stretch_kernel(const GradientJob<N> p) {
 
 // A token that goes on past a stretch in which it begins: its sums, in the order of stretches.
 template <class N>
-__global__ void join_stretches_kernel(const GradientJob<N> p) {
+__global__ void join_stretches_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
   const std::int64_t all = real_rows(p.rows);
   const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch, end = begin + kStretch;
   if (end >= all) return;
-  const std::uint32_t key = p.keys[end];
-  if (p.keys[end - 1] != key || (begin > 0 && p.keys[begin - 1] == key)) return;
+  const std::uint32_t key = sorted.keys[end];
+  if (sorted.keys[end - 1] != key || (begin > 0 && sorted.keys[begin - 1] == key)) return;
   // The first stretch that does not begin with this token.
   std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (all + kStretch - 1) / kStretch;
   while (low + 1 < high) {
     const std::int64_t middle = (low + high) / 2;
-    (p.keys[middle * kStretch] == key ? low : high) = middle;
+    (sorted.keys[middle * kStretch] == key ? low : high) = middle;
   }
   const std::int64_t column = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (column >= p.width) return;
-  const float* partial = p.partial + column;
+  const float* partial = sorted.partial + column;
   float sum = partial[(std::int64_t{blockIdx.x} * 2 + 1) * p.width];
 #pragma unroll 8
   for (std::int64_t k = std::int64_t{blockIdx.x} + 1; k <= low; ++k) {
     sum += partial[2 * k * p.width];
   }
-  p.d_table[key * p.width + column] += p.scale * sum;
+  sorted.table[key * p.width + column] += sorted.scale * sum;
 }
 
 // Keys and rows in sorted order, in memory that the caller keeps.
@@ -209,27 +198,26 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const ScratchMemory partial(
       ctx.arena(), 2 * std::size_t{stretches} * static_cast<std::size_t>(p.width) * sizeof(float));
   sort_rows(ctx, p.rows, ids, keys.as<std::uint32_t>(), order.as<std::int32_t>());
-  const GradientJob<N> job{.rows = p.rows,
-                           .width = p.width,
-                           .scale = scale,
-                           .dropout = DropoutDraws(p.dropout),
-                           .keys = keys.as<std::uint32_t>(),
-                           .order = order.as<std::int32_t>(),
-                           .d_out = native(p.d_out),
-                           .d_table = d_table,
-                           .partial = partial.as<float>()};
+  const EmbeddingBackward<N> q = native(p);
+  const SortedRows sorted{.dropout = DropoutDraws(p.dropout),
+                          .scale = scale,
+                          .keys = keys.as<std::uint32_t>(),
+                          .order = order.as<std::int32_t>(),
+                          .table = d_table,
+                          .partial = partial.as<float>()};
   const std::int64_t groups = (p.width + 7) / 8;
   const auto threads =
       static_cast<unsigned>(std::min<std::int64_t>((groups + kWarp - 1) / kWarp * kWarp, 128));
   const dim3 grid(stretches, blocks_for(groups, threads));
-  if (wide(job.d_out, p.width) && wide(d_table, p.width)) {
-    add_stretch_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(job);
+  if (wide(q.d_out, p.width) && wide(d_table, p.width)) {
+    add_stretch_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
   } else {
-    add_stretch_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(job);
+    add_stretch_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
   }
   constexpr int kJoinThreads = 128;
   join_stretches_kernel<N>
-      <<<dim3(stretches, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(job);
+      <<<dim3(stretches, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(
+          q, sorted);
   check_launch(p.name());
 }
 
@@ -239,16 +227,12 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   if (p.rows.capacity * p.width == 0) return;
   using N = Native<T>;
-  const EmbedJob<N> job{.rows = p.rows,
-                        .tables = tables_of(p),
-                        .dropout = DropoutDraws(p.dropout),
-                        .ids = p.ids,
-                        .out = native(p.out)};
+  const DropoutDraws dropout(p.dropout);
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
   if (is_wide(p)) {
-    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, job);
+    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), dropout);
   } else {
-    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, job);
+    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, native(p), dropout);
   }
 }
 template void compute<Cuda>(CudaContext&, const Embedding<float>&);

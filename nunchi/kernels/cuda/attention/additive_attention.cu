@@ -14,42 +14,13 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 
-template <class N>
-struct Inputs {
-  int sentences, width, value_width;
-  std::int64_t max_keys;
-  const N *q, *k, *v, *scorer;
-  std::int64_t q_stride, k_stride, v_stride;
-  const std::int32_t *q_offsets, *k_begin, *k_length;
-  const std::int64_t* begin;
-};
-
-template <class T>
-Inputs<Native<T>> inputs_of(const AdditiveInputs<T>& in) {
-  return {.sentences = static_cast<int>(in.sentences),
-          .width = static_cast<int>(in.width),
-          .value_width = static_cast<int>(in.value_width),
-          .max_keys = in.max_keys,
-          .q = native(in.q),
-          .k = native(in.k),
-          .v = native(in.v),
-          .scorer = native(in.scorer),
-          .q_stride = in.q_stride,
-          .k_stride = in.k_stride,
-          .v_stride = in.v_stride,
-          .q_offsets = in.q_offsets,
-          .k_begin = in.k_begin,
-          .k_length = in.k_length,
-          .begin = in.begin};
-}
-
 // One sentence's queries and keys.
 struct Sentence {
   std::int64_t first_query, first_key, weights;
   int queries, keys;
 
   template <class N>
-  __device__ Sentence(const Inputs<N>& in, int b)
+  __device__ Sentence(const AdditiveInputs<N>& in, int b)
       : first_query(in.q_offsets != nullptr ? in.q_offsets[b] : b),
         first_key(in.k_begin[b]),
         weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys),
@@ -65,7 +36,7 @@ struct WarpQuery {
 };
 
 template <class N>
-__global__ void weights_kernel(Inputs<N> in, float* all_weights) {
+__global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
   const WarpQuery at;
   const Sentence s(in, at.sentence);
   if (at.query >= s.queries) return;
@@ -95,7 +66,7 @@ __global__ void weights_kernel(Inputs<N> in, float* all_weights) {
 
 // out = weights · v, a block for one query.
 template <class N>
-__global__ void values_kernel(Inputs<N> in, const float* all_weights, N* out,
+__global__ void values_kernel(const AdditiveInputs<N> in, const float* all_weights, N* out,
                               std::int64_t out_stride) {
   const Sentence s(in, blockIdx.x);
   const int query = blockIdx.y;
@@ -133,17 +104,10 @@ dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
   return {static_cast<unsigned>(sentences), static_cast<unsigned>(rows)};
 }
 
-template <class N>
-struct Back {
-  Inputs<N> in;
-  const float* weights;
+// Memory of the backward pass.
+struct Workspace {
   float* d_scores;  // laid out as the weights
-  const N* d_out;
-  std::int64_t d_out_stride;
-  N *d_q, *d_k, *d_v;
-  std::int64_t d_q_stride, d_k_stride, d_v_stride;
-  bool accumulate_q, accumulate_k, accumulate_v;
-  float* shares;  // [S, A] of the scorer's gradient, one row for each key
+  float* d_scorer;  // [S, A] of each key, to be summed over the keys
 };
 
 template <class N>
@@ -153,7 +117,8 @@ __device__ void give(N* to, float value, bool accumulate) {
 
 // d_score = weight (d_weight - Σ weight d_weight), a warp for one query.
 template <class N>
-__global__ void scores_back_kernel(Back<N> p) {
+__global__ void scores_back_kernel(const AdditiveAttentionBackward<N> p,
+                                   const Workspace workspace) {
   const WarpQuery at;
   const Sentence s(p.in, at.sentence);
   if (at.query >= s.queries) return;
@@ -168,20 +133,21 @@ __global__ void scores_back_kernel(Back<N> p) {
     }
     d_weight = warp_sum(d_weight);
     mean += p.weights[first + j] * d_weight;
-    if (j % kWarp == at.lane) p.d_scores[first + j] = d_weight;
+    if (j % kWarp == at.lane) workspace.d_scores[first + j] = d_weight;
   }
   for (int j = at.lane; j < s.keys; j += kWarp) {
-    p.d_scores[first + j] = p.weights[first + j] * (p.d_scores[first + j] - mean);
+    workspace.d_scores[first + j] = p.weights[first + j] * (workspace.d_scores[first + j] - mean);
   }
 }
 
 // What a query gets of its keys, a block for one query.
 template <class N>
-__global__ void queries_back_kernel(Back<N> p) {
+__global__ void queries_back_kernel(const AdditiveAttentionBackward<N> p,
+                                    const Workspace workspace) {
   const Sentence s(p.in, blockIdx.x);
   const int query = blockIdx.y;
   if (query >= s.queries) return;
-  const float* d_scores = p.d_scores + s.weights + std::int64_t{query} * s.keys;
+  const float* d_scores = workspace.d_scores + s.weights + std::int64_t{query} * s.keys;
   const std::int64_t row = s.first_query + query;
   for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
     const float q = to_float(p.in.q[row * p.in.q_stride + a]), scorer = to_float(p.in.scorer[a]);
@@ -196,7 +162,7 @@ __global__ void queries_back_kernel(Back<N> p) {
 
 // What a key, its value and the scorer get of its queries, a block for one key.
 template <class N>
-__global__ void keys_back_kernel(Back<N> p) {
+__global__ void keys_back_kernel(const AdditiveAttentionBackward<N> p, const Workspace workspace) {
   const Sentence s(p.in, blockIdx.x);
   const int key = blockIdx.y;
   if (key >= s.keys) return;
@@ -205,13 +171,13 @@ __global__ void keys_back_kernel(Back<N> p) {
     const float k = to_float(p.in.k[row * p.in.k_stride + a]), scorer = to_float(p.in.scorer[a]);
     float sum = 0, share = 0;
     for (int i = 0; i < s.queries; ++i) {
-      const float d = p.d_scores[first + std::int64_t{i} * s.keys];
+      const float d = workspace.d_scores[first + std::int64_t{i} * s.keys];
       const float t = tanhf(to_float(p.in.q[(s.first_query + i) * p.in.q_stride + a]) + k);
       sum += d * scorer * (1 - t * t);
       share += d * t;
     }
     give(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
-    p.shares[row * p.in.width + a] = share;
+    workspace.d_scorer[row * p.in.width + a] = share;
   }
   for (int c = threadIdx.x; c < p.in.value_width; c += kThreads) {
     float sum = 0;
@@ -232,11 +198,11 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
       ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
   float* weights = p.weights != nullptr ? p.weights : own.as<float>();
   if (in.sentences > 0 && in.max_queries > 0) {
-    const auto job = inputs_of(in);
-    weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job,
+    const AdditiveInputs<Native<T>> inputs = native(in);
+    weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(inputs,
                                                                                            weights);
     values_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        job, weights, native(p.out), p.out_stride);
+        inputs, weights, native(p.out), p.out_stride);
   }
   clear_tail(ctx, p.rows, in.value_width, native(p.out), p.out_stride);
   check_launch(p.name());
@@ -249,39 +215,28 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   using N = Native<T>;
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory d_scores(ctx.arena(), static_cast<std::size_t>(in.pairs) * sizeof(float));
-  const ScratchMemory shares(
+  const ScratchMemory d_scorer(
       ctx.arena(), static_cast<std::size_t>(p.key_rows.capacity * in.width) * sizeof(float));
-  const Back<N> job{.in = inputs_of(in),
-                    .weights = p.weights,
-                    .d_scores = d_scores.as<float>(),
-                    .d_out = native(p.d_out),
-                    .d_out_stride = p.d_out_stride,
-                    .d_q = native(p.d_q),
-                    .d_k = native(p.d_k),
-                    .d_v = native(p.d_v),
-                    .d_q_stride = p.d_q_stride,
-                    .d_k_stride = p.d_k_stride,
-                    .d_v_stride = p.d_v_stride,
-                    .accumulate_q = p.accumulate_q,
-                    .accumulate_k = p.accumulate_k,
-                    .accumulate_v = p.accumulate_v,
-                    .shares = shares.as<float>()};
+  const AdditiveAttentionBackward<N> q = native(p);
+  const Workspace workspace{.d_scores = d_scores.as<float>(), .d_scorer = d_scorer.as<float>()};
   if (in.sentences > 0 && in.max_queries > 0) {
-    scores_back_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(job);
+    scores_back_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
+        q, workspace);
     queries_back_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        job);
+        q, workspace);
   }
   if (in.sentences > 0 && in.max_keys > 0) {
-    keys_back_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(job);
+    keys_back_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(
+        q, workspace);
   }
-  clear_tail(ctx, p.key_rows, in.width, job.shares, in.width);
-  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, job.d_q, p.d_q_stride);
-  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, job.d_k, p.d_k_stride);
-  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, job.d_v, p.d_v_stride);
+  clear_tail(ctx, p.key_rows, in.width, workspace.d_scorer, in.width);
+  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, q.d_q, p.d_q_stride);
+  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, q.d_k, p.d_k_stride);
+  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, q.d_v, p.d_v_stride);
   check_launch(p.name());
   dispatch(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
                                  .width = in.width,
-                                 .x = shares.as<float>(),
+                                 .x = workspace.d_scorer,
                                  .out = p.d_scorer});
 }
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<float>&);

@@ -7,22 +7,13 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <class N>
-struct Turn {
-  Rows rows;
-  int heads, half;
-  float direction;
-  const float* table;
-  const N* x;
-  N* out;
-  std::int64_t x_stride, out_stride;
-};
-
 // One thread for one pair of columns, or for eight neighbouring pairs.
 template <class N, bool Wide>
-__global__ void rotary_kernel(Turn<N> p) {
+__global__ void rotary_kernel(const Rotary<N> p) {
   constexpr int kEach = Wide ? 8 : 1;
-  const int chunks = p.half / kEach;
+  const int half = static_cast<int>(p.head_width / 2);
+  const float direction = p.inverse ? -1.0f : 1.0f;
+  const int chunks = half / kEach;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t row = i / (std::int64_t{p.heads} * chunks);
   begin();
@@ -30,29 +21,29 @@ __global__ void rotary_kernel(Turn<N> p) {
   const int head = static_cast<int>(i / chunks % p.heads);
   const int column = static_cast<int>(i % chunks) * kEach;
   const std::int64_t position = p.rows.position != nullptr ? p.rows.position[row] : row;
-  const float* cosines = p.table + position * 2 * p.half + column;
-  const float* sines = cosines + p.half;
-  const std::int64_t first = std::int64_t{head} * 2 * p.half + column;
+  const float* cosines = p.table + position * 2 * half + column;
+  const float* sines = cosines + half;
+  const std::int64_t first = std::int64_t{head} * 2 * half + column;
   const N* x = p.x + row * p.x_stride + first;
   N* out = p.out + row * p.out_stride + first;
   if constexpr (Wide) {
     float a[8], b[8], cosine[8], sine[8], turned_a[8], turned_b[8];
     load8(x, a);
-    load8(x + p.half, b);
+    load8(x + half, b);
     load8(cosines, cosine);
     load8(sines, sine);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      turned_a[j] = a[j] * cosine[j] - b[j] * (sine[j] * p.direction);
-      turned_b[j] = b[j] * cosine[j] + a[j] * (sine[j] * p.direction);
+      turned_a[j] = a[j] * cosine[j] - b[j] * (sine[j] * direction);
+      turned_b[j] = b[j] * cosine[j] + a[j] * (sine[j] * direction);
     }
     store8(out, turned_a);
-    store8(out + p.half, turned_b);
+    store8(out + half, turned_b);
   } else {
-    const float a = to_float(x[0]), b = to_float(x[p.half]);
-    const float cosine = cosines[0], sine = sines[0] * p.direction;
+    const float a = to_float(x[0]), b = to_float(x[half]);
+    const float cosine = cosines[0], sine = sines[0] * direction;
     out[0] = from_float<N>(a * cosine - b * sine);
-    out[p.half] = from_float<N>(b * cosine + a * sine);
+    out[half] = from_float<N>(b * cosine + a * sine);
   }
 }
 
@@ -61,25 +52,17 @@ __global__ void rotary_kernel(Turn<N> p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   using N = Native<T>;
-  const Turn<N> job{.rows = p.rows,
-                    .heads = p.heads,
-                    .half = static_cast<int>(p.head_width / 2),
-                    .direction = p.inverse ? -1.0f : 1.0f,
-                    .table = p.table,
-                    .x = native(p.x),
-                    .out = native(p.out),
-                    .x_stride = p.x_stride,
-                    .out_stride = p.out_stride};
-  const std::int64_t pairs = p.rows.capacity * p.heads * job.half;
+  const Rotary<N> q = native(p);
+  const std::int64_t half = p.head_width / 2;
+  const std::int64_t pairs = p.rows.capacity * p.heads * half;
   if (pairs == 0) return;
-  const bool eight = job.half % 8 == 0 && wide(job.x, p.x_stride) && wide(job.out, p.out_stride) &&
-                     wide(job.table, p.head_width);
+  const bool eight = half % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride) &&
+                     wide(q.table, p.head_width);
   if (eight) {
     start_early(ctx, "rotary", rotary_kernel<N, true>, {blocks_for(pairs / 8, kThreads), kThreads},
-                job);
+                q);
   } else {
-    start_early(ctx, "rotary", rotary_kernel<N, false>, {blocks_for(pairs, kThreads), kThreads},
-                job);
+    start_early(ctx, "rotary", rotary_kernel<N, false>, {blocks_for(pairs, kThreads), kThreads}, q);
   }
 }
 template void compute<Cuda>(CudaContext&, const Rotary<float>&);

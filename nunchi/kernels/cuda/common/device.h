@@ -1,13 +1,14 @@
 // What the CUDA kernels share: native types, wide loads and stores, rows, dropout, launches.
 //
-// Kernels are templates over native types (float, __nv_bfloat16); their launchers, compute(), turn
-// the arguments' pointers into those.
+// Kernels are templates over native types (float, __nv_bfloat16). compute() passes them their
+// argument struct over native types, native(p), and what it has computed for the launch.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -17,6 +18,15 @@
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
+
+namespace nunchi {
+
+template <>
+struct AccumulatorOf<__nv_bfloat16> {
+  using Type = float;
+};
+
+}  // namespace nunchi
 
 namespace nunchi::kernels {
 
@@ -44,6 +54,11 @@ Native<T>* native(T* pointer) {
 template <class T>
 const Native<T>* native(const T* pointer) {
   return reinterpret_cast<const Native<T>*>(pointer);
+}
+// A kernel's arguments with pointers to native elements, in the same layout.
+template <template <class> class Arguments, class T>
+Arguments<Native<T>> native(const Arguments<T>& p) {
+  return std::bit_cast<Arguments<Native<T>>>(p);
 }
 
 __device__ inline float to_float(float x) { return x; }

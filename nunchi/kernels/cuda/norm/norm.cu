@@ -13,18 +13,6 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 
-template <class N>
-struct Forward {
-  NormKind kind;
-  Rows rows;
-  std::int64_t width;
-  float epsilon;
-  DropoutDraws draws;
-  const N *residual, *branch, *gamma, *beta;
-  N *sum, *out;
-  float *mean, *rstd;
-};
-
 // Blocks that a multiprocessor's registers hold at once.
 template <class N, int Chunks>
 constexpr int kBlocks = Chunks * sizeof(N) <= 6   ? 3
@@ -39,21 +27,22 @@ struct Incoming {
 };
 
 template <class N, int Chunks>
-__device__ void fetch(const Forward<N>& p, std::int64_t row, std::int64_t at, int lane,
-                      Incoming<N, Chunks>& in) {
+__device__ void fetch(const ResidualNorm<N>& p, const DropoutDraws& draws, std::int64_t row,
+                      std::int64_t at, int lane, Incoming<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
     load_once(p.residual + at + c * kChunk, in.residual[c]);
     if (p.branch != nullptr) load_once(p.branch + at + c * kChunk, in.branch[c]);
   }
-  in.place = place_of(p.rows, p.draws, row);
+  in.place = place_of(p.rows, draws, row);
 }
 
 // residual + dropout(branch), rounded as it is stored.
 template <class N, int Chunks>
-__device__ void sum_row(const Forward<N>& p, philox::Key key, std::int64_t at, int lane,
-                        const Incoming<N, Chunks>& in, float (&x)[Chunks][8]) {
+__device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, philox::Key key,
+                        std::int64_t at, int lane, const Incoming<N, Chunks>& in,
+                        float (&x)[Chunks][8]) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     const int column = c * kChunk + lane * 8;
@@ -66,9 +55,9 @@ __device__ void sum_row(const Forward<N>& p, philox::Key key, std::int64_t at, i
     if (p.branch == nullptr) continue;
     float branch[8];
     unpack(in.branch[c], branch);
-    if (p.draws.threshold > 0) {
+    if (draws.threshold > 0) {
       float factor[8];
-      keep_factors(p.draws, key, static_cast<std::uint32_t>(column), in.place.position,
+      keep_factors(draws, key, static_cast<std::uint32_t>(column), in.place.position,
                    in.place.sentence, factor);
 #pragma unroll
       for (int j = 0; j < 8; ++j) branch[j] *= factor[j];
@@ -80,7 +69,7 @@ __device__ void sum_row(const Forward<N>& p, philox::Key key, std::int64_t at, i
 }
 
 template <class N, int Chunks>
-__device__ void normalise_row(const Forward<N>& p, std::int64_t row, std::int64_t at, int lane,
+__device__ void normalise_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t at, int lane,
                               const float (&x)[Chunks][8]) {
   const float inverse = 1.0f / static_cast<float>(p.width);
   float total = 0, squares = 0;
@@ -96,7 +85,7 @@ __device__ void normalise_row(const Forward<N>& p, std::int64_t row, std::int64_
 #pragma unroll
     for (int j = 0; j < 8; ++j) squares += (x[c][j] - mean) * (x[c][j] - mean);
   }
-  const float rstd = 1.0f / sqrtf(warp_sum(squares) * inverse + p.epsilon);
+  const float rstd = 1.0f / sqrtf(warp_sum(squares) * inverse + static_cast<float>(p.epsilon));
   if (lane == 0) {
     p.mean[row] = mean;
     p.rstd[row] = rstd;
@@ -115,7 +104,7 @@ __device__ void normalise_row(const Forward<N>& p, std::int64_t row, std::int64_
 }
 
 template <class N, int Chunks>
-__device__ void clear_row(const Forward<N>& p, std::int64_t row, std::int64_t at, int lane) {
+__device__ void clear_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t at, int lane) {
   const float zero[8] = {};
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
@@ -128,21 +117,22 @@ __device__ void clear_row(const Forward<N>& p, std::int64_t row, std::int64_t at
 
 // Lanes hold Chunks times eight columns; rows are at most Chunks * kChunk columns wide.
 template <class N, int Chunks>
-__global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>) forward_kernel(Forward<N> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>)
+    forward_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
   if (row >= p.rows.capacity) return;
   begin();
   Incoming<N, Chunks> next;
-  fetch(p, row, at, lane, next);
+  fetch(p, draws, row, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
-  const philox::Key key = p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{};
+  const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
 #pragma unroll 1
   for (; row < count; row += step, at += step * p.width) {
     float x[Chunks][8];
-    sum_row(p, not_kept(key), at, lane, next, x);
-    if (row + step < count) fetch(p, row + step, at + step * p.width, lane, next);
+    sum_row(p, draws, not_kept(key), at, lane, next, x);
+    if (row + step < count) fetch(p, draws, row + step, at + step * p.width, lane, next);
     normalise_row(p, row, at, lane, x);
   }
   for (; row < p.rows.capacity; row += step, at += step * p.width) {
@@ -152,21 +142,22 @@ __global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>) forward_kernel(F
 
 // Any width: lanes take columns in turn and read them again.
 template <class N>
-__global__ void __launch_bounds__(kThreads) forward_any_kernel(Forward<N> p) {
+__global__ void __launch_bounds__(kThreads)
+    forward_any_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
   const int lane = threadIdx.x % kWarp;
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
   begin();
   const bool real = row < real_rows(p.rows);
   const std::int64_t at = row * p.width;
-  const philox::Key key = p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{};
+  const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
   const N* x = p.branch != nullptr ? p.sum + at : p.residual + at;
   float total = 0;
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
     float value = real ? to_float(p.residual[at + c]) : 0.0f;
     if (p.branch != nullptr) {
       if (real) {
-        value += to_float(p.branch[at + c]) * keep_factor(p.draws, key, p.rows, row, c);
+        value += to_float(p.branch[at + c]) * keep_factor(draws, key, p.rows, row, c);
       }
       p.sum[at + c] = from_float<N>(value);
       value = to_float(p.sum[at + c]);
@@ -180,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) forward_any_kernel(Forward<N> p) {
     const float centred = to_float(x[c]) - mean;
     squares += centred * centred;
   }
-  const float rstd = 1.0f / sqrtf(warp_sum(squares) * inverse + p.epsilon);
+  const float rstd = 1.0f / sqrtf(warp_sum(squares) * inverse + static_cast<float>(p.epsilon));
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
     const float normal = (to_float(x[c]) - mean) * rstd * to_float(p.gamma[c]);
     const float beta = p.beta != nullptr ? to_float(p.beta[c]) : 0.0f;
@@ -198,29 +189,17 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  const Forward<N> job{.kind = p.kind,
-                       .rows = p.rows,
-                       .width = p.width,
-                       .epsilon = static_cast<float>(p.epsilon),
-                       .draws = DropoutDraws(p.dropout),
-                       .residual = native(p.residual),
-                       .branch = native(p.branch),
-                       .gamma = native(p.gamma),
-                       .beta = native(p.beta),
-                       .sum = native(p.sum),
-                       .out = native(p.out),
-                       .mean = p.mean,
-                       .rstd = p.rstd};
+  const ResidualNorm<N> q = native(p);
+  const DropoutDraws draws(p.dropout);
   const unsigned blocks = blocks_for(p.rows.capacity, kWarps);
   const auto processors = static_cast<unsigned>(ctx.multiprocessors());
-  const bool aligned =
-      all_wide(p.width, job.residual, job.branch, job.gamma, job.beta, job.sum, job.out);
+  const bool aligned = all_wide(p.width, q.residual, q.branch, q.gamma, q.beta, q.sum, q.out);
   by_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
-      start_early(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, job);
+      start_early(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, draws);
     } else {
       const unsigned at_once = std::min(blocks, processors * kBlocks<N, Chunks>);
-      start_early(ctx, p.name(), forward_kernel<N, Chunks>, {at_once, kThreads}, job);
+      start_early(ctx, p.name(), forward_kernel<N, Chunks>, {at_once, kThreads}, q, draws);
     }
   });
   check_launch(p.name());

@@ -11,18 +11,10 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class N>
-struct Backward {
-  NormKind kind;
-  Rows rows;
-  std::int64_t width;
+// What is computed for a launch.
+struct Launch {
   DropoutDraws draws;
-  const N *sum, *gamma;
-  const float *mean, *rstd;
-  const N *d_out, *d_sum;
-  N *d_residual, *d_branch;
-  bool accumulate_residual;
-  float* partials;  // [partials, 2, C]
+  float* partials;  // [partials, 2, C] of d_gamma and d_beta
 };
 
 // What fits the registers: one block on a multiprocessor, of as many warps as leave room for what
@@ -45,8 +37,8 @@ struct Incoming {
 
 // A lane's first column is `at` elements into the matrices; others stand kChunk apart.
 template <class N, int Chunks>
-__device__ void fetch(const Backward<N>& p, std::int64_t row, std::int64_t at, int lane,
-                      Incoming<N, Chunks>& in) {
+__device__ void fetch(const ResidualNormBackward<N>& p, const Launch& launch, std::int64_t row,
+                      std::int64_t at, int lane, Incoming<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
@@ -55,10 +47,10 @@ __device__ void fetch(const Backward<N>& p, std::int64_t row, std::int64_t at, i
   }
   in.mean = p.mean[row];
   in.rstd = p.rstd[row];
-  in.place = place_of(p.rows, p.draws, row);
+  in.place = place_of(p.rows, launch.draws, row);
 }
 template <class N, int Chunks>
-__device__ void fetch_d_sum(const Backward<N>& p, std::int64_t at, int lane,
+__device__ void fetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t at, int lane,
                             Incoming<N, Chunks>& in) {
   if (p.d_sum == nullptr) return;
 #pragma unroll
@@ -75,7 +67,8 @@ struct Shared {
 
 // The row's gradients, and its part of d_gamma and d_beta.
 template <class N, int Chunks>
-__device__ void row_backward(const Backward<N>& p, const Shared& shared, std::int64_t at, int lane,
+__device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& launch,
+                             const Shared& shared, std::int64_t at, int lane,
                              const Incoming<N, Chunks>& in, float (&d_gamma)[Chunks][8],
                              float (&d_beta)[Chunks][8]) {
   float normal[Chunks][8], d_normal[Chunks][8];
@@ -118,8 +111,8 @@ __device__ void row_backward(const Backward<N>& p, const Shared& shared, std::in
       for (int j = 0; j < 8; ++j) d[j] += other[j];
     }
     if (p.d_branch != nullptr) {
-      if (p.draws.threshold > 0) {
-        keep_factors(p.draws, key, static_cast<std::uint32_t>(column), in.place.position,
+      if (launch.draws.threshold > 0) {
+        keep_factors(launch.draws, key, static_cast<std::uint32_t>(column), in.place.position,
                      in.place.sentence, other);
 #pragma unroll
         for (int j = 0; j < 8; ++j) other[j] *= d[j];
@@ -140,7 +133,7 @@ __device__ void row_backward(const Backward<N>& p, const Shared& shared, std::in
 }
 
 template <class N, int Chunks>
-__device__ void clear_row(const Backward<N>& p, std::int64_t at, int lane) {
+__device__ void clear_row(const ResidualNormBackward<N>& p, std::int64_t at, int lane) {
   const float zero[8] = {};
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
@@ -180,34 +173,37 @@ __device__ void store_partial(std::int64_t width, const float (&d_gamma)[Chunks]
 }
 
 template <class N, int Chunks>
-__global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1) backward_kernel(Backward<N> p) {
+__global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1)
+    backward_kernel(const ResidualNormBackward<N> p, const Launch launch) {
   constexpr int kWarps = Room<N, Chunks>::kWarps;
   constexpr bool kAhead = Room<N, Chunks>::kAhead, kAllAhead = Room<N, Chunks>::kAllAhead;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
   Incoming<N, Chunks> next;
-  if (kAhead && row < p.rows.capacity) fetch(p, row, at, lane, next);
+  if (kAhead && row < p.rows.capacity) fetch(p, launch, row, at, lane, next);
   if (kAllAhead && row < p.rows.capacity) fetch_d_sum(p, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
-  const Shared shared{p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{},
-                      1.0f / static_cast<float>(p.width)};
+  const Shared shared{
+      launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{},
+      1.0f / static_cast<float>(p.width)};
   float d_gamma[Chunks][8] = {}, d_beta[Chunks][8] = {};
 #pragma unroll 1
   for (; row < count; row += step, at += step * p.width) {
-    if constexpr (!kAhead) fetch(p, row, at, lane, next);
+    if constexpr (!kAhead) fetch(p, launch, row, at, lane, next);
     Incoming<N, Chunks> now = next;
     if constexpr (!kAllAhead) fetch_d_sum(p, at, lane, now);
     if (kAhead && row + step < count) {
-      fetch(p, row + step, at + step * p.width, lane, next);
+      fetch(p, launch, row + step, at + step * p.width, lane, next);
       if constexpr (kAllAhead) fetch_d_sum(p, at + step * p.width, lane, next);
     }
-    row_backward(p, shared, at, lane, now, d_gamma, d_beta);
+    row_backward(p, launch, shared, at, lane, now, d_gamma, d_beta);
   }
   for (; row < p.rows.capacity; row += step, at += step * p.width) {
     clear_row<N, Chunks>(p, at, lane);
   }
-  store_partial<Chunks, kWarps>(p.width, d_gamma, d_beta, p.partials + blockIdx.x * 2 * p.width);
+  store_partial<Chunks, kWarps>(p.width, d_gamma, d_beta,
+                                launch.partials + blockIdx.x * 2 * p.width);
 }
 
 constexpr int kWarps = 8;
@@ -216,13 +212,15 @@ constexpr std::int64_t kRowsPerPartial = 64;
 
 // Any width: a warp owns a row; partial sums of d_gamma and d_beta are made by columns afterwards.
 template <class N>
-__global__ void __launch_bounds__(kThreads) backward_any_kernel(Backward<N> p) {
+__global__ void __launch_bounds__(kThreads)
+    backward_any_kernel(const ResidualNormBackward<N> p, const Launch launch) {
   const int lane = threadIdx.x % kWarp;
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
   const bool real = row < real_rows(p.rows);
   const std::int64_t at = row * p.width;
-  const philox::Key key = p.draws.threshold > 0 ? philox::key_of(*p.draws.key) : philox::Key{};
+  const philox::Key key =
+      launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{};
   const float mean = real ? p.mean[row] : 0.0f, rstd = real ? p.rstd[row] : 0.0f;
   float of_gradient = 0, of_product = 0;
   for (std::int64_t c = lane; real && c < p.width; c += kWarp) {
@@ -241,7 +239,7 @@ __global__ void __launch_bounds__(kThreads) backward_any_kernel(Backward<N> p) {
       const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
       d = rstd * (d_normal - mean_gradient - normal * mean_product);
       if (p.d_sum != nullptr) d += to_float(p.d_sum[at + c]);
-      if (p.d_branch != nullptr) kept = d * keep_factor(p.draws, key, p.rows, row, c);
+      if (p.d_branch != nullptr) kept = d * keep_factor(launch.draws, key, p.rows, row, c);
     }
     if (p.d_branch != nullptr) p.d_branch[at + c] = from_float<N>(kept);
     if (p.d_residual == nullptr) continue;
@@ -251,7 +249,8 @@ __global__ void __launch_bounds__(kThreads) backward_any_kernel(Backward<N> p) {
 }
 
 template <class N>
-__global__ void __launch_bounds__(kThreads) gamma_partials_kernel(Backward<N> p) {
+__global__ void __launch_bounds__(kThreads)
+    gamma_partials_kernel(const ResidualNormBackward<N> p, const Launch launch) {
   const std::int64_t column = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (column >= p.width) return;
   const std::int64_t first = std::int64_t{blockIdx.y} * kRowsPerPartial;
@@ -262,7 +261,7 @@ __global__ void __launch_bounds__(kThreads) gamma_partials_kernel(Backward<N> p)
     d_gamma += d_out * (to_float(p.sum[row * p.width + column]) - p.mean[row]) * p.rstd[row];
     d_beta += d_out;
   }
-  float* partial = p.partials + blockIdx.y * 2 * p.width;
+  float* partial = launch.partials + blockIdx.y * 2 * p.width;
   partial[column] = d_gamma;
   partial[p.width + column] = d_beta;
 }
@@ -273,22 +272,10 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  Backward<N> job{.kind = p.kind,
-                  .rows = p.rows,
-                  .width = p.width,
-                  .draws = DropoutDraws(p.dropout),
-                  .sum = native(p.sum),
-                  .gamma = native(p.gamma),
-                  .mean = p.mean,
-                  .rstd = p.rstd,
-                  .d_out = native(p.d_out),
-                  .d_sum = native(p.d_sum),
-                  .d_residual = native(p.d_residual),
-                  .d_branch = native(p.d_branch),
-                  .accumulate_residual = p.accumulate_residual,
-                  .partials = nullptr};
+  const ResidualNormBackward<N> q = native(p);
+  Launch launch{.draws = DropoutDraws(p.dropout), .partials = nullptr};
   const bool aligned =
-      all_wide(p.width, job.sum, job.gamma, job.d_out, job.d_sum, job.d_residual, job.d_branch);
+      all_wide(p.width, q.sum, q.gamma, q.d_out, q.d_sum, q.d_residual, q.d_branch);
   by_width(p.width, aligned, [&]<int Chunks>() {
     unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
     if constexpr (Chunks > 0) {
@@ -297,20 +284,21 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
     }
     const ScratchMemory room(ctx.arena(),
                              partials * 2 * static_cast<std::size_t>(p.width) * sizeof(float));
-    job.partials = room.as<float>();
+    launch.partials = room.as<float>();
     if constexpr (Chunks == 0) {
       backward_any_kernel<N>
-          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(job);
+          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(q, launch);
       const dim3 grid(blocks_for(p.width, kThreads), partials);
-      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(job);
+      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(q, launch);
     } else {
-      backward_kernel<N, Chunks><<<partials, Room<N, Chunks>::kThreads, 0, ctx.stream()>>>(job);
+      backward_kernel<N, Chunks>
+          <<<partials, Room<N, Chunks>::kThreads, 0, ctx.stream()>>>(q, launch);
     }
     check_launch(p.name());
     add_partials(ctx, {.count = partials,
                        .width = p.width,
                        .stride = 2 * p.width,
-                       .partials = job.partials,
+                       .partials = launch.partials,
                        .out = p.d_gamma,
                        .second = p.d_beta});
   });

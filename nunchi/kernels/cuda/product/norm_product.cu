@@ -17,8 +17,8 @@ constexpr int kShare = 64;  // of K, of a warp
 // These rows by this warp: to `shared`, as many elements apart as said, and to the norm's results
 // where `writes`.
 template <int Chunks, int Count>
-__device__ void normalise_rows(const NormJob& n, const NormFactors<Chunks>& factors,
-                               const std::int64_t (&row)[Count],
+__device__ void normalise_rows(const ResidualNorm<__nv_bfloat16>& n,
+                               const NormFactors<Chunks>& factors, const std::int64_t (&row)[Count],
                                __nv_bfloat16* const (&shared)[Count], bool writes) {
   uint4 residual[Count][Chunks], branch[Count][Chunks];
 #pragma unroll
@@ -55,7 +55,7 @@ __device__ void normalise_rows(const NormJob& n, const NormFactors<Chunks>& fact
 // A block has 16 * Mt outputs of 8 * Nt rows.
 template <class N, int Chunks, int Mt, int Nt>
 __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
-    norm_product_kernel(NormJob n, RowJob<N> p) {
+    norm_product_kernel(const ResidualNorm<__nv_bfloat16> n, const RowJob<N> p) {
   constexpr int kWarps = kNormWidth<Chunks> / kShare, kRows = 8 * Nt;
   constexpr int kStride = kNormWidth<Chunks> + kPadding;
   extern __shared__ __align__(16) float partial[];  // [kWarps, kRows, kColumns], then the rows
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
 }
 
 template <class N, int Chunks, int Mt, int Nt>
-bool start(CudaContext& ctx, const NormJob& norm, RowJob<N> job) {
+bool start(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm, RowJob<N> job) {
   constexpr std::size_t kWidth = kNormWidth<Chunks>, kWarps = kWidth / kShare;
   job.tiles = static_cast<int>(parts(job.outputs, 16 * Mt));
   start_early(ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
@@ -123,7 +123,7 @@ bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
   const auto runs_at_once = [&](std::int64_t mt, std::int64_t nt) {
     return parts(q.n, 16 * mt) * parts(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
   };
-  const NormJob norm = norm_job(p.norm);
+  const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
   const RowJob<Native<C>> job = row_job(q);
   using N = Native<C>;
   if (runs_at_once(1, 1)) {

@@ -8,29 +8,6 @@
 
 namespace nunchi::kernels {
 
-struct NormJob {
-  NormKind kind;
-  Rows rows;
-  float epsilon;
-  const __nv_bfloat16 *residual, *branch, *gamma, *beta;
-  __nv_bfloat16 *sum, *out;
-  float *mean, *rstd;
-};
-
-inline NormJob norm_job(const ResidualNorm<BFloat16>& p) {
-  return {.kind = p.kind,
-          .rows = p.rows,
-          .epsilon = static_cast<float>(p.epsilon),
-          .residual = native(p.residual),
-          .branch = native(p.branch),
-          .gamma = native(p.gamma),
-          .beta = native(p.beta),
-          .sum = native(p.sum),
-          .out = native(p.out),
-          .mean = p.mean,
-          .rstd = p.rstd};
-}
-
 // Whether blocks of a product can each normalise the rows that they need, and one of them write
 // what a normalisation writes.
 inline bool can_be_shared(const ResidualNorm<BFloat16>& n) {
@@ -54,7 +31,7 @@ template <int Chunks>
 struct NormParameters {
   uint4 gamma[Chunks], beta[Chunks];
 
-  __device__ void load(const NormJob& n) {
+  __device__ void load(const ResidualNorm<__nv_bfloat16>& n) {
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
       gamma[c] = load_weight(n.gamma + column_of(c));
@@ -91,7 +68,7 @@ __device__ void warp_sums(float (&x)[Count]) {
 // comes out of the i-th. Where it `writes`, out, mean and rstd are written too. Rows past the count
 // are normalised as all others: what stands there is finite and means nothing (kernels/rows.h).
 template <int Chunks, int Count, class Keep>
-__device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
+__device__ void normalise(const ResidualNorm<__nv_bfloat16>& n, const NormFactors<Chunks>& factors,
                           const std::int64_t (&row)[Count], bool writes,
                           float (&x)[Count][Chunks][8], Keep&& keep) {
   constexpr float kInverse = 1.0f / kNormWidth<Chunks>;
@@ -122,7 +99,7 @@ __device__ void normalise(const NormJob& n, const NormFactors<Chunks>& factors,
   warp_sums(squares);
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
-    const float rstd = rsqrtf(squares[i] * kInverse + n.epsilon);
+    const float rstd = rsqrtf(squares[i] * kInverse + static_cast<float>(n.epsilon));
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
       float y[8];

@@ -49,8 +49,9 @@ __device__ void fetch(const Tile& to, const __nv_bfloat16* from, std::int64_t st
 // The block's rows, all of whose stages lie in shared memory, normalised in place, a warp several
 // at once.
 template <int Rows, int Outputs, int Chunks>
-__device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& parameters,
-                               char* memory, int first_row, int rows) {
+__device__ void normalise_tile(const ResidualNorm<__nv_bfloat16>& n,
+                               const NormParameters<Chunks>& parameters, char* memory,
+                               int first_row, int rows) {
   using Of = Shape<Rows, Outputs>;
   constexpr int kWarps = Of::kWarps, kEach = Rows / kWarps,
                 kAtOnce = kEach < 8 / Chunks ? kEach : 8 / Chunks;
@@ -87,7 +88,7 @@ __device__ void normalise_tile(const NormJob& n, const NormParameters<Chunks>& p
 // room for.
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
 __global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
-    tile_product_kernel(Job p, NormJob n) {
+    tile_product_kernel(const Job p, const ResidualNorm<__nv_bfloat16> n) {
   using Of = Shape<Rows, Outputs>;
   extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -196,7 +197,7 @@ __global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
 }
 
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
-bool start(CudaContext& ctx, const Job& job, const NormJob& norm) {
+bool start(CudaContext& ctx, const Job& job, const ResidualNorm<__nv_bfloat16>& norm) {
   using Of = Shape<Rows, Outputs>;
   constexpr auto kernel = tile_product_kernel<Rows, Outputs, Stages, Chunks, Ring>;
   constexpr int kBytes = Stages * Of::kStageBytes;
@@ -246,7 +247,7 @@ bool multiply_tiles(CudaContext& ctx, const NormProduct<BFloat16>& p) {
   // A branch would have to be fetched beside the rows.
   if (!fits(ctx, p.product) || !can_be_shared(p.norm) || p.norm.branch != nullptr) return false;
   Job job = row_job(p.product);
-  const NormJob norm = norm_job(p.norm);
+  const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
   job.x = norm.residual;
   return with_tiles(ctx, job, [&]<int Rows, int Outputs>() {
     if (job.k == 256) return start<Rows, Outputs, 2, 1, false>(ctx, job, norm);

@@ -3,25 +3,15 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class N>
-struct Forward {
-  RecurrentDirection<N> in;
-  const N* bias;
-  N* out;
-  std::int64_t out_stride;
-  N* last_h;
-  float* last_c;
-};
-
 // The states that the first step meets; a sentence without a token ends as it began.
 template <class N>
-__global__ void begin_kernel(Forward<N> p, std::int64_t active) {
-  const PlaceColumn at(p.in.width);
+__global__ void begin_kernel(const Recurrence<N> p, std::int64_t active) {
+  const PlaceColumn at(static_cast<int>(p.in.width));
   if (at.place >= p.in.plan.sentences) return;
-  const std::int64_t state = p.in.state_at(at.place, at.column);
+  const std::int64_t state = state_at(p.in, at.place, at.column);
   const float h = p.in.first_h != nullptr ? to_float(p.in.first_h[state]) : 0.0f;
   if (at.place < active) {
-    p.in.previous[p.in.step_at(at.place, at.column)] = from_float<N>(h);
+    p.in.previous[step_at(p.in, at.place, at.column)] = from_float<N>(h);
     return;
   }
   if (p.last_h != nullptr) p.last_h[state] = from_float<N>(h);
@@ -30,13 +20,13 @@ __global__ void begin_kernel(Forward<N> p, std::int64_t active) {
 
 // A thread for one column of one sentence. `products` is h · W_hhᵀ, null where h is zero.
 template <class N, bool Lstm>
-__global__ void token_kernel(Forward<N> p, RecurrentStep step, const float* products) {
-  const int H = p.in.width;
+__global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const float* products) {
+  const int H = static_cast<int>(p.in.width);
   const auto [i, j] = PlaceColumn(H);
   if (i >= step.active) return;
   constexpr int kGates = Lstm ? 4 : 3;
-  const std::int64_t at = p.in.step_at(step.first + i, j);
-  N* gates = p.in.gates_at(i, step, j);
+  const std::int64_t at = step_at(p.in, step.first + i, j);
+  N* gates = gates_at(p.in, i, step, j);
   float a[kGates], b[kGates];
 #pragma unroll
   for (int g = 0; g < kGates; ++g) {
@@ -48,7 +38,7 @@ __global__ void token_kernel(Forward<N> p, RecurrentStep step, const float* prod
   if constexpr (Lstm) {
     const float in = logistic(a[0] + b[0]), forget = logistic(a[1] + b[1]),
                 cell = tanhf(a[2] + b[2]), open = logistic(a[3] + b[3]);
-    kept = forget * p.in.cell_before(i, step, j) + in * cell;
+    kept = forget * cell_before(p.in, i, step, j) + in * cell;
     h = open * tanhf(kept);
     gates[0] = from_float<N>(in);
     gates[H] = from_float<N>(forget);
@@ -67,10 +57,10 @@ __global__ void token_kernel(Forward<N> p, RecurrentStep step, const float* prod
   const N rounded = from_float<N>(h);
   p.out[p.in.plan.row(i, step.token, p.in.reverse) * p.out_stride + j] = rounded;
   if (i < step.next) {
-    p.in.previous[p.in.step_at(step.first + step.active + i, j)] = rounded;
+    p.in.previous[step_at(p.in, step.first + step.active + i, j)] = rounded;
     return;
   }
-  const std::int64_t state = p.in.state_at(i, j);
+  const std::int64_t state = state_at(p.in, i, j);
   if (p.last_h != nullptr) p.last_h[state] = rounded;
   if (Lstm && p.last_c != nullptr) p.last_c[state] = kept;
 }
@@ -83,15 +73,10 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
-  const Forward<N> job{.in = direction_of(in),
-                       .bias = native(p.bias),
-                       .out = native(p.out),
-                       .out_stride = p.out_stride,
-                       .last_h = native(p.last_h),
-                       .last_c = p.last_c};
+  const Recurrence<N> q = native(p);
   const auto blocks = [&](std::int64_t rows) { return blocks_for(rows * H, kRecurrentThreads); };
   if (in.plan.sentences > 0) {
-    begin_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(job, most);
+    begin_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(q, most);
     check_launch(p.name());
   }
   const ScratchMemory products(ctx.arena(),
@@ -109,11 +94,11 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     }
     const float* made = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;
-    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(job, step, made);
+    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, made);
     check_launch(p.name());
   });
-  clear_tail(ctx, in.rows, H, p.out_stride, job.out);
-  clear_tail(ctx, in.rows, H, H, job.in.previous);
+  clear_tail(ctx, in.rows, H, p.out_stride, q.out);
+  clear_tail(ctx, in.rows, H, H, q.in.previous);
 }
 template void compute<Cuda>(CudaContext&, const Recurrence<float>&);
 template void compute<Cuda>(CudaContext&, const Recurrence<BFloat16>&);

@@ -11,47 +11,26 @@ namespace nunchi::kernels {
 constexpr int kRecurrentThreads = 256;
 
 template <class N>
-struct RecurrentDirection {
-  bool reverse;
-  int width;  // H
-  RecurrentPlan plan;
-  N* gates;
-  std::int64_t gates_stride;
-  const N* first_h;
-  const float* first_c;
-  std::int64_t state_stride;
-  N* previous;
-  float* kept;
-
-  __device__ N* gates_at(std::int64_t place, const RecurrentStep& step, int column) const {
-    return gates + plan.row(place, step.token, reverse) * gates_stride + column;
-  }
-  // Of the state of the sentence at a place.
-  __device__ std::int64_t state_at(std::int64_t place, int column) const {
-    return plan.sentence_at(place) * state_stride + column;
-  }
-  __device__ std::int64_t step_at(std::int64_t row, int column) const {
-    return row * width + column;
-  }
-  // lstm's cell before a step.
-  __device__ float cell_before(std::int64_t place, const RecurrentStep& step, int column) const {
-    if (step.token > 0) return kept[step_at(step.before + place, column)];
-    return first_c != nullptr ? first_c[state_at(place, column)] : 0.0f;
-  }
-};
-
-template <class T>
-RecurrentDirection<Native<T>> direction_of(const RecurrentInputs<T>& in) {
-  return {.reverse = in.reverse,
-          .width = static_cast<int>(in.width),
-          .plan = in.plan,
-          .gates = native(in.gates),
-          .gates_stride = in.gates_stride,
-          .first_h = native(in.first_h),
-          .first_c = in.first_c,
-          .state_stride = in.state_stride,
-          .previous = native(in.previous),
-          .kept = in.kept};
+__device__ N* gates_at(const RecurrentInputs<N>& in, std::int64_t place, const RecurrentStep& step,
+                       int column) {
+  return in.gates + in.plan.row(place, step.token, in.reverse) * in.gates_stride + column;
+}
+// Index of a column of the state of the sentence at a place.
+template <class N>
+__device__ std::int64_t state_at(const RecurrentInputs<N>& in, std::int64_t place, int column) {
+  return in.plan.sentence_at(place) * in.state_stride + column;
+}
+// Index of a column of a row in step order.
+template <class N>
+__device__ std::int64_t step_at(const RecurrentInputs<N>& in, std::int64_t row, int column) {
+  return row * in.width + column;
+}
+// lstm's cell before a step.
+template <class N>
+__device__ float cell_before(const RecurrentInputs<N>& in, std::int64_t place,
+                             const RecurrentStep& step, int column) {
+  if (step.token > 0) return in.kept[step_at(in, step.before + place, column)];
+  return in.first_c != nullptr ? in.first_c[state_at(in, place, column)] : 0.0f;
 }
 
 __device__ inline float logistic(float x) { return 1 / (1 + expf(-x)); }

@@ -66,8 +66,7 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
 // With one token each, which is row h of what is embedded.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
-                                                                 const EmbedTables<N> tables,
-                                                                 const std::int32_t* ids, N* out) {
+                                                                 const Embedding<N> e) {
   begin();
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
   // Tokens so far.
@@ -76,10 +75,10 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   // Spare rows are zeros; those beyond all blocks are the last one's.
   const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
   for (std::int64_t row = h; row < end; ++row) {
-    for (std::int64_t column = threadIdx.x * 8; column < tables.width; column += kSlotThreads * 8) {
+    for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
       float x[8] = {};
-      if (row < hypotheses) embed_columns<Wide>(tables, ids[row], position, column, x);
-      store_columns<Wide>(out + row * tables.width + column, tables.width - column, x);
+      if (row < hypotheses) embed_columns<Wide>(e, e.ids[row], position, column, x);
+      store_columns<Wide>(e.out + row * e.width + column, e.width - column, x);
     }
   }
   extend_slots(p);
@@ -103,8 +102,7 @@ void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   using N = Native<T>;
   const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
   const auto start = [&]<bool Wide>() {
-    start_early(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, tables_of(e), e.ids,
-                native(e.out));
+    start_early(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e));
   };
   if (is_wide(e)) {
     start.template operator()<true>();
