@@ -1,4 +1,4 @@
-// Element-wise non-linearities, with the dropout that may follow, forward and backward.
+// Element-wise activation functions with an optional dropout after them: forward and backward.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace nunchi::kernels {
 
-// gelu is exact (erf), gelu_tanh its approximation in GPT-2. The gated kinds read two halves of a
-// row, silu(first) * second and gelu_tanh(first) * second; the others read as many columns as they
-// write.
+// gelu is exact (erf); gelu_tanh is GPT-2's approximation. The gated kinds split a row into two
+// halves: silu(first) * second and gelu_tanh(first) * second. All other kinds read as many columns
+// as they write.
 enum class ActivationKind : std::uint8_t { none, relu, gelu, gelu_tanh, swiglu, tanh, geglu };
 
 constexpr bool is_gated(ActivationKind kind) {
@@ -22,7 +22,7 @@ constexpr std::int64_t input_width(ActivationKind kind, std::int64_t width) {
   return is_gated(kind) ? 2 * width : width;
 }
 
-// out = dropout(f(x)). They may be one where their widths are the same.
+// out = dropout(f(x)). `out` may alias `x` where the widths agree.
 template <class T>
 struct Activation {
   ActivationKind kind = ActivationKind::none;
@@ -49,7 +49,7 @@ struct ActivationBackward {
   Rows rows;
   std::int64_t width = 0;
   Dropout dropout;
-  const T* x = nullptr;      // [T, input_width]; for relu its output serves as well
+  const T* x = nullptr;      // [T, input_width]; relu may pass its output instead
   const T* d_out = nullptr;  // [T, width]
   T* d_x = nullptr;          // [T, input_width]
 

@@ -2,11 +2,12 @@
 //
 //   scorer · tanh(q + k)
 //
-// with q and k already projected. The softmax over a sentence's keys is exact. Weights are kept,
-// which is little beside the tanh of every pair, column by column: those are made twice instead.
+// with q and k already projected. The softmax over a sentence's keys is exact. The forward pass
+// keeps the weights, which are small; the backward pass recomputes the tanh of every pair and
+// column.
 //
-// A query's result depends on its own row and on its sentence's keys and values alone, in a fixed
-// order: neither the batch nor the threads change bits.
+// A query's result depends only on its own row and on its sentence's keys and values, summed in a
+// fixed order: neither the batch nor the number of threads changes a bit.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +23,18 @@ struct AdditiveInputs {
   std::int64_t sentences = 0;    // B
   std::int64_t width = 0;        // A, of queries and keys
   std::int64_t value_width = 0;  // C
-  std::int64_t max_queries = 0;  // the longest sentence's, known on the host
+  std::int64_t max_queries = 0;  // of the longest sentence, known on the host
   std::int64_t max_keys = 0;
-  std::int64_t pairs = 0;     // (query, key) pairs of all sentences; at most so many
+  std::int64_t pairs = 0;     // upper bound of the (query, key) pairs of all sentences
   const T* q = nullptr;       // [T, A]
   const T* k = nullptr;       // [S, A]
   const T* v = nullptr;       // [S, C]
   const T* scorer = nullptr;  // [A]
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   const std::int32_t* q_offsets = nullptr;  // [B + 1] rows of sentence b; null: row b alone
-  const std::int32_t* k_begin = nullptr;    // [B] its first key
-  const std::int32_t* k_length = nullptr;   // [B] and their number; none: the output is zero
-  // [B] where sentence b's weights [queries, keys] start; null: at b · max_keys, one query each.
+  const std::int32_t* k_begin = nullptr;    // [B] first key of sentence b
+  const std::int32_t* k_length = nullptr;  // [B] number of its keys; with 0 keys the output is zero
+  // [B] offset of sentence b's weights [queries, keys]; null: b · max_keys, one query each.
   const std::int64_t* begin = nullptr;
 };
 
@@ -44,7 +45,7 @@ struct AdditiveAttention {
   Rows rows;         // of the queries
   T* out = nullptr;  // [T, C]; tail rows become zero
   std::int64_t out_stride = 0;
-  Summed<T>* weights = nullptr;  // see begin; null: nobody wants them
+  Accumulator<T>* weights = nullptr;  // at the offsets `begin`; null: not kept
 
   const char* name() const { return "additive_attention"; }
   Work work() const {
@@ -60,16 +61,16 @@ struct AdditiveAttentionBackward {
   AdditiveInputs<T> in;
   Rows rows;      // of the queries
   Rows key_rows;  // of the keys
-  const Summed<T>* weights = nullptr;
+  const Accumulator<T>* weights = nullptr;
   const T* d_out = nullptr;  // [T, C]
   std::int64_t d_out_stride = 0;
-  // Written, tail rows as zero, or added to.
+  // Each is overwritten (tail rows with zeros) or accumulated into.
   T* d_q = nullptr;  // [T, A]
   T* d_k = nullptr;  // [S, A]
   T* d_v = nullptr;  // [S, C]
   std::int64_t d_q_stride = 0, d_k_stride = 0, d_v_stride = 0;
   bool accumulate_q = false, accumulate_k = false, accumulate_v = false;
-  Summed<T>* d_scorer = nullptr;  // [A], added to
+  Accumulator<T>* d_scorer = nullptr;  // [A], accumulated into
 
   const char* name() const { return "additive_attention_backward"; }
   Work work() const {

@@ -1,4 +1,4 @@
-// Label-smoothed cross-entropy of rows of logits, and its gradient in their place.
+// Label-smoothed cross-entropy of rows of logits, and its gradient written over them.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace nunchi::kernels {
 template <class T>
 struct CrossEntropy {
   Rows rows;               // of the whole batch
-  std::int64_t first = 0;  // this chunk begins at this row of it
-  std::int64_t chunk = 0;  // and has so many rows
+  std::int64_t first = 0;  // first row of this chunk in the batch
+  std::int64_t chunk = 0;  // rows of this chunk
   std::int64_t vocabulary = 0;
   double smoothing = 0;
   bool write_gradient = false;
   const std::int32_t* targets = nullptr;  // [chunk]
   T* logits = nullptr;                    // [chunk, V]
-  Summed<T>* loss = nullptr;              // [chunk]; zero past the count
+  Accumulator<T>* loss = nullptr;         // [chunk]; zero past the count
 
   const char* name() const { return "cross_entropy"; }
   Work work() const {

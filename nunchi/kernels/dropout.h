@@ -1,9 +1,10 @@
-// Dropout as part of other kernels: each element is kept with probability 1 - p and scaled by the
-// inverse, or becomes zero.
+// Dropout as part of other kernels: each element is kept with probability 1 - p and scaled by 1 /
+// (1 - p), or set to zero.
 //
-// The draw for (place, sentence, row, column) is 16 bits of Philox under the step's key: one call
-// with counter (column / 8, row, sentence, place) serves eight neighbouring columns, the lower half
-// of each word before the upper. p is rounded to 1/65,536; the scale uses the rounded one.
+// The random number for (place, sentence, row, column) is 16 bits of Philox under the step's key:
+// one call with counter (column / 8, row, sentence, place) yields those of eight neighbouring
+// columns, the lower half of each word before the upper. p is rounded to a multiple of 1/65,536,
+// and the scale uses the rounded p.
 #pragma once
 
 #include <cmath>
@@ -18,7 +19,7 @@ struct Dropout {
   std::uint32_t place = 0;         // the operation's fixed number in the model
   const RandomKey* key = nullptr;  // in device memory
 
-  // An element is dropped when its draw is below this.
+  // An element is dropped when its random number is below this.
   std::uint32_t threshold() const {
     return static_cast<std::uint32_t>(std::lround(double{probability} * 65536.0));
   }

@@ -1,4 +1,4 @@
-// From token numbers to rows: a table, its scale, the position's row and dropout, in one pass.
+// From token ids to rows: table lookup, scale, position embedding and dropout in one pass.
 #pragma once
 
 #include <cstdint>
@@ -32,17 +32,17 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p);
 
 // d_table[ids[t]] += scale * dropout(d_out[t]) and d_positions[position[t]] += dropout(d_out[t]),
-// rows in ascending order.
+// added in ascending row order.
 template <class T>
 struct EmbeddingBackward {
   Rows rows;
   std::int64_t width = 0;
   double scale = 1;
   Dropout dropout;
-  const std::int32_t* ids = nullptr;  // [T]
-  const T* d_out = nullptr;           // [T, C]
-  Summed<T>* d_table = nullptr;       // [V, C]; may be null
-  Summed<T>* d_positions = nullptr;   // [P, C]; may be null
+  const std::int32_t* ids = nullptr;      // [T]
+  const T* d_out = nullptr;               // [T, C]
+  Accumulator<T>* d_table = nullptr;      // [V, C]; may be null
+  Accumulator<T>* d_positions = nullptr;  // [P, C]; may be null
 
   const char* name() const { return "embedding_backward"; }
   Work work() const {

@@ -1,15 +1,15 @@
-// A linear layer's product with gelu_tanh behind it, on the way forward.
+// Forward product of a linear layer followed by gelu_tanh.
 #pragma once
 
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels {
 
-// c = a · b + bias, as the product says, and out = gelu_tanh(c). A device's library may do both at
-// once, and take gelu of c before that is rounded. Where c and out are one, only gelu stays.
+// c = a · b + bias as `product` says, and out = gelu_tanh(c). A device's library may fuse both and
+// take gelu of c before c is rounded. If c and out are the same memory, only gelu's result is kept.
 template <class T>
 struct GeluProduct {
-  Product<T> product;  // which adds to nothing and has no relu
+  Product<T> product;  // without accumulate and relu
   T* out = nullptr;    // [M, N]
 
   static constexpr bool kIsComposite = true;

@@ -1,8 +1,7 @@
-// Products of a linear layer's way back, with what may ride on them: an activation's gradient, a
-// bias's.
+// Products of a linear layer's backward pass, fused with an activation's or a bias's gradient.
 //
-// They are made of other kernels; where a device's library does several at once and that is faster,
-// it does, and the label in a profile says so: "linear_backward_weight+bias".
+// They run other kernels, or one fused library call where that is faster; a profile then shows it
+// in the label: "linear_backward_weight+bias".
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,11 @@ namespace nunchi::kernels {
 // c = a · b times the derivative of relu or gelu_tanh; d_bias += the sum of c's rows.
 template <class T>
 struct GatedProduct {
-  Product<T> product;  // which adds to nothing and has neither bias nor relu of its own
+  Product<T> product;  // without accumulate, bias and relu
   ActivationKind kind = ActivationKind::relu;
-  const T* y = nullptr;                // [M, N]: what came out of relu, or went into gelu_tanh
-  const std::uint8_t* mask = nullptr;  // what the product that made relu's y kept; null: nothing
-  Summed<T>* d_bias = nullptr;         // [N]; null: nobody wants it
+  const T* y = nullptr;                // [M, N]: relu's output or gelu_tanh's input
+  const std::uint8_t* mask = nullptr;  // relu's mask as kept by the forward product; null: none
+  Accumulator<T>* d_bias = nullptr;    // [N]; null: not wanted
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;
@@ -34,8 +33,8 @@ void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p);
 // d_weight += d_yᵀ · x; d_bias += the sum of d_y's rows.
 template <class T>
 struct WeightGradient {
-  Product<T, Summed<T>> product;  // of a, transposed: d_y [K, M]
-  Summed<T>* d_bias = nullptr;    // [M]; null: nobody wants it
+  Product<T, Accumulator<T>> product;  // with a transposed: d_y [K, M]
+  Accumulator<T>* d_bias = nullptr;    // [M]; null: not wanted
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;

@@ -1,4 +1,4 @@
-// Moving and filling memory: between host and device, between types, and with random numbers.
+// Copying and filling memory: between host and device, between types, and with random numbers.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace nunchi::kernels {
 // out[r, i] = value
 template <class T>
 struct Fill {
-  std::int64_t count = 0;  // of a row
+  std::int64_t count = 0;  // elements per row
   T value{};
   T* out = nullptr;  // [rows, count]
   std::int64_t rows = 1;
@@ -25,8 +25,8 @@ struct Fill {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Fill<T>& p);
 
-// Bytes from the host to the device, from the device to the host, or within the device. Returns
-// when `from` may be changed and, towards the host, when `to` may be read.
+// Copies bytes from the host to the device, from the device to the host, or within the device.
+// Returns when `from` may be changed and, for copies to the host, when `to` may be read.
 struct CopyBytes {
   enum class Direction : std::uint8_t { to_device, to_host, within };
   Direction direction = Direction::within;
@@ -42,7 +42,7 @@ struct CopyBytes {
 template <class Target>
 void compute(ContextOf<Target>& ctx, const CopyBytes& p);
 
-// to[i] = from[i] as another floating type, rounded to nearest even.
+// to[i] = from[i] converted to another floating-point type, rounded to nearest even.
 template <class From, class To>
 struct Convert {
   std::int64_t count = 0;
@@ -56,7 +56,8 @@ struct Convert {
 template <class Target, class From, class To>
 void compute(ContextOf<Target>& ctx, const Convert<From, To>& p);
 
-// A matrix as int8 with a scale per row: q = round(x / scale), scale = max |x| / 127 (1 for zeros).
+// Quantizes a matrix to int8 with a scale per row: q = round(x / scale), scale = max |x| / 127 (1
+// for rows of zeros).
 struct QuantizeRows {
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -71,7 +72,7 @@ struct QuantizeRows {
 template <class Target>
 void compute(ContextOf<Target>& ctx, const QuantizeRows& p);
 
-// x = q * scale: the way back.
+// The inverse: x = q * scale.
 struct DequantizeRows {
   std::int64_t rows = 0;
   std::int64_t width = 0;
@@ -118,7 +119,7 @@ struct Scale {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p);
 
-// Random numbers to start from: element i is drawn at counter (i, place), whatever the shape.
+// Random initial values: element i is drawn at counter (i, place), independent of the shape.
 template <class T>
 struct RandomFill {
   enum class Distribution : std::uint8_t { uniform, normal };

@@ -1,5 +1,5 @@
-// Normalisation of rows, with the residual sum and the dropout that always come with it.
-// A row's result depends on that row alone, summed in a fixed order: batches don't change bits.
+// Normalisation of rows, fused with the residual sum and dropout before it. A row's result depends
+// on that row alone, summed in a fixed order: the batch does not change a bit.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,22 @@ namespace nunchi::kernels {
 enum class NormKind : std::uint8_t { layer, rms };
 
 // sum = residual + dropout(branch);  out = (sum - mean) * rstd * gamma + beta.
-// rms has no mean and no beta. Keeps mean and rstd for the way back.
+// rms has no mean and no beta. Keeps mean and rstd for the backward pass.
 template <class T>
 struct ResidualNorm {
   NormKind kind = NormKind::layer;
   Rows rows;
   std::int64_t width = 0;  // C
   double epsilon = 1e-5;
-  Dropout dropout;              // of the branch, before the sum
-  const T* residual = nullptr;  // [T, C]
-  const T* branch = nullptr;    // [T, C]; null: sum is residual, and is not written
-  const T* gamma = nullptr;     // [C]
-  const T* beta = nullptr;      // [C]
-  T* sum = nullptr;             // [T, C]
-  T* out = nullptr;             // [T, C]
-  Summed<T>* mean = nullptr;    // [T]
-  Summed<T>* rstd = nullptr;    // [T]
+  Dropout dropout;                 // of the branch, before the sum
+  const T* residual = nullptr;     // [T, C]
+  const T* branch = nullptr;       // [T, C]; null: sum is residual and is not written
+  const T* gamma = nullptr;        // [C]
+  const T* beta = nullptr;         // [C]
+  T* sum = nullptr;                // [T, C]
+  T* out = nullptr;                // [T, C]
+  Accumulator<T>* mean = nullptr;  // [T]
+  Accumulator<T>* rstd = nullptr;  // [T]
 
   const char* name() const { return "residual_norm"; }
   Work work() const {
@@ -41,24 +41,25 @@ struct ResidualNorm {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p);
 
-// The way back. d_gamma and d_beta are added to; the others are written, tail rows as zero.
+// The backward pass. d_gamma and d_beta are accumulated into; the others are overwritten, tail rows
+// with zeros.
 template <class T>
 struct ResidualNormBackward {
   NormKind kind = NormKind::layer;
   Rows rows;
   std::int64_t width = 0;
   Dropout dropout;
-  const T* sum = nullptr;           // [T, C]
-  const T* gamma = nullptr;         // [C]
-  const Summed<T>* mean = nullptr;  // [T]
-  const Summed<T>* rstd = nullptr;  // [T]
-  const T* d_out = nullptr;         // [T, C]
-  const T* d_sum = nullptr;         // [T, C] what reaches `sum` from elsewhere; may be null
-  T* d_residual = nullptr;          // [T, C]
+  const T* sum = nullptr;                // [T, C]
+  const T* gamma = nullptr;              // [C]
+  const Accumulator<T>* mean = nullptr;  // [T]
+  const Accumulator<T>* rstd = nullptr;  // [T]
+  const T* d_out = nullptr;              // [T, C]
+  const T* d_sum = nullptr;  // [T, C] gradient that reaches `sum` from elsewhere; may be null
+  T* d_residual = nullptr;   // [T, C]
   bool accumulate_residual = false;
-  T* d_branch = nullptr;         // [T, C]; null: nobody wants it
-  Summed<T>* d_gamma = nullptr;  // [C]
-  Summed<T>* d_beta = nullptr;   // [C]; null for rms
+  T* d_branch = nullptr;              // [T, C]; null: not wanted
+  Accumulator<T>* d_gamma = nullptr;  // [C]
+  Accumulator<T>* d_beta = nullptr;   // [C]; null for rms
 
   const char* name() const { return "residual_norm_backward"; }
   Work work() const {

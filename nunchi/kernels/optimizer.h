@@ -1,6 +1,7 @@
 // Adam over flat buffers in one pass, with clipping by the global norm.
 //
-// What changes from step to step is read from device memory, so that a step can be replayed.
+// Values that change from step to step are read from device memory, so that a captured step can be
+// replayed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace nunchi::kernels {
 
-// What an update of the weights needs to know; lives in device memory.
+// Settings of one weight update, in device memory.
 struct AdamNumbers {
   double learning_rate = 0;
   double beta1 = 0.9;
@@ -22,14 +23,14 @@ struct AdamNumbers {
   std::int64_t step = 0;    // of this update, from 1
 };
 
-// What comes out of the update, beside the weights; lives in device memory.
+// Results of the update besides the weights, in device memory.
 struct AdamReport {
   double gradient_norm = 0;  // of the mean gradient, before clipping
-  double scale = 0;          // what each summed gradient was multiplied by; 0: the step was skipped
+  double scale = 0;          // factor applied to each summed gradient; 0: the step was skipped
 };
 
-// scale = 0 for a norm or a loss that is not finite, else 1 / tokens, times max_norm / (norm +
-// 1e-6) where the norm is larger than max_norm.
+// scale = 0 if the norm or a loss is not finite, else 1 / tokens, times max_norm / (norm + 1e-6)
+// where the norm exceeds max_norm.
 struct ClipScale {
   const AdamNumbers* numbers = nullptr;
   std::int64_t loss_count = 0;
@@ -45,19 +46,19 @@ struct ClipScale {
 template <class Target>
 void compute(ContextOf<Target>& ctx, const ClipScale& p);
 
-// One step of Adam or AdamW over all parameters. Gradients become zero for the next step. A scale
-// of zero (the norm was not finite) leaves weights and moments as they are.
+// One step of Adam or AdamW over all parameters. Sets the gradients to zero for the next step. With
+// a scale of zero (the norm was not finite) weights and moments stay unchanged.
 template <class T>
 struct Adam {
   std::int64_t count = 0;
-  std::int64_t decayed = 0;  // weight decay applies to the first so many: the matrices
+  std::int64_t decayed = 0;  // weight decay applies to the first `decayed` weights: the matrices
   const AdamNumbers* numbers = nullptr;
   const AdamReport* report = nullptr;
   T* weights = nullptr;    // [count]
   T* gradients = nullptr;  // [count]
   T* first = nullptr;      // [count] first moment
   T* second = nullptr;     // [count] second moment
-  // [count] the weights as products read them; null: they read `weights`.
+  // [count] bf16 copy of the weights that products read; null: they read `weights`.
   BFloat16* rounded = nullptr;
 
   const char* name() const { return "adam"; }

@@ -1,4 +1,4 @@
-// The steps of a recurrent layer's plan, from the first to the last and back.
+// Iterates over the steps of a recurrent layer, forwards and backwards.
 #pragma once
 
 #include "nunchi/kernels/recurrent.h"
@@ -20,7 +20,7 @@ void for_steps(const RecurrentPlan& plan, F&& f) {
 }
 
 template <class F>
-void for_steps_back(const RecurrentPlan& plan, F&& f) {
+void for_steps_backward(const RecurrentPlan& plan, F&& f) {
   std::int64_t first = 0;
   for (std::int64_t t = 0; t < plan.steps; ++t) first += plan.active[t];
   for (std::int64_t t = plan.steps - 1; t >= 0; --t) {

@@ -1,4 +1,4 @@
-// Sums in a fixed order, which depends on neither the threads nor the instruction set's width.
+// Sums in a fixed order, independent of the number of threads and of the vector width.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ template <class T>
 struct ColumnSum {
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  const T* x = nullptr;      // [rows, width]
-  Summed<T>* out = nullptr;  // [width]
+  const T* x = nullptr;           // [rows, width]
+  Accumulator<T>* out = nullptr;  // [width]
 
   const char* name() const { return "column_sum"; }
   Work work() const { return {.bytes = static_cast<double>(rows * width) * sizeof(T)}; }
@@ -23,7 +23,7 @@ struct ColumnSum {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p);
 
-// out[0] = sum of x[i], or of their squares, in f64.
+// out[0] = sum of x[i] or of x[i]², in f64.
 template <class T>
 struct Sum {
   std::int64_t count = 0;

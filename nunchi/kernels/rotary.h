@@ -1,4 +1,5 @@
-// Rotary positions: pairs of a head's columns turned by an angle that grows with the position.
+// Rotary position embedding: pairs of a head's columns rotated by an angle proportional to the
+// position.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@ namespace nunchi::kernels {
 
 // Column i of a head's first half and column i of its second half are a pair (a, b). At position p
 //   out = (a · cos - b · sin, b · cos + a · sin)
-// with cos and sin from row p of the table; `inverse` turns the other way, which is the gradient.
-// `out` may be `x`. Rows past the count are left untouched.
+// with cos and sin from row p of the table; `inverse` rotates backwards, which is the gradient.
+// `out` may alias `x`. Rows past the count stay untouched.
 template <class T>
 struct Rotary {
   Rows rows;
-  int heads = 1;                // of a row; what stands after them is not read or written
+  int heads = 1;                // of a row; columns after them are neither read nor written
   std::int64_t head_width = 0;  // D, even
   bool inverse = false;
-  const Summed<T>* table = nullptr;  // [P, D]: cosines of the D/2 pairs, then their sines
-  const T* x = nullptr;              // [T, heads * D]
-  T* out = nullptr;                  // [T, heads * D]
+  const Accumulator<T>* table = nullptr;  // [P, D]: cosines of the D/2 pairs, then their sines
+  const T* x = nullptr;                   // [T, heads * D]
+  T* out = nullptr;                       // [T, heads * D]
   std::int64_t x_stride = 0, out_stride = 0;
 
   const char* name() const { return "rotary"; }

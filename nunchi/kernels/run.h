@@ -23,7 +23,7 @@
 
 namespace nunchi::kernels {
 
-// What a kernel is compiled for, and the context that it runs on.
+// Targets: what a kernel is compiled for, and the type of context it runs on.
 template <Isa I>
 struct Cpu {  // one instruction set
   using Context = CpuContext;
@@ -56,10 +56,10 @@ inline constexpr bool kIsaIndependent = requires {
   requires Args::kIsaIndependent;
 };
 
-// Executes `args` as run() does, unseen by a profile: for the parts of a kernel that is not
+// Executes `args` as run() does but without a profile entry: for the parts of a kernel that is not
 // composite.
 template <class Args>
-void dispatch(CpuContext& ctx, const Args& args) {
+void execute(CpuContext& ctx, const Args& args) {
   if constexpr (kIsaIndependent<Args>) {
     compute<AnyCpu>(ctx, args);
   } else {
@@ -78,24 +78,24 @@ void dispatch(CpuContext& ctx, const Args& args) {
   }
 }
 
-// Runs `args` on the CPU and returns when it is done.
+// Runs `args` on the CPU and returns when it has finished.
 template <class Args>
 void run(CpuContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kIsComposite<Args>) return dispatch(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return execute(ctx, args);
   if (!profile->timed()) {
-    dispatch(ctx, args);
+    execute(ctx, args);
     return profile->add(args.name(), 0, args.work());
   }
   const auto begin = std::chrono::steady_clock::now();
-  dispatch(ctx, args);
+  execute(ctx, args);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   profile->add(args.name(), took.count(), args.work());
 }
 
 #if NUNCHI_CUDA
 template <class Args>
-void dispatch(CudaContext& ctx, const Args& args) {
+void execute(CudaContext& ctx, const Args& args) {
   compute<Cuda>(ctx, args);
 }
 
@@ -104,9 +104,9 @@ void dispatch(CudaContext& ctx, const Args& args) {
 template <class Args>
 void run(CudaContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kIsComposite<Args>) return dispatch(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return execute(ctx, args);
   if (profile->timed()) ctx.start_clock();
-  dispatch(ctx, args);
+  execute(ctx, args);
   profile->add(args.name(), profile->timed() ? ctx.stop_clock() : 0, args.work());
 }
 #endif

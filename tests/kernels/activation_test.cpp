@@ -56,7 +56,7 @@ void expect_agreement(CpuContext& ctx, Problem<T>& p, double tolerance = kTolera
   expect_zero_from("d_x", p.d_x, static_cast<std::int64_t>(d_x.size()));
 }
 
-TEST(Activation, AgreesWithItsDefinitionThereAndBack) {
+TEST(Activation, ForwardAndBackwardMatchTheReference) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
@@ -71,7 +71,7 @@ TEST(Activation, AgreesWithItsDefinitionThereAndBack) {
   });
 }
 
-TEST(Activation, StaysExactFarFromZero) {
+TEST(Activation, IsAccurateFarFromZero) {
   const Batch batch({31});
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
@@ -96,7 +96,7 @@ TEST(Activation, SmallNumbersKeepTheirRelativeAccuracy) {
   });
 }
 
-TEST(Activation, TheReferencesSlopeIsTheLimitOfItsDifferences) {
+TEST(Activation, ReferenceDerivativeMatchesFiniteDifferences) {
   constexpr double kStep = 1e-5;
   for (const ActivationKind kind : kKinds) {
     for (double x = -5.03; x < 5; x += 0.1) {
@@ -107,7 +107,7 @@ TEST(Activation, TheReferencesSlopeIsTheLimitOfItsDifferences) {
   }
 }
 
-TEST(Activation, RelusOutputServesItsWayBack) {
+TEST(Activation, ReluBackwardAcceptsItsOutputForItsInput) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> p(ActivationKind::relu, batch, 37, 0.5f);
@@ -119,7 +119,7 @@ TEST(Activation, RelusOutputServesItsWayBack) {
   });
 }
 
-TEST(Activation, TheGradientMayReplaceTheOneThatCameIn) {
+TEST(Activation, GradientMayBeComputedInPlace) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
@@ -134,9 +134,9 @@ TEST(Activation, TheGradientMayReplaceTheOneThatCameIn) {
   });
 }
 
-TEST(Activation, ThreadsChangeNothing) {
+TEST(Activation, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, 32);
-  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+  expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     std::vector<T> all;
     for (const ActivationKind kind : kKinds) {
       Problem<T> p(kind, batch, 130, 0.1f);

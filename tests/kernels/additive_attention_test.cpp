@@ -79,21 +79,21 @@ void expect_like_reference(CpuContext& ctx, std::int64_t width, std::int64_t val
   expect_zero_from("out", x.out, x.queries.count * value_width);
 }
 
-TEST(AdditiveAttention, AgreesWithItsDefinition) {
+TEST(AdditiveAttention, MatchesTheReference) {
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) expect_like_reference<T>(ctx, width, width / 2 + 1);
   });
 }
 
-TEST(AdditiveAttention, ThreadsChangeNothing) {
-  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+TEST(AdditiveAttention, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     Problem<T> x(70, 33);
     kernels::run(ctx, x.forward());
     return x.out;
   });
 }
 
-// A decode step: every row is a sentence of its own, and several read the same keys.
+// A decode step: every row is its own sentence, and several rows read the same keys.
 TEST(AdditiveAttention, RowsOfADecodeStepShareKeys) {
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(20, 24);

@@ -6,7 +6,7 @@ namespace {
 
 using kernels::AttentionBackward;
 
-// What stands where a gradient is added to, and nothing where it is written.
+// Initial values of an accumulated gradient; NaN where it is overwritten.
 template <class T>
 std::vector<double> plus(const std::vector<double>& gradient, const std::vector<T>& before,
                          bool add) {
@@ -16,7 +16,7 @@ std::vector<double> plus(const std::vector<double>& gradient, const std::vector<
   return result;
 }
 
-// The rows of sentences as expected, the tail zero; what lies between two sentences is nobody's.
+// Rows of sentences match, the tail is zero; rows between two sentences must stay untouched.
 template <class T>
 void expect_key_rows(const char* what, const AttentionProblem<T>& x, const std::vector<T>& actual,
                      const std::vector<double>& expected, double tolerance) {
@@ -28,7 +28,7 @@ void expect_key_rows(const char* what, const AttentionProblem<T>& x, const std::
   expect_zero_from(what, actual, x.key_count * width);
 }
 
-// Columns of no slice: one before or behind each.
+// Columns outside the slice, before and after it.
 template <class T>
 void expect_gaps(const std::vector<T>& d, const std::vector<T>& before, const Slice& slice) {
   for (std::size_t at = static_cast<std::size_t>(slice.column + slice.width); at < d.size();
@@ -48,7 +48,7 @@ void check_backward(const AttentionSetup& setup, const std::vector<Isa>& isas,
   if (accumulate) {
     x.d_queries = random_values<T>(static_cast<std::int64_t>(x.d_queries.size()), 11);
     x.d_keys = random_values<T>(static_cast<std::int64_t>(x.d_keys.size()), 12);
-    // Rows past the count are zero where something is added to.
+    // Accumulated gradients are zero in rows past the count.
     std::fill(x.d_queries.begin() + x.batch.count * x.q.stride, x.d_queries.end(), T(0));
     std::fill(x.d_keys.begin() + x.key_count * x.k.stride, x.d_keys.end(), T(0));
   }
@@ -76,14 +76,14 @@ void check_backward(const AttentionSetup& setup, const std::vector<Isa>& isas,
   }
 }
 
-TEST(AttentionBackward, AgreesWithTheWholeMatrixOfScores) {
+TEST(AttentionBackward, MatchesTheReference) {
   for (const AttentionSetup& setup : attention_setups()) {
     for_both_types(setup,
                    []<class T>(const AttentionSetup& s) { check_backward<T>(s, all_isas()); });
   }
 }
 
-TEST(AttentionBackward, AgreesOverAThousandTokens) {
+TEST(AttentionBackward, MatchesOverAThousandTokens) {
   for (const bool causal : {false, true}) {
     check_backward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},
@@ -91,7 +91,7 @@ TEST(AttentionBackward, AgreesOverAThousandTokens) {
   }
 }
 
-TEST(AttentionBackward, AddsToWhatIsThereOnRequest) {
+TEST(AttentionBackward, AccumulatesOnRequest) {
   for (const int kv_heads : {4, 2, 1}) {
     for_both_types({.kv_heads = kv_heads, .dropout = 0.1f}, []<class T>(const AttentionSetup& s) {
       check_backward<T>(s, all_isas(), true);
@@ -99,7 +99,7 @@ TEST(AttentionBackward, AddsToWhatIsThereOnRequest) {
   }
 }
 
-TEST(AttentionBackward, AddsToEachGradientByItsOwnFlag) {
+TEST(AttentionBackward, EachGradientHasItsOwnAccumulateFlag) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> written({.kv_heads = 2}), added({.kv_heads = 2});
     std::fill(added.d_queries.begin(), added.d_queries.end(), T(100));
@@ -120,7 +120,7 @@ TEST(AttentionBackward, AddsToEachGradientByItsOwnFlag) {
   });
 }
 
-TEST(AttentionBackward, LeavesTheTableOutWhenNobodyWantsIt) {
+TEST(AttentionBackward, SkipsTheTableGradientIfNotWanted) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.bias = Bias::buckets_both}), y({.bias = Bias::buckets_both});
     kernels::run(ctx, x.forward());
@@ -134,7 +134,7 @@ TEST(AttentionBackward, LeavesTheTableOutWhenNobodyWantsIt) {
   });
 }
 
-TEST(AttentionBackward, QueriesWithoutKeysHaveNoGradient) {
+TEST(AttentionBackward, QueriesWithoutKeysHaveZeroGradient) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}});
     kernels::run(ctx, x.forward());
@@ -143,7 +143,7 @@ TEST(AttentionBackward, QueriesWithoutKeysHaveNoGradient) {
   });
 }
 
-// Everything backward writes, without what stands between.
+// Everything that the backward pass writes, without the gaps.
 template <class T>
 std::vector<T> gradients(CpuContext& ctx, AttentionProblem<T>& x, std::int64_t first,
                          std::int64_t count) {
@@ -157,8 +157,8 @@ std::vector<T> gradients(CpuContext& ctx, AttentionProblem<T>& x, std::int64_t f
   return all;
 }
 
-TEST(AttentionBackward, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.queries = {33, 450, 127, 1},
                            .kv_heads = 2,
                            .causal = true,
@@ -170,7 +170,7 @@ TEST(AttentionBackward, ThreadsChangeNothing) {
   });
 }
 
-TEST(AttentionBackward, ASentenceGetsTheSameBitsAloneAndInABatch) {
+TEST(AttentionBackward, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> all(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});

@@ -8,7 +8,7 @@ namespace {
 using kernels::Attention;
 using kernels::AttentionWeights;
 
-// Scores of this size lose as many digits in the softmax.
+// Large scores lose this many digits in the softmax.
 template <class T>
 double tolerance_of(const AttentionSetup& setup) {
   return kTolerance<T> * std::max(1.0, setup.spread * setup.spread / 2);
@@ -44,7 +44,7 @@ void check_forward(const AttentionSetup& setup, const std::vector<Isa>& isas) {
   }
 }
 
-TEST(RelativeBucket, AgreesWithTheBoundsOfEveryBucket) {
+TEST(RelativeBucket, MatchesTheBoundsOfEveryBucket) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}}) {
@@ -57,7 +57,7 @@ TEST(RelativeBucket, AgreesWithTheBoundsOfEveryBucket) {
   }
 }
 
-TEST(RelativeBucket, BeginsWhereItsLogarithmSays) {
+TEST(RelativeBucket, BucketsBeginAtTheirLogarithm) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}, {4, 3}, {2000, 65'536}}) {
@@ -74,7 +74,7 @@ TEST(RelativeBucket, BeginsWhereItsLogarithmSays) {
   }
 }
 
-TEST(ClippedBucket, IsOneForEachDistance) {
+TEST(ClippedBucket, EachDistanceHasItsOwnBucket) {
   const auto rows = [](bool bidirectional) {
     std::vector<int> found;
     for (int relative = -5; relative <= 5; ++relative) {
@@ -88,7 +88,7 @@ TEST(ClippedBucket, IsOneForEachDistance) {
   EXPECT_EQ(kernels::clipped_buckets(3, true), 7);
 }
 
-TEST(RelativeBucket, IsT5s) {
+TEST(RelativeBucket, MatchesT5) {
   const auto both = [](int relative) { return kernels::relative_bucket(relative, 32, 128, true); };
   const auto back = [](int relative) { return kernels::relative_bucket(relative, 32, 128, false); };
   EXPECT_EQ(both(0), 0);
@@ -105,14 +105,14 @@ TEST(RelativeBucket, IsT5s) {
   EXPECT_EQ(back(-5000), 31);
 }
 
-TEST(Attention, AgreesWithTheWholeMatrixOfScores) {
+TEST(Attention, MatchesTheReference) {
   for (const AttentionSetup& setup : attention_setups()) {
     for_both_types(setup,
                    []<class T>(const AttentionSetup& s) { check_forward<T>(s, all_isas()); });
   }
 }
 
-TEST(Attention, AgreesOverAThousandTokens) {
+TEST(Attention, MatchesOverAThousandTokens) {
   for (const bool causal : {false, true}) {
     check_forward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},
@@ -120,7 +120,7 @@ TEST(Attention, AgreesOverAThousandTokens) {
   }
 }
 
-TEST(Attention, TakesDenseMatricesAndNeedsNoLogSum) {
+TEST(Attention, AcceptsDenseMatricesWithoutLogSum) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.heads = 2, .kv_heads = 2});
     const reference::Attention expected = reference::attention(x.inputs());
@@ -142,7 +142,7 @@ TEST(Attention, TakesDenseMatricesAndNeedsNoLogSum) {
   });
 }
 
-TEST(Attention, ASentenceWithoutKeysGetsZeros) {
+TEST(Attention, SentenceWithoutKeysGivesZeros) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}, .dropout = 0.1f});
     kernels::run(ctx, x.forward());
@@ -150,13 +150,13 @@ TEST(Attention, ASentenceWithoutKeysGetsZeros) {
   });
 }
 
-// What the queries [first, first + count) of the sentence got, bit for bit.
+// The results of queries [first, first + count) of the sentence, for bitwise comparison.
 template <class T>
 std::vector<T> rows_of_out(const AttentionProblem<T>& x, std::int64_t first, std::int64_t count) {
   return part(x.dense_out(), first * x.out.width, count * x.out.width);
 }
 
-TEST(Attention, ANaNStaysVisible) {
+TEST(Attention, PropagatesNaN) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const bool causal : {false, true}) {
       for (const std::int32_t queries : {1, 2, 33, 127}) {
@@ -172,7 +172,7 @@ TEST(Attention, ANaNStaysVisible) {
   });
 }
 
-TEST(Attention, AFutureKeyChangesNoEarlierBit) {
+TEST(Attention, FutureKeyChangesNoEarlierBit) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int32_t changed : {1, 31, 63, 64, 100, 126}) {
       AttentionProblem<T> before({.queries = {127}, .causal = true}), after(before.setup);
@@ -186,7 +186,7 @@ TEST(Attention, AFutureKeyChangesNoEarlierBit) {
   });
 }
 
-TEST(Attention, TheLastQueriesAloneGetTheSameBits) {
+TEST(Attention, LastQueriesAloneHaveTheSameBits) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> all({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
@@ -202,7 +202,7 @@ TEST(Attention, TheLastQueriesAloneGetTheSameBits) {
   });
 }
 
-TEST(Attention, ASentenceGetsTheSameBitsAloneAndInABatch) {
+TEST(Attention, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> all(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
@@ -216,8 +216,8 @@ TEST(Attention, ASentenceGetsTheSameBitsAloneAndInABatch) {
   });
 }
 
-TEST(Attention, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(Attention, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x(
         {.queries = {33, 450, 127, 1}, .kv_heads = 2, .causal = true, .dropout = 0.1f});
     kernels::run(ctx, x.forward());
@@ -227,7 +227,7 @@ TEST(Attention, ThreadsChangeNothing) {
   });
 }
 
-// Where each sentence's weights [H, queries, keys] begin, and their number.
+// The offset of each sentence's weights [H, queries, keys], and their total number.
 template <class T>
 std::vector<std::int64_t> weight_offsets(const AttentionProblem<T>& x) {
   std::vector<std::int64_t> offsets{0};
@@ -265,7 +265,7 @@ TEST(AttentionWeights, AreTheSoftmaxWithoutDropout) {
   }
 }
 
-TEST(AttentionWeights, SumToOneAndTimesVAreTheOutput) {
+TEST(AttentionWeights, SumToOneAndTimesVGiveTheOutput) {
   for_every_version([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.kv_heads = 2, .causal = true, .bias = Bias::slopes});
     const std::vector<std::int64_t> begin = weight_offsets(x);

@@ -45,7 +45,7 @@ void expect_agreement(CpuContext& ctx, Problem<T>& x) {
   }
 }
 
-TEST(CrossEntropy, AgreesWithItsDefinition) {
+TEST(CrossEntropy, MatchesTheReference) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : {1, 3, 20, 37, 64, 130, 1025, 5000}) {
       for (const double smoothing : {0.0, 0.1}) {
@@ -70,10 +70,10 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
   });
 }
 
-TEST(CrossEntropy, RowsPastTheCountHaveNoLossAndNoGradient) {
+TEST(CrossEntropy, RowsPastTheCountHaveZeroLossAndGradient) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const std::int32_t count = 40;
-    // The chunks of a batch of 48 rows with 40 real ones: one whole, one cut, one empty.
+    // The chunks of a batch of 48 rows with 40 real ones: one full, one partial, one empty.
     for (const std::int64_t first : {0, 32, 40, 44}) {
       Problem<T> x(first == 44 ? 4 : 16, 37, 4);
       x.p.rows = {.capacity = 60, .count = &count};
@@ -98,8 +98,8 @@ TEST(CrossEntropy, EveryGradientSumsToZero) {
   });
 }
 
-// With the logits 0 for the target, x for another token and next to nothing for the rest, x's
-// gradient is e^x / (1 + e^x). Few tokens are taken one by one, more of them as vectors.
+// With logits 0 for the target, x for another token and very low ones for the rest, x's gradient is
+// e^x / (1 + e^x). Small vocabularies use single elements, larger ones vectors.
 TEST(CrossEntropy, SmallProbabilitiesKeepTheirRelativeAccuracy) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const double lowest = sizeof(T) == 4 ? -87 : -708;
@@ -138,7 +138,7 @@ TEST(CrossEntropy, ImpossibleTokensHaveProbabilityZero) {
   });
 }
 
-TEST(CrossEntropy, ANaNStaysVisible) {
+TEST(CrossEntropy, PropagatesNaN) {
   for_every_version([]<class T>(CpuContext& ctx) {
     Problem<T> x(2, 37, 1);
     x.logits[5] = static_cast<T>(NAN);
@@ -148,8 +148,8 @@ TEST(CrossEntropy, ANaNStaysVisible) {
   });
 }
 
-TEST(CrossEntropy, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(CrossEntropy, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     Problem<T> x(127, 1100, 5);
     kernels::run(ctx, x.p);
     std::vector<T> all = x.loss;

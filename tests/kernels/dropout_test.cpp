@@ -1,5 +1,5 @@
-// Philox, and dropout's draws as kernels make them: through an activation of ones that does nothing
-// else, whose output is the factors themselves.
+// Philox, and the dropout draws of kernels: an identity activation of ones, whose output is the
+// dropout factors.
 #include "nunchi/kernels/dropout.h"
 
 #include "nunchi/kernels/activation.h"
@@ -11,8 +11,8 @@ namespace {
 
 using kernels::Dropout;
 
-// The known answers of Random123, the authors' own library.
-TEST(Philox, GivesItsAuthorsKnownAnswers) {
+// Known answers of Random123, by Philox's authors.
+TEST(Philox, MatchesRandom123sKnownAnswers) {
   using philox::Words;
   EXPECT_EQ(philox::bits({0, 0, 0, 0}, {0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -24,14 +24,14 @@ TEST(Philox, GivesItsAuthorsKnownAnswers) {
       (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(Philox, NeighbouringSeedsAndStepsHaveOtherKeys) {
+TEST(Philox, NeighbouringSeedsAndStepsHaveDifferentKeys) {
   const philox::Key key = philox::key_of({.seed = 5, .step = 9});
   EXPECT_NE(key, philox::key_of({.seed = 6, .step = 9}));
   EXPECT_NE(key, philox::key_of({.seed = 5, .step = 10}));
   EXPECT_NE(key, philox::key_of({.seed = 9, .step = 5}));
 }
 
-TEST(Dropout, RoundsTheProbabilityAndScalesByTheRoundedOne) {
+TEST(Dropout, ScalesByTheRoundedProbability) {
   EXPECT_FALSE(Dropout{}.active());
   EXPECT_EQ(Dropout{.probability = 0.5f}.threshold(), 32768u);
   EXPECT_EQ(Dropout{.probability = 0.5f}.scale(), 2.0);
@@ -55,7 +55,7 @@ std::vector<T> factors(CpuContext& ctx, const Batch& batch, std::int64_t width,
   return part(out, 0, batch.count * width);
 }
 
-TEST(Dropout, EveryDrawIsThePromisedOne) {
+TEST(Dropout, EveryDrawMatchesTheReference) {
   const Batch batch(kLengths, 32, {7, 100000, 3, 2000000000, 0});
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {1, 3, 7, 8, 9, 20, 37, 64, 127, 128, 130, 1100}) {
@@ -74,7 +74,7 @@ TEST(Dropout, EveryDrawIsThePromisedOne) {
   });
 }
 
-TEST(Dropout, NeitherThreadsNorInstructionSetChangeADraw) {
+TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
   const Batch batch(kLengths);
   const Dropout dropout{.probability = 0.3f, .place = 4, .key = &kKey};
   CpuContext first({.threads = 1, .isa = Isa::portable});
@@ -87,7 +87,7 @@ TEST(Dropout, NeitherThreadsNorInstructionSetChangeADraw) {
   }
 }
 
-TEST(Dropout, ASentenceKeepsItsDrawsWhereverItStandsInTheBatch) {
+TEST(Dropout, DrawsDoNotDependOnTheSentencesPlaceInTheBatch) {
   const Batch one({5, 33, 8}, 0, {10, 11, 12}), other({33, 8, 5}, 40, {11, 12, 10});
   const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
   for_every_version([&]<class T>(CpuContext& ctx) {
@@ -99,7 +99,7 @@ TEST(Dropout, ASentenceKeepsItsDrawsWhereverItStandsInTheBatch) {
   });
 }
 
-TEST(Dropout, EverythingThatNamesADrawChangesIt) {
+TEST(Dropout, EveryPartOfTheCounterChangesTheDraw) {
   const RandomKey other_seed{.seed = 43, .step = 1000}, other_step{.seed = 42, .step = 1001};
   const Batch batch({127}, 0, {1}), other_sentence({127}, 0, {2});
   const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
@@ -116,12 +116,12 @@ TEST(Dropout, EverythingThatNamesADrawChangesIt) {
   for (const std::vector<float>& other : others) {
     int equal = 0;
     for (std::size_t i = 0; i < base.size(); ++i) equal += base[i] == other[i] ? 1 : 0;
-    // Unrelated draws agree in half of the 8,128 cases, give or take four standard deviations.
+    // Unrelated draws agree in half of the 8,128 cases, within four standard deviations.
     EXPECT_NEAR(equal, 4064, 180);
   }
 }
 
-TEST(Dropout, KeepsItsShareOfManyElements) {
+TEST(Dropout, KeepsTheExpectedFraction) {
   const Batch batch(std::vector<std::int32_t>(40, 100));
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const float probability : {0.1f, 0.5f}) {
@@ -140,7 +140,7 @@ TEST(Dropout, KeepsItsShareOfManyElements) {
   });
 }
 
-TEST(Dropout, OffKeepsEverythingAndNeedsNoKey) {
+TEST(Dropout, ProbabilityZeroKeepsEverythingWithoutAKey) {
   const Batch batch({33});
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const T factor : factors<T>(ctx, batch, 37, {})) ASSERT_EQ(factor, T(1));

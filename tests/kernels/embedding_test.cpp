@@ -22,7 +22,7 @@ struct Problem {
         d_out(random_values<T>(batch.capacity * width, 3)),
         d_table(random_values<T>(kVocabulary * width, 4)),
         d_positions(random_values<T>(kPlaces * width, 5)) {
-    // Tokens repeat, the first and the last of the vocabulary among them.
+    // Repeated tokens, including the first and last of the vocabulary.
     for (std::int64_t r = 0; r < batch.capacity; ++r) {
       ids.push_back(static_cast<std::int32_t>(r * r % kVocabulary));
     }
@@ -57,7 +57,7 @@ std::vector<double> as_double(const std::vector<T>& values) {
   return {values.begin(), values.end()};
 }
 
-TEST(Embedding, IsTheTokensRowScaledPlusThePositions) {
+TEST(Embedding, IsTheScaledRowPlusThePosition) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
@@ -75,7 +75,7 @@ TEST(Embedding, IsTheTokensRowScaledPlusThePositions) {
   });
 }
 
-TEST(EmbeddingBackward, AddsEveryRowToItsTokenAndItsPosition) {
+TEST(EmbeddingBackward, AddsEveryRowToItsTokenAndPosition) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {1, 3, 20, 37, 64, 130, 300}) {
@@ -91,7 +91,7 @@ TEST(EmbeddingBackward, AddsEveryRowToItsTokenAndItsPosition) {
   });
 }
 
-TEST(EmbeddingBackward, LeavesOutWhatNobodyWants) {
+TEST(EmbeddingBackward, SkipsGradientsThatAreNotWanted) {
   const Batch batch(kLengths, 32);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const bool want_table : {true, false}) {
@@ -112,7 +112,7 @@ TEST(EmbeddingBackward, LeavesOutWhatNobodyWants) {
   });
 }
 
-TEST(EmbeddingBackward, DropsWhatForwardDropped) {
+TEST(EmbeddingBackward, DropsTheSameElementsAsForward) {
   const Batch batch({127}, 1);
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> p(batch, 130, 0.5f);
@@ -127,9 +127,9 @@ TEST(EmbeddingBackward, DropsWhatForwardDropped) {
   });
 }
 
-TEST(Embedding, ThreadsChangeNothing) {
+TEST(Embedding, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, 32);
-  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+  expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     Problem<T> p(batch, 700, 0.1f);
     kernels::run(ctx, p.forward);
     kernels::run(ctx, p.backward);

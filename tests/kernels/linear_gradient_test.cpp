@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kRows = 3, kWidth = 2, kInputs = 4;
 
-TEST(LinearGradient, TheGateClosesWhereReluLetNothingPass) {
+TEST(LinearGradient, GradientIsZeroWhereReluWasZero) {
   CpuContext ctx({.threads = 2});
   const std::vector<float> d_y = {1, 2, 3}, w = {1, 10, 100, 1000};
   const std::vector<float> y = {1, 0, 2, 0, 0, 3, 0, 0, 5, 5, 5, 5};
@@ -21,7 +21,7 @@ TEST(LinearGradient, TheGateClosesWhereReluLetNothingPass) {
   EXPECT_EQ(d_bias, (std::vector<float>{5, 51, 401, 3001}));
 }
 
-TEST(LinearGradient, AProfileNamesTheParts) {
+TEST(LinearGradient, ProfileNamesTheParts) {
   CpuContext ctx({.threads = 2});
   Profile profile;
   ctx.set_profile(&profile);

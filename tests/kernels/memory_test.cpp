@@ -19,7 +19,7 @@ using kernels::QuantizeRows;
 using kernels::RandomFill;
 using kernels::Scale;
 
-// Longer than what one thread takes at least, and not a multiple of any vector.
+// Longer than one thread's minimum, and not a multiple of any vector width.
 constexpr std::int64_t kMany = 100003;
 
 float from_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -47,7 +47,7 @@ TEST(BFloat16, KeepsZerosInfinitiesAndNaNs) {
   }
 }
 
-TEST(BFloat16, EveryNumberSurvivesTheWayToF32AndBack) {
+TEST(BFloat16, RoundTripThroughF32KeepsEveryNumber) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = from_bits(bits << 16);
     if (std::isnan(value)) continue;
@@ -55,7 +55,7 @@ TEST(BFloat16, EveryNumberSurvivesTheWayToF32AndBack) {
   }
 }
 
-TEST(Convert, ChangesTypesBothWays) {
+TEST(Convert, ConvertsBothWays) {
   for (const Isa isa : all_isas()) {
     CpuContext ctx({.threads = 2, .isa = isa});
     const auto values = random_values<double>(kMany, 1, 100);
@@ -122,7 +122,7 @@ TEST(CopyBytes, CopiesInEveryDirection) {
   kernels::run(ctx, CopyBytes{.bytes = 0});
 }
 
-TEST(AddInto, AddsStridedRowsAndLeavesTheGapsAlone) {
+TEST(AddInto, AddsStridedRowsAndKeepsTheGaps) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int64_t rows : {1, 33, 127}) {
@@ -147,7 +147,7 @@ TEST(AddInto, AddsStridedRowsAndLeavesTheGapsAlone) {
   });
 }
 
-TEST(Scale, MultipliesEachNumber) {
+TEST(Scale, MultipliesEachElement) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t count : {std::int64_t{0}, std::int64_t{5}, kMany}) {
       const auto x = random_values<T>(count, 1);
@@ -172,11 +172,11 @@ Quantized quantized(CpuContext& ctx, std::int64_t rows, std::int64_t width,
   return q;
 }
 
-TEST(QuantizeRows, IsNeverFurtherOffThanHalfAScale) {
+TEST(QuantizeRows, ErrorIsAtMostHalfAScale) {
   for (const Isa isa : all_isas()) {
     CpuContext ctx({.threads = 2, .isa = isa});
     for (const std::int64_t width : kWidths) {
-      // Rows of very different sizes, each with its own scale.
+      // Rows of very different magnitudes, each with its own scale.
       auto from = random_values<float>(33 * width, 1);
       for (std::int64_t i = 0; i < 33 * width; ++i) {
         from[i] *= std::pow(10.0f, static_cast<float>(i / width) - 16);
@@ -197,7 +197,7 @@ TEST(QuantizeRows, IsNeverFurtherOffThanHalfAScale) {
   }
 }
 
-TEST(QuantizeRows, ARowOfZerosComesBackAsZeros) {
+TEST(QuantizeRows, RowOfZerosStaysZero) {
   for (const Isa isa : all_isas()) {
     CpuContext ctx({.threads = 1, .isa = isa});
     const Quantized q = quantized(ctx, 2, 3, {0, -0.0f, 0, 127, -127, 63.4f});
@@ -207,8 +207,8 @@ TEST(QuantizeRows, ARowOfZerosComesBackAsZeros) {
   }
 }
 
-// A row whose scale would be no number: its numbers must still fit eight bits.
-TEST(QuantizeRows, RowsNextToZeroComeBackNextToZero) {
+// Rows whose scale would underflow: their numbers must still fit into int8.
+TEST(QuantizeRows, TinyRowsStayTiny) {
   const float tiny = std::numeric_limits<float>::denorm_min();
   for (const Isa isa : all_isas()) {
     CpuContext ctx({.threads = 1, .isa = isa});
@@ -220,7 +220,7 @@ TEST(QuantizeRows, RowsNextToZeroComeBackNextToZero) {
   }
 }
 
-TEST(RandomFill, EveryElementIsAFunctionOfItsPlace) {
+TEST(RandomFill, EveryElementDependsOnItsIndexOnly) {
   for_every_version([]<class T>(CpuContext& ctx) {
     using Distribution = typename RandomFill<T>::Distribution;
     const RandomKey key{.seed = 5, .step = 6};
@@ -251,7 +251,7 @@ TEST(RandomFill, EveryElementIsAFunctionOfItsPlace) {
   });
 }
 
-TEST(RandomFill, HasTheMomentsAskedFor) {
+TEST(RandomFill, HasTheRequestedMoments) {
   CpuContext ctx({.threads = 2});
   using Distribution = RandomFill<float>::Distribution;
   for (const Distribution distribution : {Distribution::uniform, Distribution::normal}) {
@@ -275,8 +275,8 @@ TEST(RandomFill, HasTheMomentsAskedFor) {
   }
 }
 
-TEST(RandomFill, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(RandomFill, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     std::vector<T> out(5000);
     kernels::run(ctx, RandomFill<T>{.distribution = RandomFill<T>::Distribution::normal,
                                     .key = {.seed = 1},

@@ -13,7 +13,7 @@ using kernels::ResidualNormBackward;
 const RandomKey kKey{.seed = 7, .step = 3};
 constexpr std::int64_t kSpare = 32;
 
-// Memory for a norm of a batch and its way back. Tail rows hold numbers that must not matter.
+// Memory for a norm and its backward pass. Tail rows hold numbers that must not matter.
 template <class T>
 struct Problem {
   Problem(const Batch& batch, std::int64_t width)
@@ -94,7 +94,7 @@ void expect_backward(CpuContext& ctx, Problem<T>& x, const ResidualNormBackward<
   if (p.d_beta != nullptr) expect_close("d_beta", x.d_beta, expected.d_beta, tolerance);
 }
 
-TEST(Norm, AgreesWithItsDefinition) {
+TEST(Norm, MatchesTheReference) {
   const Batch batch(kLengths, kSpare);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
@@ -108,7 +108,7 @@ TEST(Norm, AgreesWithItsDefinition) {
   });
 }
 
-TEST(Norm, WithoutABranchTheSumIsTheResidualAndIsNotWritten) {
+TEST(Norm, WithoutABranchTheSumIsNotWritten) {
   const Batch batch(kLengths, kSpare);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
@@ -121,7 +121,7 @@ TEST(Norm, WithoutABranchTheSumIsTheResidualAndIsNotWritten) {
   });
 }
 
-TEST(Norm, EpsilonKeepsARowOfEqualNumbersFinite) {
+TEST(Norm, EpsilonKeepsAConstantRowFinite) {
   const Batch batch({2});
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 20);
@@ -135,7 +135,7 @@ TEST(Norm, EpsilonKeepsARowOfEqualNumbersFinite) {
   });
 }
 
-TEST(Norm, ALargeMeanCostsFewDigits) {
+TEST(Norm, LargeMeanCostsFewDigits) {
   const Batch batch({33});
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 130);
@@ -147,7 +147,7 @@ TEST(Norm, ALargeMeanCostsFewDigits) {
   });
 }
 
-TEST(NormBackward, AgreesWithTheMatrixOfDerivatives) {
+TEST(NormBackward, MatchesTheJacobian) {
   const Batch batch(kLengths, kSpare);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
@@ -162,7 +162,7 @@ TEST(NormBackward, AgreesWithTheMatrixOfDerivatives) {
   });
 }
 
-TEST(NormBackward, LeavesOutWhatNobodyWants) {
+TEST(NormBackward, SkipsGradientsThatAreNotWanted) {
   const Batch batch(kLengths, kSpare);
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (int missing = 1; missing < 8; ++missing) {
@@ -177,7 +177,7 @@ TEST(NormBackward, LeavesOutWhatNobodyWants) {
   });
 }
 
-TEST(NormBackward, AddsToTheResidualsGradientOnRequest) {
+TEST(NormBackward, AccumulatesTheResidualGradientOnRequest) {
   const Batch batch(kLengths, kSpare);
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 37);
@@ -191,7 +191,7 @@ TEST(NormBackward, AddsToTheResidualsGradientOnRequest) {
   });
 }
 
-// Everything that forward and backward write, one after another.
+// Everything that forward and backward write, concatenated.
 template <class T>
 std::vector<T> all_of(CpuContext& ctx, const Batch& batch, std::int64_t width) {
   Problem<T> x(batch, width);
@@ -205,13 +205,13 @@ std::vector<T> all_of(CpuContext& ctx, const Batch& batch, std::int64_t width) {
   return all;
 }
 
-TEST(Norm, ThreadsChangeNothing) {
+TEST(Norm, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, kSpare);
-  expect_threads_change_nothing(
+  expect_same_bits_for_any_threads(
       [&]<class T>(CpuContext& ctx) { return all_of<T>(ctx, batch, 130); });
 }
 
-TEST(Norm, ARowsBitsDoNotDependOnTheBatch) {
+TEST(Norm, RowBitsDoNotDependOnTheBatch) {
   const Batch together({33, 20}, 0, {4, 5}), alone({20}, 12, {5});
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(together, 37), y(alone, 37);

@@ -12,7 +12,7 @@ using kernels::AdamNumbers;
 using kernels::AdamReport;
 using kernels::ClipScale;
 
-// A few steps of the kernels beside the reference's. The gradients are sums over numbers.tokens.
+// A few steps of the kernels and of the reference. Gradients are sums over numbers.tokens.
 template <class T>
 void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std::int64_t decayed) {
   std::vector<T> weights = random_values<T>(count, 1), gradients;
@@ -51,7 +51,7 @@ void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std:
 
 constexpr std::int64_t kCounts[] = {1, 3, 37, 130, 20001};
 
-TEST(Adam, AgreesWithThePaper) {
+TEST(Adam, MatchesThePaper) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t count : kCounts) {
       expect_steps<T>(ctx, {.learning_rate = 0.05, .tokens = 300}, count, 0);
@@ -95,7 +95,7 @@ TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
   });
 }
 
-TEST(ClipScale, LeavesASmallNormAlone) {
+TEST(ClipScale, KeepsASmallNorm) {
   CpuContext ctx({.threads = 1});
   AdamReport report;
   const AdamNumbers numbers{.max_norm = 2, .tokens = 4};
@@ -108,7 +108,7 @@ TEST(ClipScale, LeavesASmallNormAlone) {
   EXPECT_EQ(report.scale, 2 / (100 + 1e-6) / 4);
 }
 
-TEST(Adam, AGradientThatIsNotFiniteSkipsTheStep) {
+TEST(Adam, NonFiniteGradientSkipsTheStep) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
       const AdamNumbers numbers{
@@ -141,8 +141,8 @@ TEST(Adam, AGradientThatIsNotFiniteSkipsTheStep) {
   });
 }
 
-TEST(Adam, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(Adam, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     const AdamNumbers numbers{.learning_rate = 0.1, .weight_decay = 0.1, .step = 2};
     const AdamReport report{.scale = 0.7};
     const std::int64_t count = 50001;

@@ -1,5 +1,5 @@
-// Recurrent layers against one sentence after another, one number after another. Gradients are
-// compared with differences in tests/ops/recurrent_test.cpp.
+// Recurrent layers against a scalar reference. tests/ops/recurrent_test.cpp compares gradients with
+// finite differences.
 #include "nunchi/kernels/recurrent.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using kernels::CellKind;
 using kernels::Recurrence;
 using kernels::RecurrentPlan;
 
-// A plan's numbers, longest sentences first.
+// The arrays of a plan, longest sentences first.
 struct Plan {
   explicit Plan(const Batch& batch) {
     const std::size_t sentences = batch.index.size();
@@ -53,7 +53,7 @@ struct Problem {
   Problem(const Batch& batch, CellKind cell, std::int64_t width)
       : batch(batch), plan(batch), cell(cell), width(width) {}
 
-  // Gates, results and states are the second of two halves, as in a layer of two directions.
+  // Gates, results and states are the second half of each row, as in a bidirectional layer.
   Recurrence<T> forward(bool reverse, bool from_zero) {
     const std::int64_t g = gates * width;
     return {.in = {.cell = cell,
@@ -125,7 +125,7 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
   }
   for (std::int64_t row = 0; row < x.batch.capacity; ++row) {
     for (std::int64_t i = 0; i < H; ++i) {
-      // The other half is not ours.
+      // The other half must stay untouched.
       ASSERT_TRUE(std::isnan(x.out[std::size_t(row * 2 * H + i)])) << "row " << row;
       if (row >= x.batch.count) {
         ASSERT_EQ(x.out[std::size_t(row * 2 * H + H + i)], T(0)) << "row " << row;
@@ -135,7 +135,7 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
   }
 }
 
-TEST(Recurrence, AgreesWithOneSentenceAfterAnother) {
+TEST(Recurrence, MatchesTheReference) {
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
       for (const std::int64_t width : {1, 3, 20, 37, 64}) {
@@ -155,7 +155,7 @@ TEST(Recurrence, AgreesWithOneSentenceAfterAnother) {
   });
 }
 
-TEST(Recurrence, ABatchOfEmptySentencesEndsAsItBegan) {
+TEST(Recurrence, EmptySentencesKeepTheirState) {
   CpuContext ctx({.threads = 2});
   const Batch batch({0, 0}, 2);
   Problem<double> x(batch, CellKind::lstm, 5);
@@ -169,7 +169,7 @@ Batch many_sentences() {
   return Batch(lengths, 3);
 }
 
-TEST(Recurrence, ManySentencesAgreeWithTheReference) {
+TEST(Recurrence, ManySentencesMatchTheReference) {
   const Batch batch = many_sentences();
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
@@ -179,12 +179,12 @@ TEST(Recurrence, ManySentencesAgreeWithTheReference) {
   });
 }
 
-TEST(Recurrence, ThreadsChangeNothing) {
+TEST(Recurrence, NumberOfThreadsDoesNotChangeBits) {
   if (!kernels::rows_are_independent()) {
     GTEST_SKIP() << "rows of a product depend on their number here";
   }
   const Batch batch = many_sentences();
-  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+  expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, CellKind::lstm, 130);
     kernels::run(ctx, x.forward(false, true));
     std::vector<T> all;

@@ -18,7 +18,7 @@ double sum_of(CpuContext& ctx, const std::vector<T>& x, std::int64_t count, bool
   return sum;
 }
 
-TEST(Sum, AddsInF64) {
+TEST(Sum, SumsInF64) {
   const auto f32 = random_values<float>(kCounts.back(), 1);
   const auto f64 = random_values<double>(kCounts.back(), 2);
   for_every_version([&]<class T>(CpuContext& ctx) {
@@ -43,10 +43,10 @@ TEST(Sum, AddsInF64) {
   });
 }
 
-TEST(Sum, ThreadsChangeNothing) {
+TEST(Sum, NumberOfThreadsDoesNotChangeBits) {
   const auto f32 = random_values<float>(300007, 1);
   const auto f64 = random_values<double>(300007, 2);
-  expect_threads_change_nothing([&]<class T>(CpuContext& ctx) {
+  expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     if constexpr (sizeof(T) == 4) {
       return std::vector<double>{sum_of(ctx, f32, 300007, false), sum_of(ctx, f32, 300007, true)};
     } else {
@@ -55,7 +55,7 @@ TEST(Sum, ThreadsChangeNothing) {
   });
 }
 
-// Squares of f32 are exact in f64, so that a fused multiply-add changes nothing.
+// Squares of f32 are exact in f64, so a fused multiply-add gives the same result.
 TEST(Sum, InstructionSetsDoNotChangeTheOrder) {
   const auto f32 = random_values<float>(100003, 1);
   const auto f64 = random_values<double>(100003, 2);
@@ -69,7 +69,7 @@ TEST(Sum, InstructionSetsDoNotChangeTheOrder) {
   }
 }
 
-TEST(Sum, ANaNOrInfinityStaysVisible) {
+TEST(Sum, PropagatesNaNAndInfinity) {
   for_every_version([]<class T>(CpuContext& ctx) {
     std::vector<T> x(5000, T(1));
     x[4500] = static_cast<T>(NAN);
@@ -87,7 +87,7 @@ std::vector<T> column_sums(CpuContext& ctx, std::int64_t rows, std::int64_t widt
   return out;
 }
 
-TEST(ColumnSum, AddsEveryRow) {
+TEST(ColumnSum, SumsEveryRow) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int64_t rows : {0, 1, 31, 32, 33, 127}) {
@@ -101,8 +101,8 @@ TEST(ColumnSum, AddsEveryRow) {
   });
 }
 
-TEST(ColumnSum, ThreadsChangeNothing) {
-  expect_threads_change_nothing(
+TEST(ColumnSum, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads(
       []<class T>(CpuContext& ctx) { return column_sums<T>(ctx, 127, 300); });
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using kernels::Rotary;
 
-// Heads in wider rows, of which the last columns are not theirs.
+// Heads in wider rows, whose last columns belong to no head.
 template <class T>
 struct Problem {
   Problem(int heads, std::int64_t width)
@@ -28,7 +28,7 @@ struct Problem {
               .x_stride = stride,
               .out_stride = stride};
   }
-  // The real rows' heads.
+  // The heads of the real rows.
   std::vector<T> heads_of(const std::vector<T>& matrix) const {
     std::vector<T> all;
     for (std::int64_t r = 0; r < batch.count; ++r) {
@@ -44,7 +44,7 @@ struct Problem {
   Rotary<T> kernel;
 };
 
-TEST(Rotary, TurnsPairsOfColumnsByTheirAngles) {
+TEST(Rotary, RotatesPairsOfColumns) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {2, 6, 20, 64, 130}) {
       for (const bool inverse : {false, true}) {
@@ -64,7 +64,7 @@ TEST(Rotary, TurnsPairsOfColumnsByTheirAngles) {
   });
 }
 
-TEST(Rotary, InPlaceAndBackAgainItChangesNothing) {
+TEST(Rotary, InverseInPlaceRestoresTheInput) {
   for_every_version([]<class T>(CpuContext& ctx) {
     Problem<T> p(2, 20);
     const std::vector<T> before = p.x;
@@ -78,11 +78,12 @@ TEST(Rotary, InPlaceAndBackAgainItChangesNothing) {
   });
 }
 
-TEST(Rotary, ProductsDependOnTheDistanceAlone) {
+TEST(Rotary, ProductsDependOnTheDistanceOnly) {
   CpuContext ctx({.threads = 1});
   constexpr std::int64_t kWidth = 16;
   Problem<double> p(1, kWidth);
-  // The same vector everywhere, turned; then its products with the one three places before it.
+  // The same vector at every position, rotated; then its products with the one three positions
+  // before.
   for (std::int64_t r = 0; r < p.batch.count; ++r) {
     std::copy_n(p.x.begin(), kWidth, p.x.begin() + r * p.stride);
   }
@@ -104,8 +105,8 @@ TEST(Rotary, ProductsDependOnTheDistanceAlone) {
   EXPECT_GT(std::fabs(product(3) - squares), 1e-3) << "they were not turned";
 }
 
-TEST(Rotary, ThreadsChangeNothing) {
-  expect_threads_change_nothing([]<class T>(CpuContext& ctx) {
+TEST(Rotary, NumberOfThreadsDoesNotChangeBits) {
+  expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     Problem<T> p(3, 36);
     kernels::run(ctx, p.kernel);
     return p.heads_of(p.out);

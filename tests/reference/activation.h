@@ -1,4 +1,4 @@
-// The non-linearities as their papers write them, and their derivatives.
+// The activation functions as their papers define them, and their derivatives.
 #pragma once
 
 #include <cmath>

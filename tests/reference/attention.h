@@ -1,4 +1,4 @@
-// Attention with the whole matrix of scores, one (sentence, head) at a time.
+// Attention with the full score matrix, one (sentence, head) at a time.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace nunchi::reference {
 
 inline long double power(long double x, int n) { return n == 0 ? 1.0L : x * power(x, n - 1); }
 
-// T5's bucket of key - query. Past the exact distances e, bucket e + n begins where
-// (distance / e)^(buckets - e) reaches (max_distance / e)^n: no logarithm that could be a bit off.
+// T5's bucket of key - query. Past the exact distances e, bucket e + n begins where (distance /
+// e)^(buckets - e) reaches (max_distance / e)^n: without a logarithm, whose rounding could be off.
 inline int relative_bucket(std::int64_t relative, int buckets, int max_distance,
                            bool bidirectional) {
   if (bidirectional) {
@@ -43,7 +43,7 @@ int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
     return relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
   }
   if (!bias.bidirectional && relative > 0) relative = 0;
-  // Keys that many places before, in steps of one, then those after: count up to the one meant.
+  // Counts keys before the query by distance, then those after it, up to the given one.
   int row = 0;
   for (std::int64_t d = 0; d < bias.max_distance && relative + d < 0; ++d) ++row;
   if (relative > 0) row = bias.max_distance;
@@ -55,7 +55,7 @@ int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
 struct Scores {
   std::int64_t queries = 0, keys = 0;
   std::vector<double> weights;  // after softmax, before dropout
-  std::vector<double> keep;     // dropout's factors
+  std::vector<double> keep;     // dropout factors
   std::vector<double> log_sum;  // [queries]
   std::vector<int> bucket;      // of the bias
 };
@@ -68,7 +68,7 @@ double dot(const T* a, const T* b, std::int64_t width) {
   return sum;
 }
 
-// The row of a head in q, and of the head it reads in k or v.
+// The row of a head in q, and of the key/value head it reads in k or v.
 template <class T>
 const T* query_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h, std::int64_t i) {
   return in.q + (in.q_offsets[b] + i) * in.q_stride + h * in.head_width;
@@ -87,7 +87,7 @@ Scores scores_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h) {
   using Kind = typename kernels::ScoreBias<T>::Kind;
   Scores s{.queries = in.q_offsets[b + 1] - in.q_offsets[b], .keys = in.k_length[b]};
   for (std::int64_t i = 0; i < s.queries; ++i) {
-    // In a causal sentence the last query stands at the last key.
+    // In a causal sentence the last query is at the last key.
     const std::int64_t place = in.causal ? i + s.keys - s.queries : i;
     std::vector<double> row;
     double top = -INFINITY, total = 0;

@@ -1,5 +1,5 @@
-// Memory for attention over a ragged batch, laid out as awkwardly as the contract allows: q, k and
-// v are slices of wider rows, keys of other lengths stand in another order with gaps between them.
+// Memory for attention over a ragged batch in the most general layout: q, k and v are slices of
+// wider rows; keys have other lengths, another order and gaps between sentences.
 #pragma once
 
 #include <numeric>
@@ -13,14 +13,14 @@ namespace nunchi::testing {
 
 struct AttentionSetup {
   std::vector<std::int32_t> queries = kLengths;
-  std::vector<std::int32_t> keys = {};  // none: the queries' own sentences
+  std::vector<std::int32_t> keys = {};  // empty: the queries' own sentences
   int heads = 4, kv_heads = 4;
   std::int64_t width = 20;
   bool causal = false;
   Bias bias = Bias::none;
   float dropout = 0;
   double spread = 2;                       // of q and k
-  std::vector<std::int32_t> indices = {};  // in the global batch; none: 0, 1, 2, …
+  std::vector<std::int32_t> indices = {};  // in the global batch; empty: 0, 1, 2, …
 };
 
 // A slice of the columns of a matrix.
@@ -110,7 +110,7 @@ struct AttentionProblem {
             .log_sum = log_sum.data()};
   }
 
-  // The gradients have the layout of what they are gradients of.
+  // Gradients have the layout of their variables.
   kernels::AttentionBackward<T> backward() {
     std::vector<T>& d_kv = shared ? d_queries : d_keys;
     return {.in = inputs(),
@@ -141,7 +141,7 @@ struct AttentionProblem {
   AttentionSetup setup;
   Batch batch;
   bool shared;                // keys are the queries' own rows
-  std::int64_t key_rows = 0;  // with the spare ones
+  std::int64_t key_rows = 0;  // including the spare ones
   std::int32_t key_count = 0;
   Slice q{}, k{}, v{}, out{};
   std::vector<std::int32_t> begin, length;
@@ -166,7 +166,7 @@ inline std::vector<AttentionSetup> attention_setups() {
   setups.push_back({.kv_heads = 2, .dropout = 0.5f, .indices = {9, 4, 1000000, 0, 7}});
   setups.push_back({.keys = other, .kv_heads = 1, .width = 37, .dropout = 0.1f});
   setups.push_back({.keys = longer, .causal = true, .dropout = 0.1f});
-  setups.push_back({.keys = other, .causal = true});  // some queries stand before the first key
+  setups.push_back({.keys = other, .causal = true});  // some queries are before the first key
   setups.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}});
   // More queries than a thread takes at once.
   setups.push_back(

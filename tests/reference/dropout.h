@@ -1,4 +1,4 @@
-// Dropout's draws, one at a time, as kernels/dropout.h promises them.
+// Dropout draws, one at a time, as kernels/dropout.h specifies them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace nunchi::reference {
 
-// What an element is multiplied by: 0, or 1 / (1 - p).
+// The factor of an element: 0 or 1 / (1 - p).
 inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std::uint32_t row,
                    std::uint32_t column) {
   const double threshold = std::round(static_cast<double>(dropout.probability) * 65536);
@@ -21,7 +21,7 @@ inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std:
   return draw < threshold ? 0 : 1 / (1 - threshold / 65536);
 }
 
-// Rows that do not say where they are count as one sentence.
+// Rows without positions count as one sentence.
 inline double keep(const kernels::Dropout& dropout, const kernels::Rows& rows, std::int64_t row,
                    std::int64_t column) {
   const std::int64_t sentence = rows.sentence != nullptr ? rows.sentence[row] : 0;

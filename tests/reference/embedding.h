@@ -21,7 +21,7 @@ std::vector<double> embedding(const kernels::Embedding<T>& p) {
   return out;
 }
 
-// Adds to the gradients; an empty one is not wanted.
+// Accumulates into the gradients; empty ones are not wanted.
 template <class T>
 void embedding_backward(const kernels::EmbeddingBackward<T>& p, std::vector<double>& d_table,
                         std::vector<double>& d_positions) {

@@ -1,4 +1,4 @@
-// Normalisation of rows by its definition; the way back by the whole matrix of derivatives.
+// Normalisation of rows by its definition; the backward pass by the full Jacobian.
 #pragma once
 
 #include <cmath>

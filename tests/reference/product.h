@@ -8,7 +8,7 @@
 
 namespace nunchi::reference {
 
-// What c will be; reads the c of now when the product accumulates.
+// The expected c; reads the current c if the product accumulates.
 template <class T>
 std::vector<double> product(const kernels::Product<T>& p) {
   std::vector<double> c;

@@ -1,4 +1,4 @@
-// One sentence through an LSTM or a GRU, one number after another.
+// One sentence through an LSTM or a GRU, one number at a time.
 #pragma once
 
 #include <cmath>
@@ -21,7 +21,7 @@ struct RecurrentState {
   std::vector<double> h, c;  // [H]
 };
 
-// The next state, from the share `a` [G · H] that the token has in the gates.
+// The next state, from the token's contribution `a` [G · H] to the gates.
 inline RecurrentState next_state(const RecurrentCell& p, const std::vector<double>& a,
                                  const RecurrentState& before) {
   const auto H = static_cast<std::size_t>(p.width);

@@ -1,4 +1,4 @@
-// Pairs of columns turned by their angles, one complex number at a time.
+// Pairs of columns rotated by their angles, one complex number at a time.
 #pragma once
 
 #include <complex>
@@ -8,7 +8,7 @@
 
 namespace nunchi::reference {
 
-// The pairs' cosines and sines for every position, as the table has them.
+// The cosines and sines of all pairs and positions, in the table's layout.
 inline std::vector<double> rotary_table(std::int64_t positions, std::int64_t width, double base) {
   std::vector<double> table;
   for (std::int64_t p = 0; p < positions; ++p) {
@@ -24,7 +24,7 @@ inline std::vector<double> rotary_table(std::int64_t positions, std::int64_t wid
   return table;
 }
 
-// The real rows' heads, [rows, heads * D].
+// The heads of the real rows, [rows, heads * D].
 template <class T>
 std::vector<double> rotary(const kernels::Rotary<T>& p, std::int64_t rows) {
   const std::int64_t half = p.head_width / 2;

@@ -1,11 +1,11 @@
-// The kinds of biases that attention is tested with.
+// The score biases that attention is tested with.
 #pragma once
 
 #include "nunchi/kernels/attention.h"
 
 namespace nunchi::testing {
 
-// What is added to scores: of one direction, or with buckets for keys after the query too.
+// Biases of one direction, or with buckets for keys after the query too.
 enum class Bias { none, slopes, buckets, buckets_both, clipped, clipped_both };
 inline constexpr Bias kBiases[] = {Bias::slopes, Bias::buckets, Bias::buckets_both, Bias::clipped,
                                    Bias::clipped_both};
@@ -22,7 +22,7 @@ constexpr int buckets_of(Bias bias) {
 }
 
 template <class T>
-kernels::ScoreBias<T> score_bias(Bias bias, const Summed<T>* slopes, const T* table) {
+kernels::ScoreBias<T> score_bias(Bias bias, const Accumulator<T>* slopes, const T* table) {
   using Kind = typename kernels::ScoreBias<T>::Kind;
   if (bias == Bias::none) return {};
   if (bias == Bias::slopes) return {.kind = Kind::slopes, .slopes = slopes};

@@ -1,6 +1,7 @@
-// What the kernel tests share: every compiled version of a kernel, ragged batches, comparisons.
+// Shared by the kernel tests: every compiled version of a kernel, ragged batches, comparisons.
 //
-// Kernels get vectors of exactly the promised sizes, so a sanitizer sees every step outside them.
+// Kernels get vectors of exactly the promised sizes, so a sanitizer detects every access outside
+// them.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace nunchi::testing {
 
-// Below, at and above what vectors and tiles hold.
+// Below, at and above the sizes of vectors and tiles.
 inline const std::vector<std::int32_t> kLengths = {33, 1, 127, 32, 31};
 inline const std::vector<std::int64_t> kWidths = {1, 3, 20, 37, 64, 130};
 
@@ -21,7 +22,7 @@ inline constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-13;
 template <class T>
 inline constexpr const char* kTypeName = sizeof(T) == 4 ? "f32" : "f64";
 
-// f.operator()<T>(context) for f32 and f64 in every instruction set.
+// Calls f.operator()<T>(context) for f32 and f64 in every instruction set.
 template <class F>
 void for_every_version(F&& f) {
   for (const Isa isa : all_isas()) {
@@ -38,9 +39,9 @@ void for_every_version(F&& f) {
   }
 }
 
-// f.operator()<T>(context) returns numbers that must have the same bits for 1, 2 and 4 threads.
+// f.operator()<T>(context) returns numbers whose bits must be the same for 1, 2 and 4 threads.
 template <class F>
-void expect_threads_change_nothing(F&& f) {
+void expect_same_bits_for_any_threads(F&& f) {
   for (const Isa isa : all_isas()) {
     CpuContext one({.threads = 1, .isa = isa});
     const auto single = f.template operator()<float>(one);
@@ -55,7 +56,7 @@ void expect_threads_change_nothing(F&& f) {
   }
 }
 
-// A ragged batch with `spare` rows more than its sentences have.
+// A ragged batch with `spare` rows past its sentences.
 struct Batch {
   explicit Batch(const std::vector<std::int32_t>& lengths, std::int64_t spare = 0,
                  const std::vector<std::int32_t>& indices = {}) {
@@ -86,7 +87,7 @@ struct Batch {
   std::int64_t capacity = 0, longest = 0;
 };
 
-// What a kernel writes to: an element that it forgets stays NaN.
+// Memory that a kernel writes to: an element that it misses stays NaN.
 template <class T>
 std::vector<T> unwritten(std::int64_t count) {
   return std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(NAN));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nunchi/kernels/cpu/keep.h"
+#include "nunchi/kernels/cpu/dropout_mask.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/sigmoid.h"
@@ -15,7 +15,7 @@ constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 constexpr double kCubic = 0.044715;
 
-// The normal distribution's integral up to x.
+// The cumulative normal distribution at x.
 template <class V>
 [[gnu::always_inline]] inline V normal_integral(V x) {
   using T = Element<V>;
@@ -28,7 +28,7 @@ template <class V>
   }
 }
 
-// f(x); for the gated kinds, what the gate's column becomes.
+// f(x); for the gated kinds, the factor that the gate's column gives.
 template <ActivationKind Kind, class V>
 [[gnu::always_inline]] inline V value_of(V x) {
   using T = Element<V>;
@@ -123,7 +123,7 @@ void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
   clear_tail(p.rows, input_width(Kind, p.width), p.d_x);
 }
 
-// Calls f.operator()<Kind>() for the kind asked for.
+// Calls f.operator()<Kind>() for the given kind.
 template <class F>
 void for_kind(ActivationKind kind, F&& f) {
   switch (kind) {

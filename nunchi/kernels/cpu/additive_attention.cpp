@@ -19,7 +19,7 @@ struct Sentence {
         keys(in.k_length[b]),
         weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
   std::int64_t first_query, queries, first_key, keys;
-  std::int64_t weights;  // where they begin
+  std::int64_t weights;  // offset of its weights
 };
 
 template <class T>
@@ -38,7 +38,8 @@ void softmax(T* scores, std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
 }
 
-// The way back of one sentence; `d_scores` has room for its keys, `d_scorer` is its own share.
+// The backward pass of one sentence; `d_scores` holds one element per key, `d_scorer` is the
+// sentence's own partial sum.
 template <class T>
 class SentenceBack {
  public:
@@ -64,7 +65,7 @@ class SentenceBack {
   T* d_k(std::int64_t j) const { return p_.d_k + (s_.first_key + j) * p_.d_k_stride; }
   T* d_v(std::int64_t j) const { return p_.d_v + (s_.first_key + j) * p_.d_v_stride; }
 
-  // What the values and the scores of query i get.
+  // The gradients of the values and of the scores of query i.
   void values(std::int64_t i, const T* d_out) {
     const T* weights = p_.weights + s_.weights + i * s_.keys;
     T mean = 0;
@@ -151,7 +152,8 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory scores(ctx.arena(),
                              static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
-  // Each sentence's share of the scorer's gradient: summed in their order, whoever made them.
+  // Partial sums of the scorer's gradient, one per sentence, are added in sentence order whichever
+  // thread computed them.
   const ScratchMemory shares(ctx.arena(),
                              static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
   parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {

@@ -11,16 +11,16 @@
 namespace nunchi::kernels {
 namespace {
 
-// A thread takes so many queries at once through all keys: their sums stay in the second cache, and
+// A thread takes this many queries through all keys: their accumulators stay in the L2 cache, and
 // each tile of keys is packed once for all of them.
 constexpr std::int64_t kQueryChunk = 8 * kQueryTile;
 
-// What one thread needs, cut from one block of the arena.
+// One thread's scratch memory, cut from one arena block.
 template <class T>
 struct Scratch {
   T *queries, *sums, *keys, *values, *scores, *keep;
   T* highest;  // [kQueryChunk] the highest score so far
-  T* total;    // [kQueryChunk, W] the sum of weights so far, lanes apart
+  T* total;    // [kQueryChunk, W] the sum of weights so far, one sum per lane
 
   static std::int64_t elements(std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
@@ -41,21 +41,20 @@ struct Scratch {
   }
 };
 
-// The rows of one tile: scores become weights relative to the highest score so far, and what was
-// summed before is brought to the same scale. Two passes over the rows: the highest scores first,
-// so that no row waits for the one before it.
+// The rows of one tile: scores become weights relative to the highest score so far, and earlier
+// sums are rescaled to it. Two passes over the rows, the highest scores first, so that no row waits
+// for the one before it.
 template <class T>
 class OnlineSoftmax {
  public:
   OnlineSoftmax(const AttentionInputs<T>& in, const HeadView<T>& view, const Scratch<T>& scratch)
       : in_(in), view_(view), s_(scratch), width_(padded<T>(in.head_width)) {}
 
-  // Rows i to i + rows of the chunk, which stand for queries from `query` on; `count` keys from
-  // `key`.
+  // Rows i to i + rows of the chunk, which are queries from `query` on; `count` keys from `key`.
   void run(std::int64_t i, std::int64_t rows, std::int64_t query, std::int64_t key,
            std::int64_t count) const {
     const std::int64_t columns = padded<T>(count);
-    const BiasLine<T> bias(in_, view_.head, query + view_.shift, key);
+    const BiasByDistance<T> bias(in_, view_.head, query + view_.shift, key);
     T tops[kQueryTile];
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t visible = std::min(count, visible_keys(in_, view_, query + r) - key);
@@ -65,7 +64,7 @@ class OnlineSoftmax {
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       T* scores = s_.scores + r * kKeyTile;
-      // Nothing to see in this tile, and nothing seen before it.
+      // No visible key in this tile or before it.
       if (tops[r] == kLowest && visible_keys(in_, view_, query + r) <= key) {
         std::fill(scores, scores + columns, T(0));
       } else {
@@ -78,7 +77,7 @@ class OnlineSoftmax {
   using V = Vec<T>;
   static constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
-  // Biases and masks the scores on the way.
+  // Also adds the bias and masks the scores.
   static T highest_score(T* scores, const T* bias, std::int64_t visible, std::int64_t columns) {
     V tops = splat<V>(kLowest);
     for (std::int64_t j = 0; j < columns; j += kLanes<T>) {

@@ -9,20 +9,20 @@
 namespace nunchi::kernels {
 namespace {
 
-// What one thread needs: the queries of a whole sentence and tiles of its keys.
+// One thread's scratch memory: the queries of a whole sentence and tiles of its keys.
 template <class T>
 struct Scratch {
   T *queries, *d_out, *d_queries, *delta;         // [max_queries, D or 1]
   T *keys, *keys_transposed, *values_transposed;  // [kKeyTile, D] or [D, kKeyTile]
   T *d_keys, *d_values;                           // [kKeyTile, D]
   T *weights, *d_scores;                          // [kQueryTile, kKeyTile]
-  T *keep, *d_bias;                               // KeepTile's, [kQueryTile + kKeyTile]
+  T *keep, *d_bias;                               // of KeepTile, [kQueryTile + kKeyTile]
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t full = padded<T>(head_width);
     const std::int64_t all = max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
                              2 * kQueryTile * kKeyTile + KeepTile<T>::kElements +
-                             BiasLine<T>::kLength;
+                             BiasByDistance<T>::kLength;
     return padded<T>(all);  // each thread's part is aligned
   }
   Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
@@ -40,7 +40,7 @@ struct Scratch {
     keys_transposed = take(kKeyTile * head_width);
     values_transposed = take(kKeyTile * head_width);
     delta = take(max_queries);
-    d_bias = take(BiasLine<T>::kLength);
+    d_bias = take(BiasByDistance<T>::kLength);
   }
 };
 
@@ -56,7 +56,7 @@ void write_rows(std::int64_t rows, std::int64_t width, const T* from, T factor, 
   }
 }
 
-// One head of one sentence. `d_table` collects the table's gradient for this head, [buckets].
+// One head of one sentence. `d_table` accumulates the table's gradient for this head, [buckets].
 template <class T>
 class HeadBackward {
  public:
@@ -123,7 +123,7 @@ class HeadBackward {
                     s_.weights, kKeyTile, false);
     tile_product<T>(rows, columns, width_, {d_out, full_, 1}, s_.values_transposed, kKeyTile,
                     s_.d_scores, kKeyTile, false);
-    const BiasLine<T> bias(in_, view_.head, i + view_.shift, key);
+    const BiasByDistance<T> bias(in_, view_.head, i + view_.shift, key);
     keep_.draw(in_, view_, i, rows, key, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
       score_gradient(i, r, std::min(count, visible_keys(in_, view_, i + r) - key), columns,
@@ -138,7 +138,7 @@ class HeadBackward {
                     s_.d_queries + i * full_, full_, true);
   }
 
-  // Row r of a tile: scores become weights (after dropout), their gradient that of the scores.
+  // Row r of a tile: scores become weights (after dropout), and d_weights become d_scores.
   void score_gradient(std::int64_t i, std::int64_t r, std::int64_t visible, std::int64_t columns,
                       const T* bias) {
     using V = Vec<T>;
@@ -165,12 +165,12 @@ class HeadBackward {
   }
 
   void table_gradient(std::int64_t i, std::int64_t rows, std::int64_t key, std::int64_t count) {
-    std::fill(s_.d_bias, s_.d_bias + BiasLine<T>::kLength, T(0));
+    std::fill(s_.d_bias, s_.d_bias + BiasByDistance<T>::kLength, T(0));
     for (std::int64_t r = 0; r < rows; ++r) {
       T* line = s_.d_bias + kQueryTile - 1 - r;
       for (std::int64_t j = 0; j < count; ++j) line[j] += s_.d_scores[r * kKeyTile + j];
     }
-    for (std::int64_t n = 0; n < BiasLine<T>::kLength; ++n) {
+    for (std::int64_t n = 0; n < BiasByDistance<T>::kLength; ++n) {
       const std::int64_t relative = key - (i + view_.shift) + n - (kQueryTile - 1);
       d_table_[bucket_of(in_.bias, relative)] += static_cast<double>(s_.d_bias[n]);
     }
@@ -185,7 +185,7 @@ class HeadBackward {
   KeepTile<T> keep_;
 };
 
-// Gradients of rows past the count are zero; where they are added to, they are already.
+// Gradients of rows past the count are set to zero; accumulated gradients already are zero there.
 template <class T>
 void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t stride,
                 bool accumulate) {
@@ -202,7 +202,7 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const ScratchMemory memory(ctx.arena(),
                              static_cast<std::size_t>(each * ctx.threads()) * sizeof(T));
   T* scratch = memory.as<T>();
-  // Each (sentence, head) sums its own part of the table's gradient; they are added in order.
+  // Each (sentence, head) has its own partial sum of the table's gradient; they are added in order.
   const std::int64_t tables = p.d_table != nullptr ? in.sentences * in.heads * in.bias.buckets : 0;
   const ScratchMemory table_memory(ctx.arena(), static_cast<std::size_t>(tables) * sizeof(double));
   double* d_tables = table_memory.as<double>();

@@ -1,4 +1,4 @@
-// What the attention kernels share on the CPU: tiles of queries and keys, masks and biases.
+// Shared by the attention kernels on the CPU: tiles of queries and keys, masks and biases.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,14 @@
 #include <cstring>
 
 #include "nunchi/kernels/attention.h"
-#include "nunchi/kernels/cpu/keep.h"
-#include "nunchi/kernels/cpu/known_starts.h"
+#include "nunchi/kernels/cpu/bucket_starts.h"
+#include "nunchi/kernels/cpu/dropout_mask.h"
 #include "nunchi/kernels/cpu/simd.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// Keys of a tile: a multiple of every vector's width and of what one call of Philox serves.
+// Keys of a tile: a multiple of every vector width and of the columns of one Philox call.
 constexpr std::int64_t kKeyTile = 64;
 // Queries of a tile: a multiple of the register block's rows.
 constexpr std::int64_t kQueryTile = 48;
@@ -31,7 +31,7 @@ struct HeadView {
   int head;               // h
   std::int64_t queries, keys;
   std::int64_t first_query, first_key;  // rows of the batch
-  std::int64_t shift;                   // query i stands at key position i + shift
+  std::int64_t shift;                   // query i is at key position i + shift
   const T *q, *k, *v;
 };
 
@@ -53,13 +53,13 @@ HeadView<T> head_view(const AttentionInputs<T>& in, std::int64_t sentence, int h
           .v = in.v + first_key * in.v_stride + kv_head * in.head_width};
 }
 
-// How many keys query i may see.
+// Number of keys that query i may see.
 template <class T>
 std::int64_t visible_keys(const AttentionInputs<T>& in, const HeadView<T>& view, std::int64_t i) {
   return in.causal ? std::clamp<std::int64_t>(i + view.shift + 1, 0, view.keys) : view.keys;
 }
 
-// to[r, 0:width] = from[r] * factor, the rest of a padded row zero.
+// to[r, 0:width] = from[r] * factor; the padding of a row becomes zero.
 template <class T>
 void pack_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_t stride, T factor,
                T* to) {
@@ -72,15 +72,15 @@ void pack_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_
   }
 }
 
-// The elements of a and b in turn: the lower halves of both, or the upper ones.
+// Interleaves the lower halves of a and b, or the upper halves.
 template <bool Upper, class V, int... I>
 [[gnu::always_inline]] inline V zipped(V a, V b, std::integer_sequence<int, I...>) {
   constexpr int W = static_cast<int>(sizeof...(I));
   return __builtin_shufflevector(a, b, ((I % 2) * W + I / 2 + (Upper ? W / 2 : 0))...);
 }
 
-// to[j, i] = from[i, j] for a block of W × W, of which the first `columns` j are written. Zipping
-// row i with row i + W/2, log2 W times, turns rows into columns.
+// to[j, i] = from[i, j] for a block of W × W; writes the first `columns` rows j. Interleaving row i
+// with row i + W/2, log2 W times, transposes the block.
 template <class T>
 [[gnu::always_inline]] inline void transpose_block(const T* from, std::int64_t from_stride, T* to,
                                                    std::int64_t to_stride, std::int64_t columns) {
@@ -107,7 +107,7 @@ template <class T>
   }
 }
 
-// to[d, r] = from[r, d] for the keys of a tile; columns up to the next multiple of W zero.
+// to[d, r] = from[r, d] for the keys of a tile; columns up to the next multiple of W become zero.
 template <class T>
 void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::int64_t stride,
                      T* to) {
@@ -128,11 +128,11 @@ void pack_transposed(std::int64_t rows, std::int64_t width, const T* from, std::
   }
 }
 
-// The same bias with its starts, for bucket_of().
+// The same bias with `starts` set, for bucket_of().
 template <class T>
 ScoreBias<T> with_starts(CpuContext& ctx, ScoreBias<T> bias) {
   if (bias.kind != ScoreBias<T>::Kind::buckets || bias.clipped) return bias;
-  bias.starts = known_starts(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
+  bias.starts = cached_bucket_starts(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
   return bias;
 }
 template <class Job>
@@ -152,14 +152,14 @@ int bucket_of(const ScoreBias<T>& bias, std::int64_t relative) {
   return static_cast<int>(found) + (bias.bidirectional && relative > 0 ? all : 0);
 }
 
-// Biases of a tile depend on key - query alone: one line of them serves every row.
+// The biases of a tile depend on key - query only: one array of them serves every row.
 template <class T>
-class BiasLine {
+class BiasByDistance {
  public:
   static constexpr std::int64_t kLength = kQueryTile + kKeyTile;
 
-  // For query positions from `query` and keys from `key`.
-  BiasLine(const AttentionInputs<T>& in, int head, std::int64_t query, std::int64_t key)
+  // For query positions from `query` on and keys from `key` on.
+  BiasByDistance(const AttentionInputs<T>& in, int head, std::int64_t query, std::int64_t key)
       : active_(in.bias.kind != ScoreBias<T>::Kind::none) {
     if (!active_) return;
     for (std::int64_t n = 0; n < kLength; ++n) {
@@ -181,7 +181,7 @@ class BiasLine {
   T line_[kLength] = {};
 };
 
-// Dropout's factors for a tile of weights, row after row.
+// Dropout factors of a tile of weights, row after row.
 template <class T>
 class KeepTile {
  public:
@@ -218,7 +218,7 @@ template <class T>
   return numbers;
 }
 
-// The lanes of v from `count` on become `other`.
+// Replaces the lanes of v from `count` on by `other`.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> first_lanes(Vec<T> v, std::int64_t count, T other) {
   const auto limit = static_cast<Integer<T>>(std::clamp<std::int64_t>(count, 0, kLanes<T>));

@@ -1,6 +1,6 @@
 #include "nunchi/kernels/embedding.h"
 
-#include "nunchi/kernels/cpu/keep.h"
+#include "nunchi/kernels/cpu/dropout_mask.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
@@ -35,7 +35,7 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
 template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<float>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Embedding<double>&);
 
-// Two rows may name one token, so threads share the columns: each goes down all rows in order.
+// Two rows may hold the same token, so threads split the columns: each adds all rows in order.
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr Isa kIsa = Isa::NUNCHI_ISA;
 
-// What another kernel is compiled for that this version calls.
+// The target of another kernel that this version calls.
 template <class Args>
 using TargetOf = std::conditional_t<kIsaIndependent<Args>, AnyCpu, Cpu<kIsa>>;
 

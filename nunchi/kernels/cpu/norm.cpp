@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "nunchi/kernels/cpu/keep.h"
+#include "nunchi/kernels/cpu/dropout_mask.h"
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/rows.h"
 #include "nunchi/kernels/cpu/simd.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kRowGrain = 8;
 
-// d_x of one row, and its part of d_gamma and d_beta.
+// d_x of one row, and the row's contribution to d_gamma and d_beta.
 template <class T>
 void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* keep, T* d_gamma,
                   T* d_beta) {
@@ -100,7 +100,7 @@ template void compute<Cpu<kIsa>>(CpuContext&, const ResidualNorm<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
-  // Partial sums of d_gamma and d_beta are kept for so many rows each, whatever the threads.
+  // Rows per partial sum of d_gamma and d_beta, independent of the number of threads.
   constexpr std::int64_t kRows = 64;
   const std::int64_t width = p.width, count = count_of(p.rows);
   const std::int64_t partials = (count + kRows - 1) / kRows;

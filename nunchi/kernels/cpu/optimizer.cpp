@@ -8,7 +8,7 @@
 namespace nunchi::kernels {
 namespace {
 
-// Lanes keep their own square roots; the compiler turns the loop into one instruction.
+// The square root of each lane; the compiler turns the loop into one instruction.
 template <class V>
 [[gnu::always_inline]] inline V root(V x) {
   using T = Element<V>;

@@ -1,4 +1,4 @@
-// Work shared among a context's threads: OpenMP's, which the product library uses too.
+// Splits work among a context's threads: OpenMP's, which the product library uses too.
 #pragma once
 
 #include <omp.h>

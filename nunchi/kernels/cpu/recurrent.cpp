@@ -1,16 +1,16 @@
-#include "nunchi/kernels/cpu/recurrent_steps.h"
+#include "nunchi/kernels/cpu/recurrent_common.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// What one sentence's token needs on the way forward.
+// The forward pass of one sentence's token.
 template <class T>
 struct Token {
   std::int64_t width;
-  T* gates;    // a, then the gates
+  T* gates;    // a, then overwritten with the gates
   const T* b;  // h · W_hhᵀ; null: h is zero
   const T* bias;
-  const T* h;  // the state before
+  const T* h;  // the state before the token
   const T* c;  // null: zero
   T* kept;
   T* out;
@@ -60,17 +60,17 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
-  const Places<T> places{in};
+  const RankView<T> ranks{in};
   const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
   const ScratchMemory products(ctx.arena(),
                                static_cast<std::size_t>(padded_rows(most) * G * H) * sizeof(T));
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
-    const T *h = places.state(in.first_h, i), *c = places.state(in.first_c, i);
+    const T *h = ranks.state(in.first_h, i), *c = ranks.state(in.first_c, i);
     if (i < most) {
       copy_or_clear(h, in.previous + i * H, H);
-    } else {  // without a token it ends as it began
-      copy_or_clear(h, places.state(p.last_h, i), H);
-      copy_or_clear(c, places.state(p.last_c, i), H);
+    } else {  // without a token the state does not change
+      copy_or_clear(h, ranks.state(p.last_h, i), H);
+      copy_or_clear(c, ranks.state(p.last_c, i), H);
     }
   }
   for_steps(in.plan, [&](const RecurrentStep& step) {
@@ -88,16 +88,16 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     }
     parallel_ranges(ctx, step.active, rows_each(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = places.row(i, step.token);
+        const std::int64_t row = ranks.row(i, step.token);
         T* const out = p.out + row * p.out_stride;
         T* const kept = in.kept + (step.first + i) * H;
         const Token<T> token{
             .width = H,
-            .gates = places.gates(row),
+            .gates = ranks.gates(row),
             .b = from_zero ? nullptr : products.as<T>() + i * G * H,
             .bias = p.bias,
             .h = met + i * H,
-            .c = step.token > 0 ? in.kept + (step.before + i) * H : places.state(in.first_c, i),
+            .c = step.token > 0 ? in.kept + (step.before + i) * H : ranks.state(in.first_c, i),
             .kept = kept,
             .out = out};
         if (in.cell == CellKind::lstm) {
@@ -108,8 +108,8 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
         if (i < step.next) {
           std::copy_n(out, H, met + (step.active + i) * H);
         } else {
-          if (p.last_h != nullptr) std::copy_n(out, H, places.state(p.last_h, i));
-          if (p.last_c != nullptr) std::copy_n(kept, H, places.state(p.last_c, i));
+          if (p.last_h != nullptr) std::copy_n(out, H, ranks.state(p.last_h, i));
+          if (p.last_c != nullptr) std::copy_n(kept, H, ranks.state(p.last_c, i));
         }
       }
     });

@@ -1,21 +1,21 @@
-#include "nunchi/kernels/cpu/recurrent_steps.h"
+#include "nunchi/kernels/cpu/recurrent_common.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// What one sentence's token needs on the way back.
+// The backward pass of one sentence's token.
 template <class T>
 struct TokenBack {
   std::int64_t width;
-  T* gates;  // then the gradient of a
+  T* gates;  // then overwritten with the gradient of a
   const T* kept;
-  const T* h;        // the state before
+  const T* h;        // the state before the token
   const T* c;        // null: zero
   const T* d_out;    // may be null
-  const T* later_h;  // from the step after, or of the last state; may be null
+  const T* later_h;  // gradient of h from the next step, or of the last state; may be null
   const T* later_c;
   T* d_b;
-  T* carry_h;  // to the step before
+  T* carry_h;  // gradient of h for the previous step
   T* carry_c;
 };
 
@@ -40,7 +40,7 @@ void lstm_token_back(const TokenBack<T>& p) {
   });
 }
 
-// The state's own way past the gates waits in carry_h; the product with the weight adds to it.
+// The gradient that bypasses the gates is kept in carry_h; the product with the weight adds to it.
 template <class T>
 void gru_token_back(const TokenBack<T>& p) {
   const std::int64_t H = p.width;
@@ -68,25 +68,25 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const bool lstm = in.cell == CellKind::lstm;
-  const Places<T> places{in};
+  const RankView<T> ranks{in};
   const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
   const auto carried = static_cast<std::size_t>(padded_rows(most) * H) * sizeof(T);
   const ScratchMemory carry_h(ctx.arena(), carried), carry_c(ctx.arena(), lstm ? carried : 0);
-  for_steps_back(in.plan, [&](const RecurrentStep& step) {
+  for_steps_backward(in.plan, [&](const RecurrentStep& step) {
     parallel_ranges(ctx, step.active, rows_each(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = places.row(i, step.token), at = step.first + i;
+        const std::int64_t row = ranks.row(i, step.token), at = step.first + i;
         T *const own_h = carry_h.as<T>() + i * H, *const own_c = carry_c.as<T>() + i * H;
         const bool goes_on = i < step.next;
         const TokenBack<T> token{
             .width = H,
-            .gates = places.gates(row),
+            .gates = ranks.gates(row),
             .kept = in.kept + at * H,
             .h = in.previous + at * H,
-            .c = step.token > 0 ? in.kept + (step.before + i) * H : places.state(in.first_c, i),
+            .c = step.token > 0 ? in.kept + (step.before + i) * H : ranks.state(in.first_c, i),
             .d_out = p.d_out != nullptr ? p.d_out + row * p.d_out_stride : nullptr,
-            .later_h = goes_on ? own_h : places.state(p.d_last_h, i),
-            .later_c = goes_on ? own_c : places.state(p.d_last_c, i),
+            .later_h = goes_on ? own_h : ranks.state(p.d_last_h, i),
+            .later_c = goes_on ? own_c : ranks.state(p.d_last_c, i),
             .d_b = p.d_b + at * G * H,
             .carry_h = own_h,
             .carry_c = own_c};
@@ -109,10 +109,10 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   });
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
     const bool none = i >= most;
-    copy_or_clear<T>(none ? places.state(p.d_last_h, i) : carry_h.as<T>() + i * H,
-                     places.state(p.d_first_h, i), H);
-    copy_or_clear<T>(none ? places.state(p.d_last_c, i) : carry_c.as<T>() + i * H,
-                     places.state(p.d_first_c, i), H);
+    copy_or_clear<T>(none ? ranks.state(p.d_last_h, i) : carry_h.as<T>() + i * H,
+                     ranks.state(p.d_first_h, i), H);
+    copy_or_clear<T>(none ? ranks.state(p.d_last_c, i) : carry_c.as<T>() + i * H,
+                     ranks.state(p.d_first_c, i), H);
   }
   clear_rows(in.rows, G * H, in.gates_stride, in.gates);
   clear_rows(in.rows, G * H, G * H, p.d_b);

@@ -8,7 +8,7 @@
 namespace nunchi::kernels {
 namespace {
 
-// The order is fixed by the block and lane that an element falls into, whatever the threads.
+// The order depends only on the block and lane of an element, not on the number of threads.
 template <class T>
 double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
   constexpr int kSums = 8;
@@ -31,7 +31,7 @@ double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
-  // Threads share the columns, never the rows: each column is one sum from the first row down.
+  // Threads split the columns, never the rows: each column is summed from the first row down.
   constexpr std::int64_t kColumns = 256, kRows = 4;
   parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t begin = first; begin < last; begin += kColumns) {

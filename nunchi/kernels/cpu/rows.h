@@ -22,7 +22,7 @@ void clear_tail(const Rows& rows, std::int64_t width, T* out) {
               static_cast<std::size_t>((rows.capacity - count) * width) * sizeof(T));
 }
 
-// Draws need to know where a row is; without that, the row's own number serves.
+// Position and sentence of a row for dropout; without them, the row's own number.
 inline std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
   return rows.sentence != nullptr ? static_cast<std::uint32_t>(rows.sentence[row]) : 0;
 }

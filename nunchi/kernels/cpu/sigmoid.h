@@ -1,4 +1,4 @@
-// The logistic function and the hyperbolic tangent, of vectors and of single elements.
+// The logistic function and the hyperbolic tangent of vectors and of single elements.
 #pragma once
 
 #include "nunchi/kernels/cpu/simd.h"

@@ -1,4 +1,4 @@
-// Vectors of the width that this version's instruction set has, on the compiler's vector types.
+// Vectors of this version's instruction set, on the compiler's vector types.
 //
 // Kernels are written once, for any element type and width: a loop body takes either a vector or,
 // at the end of a row, a single element (over_row).
@@ -95,13 +95,13 @@ template <class V>
   return a > b ? a : b;
 }
 
-// The lanes of v, turned by `By`.
+// The lanes of v, rotated by `By`.
 template <int By, class V, int... I>
 [[gnu::always_inline]] inline V turned(V v, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(v, v, ((I + By) % static_cast<int>(sizeof...(I)))...);
 }
 
-// All lanes folded in halves: lane i with lane i + W/2, then W/4, …
+// Reduces all lanes by halves: lane i with lane i + W/2, then W/4, …
 template <int By, class T, class F>
 [[gnu::always_inline]] inline Vec<T> folded(Vec<T> v, F&& f) {
   if constexpr (By == 0) {
@@ -112,8 +112,8 @@ template <int By, class T, class F>
   }
 }
 
-// a · b + c, rounded once where the instruction set can. Said outright: left to the compiler, sums
-// of different shapes may be fused or not, and a row's bits would depend on its neighbours.
+// a · b + c, rounded once where the instruction set can. Explicit: left to the compiler, sums of
+// different shapes may or may not be fused, and a row's bits would depend on its neighbours.
 template <class V>
 [[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
 #if defined(__AVX512F__)
@@ -143,7 +143,8 @@ template <class T>
   return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return larger(a, b); })[0];
 }
 
-// body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the elements left over.
+// Calls body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the remaining
+// elements.
 template <class T, class F>
 [[gnu::always_inline]] inline void over_row(std::int64_t width, F&& body) {
   std::int64_t i = 0;
@@ -151,7 +152,7 @@ template <class T, class F>
   for (; i < width; ++i) body(i, T{});
 }
 
-// A sum over a row: lanes apart, then one after another.
+// A sum over a row: one partial sum per lane, then the lanes in order.
 template <class T>
 struct RowSum {
   Vec<T> lanes{};
@@ -171,7 +172,7 @@ struct RowMax {
   [[gnu::always_inline]] T total() const { return larger(max_of<T>(lanes), rest); }
 };
 
-// e^r - 1 for |r| <= ln 2 / 2, exact for small numbers too.
+// e^r - 1 for |r| <= ln 2 / 2, accurate for small numbers too.
 template <class V>
 [[gnu::always_inline]] inline V exponential_less_one(V r) {
   using T = Element<V>;
@@ -185,7 +186,7 @@ template <class V>
     p = p * r + T(5.0000001201e-1);
     return p * (r * r) + r;
   } else {
-    // Taylor's series to r^13 leaves less than half a unit in the last place.
+    // The Taylor series to r^13 leaves less than half a unit in the last place.
     p = splat<V>(T(1.0 / 6227020800.0));
     constexpr T kInverseFactorials[] = {T(1.0 / 479001600.0),
                                         T(1.0 / 39916800.0),
@@ -204,8 +205,8 @@ template <class V>
   }
 }
 
-// e^x: 2^n · e^r with |r| <= ln 2 / 2. Below the smallest normal number's logarithm, -inf included,
-// the result is 0 or nearly so; NaN stays NaN.
+// e^x = 2^n · e^r with |r| <= ln 2 / 2. Below the logarithm of the smallest normal number, -inf
+// included, the result is 0 or nearly 0; NaN stays NaN.
 template <class V>
 [[gnu::always_inline]] inline V exponential(V x) {
   using T = Element<V>;
@@ -215,8 +216,8 @@ template <class V>
   constexpr T kLn2High = kSingle ? T(0.693359375) : T(6.93145751953125e-1);
   constexpr T kLn2Low = kSingle ? T(-2.12194440e-4) : T(1.42860682030941723212e-6);
 #if defined(__AVX512F__)
-  // One instruction multiplies by 2^n, past the smallest numbers to 0 and past the largest to
-  // infinity. Of its two operands, max and min return the second where one is NaN.
+  // One instruction multiplies by 2^n, underflowing to 0 and overflowing to infinity. max and min
+  // return their second operand if one is NaN.
   if constexpr (std::is_same_v<V, Vec<float>>) {
     const __m512 clipped =
         _mm512_min_ps(_mm512_set1_ps(150), _mm512_max_ps(_mm512_set1_ps(-150), (__m512)x));
@@ -234,7 +235,7 @@ template <class V>
   const V shifted = clipped * kLog2E + kRounder;
   const V n = shifted - kRounder;
   const V p = exponential_less_one<V>((clipped - n * kLn2High) - n * kLn2Low) + T(1);
-  // The rounder left n in the low bits of `shifted`; moved up, they are n in the exponent.
+  // The rounder left n in the low bits of `shifted`; shifted up, they are n in the exponent.
   Bits exponent;
   __builtin_memcpy(&exponent, &shifted, sizeof exponent);
   Bits bits;

@@ -1,8 +1,8 @@
-// Small products of tiles that lie in the cache, in registers' blocks: the core of attention and of
-// f64 products.
+// Register-blocked products of small tiles that lie in the cache: the core of attention and of f64
+// products.
 //
-// Each element of c is summed over k in ascending order, one fused multiply-add at a time, whatever
-// the block it falls into: a row's bits do not depend on the rows around it.
+// Each element of c is summed over k in ascending order, one fused multiply-add at a time,
+// whichever block it is in: a row's bits do not depend on the rows around it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace nunchi::kernels {
 namespace {
 
-// a(i, k) stands at data[i * row + k * step].
+// a(i, k) is data[i * row + k * step].
 template <class T>
 struct TileA {
   const T* data;

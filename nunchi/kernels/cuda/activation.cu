@@ -10,7 +10,7 @@ constexpr float kRootHalf = 0.70710678118654752f;       // 1 / √2
 constexpr float kRootTwoOverPi = 0.79788456080286536f;  // √(2 / π)
 constexpr float kCubic = 0.044715f;
 
-// f(x); of the gated kinds, what the gate's column becomes.
+// f(x); for the gated kinds, the factor that the gate's column gives.
 template <ActivationKind Kind>
 __device__ float value_of(float x) {
   if constexpr (Kind == ActivationKind::relu) {
@@ -60,7 +60,7 @@ __host__ __device__ N* output_of(const ActivationBackward<N>& p) {
   return p.d_x;
 }
 
-// Eight columns of a row, which need not all be there.
+// Up to eight columns of a row.
 template <class N>
 __device__ void load_some(const N* from, int count, bool wide_loads, float (&x)[8]) {
   if (wide_loads && count == 8) return load8(from, x);
@@ -76,7 +76,7 @@ __device__ void store_some(N* to, int count, bool wide_stores, const float (&x)[
   }
 }
 
-// One thread for eight columns of a row: one call of the generator serves them.
+// One thread per eight columns of a row, which one call of the generator serves.
 template <ActivationKind Kind, template <class> class Arguments, class N>
 __global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws, bool wide) {
   constexpr bool kBackward = std::is_same_v<Arguments<N>, ActivationBackward<N>>;

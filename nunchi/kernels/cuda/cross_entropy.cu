@@ -19,8 +19,8 @@ __device__ void clear_row(N* x, int size) {
   }
 }
 
-// One block for each row. Held: the whole row stays in registers between its three passes;
-// otherwise each pass reads it again, one stretch after another.
+// One block per row. Held: the whole row stays in registers over its three passes; otherwise each
+// pass reads it again, chunk by chunk.
 template <class N, int Threads, int Groups, bool Wide, bool Held>
 __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
                                            : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
@@ -43,13 +43,13 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
 
   Row row;
   if constexpr (Held) row.load(x, size);
-  const auto pass = [&](auto&& look) {
+  const auto pass = [&](auto&& visit) {
     if constexpr (Held) {
-      look(x);
+      visit(x);
     } else {
       for (int begin = 0; begin < size; begin += Row::kCapacity) {
         row.load(x + begin, size - begin);
-        look(x + begin);
+        visit(x + begin);
       }
     }
   };
@@ -90,18 +90,18 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   }
   if (!p.write_gradient) return;
 
-  const float spread = static_cast<float>(p.smoothing / size);
+  const float smoothing_share = static_cast<float>(p.smoothing / size);
   const float inverse = 1 / sum;
-  // In bf16 the division is part of the exponent: one instruction less for each element.
+  // In bf16 the division is folded into the exponent: one instruction less per element.
   const float shift = top * kLog2E + log2f(sum);
   const auto gradient = [&](float value) {
     if constexpr (sizeof(N) == 4) {
-      return expf(value - top) * inverse - spread;
+      return expf(value - top) * inverse - smoothing_share;
     } else {
-      return fast_exp2(fmaf(value, kLog2E, -shift)) - spread;
+      return fast_exp2(fmaf(value, kLog2E, -shift)) - smoothing_share;
     }
   };
-  pass([&](N* stretch) { row.map(stretch, gradient); });
+  pass([&](N* chunk) { row.map(chunk, gradient); });
   if (Row::has(target)) {
     x[target] = from_float<N>(gradient(target_logit) - static_cast<float>(1 - p.smoothing));
   }
@@ -117,7 +117,8 @@ void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   const auto fits = [&](int threads, int groups) {
     return p.vocabulary <= threads * groups * kGroup;
   };
-  // Small blocks where they do: two of them share a multiprocessor, one reads while one computes.
+  // Small blocks if they suffice: two share a multiprocessor, and one reads while the other
+  // computes.
   if (fits(512, 1)) return start.template operator()<512, 1, true>();
   if (fits(512, 2)) return start.template operator()<512, 2, true>();
   if (fits(512, 4)) return start.template operator()<512, 4, true>();

@@ -1,4 +1,4 @@
-// Eight columns of a token's embedding, by a thread.
+// Eight columns of a token's embedding per thread.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -6,7 +6,7 @@
 
 namespace nunchi::kernels {
 
-// Up to eight columns; Wide: always eight, and aligned.
+// Up to eight columns; Wide: exactly eight, and aligned.
 template <bool Wide, class N>
 __device__ void load_columns(const N* from, std::int64_t columns, float (&x)[8]) {
   if constexpr (Wide) {

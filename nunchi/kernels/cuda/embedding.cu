@@ -1,7 +1,7 @@
-// The gradient of a table is a sum over the rows that name each of its tokens, and its bits must
-// not depend on which block comes first: rows are sorted by token, stably, and added in that order.
-// Sorted rows are cut into stretches of a fixed length, so that a frequent token is the work of
-// many blocks; what a stretch has of a token that goes on in another is joined afterwards.
+// The gradient of a table is a sum over the rows that hold each token, and its bits must not depend
+// on the order of blocks: rows are sorted by token with a stable sort and added in that order. The
+// sorted rows are split into chunks of a fixed length, so that many blocks share a frequent token;
+// the partial sums of a token that spans chunks are joined afterwards.
 #include "nunchi/kernels/embedding.h"
 
 #include <cub/device/device_radix_sort.cuh>
@@ -12,9 +12,9 @@ namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-// Rows of a stretch, and how many of them are on their way at once.
-constexpr int kStretch = 32, kAhead = 4;
-// Sorts behind all tokens.
+// Rows of a chunk, and rows prefetched at once.
+constexpr int kChunkRows = 32, kPrefetch = 4;
+// Sorts after all tokens.
 constexpr std::uint32_t kNone = 0xFFFFFFFFu;
 
 __device__ std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
@@ -24,14 +24,14 @@ __device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
   return static_cast<std::uint32_t>(rows.position != nullptr ? rows.position[row] : row);
 }
 
-// One thread for eight columns of a row.
+// One thread per eight columns of a row.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p,
                                                          const DropoutDraws dropout) {
   const std::int64_t width = p.width, groups = (width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * groups) return;
-  begin();
+  wait_for_previous_kernel();
   const std::int64_t row = i / groups, column = i % groups * 8;
   float x[8] = {};
   if (row < real_rows(p.rows)) {
@@ -48,7 +48,7 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p,
   store_columns<Wide>(p.out + row * width + column, width - column, x);
 }
 
-// The key of each row: its token, or without `ids` its position. Rows past the count come last.
+// The key of each row: its token or, without `ids`, its position. Rows past the count come last.
 __global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32_t* keys,
                                  std::int32_t* order) {
   const std::int64_t row = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -59,27 +59,27 @@ __global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32
   order[row] = static_cast<std::int32_t>(row);
 }
 
-// The rows of a batch by what they are summed into, and the memory of the sum.
+// The rows of a batch sorted by the table row that they are added to, and the memory of the sum.
 struct SortedRows {
   DropoutDraws dropout;
   float scale;
   const std::uint32_t* keys;  // [T] sorted
-  const std::int32_t* order;  // [T] the rows they belong to
+  const std::int32_t* order;  // [T] row numbers in sorted order
   float* table;               // [keys, C] the gradient
-  // [stretches, 2, C] sums of tokens that have rows in several stretches: of one that goes on from
-  // the stretch before, and of one that begins here.
+  // [chunks, 2, C] partial sums of tokens that span chunks: the token continued from the previous
+  // chunk, and the token that begins here and continues.
   float* partial;
 };
 
-// Adds the rows of one stretch, a thread for eight columns.
+// Adds the rows of one chunk, one thread per eight columns.
 template <class N, bool Wide>
-__global__ void add_stretch_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
-  __shared__ std::uint32_t keys[kStretch], sentences[kStretch], positions[kStretch];
-  __shared__ std::int32_t rows[kStretch];
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch;
+__global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
+  __shared__ std::uint32_t keys[kChunkRows], sentences[kChunkRows], positions[kChunkRows];
+  __shared__ std::int32_t rows[kChunkRows];
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kChunkRows;
   const std::int64_t all = real_rows(p.rows);
   if (begin >= all) return;
-  const int count = static_cast<int>(min(all - begin, std::int64_t{kStretch}));
+  const int count = static_cast<int>(min(all - begin, std::int64_t{kChunkRows}));
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
     const std::int32_t row = sorted.order[begin + i];
     keys[i] = sorted.keys[begin + i];
@@ -97,15 +97,15 @@ __global__ void add_stretch_kernel(const EmbeddingBackward<N> p, const SortedRow
   const philox::Key random = dropping ? philox::key_of(*sorted.dropout.key) : philox::Key{};
 
   float sum[8] = {};
-  for (int first = 0; first < count; first += kAhead) {
-    float d[kAhead][8];
+  for (int first = 0; first < count; first += kPrefetch) {
+    float d[kPrefetch][8];
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
+    for (int k = 0; k < kPrefetch; ++k) {
       const std::int64_t row = rows[min(first + k, count - 1)];
       load_columns<Wide>(p.d_out + row * p.width + column, columns, d[k]);
     }
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k) {
+    for (int k = 0; k < kPrefetch; ++k) {
       const int i = first + k;
       if (i >= count) break;
       if (dropping) {
@@ -120,11 +120,12 @@ __global__ void add_stretch_kernel(const EmbeddingBackward<N> p, const SortedRow
       const std::uint32_t key = keys[i];
       if (i + 1 < count && keys[i + 1] == key) continue;
 
-      // The token's last row here. Keys are sorted: it began before if the first one is its own.
-      const bool from_before = keys[0] == key && before == key;
-      const bool goes_on = i + 1 == count && after == key;
-      if (from_before || goes_on) {
-        const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (from_before ? 0 : 1);
+      // The token's last row in this chunk. Keys are sorted, so it continues from the previous
+      // chunk only if it is also the first key here.
+      const bool continued = keys[0] == key && before == key;
+      const bool continues = i + 1 == count && after == key;
+      if (continued || continues) {
+        const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (continued ? 0 : 1);
         store_columns<Wide>(sorted.partial + slot * p.width + column, columns, sum);
       } else {
         float* to = sorted.table + key * p.width + column;
@@ -140,19 +141,19 @@ __global__ void add_stretch_kernel(const EmbeddingBackward<N> p, const SortedRow
   }
 }
 
-// A token that goes on past a stretch in which it begins: its sums, in the order of stretches.
+// Joins the partial sums of a token that begins in this chunk and continues, in chunk order.
 template <class N>
-__global__ void join_stretches_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
+__global__ void join_chunks_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
   const std::int64_t all = real_rows(p.rows);
-  const std::int64_t begin = std::int64_t{blockIdx.x} * kStretch, end = begin + kStretch;
+  const std::int64_t begin = std::int64_t{blockIdx.x} * kChunkRows, end = begin + kChunkRows;
   if (end >= all) return;
   const std::uint32_t key = sorted.keys[end];
   if (sorted.keys[end - 1] != key || (begin > 0 && sorted.keys[begin - 1] == key)) return;
-  // The first stretch that does not begin with this token.
-  std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (all + kStretch - 1) / kStretch;
+  // Finds the last chunk that begins with this token.
+  std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (all + kChunkRows - 1) / kChunkRows;
   while (low + 1 < high) {
     const std::int64_t middle = (low + high) / 2;
-    (sorted.keys[middle * kStretch] == key ? low : high) = middle;
+    (sorted.keys[middle * kChunkRows] == key ? low : high) = middle;
   }
   const std::int64_t column = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   if (column >= p.width) return;
@@ -165,7 +166,7 @@ __global__ void join_stretches_kernel(const EmbeddingBackward<N> p, const Sorted
   sorted.table[key * p.width + column] += sorted.scale * sum;
 }
 
-// Keys and rows in sorted order, in memory that the caller keeps.
+// Keys and row numbers in sorted order, in the caller's memory.
 void sort_rows(CudaContext& ctx, const Rows& rows, const std::int32_t* ids, std::uint32_t* keys,
                std::int32_t* order) {
   const auto count = static_cast<std::size_t>(rows.capacity);
@@ -175,16 +176,16 @@ void sort_rows(CudaContext& ctx, const Rows& rows, const std::int32_t* ids, std:
       rows, ids, unsorted_keys.as<std::uint32_t>(), unsorted_order.as<std::int32_t>());
   check_launch("embedding_backward");
   std::size_t bytes = 0;
-  const auto sort = [&](void* room) {
+  const auto sort = [&](void* scratch) {
     check_cuda(
-        cub::DeviceRadixSort::SortPairs(room, bytes, unsorted_keys.as<std::uint32_t>(), keys,
+        cub::DeviceRadixSort::SortPairs(scratch, bytes, unsorted_keys.as<std::uint32_t>(), keys,
                                         unsorted_order.as<std::int32_t>(), order,
                                         static_cast<int>(rows.capacity), 0, 32, ctx.stream()),
         "embedding_backward");
   };
   sort(nullptr);
-  const ScratchMemory room(ctx.arena(), std::max<std::size_t>(bytes, 1));
-  sort(room.as<void>());
+  const ScratchMemory scratch(ctx.arena(), std::max<std::size_t>(bytes, 1));
+  sort(scratch.as<void>());
 }
 
 template <class T>
@@ -192,11 +193,11 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
               float* d_table) {
   using N = Native<T>;
   const auto capacity = static_cast<std::size_t>(p.rows.capacity);
-  const unsigned stretches = blocks_for(p.rows.capacity, kStretch);
+  const unsigned chunks = blocks_for(p.rows.capacity, kChunkRows);
   const ScratchMemory keys(ctx.arena(), capacity * sizeof(std::uint32_t));
   const ScratchMemory order(ctx.arena(), capacity * sizeof(std::int32_t));
   const ScratchMemory partial(
-      ctx.arena(), 2 * std::size_t{stretches} * static_cast<std::size_t>(p.width) * sizeof(float));
+      ctx.arena(), 2 * std::size_t{chunks} * static_cast<std::size_t>(p.width) * sizeof(float));
   sort_rows(ctx, p.rows, ids, keys.as<std::uint32_t>(), order.as<std::int32_t>());
   const EmbeddingBackward<N> q = native(p);
   const SortedRows sorted{.dropout = DropoutDraws(p.dropout),
@@ -208,16 +209,16 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const std::int64_t groups = (p.width + 7) / 8;
   const auto threads =
       static_cast<unsigned>(std::min<std::int64_t>((groups + kWarp - 1) / kWarp * kWarp, 128));
-  const dim3 grid(stretches, blocks_for(groups, threads));
+  const dim3 grid(chunks, blocks_for(groups, threads));
   if (wide(q.d_out, p.width) && wide(d_table, p.width)) {
-    add_stretch_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+    add_chunk_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
   } else {
-    add_stretch_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+    add_chunk_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
   }
   constexpr int kJoinThreads = 128;
-  join_stretches_kernel<N>
-      <<<dim3(stretches, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(
-          q, sorted);
+  join_chunks_kernel<N>
+      <<<dim3(chunks, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(q,
+                                                                                           sorted);
   check_launch(p.name());
 }
 
@@ -230,9 +231,10 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const DropoutDraws dropout(p.dropout);
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
   if (is_wide(p)) {
-    start_early(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), dropout);
+    launch_overlapped(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), dropout);
   } else {
-    start_early(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, native(p), dropout);
+    launch_overlapped(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, native(p),
+                      dropout);
   }
 }
 template void compute<Cuda>(CudaContext&, const Embedding<float>&);

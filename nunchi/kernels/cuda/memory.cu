@@ -34,7 +34,7 @@ __global__ void convert_kernel(std::int64_t count, const From* from, To* to) {
   }
 }
 
-// One thread for eight columns, or for one where rows are not made of eights.
+// One thread per eight columns, or per column if rows are not a multiple of eight.
 template <class N, int Width>
 __global__ void add_into_kernel(AddInto<N> p) {
   const std::int64_t columns = p.width / Width;
@@ -57,7 +57,7 @@ __global__ void add_into_kernel(AddInto<N> p) {
 
 template <class N>
 __global__ void scale_kernel(std::int64_t count, float factor, const N* x, N* out) {
-  begin();
+  wait_for_previous_kernel();
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     out[i] = from_float<N>(to_float(x[i]) * factor);
@@ -100,8 +100,8 @@ template void compute<Cuda>(CudaContext&, const Convert<BFloat16, double>&);
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
   if (p.count == 0) return;
-  start_early(ctx, p.name(), scale_kernel<Native<T>>, {grid(ctx, p.count), kThreads}, p.count,
-              static_cast<float>(p.factor), native(p.x), native(p.out));
+  launch_overlapped(ctx, p.name(), scale_kernel<Native<T>>, {grid(ctx, p.count), kThreads}, p.count,
+                    static_cast<float>(p.factor), native(p.x), native(p.out));
 }
 template void compute<Cuda>(CudaContext&, const Scale<float>&);
 template void compute<Cuda>(CudaContext&, const Scale<BFloat16>&);
@@ -133,14 +133,14 @@ void compute<Cuda>(CudaContext& ctx, const CopyBytes& p) {
   if (p.bytes == 0) return;
   switch (p.direction) {
     case CopyBytes::Direction::to_device: {
-      if (ctx.capturing()) throw Error("what is to be replayed cannot be told new numbers.");
-      // Through pinned memory, so that the host need not wait.
+      if (ctx.capturing()) throw Error("a captured graph cannot copy from the host.");
+      // Through pinned memory, so that the host does not wait.
       const auto* from = static_cast<const std::byte*>(p.from);
       for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalf) {
         const std::size_t here = std::min(PinnedRing::kHalf, p.bytes - done);
-        std::byte* room = ctx.pinned().take(here);
-        std::memcpy(room, from + done, here);
-        check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, room, here,
+        std::byte* pinned = ctx.pinned().take(here);
+        std::memcpy(pinned, from + done, here);
+        check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, pinned, here,
                                    cudaMemcpyHostToDevice, ctx.stream()),
                    "copy to the GPU");
       }

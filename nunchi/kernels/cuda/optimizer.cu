@@ -17,7 +17,7 @@ __global__ void clip_scale_kernel(ClipScale p) {
   p.report->scale = finite ? clip / n.tokens : 0.0;
 }
 
-// What all elements of a step share, in f32.
+// Values shared by all elements of a step, in f32.
 struct StepNumbers {
   float scale, beta1, beta2, rest1, rest2, rate, inverse_root, epsilon, shrunk;
 };
@@ -36,7 +36,7 @@ __device__ StepNumbers step_numbers(const AdamNumbers& n, const AdamReport& repo
           static_cast<float>(1 - n.learning_rate * n.weight_decay)};
 }
 
-// The same as the CPU's, number by number.
+// Computes the same numbers as the CPU kernel.
 __device__ void update(const StepNumbers& s, float shrink, float g, float& w, float& m, float& v) {
   const float gradient = g * s.scale;
   m = m * s.beta1 + gradient * s.rest1;
@@ -44,8 +44,9 @@ __device__ void update(const StepNumbers& s, float shrink, float g, float& w, fl
   w = w * shrink - s.rate * m / (sqrtf(v) * s.inverse_root + s.epsilon);
 }
 
-// Four neighbours a thread: the flat buffers are made of sixteens. Launched as usual: what reads
-// the new weights early must not start before it has ended (see begin()).
+// Four neighbouring elements per thread: flat buffers are padded to multiples of sixteen. Launched
+// normally: kernels that read the new weights before wait_for_previous_kernel() must not start
+// before it ends.
 __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
   __shared__ StepNumbers shared;
   if (threadIdx.x == 0) shared = step_numbers(*p.numbers, *p.report);

@@ -1,14 +1,14 @@
 #include "nunchi/kernels/reduce.h"
 
+#include "nunchi/kernels/cuda/common/column_sums.h"
 #include "nunchi/kernels/cuda/common/device.h"
-#include "nunchi/kernels/cuda/common/reduce.h"
 
 namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
 
-// Sums of one part of x each, in f64.
+// Partial sums of x in f64.
 template <class N>
 __global__ void sum_partials(std::int64_t count, bool squares, const N* x, double* partials) {
   __shared__ double sums[kThreads];
@@ -41,11 +41,11 @@ __global__ void sum_of_partials(int count, const double* partials, double* out) 
   if (threadIdx.x == 0) *out = sums[0];
 }
 
-// Columns by lanes, partials by warps, in a fixed order.
+// Lanes take columns, warps take partials, in a fixed order.
 __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
   __shared__ float sums[kWarps][kWarp];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t column = std::int64_t{blockIdx.x} * kWarp + lane;
   float sum = 0;
   if (column < columns) {
@@ -75,9 +75,9 @@ void add_partials(CudaContext& ctx, Partials p) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
-  constexpr std::int64_t kMostPartials = 1056, kEach = 2048;
+  constexpr std::int64_t kMaxPartials = 1056, kEach = 2048;
   const unsigned partials = static_cast<unsigned>(
-      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMostPartials));
+      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMaxPartials));
   const ScratchMemory scratch(ctx.arena(), partials * sizeof(double));
   sum_partials<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
                                                         scratch.as<double>());

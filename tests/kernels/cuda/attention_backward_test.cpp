@@ -7,10 +7,10 @@
 namespace nunchi::testing {
 namespace {
 
-// A score's gradient is a difference of numbers that were rounded.
+// A score's gradient is a difference of rounded numbers.
 constexpr Tolerance kTolerance{.f32 = 1e-5, .bf16 = 1.5e-2};
 
-TEST(CudaAttentionBackward, AgreesWithTheCpu) {
+TEST(CudaAttentionBackward, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -18,7 +18,7 @@ TEST(CudaAttentionBackward, AgreesWithTheCpu) {
   }
 }
 
-TEST(CudaAttentionBackward, AgreesOverLongSentences) {
+TEST(CudaAttentionBackward, MatchesOverLongSentences) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : long_attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -26,7 +26,7 @@ TEST(CudaAttentionBackward, AgreesOverLongSentences) {
   }
 }
 
-TEST(CudaAttentionBackward, AgreesOverAThousandTokens) {
+TEST(CudaAttentionBackward, MatchesOverAThousandTokens) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
     const AttentionCase c{.queries = {1000, 7},
@@ -40,14 +40,14 @@ TEST(CudaAttentionBackward, AgreesOverAThousandTokens) {
   }
 }
 
-TEST(CudaAttentionBackward, AgreesOver16384Tokens) {
+TEST(CudaAttentionBackward, MatchesOver16384Tokens) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       backward_job({.queries = {16384}, .heads = 1, .kv_heads = 1, .width = 64, .causal = true}),
       {.f32 = 2e-5, .bf16 = 2e-2});
 }
 
-TEST(CudaAttentionBackward, GivesTheSameBitsEachTime) {
+TEST(CudaAttentionBackward, RepeatedRunsGiveTheSameBits) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   const Job job = backward_job(
@@ -58,8 +58,8 @@ TEST(CudaAttentionBackward, GivesTheSameBitsEachTime) {
   }
 }
 
-// What stands beside a sentence decides how the work is shared out, not what comes of it.
-TEST(CudaAttentionBackward, ASentencesBitsAreItsOwn) {
+// The other sentences of a batch affect the assignment of work, not the results.
+TEST(CudaAttentionBackward, SentenceBitsDoNotDependOnTheBatch) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   context.set_random({.seed = 5, .step = 9});
@@ -100,8 +100,8 @@ TEST(CudaAttentionBackward, ASentencesBitsAreItsOwn) {
   }
 }
 
-// The same keys and values serve two operations, so that the second one to write adds.
-TEST(CudaAttentionBackward, AddsToWhatIsThere) {
+// Two operations share keys and values, so that the second accumulates.
+TEST(CudaAttentionBackward, Accumulates) {
   SKIP_WITHOUT_GPU();
   std::vector<AttentionCase> cases;
   for (const std::int64_t width : {16, 32, 64, 128}) {
@@ -126,9 +126,9 @@ TEST(CudaAttentionBackward, AddsToWhatIsThere) {
   }
 }
 
-// Keys in another order than their sentences, with rows between them that are nobody's, and both
-// ways to write: over what is there, or on top of it.
-TEST(CudaAttentionBackward, FindsKeysAnywhere) {
+// Keys in another order than their sentences, with unused rows between them; overwriting and
+// accumulating.
+TEST(CudaAttentionBackward, KeysMayBeInAnyOrderWithGaps) {
   SKIP_WITHOUT_GPU();
   for (const bool accumulate : {false, true}) {
     for (const std::int64_t width : {16, 64}) {
@@ -173,7 +173,7 @@ TEST(CudaAttentionBackward, FindsKeysAnywhere) {
                                                       .rows = rows_of(batch),
                                                       .out = out.data<T>(),
                                                       .out_stride = wide,
-                                                      .log_sum = log_sum.data<Summed<T>>()});
+                                                      .log_sum = log_sum.data<Accumulator<T>>()});
               kernels::run(ctx,
                            kernels::AttentionBackward<T>{
                                .in = in,
@@ -183,7 +183,7 @@ TEST(CudaAttentionBackward, FindsKeysAnywhere) {
                                .d_out = d_out.data<T>(),
                                .out_stride = wide,
                                .d_out_stride = wide,
-                               .log_sum = log_sum.data<Summed<T>>(),
+                               .log_sum = log_sum.data<Accumulator<T>>(),
                                .d_q = d_q.data<T>(),
                                .d_k = d_k.data<T>(),
                                .d_v = d_v.data<T>(),

@@ -1,4 +1,4 @@
-// Attention as a job: over sentences of its own or of another length, on the way forward and back.
+// Attention jobs with self- or cross-attention, forward and backward.
 #pragma once
 
 #include "nunchi/autograd/tape.h"
@@ -12,7 +12,7 @@ struct AttentionCase {
   using Bias = testing::Bias;
 
   std::vector<std::int32_t> queries = {1, 31, 32, 33, 127};
-  std::vector<std::int32_t> keys = {};  // none: q, k and v are columns of one matrix
+  std::vector<std::int32_t> keys = {};  // empty: q, k and v are columns of one matrix
   int heads = 4, kv_heads = 4;
   std::int64_t width = 64;
   bool causal = false;
@@ -28,7 +28,7 @@ inline std::string describe(const AttentionCase& c) {
          ", dropout " + std::to_string(c.dropout);
 }
 
-// A case's variables on a context.
+// The variables of a case on a context.
 struct AttentionSetting {
   AttentionSetting(ContextBase& context, DType dtype, const AttentionCase& c)
       : queries(make_ragged(context, c.queries, c.indices)),
@@ -111,12 +111,12 @@ inline Job backward_job(const AttentionCase& c) {
 }
 
 inline std::vector<std::int32_t> edge_lengths() { return {15, 16, 17, 47, 48, 49, 63, 64, 65}; }
-// Beside those: short sentences become long ones by their keys, and the other way round.
+// In addition: cross-attention lengths that make short sentences long and long ones short.
 inline std::vector<std::int32_t> other_edge_lengths() {
   return {64, 17, 65, 16, 63, 15, 49, 1, 48};
 }
 
-// Lengths, widths, masks, biases, groups of heads and dropout, each with some other kinds.
+// Lengths, widths, masks, biases, groups of heads and dropout in several combinations.
 inline std::vector<AttentionCase> attention_cases() {
   const std::vector<std::int32_t> longer = {40, 70, 130, 32, 127}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionCase> cases;
@@ -139,11 +139,11 @@ inline std::vector<AttentionCase> attention_cases() {
   }
   cases.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}, .heads = 2, .kv_heads = 2});
   cases.push_back({.queries = {0, 0}, .heads = 2, .kv_heads = 2});
-  // More sentences than one look of a warp finds.
+  // More sentences than a warp finds in one search step.
   cases.push_back({.queries = std::vector<std::int32_t>(70, 3), .heads = 1, .kv_heads = 1});
   cases.push_back({.queries = {260, 5}, .heads = 1, .kv_heads = 1, .causal = true});
   for (const std::int64_t width : {32, 64}) {
-    // Short and long sentences in one batch, whose lengths are the edges of tiles.
+    // Short and long sentences in one batch, with lengths at the edges of tiles.
     cases.push_back({.queries = edge_lengths(), .heads = 3, .kv_heads = 3, .width = width});
     cases.push_back({.queries = edge_lengths(), .width = width, .causal = true, .dropout = 0.1f});
     cases.push_back({.queries = edge_lengths(),
@@ -157,7 +157,7 @@ inline std::vector<AttentionCase> attention_cases() {
                      .width = width,
                      .causal = true,
                      .dropout = 0.1f});
-    // Batches without a long one, where one, two or four heads are taken together.
+    // Batches of short sentences only, where a block takes one, two or four heads.
     for (const std::vector<std::int32_t>& lengths :
          {std::vector<std::int32_t>{16, 0, 1, 9}, {3, 32, 17, 12}, {33, 64, 16, 2, 48, 20}}) {
       cases.push_back({.queries = lengths,
@@ -177,8 +177,7 @@ inline std::vector<AttentionCase> attention_cases() {
   return cases;
 }
 
-// Sentences for which a warp takes two tiles, beside some for which it would not; with and without
-// what comes between a product and its weight.
+// Sentences with two tiles per warp beside sentences with one; with and without biases and dropout.
 inline std::vector<AttentionCase> long_attention_cases() {
   const std::vector<std::int32_t> lengths = {255, 1, 256, 70, 257, 31};
   const std::vector<std::int32_t> others = {40, 300, 129, 256, 5, 65};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr Tolerance kTolerance{.f32 = 1e-5, .bf16 = 1e-2};
 
-TEST(CudaAttention, AgreesWithTheCpu) {
+TEST(CudaAttention, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -15,7 +15,7 @@ TEST(CudaAttention, AgreesWithTheCpu) {
   }
 }
 
-TEST(CudaAttention, AgreesOverLongSentences) {
+TEST(CudaAttention, MatchesOverLongSentences) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : long_attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -23,7 +23,7 @@ TEST(CudaAttention, AgreesOverLongSentences) {
   }
 }
 
-TEST(CudaAttention, AgreesOverAThousandTokens) {
+TEST(CudaAttention, MatchesOverAThousandTokens) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
     for (const bool causal : {false, true}) {
@@ -39,14 +39,14 @@ TEST(CudaAttention, AgreesOverAThousandTokens) {
   }
 }
 
-TEST(CudaAttention, AgreesOver16384Tokens) {
+TEST(CudaAttention, MatchesOver16384Tokens) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       forward_job({.queries = {16384}, .heads = 1, .kv_heads = 1, .width = 64, .causal = true}),
       kTolerance);
 }
 
-TEST(CudaAttention, LeavesTheLogOfEachSum) {
+TEST(CudaAttention, WritesTheLogOfEachSum) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       [](ContextBase& context, DType dtype) {
@@ -77,14 +77,14 @@ TEST(CudaAttention, LeavesTheLogOfEachSum) {
                                 .rows = rows_of(batch),
                                 .out = out.data<T>(),
                                 .out_stride = 128,
-                                .log_sum = log_sum.data<Summed<T>>()});
+                                .log_sum = log_sum.data<Accumulator<T>>()});
         });
         return std::vector{output("out", out), output("log_sum", log_sum)};
       },
       kTolerance);
 }
 
-TEST(CudaAttentionWeights, AgreeWithTheCpu) {
+TEST(CudaAttentionWeights, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : attention_cases()) {
     if (c.dropout > 0) continue;

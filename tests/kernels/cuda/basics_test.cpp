@@ -1,6 +1,6 @@
-// Kernels that move, sum, normalise, multiply and update, on the GPU.
+// Memory, reduction, product and optimizer kernels on the GPU.
 #include "nunchi/kernels/activation.h"
-#include "nunchi/kernels/cuda/common/reduce.h"
+#include "nunchi/kernels/cuda/common/column_sums.h"
 #include "nunchi/kernels/memory.h"
 #include "nunchi/kernels/optimizer.h"
 #include "nunchi/kernels/product.h"
@@ -10,10 +10,10 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(CudaMemory, BytesComeBackAsTheyWent) {
+TEST(CudaMemory, RoundTripKeepsBytes) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
-  // More than the ring of pinned memory holds at once, twice.
+  // More than twice what the pinned ring holds at once.
   const std::vector<float> values = random_values<float>(5'000'001, 3);
   for (int i = 0; i < 3; ++i) {
     const Tensor tensor = from_host(context, values, {5'000'001});
@@ -21,7 +21,7 @@ TEST(CudaMemory, BytesComeBackAsTheyWent) {
   }
 }
 
-TEST(CudaMemory, ManyUploadsDoNotOvertakeOneAnother) {
+TEST(CudaMemory, ManyUploadsKeepTheirOrder) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   std::vector<Tensor> tensors;
@@ -83,7 +83,7 @@ TEST(CudaMemory, Scale) {
   }
 }
 
-TEST(CudaMemory, AnAbsurdSizeIsRefusedInWords) {
+TEST(CudaMemory, HugeAllocationThrowsAClearError) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   const std::string message = error_of([&] {
@@ -95,7 +95,7 @@ TEST(CudaMemory, AnAbsurdSizeIsRefusedInWords) {
   EXPECT_NE(message.find("out of"), std::string::npos) << message;
 }
 
-TEST(CudaReduce, ColumnSumAddsToWhatIsThere) {
+TEST(CudaReduce, ColumnSumAccumulates) {
   SKIP_WITHOUT_GPU();
   for (const auto& [rows, width] :
        {std::pair{1, 8}, {257, 512}, {1000, 37}, {4096, 2048}, {24'576, 512}, {300, 8200}}) {
@@ -117,7 +117,7 @@ TEST(CudaReduce, ColumnSumAddsToWhatIsThere) {
   }
 }
 
-TEST(CudaReduce, ReluColumnSumIsBothInOnePass) {
+TEST(CudaReduce, ReluColumnSumMatchesTwoPasses) {
   SKIP_WITHOUT_GPU();
   for (const auto& [rows, width] : {std::pair{1, 8}, {1000, 37}, {4096, 2048}}) {
     expect_like_cpu(
@@ -143,7 +143,7 @@ TEST(CudaReduce, ReluColumnSumIsBothInOnePass) {
               kernels::run(ctx, kernels::ColumnSum<T>{.rows = rows,
                                                       .width = width,
                                                       .x = d.data<T>(),
-                                                      .out = out.data<Summed<T>>()});
+                                                      .out = out.data<Accumulator<T>>()});
             }
           });
           return std::vector<Output>{output("d", d), output("sums", out)};
@@ -152,7 +152,7 @@ TEST(CudaReduce, ReluColumnSumIsBothInOnePass) {
   }
 }
 
-TEST(CudaReduce, SumsInDoubles) {
+TEST(CudaReduce, SumsInF64) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t count : {0, 1, 255, 100'003}) {
     for (const bool squares : {false, true}) {
@@ -173,7 +173,7 @@ TEST(CudaReduce, SumsInDoubles) {
   }
 }
 
-TEST(CudaReduce, ANaNIsNeverLost) {
+TEST(CudaReduce, PropagatesNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   for (const std::size_t place : {0, 1234, 99'999}) {
@@ -193,7 +193,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-TEST(CudaProduct, EveryTransposeBiasAndRelu) {
+TEST(CudaProduct, MatchesTheCpuForEveryTransposeBiasAndRelu) {
   SKIP_WITHOUT_GPU();
   for (const Sizes& s : {Sizes{1, 512, 64}, {33, 40, 72}, {31, 37, 41}, {640, 512, 512}}) {
     for (const bool transpose_a : {false, true}) {
@@ -252,7 +252,7 @@ TEST(CudaProduct, AccumulatesInF32) {
   }
 }
 
-TEST(CudaProduct, RowsAreIndependentWhenAskedFor) {
+TEST(CudaProduct, RowsAreIndependentIfDeterministic) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.deterministic = true});
   const std::int64_t most = 300, n = 512, k = 512;
@@ -303,7 +303,7 @@ void take_step(ContextBase& context, const AdamTensors& t, std::int64_t count) {
   });
 }
 
-TEST(CudaOptimizer, AdamIsTheCpusAdam) {
+TEST(CudaOptimizer, AdamMatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const double decay : {0.0, 0.01}) {
     for (const std::int64_t count : {1, 4099}) {

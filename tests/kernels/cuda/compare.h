@@ -1,8 +1,8 @@
 // A job on the GPU against the same job on the CPU.
 //
-// A job is a function of a context and an element type: it makes its inputs by input(), runs a
-// kernel or an operation and returns what came out. The CPU always computes in f32 and is the
-// reference; inputs are numbers that bf16 can hold, so that both sides start from the same.
+// A job is a function of a context and an element type: it creates its inputs with input(), runs a
+// kernel or an operation and returns the result. The CPU always computes in f32 and is the
+// reference; inputs are representable in bf16, so that both sides start from the same numbers.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,11 @@ inline Tensor input(ContextBase& context, DType dtype, const Shape& shape, std::
   return exact;
 }
 
-// Room for a result; an element that nobody writes stays NaN.
+// Memory for a result; elements that are not written stay NaN.
 inline Tensor unwritten_tensor(ContextBase& context, DType dtype, const Shape& shape) {
-  const Tensor room = Tensor::empty(context, dtype, shape);
-  fill(room, NAN);
-  return room;
+  const Tensor memory = Tensor::empty(context, dtype, shape);
+  fill(memory, NAN);
+  return memory;
 }
 
 struct Output {
@@ -47,7 +47,7 @@ inline Output output(std::string name, const Tensor& tensor) {
 }
 using Job = std::function<std::vector<Output>(ContextBase& context, DType dtype)>;
 
-// ‖a − b‖ / ‖b‖, or the norm itself where b is zero. A NaN stays.
+// ‖a − b‖ / ‖b‖, or ‖a − b‖ if b is zero. NaN stays NaN.
 inline double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return INFINITY;
   double difference = 0, norm = 0;

@@ -39,9 +39,9 @@ Job job_of(const Problem& x) {
                             .write_gradient = x.write_gradient,
                             .targets = on_device.data<std::int32_t>(),
                             .logits = logits.data<T>(),
-                            .loss = loss.data<Summed<T>>()});
+                            .loss = loss.data<Accumulator<T>>()});
     });
-    // The targets' gradients are far larger than all others: they are looked at apart.
+    // The targets' gradients are far larger than all others: compared separately.
     Output others = output("gradient", logits), own{"gradient of the targets", {}};
     for (std::int64_t r = 0; r < x.rows; ++r) {
       double& at = others.values[static_cast<std::size_t>(r * x.vocabulary + targets[r])];
@@ -52,10 +52,10 @@ Job job_of(const Problem& x) {
   };
 }
 
-// Rounding to bf16 alone is a distance of up to 2^-9.
+// Rounding to bf16 alone gives a relative error of up to 2^-9.
 constexpr Tolerance kClose{.f32 = 2e-6, .bf16 = 4e-3};
 
-TEST(CrossEntropyOnGpu, IsTheCpus) {
+TEST(CrossEntropyOnGpu, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {1, 3, 8, 37, 64, 1000, 4096, 4104, 5001, 16392}) {
     for (const double smoothing : {0.0, 0.1}) {
@@ -68,8 +68,8 @@ TEST(CrossEntropyOnGpu, IsTheCpus) {
   }
 }
 
-// In registers of small blocks, of large ones, and read again for each pass.
-TEST(CrossEntropyOnGpu, IsTheCpusForLargeVocabularies) {
+// Rows in registers of small blocks, of large blocks, and read again for each pass.
+TEST(CrossEntropyOnGpu, MatchesTheCpuForLargeVocabularies) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {37000, 37001, 50257, 65536, 80000, 100003, 200000}) {
     SCOPED_TRACE(std::to_string(vocabulary) + " tokens");
@@ -77,7 +77,7 @@ TEST(CrossEntropyOnGpu, IsTheCpusForLargeVocabularies) {
   }
 }
 
-TEST(CrossEntropyOnGpu, LeavesLogitsWhereNoGradientIsWanted) {
+TEST(CrossEntropyOnGpu, KeepsLogitsIfNoGradientIsWanted) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {999, 37000}) {
     expect_like_cpu(job_of({.vocabulary = vocabulary, .write_gradient = false}),
@@ -85,7 +85,7 @@ TEST(CrossEntropyOnGpu, LeavesLogitsWhereNoGradientIsWanted) {
   }
 }
 
-TEST(CrossEntropyOnGpu, RowsPastTheCountHaveNoLossAndNoGradient) {
+TEST(CrossEntropyOnGpu, RowsPastTheCountHaveZeroLossAndGradient) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {37, 1000}) {
     for (const std::int64_t first : {0, 32, 40, 48}) {
@@ -101,7 +101,7 @@ TEST(CrossEntropyOnGpu, LargeLogitsDoNotOverflow) {
   expect_like_cpu(job_of({.vocabulary = 130, .spread = 1, .shift = 2000}), kClose);
 }
 
-TEST(CrossEntropyOnGpu, ImpossibleTokensAndNaNs) {
+TEST(CrossEntropyOnGpu, HandlesImpossibleTokensAndNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const std::int64_t vocabulary : {37, 1000}) {
@@ -119,7 +119,7 @@ TEST(CrossEntropyOnGpu, ImpossibleTokensAndNaNs) {
                                                    .write_gradient = true,
                                                    .targets = targets.data<std::int32_t>(),
                                                    .logits = logits.data<T>(),
-                                                   .loss = loss.data<Summed<T>>()});
+                                                   .loss = loss.data<Accumulator<T>>()});
       });
       const auto found = to_host<float>(loss);
       EXPECT_TRUE(std::isnan(found[0]));

@@ -71,24 +71,24 @@ Job decode_job(const DecodeCase& c) {
       } else {
         keys.begin = row_begin.data<std::int32_t>();
       }
-      kernels::run(ctx,
-                   kernels::DecodeAttention<T>{
-                       .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
-                       .heads = c.heads,
-                       .kv_heads = c.kv_heads,
-                       .head_width = c.width,
-                       .q = q.data<T>(),
-                       .k = kv.data<T>(),
-                       .v = kv.data<T>() + kv_width,
-                       .q_stride = q_stride,
-                       .k_stride = kv_stride,
-                       .v_stride = kv_stride,
-                       .keys = keys,
-                       .max_keys = longest,
-                       .scale = 1 / std::sqrt(static_cast<double>(c.width)),
-                       .bias = score_bias<T>(c.bias, slopes.data<Summed<T>>(), table.data<T>()),
-                       .out = out.data<T>(),
-                       .out_stride = q_width});
+      kernels::run(
+          ctx, kernels::DecodeAttention<T>{
+                   .rows = {.capacity = capacity, .count = count.data<std::int32_t>()},
+                   .heads = c.heads,
+                   .kv_heads = c.kv_heads,
+                   .head_width = c.width,
+                   .q = q.data<T>(),
+                   .k = kv.data<T>(),
+                   .v = kv.data<T>() + kv_width,
+                   .q_stride = q_stride,
+                   .k_stride = kv_stride,
+                   .v_stride = kv_stride,
+                   .keys = keys,
+                   .max_keys = longest,
+                   .scale = 1 / std::sqrt(static_cast<double>(c.width)),
+                   .bias = score_bias<T>(c.bias, slopes.data<Accumulator<T>>(), table.data<T>()),
+                   .out = out.data<T>(),
+                   .out_stride = q_width});
     });
     return std::vector{output("out", out)};
   };

@@ -83,24 +83,25 @@ Job backward(const Problem& p) {
     const Tensor d_table = input(context, summed(dtype), {kVocabulary, p.width}, 4);
     const Tensor d_positions = input(context, summed(dtype), {kPlaces, p.width}, 5);
     dispatch(d_out, [&]<class T>(auto& ctx) {
-      kernels::run(ctx, kernels::EmbeddingBackward<T>{
-                            .rows = batch.rows(),
-                            .width = p.width,
-                            .scale = 3,
-                            .dropout = dropout_of(context, p),
-                            .ids = batch.ids(),
-                            .d_out = d_out.data<T>(),
-                            .d_table = p.table ? d_table.data<Summed<T>>() : nullptr,
-                            .d_positions = p.positions ? d_positions.data<Summed<T>>() : nullptr});
+      kernels::run(ctx,
+                   kernels::EmbeddingBackward<T>{
+                       .rows = batch.rows(),
+                       .width = p.width,
+                       .scale = 3,
+                       .dropout = dropout_of(context, p),
+                       .ids = batch.ids(),
+                       .d_out = d_out.data<T>(),
+                       .d_table = p.table ? d_table.data<Accumulator<T>>() : nullptr,
+                       .d_positions = p.positions ? d_positions.data<Accumulator<T>>() : nullptr});
     });
     return std::vector<Output>{output("d_table", d_table), output("d_positions", d_positions)};
   };
 }
 
-// Gradients of tables are sums in f32 of numbers that bf16 holds: as close in both types.
+// Gradients of tables are f32 sums of bf16 numbers: the same tolerance for both types.
 constexpr Tolerance kSums{.f32 = 3e-6, .bf16 = 3e-6};
 
-TEST(EmbeddingOnGpu, IsTheCpus) {
+TEST(EmbeddingOnGpu, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {1, 3, 8, 20, 37, 64, 130, 512}) {
     for (const float dropout : {0.0f, 0.1f}) {
@@ -112,7 +113,7 @@ TEST(EmbeddingOnGpu, IsTheCpus) {
   }
 }
 
-TEST(EmbeddingOnGpu, GradientsAreTheCpus) {
+TEST(EmbeddingOnGpu, GradientsMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {1, 3, 8, 20, 37, 64, 130, 512, 1096}) {
     for (const float dropout : {0.0f, 0.5f}) {
@@ -124,8 +125,8 @@ TEST(EmbeddingOnGpu, GradientsAreTheCpus) {
   expect_like_cpu(backward({.table = false}), kSums);
 }
 
-// Stretches of sorted rows end within a token, at its end, and hold many tokens or a part of one.
-TEST(EmbeddingOnGpu, TokensOfAnyFrequencyAdd) {
+// Chunks of sorted rows end within a token or at its end, and hold many tokens or a part of one.
+TEST(EmbeddingOnGpu, SumsTokensOfAnyFrequency) {
   SKIP_WITHOUT_GPU();
   for (const std::int32_t distinct : {1, 2, 3, 7, 50}) {
     for (const std::int32_t sentences : {1, 2, 16, 70}) {
@@ -143,7 +144,7 @@ TEST(EmbeddingOnGpu, TokensOfAnyFrequencyAdd) {
   }
 }
 
-TEST(EmbeddingOnGpu, GradientsHaveTheSameBitsEachTime) {
+TEST(EmbeddingOnGpu, RepeatedRunsGiveTheSameGradientBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   cuda.set_random({.seed = 5, .step = 9});

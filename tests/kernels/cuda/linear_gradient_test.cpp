@@ -1,4 +1,4 @@
-// Products of the way back with what rides on them, on the GPU against the CPU.
+// Fused products of the backward pass, on the GPU against the CPU.
 #include "nunchi/kernels/linear_gradient.h"
 
 #include "tests/kernels/cuda/compare.h"
@@ -10,8 +10,8 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-// Without a mask, relu and the sum are a pass of their own.
-TEST(CudaLinearGradient, AGateWithoutAMask) {
+// Without a mask, relu and the sum are a separate kernel.
+TEST(CudaLinearGradient, GatedProductWithoutAMask) {
   SKIP_WITHOUT_GPU();
   for (const Sizes& s : {Sizes{192, 136, 64}, {31, 37, 41}, {640, 1024, 512}}) {
     for (const bool bias : {true, false}) {
@@ -42,7 +42,7 @@ TEST(CudaLinearGradient, AGateWithoutAMask) {
   }
 }
 
-TEST(CudaLinearGradient, AWeightAndItsBias) {
+TEST(CudaLinearGradient, WeightAndBiasGradients) {
   SKIP_WITHOUT_GPU();
   for (const Sizes& s : {Sizes{136, 64, 192}, {37, 41, 31}, {512, 512, 2048}}) {
     expect_like_cpu(
@@ -73,8 +73,9 @@ TEST(CudaLinearGradient, AWeightAndItsBias) {
   }
 }
 
-// Either the bias rode on the product, and its label says so, or both parts are named.
-TEST(CudaLinearGradient, AProfileSaysWhichWayWasTaken) {
+// Either the bias gradient is fused into the product, and its label says so, or both parts are
+// listed.
+TEST(CudaLinearGradient, ProfileNamesTheVariant) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   const Tensor d_y = input(context, DType::bf16, {2048, 512}, 1),

@@ -1,7 +1,7 @@
-// A normalisation and its product as one kernel, on the GPU.
+// A normalisation fused with its product, on the GPU.
 #include "nunchi/kernels/norm_product.h"
 
-#include "nunchi/kernels/cuda/product/row_product.h"
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 #include "tests/kernels/cuda/compare.h"
 
 namespace nunchi::testing {
@@ -44,8 +44,8 @@ Results run_case(auto& ctx, const Case& x, DType dtype) {
                             .beta = x.kind == kernels::NormKind::layer ? beta.data<T>() : nullptr,
                             .sum = r.sum.data<T>(),
                             .out = r.out.data<T>(),
-                            .mean = r.mean.data<Summed<T>>(),
-                            .rstd = r.rstd.data<Summed<T>>()},
+                            .mean = r.mean.data<Accumulator<T>>(),
+                            .rstd = r.rstd.data<Accumulator<T>>()},
                    .product = {.m = x.rows,
                                .n = x.outputs,
                                .k = x.width,
@@ -58,7 +58,7 @@ Results run_case(auto& ctx, const Case& x, DType dtype) {
   return r;
 }
 
-// Rows that are real: the others mean nothing.
+// Real rows only: the others are meaningless.
 std::vector<double> real(const Tensor& tensor, const Case& x) {
   const std::vector<double> all = to_host_f64(tensor);
   return {all.begin(), all.begin() + std::int64_t(all.size()) / x.rows * x.count};
@@ -70,8 +70,9 @@ void expect_as_on_cpu(const Case& x) {
   cuda.arena().poison();
   const Results expected = run_case<float, float>(cpu, x, DType::f32);
   std::vector<Results> all = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
-  // Of more rows the library would have to make f32 and add a bias in bf16, which it does not.
-  if (x.rows <= kernels::kMostRows) {
+  // For more rows the library would have to add a bf16 bias to an f32 result, which it does not
+  // support.
+  if (x.rows <= kernels::kMaxRows) {
     all.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
   }
   for (const Results& found : all) {
@@ -87,14 +88,14 @@ void expect_as_on_cpu(const Case& x) {
   }
 }
 
-TEST(CudaNormProduct, IsTheCpus) {
+TEST(CudaNormProduct, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {256, 512, 1024}) {
     for (const std::int64_t rows : {1, 5, 8, 9, 16}) expect_as_on_cpu({rows, rows, width, 516});
   }
 }
 
-TEST(CudaNormProduct, EveryKindAndRowsPastTheCount) {
+TEST(CudaNormProduct, HandlesEveryKindAndRowsPastTheCount) {
   SKIP_WITHOUT_GPU();
   for (const auto kind : {kernels::NormKind::layer, kernels::NormKind::rms}) {
     for (const bool branch : {false, true}) {
@@ -104,14 +105,14 @@ TEST(CudaNormProduct, EveryKindAndRowsPastTheCount) {
   }
 }
 
-TEST(CudaNormProduct, WhatDoesNotFitIsTwoKernels) {
+TEST(CudaNormProduct, FallsBackToTwoKernels) {
   SKIP_WITHOUT_GPU();
   expect_as_on_cpu({70, 70, 512, 512});
   expect_as_on_cpu({4, 4, 384, 512});
   expect_as_on_cpu({4, 4, 512, 9000});
 }
 
-TEST(CudaNormProduct, ManyRows) {
+TEST(CudaNormProduct, HandlesManyRows) {
   SKIP_WITHOUT_GPU();
   for (const auto kind : {kernels::NormKind::layer, kernels::NormKind::rms}) {
     for (const std::int64_t width : {256, 512, 1024}) {
@@ -128,14 +129,14 @@ TEST(CudaNormProduct, ManyRows) {
   expect_as_on_cpu({250, 250, 512, 2048, kernels::NormKind::layer, false, true});
 }
 
-TEST(CudaNormProduct, TheProductIsThatOfTheRowsItWrote) {
+TEST(CudaNormProduct, ProductMatchesTheNormalisedRows) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   const Case x{11, 11, 512, 1536, kernels::NormKind::layer, true, false};
   const Results found = run_case<BFloat16, float>(cuda, x, DType::bf16);
   const Tensor weight = input(cuda, DType::bf16, {x.outputs, x.width}, 5);
   const Tensor c = Tensor::empty(cuda, DType::f32, {x.rows, x.outputs});
-  ASSERT_TRUE(kernels::multiply_rows(
+  ASSERT_TRUE(kernels::few_rows_product(
       cuda, kernels::Product<BFloat16, float>{.m = x.rows,
                                               .n = x.outputs,
                                               .k = x.width,

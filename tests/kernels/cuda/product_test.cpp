@@ -1,4 +1,4 @@
-// Products on the GPU whose results are f32 while their factors are bf16.
+// Products with f32 results of bf16 factors, on the GPU.
 #include "nunchi/kernels/product.h"
 
 #include "nunchi/kernels/memory.h"
@@ -35,8 +35,8 @@ std::vector<double> result_of(auto& context, const Case& x) {
   return to_host_f64(c);
 }
 
-// Of labels, vocabularies and projections, even ones and odd ones, for few rows and for many.
-TEST(CudaProduct, IsExactInF32WhateverFollowsItAndHoweverManyRows) {
+// Label, vocabulary and projection sizes, even and odd, for few rows and many.
+TEST(CudaProduct, F32ResultsAreExactForAnyEpilogueAndRows) {
   SKIP_WITHOUT_GPU();
   CpuContext cpu({.threads = 2});
   CudaContext quick, deterministic({.deterministic = true});
@@ -63,9 +63,10 @@ TEST(CudaProduct, IsExactInF32WhateverFollowsItAndHoweverManyRows) {
   }
 }
 
-// A weight is fetched before the kernel in front has ended, but not before it is written: neither
-// right before the product nor with a kernel between that was started early itself.
-TEST(CudaProduct, ReadsAWeightThatWasWrittenJustBefore) {
+// An overlapped product loads its weight before the previous kernel has ended, but never before a
+// kernel that writes the weight: neither right before the product nor with an overlapped kernel in
+// between.
+TEST(CudaProduct, ReadsAWeightWrittenJustBefore) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   constexpr std::int64_t kRows = 8, kWidth = 1024;
@@ -97,7 +98,7 @@ TEST(CudaProduct, ReadsAWeightThatWasWrittenJustBefore) {
   }
 }
 
-TEST(CudaProduct, RefusesWhatHasNoOrder) {
+TEST(CudaProduct, RefusesAmbiguousEpilogues) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   EXPECT_THROW(result_of<BFloat16>(cuda, {8, 64, 64, true, true, true}), Error);

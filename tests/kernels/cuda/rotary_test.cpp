@@ -13,7 +13,7 @@ struct RotaryCase {
   bool inverse = false;
 };
 
-// In place, over rows with columns that are not turned and rows past the count.
+// In place, with columns that are not rotated and rows past the count.
 Job rotary_job(const RotaryCase& c) {
   return [c](ContextBase& context, DType dtype) {
     const Ragged batch = make_ragged(context, std::vector<std::int32_t>{33, 1, 127, 5});
@@ -27,7 +27,7 @@ Job rotary_job(const RotaryCase& c) {
                                            .heads = c.heads,
                                            .head_width = c.width,
                                            .inverse = c.inverse,
-                                           .table = table.data<Summed<T>>(),
+                                           .table = table.data<Accumulator<T>>(),
                                            .x = x.data<T>(),
                                            .out = x.data<T>(),
                                            .x_stride = columns,
@@ -37,7 +37,7 @@ Job rotary_job(const RotaryCase& c) {
   };
 }
 
-TEST(CudaRotary, AgreesWithTheCpu) {
+TEST(CudaRotary, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const bool inverse : {false, true}) {
     for (const std::int64_t width : {2, 6, 16, 20, 32, 64, 128}) {

@@ -1,4 +1,4 @@
-// Given numbers on a device, for jobs that must be equal on all of them.
+// Given numbers on a device, for jobs that need the same inputs on all devices.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace nunchi::testing {
 
-// The numbers as bf16 holds them, in either type.
+// The numbers rounded to bf16, in either type.
 inline Tensor rounded_tensor(ContextBase& context, DType dtype, const std::vector<float>& values,
                              const Shape& shape) {
   std::vector<float> rounded;
@@ -19,7 +19,7 @@ inline Tensor rounded_tensor(ContextBase& context, DType dtype, const std::vecto
   return converted;
 }
 
-// Infinities and NaNs where the other has them.
+// Infinities and NaNs in the same elements.
 inline void expect_near(const std::vector<double>& found, const std::vector<double>& expected,
                         double tolerance) {
   ASSERT_EQ(found.size(), expected.size());

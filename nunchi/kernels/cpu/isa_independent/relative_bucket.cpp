@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "nunchi/kernels/attention.h"
-#include "nunchi/kernels/cpu/known_starts.h"
+#include "nunchi/kernels/cpu/bucket_starts.h"
 
 namespace nunchi::kernels {
 
@@ -44,8 +44,8 @@ int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) 
   return bidirectional ? max_distance + clipped : 0;
 }
 
-const std::int32_t* known_starts(CpuContext& ctx, int buckets, int max_distance,
-                                 bool bidirectional) {
+const std::int32_t* cached_bucket_starts(CpuContext& ctx, int buckets, int max_distance,
+                                         bool bidirectional) {
   struct Known {
     std::map<std::tuple<int, int, bool>, std::vector<std::int32_t>> starts;
   };

@@ -176,8 +176,8 @@ template void compute<AnyCpu>(CpuContext&, const BeamStep<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
-  dispatch(ctx, p.bans);
-  dispatch(ctx, p.top);
+  execute(ctx, p.bans);
+  execute(ctx, p.top);
 }
 template void compute<AnyCpu>(CpuContext&, const TopAllowed<float>&);
 template void compute<AnyCpu>(CpuContext&, const TopAllowed<double>&);

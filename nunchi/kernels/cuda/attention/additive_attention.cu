@@ -1,6 +1,6 @@
-// A warp scores the keys of one query, its lanes side by side on the columns; sums over keys and
-// over queries are made column by column, one after another, so that bits do not depend on who
-// comes first.
+// A warp scores the keys of one query with its lanes side by side on the columns. Sums over keys
+// and over queries are computed per column in a fixed order, so that bits do not depend on the
+// schedule.
 #include "nunchi/kernels/additive_attention.h"
 
 #include <limits>
@@ -28,11 +28,11 @@ struct Sentence {
         keys(in.k_length[b]) {}
 };
 
-// Blocks are sentences × groups of queries, a warp for each.
+// The grid is sentences × groups of queries, with one warp per query.
 struct WarpQuery {
   int sentence = blockIdx.x;
   int query = static_cast<int>(blockIdx.y * kWarps + threadIdx.x / kWarp);
-  int lane = threadIdx.x % kWarp;
+  int lane = lane_of_thread();
 };
 
 template <class N>
@@ -51,7 +51,7 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
     }
     score = warp_sum(score);
     top = fmaxf(top, score);
-    // Lane j % 32 keeps what it reads again below: no other lane does.
+    // Only lane j % 32 reads this element again below.
     if (j % kWarp == at.lane) weights[j] = score;
   }
   float total = 0;
@@ -64,7 +64,7 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
   for (int j = at.lane; j < s.keys; j += kWarp) weights[j] /= total;
 }
 
-// out = weights · v, a block for one query.
+// out = weights · v, one block per query.
 template <class N>
 __global__ void values_kernel(const AdditiveInputs<N> in, const float* all_weights, N* out,
                               std::int64_t out_stride) {
@@ -104,21 +104,21 @@ dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
   return {static_cast<unsigned>(sentences), static_cast<unsigned>(rows)};
 }
 
-// Memory of the backward pass.
+// Scratch memory of the backward pass.
 struct Workspace {
   float* d_scores;  // laid out as the weights
-  float* d_scorer;  // [S, A] of each key, to be summed over the keys
+  float* d_scorer;  // [S, A] per key, summed over the keys afterwards
 };
 
 template <class N>
-__device__ void give(N* to, float value, bool accumulate) {
+__device__ void store_or_add(N* to, float value, bool accumulate) {
   *to = from_float<N>(accumulate ? to_float(*to) + value : value);
 }
 
-// d_score = weight (d_weight - Σ weight d_weight), a warp for one query.
+// d_score = weight (d_weight - Σ weight d_weight), one warp per query.
 template <class N>
-__global__ void scores_back_kernel(const AdditiveAttentionBackward<N> p,
-                                   const Workspace workspace) {
+__global__ void scores_backward_kernel(const AdditiveAttentionBackward<N> p,
+                                       const Workspace workspace) {
   const WarpQuery at;
   const Sentence s(p.in, at.sentence);
   if (at.query >= s.queries) return;
@@ -140,10 +140,10 @@ __global__ void scores_back_kernel(const AdditiveAttentionBackward<N> p,
   }
 }
 
-// What a query gets of its keys, a block for one query.
+// The gradient of a query, one block per query.
 template <class N>
-__global__ void queries_back_kernel(const AdditiveAttentionBackward<N> p,
-                                    const Workspace workspace) {
+__global__ void queries_backward_kernel(const AdditiveAttentionBackward<N> p,
+                                        const Workspace workspace) {
   const Sentence s(p.in, blockIdx.x);
   const int query = blockIdx.y;
   if (query >= s.queries) return;
@@ -156,13 +156,15 @@ __global__ void queries_back_kernel(const AdditiveAttentionBackward<N> p,
       const float t = tanhf(q + to_float(p.in.k[(s.first_key + j) * p.in.k_stride + a]));
       sum += d_scores[j] * scorer * (1 - t * t);
     }
-    give(p.d_q + row * p.d_q_stride + a, sum, p.accumulate_q);
+    store_or_add(p.d_q + row * p.d_q_stride + a, sum, p.accumulate_q);
   }
 }
 
-// What a key, its value and the scorer get of its queries, a block for one key.
+// The gradients of a key and its value, and the key's contribution to the scorer's; one block per
+// key.
 template <class N>
-__global__ void keys_back_kernel(const AdditiveAttentionBackward<N> p, const Workspace workspace) {
+__global__ void keys_backward_kernel(const AdditiveAttentionBackward<N> p,
+                                     const Workspace workspace) {
   const Sentence s(p.in, blockIdx.x);
   const int key = blockIdx.y;
   if (key >= s.keys) return;
@@ -176,7 +178,7 @@ __global__ void keys_back_kernel(const AdditiveAttentionBackward<N> p, const Wor
       sum += d * scorer * (1 - t * t);
       share += d * t;
     }
-    give(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
+    store_or_add(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
     workspace.d_scorer[row * p.in.width + a] = share;
   }
   for (int c = threadIdx.x; c < p.in.value_width; c += kThreads) {
@@ -185,7 +187,7 @@ __global__ void keys_back_kernel(const AdditiveAttentionBackward<N> p, const Wor
       sum += p.weights[first + std::int64_t{i} * s.keys] *
              to_float(p.d_out[(s.first_query + i) * p.d_out_stride + c]);
     }
-    give(p.d_v + row * p.d_v_stride + c, sum, p.accumulate_v);
+    store_or_add(p.d_v + row * p.d_v_stride + c, sum, p.accumulate_v);
   }
 }
 
@@ -220,13 +222,13 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const AdditiveAttentionBackward<N> q = native(p);
   const Workspace workspace{.d_scores = d_scores.as<float>(), .d_scorer = d_scorer.as<float>()};
   if (in.sentences > 0 && in.max_queries > 0) {
-    scores_back_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
+    scores_backward_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
         q, workspace);
-    queries_back_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        q, workspace);
+    queries_backward_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0,
+                              ctx.stream()>>>(q, workspace);
   }
   if (in.sentences > 0 && in.max_keys > 0) {
-    keys_back_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(
+    keys_backward_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(
         q, workspace);
   }
   clear_tail(ctx, p.key_rows, in.width, workspace.d_scorer, in.width);
@@ -234,10 +236,10 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, q.d_k, p.d_k_stride);
   if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, q.d_v, p.d_v_stride);
   check_launch(p.name());
-  dispatch(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
-                                 .width = in.width,
-                                 .x = workspace.d_scorer,
-                                 .out = p.d_scorer});
+  execute(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
+                                .width = in.width,
+                                .x = workspace.d_scorer,
+                                .out = p.d_scorer});
 }
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<float>&);
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<BFloat16>&);

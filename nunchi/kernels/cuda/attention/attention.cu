@@ -1,12 +1,12 @@
-// Attention, exactly: a warp for one query. bf16 heads of 32, 64 or 128 columns go to the tensor
-// cores (attention_mma.cu, and short sentences of most of them attention_short.cu).
+// Exact attention in f32 arithmetic: one warp per query. bf16 heads of 32, 64 or 128 columns use
+// the tensor cores instead (attention_mma.cu; attention_short.cu for short sentences).
 #include "nunchi/kernels/attention.h"
 
 #include <cmath>
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_heads.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_common.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 #include "nunchi/kernels/cuda/common/device.h"
 
@@ -17,12 +17,12 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// Lanes stand for keys while scores are made, for columns while values are summed: columns lane,
+// Each lane has a key while scores are computed, and columns while values are summed: columns lane,
 // lane + 32, … of at most 32 * Each.
 template <class N, int Each>
-__global__ void __launch_bounds__(kThreads) exact_kernel(Forward<N> p) {
-  const Heads<N>& in = p.in;
-  const int lane = threadIdx.x % kWarp, head = blockIdx.y;
+__global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) {
+  const AttentionArguments<N>& in = p.in;
+  const int lane = lane_of_thread(), head = blockIdx.y;
   const int slot = blockIdx.x * kWarps + threadIdx.x / kWarp;
   __shared__ __align__(16) float rows_of_q[kWarps][32 * Each];
   float* q = rows_of_q[threadIdx.x / kWarp];
@@ -31,15 +31,16 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(Forward<N> p) {
     const int row = in.q_offsets[in.sentences] + tile.first;
     return clear_rows(p.out + head * in.width, p.out_stride, in.width, row, row + 1, p.rows);
   }
-  const Span span(in, tile.sentence);
+  const SentenceSpan span(in, tile.sentence);
   const int query = tile.first;
   if (query >= span.queries) return;
   const std::int64_t row = span.first_query + query;
-  load_row<Each>(q, head_of(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
-  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
-  const N* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, in.width);
+  load_row<Each>(q, head_columns(in.q, in.q_stride, span.first_query + query, head, in.width),
+                 in.width);
+  const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+  const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
-  const KeepBits keep(in, tile.sentence, head);
+  const DropoutMask keep(in, tile.sentence, head);
 
   float sums[Each] = {}, top = kLowest, total = 0;
   const int keys = span.visible(query);
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(Forward<N> p) {
       score = dot(q, k + own * in.k_stride, in.width, in.wide) * in.scale;
       if (bias.active) score += bias.at(own - (query + span.shift));
     }
-    // fmaxf passes over a NaN; where all are, there is no highest score.
+    // fmaxf ignores a NaN; if all scores are NaN, there is no highest score.
     const float highest = fmaxf(top, warp_max(score)), base = highest == kLowest ? 0.0f : highest;
     const float shrink = expf(top - base);
     float weight = expf(score - base);
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(Forward<N> p) {
 }
 
 template <int Each, class N>
-void start_exact(CudaContext& ctx, const Forward<N>& p) {
+void launch_exact(CudaContext& ctx, const ForwardArguments<N>& p) {
   const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, 1);
   const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(p.in.heads));
   exact_kernel<N, Each><<<grid, kThreads, 0, ctx.stream()>>>(p);
@@ -87,23 +88,23 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0 || p.in.heads == 0) return;
   check_head_width(p.in.head_width);
-  const BiasLine<T> bias(ctx, p.in.bias, p.in.heads);
-  Forward<N> job{.in = heads_of(p.in, bias),
-                 .rows = p.rows,
-                 .out = native(p.out),
-                 .out_stride = p.out_stride,
-                 .log_sum = p.log_sum};
+  const BiasByDistance<T> bias(ctx, p.in.bias, p.in.heads);
+  ForwardArguments<N> job{.in = attention_arguments(p.in, bias),
+                          .rows = p.rows,
+                          .out = native(p.out),
+                          .out_stride = p.out_stride,
+                          .log_sum = p.log_sum};
   if constexpr (sizeof(N) == 2) {
     const std::int64_t width = p.in.head_width;
     if (job.in.wide && wide(job.out, job.out_stride) && (short_width(width) || width == 128)) {
-      job.short_apart = short_width(width);
+      job.short_separately = short_width(width);
       const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);
-      if (job.short_apart) start_short_forward(ctx, job, longest);
-      if (!job.short_apart || longest > kShort) start_mma_forward(ctx, job, p.in.max_queries);
+      if (job.short_separately) launch_short_forward(ctx, job, longest);
+      if (!job.short_separately || longest > kShort) launch_mma_forward(ctx, job, p.in.max_queries);
       return;
     }
   }
-  with_columns_each(p.in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
+  with_columns_each(p.in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, job); });
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const Attention<float>&);

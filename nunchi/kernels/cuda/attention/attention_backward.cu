@@ -1,11 +1,11 @@
-// Attention's gradients, exactly: a warp for one query, then a warp for one key. The tensor cores'
-// way stands in attention_backward_mma.cu and attention_backward_keys.cu.
+// Attention's gradients in f32 arithmetic: one warp per query, then one warp per key. The tensor
+// cores' kernels are in attention_backward_mma.cu and attention_backward_keys.cu.
 #include "nunchi/device/arena.h"
 #include "nunchi/kernels/attention.h"
-#include "nunchi/kernels/cuda/attention/attention_gradient.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_backward.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
-#include "nunchi/kernels/cuda/product/shared_tile.h"
+#include "nunchi/kernels/cuda/common/smem_tile.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -13,22 +13,22 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 
-// Lanes stand for keys while scores are made, for columns while d_q is summed.
+// Each lane has a key while scores are computed, and columns while d_q is summed.
 template <class N, int Each>
-__global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
+__global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> p) {
   extern __shared__ float table_sums[];
   __shared__ __align__(16) float rows_of_q[kWarps][32 * Each], rows_of_d_out[kWarps][32 * Each];
-  const Heads<N>& in = p.in;
+  const AttentionArguments<N>& in = p.in;
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
-  const int lane = threadIdx.x % kWarp, head = blockIdx.y;
+  const int lane = lane_of_thread(), head = blockIdx.y;
   if (blockIdx.x == 0) {
     if (head == 0 && warp == 0) count_key_tiles(1, in.k_length, in.sentences, p.key_starts);
     return;
   }
   const int slot = (blockIdx.x - 1) * warps + warp;
   const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
-  TableSums table(p, table_sums, warp);
-  float* table_part = p.table_parts + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
+  BucketGradients table(p, table_sums, warp);
+  float* table_part = p.table_partials + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + tile.first;
     if (!p.accumulate_q) {
@@ -36,24 +36,24 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
     }
     return table.store(table_part);
   }
-  const Span span(in, tile.sentence);
+  const SentenceSpan span(in, tile.sentence);
   const int query = tile.first;
   if (query >= span.queries) return table.store(table_part);
   const int row = span.first_query + query;
   float *q = rows_of_q[warp], *d_out = rows_of_d_out[warp];
-  load_row<Each>(q, head_of(in.q, in.q_stride, row, head, in.width), in.width);
-  load_row<Each>(d_out, head_of(p.d_out, p.d_out_stride, row, head, in.width), in.width);
-  const N* out = head_of(p.out, p.out_stride, row, head, in.width);
+  load_row<Each>(q, head_columns(in.q, in.q_stride, row, head, in.width), in.width);
+  load_row<Each>(d_out, head_columns(p.d_out, p.d_out_stride, row, head, in.width), in.width);
+  const N* out = head_columns(p.out, p.out_stride, row, head, in.width);
   float delta = 0;
   for (int d = lane; d < in.width; d += kWarp) delta += d_out[d] * to_float(out[d]);
   delta = warp_sum(delta);
   const std::int64_t at = head * p.rows.capacity + row;
   if (lane == 0) p.delta[at] = delta;
 
-  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
-  const N* v = head_of(in.v, in.v_stride, span.first_key, head / in.group, in.width);
+  const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+  const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
-  const KeepBits keep(in, tile.sentence, head);
+  const DropoutMask keep(in, tile.sentence, head);
   const float log_sum = p.log_sum[at];
   float sums[Each] = {};
   const int keys = span.visible(query);
@@ -79,11 +79,11 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(Backward<N> p) {
   table.store(table_part);
 }
 
-// Lanes stand for queries while scores are made, for columns while d_k and d_v are summed.
+// Each lane has a query while scores are computed, and columns while d_k and d_v are summed.
 template <class N, int Each>
-__global__ void __launch_bounds__(kThreads) keys_kernel(Backward<N> p) {
+__global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) {
   __shared__ __align__(16) float rows_of_k[kWarps][32 * Each], rows_of_v[kWarps][32 * Each];
-  const Heads<N>& in = p.in;
+  const AttentionArguments<N>& in = p.in;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, kv_head = blockIdx.y;
   const Tile tile =
       key_tile<1>(p.key_starts, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
@@ -98,20 +98,20 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(Backward<N> p) {
     }
     return;
   }
-  const Span span(in, tile.sentence);
+  const SentenceSpan span(in, tile.sentence);
   const int key = tile.first, row = span.first_key + key;
   float *k = rows_of_k[warp], *v = rows_of_v[warp];
-  load_row<Each>(k, head_of(in.k, in.k_stride, row, kv_head, in.width), in.width);
-  load_row<Each>(v, head_of(in.v, in.v_stride, row, kv_head, in.width), in.width);
+  load_row<Each>(k, head_columns(in.k, in.k_stride, row, kv_head, in.width), in.width);
+  load_row<Each>(v, head_columns(in.v, in.v_stride, row, kv_head, in.width), in.width);
   // Queries before this one do not see the key.
   const int first_query = span.causal ? max(key - span.shift, 0) : 0;
 
   float d_k[Each] = {}, d_v[Each] = {};
   for (int head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
     const HeadBias bias(in.bias, head);
-    const KeepBits keep(in, tile.sentence, head);
-    const N* q = head_of(in.q, in.q_stride, span.first_query, head, in.width);
-    const N* d_out = head_of(p.d_out, p.d_out_stride, span.first_query, head, in.width);
+    const DropoutMask keep(in, tile.sentence, head);
+    const N* q = head_columns(in.q, in.q_stride, span.first_query, head, in.width);
+    const N* d_out = head_columns(p.d_out, p.d_out_stride, span.first_query, head, in.width);
     const std::int64_t at = head * p.rows.capacity + span.first_query;
     for (int query = first_query; query < span.queries; query += kWarp) {
       const int own = query + lane;
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(Backward<N> p) {
   store_columns<Each>(p.d_v + row * p.d_v_stride + column, d_v, 1.0f, in.width, p.accumulate_v);
 }
 
-// One block for one bucket and head: the warps' parts, added in a fixed order.
+// One block per bucket and head adds the warps' partial sums in a fixed order.
 __global__ void __launch_bounds__(kThreads)
     table_kernel(std::int64_t parts, const float* part, float* d_table) {
   const std::int64_t buckets = gridDim.x, heads = gridDim.y;
@@ -157,11 +157,12 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int Each, class N>
-void start_exact(CudaContext& ctx, const Backward<N>& p) {
-  const Heads<N>& in = p.in;
-  const std::size_t each = p.table_parts != nullptr ? TableSums::bytes(in.bias.buckets) : 0;
+void launch_exact(CudaContext& ctx, const BackwardArguments<N>& p) {
+  const AttentionArguments<N>& in = p.in;
+  const std::size_t each =
+      p.table_partials != nullptr ? BucketGradients::bytes(in.bias.buckets) : 0;
   const int warps = table_warps(each);
-  // The first block of all counts the keys.
+  // The first block also counts the tiles of keys.
   const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
                         static_cast<unsigned>(in.heads));
   allow_shared_memory(queries_kernel<N, Each>, static_cast<int>(warps * each));
@@ -181,34 +182,34 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   const AttentionInputs<T>& in = p.in;
   if (in.heads == 0 || p.rows.capacity + p.key_rows.capacity == 0) return;
   check_head_width(in.head_width);
-  const BiasLine<T> bias(ctx, in.bias, in.heads);
-  Backward<N> job{.in = heads_of(in, bias),
-                  .rows = p.rows,
-                  .key_rows = p.key_rows,
-                  .out = native(p.out),
-                  .d_out = native(p.d_out),
-                  .out_stride = p.out_stride,
-                  .d_out_stride = p.d_out_stride,
-                  .log_sum = p.log_sum,
-                  .d_q = native(p.d_q),
-                  .d_k = native(p.d_k),
-                  .d_v = native(p.d_v),
-                  .d_q_stride = p.d_q_stride,
-                  .d_k_stride = p.d_k_stride,
-                  .d_v_stride = p.d_v_stride,
-                  .accumulate_q = p.accumulate_q,
-                  .accumulate_k = p.accumulate_k,
-                  .accumulate_v = p.accumulate_v};
+  const BiasByDistance<T> bias(ctx, in.bias, in.heads);
+  BackwardArguments<N> job{.in = attention_arguments(in, bias),
+                           .rows = p.rows,
+                           .key_rows = p.key_rows,
+                           .out = native(p.out),
+                           .d_out = native(p.d_out),
+                           .out_stride = p.out_stride,
+                           .d_out_stride = p.d_out_stride,
+                           .log_sum = p.log_sum,
+                           .d_q = native(p.d_q),
+                           .d_k = native(p.d_k),
+                           .d_v = native(p.d_v),
+                           .d_q_stride = p.d_q_stride,
+                           .d_k_stride = p.d_k_stride,
+                           .d_v_stride = p.d_v_stride,
+                           .accumulate_q = p.accumulate_q,
+                           .accumulate_k = p.accumulate_k,
+                           .accumulate_v = p.accumulate_v};
   job.wide = job.in.wide && wide(job.out, p.out_stride) && wide(job.d_out, p.d_out_stride) &&
              wide(job.d_q, p.d_q_stride) && wide(job.d_k, p.d_k_stride) &&
              wide(job.d_v, p.d_v_stride);
-  const bool by_mma = computes_by_mma(job);
+  const bool by_mma = uses_tensor_cores(job);
   const bool table = p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
-  job.short_apart = by_mma && short_width(in.head_width) && !table;
+  job.short_separately = by_mma && short_width(in.head_width) && !table;
   if constexpr (sizeof(N) == 2) {
-    if (job.short_apart) {
+    if (job.short_separately) {
       const std::int64_t longest = std::max(in.max_queries, in.max_keys);
-      start_short_backward(ctx, job, longest);
+      launch_short_backward(ctx, job, longest);
       if (longest <= kShort) return;
     }
   }
@@ -225,25 +226,25 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
                                 static_cast<std::size_t>(in.heads * p.rows.capacity) *
                                     (by_mma ? sizeof *job.row_terms : sizeof *job.delta));
   const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
-  // The last block's warps may be more than there are tiles.
-  const ScratchMemory table_parts(
+  // The last block may have more warps than there are tiles left.
+  const ScratchMemory table_partials(
       ctx.arena(),
       static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
   job.delta = row_terms.as<float>();
   job.row_terms = row_terms.as<float2>();
   job.key_starts = starts.as<int>();
-  job.table_parts = table ? table_parts.as<float>() : nullptr;
+  job.table_partials = table ? table_partials.as<float>() : nullptr;
 
   if constexpr (sizeof(N) == 2) {
     if (by_mma) {
-      start_mma_queries(ctx, job);
-      start_mma_keys(ctx, job);
+      launch_mma_queries(ctx, job);
+      launch_mma_keys(ctx, job);
     }
   }
-  if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { start_exact<Each>(ctx, job); });
+  if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, job); });
   if (!table) return;
   const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
-  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_parts, p.d_table);
+  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_partials, p.d_table);
   check_launch("attention_backward, table");
 }
 template void compute<Cuda>(CudaContext&, const AttentionBackward<float>&);

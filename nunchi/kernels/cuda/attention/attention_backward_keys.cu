@@ -1,111 +1,117 @@
-// Keys' and values' gradients on the tensor cores: four warps take 16 or 32 keys each and go
-// through the queries that see them, together. While they compute with some queries, the next ones
-// are on their way to shared memory.
-#include "nunchi/kernels/cuda/attention/attention_gradient.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
-#include "nunchi/kernels/cuda/product/stacked_tiles.h"
+// Gradients of keys and values on the tensor cores: four warps take 16 or 32 keys each and loop
+// together over the queries that see them. While they compute with some queries, the next are
+// copied to shared memory.
+#include "nunchi/kernels/cuda/attention/attention_backward.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/common/smem_tile_products.h"
 
 namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = Backward<Bf16>;
+using Job = BackwardArguments<Bf16>;
 
 constexpr int kWarps = kGradientWarps;
 
 // Queries whose scores are in registers at once.
-template <int D, Between B>
-constexpr int kStep = D == 64 && B == Between::all ? 16 : 32;
+template <int D, ScoreTerms B>
+constexpr int kStep = D == 64 && B == ScoreTerms::all ? 16 : 32;
 
-// Shared memory: each warp's own keys and values, the queries that pass by and their terms.
+// Shared memory: each warp's own keys and values, the staged queries and their terms.
 template <int D, int M>
-constexpr int kTermsAt = 2 * kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
+constexpr int kTermsAt = 2 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
 template <int D, int M>
-constexpr int kBytes = kTermsAt<D, M> + 2 * StagedRows<D>::kRows* static_cast<int>(sizeof(float2));
+constexpr int kBytes = kTermsAt<D, M> +
+                       2 * DoubleBufferedRows<D>::kRows* static_cast<int>(sizeof(float2));
 
 // d_k and d_v of 64 or 128 keys of one key/value head.
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     keys_kernel(Job p, SlotOrder order) {
-  constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
+  constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
+                kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4;
   const int kv_head = blockIdx.y;
   int slot;
   if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
   const Tile tile = key_tile<kBlockRows>(p.key_starts, in.sentences, slot);
-  const int first = tile.first + warp * kRows;  // the warp's
+  const int first = tile.first + warp * kRows;  // of the warp
   if (tile.sentence == in.sentences) {
     const std::int64_t row = real_rows(p.key_rows) + first, end = row + kRows;
     if (!p.accumulate_k) clear_rows(p.d_k + kv_head * D, p.d_k_stride, D, row, end, p.key_rows);
     if (!p.accumulate_v) clear_rows(p.d_v + kv_head * D, p.d_v_stride, D, row, end, p.key_rows);
     return;
   }
-  const Span span(in, tile.sentence);
-  if (p.short_apart && span.is_short()) return;
-  const SharedTile<D> all{shared_address(memory)};
-  const SharedTile<D> k = all.next(warp * M), v = k.next(kWarps * M);
-  const StagedRows<D> staged{all.next(2 * kWarps * M)};
-  // Queries before this one see none of these keys. Steps begin at the same queries whatever a
-  // block's keys are, so that sums do not depend on how many a warp has.
+  const SentenceSpan span(in, tile.sentence);
+  if (p.short_separately && span.is_short()) return;
+  const SmemTile<D> all{shared_address(memory)};
+  const SmemTile<D> k = all.next(warp * M), v = k.next(kWarps * M);
+  const DoubleBufferedRows<D> staged{all.next(2 * kWarps * M)};
+  // Queries before this one see none of these keys. Stages begin at the same queries for every
+  // block, so that sums do not depend on the number of keys per warp.
   const int first_query = span.causal ? max(tile.first - span.shift, 0) / 32 * 32 : 0;
   // A stage: queries from `from` on of one of the heads that share the keys.
   struct Stage {
     int head, from;
   };
   const int end_head = (kv_head + 1) * in.group;
-  const auto fetch = [&](const Stage& stage, int turn) {
-    staged.fetch(
-        turn, {head_of(in.q, in.q_stride, span.first_query, stage.head, D), in.q_stride},
-        {head_of(p.d_out, p.d_out_stride, span.first_query, stage.head, D), p.d_out_stride},
+  const auto copy_stage = [&](const Stage& stage, int stage_number) {
+    staged.copy_async(
+        stage_number,
+        {head_columns(in.q, in.q_stride, span.first_query, stage.head, D), in.q_stride},
+        {head_columns(p.d_out, p.d_out_stride, span.first_query, stage.head, D), p.d_out_stride},
         stage.from, span.queries);
     const int own = static_cast<int>(threadIdx.x), row = stage.from + own;
     if (own >= kStage) return;
     const bool real = row < span.queries;
-    copy8(all.address + kTermsAt<D, M> + (turn % 2 * kStage + own) * sizeof(float2),
-          p.row_terms + stage.head * p.rows.capacity + span.first_query + (real ? row : 0), real);
+    copy_async8(all.address + kTermsAt<D, M> + (stage_number % 2 * kStage + own) * sizeof(float2),
+                p.row_terms + stage.head * p.rows.capacity + span.first_query + (real ? row : 0),
+                real);
   };
   Stage stage{first_query < span.queries ? kv_head * in.group : end_head, first_query};
-  if (stage.head < end_head) fetch(stage, 0);
+  if (stage.head < end_head) copy_stage(stage, 0);
 
-    // A tile without keys has zeros that nobody sees.
+    // A tile without keys holds zeros that no query sees.
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m, count = span.keys - from;
     const int row = span.first_key + (count > 0 ? from : 0);
-    k.next(m).fetch(head_of(in.k, in.k_stride, row, kv_head, D), in.k_stride, count);
-    v.next(m).fetch(head_of(in.v, in.v_stride, row, kv_head, D), in.v_stride, count);
+    k.next(m).copy_async(head_columns(in.k, in.k_stride, row, kv_head, D), in.k_stride, count);
+    v.next(m).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride, count);
   }
   const float scale = in.scale * kLog2E;
-  const bool drops = B == Between::all && in.draws.threshold > 0;
-  const LaneTiles<D> k_tiles(k), passing(staged.memory),
+  const bool drops = B == ScoreTerms::all && in.draws.threshold > 0;
+  const LaneTiles<D> k_tiles(k), staged_tiles(staged.memory),
       paired = LaneTiles<D>::paired(staged.memory);
   float d_k[M][D / 8][4] = {}, d_v[M][D / 8][4] = {};
-  for (int turn = 0; stage.head < end_head; ++turn) {
-    wait_for_copies();
-    __syncthreads();  // these queries are there, and everyone is through with the last ones
+  for (int stage_number = 0; stage.head < end_head; ++stage_number) {
+    wait_for_all_copies();
+    __syncthreads();  // these queries have arrived, and all warps have finished the last ones
     const int head = stage.head, begin = stage.from;
     stage.from += kStage;
     if (stage.from >= span.queries) stage = {head + 1, first_query};
-    if (stage.head < end_head) fetch(stage, turn + 1);
+    if (stage.head < end_head) copy_stage(stage, stage_number + 1);
     const HeadBias bias(in.bias, head);
-    const KeepBits keep(in, tile.sentence, head);
-    // 32 queries, of which some may not see some of the warp's keys.
+    const DropoutMask keep(in, tile.sentence, head);
+    // 32 queries, some of which may not see some of the warp's keys.
     const auto step = [&]<bool Edge>(int query) {
-      // Each lane draws for one query and all of the keys.
+      // Each lane draws dropout for one query and all keys.
       std::uint32_t own = 0;
       if (drops) {
 #pragma unroll
         for (int i = 0; i < 2 * M; ++i) own |= keep.of(query + lane, first + 8 * i) << 8 * i;
       }
-      const int place = StagedRows<D>::place(turn) + (query - begin) / kTileRows;
-      const std::uint32_t terms = all.address + kTermsAt<D, M> +
-                                  (turn % 2 * kStage + query - begin + 2 * c) * sizeof(float2);
+      const int first_tile =
+          DoubleBufferedRows<D>::first_tile(stage_number) + (query - begin) / kTileRows;
+      const std::uint32_t terms =
+          all.address + kTermsAt<D, M> +
+          (stage_number % 2 * kStage + query - begin + 2 * c) * sizeof(float2);
 #pragma unroll
       for (int part = 0; part < 32; part += kStep<D, B>) {
-        const LaneTiles<D> q = passing.moved(place).next(part / kTileRows),
-                           q_rows = paired.moved(place).next(part / kTileRows);
+        const LaneTiles<D> q = staged_tiles.moved(first_tile).next(part / kTileRows),
+                           q_rows = paired.moved(first_tile).next(part / kTileRows);
         float x[M][kStep<D, B> / 8][4], d_x[M][kStep<D, B> / 8][4];  // rows are keys
 #pragma unroll
         for (int i = 0; i < D / 16; ++i) {
@@ -113,7 +119,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
           load_blocks(words, k_tiles, i);
           add_dots(x, words, q_rows, i);
           load_blocks(words, k_tiles.next(kWarps * M), i);
-          add_dots(d_x, words, q_rows.next(StagedRows<D>::kTiles), i);
+          add_dots(d_x, words, q_rows.next(DoubleBufferedRows<D>::kTiles), i);
         }
 #pragma unroll
         for (int n = 0; n < kStep<D, B> / 8; ++n) {
@@ -132,7 +138,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               float& score = x[r / 2][n][r % 2 * 2 + e];
               float& d_score = d_x[r / 2][n][r % 2 * 2 + e];
               float exponent = score * scale - log_sum;
-              if (B == Between::all && bias.active) {
+              if (B == ScoreTerms::all && bias.active) {
                 exponent += bias.at(key - (now + span.shift)) * kLog2E;
               }
               float weight = fast_exp2(exponent);
@@ -150,7 +156,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
         }
 #pragma unroll
         for (int t = 0; t < kStep<D, B> / kTileRows; ++t) {
-          add_product(d_v, x, 2 * t, q.next(StagedRows<D>::kTiles + t));
+          add_product(d_v, x, 2 * t, q.next(DoubleBufferedRows<D>::kTiles + t));
           add_product(d_k, d_x, 2 * t, q.next(t));
         }
       }
@@ -159,14 +165,14 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     for (int query = begin; query < min(begin + kStage, span.queries); query += 32) {
       if (span.visible(min(query + 32, span.queries) - 1) <= first) continue;
       const bool edge = query + 32 > span.queries || span.visible(query) < first + kRows;
-      if (B == Between::scale && !edge) {
+      if (B == ScoreTerms::scale && !edge) {
         step.template operator()<false>(query);
       } else {
         step.template operator()<true>(query);
       }
     }
   }
-  wait_for_copies();  // without queries nobody has
+  wait_for_all_copies();  // a block without queries has not waited yet
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m, count = span.keys - from;
@@ -178,7 +184,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   }
 }
 
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 void start(CudaContext& ctx, const Job& p) {
   const SlotOrder order =
       key_order(p.in, key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)), p.max_keys,
@@ -191,8 +197,8 @@ void start(CudaContext& ctx, const Job& p) {
 
 }  // namespace
 
-void start_mma_keys(CudaContext& ctx, const Backward<__nv_bfloat16>& p) {
-  with_tiles(p.in, p.key_tiles, [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
+void launch_mma_keys(CudaContext& ctx, const BackwardArguments<__nv_bfloat16>& p) {
+  with_tiles(p.in, p.key_tiles, [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p); });
 }
 
 }  // namespace nunchi::kernels

@@ -1,32 +1,33 @@
-// Queries' gradients on the tensor cores, for sentences of any length: four warps take 16 or 32
-// queries each and go through the keys together. While they compute with some keys, the next ones
-// are on their way to shared memory.
+// Gradients of queries on the tensor cores, for sentences of any length: four warps take 16 or 32
+// queries each and loop together over the keys. While they compute with some keys, the next are
+// copied to shared memory.
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_gradient.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
-#include "nunchi/kernels/cuda/product/stacked_tiles.h"
+#include "nunchi/kernels/cuda/attention/attention_backward.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/common/smem_tile_products.h"
 
 namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = Backward<Bf16>;
+using Job = BackwardArguments<Bf16>;
 
 constexpr int kWarps = kGradientWarps;
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
-// Shared memory: each warp's own rows of three matrices, and those that pass by.
+// Shared memory: each warp's own rows of three matrices, and the staged keys and values.
 template <int D, int M>
-constexpr int kBytes = 3 * kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
+constexpr int kBytes = 3 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
 
 // d_q of 64 or 128 queries of one head.
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     queries_kernel(Job p, SlotOrder order) {
-  constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows, kStage = StagedRows<D>::kRows;
+  constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
+                kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4;
   const int head = blockIdx.y;
   if (blockIdx.x == 0) {
@@ -38,10 +39,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   int slot;
   if (!order.take(static_cast<int>(blockIdx.x) - 1, slot)) return;
   const Tile tile = query_tile<kBlockRows>(in.q_offsets, in.sentences, slot);
-  const int first = tile.first + warp * kRows;  // the warp's
-  TableSums table(p, reinterpret_cast<float*>(memory) + kBytes<D, M> / sizeof(float), warp);
+  const int first = tile.first + warp * kRows;  // of the warp
+  BucketGradients table(p, reinterpret_cast<float*>(memory) + kBytes<D, M> / sizeof(float), warp);
   float* table_part =
-      p.table_parts + ((std::int64_t{slot} * kWarps + warp) * in.heads + head) * in.bias.buckets;
+      p.table_partials + ((std::int64_t{slot} * kWarps + warp) * in.heads + head) * in.bias.buckets;
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + first;
     if (!p.accumulate_q) {
@@ -49,35 +50,36 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     }
     return table.store(table_part);
   }
-  const Span span(in, tile.sentence);
+  const SentenceSpan span(in, tile.sentence);
   if (tile.first >= span.queries) return table.store(table_part);
-  if (p.short_apart && span.is_short()) return;
-  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+  if (p.short_separately && span.is_short()) return;
+  const MatrixRows keys_of_head{head_columns(in.k, in.k_stride, span.first_key, head / in.group, D),
                                 in.k_stride};
-  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
-                                  in.v_stride};
-  const SharedTile<D> all{shared_address(memory)};
-  const SharedTile<D> q = all.next(warp * M), d_out = q.next(kWarps * M),
-                      out = d_out.next(kWarps * M);
-  const StagedRows<D> staged{all.next(3 * kWarps * M)};
+  const MatrixRows values_of_head{
+      head_columns(in.v, in.v_stride, span.first_key, head / in.group, D), in.v_stride};
+  const SmemTile<D> all{shared_address(memory)};
+  const SmemTile<D> q = all.next(warp * M), d_out = q.next(kWarps * M),
+                    out = d_out.next(kWarps * M);
+  const DoubleBufferedRows<D> staged{all.next(3 * kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kBlockRows, span.queries) - 1);
-  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
+  if (block_keys > 0) staged.copy_async(0, keys_of_head, values_of_head, 0, span.keys);
 
-  // A tile without queries has zeros that see nothing.
+  // A tile without queries holds zeros that see no key.
   float log_sum[M][2], delta[M][2];
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m, count = span.queries - from;
     const int row = span.first_query + (count > 0 ? from : 0);
-    q.next(m).fetch(head_of(in.q, in.q_stride, row, head, D), in.q_stride, count);
-    d_out.next(m).fetch(head_of(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride, count);
-    out.next(m).fetch(head_of(p.out, p.out_stride, row, head, D), p.out_stride, count);
-    // Weights of a query that is not there become zero.
+    q.next(m).copy_async(head_columns(in.q, in.q_stride, row, head, D), in.q_stride, count);
+    d_out.next(m).copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride,
+                             count);
+    out.next(m).copy_async(head_columns(p.out, p.out_stride, row, head, D), p.out_stride, count);
+    // Makes the weights of missing queries zero.
     const float* at = p.log_sum + head * p.rows.capacity + row;
     log_sum[m][0] = g < count ? at[g] * kLog2E : kHighest;
     log_sum[m][1] = g + 8 < count ? at[g + 8] * kLog2E : kHighest;
   }
-  wait_for_copies();
+  wait_for_all_copies();
   __syncwarp();
   std::uint32_t q_words[D / 16][M][4], d_out_words[D / 16][M][4];
 #pragma unroll
@@ -95,15 +97,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   }
 
   const HeadBias bias(in.bias, head);
-  const KeepBits keep(in, tile.sentence, head);
+  const DropoutMask keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
-  const bool drops = B == Between::all && in.draws.threshold > 0;
+  const bool drops = B == ScoreTerms::all && in.draws.threshold > 0;
   const int everyone_sees = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   float sums[M][D / 8][4] = {};
-  const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
-  // 32 keys, from a tile of the staged ones on, which some of the warp's queries may not see.
-  const auto step = [&]<bool Edge>(int key, int place) {
+  const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
+  // 32 staged keys, some of which may be hidden from some of the warp's queries.
+  const auto step = [&]<bool Edge>(int key, int first_tile) {
     std::uint32_t own[M] = {};
     if (drops) {
 #pragma unroll
@@ -112,11 +114,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
         own[m] = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c) << 8;
       }
     }
-    // Sixteen at a time, which is what the registers allow.
+    // Sixteen keys at a time, limited by registers.
 #pragma unroll
     for (int t = 0; t < 2; ++t) {
-      const LaneTiles<D> k_rows = paired.moved(place).next(t),
-                         v_rows = k_rows.next(StagedRows<D>::kTiles);
+      const LaneTiles<D> k_rows = paired.moved(first_tile).next(t),
+                         v_rows = k_rows.next(DoubleBufferedRows<D>::kTiles);
       float x[M][2][4], d_x[M][2][4];
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) {
@@ -134,9 +136,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
           if (drops) bits = __shfl_sync(kAllLanes, own[m], (lane & ~3) + 2 * t + n) >> (2 * c);
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
-            const int apart = relative + 8 * n + e % 2 - e / 2 * 8;
+            const int distance = relative + 8 * n + e % 2 - e / 2 * 8;
             float exponent = x[m][n][e] * scale - log_sum[m][e / 2];
-            if (B == Between::all && bias.active) exponent += bias.at(apart) * kLog2E;
+            if (B == ScoreTerms::all && bias.active) exponent += bias.at(distance) * kLog2E;
             float weight = fast_exp2(exponent);
             if (Edge && own_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
             float d_weight = d_x[m][n][e];
@@ -144,26 +146,28 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.draws.scale : 0.0f;
             }
             x[m][n][e] = weight * (d_weight - delta[m][e / 2]);
-            if (B == Between::all && table.active()) table.add(apart, x[m][n][e]);
+            if (B == ScoreTerms::all && table.active()) table.add(distance, x[m][n][e]);
           }
         }
       }
-      add_product(sums, x, 0, passing.moved(place).next(t));
+      add_product(sums, x, 0, staged_tiles.moved(first_tile).next(t));
     }
   };
   for (int stage = 0; stage < block_keys; stage += kStage) {
-    wait_for_copies();
-    __syncthreads();  // these keys are there, and everyone is through with the last ones
+    wait_for_all_copies();
+    __syncthreads();  // these keys have arrived, and all warps have finished the last ones
     if (stage + kStage < block_keys) {
-      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
+      staged.copy_async(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage,
+                        span.keys);
     }
 #pragma unroll 1
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
-      const int place = StagedRows<D>::place(stage / kStage) + (key - stage) / kTileRows;
-      if (B == Between::scale && key + 32 <= everyone_sees) {
-        step.template operator()<false>(key, place);
+      const int first_tile =
+          DoubleBufferedRows<D>::first_tile(stage / kStage) + (key - stage) / kTileRows;
+      if (B == ScoreTerms::scale && key + 32 <= everyone_sees) {
+        step.template operator()<false>(key, first_tile);
       } else {
-        step.template operator()<true>(key, place);
+        step.template operator()<true>(key, first_tile);
       }
     }
   }
@@ -177,13 +181,14 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   table.store(table_part);
 }
 
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 void start(CudaContext& ctx, const Job& p) {
-  const Heads<Bf16>& in = p.in;
-  const int table =
-      p.table_parts != nullptr ? kWarps * static_cast<int>(TableSums::bytes(in.bias.buckets)) : 0;
+  const AttentionArguments<Bf16>& in = p.in;
+  const int table = p.table_partials != nullptr
+                        ? kWarps * static_cast<int>(BucketGradients::bytes(in.bias.buckets))
+                        : 0;
   const int bytes = kBytes<D, M> + table;
-  // The first block of all counts the tiles of keys.
+  // The first block also counts the tiles of keys.
   const SlotOrder order = query_order(in, query_slots(p.rows.capacity, in.sentences, block_rows(M)),
                                       p.max_queries, block_rows(M));
   const dim3 grid(order.blocks() + 1, static_cast<unsigned>(in.heads));
@@ -194,8 +199,8 @@ void start(CudaContext& ctx, const Job& p) {
 
 }  // namespace
 
-void start_mma_queries(CudaContext& ctx, const Backward<__nv_bfloat16>& p) {
-  with_tiles(p.in, p.query_tiles, [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p); });
+void launch_mma_queries(CudaContext& ctx, const BackwardArguments<__nv_bfloat16>& p) {
+  with_tiles(p.in, p.query_tiles, [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p); });
 }
 
 }  // namespace nunchi::kernels

@@ -1,47 +1,47 @@
-// Gradients of short sentences, in one kernel: a warp makes the weights and the scores' gradients
-// of 16 queries, once, and leaves them in shared memory; after that the same warps take 16 keys
-// each.
+// Gradients of short sentences in one kernel: a warp computes the weights and score gradients of 16
+// queries once and stores them in shared memory; then the same warps take 16 keys each.
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 
 namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = Backward<Bf16>;
+using Job = BackwardArguments<Bf16>;
 
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
-// The head's first tiles of each matrix in shared memory; [queries, keys] have rows of 64.
+// The head's first tile of each matrix in shared memory; [queries, keys] matrices have rows of 64.
 template <int D>
 struct Matrices {
   static constexpr int kBytes =
-      kShortTiles * (5 * SharedTile<D>::kBytes + 2 * SharedTile<kShort>::kBytes);
+      kShortTiles * (5 * SmemTile<D>::kBytes + 2 * SmemTile<kShort>::kBytes);
 
-  SharedTile<D> q, d_out, out, k, v;
-  SharedTile<kShort> weights, d_scores;
+  SmemTile<D> q, d_out, out, k, v;
+  SmemTile<kShort> weights, d_scores;
 
   __device__ Matrices(const void* memory, int first_tile)
-      : q(SharedTile<D>{shared_address(memory)}.next(first_tile)),
+      : q(SmemTile<D>{shared_address(memory)}.next(first_tile)),
         d_out(q.next(kShortTiles)),
         out(d_out.next(kShortTiles)),
         k(out.next(kShortTiles)),
         v(k.next(kShortTiles)),
-        weights(SharedTile<kShort>{shared_address(memory) + kShortTiles * 5 * SharedTile<D>::kBytes}
-                    .next(first_tile)),
+        weights(
+            SmemTile<kShort>{shared_address(memory) + kShortTiles * 5 * SmemTile<D>::kBytes}.next(
+                first_tile)),
         d_scores(weights.next(kShortTiles)) {}
 };
 
-// Of the 16 queries from `first` on: d_q, and what the keys need.
+// For the 16 queries from `first` on: d_q, and the values that the keys need.
 template <int D, bool Plain>
-__device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& m, int head,
+__device__ void take_queries(const Job& p, const SentenceSpan& span, const Matrices<D>& m, int head,
                              int first, const ShortKeep& keep, const float (&log_sum)[2]) {
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
   const int tile = first / kTileRows, query = first + g;
-  const SharedTile<D> q = m.q.next(tile), d_out = m.d_out.next(tile);
+  const SmemTile<D> q = m.q.next(tile), d_out = m.d_out.next(tile);
   float delta[2];
   row_dots<D>(delta, d_out, m.out.next(tile));
 
@@ -53,7 +53,7 @@ __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& 
   float sums[D / 8][4] = {};
 #pragma unroll 1
   for (int key = 0; key < keys; key += kTileRows) {
-    const SharedTile<D> k = m.k.next(key / kTileRows), v = m.v.next(key / kTileRows);
+    const SmemTile<D> k = m.k.next(key / kTileRows), v = m.v.next(key / kTileRows);
     float x[2][4] = {}, d_x[2][4] = {};
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
@@ -100,27 +100,27 @@ __device__ void take_queries(const Job& p, const Span& span, const Matrices<D>& 
 
 // sums += aᵀ b with 16 keys from `first` on of a tile of [queries, keys].
 template <int D>
-__device__ void add_transposed(float (&sums)[D / 8][4], const SharedTile<kShort>& of_scores,
-                               int first, const SharedTile<D>& rows) {
+__device__ void add_transposed(float (&sums)[D / 8][4], const SmemTile<kShort>& of_scores,
+                               int first, const SmemTile<D>& rows) {
   std::uint32_t block[4];
   load_block_transposed(block, of_scores.block(first / kTileRows));
   const std::uint32_t a[4] = {block[0], block[2], block[1], block[3]};
   add_product<D>(sums, a, rows);
 }
 
-// Blocks that a multiprocessor holds at once.
+// Blocks per multiprocessor at once.
 template <int D, bool Plain>
 constexpr int kBlocks = !Plain    ? 3
                         : D == 32 ? 5
                                   : 4;
 
-// Plain: no bias, and each head has keys of its own. Then nothing is summed over heads, and
-// registers are for one half of the work at a time.
+// Plain: no bias, and each head has its own keys. Then nothing is summed over heads, and only one
+// half of the work needs registers at a time.
 template <int D, bool Plain>
 __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
     const int width = grid.heads * D;
     if (!p.accumulate_q) {
@@ -130,47 +130,49 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     if (!p.accumulate_v) clear_spare_rows(grid, p.d_v, p.d_v_stride, width, p.key_rows);
     return;
   }
-  ShortPlace place(grid);
-  const Span span(in, place.sentence);
-  place.settle(grid, span);
-  if (place.idle) return;
-  const int g = threadIdx.x % kWarp / 4, first = place.part * kTileRows;
+  ShortWork work(grid);
+  const SentenceSpan span(in, work.sentence);
+  work.assign(grid, span);
+  if (work.idle) return;
+  const int g = threadIdx.x % kWarp / 4, first = work.part * kTileRows;
   const bool queries = first < span.queries, keys = first < span.keys;
   const int row = span.first_query + first, key_row = span.first_key + first;
-  const Matrices<D> m(memory, place.first_tile);
+  const Matrices<D> m(memory, work.first_tile);
   if (keys) {
-    m.k.next(place.part)
-        .fetch(head_of(in.k, in.k_stride, key_row, place.head, D), in.k_stride, span.keys - first);
-    m.v.next(place.part)
-        .fetch(head_of(in.v, in.v_stride, key_row, place.head, D), in.v_stride, span.keys - first);
+    m.k.next(work.part).copy_async(head_columns(in.k, in.k_stride, key_row, work.head, D),
+                                   in.k_stride, span.keys - first);
+    m.v.next(work.part).copy_async(head_columns(in.v, in.v_stride, key_row, work.head, D),
+                                   in.v_stride, span.keys - first);
   }
 
   float d_k[D / 8][4] = {}, d_v[D / 8][4] = {};
   const int group = Plain ? 1 : in.group;
   for (int i = 0; i < group; ++i) {
-    const int head = place.head * group + i;
-    if (i > 0) __syncthreads();  // everyone is through with the last head
+    const int head = work.head * group + i;
+    if (i > 0) __syncthreads();  // all warps have finished the last head
     ShortKeep keep;
-    float log_sum[2] = {kHighest, kHighest};  // weights of a query that is not there become zero
+    float log_sum[2] = {kHighest, kHighest};  // makes the weights of missing queries zero
     if (queries) {
       const int count = span.queries - first;
-      m.q.next(place.part).fetch(head_of(in.q, in.q_stride, row, head, D), in.q_stride, count);
-      m.d_out.next(place.part)
-          .fetch(head_of(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride, count);
-      m.out.next(place.part).fetch(head_of(p.out, p.out_stride, row, head, D), p.out_stride, count);
+      m.q.next(work.part).copy_async(head_columns(in.q, in.q_stride, row, head, D), in.q_stride,
+                                     count);
+      m.d_out.next(work.part).copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D),
+                                         p.d_out_stride, count);
+      m.out.next(work.part).copy_async(head_columns(p.out, p.out_stride, row, head, D),
+                                       p.out_stride, count);
       const float* log_sums = p.log_sum + head * p.rows.capacity + row;
       if (g < count) log_sum[0] = log_sums[g] * kLog2E;
       if (g + 8 < count) log_sum[1] = log_sums[g + 8] * kLog2E;
-      keep.draw(in, place.sentence, head, first + g, span.keys);
+      keep.draw(in, work.sentence, head, first + g, span.keys);
     }
-    wait_for_copies();
+    wait_for_all_copies();
     __syncthreads();
     if (queries) take_queries<D, Plain>(p, span, m, head, first, keep, log_sum);
     __syncthreads();
     if (!keys) continue;
 #pragma unroll 1
     for (int query = 0; query < span.queries; query += kTileRows) {
-      // Queries that see none of these keys left nothing for them.
+      // Queries that see none of these keys stored nothing for them.
       if (span.visible(min(query + kTileRows, span.queries) - 1) <= first) continue;
       const int tile = query / kTileRows;
       add_transposed<D>(d_v, m.weights.next(tile), first, m.d_out.next(tile));
@@ -178,17 +180,17 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     }
   }
   if (!keys) return;
-  write_rows<D>(m.k.next(place.part), d_k, in.scale,
-                {p.d_k + key_row * p.d_k_stride + place.head * D, p.d_k_stride, span.keys - first,
+  write_rows<D>(m.k.next(work.part), d_k, in.scale,
+                {p.d_k + key_row * p.d_k_stride + work.head * D, p.d_k_stride, span.keys - first,
                  p.accumulate_k});
-  write_rows<D>(m.v.next(place.part), d_v, in.draws.scale,
-                {p.d_v + key_row * p.d_v_stride + place.head * D, p.d_v_stride, span.keys - first,
+  write_rows<D>(m.v.next(work.part), d_v, in.draws.scale,
+                {p.d_v + key_row * p.d_v_stride + work.head * D, p.d_v_stride, span.keys - first,
                  p.accumulate_v});
 }
 
 template <int D, bool Plain>
 void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   const ShortGrid grid(in.sentences, in.heads / in.group, longest);
   const unsigned clearing =
       longest <= kShort ? clearing_blocks(std::max(p.rows.capacity, p.key_rows.capacity)) : 0;
@@ -201,9 +203,9 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
 
 }  // namespace
 
-void start_short_backward(CudaContext& ctx, const Job& p, std::int64_t longest) {
-  const Heads<Bf16>& in = p.in;
-  const bool plain = in.group == 1 && in.bias.slopes == nullptr && in.bias.line == nullptr;
+void launch_short_backward(CudaContext& ctx, const Job& p, std::int64_t longest) {
+  const AttentionArguments<Bf16>& in = p.in;
+  const bool plain = in.group == 1 && in.bias.slopes == nullptr && in.bias.by_distance == nullptr;
   if (in.width == 32) {
     return plain ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);
   }

@@ -1,28 +1,28 @@
 // Attention on the tensor cores, for sentences of any length: four warps take 16 or 32 queries each
-// and go through the keys together. While they compute with some keys, the next ones are on their
-// way to shared memory.
+// and loop together over the keys. While they compute with some keys, the next are copied to shared
+// memory.
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_heads.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
-#include "nunchi/kernels/cuda/product/stacked_tiles.h"
+#include "nunchi/kernels/cuda/attention/attention_common.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/common/smem_tile_products.h"
 
 namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = Forward<Bf16>;
+using Job = ForwardArguments<Bf16>;
 
 constexpr int kWarps = 4;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// The softmax of sixteen queries on their way through the keys. Scores are in units of log 2.
+// The online softmax of sixteen queries. Scores are in units of log 2.
 struct Weights {
   float top[2] = {kLowest, kLowest};
-  float total[2] = {0, 0};  // of this lane's keys
+  float total[2] = {0, 0};  // over this lane's keys
 
-  // Scores, `factor` times x, become weights relative to the highest score so far; what was summed
-  // before follows.
+  // Scores, `factor` times x, become weights relative to the highest score so far; earlier sums are
+  // rescaled.
   template <int N, int Columns>
   __device__ void weigh(float (&x)[N][4], float factor, float (&sums)[Columns][4]) {
     float base[2], shrink[2];
@@ -37,7 +37,7 @@ struct Weights {
       shrink[u] = fast_exp2(top[u] - base[u]);
       top[u] = highest;
     }
-    // After some keys a new highest score is rare.
+    // A new highest score is rare after the first keys.
     if (__any_sync(kAllLanes, shrink[0] != 1 || shrink[1] != 1)) {
 #pragma unroll
       for (int u = 0; u < 2; ++u) {
@@ -59,69 +59,69 @@ struct Weights {
   }
 };
 
-// Shared memory: the queries, each warp's its own, and the keys with their values.
+// Shared memory: each warp's own queries, and the staged keys and values.
 template <int D, int M>
-constexpr int kBytes = kWarps* M* SharedTile<D>::kBytes + StagedRows<D>::kBytes;
+constexpr int kBytes = kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
 
-// Blocks that a multiprocessor should hold at once: what the registers of a tile allow.
+// Blocks per multiprocessor to aim for, limited by the registers of a tile.
 template <int D, int M>
 constexpr int kBlocks = M == 2 || D == 128 ? 2
                         : D == 64          ? 3
                                            : 4;
 
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p, SlotOrder order) {
-  constexpr int kRows = 16 * M, kStage = StagedRows<D>::kRows;
+  constexpr int kRows = 16 * M, kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
-  const Heads<Bf16>& in = p.in;
-  const int lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4, head = blockIdx.y;
+  const AttentionArguments<Bf16>& in = p.in;
+  const int lane = lane_of_thread(), g = lane / 4, c = lane % 4, head = blockIdx.y;
   int slot;
   if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
   const Tile tile = query_tile<kWarps * kRows>(in.q_offsets, in.sentences, slot);
-  const int first = tile.first + static_cast<int>(threadIdx.x / kWarp) * kRows;  // the warp's
+  const int first = tile.first + static_cast<int>(threadIdx.x / kWarp) * kRows;  // of the warp
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + first;
     return clear_rows(p.out + head * D, p.out_stride, D, row, row + kRows, p.rows);
   }
-  const Span span(in, tile.sentence);
-  if (tile.first >= span.queries || (p.short_apart && span.is_short())) return;
-  const Bf16* q = head_of(in.q, in.q_stride, span.first_query, head, D);
-  const MatrixRows keys_of_head{head_of(in.k, in.k_stride, span.first_key, head / in.group, D),
+  const SentenceSpan span(in, tile.sentence);
+  if (tile.first >= span.queries || (p.short_separately && span.is_short())) return;
+  const Bf16* q = head_columns(in.q, in.q_stride, span.first_query, head, D);
+  const MatrixRows keys_of_head{head_columns(in.k, in.k_stride, span.first_key, head / in.group, D),
                                 in.k_stride};
-  const MatrixRows values_of_head{head_of(in.v, in.v_stride, span.first_key, head / in.group, D),
-                                  in.v_stride};
-  const SharedTile<D> all{shared_address(memory)};
-  const SharedTile<D> own = all.next(static_cast<int>(threadIdx.x / kWarp) * M);
-  const StagedRows<D> staged{all.next(kWarps * M)};
+  const MatrixRows values_of_head{
+      head_columns(in.v, in.v_stride, span.first_key, head / in.group, D), in.v_stride};
+  const SmemTile<D> all{shared_address(memory)};
+  const SmemTile<D> own = all.next(static_cast<int>(threadIdx.x / kWarp) * M);
+  const DoubleBufferedRows<D> staged{all.next(kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kWarps * kRows, span.queries) - 1);
-  if (block_keys > 0) staged.fetch(0, keys_of_head, values_of_head, 0, span.keys);
+  if (block_keys > 0) staged.copy_async(0, keys_of_head, values_of_head, 0, span.keys);
 
-    // Of a warp without queries too: they are zeros that see nothing.
+    // Also for a warp without queries: they are zeros that see no key.
 #pragma unroll
   for (int m = 0; m < M; ++m) {
     const int row = first + 16 * m;
-    own.next(m).fetch(q + (row < span.queries ? row : 0) * in.q_stride, in.q_stride,
-                      span.queries - row);
+    own.next(m).copy_async(q + (row < span.queries ? row : 0) * in.q_stride, in.q_stride,
+                           span.queries - row);
   }
-  wait_for_copies();
+  wait_for_all_copies();
   __syncwarp();
   std::uint32_t words[D / 16][M][4];
 #pragma unroll
   for (int i = 0; i < D / 16; ++i) load_blocks(words[i], LaneTiles<D>(own), i);
   const HeadBias bias(in.bias, head);
-  const KeepBits keep(in, tile.sentence, head);
+  const DropoutMask keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
-  // Otherwise scores are scaled where weights are made of them.
-  const bool scaled_first = B == Between::all && (bias.active || !(scale > 0));
+  // Otherwise scores are scaled where they become weights.
+  const bool scaled_first = B == ScoreTerms::all && (bias.active || !(scale > 0));
   const int everyone_sees = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
-  const LaneTiles<D> passing(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
+  const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
   Weights weights[M];
   float sums[M][D / 8][4] = {};
   const auto drop = [&](float(&x)[kStage / 8][4], int query, int key) {
 #pragma unroll
     for (int part = 0; part < kStage; part += 32) {
-      // Lane c draws for eight keys and both rows; the four lanes of a row show each other.
+      // Lane c draws eight keys for both rows; the four lanes of a row exchange their bits.
       const int own_key = key + part + 8 * c;
       const std::uint32_t drawn = keep.of(query, own_key) | keep.of(query + 8, own_key) << 8;
 #pragma unroll
@@ -134,11 +134,11 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
       }
     }
   };
-  // The keys of a stage from `key` on, of which some of the warp's queries may not see some.
-  const auto step = [&]<bool Edge>(int key, int place) {
+  // Keys of a stage from `key` on, some of which may be hidden from some of the warp's queries.
+  const auto step = [&]<bool Edge>(int key, int first_tile) {
     float x[M][kStage / 8][4];
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) add_dots(x, words[i], paired.moved(place), i);
+    for (int i = 0; i < D / 16; ++i) add_dots(x, words[i], paired.moved(first_tile), i);
 #pragma unroll
     for (int m = 0; m < M; ++m) {
       const int query = first + 16 * m + g;
@@ -154,24 +154,26 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
         }
       }
       weights[m].weigh(x[m], scaled_first ? 1.0f : scale, sums[m]);
-      if (B == Between::all && in.draws.threshold > 0) drop(x[m], query, key);
+      if (B == ScoreTerms::all && in.draws.threshold > 0) drop(x[m], query, key);
     }
 #pragma unroll
-    for (int t = 0; t < StagedRows<D>::kTiles; ++t) {
-      add_product(sums, x, 2 * t, passing.moved(place).next(StagedRows<D>::kTiles + t));
+    for (int t = 0; t < DoubleBufferedRows<D>::kTiles; ++t) {
+      add_product(sums, x, 2 * t,
+                  staged_tiles.moved(first_tile).next(DoubleBufferedRows<D>::kTiles + t));
     }
   };
   for (int stage = 0; stage < block_keys; stage += kStage) {
-    wait_for_copies();
-    __syncthreads();  // these keys are there, and everyone is through with the last ones
+    wait_for_all_copies();
+    __syncthreads();  // these keys have arrived, and all warps have finished the last ones
     if (stage + kStage < block_keys) {
-      staged.fetch(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage, span.keys);
+      staged.copy_async(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage,
+                        span.keys);
     }
-    const int place = StagedRows<D>::place(stage / kStage);
+    const int first_tile = DoubleBufferedRows<D>::first_tile(stage / kStage);
     if (stage + kStage <= everyone_sees) {
-      step.template operator()<false>(stage, place);
+      step.template operator()<false>(stage, first_tile);
     } else if (stage < keys) {
-      step.template operator()<true>(stage, place);
+      step.template operator()<true>(stage, first_tile);
     }
   }
 
@@ -195,7 +197,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   }
 }
 
-template <int D, int M, Between B>
+template <int D, int M, ScoreTerms B>
 void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
   constexpr int kRows = kWarps * 16 * M;
   const SlotOrder order =
@@ -208,9 +210,9 @@ void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
 
 }  // namespace
 
-void start_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+void launch_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
   with_tiles(p.in, tiles_each(p.in.width, max_queries),
-             [&]<int D, int M, Between B>() { start<D, M, B>(ctx, p, max_queries); });
+             [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p, max_queries); });
 }
 
 }  // namespace nunchi::kernels

@@ -1,65 +1,65 @@
-// Short sentences on the way forward: all scores of a query exist at once, so that its softmax
-// needs one look at them.
+// Forward attention of short sentences: all scores of a query are in registers at once, so
+// that its softmax takes one pass.
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
 
 namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = Forward<Bf16>;
+using Job = ForwardArguments<Bf16>;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-// Blocks that a multiprocessor holds at once.
+// Blocks per multiprocessor at once.
 template <int D>
 constexpr int kBlocks = D == 32 ? 6 : 5;
 
 template <int D>
-constexpr int kMatrixBytes = kShortTiles* SharedTile<D>::kBytes;
+constexpr int kMatrixBytes = kShortTiles* SmemTile<D>::kBytes;
 
 template <int D, bool Biased>
 __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
     short_kernel(Job p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
-  const Heads<Bf16>& in = p.in;
+  const AttentionArguments<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
     return clear_spare_rows(grid, p.out, p.out_stride, in.heads * D, p.rows);
   }
-  ShortPlace place(grid);
-  const Span span(in, place.sentence);
-  place.settle(grid, span);
-  if (place.idle) return;
+  ShortWork work(grid);
+  const SentenceSpan span(in, work.sentence);
+  work.assign(grid, span);
+  if (work.idle) return;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
-  const int head = place.head, first = place.part * kTileRows, query = first + g;
+  const int head = work.head, first = work.part * kTileRows, query = first + g;
   const bool queries = first < span.queries;
 
-  const SharedTile<D> all{shared_address(memory)};
-  const SharedTile<D> own = all.next(place.first_tile + place.part);  // of the queries
-  const SharedTile<D> k = all.next(kShortTiles + place.first_tile);
-  const SharedTile<D> v = k.next(kShortTiles);
+  const SmemTile<D> all{shared_address(memory)};
+  const SmemTile<D> own = all.next(work.first_tile + work.part);  // of the queries
+  const SmemTile<D> k = all.next(kShortTiles + work.first_tile);
+  const SmemTile<D> v = k.next(kShortTiles);
   if (queries) {
-    own.fetch(head_of(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
-              span.queries - first);
+    own.copy_async(head_columns(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
+                   span.queries - first);
   }
   if (first < span.keys) {
     const int row = span.first_key + first, kv_head = head / in.group;
-    k.next(place.part)
-        .fetch(head_of(in.k, in.k_stride, row, kv_head, D), in.k_stride, span.keys - first);
-    v.next(place.part)
-        .fetch(head_of(in.v, in.v_stride, row, kv_head, D), in.v_stride, span.keys - first);
+    k.next(work.part).copy_async(head_columns(in.k, in.k_stride, row, kv_head, D), in.k_stride,
+                                 span.keys - first);
+    v.next(work.part).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
+                                 span.keys - first);
   }
   ShortKeep keep;
-  if (queries) keep.draw(in, place.sentence, head, query, span.keys);
-  wait_for_copies();
+  if (queries) keep.draw(in, work.sentence, head, query, span.keys);
+  wait_for_all_copies();
   __syncthreads();
   if (!queries) return;
 
   const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
   const int everyone_sees = span.visible(first);
-  // Of the lane's own columns, which begin at 2c.
+  // For the lane's own columns, which begin at 2c.
   const int visible[2] = {span.visible(query) - 2 * c, span.visible(query + 8) - 2 * c};
   const float scale = in.scale * kLog2E;
   float x[2 * kShortTiles][4];  // scores in units of log 2, then weights
@@ -167,8 +167,8 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
 
 }  // namespace
 
-void start_short_forward(CudaContext& ctx, const Job& p, std::int64_t longest) {
-  const bool biased = p.in.bias.slopes != nullptr || p.in.bias.line != nullptr;
+void launch_short_forward(CudaContext& ctx, const Job& p, std::int64_t longest) {
+  const bool biased = p.in.bias.slopes != nullptr || p.in.bias.by_distance != nullptr;
   if (p.in.width == 32) {
     return biased ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);
   }

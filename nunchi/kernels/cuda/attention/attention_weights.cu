@@ -1,9 +1,9 @@
-// The weights for a trace: a warp for one query and head, three passes over its scores.
+// The weights for a trace: one warp per query and head, three passes over its scores.
 #include <limits>
 
 #include "nunchi/kernels/attention.h"
-#include "nunchi/kernels/cuda/attention/attention_heads.h"
-#include "nunchi/kernels/cuda/attention/attention_scores.h"
+#include "nunchi/kernels/cuda/attention/attention_common.h"
+#include "nunchi/kernels/cuda/attention/attention_exact.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -13,19 +13,19 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 template <class N>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    weights_kernel(Heads<N> in, const std::int64_t* begin, float* weights) {
+    weights_kernel(AttentionArguments<N> in, const std::int64_t* begin, float* weights) {
   __shared__ __align__(16) float rows_of_q[kWarps][kWidestHead];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, head = blockIdx.y;
   const Tile tile =
       query_tile<1>(in.q_offsets, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
   if (tile.sentence == in.sentences) return;
-  const Span span(in, tile.sentence);
+  const SentenceSpan span(in, tile.sentence);
   const int query = tile.first;
   if (query >= span.queries) return;
   float* q = rows_of_q[warp];
   load_row<kWidestHead / kWarp>(
-      q, head_of(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
-  const N* k = head_of(in.k, in.k_stride, span.first_key, head / in.group, in.width);
+      q, head_columns(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
+  const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
   float* out =
       weights + begin[tile.sentence] + (std::int64_t{head} * span.queries + query) * span.keys;
@@ -52,11 +52,12 @@ void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
   const AttentionInputs<T>& in = p.in;
   if (in.sentences == 0 || in.heads == 0 || in.max_queries == 0) return;
   check_head_width(in.head_width);
-  const BiasLine<T> bias(ctx, in.bias, in.heads);
-  // Without a number of rows from the host: as many as the sentences could have.
+  const BiasByDistance<T> bias(ctx, in.bias, in.heads);
+  // The host does not know the number of rows: use the most that the sentences could have.
   const std::int64_t slots = query_slots(in.sentences * in.max_queries, in.sentences, 1);
   const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(in.heads));
-  weights_kernel<<<grid, kWarps * kWarp, 0, ctx.stream()>>>(heads_of(in, bias), p.begin, p.weights);
+  weights_kernel<<<grid, kWarps * kWarp, 0, ctx.stream()>>>(attention_arguments(in, bias), p.begin,
+                                                            p.weights);
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const AttentionWeights<float>&);

@@ -1,4 +1,4 @@
-// What a lane of the decode attention holds: some columns of a row, and its part of a softmax.
+// A lane's state in decode attention: some columns of a row, and its part of an online softmax.
 #pragma once
 
 #include <limits>
@@ -9,11 +9,11 @@ namespace nunchi::kernels {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// A lane's columns of a row, eight of each 256, as they stand in memory where they are whole and
-// aligned (Wide).
+// A lane's columns of a row, eight of each 256; in their storage type if complete and aligned
+// (Wide).
 template <class N, bool Wide, int Chunks>
 struct Columns {
-  Eight<N> eight[Chunks] = {};
+  Packed8<N> eight[Chunks] = {};
 
   __device__ void load(const N* row, int column, int width) {
 #pragma unroll
@@ -64,13 +64,13 @@ struct Columns<N, false, Chunks> {
   }
 };
 
-// Weights and the sum of values, relative to the highest score so far.
+// The weights' sum and the weighted sum of values, relative to the highest score so far.
 template <int Chunks>
 struct Softmax {
   float top = kLowest, total = 0;
   float sums[Chunks][8] = {};
 
-  // f(sum, chunk, i) for each of the sums.
+  // Calls f(sum, chunk, i) for each of the sums.
   template <class F>
   __device__ void for_sums(F f) {
 #pragma unroll

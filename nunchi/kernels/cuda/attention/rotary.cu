@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// One thread for one pair of columns, or for eight neighbouring pairs.
+// One thread per pair of columns, or per eight neighbouring pairs.
 template <class N, bool Wide>
 __global__ void rotary_kernel(const Rotary<N> p) {
   constexpr int kEach = Wide ? 8 : 1;
@@ -16,7 +16,7 @@ __global__ void rotary_kernel(const Rotary<N> p) {
   const int chunks = half / kEach;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t row = i / (std::int64_t{p.heads} * chunks);
-  begin();
+  wait_for_previous_kernel();
   if (row >= real_rows(p.rows)) return;
   const int head = static_cast<int>(i / chunks % p.heads);
   const int column = static_cast<int>(i % chunks) * kEach;
@@ -59,10 +59,11 @@ void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   const bool eight = half % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride) &&
                      wide(q.table, p.head_width);
   if (eight) {
-    start_early(ctx, "rotary", rotary_kernel<N, true>, {blocks_for(pairs / 8, kThreads), kThreads},
-                q);
+    launch_overlapped(ctx, "rotary", rotary_kernel<N, true>,
+                      {blocks_for(pairs / 8, kThreads), kThreads}, q);
   } else {
-    start_early(ctx, "rotary", rotary_kernel<N, false>, {blocks_for(pairs, kThreads), kThreads}, q);
+    launch_overlapped(ctx, "rotary", rotary_kernel<N, false>,
+                      {blocks_for(pairs, kThreads), kThreads}, q);
   }
 }
 template void compute<Cuda>(CudaContext&, const Rotary<float>&);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Bounds take some hundred logarithms: found once for each kind of bucket.
+// The bounds take some hundred logarithms: computed once per kind of bucket.
 struct KnownBounds {
   std::map<std::tuple<int, int, bool, bool>, BucketBounds> bounds;
 };
@@ -41,14 +41,14 @@ BucketBounds find_bounds(const ScoreBias<T>& bias) {
 }
 
 template <class N>
-__global__ void bias_line_kernel(BucketBounds bounds, const N* table, int heads, float* line,
-                                 int* bucket) {
+__global__ void bias_by_distance_kernel(BucketBounds bounds, const N* table, int heads,
+                                        float* by_distance, int* bucket) {
   const int length = 2 * bounds.reach + 1;
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= heads * length) return;
   const int head = i / length, at = i % length;
   const int found = bounds.bucket_of(at - bounds.reach);
-  line[i] = to_float(table[found * heads + head]);
+  by_distance[i] = to_float(table[found * heads + head]);
   if (head == 0) bucket[at] = found;
 }
 
@@ -56,47 +56,47 @@ __global__ void bias_line_kernel(BucketBounds bounds, const N* table, int heads,
 
 template <class T>
 const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias) {
-  if (bias.buckets > kMostBuckets) {
-    throw Error("attention on the GPU knows at most " + std::to_string(kMostBuckets) +
+  if (bias.buckets > kMaxBuckets) {
+    throw Error("attention on the GPU supports at most " + std::to_string(kMaxBuckets) +
                 " buckets of relative positions, not " + std::to_string(bias.buckets) + ".");
   }
   auto& known = ctx.cache<KnownBounds>().bounds;
   const std::tuple key(bias.buckets, bias.max_distance, bias.bidirectional, bias.clipped);
-  auto place = known.find(key);
-  if (place == known.end()) {
-    place = known.emplace(key, find_bounds(bias)).first;
+  auto found = known.find(key);
+  if (found == known.end()) {
+    found = known.emplace(key, find_bounds(bias)).first;
   }
-  return place->second;
+  return found->second;
 }
 template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<float>& bias);
 template const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<BFloat16>& bias);
 
 template <class T>
-std::size_t BiasLine<T>::bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads) {
+std::size_t BiasByDistance<T>::bytes(CudaContext& ctx, const ScoreBias<T>& bias, int heads) {
   if (bias.kind != ScoreBias<T>::Kind::buckets) return 0;
   const BucketBounds& bounds = bucket_bounds(ctx, bias);
   return static_cast<std::size_t>(2 * bounds.reach + 1) * static_cast<std::size_t>(heads + 1) * 4;
 }
 
 template <class T>
-BiasLine<T>::BiasLine(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
+BiasByDistance<T>::BiasByDistance(CudaContext& ctx, const ScoreBias<T>& bias, int heads)
     : memory_(ctx.arena(), bytes(ctx, bias, heads)) {
   if (bias.kind == ScoreBias<T>::Kind::slopes) terms_.slopes = bias.slopes;
   if (bias.kind != ScoreBias<T>::Kind::buckets) return;
   const BucketBounds& bounds = bucket_bounds(ctx, bias);
   const int length = 2 * bounds.reach + 1;
-  float* line = memory_.as<float>();
-  int* bucket = reinterpret_cast<int*>(line + heads * length);
-  bias_line_kernel<<<blocks_for(heads * length, kThreads), kThreads, 0, ctx.stream()>>>(
-      bounds, native(bias.table), heads, line, bucket);
+  float* by_distance = memory_.as<float>();
+  int* bucket = reinterpret_cast<int*>(by_distance + heads * length);
+  bias_by_distance_kernel<<<blocks_for(heads * length, kThreads), kThreads, 0, ctx.stream()>>>(
+      bounds, native(bias.table), heads, by_distance, bucket);
   check_launch("bias_line");
-  terms_.line = line;
+  terms_.by_distance = by_distance;
   terms_.bucket = bucket;
   terms_.reach = bounds.reach;
   terms_.buckets = bias.buckets;
 }
 
-template class BiasLine<float>;
-template class BiasLine<BFloat16>;
+template class BiasByDistance<float>;
+template class BiasByDistance<BFloat16>;
 
 }  // namespace nunchi::kernels

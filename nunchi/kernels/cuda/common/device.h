@@ -1,7 +1,7 @@
-// What the CUDA kernels share: native types, wide loads and stores, rows, dropout, launches.
+// Shared by the CUDA kernels: native types, wide loads and stores, rows, dropout, launches.
 //
 // Kernels are templates over native types (float, __nv_bfloat16). compute() passes them their
-// argument struct over native types, native(p), and what it has computed for the launch.
+// argument struct over native types, native(p), and the values it has computed for the launch.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -73,36 +73,35 @@ __device__ N from_float(float x) {
   }
 }
 
-// Eight neighbouring elements as they stand in memory: what is on its way while another row is
-// worked on takes no more registers than it must.
+// Eight neighbouring elements in their storage type: a prefetched row takes as few registers as
+// possible.
 template <class N>
-struct Eight;
+struct Packed8;
 template <>
-struct Eight<__nv_bfloat16> {
+struct Packed8<__nv_bfloat16> {
   uint4 words;
 };
 template <>
-struct Eight<float> {
+struct Packed8<float> {
   float4 low, high;
 };
-// For what nobody reads again soon: it leaves the cache first.
-__device__ inline void load_once(const __nv_bfloat16* from, Eight<__nv_bfloat16>& x) {
+// Streaming loads, for data that is not read again soon: evicted from the cache first.
+__device__ inline void load_once(const __nv_bfloat16* from, Packed8<__nv_bfloat16>& x) {
   x.words = __ldcs(reinterpret_cast<const uint4*>(from));
 }
-__device__ inline void load_once(const float* from, Eight<float>& x) {
+__device__ inline void load_once(const float* from, Packed8<float>& x) {
   x.low = __ldcs(reinterpret_cast<const float4*>(from));
   x.high = __ldcs(reinterpret_cast<const float4*>(from + 4));
 }
 template <class N>
-__device__ void load8(const N* from, Eight<N>& x) {
-  x = *reinterpret_cast<const Eight<N>*>(from);
+__device__ void load8(const N* from, Packed8<N>& x) {
+  x = *reinterpret_cast<const Packed8<N>*>(from);
 }
 template <class N>
-__device__ void store8(N* to, const Eight<N>& x) {
-  *reinterpret_cast<Eight<N>*>(to) = x;
+__device__ void store8(N* to, const Packed8<N>& x) {
+  *reinterpret_cast<Packed8<N>*>(to) = x;
 }
-// A row of a matrix, by one instruction: the row's number and the bytes from one to the next have
-// 32 bits each.
+// The address of a row with one multiply-add: row number and bytes per row have 32 bits each.
 template <class N>
 __device__ N* row_at(N* matrix, std::int64_t stride, std::int64_t row) {
   const auto bytes = static_cast<std::uint32_t>(stride * static_cast<std::int64_t>(sizeof(N)));
@@ -111,7 +110,7 @@ __device__ N* row_at(N* matrix, std::int64_t stride, std::int64_t row) {
   return reinterpret_cast<N*>(reinterpret_cast<Byte*>(matrix) + offset);
 }
 
-// The two bf16 of a word as numbers.
+// The two bf16 of a word as floats.
 __device__ inline float low_half(std::uint32_t word) { return __uint_as_float(word << 16); }
 __device__ inline float high_half(std::uint32_t word) {
   return __uint_as_float(word & 0xFFFF0000u);
@@ -121,19 +120,19 @@ __device__ inline void unpack(const uint4& words, float (&x)[8]) {
   x[3] = high_half(words.y), x[4] = low_half(words.z), x[5] = high_half(words.z);
   x[6] = low_half(words.w), x[7] = high_half(words.w);
 }
-__device__ inline void unpack(const Eight<__nv_bfloat16>& from, float (&x)[8]) {
+__device__ inline void unpack(const Packed8<__nv_bfloat16>& from, float (&x)[8]) {
   unpack(from.words, x);
 }
-__device__ inline void unpack(const Eight<float>& from, float (&x)[8]) {
+__device__ inline void unpack(const Packed8<float>& from, float (&x)[8]) {
   x[0] = from.low.x, x[1] = from.low.y, x[2] = from.low.z, x[3] = from.low.w;
   x[4] = from.high.x, x[5] = from.high.y, x[6] = from.high.z, x[7] = from.high.w;
 }
 
-// Eight neighbouring elements at once: 16 bytes of bf16, twice that of f32. `from` and `to` are
+// Eight neighbouring elements at once: 16 bytes of bf16 or 32 bytes of f32. `from` and `to` are
 // aligned to 16 bytes.
 template <class N>
 __device__ void load8(const N* from, float (&x)[8]) {
-  Eight<N> eight;
+  Packed8<N> eight;
   load8(from, eight);
   unpack(eight, x);
 }
@@ -157,14 +156,14 @@ bool wide(const N* pointer, std::int64_t stride) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % 8 == 0;
 }
 
-// 2^x, to about 22 bits; 0 for -infinity and what would be below the smallest normal number.
+// 2^x, to about 22 bits; 0 for -infinity and for results below the smallest normal number.
 __device__ inline float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// e^x for sums: to the last digits in f32, as good as bf16 needs it otherwise.
+// e^x for sums: accurate to the last digits in f32, fast otherwise.
 template <class N>
 __device__ float exponential(float x) {
   if constexpr (sizeof(N) == 4) {
@@ -187,12 +186,12 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-// The real number of rows, at most the capacity.
+// The number of real rows, at most the capacity.
 __device__ inline std::int64_t real_rows(const Rows& rows) {
   return rows.count != nullptr ? *rows.count : rows.capacity;
 }
 
-// Dropout as kernels get it: the host's part of the arithmetic is done.
+// Dropout with the host's part of the arithmetic done.
 struct DropoutDraws {
   const RandomKey* key = nullptr;
   std::uint32_t place = 0;
@@ -207,7 +206,7 @@ struct DropoutDraws {
         scale(static_cast<float>(dropout.scale())) {}
 };
 
-// The factors of eight neighbouring columns, `column` a multiple of eight: 0, or the scale.
+// The dropout factors of eight neighbouring columns, `column` a multiple of eight: 0 or the scale.
 __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
                                     std::uint32_t column, std::uint32_t row, std::uint32_t sentence,
                                     float (&factor)[8]) {
@@ -219,16 +218,18 @@ __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
   }
 }
 
-// Kernels of a decode step are over in a few microseconds, as long as it takes to start one. A
-// kernel started by start_early() is put in place while the one before it still runs. It calls
-// begin() before it touches memory that an earlier kernel writes or reads; what it does before that
-// (weights into registers or shared memory) is done while it waits.
+// Kernels of a decode step take a few microseconds, as long as launching one. launch_overlapped()
+// launches a kernel while the previous one still runs (programmatic dependent launch). The kernel
+// calls wait_for_previous_kernel() before it touches memory that an earlier kernel writes or reads;
+// work before that call (loading weights into registers or shared memory) overlaps with the
+// previous kernel.
 //
-// So it may read parameters before begin(): weights, biases, gamma, beta. That is right as long as
-// whoever writes parameters (Adam, Convert, Fill, copies: see nn/parameters.cpp) is launched as
-// usual and never by start_early(): a kernel without begin() lets nobody start before it has ended,
-// and nobody after those in turn. Whatever start_early() launches writes no parameters.
-__device__ inline void begin() {
+// So an overlapped kernel may read parameters (weights, biases, gamma, beta) before
+// wait_for_previous_kernel(). This is safe because every kernel that writes parameters (Adam,
+// Convert, Fill, copies: see nn/parameters.cpp) is launched normally, and a kernel that does not
+// call wait_for_previous_kernel() completes before any later kernel starts. Never launch a kernel
+// that writes parameters with launch_overlapped().
+__device__ inline void wait_for_previous_kernel() {
   asm volatile("griddepcontrol.launch_dependents;");
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
@@ -240,13 +241,13 @@ struct Grid {
 };
 
 template <class... Parameters, class... Arguments>
-void start_early(CudaContext& ctx, const char* name, void (*kernel)(Parameters...),
-                 const Grid& grid, Arguments... arguments) {
+void launch_overlapped(CudaContext& ctx, const char* name, void (*kernel)(Parameters...),
+                       const Grid& grid, Arguments... arguments) {
   cudaLaunchAttribute attributes[2]{};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attributes[0].val.programmaticStreamSerializationAllowed = 1;
-  // A multiprocessor that has to share out its memory anew waits until it is empty: all kernels of
-  // a step ask for the same share.
+  // Changing the shared-memory carveout waits until a multiprocessor is empty, so all kernels of a
+  // step ask for the same one.
   attributes[1].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
   attributes[1].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
   cudaLaunchConfig_t config{};
@@ -259,14 +260,14 @@ void start_early(CudaContext& ctx, const char* name, void (*kernel)(Parameters..
   check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
 }
 
-inline std::int64_t parts(std::int64_t items, std::int64_t each) {
+inline std::int64_t div_ceil(std::int64_t items, std::int64_t each) {
   return (items + each - 1) / each;
 }
 inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
-  return static_cast<unsigned>(parts(items, each));
+  return static_cast<unsigned>(div_ceil(items, each));
 }
 
-// After each launch: an error of its configuration.
+// After each launch: throws Error if its configuration was invalid.
 inline void check_launch(const char* kernel) { check_cuda(cudaGetLastError(), kernel); }
 
 }  // namespace nunchi::kernels

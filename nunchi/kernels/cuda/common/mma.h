@@ -1,12 +1,12 @@
-// The tensor cores' product of small tiles.
+// Products of small tiles on the tensor cores.
 //
 // mma.m16n8k16 adds A [16, 16] times B [16, 8] to C [16, 8]. With g = lane / 4 and c = lane % 4 a
 // lane holds, two bf16 in a register,
 //   A: rows g, g + 8 at k = 2c, 2c + 1, then the same rows at k = 2c + 8, 2c + 9
 //   B: k = 2c, 2c + 1, then k = 2c + 8, 2c + 9, of column g
 //   C: row g at columns 2c, 2c + 1, then row g + 8 (four f32)
-// so that C of two neighbouring tiles, rounded, is A of the next product. shared_tile.h says where
-// A and B come from.
+// so that C of two neighbouring tiles, rounded, is A of the next product. smem_tile.h says how A
+// and B are loaded.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -21,7 +21,7 @@ __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// The same, to nothing: c = A B.
+// Without an addend: c = A B.
 __device__ inline void first_mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                  std::uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -35,7 +35,7 @@ __device__ inline std::uint32_t packed(float low, float high) {
   return *reinterpret_cast<const std::uint32_t*>(&pair);
 }
 
-// Over the four lanes that hold one row of C.
+// Reductions over the four lanes that hold one row of C.
 __device__ inline float quad_sum(float x) {
   x += __shfl_xor_sync(kAllLanes, x, 1);
   return x + __shfl_xor_sync(kAllLanes, x, 2);

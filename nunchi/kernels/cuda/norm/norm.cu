@@ -1,11 +1,11 @@
-// A warp owns a row: its lanes keep the row's numbers in registers from the sum to the result,
-// where the row is at most 2,048 columns wide; wider or uneven rows are read again instead.
+// A warp owns a row and keeps it in registers from the sum to the result if the row has at most
+// 2,048 columns; wider or unaligned rows are read again.
 //
-// There are as many blocks as the GPU runs at once, whose warps take rows in turn and fetch the
-// next while they work on one.
+// The grid has as many blocks as run at once. Each warp loops over rows and prefetches the next
+// one.
 #include "nunchi/kernels/norm.h"
 
-#include "nunchi/kernels/cuda/norm/norm_rows.h"
+#include "nunchi/kernels/cuda/norm/norm_common.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -13,35 +13,35 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 
-// Blocks that a multiprocessor's registers hold at once.
+// Blocks per multiprocessor that the registers allow.
 template <class N, int Chunks>
-constexpr int kBlocks = Chunks * sizeof(N) <= 6   ? 3
-                        : Chunks * sizeof(N) <= 8 ? 2
-                                                  : 1;
+constexpr int kBlocksPerMultiprocessor = Chunks * sizeof(N) <= 6   ? 3
+                                         : Chunks * sizeof(N) <= 8 ? 2
+                                                                   : 1;
 
-// A row on its way.
+// A prefetched row.
 template <class N, int Chunks>
-struct Incoming {
-  Eight<N> residual[Chunks], branch[Chunks];
-  RowPlace place;
+struct PrefetchedRow {
+  Packed8<N> residual[Chunks], branch[Chunks];
+  DropoutRow dropout_row;
 };
 
 template <class N, int Chunks>
-__device__ void fetch(const ResidualNorm<N>& p, const DropoutDraws& draws, std::int64_t row,
-                      std::int64_t at, int lane, Incoming<N, Chunks>& in) {
+__device__ void prefetch(const ResidualNorm<N>& p, const DropoutDraws& draws, std::int64_t row,
+                         std::int64_t at, int lane, PrefetchedRow<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
     load_once(p.residual + at + c * kChunk, in.residual[c]);
     if (p.branch != nullptr) load_once(p.branch + at + c * kChunk, in.branch[c]);
   }
-  in.place = place_of(p.rows, draws, row);
+  in.dropout_row = dropout_row_of(p.rows, draws, row);
 }
 
 // residual + dropout(branch), rounded as it is stored.
 template <class N, int Chunks>
 __device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, philox::Key key,
-                        std::int64_t at, int lane, const Incoming<N, Chunks>& in,
+                        std::int64_t at, int lane, const PrefetchedRow<N, Chunks>& in,
                         float (&x)[Chunks][8]) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
@@ -57,8 +57,8 @@ __device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, phi
     unpack(in.branch[c], branch);
     if (draws.threshold > 0) {
       float factor[8];
-      keep_factors(draws, key, static_cast<std::uint32_t>(column), in.place.position,
-                   in.place.sentence, factor);
+      keep_factors(draws, key, static_cast<std::uint32_t>(column), in.dropout_row.position,
+                   in.dropout_row.sentence, factor);
 #pragma unroll
       for (int j = 0; j < 8; ++j) branch[j] *= factor[j];
     }
@@ -115,24 +115,24 @@ __device__ void clear_row(const ResidualNorm<N>& p, std::int64_t row, std::int64
   if (lane == 0) p.mean[row] = p.rstd[row] = 0;
 }
 
-// Lanes hold Chunks times eight columns; rows are at most Chunks * kChunk columns wide.
+// Each lane holds Chunks times eight columns; rows have at most Chunks * kChunk columns.
 template <class N, int Chunks>
-__global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>)
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor<N, Chunks>)
     forward_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
   if (row >= p.rows.capacity) return;
-  begin();
-  Incoming<N, Chunks> next;
-  fetch(p, draws, row, at, lane, next);
+  wait_for_previous_kernel();
+  PrefetchedRow<N, Chunks> next;
+  prefetch(p, draws, row, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
   const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
 #pragma unroll 1
   for (; row < count; row += step, at += step * p.width) {
     float x[Chunks][8];
-    sum_row(p, draws, not_kept(key), at, lane, next, x);
-    if (row + step < count) fetch(p, draws, row + step, at + step * p.width, lane, next);
+    sum_row(p, draws, hidden_from_optimizer(key), at, lane, next, x);
+    if (row + step < count) prefetch(p, draws, row + step, at + step * p.width, lane, next);
     normalise_row(p, row, at, lane, x);
   }
   for (; row < p.rows.capacity; row += step, at += step * p.width) {
@@ -140,14 +140,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks<N, Chunks>)
   }
 }
 
-// Any width: lanes take columns in turn and read them again.
+// Any width: lanes stride over the columns and read them again in each pass.
 template <class N>
 __global__ void __launch_bounds__(kThreads)
     forward_any_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
-  const int lane = threadIdx.x % kWarp;
+  const int lane = lane_of_thread();
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
-  begin();
+  wait_for_previous_kernel();
   const bool real = row < real_rows(p.rows);
   const std::int64_t at = row * p.width;
   const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads)
     float value = real ? to_float(p.residual[at + c]) : 0.0f;
     if (p.branch != nullptr) {
       if (real) {
-        value += to_float(p.branch[at + c]) * keep_factor(draws, key, p.rows, row, c);
+        value += to_float(p.branch[at + c]) * dropout_factor(draws, key, p.rows, row, c);
       }
       p.sum[at + c] = from_float<N>(value);
       value = to_float(p.sum[at + c]);
@@ -196,10 +196,10 @@ void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   const bool aligned = all_wide(p.width, q.residual, q.branch, q.gamma, q.beta, q.sum, q.out);
   by_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
-      start_early(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, draws);
+      launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, draws);
     } else {
-      const unsigned at_once = std::min(blocks, processors * kBlocks<N, Chunks>);
-      start_early(ctx, p.name(), forward_kernel<N, Chunks>, {at_once, kThreads}, q, draws);
+      const unsigned resident = std::min(blocks, processors * kBlocksPerMultiprocessor<N, Chunks>);
+      launch_overlapped(ctx, p.name(), forward_kernel<N, Chunks>, {resident, kThreads}, q, draws);
     }
   });
   check_launch(p.name());

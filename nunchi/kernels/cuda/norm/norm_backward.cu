@@ -1,44 +1,44 @@
-// The norm's way back. A warp owns a row and keeps it in registers where it is at most 2,048
-// columns wide; wider or uneven rows are read again instead.
+// The norm's backward pass. A warp owns a row and keeps it in registers if the row has at most
+// 2,048 columns; wider or unaligned rows are read again.
 //
-// There are as many blocks as the GPU runs at once, whose warps take rows in turn and fetch the
-// next while they work on one. So the partial sums of d_gamma and d_beta are few, and their order
-// depends on the capacity and the GPU alone.
-#include "nunchi/kernels/cuda/common/reduce.h"
-#include "nunchi/kernels/cuda/norm/norm_rows.h"
+// The grid has as many blocks as run at once. Each warp loops over rows and prefetches the next
+// one, so there are few partial sums of d_gamma and d_beta, and their order depends only on the
+// capacity and the GPU.
+#include "nunchi/kernels/cuda/common/column_sums.h"
+#include "nunchi/kernels/cuda/norm/norm_common.h"
 #include "nunchi/kernels/norm.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// What is computed for a launch.
+// Values computed for a launch.
 struct Launch {
   DropoutDraws draws;
   float* partials;  // [partials, 2, C] of d_gamma and d_beta
 };
 
-// What fits the registers: one block on a multiprocessor, of as many warps as leave room for what
-// they keep, and for the next row, or most of it, where that is not too wide.
+// Fits the registers of one block per multiprocessor: the number of warps, and whether the next row
+// is prefetched entirely, without d_sum, or not at all.
 template <class N, int Chunks>
-struct Room {
+struct RegisterBudget {
   static constexpr int kWarps = Chunks * sizeof(N) <= 4 ? 16 : 8;
   static constexpr int kThreads = kWarps * kWarp;
-  static constexpr bool kAhead = Chunks * sizeof(N) <= 8;
-  static constexpr bool kAllAhead = kWarps == 8 && Chunks * sizeof(N) <= 6;
+  static constexpr bool kPrefetch = Chunks * sizeof(N) <= 8;
+  static constexpr bool kPrefetchAll = kWarps == 8 && Chunks * sizeof(N) <= 6;
 };
 
-// A row on its way.
+// A prefetched row.
 template <class N, int Chunks>
-struct Incoming {
-  Eight<N> sum[Chunks], d_out[Chunks], d_sum[Chunks];
+struct PrefetchedRow {
+  Packed8<N> sum[Chunks], d_out[Chunks], d_sum[Chunks];
   float mean, rstd;
-  RowPlace place;
+  DropoutRow dropout_row;
 };
 
-// A lane's first column is `at` elements into the matrices; others stand kChunk apart.
+// A lane's first column is `at` elements into the matrices; its other columns are kChunk apart.
 template <class N, int Chunks>
-__device__ void fetch(const ResidualNormBackward<N>& p, const Launch& launch, std::int64_t row,
-                      std::int64_t at, int lane, Incoming<N, Chunks>& in) {
+__device__ void prefetch(const ResidualNormBackward<N>& p, const Launch& launch, std::int64_t row,
+                         std::int64_t at, int lane, PrefetchedRow<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
@@ -47,11 +47,11 @@ __device__ void fetch(const ResidualNormBackward<N>& p, const Launch& launch, st
   }
   in.mean = p.mean[row];
   in.rstd = p.rstd[row];
-  in.place = place_of(p.rows, launch.draws, row);
+  in.dropout_row = dropout_row_of(p.rows, launch.draws, row);
 }
 template <class N, int Chunks>
-__device__ void fetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t at, int lane,
-                            Incoming<N, Chunks>& in) {
+__device__ void prefetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t at, int lane,
+                               PrefetchedRow<N, Chunks>& in) {
   if (p.d_sum == nullptr) return;
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
@@ -59,20 +59,20 @@ __device__ void fetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t at, i
   }
 }
 
-// What all rows share.
-struct Shared {
+// Values shared by all rows.
+struct RowConstants {
   philox::Key key;
   float inverse_width;
 };
 
-// The row's gradients, and its part of d_gamma and d_beta.
+// The row's gradients, and its contribution to d_gamma and d_beta.
 template <class N, int Chunks>
 __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& launch,
-                             const Shared& shared, std::int64_t at, int lane,
-                             const Incoming<N, Chunks>& in, float (&d_gamma)[Chunks][8],
+                             const RowConstants& constants, std::int64_t at, int lane,
+                             const PrefetchedRow<N, Chunks>& in, float (&d_gamma)[Chunks][8],
                              float (&d_beta)[Chunks][8]) {
   float normal[Chunks][8], d_normal[Chunks][8];
-  float of_gradient = 0, of_product = 0;
+  float gradient_sum = 0, product_sum = 0;
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     const int column = c * kChunk + lane * 8;
@@ -87,14 +87,14 @@ __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& lau
       d_gamma[c][j] += d_normal[c][j] * normal[c][j];
       d_beta[c][j] += d_normal[c][j];
       d_normal[c][j] *= gamma[j];
-      of_gradient += d_normal[c][j];
-      of_product += d_normal[c][j] * normal[c][j];
+      gradient_sum += d_normal[c][j];
+      product_sum += d_normal[c][j] * normal[c][j];
     }
   }
-  of_gradient = warp_sum(of_gradient) * shared.inverse_width;
-  const float mean_product = warp_sum(of_product) * shared.inverse_width;
-  const float mean_gradient = p.kind == NormKind::layer ? of_gradient : 0.0f;
-  const philox::Key key = not_kept(shared.key);
+  gradient_sum = warp_sum(gradient_sum) * constants.inverse_width;
+  const float mean_product = warp_sum(product_sum) * constants.inverse_width;
+  const float mean_gradient = p.kind == NormKind::layer ? gradient_sum : 0.0f;
+  const philox::Key key = hidden_from_optimizer(constants.key);
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     const int column = c * kChunk + lane * 8;
@@ -112,8 +112,8 @@ __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& lau
     }
     if (p.d_branch != nullptr) {
       if (launch.draws.threshold > 0) {
-        keep_factors(launch.draws, key, static_cast<std::uint32_t>(column), in.place.position,
-                     in.place.sentence, other);
+        keep_factors(launch.draws, key, static_cast<std::uint32_t>(column), in.dropout_row.position,
+                     in.dropout_row.sentence, other);
 #pragma unroll
         for (int j = 0; j < 8; ++j) other[j] *= d[j];
         store8(p.d_branch + here, other);
@@ -145,13 +145,15 @@ __device__ void clear_row(const ResidualNormBackward<N>& p, std::int64_t at, int
   }
 }
 
-// A block's part of d_gamma and d_beta: its warps are added in their order, a chunk at a time.
+// A block's partial sums of d_gamma and d_beta: adds its warps in order, one chunk of columns at a
+// time.
 template <int Chunks, int Warps>
 __device__ void store_partial(std::int64_t width, const float (&d_gamma)[Chunks][8],
                               const float (&d_beta)[Chunks][8], float* partial) {
-  // Lanes store and columns are read without meeting in a bank: four words more than lanes.
+  // Four words of padding: neither the stores of lanes nor the reads of columns have bank
+  // conflicts.
   __shared__ float sums[2][Warps][8][kWarp + 4];
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
 #pragma unroll
@@ -173,31 +175,32 @@ __device__ void store_partial(std::int64_t width, const float (&d_gamma)[Chunks]
 }
 
 template <class N, int Chunks>
-__global__ void __launch_bounds__(Room<N, Chunks>::kThreads, 1)
+__global__ void __launch_bounds__(RegisterBudget<N, Chunks>::kThreads, 1)
     backward_kernel(const ResidualNormBackward<N> p, const Launch launch) {
-  constexpr int kWarps = Room<N, Chunks>::kWarps;
-  constexpr bool kAhead = Room<N, Chunks>::kAhead, kAllAhead = Room<N, Chunks>::kAllAhead;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  constexpr int kWarps = RegisterBudget<N, Chunks>::kWarps;
+  constexpr bool kPrefetch = RegisterBudget<N, Chunks>::kPrefetch,
+                 kPrefetchAll = RegisterBudget<N, Chunks>::kPrefetchAll;
+  const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
-  Incoming<N, Chunks> next;
-  if (kAhead && row < p.rows.capacity) fetch(p, launch, row, at, lane, next);
-  if (kAllAhead && row < p.rows.capacity) fetch_d_sum(p, at, lane, next);
+  PrefetchedRow<N, Chunks> next;
+  if (kPrefetch && row < p.rows.capacity) prefetch(p, launch, row, at, lane, next);
+  if (kPrefetchAll && row < p.rows.capacity) prefetch_d_sum(p, at, lane, next);
   const std::int64_t count = real_rows(p.rows);
-  const Shared shared{
+  const RowConstants constants{
       launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{},
       1.0f / static_cast<float>(p.width)};
   float d_gamma[Chunks][8] = {}, d_beta[Chunks][8] = {};
 #pragma unroll 1
   for (; row < count; row += step, at += step * p.width) {
-    if constexpr (!kAhead) fetch(p, launch, row, at, lane, next);
-    Incoming<N, Chunks> now = next;
-    if constexpr (!kAllAhead) fetch_d_sum(p, at, lane, now);
-    if (kAhead && row + step < count) {
-      fetch(p, launch, row + step, at + step * p.width, lane, next);
-      if constexpr (kAllAhead) fetch_d_sum(p, at + step * p.width, lane, next);
+    if constexpr (!kPrefetch) prefetch(p, launch, row, at, lane, next);
+    PrefetchedRow<N, Chunks> now = next;
+    if constexpr (!kPrefetchAll) prefetch_d_sum(p, at, lane, now);
+    if (kPrefetch && row + step < count) {
+      prefetch(p, launch, row + step, at + step * p.width, lane, next);
+      if constexpr (kPrefetchAll) prefetch_d_sum(p, at + step * p.width, lane, next);
     }
-    row_backward(p, launch, shared, at, lane, now, d_gamma, d_beta);
+    row_backward(p, launch, constants, at, lane, now, d_gamma, d_beta);
   }
   for (; row < p.rows.capacity; row += step, at += step * p.width) {
     clear_row<N, Chunks>(p, at, lane);
@@ -210,11 +213,11 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr std::int64_t kRowsPerPartial = 64;
 
-// Any width: a warp owns a row; partial sums of d_gamma and d_beta are made by columns afterwards.
+// Any width: a warp owns a row; another kernel sums d_gamma and d_beta by columns.
 template <class N>
 __global__ void __launch_bounds__(kThreads)
     backward_any_kernel(const ResidualNormBackward<N> p, const Launch launch) {
-  const int lane = threadIdx.x % kWarp;
+  const int lane = lane_of_thread();
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
   const bool real = row < real_rows(p.rows);
@@ -222,16 +225,16 @@ __global__ void __launch_bounds__(kThreads)
   const philox::Key key =
       launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{};
   const float mean = real ? p.mean[row] : 0.0f, rstd = real ? p.rstd[row] : 0.0f;
-  float of_gradient = 0, of_product = 0;
+  float gradient_sum = 0, product_sum = 0;
   for (std::int64_t c = lane; real && c < p.width; c += kWarp) {
     const float normal = (to_float(p.sum[at + c]) - mean) * rstd;
     const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
-    of_gradient += d_normal;
-    of_product += d_normal * normal;
+    gradient_sum += d_normal;
+    product_sum += d_normal * normal;
   }
   const float inverse = 1.0f / static_cast<float>(p.width);
-  const float mean_gradient = p.kind == NormKind::layer ? warp_sum(of_gradient) * inverse : 0.0f;
-  const float mean_product = warp_sum(of_product) * inverse;
+  const float mean_gradient = p.kind == NormKind::layer ? warp_sum(gradient_sum) * inverse : 0.0f;
+  const float mean_product = warp_sum(product_sum) * inverse;
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
     float d = 0, kept = 0;
     if (real) {
@@ -239,7 +242,7 @@ __global__ void __launch_bounds__(kThreads)
       const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
       d = rstd * (d_normal - mean_gradient - normal * mean_product);
       if (p.d_sum != nullptr) d += to_float(p.d_sum[at + c]);
-      if (p.d_branch != nullptr) kept = d * keep_factor(launch.draws, key, p.rows, row, c);
+      if (p.d_branch != nullptr) kept = d * dropout_factor(launch.draws, key, p.rows, row, c);
     }
     if (p.d_branch != nullptr) p.d_branch[at + c] = from_float<N>(kept);
     if (p.d_residual == nullptr) continue;
@@ -279,12 +282,12 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   by_width(p.width, aligned, [&]<int Chunks>() {
     unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
     if constexpr (Chunks > 0) {
-      partials = std::min(blocks_for(p.rows.capacity, Room<N, Chunks>::kWarps),
+      partials = std::min(blocks_for(p.rows.capacity, RegisterBudget<N, Chunks>::kWarps),
                           static_cast<unsigned>(ctx.multiprocessors()));
     }
-    const ScratchMemory room(ctx.arena(),
-                             partials * 2 * static_cast<std::size_t>(p.width) * sizeof(float));
-    launch.partials = room.as<float>();
+    const ScratchMemory scratch(ctx.arena(),
+                                partials * 2 * static_cast<std::size_t>(p.width) * sizeof(float));
+    launch.partials = scratch.as<float>();
     if constexpr (Chunks == 0) {
       backward_any_kernel<N>
           <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(q, launch);
@@ -292,7 +295,7 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
       gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(q, launch);
     } else {
       backward_kernel<N, Chunks>
-          <<<partials, Room<N, Chunks>::kThreads, 0, ctx.stream()>>>(q, launch);
+          <<<partials, RegisterBudget<N, Chunks>::kThreads, 0, ctx.stream()>>>(q, launch);
     }
     check_launch(p.name());
     add_partials(ctx, {.count = partials,

@@ -1,8 +1,8 @@
-// Sums over rows in one launch. A block sums a stripe of rows for some columns; the last block of
-// those columns to be done adds the stripes' sums, in the stripes' order. How many stripes there
-// are depends on the sizes and the GPU alone.
+// Sums over rows in one launch. A block sums a stripe of rows for some columns; the last block to
+// finish for those columns adds the stripes' sums in order. The number of stripes depends only on
+// the sizes and the GPU.
+#include "nunchi/kernels/cuda/common/column_sums.h"
 #include "nunchi/kernels/cuda/common/device.h"
-#include "nunchi/kernels/cuda/common/reduce.h"
 #include "nunchi/kernels/reduce.h"
 
 namespace nunchi::kernels {
@@ -10,23 +10,23 @@ namespace {
 
 constexpr int kWarps = 16;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kBlocks = 2;  // that a multiprocessor runs at once
+constexpr int kBlocks = 2;  // per multiprocessor, at once
 
 template <class N>
-struct Job {
-  std::int64_t rows, width, stripe;  // rows of a stripe
+struct ColumnSumArguments {
+  std::int64_t rows, width, stripe;  // stripe: rows per stripe
   const N* x;
-  const N* y;       // where gated: what of x counts, and stays
-  N* gated;         // x, to be written
+  const N* y;       // if gated: relu's output; x counts where it is positive
+  N* gated;         // if gated: x, overwritten
   float* partials;  // [stripes, width]
-  unsigned* done;   // [groups of columns] stripes that are; zero before and after
+  unsigned* done;   // [groups of columns] finished stripes; zero before and after a launch
   float* out;
 };
 
-// A lane's Width columns of a row, as they stand in memory.
+// A lane's Width columns of a row in their storage type.
 template <class N, int Width>
 struct Columns {
-  Eight<N> eight;
+  Packed8<N> eight;
   __device__ void load(const N* from) { load8(from, eight); }
   __device__ void values(float (&x)[8]) const { unpack(eight, x); }
   __device__ static void store(N* to, const float (&x)[8]) { store8(to, x); }
@@ -39,23 +39,23 @@ struct Columns<N, 1> {
   __device__ static void store(N* to, const float (&x)[1]) { *to = from_float<N>(x[0]); }
 };
 
-// The sums of a warp's rows of the stripe: several rows are on their way at a time.
+// The sums of a warp's rows of the stripe, with several rows prefetched at a time.
 template <class N, int Width, bool Gated>
-__device__ void sum_rows(const Job<N>& p, std::int64_t first, std::int64_t end, std::int64_t column,
-                         float (&sum)[Width]) {
-  constexpr int kAhead = (Gated ? 8 : 16) / sizeof(N);
+__device__ void sum_rows(const ColumnSumArguments<N>& p, std::int64_t first, std::int64_t end,
+                         std::int64_t column, float (&sum)[Width]) {
+  constexpr int kPrefetch = (Gated ? 8 : 16) / sizeof(N);
 #pragma unroll 1
-  for (std::int64_t r = first; r < end; r += kAhead * kWarps) {
-    Columns<N, Width> x[kAhead], y[Gated ? kAhead : 1];
+  for (std::int64_t r = first; r < end; r += kPrefetch * kWarps) {
+    Columns<N, Width> x[kPrefetch], y[Gated ? kPrefetch : 1];
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < kPrefetch; ++i) {
       const std::int64_t row = r + i * kWarps, at = row * p.width + column;
       if (row >= end) continue;
       x[i].load(p.x + at);
       if constexpr (Gated) y[i].load(p.y + at);
     }
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < kPrefetch; ++i) {
       const std::int64_t row = r + i * kWarps;
       if (row >= end) continue;
       float values[Width];
@@ -74,12 +74,13 @@ __device__ void sum_rows(const Job<N>& p, std::int64_t first, std::int64_t end, 
 }
 
 template <class N, int Width, bool Gated>
-__global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(Job<N> p) {
+__global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(ColumnSumArguments<N> p) {
   constexpr int kColumns = kWarp * Width;
-  // Lanes store and columns are read without meeting in a bank: four words more than lanes.
+  // Four words of padding: neither the stores of lanes nor the reads of columns have bank
+  // conflicts.
   __shared__ float sums[kWarps][Width][kWarp + 4];
   __shared__ bool last;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
+  const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t group = std::int64_t{blockIdx.x} * kColumns, column = group + lane * Width;
   const std::int64_t begin = blockIdx.y * p.stripe, end = min(begin + p.stripe, p.rows);
   float sum[Width] = {};
@@ -102,20 +103,20 @@ __global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(Job<N> p)
   __syncthreads();
   if (!last) return;
 
-  // Four neighbouring columns a thread, stripes in turn.
+  // Each thread adds four neighbouring columns of every kThreadGroups-th stripe.
   constexpr int kEach = Width == 8 ? 4 : 1;
-  constexpr int kTurns = kThreads * kEach / kColumns;
-  float* totals = &sums[0][0][0];  // [kTurns, kColumns]
-  static_assert(kTurns * kColumns <= kWarps * Width * (kWarp + 4));
-  const int turn = threadIdx.x * kEach / kColumns, mine = threadIdx.x * kEach % kColumns;
+  constexpr int kThreadGroups = kThreads * kEach / kColumns;
+  float* totals = &sums[0][0][0];  // [kThreadGroups, kColumns]
+  static_assert(kThreadGroups * kColumns <= kWarps * Width * (kWarp + 4));
+  const int thread_group = threadIdx.x * kEach / kColumns, mine = threadIdx.x * kEach % kColumns;
   float total[kEach] = {};
-  constexpr int kAhead = 8;
+  constexpr int kPrefetch = 8;
 #pragma unroll 1
-  for (unsigned first = turn; first < gridDim.y; first += kAhead * kTurns) {
-    float parts[kAhead][kEach] = {};
+  for (unsigned first = thread_group; first < gridDim.y; first += kPrefetch * kThreadGroups) {
+    float parts[kPrefetch][kEach] = {};
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
-      const unsigned stripe = first + i * kTurns;
+    for (int i = 0; i < kPrefetch; ++i) {
+      const unsigned stripe = first + i * kThreadGroups;
       if (stripe >= gridDim.y || group + mine >= p.width) continue;
       const float* from = p.partials + stripe * p.width + group + mine;
       if constexpr (kEach == 4) {
@@ -126,24 +127,24 @@ __global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(Job<N> p)
       }
     }
 #pragma unroll
-    for (int i = 0; i < kAhead; ++i) {
+    for (int i = 0; i < kPrefetch; ++i) {
 #pragma unroll
       for (int j = 0; j < kEach; ++j) total[j] += parts[i][j];
     }
   }
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) totals[turn * kColumns + mine + j] = total[j];
+  for (int j = 0; j < kEach; ++j) totals[thread_group * kColumns + mine + j] = total[j];
   __syncthreads();
   if (threadIdx.x < kColumns && group + threadIdx.x < p.width) {
     float all = p.out[group + threadIdx.x];
 #pragma unroll
-    for (int t = 0; t < kTurns; ++t) all += totals[t * kColumns + threadIdx.x];
+    for (int t = 0; t < kThreadGroups; ++t) all += totals[t * kColumns + threadIdx.x];
     p.out[group + threadIdx.x] = all;
   }
   if (threadIdx.x == 0) p.done[blockIdx.x] = 0;
 }
 
-// The counters of stripes that are done, which each launch leaves as zero.
+// Counters of finished stripes; each launch leaves them at zero.
 class Counters {
  public:
   ~Counters() {
@@ -167,22 +168,23 @@ class Counters {
 };
 
 template <bool Gated, class N>
-void launch(CudaContext& ctx, Job<N> job) {
+void launch(CudaContext& ctx, ColumnSumArguments<N> arguments) {
   const auto start = [&]<int Width>() {
-    const unsigned groups = blocks_for(job.width, kWarp * Width);
-    // A stripe has work for all rows that a block can have on their way.
+    const unsigned groups = blocks_for(arguments.width, kWarp * Width);
+    // A stripe has enough rows for all prefetches of a block.
     constexpr std::int64_t kFewestRows = kWarps * 8;
-    const std::int64_t stripes = std::clamp<std::int64_t>(
-        ctx.multiprocessors() * kBlocks / groups, 1, (job.rows + kFewestRows - 1) / kFewestRows);
-    job.stripe = (job.rows + stripes - 1) / stripes;
-    const dim3 grid(groups, blocks_for(job.rows, job.stripe));
-    const ScratchMemory partials(ctx.arena(),
-                                 grid.y * static_cast<std::size_t>(job.width) * sizeof(float));
-    job.partials = partials.as<float>();
-    job.done = ctx.cache<Counters>().at_least(ctx, groups);
-    column_sum_kernel<N, Width, Gated><<<grid, kThreads, 0, ctx.stream()>>>(job);
+    const std::int64_t stripes =
+        std::clamp<std::int64_t>(ctx.multiprocessors() * kBlocks / groups, 1,
+                                 (arguments.rows + kFewestRows - 1) / kFewestRows);
+    arguments.stripe = (arguments.rows + stripes - 1) / stripes;
+    const dim3 grid(groups, blocks_for(arguments.rows, arguments.stripe));
+    const ScratchMemory partials(
+        ctx.arena(), grid.y * static_cast<std::size_t>(arguments.width) * sizeof(float));
+    arguments.partials = partials.as<float>();
+    arguments.done = ctx.cache<Counters>().at_least(ctx, groups);
+    column_sum_kernel<N, Width, Gated><<<grid, kThreads, 0, ctx.stream()>>>(arguments);
   };
-  if (wide(job.x, job.width) && (!Gated || wide(job.y, job.width))) {
+  if (wide(arguments.x, arguments.width) && (!Gated || wide(arguments.y, arguments.width))) {
     start.template operator()<8>();
   } else {
     start.template operator()<1>();
@@ -195,8 +197,8 @@ void launch(CudaContext& ctx, Job<N> job) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
   if (p.rows * p.width == 0) return;
-  launch<false>(ctx,
-                Job<Native<T>>{.rows = p.rows, .width = p.width, .x = native(p.x), .out = p.out});
+  launch<false>(ctx, ColumnSumArguments<Native<T>>{
+                         .rows = p.rows, .width = p.width, .x = native(p.x), .out = p.out});
 }
 template void compute<Cuda>(CudaContext&, const ColumnSum<float>&);
 template void compute<Cuda>(CudaContext&, const ColumnSum<BFloat16>&);
@@ -204,12 +206,12 @@ template void compute<Cuda>(CudaContext&, const ColumnSum<BFloat16>&);
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ReluColumnSum<T>& p) {
   if (p.rows * p.width == 0) return;
-  launch<true>(ctx, Job<Native<T>>{.rows = p.rows,
-                                   .width = p.width,
-                                   .x = native(p.d),
-                                   .y = native(p.y),
-                                   .gated = native(p.d),
-                                   .out = p.out});
+  launch<true>(ctx, ColumnSumArguments<Native<T>>{.rows = p.rows,
+                                                  .width = p.width,
+                                                  .x = native(p.d),
+                                                  .y = native(p.y),
+                                                  .gated = native(p.d),
+                                                  .out = p.out});
 }
 template void compute<Cuda>(CudaContext&, const ReluColumnSum<float>&);
 template void compute<Cuda>(CudaContext&, const ReluColumnSum<BFloat16>&);

@@ -1,10 +1,10 @@
-// The library can apply gelu_tanh to a product on the way, and leave its argument too if that is
-// asked for. Where it is not faster than with a pass of its own, or not possible, gelu has one.
+// The library can fuse gelu_tanh into a product and also write its input. Where that is impossible
+// or not faster, gelu is a separate kernel.
 #include "nunchi/kernels/gelu_product.h"
 
 #include "nunchi/kernels/activation.h"
-#include "nunchi/kernels/cuda/product/measured_ways.h"
-#include "nunchi/kernels/cuda/product/row_product.h"
+#include "nunchi/kernels/cuda/product/fastest_variant.h"
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 
 namespace nunchi::kernels {
 
@@ -16,14 +16,14 @@ void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
                            .width = product.n,
                            .x = product.c,
                            .out = p.out};
-  const auto apart = [&] {
+  const auto run_separately = [&] {
     run(ctx, product);
     run(ctx, gelu);
   };
-  // Products of few rows are not the library's.
-  if (product.m <= kMostRows || product.n == 0 || ctx.deterministic() ||
-      !can_be_argument(product.c, product.n)) {
-    return apart();
+  // Products of few rows do not use the library.
+  if (product.m <= kMaxRows || product.n == 0 || ctx.deterministic() ||
+      !can_be_gelu_input(product.c, product.n)) {
+    return run_separately();
   }
   Product<T> into_out = product;
   into_out.c = p.out;
@@ -33,20 +33,20 @@ void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
     epilogue.kind = biased ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   } else {
     epilogue.kind = biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-    epilogue.argument = product.c;
+    epilogue.gelu_input = product.c;
   }
-  Multiplication<T, T> both(ctx, into_out, epilogue);
-  enum Ways : int { kTogether, kApart };
-  const int way = ctx.template cache<Plans>().way(both.key(), [&] {
-    Fastest fastest;
-    fastest.consider(kTogether, both.chosen(), 0);
-    fastest.consider(kApart, Multiplication<T, T>(ctx, product, epilogue_of(product)).chosen(),
-                     seconds_of(ctx, [&] { dispatch(ctx, gelu); }));
-    return fastest.way();
+  CublasLtProduct<T, T> both(ctx, into_out, epilogue);
+  enum Variants : int { kFused, kSeparate };
+  const int variant = ctx.template cache<Plans>().variant(both.key(), [&] {
+    FastestVariant fastest;
+    fastest.consider(kFused, both.chosen(), 0);
+    fastest.consider(kSeparate, CublasLtProduct<T, T>(ctx, product, epilogue_of(product)).chosen(),
+                     seconds_of(ctx, [&] { execute(ctx, gelu); }));
+    return fastest.variant();
   });
   const auto start = [&] { return both.start(); };
-  if (way == kTogether && start_as(ctx, product.label, "+gelu", p.work(), start)) return;
-  apart();
+  if (variant == kFused && launch_as(ctx, product.label, "+gelu", p.work(), start)) return;
+  run_separately();
 }
 template void compute<Cuda>(CudaContext&, const GeluProduct<float>&);
 template void compute<Cuda>(CudaContext&, const GeluProduct<BFloat16>&);

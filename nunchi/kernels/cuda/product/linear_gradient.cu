@@ -1,11 +1,11 @@
-// The library can gate a product by relu's mask or gelu's argument, and sum the rows of its result
-// or of one of its factors on the way. It need not know how for every size and type, nor be faster
-// than with a pass of its own for the rest: each way is measured once.
+// The library can multiply a product by relu's mask or gelu's derivative, and sum the rows of its
+// result or of a factor. That is not possible for every size and type, nor always faster than
+// separate kernels: each variant is measured once.
 #include "nunchi/kernels/linear_gradient.h"
 
-#include "nunchi/kernels/cuda/common/reduce.h"
-#include "nunchi/kernels/cuda/product/measured_ways.h"
-#include "nunchi/kernels/cuda/product/multiplication.h"
+#include "nunchi/kernels/cuda/common/column_sums.h"
+#include "nunchi/kernels/cuda/product/cublaslt_product.h"
+#include "nunchi/kernels/cuda/product/fastest_variant.h"
 #include "nunchi/kernels/reduce.h"
 
 namespace nunchi::kernels {
@@ -17,7 +17,7 @@ __global__ void add_kernel(std::int64_t count, const N* x, float* out) {
   if (i < count) out[i] += to_float(x[i]);
 }
 
-// The library writes a bias's gradient and cannot add to one.
+// The library overwrites a bias gradient and cannot accumulate into one.
 void add_bias_gradient(CudaContext& ctx, std::int64_t count, const Epilogue& written, float* out) {
   constexpr int kThreads = 256;
   const unsigned blocks = blocks_for(count, kThreads);
@@ -30,14 +30,14 @@ void add_bias_gradient(CudaContext& ctx, std::int64_t count, const Epilogue& wri
   }
   check_launch("add_bias_gradient");
 }
-constexpr double kAddSeconds = 2e-6;  // about what that takes
+constexpr double kAddSeconds = 2e-6;  // about what that accumulation takes
 
-// `epilogue` with its bias's gradient in f32, or in the product's type where the library knows no
+// `epilogue` with the bias gradient in f32, or in the product's type if the library supports no
 // other.
 template <class T, class C>
 Epilogue with_known_type(CudaContext& ctx, const Product<T, C>& p, Epilogue epilogue) {
   epilogue.bias_type = CUDA_R_32F;
-  if (!Multiplication<T, C>(ctx, p, epilogue).chosen().possible) epilogue.bias_type = kType<T>;
+  if (!CublasLtProduct<T, C>(ctx, p, epilogue).chosen().possible) epilogue.bias_type = kType<T>;
   return epilogue;
 }
 
@@ -48,37 +48,37 @@ class Gated {
       : ctx_(ctx),
         p_(p),
         product_(p.product),
-        room_(ctx.arena(), static_cast<std::size_t>(product_.n) * sizeof(float)) {}
+        scratch_(ctx.arena(), static_cast<std::size_t>(product_.n) * sizeof(float)) {}
 
   void run() {
     if (product_.m * product_.n == 0) return;
-    const int way = can_ride() && !ctx_.deterministic() ? chosen_way() : kApart;
-    if (way == kGatedAndSummed && start_gated_and_summed()) return;
-    if (way == kGated && start_gated()) return;
+    const int variant = can_fuse() && !ctx_.deterministic() ? chosen_variant() : kSeparate;
+    if (variant == kGatedAndSummed && start_gated_and_summed()) return;
+    if (variant == kGated && start_gated()) return;
     kernels::run(ctx_, product_);
-    run_apart([&](const auto& job) { kernels::run(ctx_, job); }, p_.d_bias);
+    run_separately([&](const auto& job) { kernels::run(ctx_, job); }, p_.d_bias);
   }
 
  private:
-  // Both in the product; the gate in the product; neither.
-  enum Ways : int { kGatedAndSummed, kGated, kApart };
+  // Variants: mask and sum fused into the product; only the mask; none.
+  enum Variants : int { kGatedAndSummed, kGated, kSeparate };
 
   bool by_gelu() const { return p_.kind == ActivationKind::gelu_tanh; }
-  bool can_ride() const {
-    return by_gelu() ? can_be_argument(p_.y, product_.n) : p_.mask != nullptr;
+  bool can_fuse() const {
+    return by_gelu() ? can_be_gelu_input(p_.y, product_.n) : p_.mask != nullptr;
   }
 
-  Multiplication<T, T> multiplication(const Epilogue& epilogue) {
-    return Multiplication<T, T>(ctx_, product_, epilogue);
+  CublasLtProduct<T, T> library_product(const Epilogue& epilogue) {
+    return CublasLtProduct<T, T>(ctx_, product_, epilogue);
   }
   Epilogue gate() const {
-    if (by_gelu()) return {.kind = CUBLASLT_EPILOGUE_DGELU, .argument = p_.y};
+    if (by_gelu()) return {.kind = CUBLASLT_EPILOGUE_DGELU, .gelu_input = p_.y};
     return {.kind = CUBLASLT_EPILOGUE_DRELU, .mask = p_.mask};
   }
   Epilogue gate_and_sum() {
     Epilogue epilogue = gate();
     epilogue.kind = by_gelu() ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DRELU_BGRAD;
-    epilogue.bias = room_.template as<void>();
+    epilogue.bias = scratch_.template as<void>();
     return with_known_type(ctx_, product_, epilogue);
   }
   ReluColumnSum<T> relu_column_sum(float* out) const {
@@ -96,45 +96,46 @@ class Gated {
             .d_x = product_.c};
   }
 
-  // What the product does not do: relu's gate and the sum are one pass, gelu's are two.
+  // The steps that are not fused: relu's mask and the sum are one kernel, gelu's are two.
   template <class Run>
-  void run_apart(Run&& run, float* d_bias) const {
+  void run_separately(Run&& run, float* d_bias) const {
     if (d_bias != nullptr && !by_gelu()) return run(relu_column_sum(d_bias));
     run(activation());
     if (d_bias != nullptr) run(column_sum(d_bias));
   }
 
-  int chosen_way() {
+  int chosen_variant() {
     const bool summed = p_.d_bias != nullptr;
-    const PlanKey key = multiplication(summed ? gate_and_sum() : gate()).key();
-    return ctx_.cache<Plans>().way(key, [&] {
-      // The result's place may be used to measure: nothing is there yet.
-      const auto compute_one = [&](const auto& job) { dispatch(ctx_, job); };
-      float* out = room_.template as<float>();
+    const PlanKey key = library_product(summed ? gate_and_sum() : gate()).key();
+    return ctx_.cache<Plans>().variant(key, [&] {
+      // The result's memory may be used for measuring: it holds nothing yet.
+      const auto compute_one = [&](const auto& job) { execute(ctx_, job); };
+      float* out = scratch_.template as<float>();
       const double sum = !summed ? 0 : seconds_of(ctx_, [&] { compute_one(column_sum(out)); });
-      const double apart =
-          seconds_of(ctx_, [&] { run_apart(compute_one, summed ? out : nullptr); });
-      Fastest fastest;
+      const double separate_seconds =
+          seconds_of(ctx_, [&] { run_separately(compute_one, summed ? out : nullptr); });
+      FastestVariant fastest;
       if (summed) {
-        fastest.consider(kGatedAndSummed, multiplication(gate_and_sum()).chosen(), kAddSeconds);
+        fastest.consider(kGatedAndSummed, library_product(gate_and_sum()).chosen(), kAddSeconds);
       }
-      fastest.consider(kGated, multiplication(gate()).chosen(), sum);
-      fastest.consider(kApart, multiplication(epilogue_of(product_)).chosen(), apart);
-      return fastest.way();
+      fastest.consider(kGated, library_product(gate()).chosen(), sum);
+      fastest.consider(kSeparate, library_product(epilogue_of(product_)).chosen(),
+                       separate_seconds);
+      return fastest.variant();
     });
   }
 
   bool start_gated_and_summed() {
-    return start_as(ctx_, product_.label, by_gelu() ? "+gelu+bias" : "+relu+bias", p_.work(), [&] {
+    return launch_as(ctx_, product_.label, by_gelu() ? "+gelu+bias" : "+relu+bias", p_.work(), [&] {
       const Epilogue epilogue = gate_and_sum();
-      if (!multiplication(epilogue).start()) return false;
+      if (!library_product(epilogue).start()) return false;
       add_bias_gradient(ctx_, product_.n, epilogue, p_.d_bias);
       return true;
     });
   }
   bool start_gated() {
-    const bool started = start_as(ctx_, product_.label, by_gelu() ? "+gelu" : "+relu", p_.work(),
-                                  [&] { return multiplication(gate()).start(); });
+    const bool started = launch_as(ctx_, product_.label, by_gelu() ? "+gelu" : "+relu", p_.work(),
+                                   [&] { return library_product(gate()).start(); });
     if (started && p_.d_bias != nullptr) kernels::run(ctx_, column_sum(p_.d_bias));
     return started;
   }
@@ -142,7 +143,7 @@ class Gated {
   CudaContext& ctx_;
   const GatedProduct<T>& p_;
   const Product<T>& product_;
-  ScratchMemory room_;  // for a bias's gradient
+  ScratchMemory scratch_;  // for a bias gradient
 };
 
 }  // namespace
@@ -165,27 +166,29 @@ void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {
     run(ctx, product);
     return run(ctx, sum);
   }
-  const ScratchMemory room(ctx.arena(), static_cast<std::size_t>(product.m) * sizeof(float));
-  // The library's second factor is our first, d_y; it sums over the rows that are multiplied away.
+  const ScratchMemory scratch(ctx.arena(), static_cast<std::size_t>(product.m) * sizeof(float));
+  // The library's second factor is our first, d_y; it sums over the rows, which are the product's
+  // K.
   const Epilogue epilogue =
-      with_known_type(ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = room.as<void>()});
-  Multiplication<T, float> with_bias(ctx, product, epilogue);
-  enum Ways : int { kTogether, kApart };
-  const int way = ctx.template cache<Plans>().way(with_bias.key(), [&] {
+      with_known_type(ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = scratch.as<void>()});
+  CublasLtProduct<T, float> with_bias(ctx, product, epilogue);
+  enum Variants : int { kFused, kSeparate };
+  const int variant = ctx.template cache<Plans>().variant(with_bias.key(), [&] {
     ColumnSum<T> measured = sum;
-    measured.out = room.as<float>();
-    Fastest fastest;
-    fastest.consider(kTogether, with_bias.chosen(), kAddSeconds);
-    fastest.consider(kApart, Multiplication<T, float>(ctx, product, epilogue_of(product)).chosen(),
-                     seconds_of(ctx, [&] { dispatch(ctx, measured); }));
-    return fastest.way();
+    measured.out = scratch.as<float>();
+    FastestVariant fastest;
+    fastest.consider(kFused, with_bias.chosen(), kAddSeconds);
+    fastest.consider(kSeparate,
+                     CublasLtProduct<T, float>(ctx, product, epilogue_of(product)).chosen(),
+                     seconds_of(ctx, [&] { execute(ctx, measured); }));
+    return fastest.variant();
   });
   const auto start = [&] {
     if (!with_bias.start()) return false;
     add_bias_gradient(ctx, product.m, epilogue, p.d_bias);
     return true;
   };
-  if (way == kTogether && start_as(ctx, product.label, "+bias", p.work(), start)) return;
+  if (variant == kFused && launch_as(ctx, product.label, "+bias", p.work(), start)) return;
   run(ctx, product);
   run(ctx, sum);
 }

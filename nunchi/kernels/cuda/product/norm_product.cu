@@ -1,21 +1,20 @@
-// Every block of a product normalises the few rows itself, a warp a row, and leaves them in shared
-// memory as the product's warps read them; the first block of each tile of rows also writes what a
-// normalisation writes. The product is row_product.cu's, to the bit.
+// Every block of a product normalises the few rows itself, a warp per row, and stores them in
+// shared memory for the product's warps; the first block of each tile of rows also writes the
+// norm's results. The product has the same bits as in few_rows_product.cu.
 #include "nunchi/kernels/norm_product.h"
 
-#include "nunchi/kernels/cuda/product/row_norm.h"
-#include "nunchi/kernels/cuda/product/row_product.h"
-#include "nunchi/kernels/cuda/product/row_tile.h"
+#include "nunchi/kernels/cuda/product/few_rows_norm.h"
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
+#include "nunchi/kernels/cuda/product/few_rows_tile.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// Elements between two rows in shared memory, beyond K: neighbouring rows in other banks.
+// Padding of rows in shared memory: neighbouring rows start in different banks.
 constexpr int kPadding = 32;
-constexpr int kShare = 64;  // of K, of a warp
+constexpr int kShare = 64;  // of K, per warp
 
-// These rows by this warp: to `shared`, as many elements apart as said, and to the norm's results
-// where `writes`.
+// Normalises these rows into `shared`, and writes the norm's results if `writes`.
 template <int Chunks, int Count>
 __device__ void normalise_rows(const ResidualNorm<__nv_bfloat16>& n,
                                const NormFactors<Chunks>& factors, const std::int64_t (&row)[Count],
@@ -52,10 +51,10 @@ __device__ void normalise_rows(const ResidualNorm<__nv_bfloat16>& n,
   });
 }
 
-// A block has 16 * Mt outputs of 8 * Nt rows.
+// A block computes 16 * Mt outputs of 8 * Nt rows.
 template <class N, int Chunks, int Mt, int Nt>
 __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
-    norm_product_kernel(const ResidualNorm<__nv_bfloat16> n, const RowJob<N> p) {
+    norm_product_kernel(const ResidualNorm<__nv_bfloat16> n, const FewRowsArguments<N> p) {
   constexpr int kWarps = kNormWidth<Chunks> / kShare, kRows = 8 * Nt;
   constexpr int kStride = kNormWidth<Chunks> + kPadding;
   extern __shared__ __align__(16) float partial[];  // [kWarps, kRows, kColumns], then the rows
@@ -65,19 +64,19 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
   weights.load(p, static_cast<int>(blockIdx.x));
   NormParameters<Chunks> parameters;
   parameters.load(n);
-  begin();
-  const uint2 added = first_added<16 * Mt>(p, static_cast<int>(blockIdx.x), first_row);
+  wait_for_previous_kernel();
+  const uint2 added = prefetch_added<16 * Mt>(p, static_cast<int>(blockIdx.x), first_row);
   constexpr int kEach = kRows > kWarps ? kRows / kWarps : 1, kAtOnce = kEach > 2 ? 2 : kEach;
   if (warp < kRows) {
     const NormFactors<Chunks> factors(parameters);
 #pragma unroll
-    for (int turn = 0; turn < kEach; turn += kAtOnce) {
+    for (int first = 0; first < kEach; first += kAtOnce) {
       std::int64_t row[kAtOnce];
       __nv_bfloat16* shared[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        const int own = warp + (turn + i) * kWarps;
-        // Past the last row, the last again; what comes of it is not written, or is the same.
+        const int own = warp + (first + i) * kWarps;
+        // Rows past the end repeat the last row; duplicate writes are benign.
         row[i] = min(first_row + own, p.rows - 1);
         shared[i] = rows + own * kStride;
       }
@@ -88,43 +87,43 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
   float sums[Mt][Nt][4] = {};
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
-    WarpShare<kShare> x;
+    LaneShare<kShare> x;
     x.load(rows + (8 * j + threadIdx.x % kWarp / 4) * kStride + warp * kShare);
 #pragma unroll
     for (int i = 0; i < Mt; ++i) add_pieces(sums[i][j], weights.low[i], weights.high[i], x);
   }
-  keep_sums(partial + warp * kRows * kColumns<Mt>, sums);
+  store_sums(partial + warp * kRows * kColumns<Mt>, sums);
   __syncthreads();
   write_tile<16 * Mt, kColumns<Mt>>(
       p, partial, {static_cast<int>(blockIdx.x), first_row, kRows, kWarps}, weights.bias, added);
 }
 
 template <class N, int Chunks, int Mt, int Nt>
-bool start(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm, RowJob<N> job) {
+bool start(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm, FewRowsArguments<N> job) {
   constexpr std::size_t kWidth = kNormWidth<Chunks>, kWarps = kWidth / kShare;
-  job.tiles = static_cast<int>(parts(job.outputs, 16 * Mt));
-  start_early(ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
-              {.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
-               .threads = kWarps * kWarp,
-               .shared = kWarps * 8 * Nt * kColumns<Mt> * sizeof(float) +
-                         8 * Nt * (kWidth + kPadding) * sizeof(__nv_bfloat16)},
-              norm, job);
+  job.tiles = static_cast<int>(div_ceil(job.outputs, 16 * Mt));
+  launch_overlapped(ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
+                    {.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
+                     .threads = kWarps * kWarp,
+                     .shared = kWarps * 8 * Nt * kColumns<Mt> * sizeof(float) +
+                               8 * Nt * (kWidth + kPadding) * sizeof(__nv_bfloat16)},
+                    norm, job);
   return true;
 }
 
-// False: it is not one that this is for.
+// False: the product does not suit this kernel.
 template <class C>
 bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
   const Product<BFloat16, C>& q = p.product;
-  if (ctx.deterministic() || q.m > kMostRows || !can_be_shared(p.norm) || !is_row_product(q)) {
+  if (ctx.deterministic() || q.m > kMaxRows || !can_be_shared(p.norm) || !suits_few_rows(q)) {
     return false;
   }
-  // Where blocks are more than run at once, normalising once more costs more than a kernel does.
+  // If not all blocks run at once, the repeated normalisation costs more than a separate kernel.
   const auto runs_at_once = [&](std::int64_t mt, std::int64_t nt) {
-    return parts(q.n, 16 * mt) * parts(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
+    return div_ceil(q.n, 16 * mt) * div_ceil(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
   };
   const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
-  const RowJob<Native<C>> job = row_job(q);
+  const FewRowsArguments<Native<C>> job = few_rows_arguments(q);
   using N = Native<C>;
   if (runs_at_once(1, 1)) {
     return q.k == 256   ? start<N, 1, 1, 1>(ctx, norm, job)
@@ -143,11 +142,11 @@ void compute(ContextOf<Target>& ctx, const NormProduct<T, C>& p) {
     check_product(p.product);
     if (start(ctx, p)) return;
     if constexpr (std::is_same_v<C, BFloat16>) {
-      if (multiply_tiles(ctx, p)) return;
+      if (medium_rows_product(ctx, p)) return;
     }
   }
-  dispatch(ctx, p.norm);
-  dispatch(ctx, p.product);
+  execute(ctx, p.norm);
+  execute(ctx, p.product);
 }
 template void compute<Cuda>(CudaContext&, const NormProduct<float>&);
 template void compute<Cuda>(CudaContext&, const NormProduct<BFloat16>&);

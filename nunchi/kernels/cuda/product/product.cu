@@ -4,20 +4,20 @@
 #include <sstream>
 
 #include "nunchi/kernels/activation.h"
-#include "nunchi/kernels/cuda/product/multiplication.h"
-#include "nunchi/kernels/cuda/product/row_product.h"
+#include "nunchi/kernels/cuda/product/cublaslt_product.h"
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 
 namespace nunchi::kernels {
 namespace {
 
 template <class T, class C>
 void multiply_by_library(CudaContext& ctx, const Product<T, C>& p) {
-  if (Multiplication<T, C>(ctx, p, epilogue_of(p)).start()) return;
-  throw Error("cuBLASLt knows no way to multiply " + std::to_string(p.m) + " x " +
+  if (CublasLtProduct<T, C>(ctx, p, epilogue_of(p)).start()) return;
+  throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(p.m) + " x " +
               std::to_string(p.n) + " x " + std::to_string(p.k) + ".");
 }
 
-// What follows a product, over its finished result; a block takes columns of one row after another.
+// The epilogue over a finished result; a block loops over rows for its columns.
 template <class N>
 __global__ void finish_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
                               const N* added, bool relu, float* c) {
@@ -34,43 +34,43 @@ __global__ void finish_kernel(std::int64_t rows, std::int64_t columns, const N* 
 
 template <class T>
 void finish(CudaContext& ctx, const Product<T, float>& p) {
-  constexpr unsigned kThreads = 256, kMostBlocks = 1024;
+  constexpr unsigned kThreads = 256, kMaxBlocks = 1024;
   const dim3 blocks(blocks_for(p.n, kThreads),
-                    static_cast<unsigned>(std::min<std::int64_t>(p.m, kMostBlocks)));
+                    static_cast<unsigned>(std::min<std::int64_t>(p.m, kMaxBlocks)));
   finish_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
                                                        p.relu, p.c);
   check_launch(p.name());
 }
 
-// A mask costs a little on the way forward and saves relu's pass over the gradients on the way
-// back; how much of that pass, the product back decides when it is measured.
+// A mask costs a little in the forward pass and saves relu's pass over the gradients in the
+// backward pass; how much is decided when the backward product is measured.
 template <class T>
 bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with_mask) {
   Product<T> plain = masked;
   plain.mask = nullptr;
-  const Algorithm without = Multiplication<T, T>(ctx, plain, epilogue_of(plain)).chosen();
+  const Algorithm without = CublasLtProduct<T, T>(ctx, plain, epilogue_of(plain)).chosen();
   if (with_mask.seconds == 0 || without.seconds == 0) return true;
   const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
   const double pass = seconds_of(ctx, [&] {
-    dispatch(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
-                                        .rows = {.capacity = plain.m},
-                                        .width = plain.n,
-                                        .x = plain.c,
-                                        .d_out = d.as<T>(),
-                                        .d_x = d.as<T>()});
+    execute(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
+                                       .rows = {.capacity = plain.m},
+                                       .width = plain.n,
+                                       .x = plain.c,
+                                       .d_out = d.as<T>(),
+                                       .d_x = d.as<T>()});
   });
   return with_mask.seconds < without.seconds + pass / 2;
 }
 
 template <class T>
 std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
-  if (p.m * p.n * p.k == 0 || p.m <= kMostRows || ctx.deterministic()) return 0;
+  if (p.m * p.n * p.k == 0 || p.m <= kMaxRows || ctx.deterministic()) return 0;
   const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
   const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
   p.mask = mask.as<std::uint8_t>();
-  Multiplication<T, T> masked(ctx, p, epilogue_of(p));
+  CublasLtProduct<T, T> masked(ctx, p, epilogue_of(p));
   if (!masked.possible()) return 0;
-  const int pays = ctx.cache<Plans>().way(
+  const int pays = ctx.cache<Plans>().variant(
       masked.key(), [&] { return mask_pays(ctx, p, masked.chosen()) ? 1 : 0; });
   return pays != 0 ? bytes : 0;
 }
@@ -81,16 +81,16 @@ template <class Target, class T, class C>
 void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   check_product(p);
   if (p.m * p.n == 0) return;
-  if (p.k == 0) throw Error("a product over nothing.");
+  if (p.k == 0) throw Error("product: K must be at least 1, not 0.");
   if constexpr (std::is_same_v<T, BFloat16>) {
-    // Few rows and many are added in different orders, which a deterministic context rules out.
-    if (!ctx.deterministic() && multiply_rows(ctx, p)) return;
+    // Few and many rows are summed in different orders, which a deterministic context forbids.
+    if (!ctx.deterministic() && few_rows_product(ctx, p)) return;
   }
   if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
-    if (!ctx.deterministic() && multiply_tiles(ctx, p)) return;
+    if (!ctx.deterministic() && medium_rows_product(ctx, p)) return;
   }
   if constexpr (!std::is_same_v<T, C>) {
-    // The library adds nothing of another type than its result's.
+    // The library's epilogue supports only addends of the result's type.
     if (p.bias != nullptr || p.added != nullptr || p.relu) {
       Product<T, C> plain = p;
       plain.bias = plain.added = nullptr;
@@ -107,7 +107,7 @@ template void compute<Cuda>(CudaContext&, const Product<BFloat16, float>&);
 
 namespace {
 
-constexpr const char* kUnreadable = "the saved algorithms of products cannot be read.";
+constexpr const char* kUnreadable = "the saved product algorithms cannot be read.";
 
 std::int64_t nanoseconds_of(const Algorithm& chosen) { return std::llround(chosen.seconds * 1e9); }
 
@@ -118,9 +118,8 @@ void write_key(std::ostream& text, const char* kind, const PlanKey& key) {
 
 }  // namespace
 
-// A line with the library's version; then one for each algorithm: its key, whether there is one,
-// its nanoseconds, its bytes as hexadecimal numbers; and one for each way among several that was
-// chosen.
+// Format: a line with the library's version; then one line per algorithm: its key, whether there is
+// one, its nanoseconds, its bytes as hexadecimal numbers; and one line per chosen variant.
 std::string chosen_algorithms(CudaContext& ctx) {
   Plans& plans = ctx.cache<Plans>();
   std::ostringstream text;
@@ -131,9 +130,9 @@ std::string chosen_algorithms(CudaContext& ctx) {
     for (const std::uint64_t word : chosen.algorithm.data) text << ' ' << word;
     text << std::dec << '\n';
   }
-  for (const auto& [key, way] : plans.ways()) {
+  for (const auto& [key, variant] : plans.variants()) {
     write_key(text, "way", key);
-    text << ' ' << way << '\n';
+    text << ' ' << variant << '\n';
   }
   return text.str();
 }
@@ -146,16 +145,16 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
   std::getline(lines, line);
   if (!(std::istringstream(line) >> kind >> version) || kind != "cublasLt")
     throw Error(kUnreadable);
-  // Another version of the library has other algorithms: they are chosen anew.
+  // Another version of the library has other algorithms: choose again.
   if (version != cublasLtGetVersion()) return;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     PlanKey key;
     words >> kind >> key.m >> key.n >> key.k >> key.epilogue >> key.flags;
     if (kind == "way") {
-      int way = 0;
-      if (!(words >> way)) throw Error(kUnreadable);
-      plans.ways().insert_or_assign(key, way);
+      int variant = 0;
+      if (!(words >> variant)) throw Error(kUnreadable);
+      plans.variants().insert_or_assign(key, variant);
       continue;
     }
     Algorithm chosen;

@@ -1,28 +1,28 @@
-#include "nunchi/kernels/cuda/recurrent/recurrent.h"
+#include "nunchi/kernels/cuda/recurrent/recurrent_common.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// The states that the first step meets; a sentence without a token ends as it began.
+// The states before the first step; a sentence without a token keeps its initial state.
 template <class N>
-__global__ void begin_kernel(const Recurrence<N> p, std::int64_t active) {
-  const PlaceColumn at(static_cast<int>(p.in.width));
-  if (at.place >= p.in.plan.sentences) return;
-  const std::int64_t state = state_at(p.in, at.place, at.column);
+__global__ void initial_states_kernel(const Recurrence<N> p, std::int64_t active) {
+  const RankColumn at(static_cast<int>(p.in.width));
+  if (at.rank >= p.in.plan.sentences) return;
+  const std::int64_t state = state_at(p.in, at.rank, at.column);
   const float h = p.in.first_h != nullptr ? to_float(p.in.first_h[state]) : 0.0f;
-  if (at.place < active) {
-    p.in.previous[step_at(p.in, at.place, at.column)] = from_float<N>(h);
+  if (at.rank < active) {
+    p.in.previous[step_at(p.in, at.rank, at.column)] = from_float<N>(h);
     return;
   }
   if (p.last_h != nullptr) p.last_h[state] = from_float<N>(h);
   if (p.last_c != nullptr) p.last_c[state] = p.in.first_c != nullptr ? p.in.first_c[state] : 0.0f;
 }
 
-// A thread for one column of one sentence. `products` is h · W_hhᵀ, null where h is zero.
+// One thread per column of a sentence. `products` is h · W_hhᵀ, null if h is zero.
 template <class N, bool Lstm>
 __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const float* products) {
   const int H = static_cast<int>(p.in.width);
-  const auto [i, j] = PlaceColumn(H);
+  const auto [i, j] = RankColumn(H);
   if (i >= step.active) return;
   constexpr int kGates = Lstm ? 4 : 3;
   const std::int64_t at = step_at(p.in, step.first + i, j);
@@ -37,21 +37,21 @@ __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const fl
   float h, kept;
   if constexpr (Lstm) {
     const float in = logistic(a[0] + b[0]), forget = logistic(a[1] + b[1]),
-                cell = tanhf(a[2] + b[2]), open = logistic(a[3] + b[3]);
+                cell = tanhf(a[2] + b[2]), output = logistic(a[3] + b[3]);
     kept = forget * cell_before(p.in, i, step, j) + in * cell;
-    h = open * tanhf(kept);
+    h = output * tanhf(kept);
     gates[0] = from_float<N>(in);
     gates[H] = from_float<N>(forget);
     gates[2 * H] = from_float<N>(cell);
-    gates[3 * H] = from_float<N>(open);
+    gates[3 * H] = from_float<N>(output);
   } else {
     const float reset = logistic(a[0] + b[0]), update = logistic(a[1] + b[1]);
     kept = b[2];
-    const float made = tanhf(a[2] + reset * kept);
-    h = (1 - update) * made + update * to_float(p.in.previous[at]);
+    const float candidate = tanhf(a[2] + reset * kept);
+    h = (1 - update) * candidate + update * to_float(p.in.previous[at]);
     gates[0] = from_float<N>(reset);
     gates[H] = from_float<N>(update);
-    gates[2 * H] = from_float<N>(made);
+    gates[2 * H] = from_float<N>(candidate);
   }
   p.in.kept[at] = kept;
   const N rounded = from_float<N>(h);
@@ -72,29 +72,30 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   using N = Native<T>;
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
-  const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
+  const std::int64_t max_active = in.plan.steps > 0 ? in.plan.active[0] : 0;
   const Recurrence<N> q = native(p);
   const auto blocks = [&](std::int64_t rows) { return blocks_for(rows * H, kRecurrentThreads); };
   if (in.plan.sentences > 0) {
-    begin_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(q, most);
+    initial_states_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(
+        q, max_active);
     check_launch(p.name());
   }
-  const ScratchMemory products(ctx.arena(),
-                               static_cast<std::size_t>(padded_rows(most) * G * H) * sizeof(float));
+  const ScratchMemory products(
+      ctx.arena(), static_cast<std::size_t>(padded_rows(max_active) * G * H) * sizeof(float));
   for_steps(in.plan, [&](const RecurrentStep& step) {
     const bool from_zero = step.token == 0 && in.first_h == nullptr;
     if (!from_zero) {
-      dispatch(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
-                                          .n = G * H,
-                                          .k = H,
-                                          .a = in.previous + step.first * H,
-                                          .b = in.weight,
-                                          .transpose_b = true,
-                                          .c = products.as<float>()});
+      execute(ctx, Product<T, Accumulator<T>>{.m = padded_rows(step.active),
+                                              .n = G * H,
+                                              .k = H,
+                                              .a = in.previous + step.first * H,
+                                              .b = in.weight,
+                                              .transpose_b = true,
+                                              .c = products.as<float>()});
     }
-    const float* made = from_zero ? nullptr : products.as<float>();
+    const float* candidate = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;
-    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, made);
+    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, candidate);
     check_launch(p.name());
   });
   clear_tail(ctx, in.rows, H, p.out_stride, q.out);

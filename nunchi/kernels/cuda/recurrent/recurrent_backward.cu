@@ -1,56 +1,56 @@
-#include "nunchi/kernels/cuda/recurrent/recurrent.h"
+#include "nunchi/kernels/cuda/recurrent/recurrent_common.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// [places, H] gradients on their way from a step to the one before.
+// [ranks, H] gradients passed from a step to the previous one.
 struct Carry {
   float *h, *c;
 };
 
-// A thread for one column of one sentence. The state's own way past a GRU's gates waits in carry_h;
+// One thread per column of a sentence. The gradient that bypasses a GRU's gates is kept in carry.h;
 // the product with the weight adds to it.
 template <class N, bool Lstm>
-__global__ void token_back_kernel(const RecurrenceBackward<N> p, const Carry carry,
-                                  RecurrentStep step) {
+__global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry carry,
+                                      RecurrentStep step) {
   const int H = static_cast<int>(p.in.width);
-  const auto [i, j] = PlaceColumn(H);
+  const auto [i, j] = RankColumn(H);
   if (i >= step.active) return;
   constexpr int kGates = Lstm ? 4 : 3;
   const std::int64_t at = step_at(p.in, step.first + i, j), own = step_at(p.in, i, j);
   const std::int64_t row = p.in.plan.row(i, step.token, p.in.reverse);
-  const bool goes_on = i < step.next;
+  const bool continues = i < step.next;
   N* gates = gates_at(p.in, i, step, j);
   float gate[kGates], d_a[kGates];
 #pragma unroll
   for (int g = 0; g < kGates; ++g) gate[g] = to_float(gates[g * H]);
   float d_h = p.d_out != nullptr ? to_float(p.d_out[row * p.d_out_stride + j]) : 0.0f;
-  if (goes_on) {
+  if (continues) {
     d_h += carry.h[own];
   } else if (p.d_last_h != nullptr) {
     d_h += to_float(p.d_last_h[state_at(p.in, i, j)]);
   }
-  float reset = 1;  // between d_b and the gradient of a
+  float reset = 1;  // factor between the gradients of a and of b
   if constexpr (Lstm) {
     float d_c = 0;
-    if (goes_on) {
+    if (continues) {
       d_c = carry.c[own];
     } else if (p.d_last_c != nullptr) {
       d_c = p.d_last_c[state_at(p.in, i, j)];
     }
-    const float in = gate[0], forget = gate[1], cell = gate[2], open = gate[3];
-    const float shown = tanhf(p.in.kept[at]);
-    d_c += d_h * open * (1 - shown * shown);
+    const float in = gate[0], forget = gate[1], cell = gate[2], output = gate[3];
+    const float tanh_cell = tanhf(p.in.kept[at]);
+    d_c += d_h * output * (1 - tanh_cell * tanh_cell);
     d_a[0] = d_c * cell * in * (1 - in);
     d_a[1] = d_c * cell_before(p.in, i, step, j) * forget * (1 - forget);
     d_a[2] = d_c * in * (1 - cell * cell);
-    d_a[3] = d_h * shown * open * (1 - open);
+    d_a[3] = d_h * tanh_cell * output * (1 - output);
     carry.c[own] = d_c * forget;
   } else {
-    const float update = gate[1], made = gate[2];
+    const float update = gate[1], candidate = gate[2];
     reset = gate[0];
-    d_a[2] = d_h * (1 - update) * (1 - made * made);
-    d_a[1] = d_h * (to_float(p.in.previous[at]) - made) * update * (1 - update);
+    d_a[2] = d_h * (1 - update) * (1 - candidate * candidate);
+    d_a[1] = d_h * (to_float(p.in.previous[at]) - candidate) * update * (1 - update);
     d_a[0] = d_a[2] * p.in.kept[at] * reset * (1 - reset);
     carry.h[own] = d_h * update;
   }
@@ -62,14 +62,15 @@ __global__ void token_back_kernel(const RecurrenceBackward<N> p, const Carry car
   }
 }
 
-// What the first states get; of a sentence without a token, what its last state got.
+// Gradients of the initial states; a sentence without a token passes on its last state's gradient.
 template <class N>
-__global__ void end_kernel(const RecurrenceBackward<N> p, const Carry carry, std::int64_t active) {
-  const PlaceColumn at(static_cast<int>(p.in.width));
-  if (at.place >= p.in.plan.sentences) return;
-  const std::int64_t state = state_at(p.in, at.place, at.column),
-                     own = step_at(p.in, at.place, at.column);
-  const bool none = at.place >= active;
+__global__ void initial_gradients_kernel(const RecurrenceBackward<N> p, const Carry carry,
+                                         std::int64_t active) {
+  const RankColumn at(static_cast<int>(p.in.width));
+  if (at.rank >= p.in.plan.sentences) return;
+  const std::int64_t state = state_at(p.in, at.rank, at.column),
+                     own = step_at(p.in, at.rank, at.column);
+  const bool none = at.rank >= active;
   if (p.d_first_h != nullptr) {
     const float last = p.d_last_h != nullptr ? to_float(p.d_last_h[state]) : 0.0f;
     p.d_first_h[state] = from_float<N>(none ? last : carry.h[own]);
@@ -88,27 +89,28 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const bool lstm = in.cell == CellKind::lstm;
-  const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
-  const auto carried = static_cast<std::size_t>(padded_rows(most) * H) * sizeof(float);
+  const std::int64_t max_active = in.plan.steps > 0 ? in.plan.active[0] : 0;
+  const auto carried = static_cast<std::size_t>(padded_rows(max_active) * H) * sizeof(float);
   const ScratchMemory carry_h(ctx.arena(), carried), carry_c(ctx.arena(), lstm ? carried : 0);
   const RecurrenceBackward<N> q = native(p);
   const Carry carry{.h = carry_h.as<float>(), .c = carry_c.as<float>()};
   const auto blocks = [&](std::int64_t rows) { return blocks_for(rows * H, kRecurrentThreads); };
-  for_steps_back(in.plan, [&](const RecurrentStep& step) {
-    const auto kernel = lstm ? token_back_kernel<N, true> : token_back_kernel<N, false>;
+  for_steps_backward(in.plan, [&](const RecurrentStep& step) {
+    const auto kernel = lstm ? token_backward_kernel<N, true> : token_backward_kernel<N, false>;
     kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, carry, step);
     check_launch(p.name());
     if (step.token == 0 && p.d_first_h == nullptr) return;
-    dispatch(ctx, Product<T, Summed<T>>{.m = padded_rows(step.active),
-                                        .n = H,
-                                        .k = G * H,
-                                        .a = p.d_b + step.first * G * H,
-                                        .b = in.weight,
-                                        .c = carry_h.as<float>(),
-                                        .accumulate = !lstm});
+    execute(ctx, Product<T, Accumulator<T>>{.m = padded_rows(step.active),
+                                            .n = H,
+                                            .k = G * H,
+                                            .a = p.d_b + step.first * G * H,
+                                            .b = in.weight,
+                                            .c = carry_h.as<float>(),
+                                            .accumulate = !lstm});
   });
   if (in.plan.sentences > 0 && (p.d_first_h != nullptr || p.d_first_c != nullptr)) {
-    end_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(q, carry, most);
+    initial_gradients_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(
+        q, carry, max_active);
     check_launch(p.name());
   }
   clear_tail(ctx, in.rows, G * H, in.gates_stride, q.in.gates);

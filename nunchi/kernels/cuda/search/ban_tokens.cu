@@ -67,7 +67,7 @@ constexpr int kBanThreads = 128;
 // One warp for each row.
 template <class N>
 __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N> p) {
-  begin();
+  wait_for_previous_kernel();
   const BanRules& rules = p.rules;
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
   if (row >= rules.now.rows(rules.rows)) return;
@@ -104,8 +104,8 @@ void compute(ContextOf<Target>& ctx, const BanTokens<T>& p) {
                               .no_repeat_ngram = p.no_repeat_ngram,
                               .logits = native(p.logits),
                               .banned = p.banned};
-  start_early(ctx, p.name(), ban_tokens_kernel<Native<T>>,
-              {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, job);
+  launch_overlapped(ctx, p.name(), ban_tokens_kernel<Native<T>>,
+                    {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, job);
 }
 template void compute<Cuda>(CudaContext&, const BanTokens<float>&);
 template void compute<Cuda>(CudaContext&, const BanTokens<BFloat16>&);

@@ -59,7 +59,7 @@ struct HeadRoom {
 
 // A step that has no unit to decide on says so.
 __global__ void no_units_kernel(const BeamStep<float> p) {
-  begin();
+  wait_for_previous_kernel();
   end_step(p, 0);
 }
 
@@ -69,7 +69,7 @@ constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p, Plan plan,
                                                                 HeadRoom room) {
   extern __shared__ double memory[];
-  begin();
+  wait_for_previous_kernel();
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = lane_of_thread();
   const std::int64_t units = p.now.units(p.units);
   if (warp < units) plan.decide(p, warp, room.at(p, memory, warp, warp));
@@ -87,7 +87,7 @@ __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<f
 // One warp for each unit.
 __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadRoom room) {
   extern __shared__ double memory[];
-  begin();
+  wait_for_previous_kernel();
   if (blockIdx.x >= p.now.units(p.units)) return;
   plan.decide(p, blockIdx.x, room.at(p, memory, blockIdx.x, 0));
 }
@@ -96,7 +96,7 @@ __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadRoom r
 __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep<float> p,
                                                                   Plan plan) {
   __shared__ int before_of_warp[kRowThreads / kWarp];
-  begin();
+  wait_for_previous_kernel();
   const std::int64_t u = blockIdx.x, units = p.now.units(p.units);
   if (u >= units) {
     if (units == 0 && u == 0 && threadIdx.x == 0) end_step(p, 0);
@@ -122,7 +122,7 @@ __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep
 
 template <>
 void compute<Cuda>(CudaContext& ctx, const BeamStep<float>& p) {
-  if (p.units == 0) return start_early(ctx, p.name(), no_units_kernel, {1, 1}, p);
+  if (p.units == 0) return launch_overlapped(ctx, p.name(), no_units_kernel, {1, 1}, p);
   const auto units = static_cast<std::size_t>(p.units);
   const ScratchMemory next(ctx.arena(),
                            units * static_cast<std::size_t>(p.beam) * sizeof(Candidate));
@@ -130,11 +130,12 @@ void compute<Cuda>(CudaContext& ctx, const BeamStep<float>& p) {
   const Plan plan{.next = next.as<Candidate>(), .goes_on = goes_on.as<std::int32_t>()};
   const HeadRoom all(p, p.units), one(p, 1);
   if (p.units <= kFewUnits && all.keeps) {
-    start_early(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * all.bytes}, p, plan, all);
+    launch_overlapped(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * all.bytes}, p, plan,
+                      all);
   } else {
     const auto blocks = static_cast<unsigned>(p.units);
-    start_early(ctx, p.name(), plan_units_kernel, {blocks, kWarp, one.bytes}, p, plan, one);
-    start_early(ctx, p.name(), write_units_kernel, {blocks, kRowThreads}, p, plan);
+    launch_overlapped(ctx, p.name(), plan_units_kernel, {blocks, kWarp, one.bytes}, p, plan, one);
+    launch_overlapped(ctx, p.name(), write_units_kernel, {blocks, kRowThreads}, p, plan);
   }
 }
 

@@ -23,7 +23,7 @@ struct Moved {
 // One thread for Width neighbouring columns of a row.
 template <class N, int Width>
 __global__ void move_kernel(Moved<N> p) {
-  begin();
+  wait_for_previous_kernel();
   const std::int64_t columns = p.width / Width;
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t row = i / columns, column = i % columns * Width;
@@ -53,10 +53,10 @@ void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
 
   if (p.width % kWide == 0 && aligned(p.from, p.from_stride) && aligned(p.to, p.to_stride)) {
     const std::int64_t items = p.rows.capacity * p.width / kWide;
-    start_early(ctx, name, move_kernel<N, kWide>, {blocks_for(items, kThreads), kThreads}, p);
+    launch_overlapped(ctx, name, move_kernel<N, kWide>, {blocks_for(items, kThreads), kThreads}, p);
   } else {
     const std::int64_t items = p.rows.capacity * p.width;
-    start_early(ctx, name, move_kernel<N, 1>, {blocks_for(items, kThreads), kThreads}, p);
+    launch_overlapped(ctx, name, move_kernel<N, 1>, {blocks_for(items, kThreads), kThreads}, p);
   }
 }
 

@@ -59,7 +59,7 @@ __device__ void extend_slots(const ExtendSlots& p) {
 }
 
 __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const ExtendSlots p) {
-  begin();
+  wait_for_previous_kernel();
   extend_slots(p);
 }
 
@@ -67,7 +67,7 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
 template <class N, bool Wide>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
                                                                  const Embedding<N> e) {
-  begin();
+  wait_for_previous_kernel();
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
   // Tokens so far.
   const std::int32_t position =
@@ -88,8 +88,8 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
 
 template <>
 void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
-  start_early(ctx, p.name(), extend_slots_kernel,
-              {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
+  launch_overlapped(ctx, p.name(), extend_slots_kernel,
+                    {static_cast<unsigned>(p.hypotheses + 1), kSlotThreads}, p);
 }
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
@@ -102,7 +102,7 @@ void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   using N = Native<T>;
   const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
   const auto start = [&]<bool Wide>() {
-    start_early(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e));
+    launch_overlapped(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e));
   };
   if (is_wide(e)) {
     start.template operator()<true>();

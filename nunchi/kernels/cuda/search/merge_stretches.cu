@@ -10,15 +10,15 @@ __global__ __launch_bounds__(kThreads) void merge_stretches_kernel(const Merge p
   __shared__ MergeRoom room[kThreads / kWarp];
   const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
   if (r >= p.rows) return;
-  begin();
+  wait_for_previous_kernel();
   merge_row(p, r, room[threadIdx.x / kWarp], [](int, float, std::int32_t) {});
 }
 
 }  // namespace
 
 void merge_stretches(CudaContext& ctx, const Merge& merge) {
-  start_early(ctx, "merge_stretches", merge_stretches_kernel,
-              {blocks_for(std::int64_t{merge.rows} * kWarp, kThreads), kThreads}, merge);
+  launch_overlapped(ctx, "merge_stretches", merge_stretches_kernel,
+                    {blocks_for(std::int64_t{merge.rows} * kWarp, kThreads), kThreads}, merge);
 }
 
 }  // namespace nunchi::kernels

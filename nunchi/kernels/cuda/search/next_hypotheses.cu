@@ -12,24 +12,24 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr int kMostWidth = 16, kMostWarps = 8;
+constexpr int kMaxWidth = 16, kMaxWarps = 8;
 
 // What a unit's block tells those behind it. 0: nothing yet.
 enum Decision : std::int32_t { kLeaves = 1, kGoesOn = 2 };
 
-__global__ __launch_bounds__(kMostWarps* kWarp) void choose_kernel(const Merge merge,
-                                                                   const BeamStep<float> p,
-                                                                   volatile std::int32_t* decision,
-                                                                   std::int32_t* begun) {
-  __shared__ double score[kMostWidth], before[kMostWidth];
-  __shared__ std::int32_t place[kMostWidth], ids[kMostWidth * kMostWidth];
-  __shared__ float log_probs[kMostWidth * kMostWidth];
-  __shared__ Candidate next[kMostWidth];
-  __shared__ MergeRoom room[kMostWarps];
-  __shared__ int before_of_warp[kMostWarps];
+__global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge merge,
+                                                                  const BeamStep<float> p,
+                                                                  volatile std::int32_t* decision,
+                                                                  std::int32_t* begun) {
+  __shared__ double score[kMaxWidth], before[kMaxWidth];
+  __shared__ std::int32_t place[kMaxWidth], ids[kMaxWidth * kMaxWidth];
+  __shared__ float log_probs[kMaxWidth * kMaxWidth];
+  __shared__ Candidate next[kMaxWidth];
+  __shared__ MergeRoom room[kMaxWarps];
+  __shared__ int before_of_warp[kMaxWarps];
   __shared__ bool goes_on;
   __shared__ std::int32_t unit;
-  begin();
+  wait_for_previous_kernel();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp,
             warps = static_cast<int>(blockDim.x) / kWarp;
   if (thread == 0) unit = atomicAdd(begun, 1);
@@ -84,8 +84,8 @@ struct ChooseInTiles {
 };
 
 bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
-  return p.step.units > 0 && p.step.width <= kMostWidth && p.step.beam <= kMostWidth &&
-         p.step.candidates <= kMostWidth && p.step.candidates == p.top.allowed.top.count &&
+  return p.step.units > 0 && p.step.width <= kMaxWidth && p.step.beam <= kMaxWidth &&
+         p.step.candidates <= kMaxWidth && p.step.candidates == p.top.allowed.top.count &&
          p.step.units * p.step.width == p.top.allowed.top.rows &&
          p.step.ids == p.top.allowed.top.ids && p.step.log_probs == p.top.allowed.top.log_probs &&
          found_in_tiles(ctx, p.top);
@@ -98,10 +98,10 @@ void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
   const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
   auto* decision = numbers.as<std::int32_t>();
   const TilesFound found(ctx, p.all.top, {decision, static_cast<int>(units) + 1});
-  const std::int64_t warps = std::min<std::int64_t>(std::max(step.width, step.beam), kMostWarps);
-  start_early(ctx, "next_hypotheses", choose_kernel,
-              {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)}, found.merge(),
-              step, decision, decision + units);
+  const std::int64_t warps = std::min<std::int64_t>(std::max(step.width, step.beam), kMaxWarps);
+  launch_overlapped(ctx, "next_hypotheses", choose_kernel,
+                    {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)},
+                    found.merge(), step, decision, decision + units);
 }
 
 }  // namespace

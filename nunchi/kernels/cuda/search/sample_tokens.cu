@@ -18,11 +18,11 @@ namespace {
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kBins = kThreads, kBits = 10;
 // Weights are added in three parts of 14 bits: 32 bits are what shared memory adds at once, and
-// have room for as many as kMostTokens of them.
+// have room for as many as kMaxTokens of them.
 constexpr int kParts = 3, kPartBits = 14;
 constexpr double kOne = 0x1p42;
-constexpr std::int64_t kMostTokens = limits_of(Device::cuda).vocabulary;
-static_assert(kMostTokens < std::int64_t{1} << (32 - kPartBits));
+constexpr std::int64_t kMaxTokens = limits_of(Device::cuda).vocabulary;
+static_assert(kMaxTokens < std::int64_t{1} << (32 - kPartBits));
 constexpr std::uint32_t kPlace = 0x5A3B1E00u;  // the CPU's, for the same draws
 
 using Sum = unsigned long long;
@@ -313,9 +313,9 @@ __global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p)
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   if (p.rows == 0) return;
-  if (p.vocabulary > kMostTokens) {
+  if (p.vocabulary > kMaxTokens) {
     throw Error("sample_tokens: a vocabulary of " + std::to_string(p.vocabulary) +
-                " is larger than " + std::to_string(kMostTokens) + ".");
+                " is larger than " + std::to_string(kMaxTokens) + ".");
   }
   const Job<Native<T>> job{.vocabulary = static_cast<int>(p.vocabulary),
                            .temperature = p.temperature,

@@ -5,8 +5,8 @@
 // is a threshold that at least so many logits reach, and seldom many more.
 #pragma once
 
-#include "nunchi/kernels/cuda/common/group_mma.h"
 #include "nunchi/kernels/cuda/common/mma.h"
+#include "nunchi/kernels/cuda/common/wgmma.h"
 #include "nunchi/kernels/cuda/search/lane_sort.h"
 #include "nunchi/kernels/cuda/search/stretches.h"
 
@@ -40,21 +40,21 @@ __device__ inline void store_if_reached(Key*& to, float logit, float least, Key 
 template <int Columns>
 class TileLogits {
  public:
-  static constexpr int kMostKept = 4 * 4;  // a threshold is one of the groups' tops
+  static constexpr int kMaxKept = 4 * 4;  // a threshold is one of the groups' tops
 
   // Adds the products over four times 16 elements, or begins with them; they are on their way.
   __device__ void add(std::uint32_t x, std::uint32_t table, bool first) {
-    begin_products();
+    wgmma_fence();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      group_mma(value_, described(x) + 2 * i, described(table) + 2 * i, i > 0 || !first);
+      wgmma(value_, wgmma_descriptor(x) + 2 * i, wgmma_descriptor(table) + 2 * i, i > 0 || !first);
     }
-    start_products();
+    wgmma_commit();
   }
 
   // The products have come; nobody reads sums before.
   __device__ void wait() {
-    wait_for_products();
+    wgmma_wait();
 #pragma unroll
     for (float& sum : value_) asm volatile("" : "+f"(sum)::"memory");
   }
@@ -105,12 +105,12 @@ class TileLogits {
 
  private:
   static constexpr int kBlocks = Columns / 8;
-  static constexpr int kGroups = kMostKept / 4;  // of a lane
+  static constexpr int kGroups = kMaxKept / 4;  // of a lane
 
   __device__ static int quad_lane() { return lane_of_thread() % 4; }
   // The warp's, in the tile.
   __device__ static int first_row() {
-    return static_cast<int>(threadIdx.x) / kWarp % kGroupWarps * 16;
+    return static_cast<int>(threadIdx.x) / kWarp % kWgmmaWarps * 16;
   }
   __device__ static int column_of(int block, int e) { return 8 * block + 2 * quad_lane() + e; }
 

@@ -1,15 +1,15 @@
 // The best of each tile of a product, where it was computed: a block multiplies a tile of rows by a
 // tile of the vocabulary and finds what merge_row() needs (tile_logits.h). Blocks take one tile
 // after another, and the copies of the next are on their way meanwhile; the table's first stages
-// are fetched before begin(). Tiles of one part of the vocabulary follow one another, so that the
-// table comes from memory once.
+// are fetched before wait_for_previous_kernel(). Tiles of one part of the vocabulary follow one
+// another, so that the table comes from memory once.
 //
 // Bans: <s> is left out here. What else may be banned depends on a row's hypothesis; so many keys
 // more are kept, and the merge strikes them out.
 #include "nunchi/kernels/cuda/search/top_of_product.h"
 
-#include "nunchi/kernels/cuda/product/row_tile.h"
-#include "nunchi/kernels/cuda/product/shared_tile.h"
+#include "nunchi/kernels/cuda/common/smem_tile.h"
+#include "nunchi/kernels/cuda/product/few_rows_tile.h"
 #include "nunchi/kernels/cuda/search/tile_logits.h"
 #include "nunchi/kernels/cuda/search/tiles_found.h"
 
@@ -17,8 +17,8 @@ namespace nunchi::kernels {
 namespace {
 
 constexpr int kStage = 64;  // elements of K
-using Tile = SharedTile<kStage>;
-constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kGroupWarps * kWarp;
+using Tile = SmemTile<kStage>;
+constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kWgmmaWarps * kWarp;
 constexpr int kTableRows = 256;  // of a tile
 
 struct Job {
@@ -42,7 +42,7 @@ struct Job {
 // each with a stretch.
 template <int Rows>
 struct Shape {
-  static constexpr int kDown = Rows / kGroupRows, kAcross = kWarpGroups / kDown;
+  static constexpr int kDown = Rows / kWgmmaRows, kAcross = kWarpGroups / kDown;
   static constexpr int kColumns = kTableRows / kAcross;  // of a stretch
   static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
   static constexpr int kStages = Rows == 64 ? 5 : 4;
@@ -66,11 +66,11 @@ class Source {
   __device__ void fetch(std::uint32_t to, int stage) const {
     static_assert(Count % kTogether == 0);
     const __nv_bfloat16* from = at_ + stage * kStage;
-    to += Tile::place(row(), chunk());
+    to += Tile::offset_of(row(), chunk());
 #pragma unroll
     for (int i = 0; i < Count; i += kTogether) {
-      copy16(to + static_cast<std::uint32_t>(i * Tile::kRowBytes),
-             row_at(from, stride_, min(i, left_)), true);
+      copy_async16(to + static_cast<std::uint32_t>(i * Tile::kRowBytes),
+                   row_at(from, stride_, min(i, left_)), true);
     }
   }
 
@@ -137,13 +137,13 @@ class Feed {
 
 // The tile of one of the groups.
 template <int Rows>
-__device__ TilePlace place_of(const Job& p, int tile, int group, int rows) {
+__device__ TilePlace dropout_row(const Job& p, int tile, int group, int rows) {
   using Of = Shape<Rows>;
-  const int first_row = tile % p.row_tiles * Rows + group / Of::kAcross * kGroupRows;
+  const int first_row = tile % p.row_tiles * Rows + group / Of::kAcross * kWgmmaRows;
   const int stretch = tile / p.row_tiles * Of::kAcross + group % Of::kAcross;
   const int first_column = p.first_column(stretch);
   return {.first_row = first_row,
-          .rows = stretch < p.found.each ? min(kGroupRows, rows - first_row) : 0,
+          .rows = stretch < p.found.each ? min(kWgmmaRows, rows - first_row) : 0,
           .stretch = stretch,
           .first_column = first_column,
           .columns = p.first_column(stretch + 1) - first_column,
@@ -161,8 +161,8 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
     if (ahead.more()) ahead.fetch_table();
     ahead.advance();
   }
-  group_copies();
-  begin();
+  commit_copies();
+  wait_for_previous_kernel();
   for (int i = static_cast<int>(threadIdx.x); blockIdx.x == 0 && i < p.zeros.count; i += kThreads) {
     p.zeros.at[i] = 0;
   }
@@ -170,12 +170,12 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
 #pragma unroll 1
   for (int i = 0; i < Of::kStages - 1; ++i) {
     if (same.more()) same.fetch_rows();
-    group_copies();
+    commit_copies();
     same.advance();
   }
   const int rows = static_cast<int>(p.now.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
-  const int group = static_cast<int>(threadIdx.x) / (kGroupWarps * kWarp);
-  const int own_x = group / Of::kAcross * kGroupRows,
+  const int group = static_cast<int>(threadIdx.x) / (kWgmmaWarps * kWarp);
+  const int own_x = group / Of::kAcross * kWgmmaRows,
             own_table = Rows + group % Of::kAcross * Of::kColumns;
   int place = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles;
@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage) {
       // Of the groups since this stage's, one came after each stage before it.
-      wait_for_groups<Of::kStages - 2>();
-      show_to_tensor_cores();
+      wait_for_copy_groups<Of::kStages - 2>();
+      fence_shared_writes();
       __syncthreads();
       const std::uint32_t x = base + static_cast<std::uint32_t>(place * Of::kStageBytes);
       logits.add(x + static_cast<std::uint32_t>(own_x * Tile::kRowBytes),
@@ -195,12 +195,12 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
         ahead.fetch_table();
         ahead.fetch_rows();
       }
-      group_copies();
+      commit_copies();
       ahead.advance();
       place = place + 1 < Of::kStages ? place + 1 : 0;
       logits.wait();
     }
-    logits.find(place_of<Rows>(p, tile, group, rows), p.found);
+    logits.find(dropout_row<Rows>(p, tile, group, rows), p.found);
   }
 }
 
@@ -208,14 +208,15 @@ template <int Rows>
 void start(CudaContext& ctx, Job job) {
   using Of = Shape<Rows>;
   constexpr auto kernel = top_of_product_kernel<Rows>;
-  job.row_tiles = static_cast<int>(parts(job.rows, Rows));
-  job.tiles = job.row_tiles * static_cast<int>(parts(job.found.each, Of::kAcross));
+  job.row_tiles = static_cast<int>(div_ceil(job.rows, Rows));
+  job.tiles = job.row_tiles * static_cast<int>(div_ceil(job.found.each, Of::kAcross));
   allow_shared_memory(kernel, Of::kBytes);
-  start_early(ctx, "top_of_product", kernel,
-              {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
-               .threads = kThreads,
-               .shared = Of::kBytes},
-              job);
+  launch_overlapped(
+      ctx, "top_of_product", kernel,
+      {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
+       .threads = kThreads,
+       .shared = Of::kBytes},
+      job);
 }
 
 // Of more keys the wide stretches' groups tell too little.
@@ -236,10 +237,10 @@ std::int64_t most_bans(const BanTokens<float>& p) {
   return cycles + (p.min_length > 0 ? 1 : 0);
 }
 
-constexpr std::int64_t kMostTileRows = 1024, kMostKept = 16;
+constexpr std::int64_t kMaxTileRows = 1024, kMaxKept = 16;
 // Keys of a stretch: a few times what is kept. More come of rows with many equals.
 constexpr int kRoom = kWarp;
-static_assert(kMostKept <= TileLogits<kTableRows>::kMostKept && kMostKept <= kRoom);
+static_assert(kMaxKept <= TileLogits<kTableRows>::kMaxKept && kMaxKept <= kRoom);
 
 std::int64_t kept_of(const TopAllowed<float>& p) { return p.top.count + most_bans(p.bans); }
 
@@ -256,7 +257,7 @@ bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
   const Product<BFloat16, float>& q = p.product;
   const std::int64_t kept = kept_of(p.allowed);
   return !ctx.deterministic() && p.allowed.bans.no_repeat_ngram == 0 &&
-         p.allowed.top.rows <= kMostTileRows && kept <= kMostKept && q.n > kept && q.n < 1 << 24 &&
+         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
          q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
          q.bias == nullptr && !q.relu && q.added == nullptr && aligned(q.a) && aligned(q.b);
 }
@@ -264,7 +265,7 @@ bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
 std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {
   const std::int64_t rows = p.allowed.top.rows;
   const std::int64_t each = with_rows(rows, kept_of(p.allowed), [&]<int Rows>() {
-    return parts(p.product.n, Shape<Rows>::kColumns);
+    return div_ceil(p.product.n, Shape<Rows>::kColumns);
   });
   return static_cast<std::size_t>(rows * each);
 }

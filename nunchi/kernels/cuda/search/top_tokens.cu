@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 // Candidates that a block sorts at once. More than that come of rows with very many equals.
-constexpr int kMostCandidates = 1024;
+constexpr int kMaxCandidates = 1024;
 // Of a row: a lane for each where they are merged.
-constexpr int kMostStretches = kWarp;
+constexpr int kMaxStretches = kWarp;
 
 template <class N>
 struct Job {
@@ -86,10 +86,10 @@ constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
 template <class N, int Groups, bool Wide>
 __global__ __launch_bounds__(kThreads,
                              kTogether<N, Groups, Wide>) void top_tokens_kernel(const Job<N> p) {
-  begin();
+  wait_for_previous_kernel();
   using Row = HeldRow<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
-  __shared__ Key candidates[kMostCandidates];
+  __shared__ Key candidates[kMaxCandidates];
   __shared__ int found;
   __shared__ float threshold;
   __shared__ Key warp_keys[kWarps];
@@ -167,13 +167,13 @@ __global__ __launch_bounds__(kThreads,
       row.each([&](float value, int i) {
         if (value >= least) {
           const int place = atomicAdd(&found, 1);
-          if (place < kMostCandidates) candidates[place] = key_of(value, first_id + i);
+          if (place < kMaxCandidates) candidates[place] = key_of(value, first_id + i);
         }
       });
     }
     __syncthreads();
     // NaNs reach no threshold: a row of them can leave too few.
-    if (found >= min(p.count, size) && found <= kMostCandidates) {
+    if (found >= min(p.count, size) && found <= kMaxCandidates) {
       const Writer<N> writer(p, top, sum, thread < max(found, p.count));
       for (int i = thread; i < max(found, p.count); i += kThreads) {
         if (i >= found) {
@@ -227,8 +227,8 @@ void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
                    .keys = keys.as<Key>(),
                    .sorted = true,
                    .heads = heads.as<StretchHead>()};
-  start_early(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
-              {static_cast<unsigned>(blocks), kThreads}, job);
+  launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
+                    {static_cast<unsigned>(blocks), kThreads}, job);
   if (each == 1) return;
   merge_stretches(ctx, {.from = job.stretches,
                         .rows = static_cast<int>(rows),
@@ -247,7 +247,7 @@ void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
   const auto suits = [&](int groups) {
     const std::int64_t stretches =
         blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
-    if (stretches > kMostStretches) return false;
+    if (stretches > kMaxStretches) return false;
     if (ctx.deterministic()) return groups >= 2;
     return rows * stretches <= 3 * ctx.multiprocessors();
   };
@@ -255,17 +255,17 @@ void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
   if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
   if constexpr (sizeof(N) == 4) {
     constexpr int kCapacity = HeldRow<N, kThreads, kShort, Wide>::kCapacity;
-    if (blocks_for(job.vocabulary, kCapacity) <= kMostStretches) {
+    if (blocks_for(job.vocabulary, kCapacity) <= kMaxStretches) {
       return launch<N, Wide, kShort>(ctx, job, rows);
     }
   }
-  constexpr int kMostGroups = 5;
-  constexpr int kLargest = HeldRow<N, kThreads, kMostGroups, Wide>::kCapacity * kMostStretches;
+  constexpr int kMaxGroups = 5;
+  constexpr int kLargest = HeldRow<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxStretches;
   if (job.vocabulary > kLargest) {
     throw Error("top_tokens: a vocabulary of " + std::to_string(job.vocabulary) +
                 " is larger than " + std::to_string(kLargest) + ".");
   }
-  launch<N, Wide, kMostGroups>(ctx, job, rows);
+  launch<N, Wide, kMaxGroups>(ctx, job, rows);
 }
 
 template <class T>
@@ -303,8 +303,8 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
   // N-grams may ban any number of tokens.
   if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
-  dispatch(ctx, p.bans);
-  dispatch(ctx, p.top);
+  execute(ctx, p.bans);
+  execute(ctx, p.top);
 }
 template void compute<Cuda>(CudaContext&, const TopAllowed<float>&);
 template void compute<Cuda>(CudaContext&, const TopAllowed<BFloat16>&);

@@ -1,4 +1,4 @@
-// Scores and sums of the attention kernels: the tensor cores' tiles, and the exact kernels' rows.
+// Score scaling for the tensor cores' tiles, and row operations of the f32 attention kernels.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace nunchi::kernels {
 
 constexpr float kLn2 = 0.6931471805599453f;
 
-// Products of 16 queries and 8 N keys become scores in units of log 2; `scale` is so already.
-// `relative` is that of the lane's first element; rows are eight apart.
+// Products of 16 queries and 8 N keys become scores in units of log 2; `scale` includes that
+// factor. `relative` is key - query of the lane's first element; rows are eight apart.
 template <int N>
 __device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias, int relative) {
 #pragma unroll
@@ -27,18 +27,18 @@ __device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias
   }
 }
 
-// What follows is for a warp with one row and up to 32 * Each columns.
+// The rest is for a warp that owns one row of up to 32 * Each columns.
 
 constexpr std::int64_t kWidestHead = limits_of(Device::cuda).head_width;
 static_assert(kWidestHead <= 32 * kWarp);
 
 inline void check_head_width(std::int64_t width) {
   if (width <= kWidestHead) return;
-  throw Error("attention on the GPU knows heads of at most " + std::to_string(kWidestHead) +
+  throw Error("attention on the GPU supports heads of at most " + std::to_string(kWidestHead) +
               " columns, not " + std::to_string(width) + ".");
 }
 
-// f.operator()<Each>() with columns for each lane.
+// Calls f.operator()<Each>() with the columns per lane.
 template <class F>
 void with_columns_each(std::int64_t width, F&& f) {
   if (width <= 32) return f.template operator()<1>();
@@ -49,7 +49,7 @@ void with_columns_each(std::int64_t width, F&& f) {
   f.template operator()<32>();
 }
 
-// A row into the warp's shared memory.
+// Loads a row into the warp's shared memory.
 template <int Each, class N>
 __device__ void load_row(float* to, const N* from, int width) {
 #pragma unroll
@@ -60,7 +60,7 @@ __device__ void load_row(float* to, const N* from, int width) {
   __syncwarp();
 }
 
-// The lane's own dot product: `a` is shared, `b` a row that only this lane reads.
+// The lane's own dot product: `a` is in shared memory, `b` a row that only this lane reads.
 template <class N>
 __device__ float dot(const float* a, const N* b, int width, bool wide) {
   float sum = 0;

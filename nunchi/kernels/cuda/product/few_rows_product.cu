@@ -1,19 +1,20 @@
-// A block owns 16 or 32 outputs of up to 32 rows and fetches their weight before begin().
+// A block computes 16 or 32 outputs of up to 32 rows and loads their weight before
+// wait_for_previous_kernel().
 //
-// The order in which a sum is added depends on K alone: how many outputs and rows a block takes,
-// and how many tiles of outputs one after another, does not show in the result.
-#include "nunchi/kernels/cuda/product/row_product.h"
+// The order of summation depends on K alone: the outputs and rows per block, and the number of
+// tiles that a block computes, do not affect the result.
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 
-#include "nunchi/kernels/cuda/product/row_tile.h"
+#include "nunchi/kernels/cuda/product/few_rows_tile.h"
 
 namespace nunchi::kernels {
 namespace {
 
-// The weights of 16 * Mt outputs by 8 * Nt rows of x at a time; blocks of the grid's x take tiles
-// of outputs, of its y tiles of rows. Many: a block takes a tile after another and holds two of
-// them.
+// Multiplies the weights of 16 * Mt outputs by 8 * Nt rows of x at a time; blockIdx.x selects the
+// tile of outputs, blockIdx.y the tile of rows. Many: a block loops over tiles of outputs and holds
+// two of them.
 template <class N, int Ks, int Mt, int Nt, bool Many>
-__global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) {
+__global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<N> p) {
   extern __shared__ __align__(16) float partial[];  // [warps, 8 * Nt, kColumns]
   const int g = threadIdx.x % kWarp / 4, warp = threadIdx.x / kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * 8 * Nt;
@@ -24,18 +25,19 @@ __global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) 
   if constexpr (Many) {
     if (tile + blocks < p.tiles) second.load(p, tile + blocks);
   }
-  begin();
-  uint2 added = first_added<16 * Mt>(p, tile, first_row);
-  WarpShare<Ks> x[Nt];
+  wait_for_previous_kernel();
+  uint2 added = prefetch_added<16 * Mt>(p, tile, first_row);
+  LaneShare<Ks> x[Nt];
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
-    // Past the last row as past the last output.
+    // Rows past the end repeat the last row and are not written.
     const int row = min(first_row + 8 * j + g, p.rows - 1);
     x[j].load(p.x + row * p.k + warp * Ks);
   }
-  // Never: without a branch the compiler waits for the first rows before it asks for the next.
+  // Never taken: without this branch the compiler waits for the first rows before it loads the
+  // next.
   if (p.tiles < 0) __nanosleep(1);
-  // Whether another tile follows.
+  // Computes one tile; returns whether another follows.
   const auto take = [&](WeightTile<Ks, Mt>& weights) {
     float sums[Mt][Nt][4] = {};
 #pragma unroll
@@ -46,11 +48,11 @@ __global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) 
     const uint2 bias = weights.bias;
     const int next = tile + blocks;
     if (Many && next + blocks < p.tiles) weights.load(p, next + blocks);
-    keep_sums(partial + warp * 8 * Nt * kColumns<Mt>, sums);
+    store_sums(partial + warp * 8 * Nt * kColumns<Mt>, sums);
     __syncthreads();
     write_tile<16 * Mt, kColumns<Mt>>(
         p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias, added);
-    if constexpr (Many) added = first_added<16 * Mt>(p, next, first_row);
+    if constexpr (Many) added = prefetch_added<16 * Mt>(p, next, first_row);
     tile = next;
     if (!Many || tile >= p.tiles) return false;
     __syncthreads();
@@ -60,46 +62,46 @@ __global__ void __launch_bounds__(kMostThreads) row_product_kernel(RowJob<N> p) 
   }
 }
 
-// How a product is cut up.
+// How a product is split into tiles.
 struct Plan {
   int ks, mt, nt;
   bool many;
 };
 
-// Bytes that all blocks together may fetch: more of the weight, since several blocks read the same,
-// takes longer than the kernel before runs; more of the rows, and a library is faster.
-constexpr std::int64_t kMostBytes = std::int64_t{8} << 20;
-// Tiles of outputs for each multiprocessor from which on blocks take one after another.
+// Bytes that all blocks together may load. Beyond it, loading the weight (several blocks read the
+// same part) takes longer than the previous kernel runs, or a library is faster with the rows.
+constexpr std::int64_t kMaxBytes = std::int64_t{8} << 20;
+// Tiles of outputs per multiprocessor above which a block loops over tiles.
 constexpr std::int64_t kManyTiles = 4;
 
-// False: a library's work.
+// False: left to the library.
 bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors, Plan& plan) {
-  if (m > kMostRows || n > INT32_MAX - 32) return false;
-  // By K alone: it decides the order of the sums.
-  plan.ks = k <= kMostWarps * 64 ? 64 : k <= kMostWarps * 128 ? 128 : 256;
-  if (k % plan.ks != 0 || k > kMostWarps * 256) return false;
-  plan.many = parts(n, 16) > kManyTiles * multiprocessors;
+  if (m > kMaxRows || n > INT32_MAX - 32) return false;
+  // Depends on K alone: it determines the order of summation.
+  plan.ks = k <= kMaxWarps * 64 ? 64 : k <= kMaxWarps * 128 ? 128 : 256;
+  if (k % plan.ks != 0 || k > kMaxWarps * 256) return false;
+  plan.many = div_ceil(n, 16) > kManyTiles * multiprocessors;
   plan.mt = m > 16 && !plan.many && plan.ks < 256 ? 2 : 1;
-  const std::int64_t tiles = parts(n, 16 * plan.mt);
+  const std::int64_t tiles = div_ceil(n, 16 * plan.mt);
   const int most = plan.ks == 256 ? 1 : plan.many || (plan.mt == 2 && plan.ks == 64) ? 4 : 2;
   plan.nt = 1;
   while (plan.nt < most && 8 * plan.nt < m) plan.nt *= 2;
-  // A weight that fills the machine several times is read once.
+  // A weight of many tiles is read only once.
   if (plan.many) return plan.ks == 64 && 8 * plan.nt >= m;
-  if (2 * tiles * parts(m, 8 * plan.nt) * 8 * plan.nt * k > kMostBytes) return false;
-  // Multiprocessors that would be idle take rows.
+  if (2 * tiles * div_ceil(m, 8 * plan.nt) * 8 * plan.nt * k > kMaxBytes) return false;
+  // Splits the rows to use idle multiprocessors.
   while (plan.nt > 1) {
-    const std::int64_t row_tiles = parts(m, 4 * plan.nt);
-    if (tiles * row_tiles > multiprocessors || 2 * n * k * row_tiles > kMostBytes) break;
+    const std::int64_t row_tiles = div_ceil(m, 4 * plan.nt);
+    if (tiles * row_tiles > multiprocessors || 2 * n * k * row_tiles > kMaxBytes) break;
     plan.nt /= 2;
   }
   return true;
 }
 
 template <class N, int Ks, int Mt, int Nt, bool Many>
-void start(CudaContext& ctx, RowJob<N> job) {
-  constexpr auto kernel = row_product_kernel<N, Ks, Mt, Nt, Many>;
-  job.tiles = static_cast<int>(parts(job.outputs, 16 * Mt));
+void start(CudaContext& ctx, FewRowsArguments<N> job) {
+  constexpr auto kernel = few_rows_kernel<N, Ks, Mt, Nt, Many>;
+  job.tiles = static_cast<int>(div_ceil(job.outputs, 16 * Mt));
   const auto warps = static_cast<unsigned>(job.k / Ks);
   Grid grid{.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
             .threads = warps * kWarp,
@@ -115,14 +117,14 @@ void start(CudaContext& ctx, RowJob<N> job) {
     check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
                    &each, kernel, static_cast<int>(grid.threads), grid.shared),
                "row_product");
-    const std::int64_t turns = parts(job.tiles, std::int64_t{each} * ctx.multiprocessors());
-    grid.blocks.x = blocks_for(job.tiles, turns);
+    const std::int64_t rounds = div_ceil(job.tiles, std::int64_t{each} * ctx.multiprocessors());
+    grid.blocks.x = blocks_for(job.tiles, rounds);
   }
-  start_early(ctx, "row_product", kernel, grid, job);
+  launch_overlapped(ctx, "row_product", kernel, grid, job);
 }
 
 template <class N>
-void start(CudaContext& ctx, const Plan& plan, const RowJob<N>& job) {
+void start(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& job) {
   const auto with_rows = [&]<int Ks, int Mt, bool Many, int Most>() {
     if (plan.nt == 1) return start<N, Ks, Mt, 1, Many>(ctx, job);
     if constexpr (Most >= 2) {
@@ -147,14 +149,14 @@ void start(CudaContext& ctx, const Plan& plan, const RowJob<N>& job) {
 }  // namespace
 
 template <class C>
-bool multiply_rows(CudaContext& ctx, const Product<BFloat16, C>& p) {
+bool few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p) {
   Plan plan;
-  if (!is_row_product(p) || !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) return false;
-  start(ctx, plan, row_job(p));
+  if (!suits_few_rows(p) || !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) return false;
+  start(ctx, plan, few_rows_arguments(p));
   return true;
 }
 
-template bool multiply_rows(CudaContext& ctx, const Product<BFloat16, BFloat16>& p);
-template bool multiply_rows(CudaContext& ctx, const Product<BFloat16, float>& p);
+template bool few_rows_product(CudaContext& ctx, const Product<BFloat16, BFloat16>& p);
+template bool few_rows_product(CudaContext& ctx, const Product<BFloat16, float>& p);
 
 }  // namespace nunchi::kernels

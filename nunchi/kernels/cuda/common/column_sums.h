@@ -1,4 +1,4 @@
-// Sums over rows that CUDA's kernels share.
+// Sums over rows, shared by the CUDA kernels.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace nunchi::kernels {
 
-// The second half of a sum over rows: partial sums are added in a fixed order, for one or two rows
-// of columns at once.
+// The second stage of a sum over rows: adds partial sums in a fixed order, for one or two results
+// at once.
 struct Partials {
   std::int64_t count = 0;
   std::int64_t width = 0;
-  std::int64_t stride = 0;          // elements from one partial to the next; 0: width
+  std::int64_t stride = 0;          // elements between two partials; 0: width
   const float* partials = nullptr;  // [count, stride]
-  float* out = nullptr;             // [width], added to; null: nobody wants it
-  float* second = nullptr;          // [width], of the columns past `width`; null: nobody wants it
+  float* out = nullptr;             // [width], accumulated into; null: not wanted
+  float* second = nullptr;          // [width], of the columns from `width` on; null: not wanted
 };
 
 void add_partials(CudaContext& ctx, Partials p);
 
-// relu's way back and the gradient of the bias before it in one pass: d becomes zero where y is not
+// relu's backward pass fused with the gradient of the bias before it: d becomes zero where y is not
 // positive; out += the sum of d's rows.
 template <class T>
 struct ReluColumnSum {
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  const T* y = nullptr;      // [rows, width] relu's output
-  T* d = nullptr;            // [rows, width]
-  Summed<T>* out = nullptr;  // [width]
+  const T* y = nullptr;           // [rows, width] relu's output
+  T* d = nullptr;                 // [rows, width]
+  Accumulator<T>* out = nullptr;  // [width]
 
   const char* name() const { return "relu_column_sum"; }
   Work work() const { return {.bytes = 3.0 * static_cast<double>(rows * width) * sizeof(T)}; }

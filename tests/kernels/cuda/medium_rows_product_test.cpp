@@ -1,5 +1,5 @@
-// Products of a few hundred rows, on the GPU.
-#include "nunchi/kernels/cuda/product/row_product.h"
+// Products of a few hundred rows on the GPU.
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 #include "tests/kernels/cuda/compare.h"
 
 namespace nunchi::testing {
@@ -38,8 +38,8 @@ std::vector<double> result_of(ContextBase& context, const Case& x, DType dtype, 
                added = input(context, dtype, {x.rows, x.outputs}, 4, 20),
                c = unwritten_tensor(context, dtype, {x.rows, x.outputs});
   if (dtype == DType::bf16) {
-    served = kernels::multiply_tiles(static_cast<CudaContext&>(context),
-                                     product_of<BFloat16>(x, a, b, bias, added, c));
+    served = kernels::medium_rows_product(static_cast<CudaContext&>(context),
+                                          product_of<BFloat16>(x, a, b, bias, added, c));
   } else {
     kernels::run(static_cast<CpuContext&>(context), product_of<float>(x, a, b, bias, added, c));
   }
@@ -60,7 +60,7 @@ void expect_as_on_cpu(const Case& x, bool expected_to_be_served = true) {
   }
 }
 
-TEST(CudaTileProduct, IsTheCpus) {
+TEST(CudaMediumRowsProduct, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {65, 72, 128, 200, 256}) {
     expect_as_on_cpu({rows, 512, 512});
@@ -70,7 +70,7 @@ TEST(CudaTileProduct, IsTheCpus) {
   expect_as_on_cpu({256, 2048, 512, false, true});
 }
 
-TEST(CudaTileProduct, EverySizeOfTheStages) {
+TEST(CudaMediumRowsProduct, MatchesTheCpuForEveryNumberOfStages) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {128, 256, 384, 512, 640, 768, 896, 1024, 1152}) {
     expect_as_on_cpu({33, 100, width});
@@ -79,15 +79,15 @@ TEST(CudaTileProduct, EverySizeOfTheStages) {
   }
 }
 
-TEST(CudaTileProduct, WhatItIsNotFor) {
+TEST(CudaMediumRowsProduct, RefusesUnsuitableProducts) {
   SKIP_WITHOUT_GPU();
   expect_as_on_cpu({100, 512, 320}, false);
   expect_as_on_cpu({100, 510, 512}, false);
   expect_as_on_cpu({1000, 4096, 128}, false);
 }
 
-// Of any kind and number of rows, products add what comes with them.
-TEST(CudaProduct, AddsWhatComesWithIt) {
+// Every product kernel adds the addend.
+TEST(CudaProduct, AddsTheAddend) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {1, 20, 64, 150, 1500}) {
     const Case x{rows, 516, 512, true, false, true};

@@ -1,9 +1,10 @@
-// What the attention kernels share on the GPU: their inputs, who works on what, dropout's bits.
+// Shared by the attention kernels on the GPU: their arguments, the assignment of work to warps,
+// dropout masks.
 //
 // A warp takes a tile of neighbouring queries (or keys) of one sentence. Tiles are numbered over
-// the whole batch without a list: sentence b's begin at offsets[b] / rows + b, which leaves room
-// for each sentence's last, partial tile, and at most one number in a sentence goes unused. What
-// comes behind the last sentence are the spare rows.
+// the whole batch without a list: sentence b's tiles begin at slot offsets[b] / rows + b, which
+// leaves a slot for each sentence's last, partial tile; at most one slot per sentence is unused.
+// The slots after the last sentence cover the spare rows.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace nunchi::kernels {
 
 template <class N>
-struct Heads {
+struct AttentionArguments {
   int sentences, heads, group, width;  // B, H, heads of one key/value head, D
   const N *q, *k, *v;
   std::int64_t q_stride, k_stride, v_stride;
@@ -29,7 +30,8 @@ struct Heads {
 };
 
 template <class T>
-Heads<Native<T>> heads_of(const AttentionInputs<T>& in, const BiasLine<T>& bias) {
+AttentionArguments<Native<T>> attention_arguments(const AttentionInputs<T>& in,
+                                                  const BiasByDistance<T>& bias) {
   return {.sentences = static_cast<int>(in.sentences),
           .heads = in.heads,
           .group = in.heads / in.kv_heads,
@@ -53,40 +55,41 @@ Heads<Native<T>> heads_of(const AttentionInputs<T>& in, const BiasLine<T>& bias)
 }
 
 template <class N>
-struct Forward {
-  Heads<N> in;
+struct ForwardArguments {
+  AttentionArguments<N> in;
   Rows rows;
   N* out;
   std::int64_t out_stride;
   float* log_sum;
-  bool short_apart = false;  // short sentences have a kernel of their own
+  bool short_separately = false;  // short sentences have their own kernel
 };
 
-void start_mma_forward(CudaContext& ctx, const Forward<__nv_bfloat16>& p, std::int64_t max_queries);
+void launch_mma_forward(CudaContext& ctx, const ForwardArguments<__nv_bfloat16>& p,
+                        std::int64_t max_queries);
 
-// On the tensor cores a warp takes one tile of 16 queries (or keys), or two: of long sentences,
-// whose ends leave little of a block unused, and heads that are not too wide for its registers.
+// On the tensor cores a warp takes one tile of 16 queries (or keys), or two in long sentences,
+// where partial tiles waste little, and if the head's width leaves enough registers.
 constexpr std::int64_t kLongSentence = 256;
 inline int tiles_each(int width, std::int64_t longest) {
   return width < 128 && longest >= kLongSentence ? 2 : 1;
 }
 
-// What comes between a product and its weight: nothing but a positive scale, or biases and dropout
-// too. Where there is nothing else, kernels are compiled without it.
-enum class Between : std::uint8_t { scale, all };
+// Terms between the product q kᵀ and the weights: only a positive scale, or also biases and
+// dropout. Kernels with only a scale are compiled without the rest.
+enum class ScoreTerms : std::uint8_t { scale, all };
 
 template <class N>
-Between between(const Heads<N>& in) {
-  const bool bias = in.bias.slopes != nullptr || in.bias.line != nullptr;
-  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? Between::all : Between::scale;
+ScoreTerms score_terms(const AttentionArguments<N>& in) {
+  const bool bias = in.bias.slopes != nullptr || in.bias.by_distance != nullptr;
+  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::all : ScoreTerms::scale;
 }
 
-// f.operator()<D, M, B>() with a head's width, a warp's tiles and what comes between. Sentences
-// that are not long do without a version of their own.
+// Calls f.operator()<D, M, B>() with a head's width, the tiles per warp and the terms. Sentences
+// that are not long always use the general version.
 template <class N, class F>
-void with_tiles(const Heads<N>& in, int tiles, F&& f) {
-  using enum Between;
-  const bool plain = between(in) == scale;
+void with_tiles(const AttentionArguments<N>& in, int tiles, F&& f) {
+  using enum ScoreTerms;
+  const bool plain = score_terms(in) == scale;
   if (in.width == 128) {
     return plain ? f.template operator()<128, 1, scale>() : f.template operator()<128, 1, all>();
   }
@@ -97,18 +100,18 @@ void with_tiles(const Heads<N>& in, int tiles, F&& f) {
   in.width == 32 ? of_width.template operator()<32>() : of_width.template operator()<64>();
 }
 
-// A short sentence has at most so many queries and keys.
+// A short sentence has at most this many queries and keys.
 constexpr int kShort = 64;
 
 // One sentence's queries and keys.
-struct Span {
+struct SentenceSpan {
   int queries, keys;
   int first_query, first_key;  // rows of the batch
-  int shift;                   // query i stands at key position i + shift
+  int shift;                   // query i is at key position i + shift
   bool causal;
 
   template <class N>
-  __device__ Span(const Heads<N>& in, int sentence)
+  __device__ SentenceSpan(const AttentionArguments<N>& in, int sentence)
       : queries(in.q_offsets[sentence + 1] - in.q_offsets[sentence]),
         keys(in.k_length[sentence]),
         first_query(in.q_offsets[sentence]),
@@ -116,21 +119,22 @@ struct Span {
         shift(in.causal ? keys - queries : 0),
         causal(in.causal) {}
   __device__ bool is_short() const { return queries <= kShort && keys <= kShort; }
-  // How many keys query i may see.
+  // Number of keys that query i may see.
   __device__ int visible(int i) const { return causal ? min(max(i + shift + 1, 0), keys) : keys; }
 };
 
-// Columns of the batch's matrices where a head begins.
+// Address of a head's columns in a row.
 template <class N>
-__device__ const N* head_of(const N* matrix, std::int64_t stride, int row, int head, int width) {
+__device__ const N* head_columns(const N* matrix, std::int64_t stride, int row, int head,
+                                 int width) {
   return matrix + row * stride + std::int64_t{head} * width;
 }
 
-// The last b of [0, count) with start(b) <= slot, where start(0) <= slot and start never falls. All
-// lanes of a warp look together.
+// The last b of [0, count) with start(b) <= slot, where start is non-decreasing and start(0) <=
+// slot. All lanes of a warp search together.
 template <class Start>
-__device__ int last_start(int count, int slot, Start start) {
-  const int lane = threadIdx.x % kWarp;
+__device__ int find_last_start(int count, int slot, Start start) {
+  const int lane = lane_of_thread();
   int low = 0, end = count;
   while (end - low > 1) {
     const int step = (end - low + kWarp - 1) / kWarp, probe = low + lane * step;
@@ -142,7 +146,7 @@ __device__ int last_start(int count, int slot, Start start) {
   return low;
 }
 
-// `first` is the tile's first row in its sentence. The spare rows are the sentence behind the last.
+// `first` is the tile's first row in its sentence. The spare rows are sentence number B.
 struct Tile {
   int sentence, first;
 };
@@ -154,26 +158,30 @@ inline std::int64_t query_slots(std::int64_t capacity, std::int64_t sentences, i
 template <int Rows>
 __device__ Tile query_tile(const std::int32_t* offsets, int sentences, int slot) {
   const auto start = [offsets](int b) { return offsets[b] / Rows + b; };
-  const int b = last_start(sentences + 1, slot, start);
+  const int b = find_last_start(sentences + 1, slot, start);
   return {b, (slot - start(b)) * Rows};
 }
 
-// The order in which blocks take slots. Of causal sentences that are as long as the longest, the
-// tiles with the most to do come first, those of all sentences: what is left for the end is short.
-// Of others it is an order like any.
+// The order in which blocks take slots. In causal batches the tiles with the most keys come first,
+// over all sentences, so that short tiles fill the end of the launch; this assumes sentences of
+// equal length and is only an order for others.
 class SlotOrder {
  public:
-  enum class Most : std::uint8_t { equal, first, last };  // where those tiles stand in a sentence
+  enum class Heaviest : std::uint8_t {
+    equal,
+    first,
+    last
+  };  // where the heaviest tiles of a sentence are
 
   // `each`: slots of the longest sentence.
-  SlotOrder(std::int64_t slots, std::int64_t each, Most most)
+  SlotOrder(std::int64_t slots, std::int64_t each, Heaviest most)
       : slots_(static_cast<int>(slots)),
-        each_(most == Most::equal ? 1 : static_cast<int>(std::max<std::int64_t>(each, 1))),
-        columns_(static_cast<int>(parts(slots, each_))),
-        backwards_(most == Most::last) {}
+        each_(most == Heaviest::equal ? 1 : static_cast<int>(std::max<std::int64_t>(each, 1))),
+        columns_(static_cast<int>(div_ceil(slots, each_))),
+        backwards_(most == Heaviest::last) {}
 
   unsigned blocks() const { return static_cast<unsigned>(columns_ * each_); }
-  // False where the block has none.
+  // False if the block has no slot.
   __device__ bool take(int block, int& slot) const {
     const int level = block / columns_;
     slot = block % columns_ * each_ + (backwards_ ? each_ - 1 - level : level);
@@ -185,25 +193,30 @@ class SlotOrder {
   bool backwards_;
 };
 
-// Slots of a sentence's queries, which begin in the middle of a tile's rows.
+// A sentence's queries may begin in the middle of a tile's rows.
 template <class N>
-SlotOrder query_order(const Heads<N>& in, std::int64_t slots, std::int64_t longest, int rows) {
-  return {slots, longest / rows + 1, in.causal ? SlotOrder::Most::last : SlotOrder::Most::equal};
+SlotOrder query_order(const AttentionArguments<N>& in, std::int64_t slots, std::int64_t longest,
+                      int rows) {
+  return {slots, longest / rows + 1,
+          in.causal ? SlotOrder::Heaviest::last : SlotOrder::Heaviest::equal};
 }
 template <class N>
-SlotOrder key_order(const Heads<N>& in, std::int64_t slots, std::int64_t longest, int rows) {
-  return {slots, parts(longest, rows), in.causal ? SlotOrder::Most::first : SlotOrder::Most::equal};
+SlotOrder key_order(const AttentionArguments<N>& in, std::int64_t slots, std::int64_t longest,
+                    int rows) {
+  return {slots, div_ceil(longest, rows),
+          in.causal ? SlotOrder::Heaviest::first : SlotOrder::Heaviest::equal};
 }
 
-// Keys stand anywhere, so theirs are counted: starts[b] is the number of tiles before sentence b's.
+// Keys may be anywhere, so their tiles are counted: starts[b] is the number of tiles before
+// sentence b.
 inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int rows) {
-  return parts(capacity, rows) + sentences + 1;
+  return div_ceil(capacity, rows) + sentences + 1;
 }
 
 // One warp writes starts [B + 1].
 __device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, int sentences,
                                        int* starts) {
-  const int lane = threadIdx.x % kWarp;
+  const int lane = lane_of_thread();
   int before = 0;
 #pragma unroll 4
   for (int b = lane; b - lane < sentences; b += kWarp) {
@@ -221,11 +234,11 @@ __device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, i
 
 template <int Rows>
 __device__ Tile key_tile(const int* starts, int sentences, int slot) {
-  const int b = last_start(sentences + 1, slot, [starts](int i) { return starts[i]; });
+  const int b = find_last_start(sentences + 1, slot, [starts](int i) { return starts[i]; });
   return {b, (slot - starts[b]) * Rows};
 }
 
-// Writes zeros to columns [0, width) of the rows from `first` (at the count or behind it) to `end`.
+// Writes zeros to columns [0, width) of the rows from `first` (at or past the count) to `end`.
 template <class N>
 __device__ void clear_rows(N* out, std::int64_t stride, int width, std::int64_t first,
                            std::int64_t end, const Rows& rows) {
@@ -237,13 +250,13 @@ __device__ void clear_rows(N* out, std::int64_t stride, int width, std::int64_t 
   }
 }
 
-// Which of eight neighbouring keys stay, from bit 0 on.
-struct KeepBits {
+// The dropout mask of eight neighbouring keys, one bit each; 1: kept.
+struct DropoutMask {
   philox::Key key{};
   std::uint32_t place = 0, threshold = 0, sentence = 0, head = 0;
 
   template <class N>
-  __device__ KeepBits(const Heads<N>& in, int b, int h)
+  __device__ DropoutMask(const AttentionArguments<N>& in, int b, int h)
       : place(in.draws.place),
         threshold(in.draws.threshold << 16),
         head(static_cast<std::uint32_t>(h) << 20) {

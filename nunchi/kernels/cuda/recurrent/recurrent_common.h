@@ -1,5 +1,4 @@
-// What both ways of a recurrent layer share on the GPU: a direction as its kernels see it, and the
-// products of its steps.
+// Shared by the forward and backward pass of a recurrent layer on the GPU.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -11,14 +10,14 @@ namespace nunchi::kernels {
 constexpr int kRecurrentThreads = 256;
 
 template <class N>
-__device__ N* gates_at(const RecurrentInputs<N>& in, std::int64_t place, const RecurrentStep& step,
+__device__ N* gates_at(const RecurrentInputs<N>& in, std::int64_t rank, const RecurrentStep& step,
                        int column) {
-  return in.gates + in.plan.row(place, step.token, in.reverse) * in.gates_stride + column;
+  return in.gates + in.plan.row(rank, step.token, in.reverse) * in.gates_stride + column;
 }
-// Index of a column of the state of the sentence at a place.
+// Index of a column of the state of the sentence at a rank.
 template <class N>
-__device__ std::int64_t state_at(const RecurrentInputs<N>& in, std::int64_t place, int column) {
-  return in.plan.sentence_at(place) * in.state_stride + column;
+__device__ std::int64_t state_at(const RecurrentInputs<N>& in, std::int64_t rank, int column) {
+  return in.plan.sentence_at(rank) * in.state_stride + column;
 }
 // Index of a column of a row in step order.
 template <class N>
@@ -27,26 +26,26 @@ __device__ std::int64_t step_at(const RecurrentInputs<N>& in, std::int64_t row, 
 }
 // lstm's cell before a step.
 template <class N>
-__device__ float cell_before(const RecurrentInputs<N>& in, std::int64_t place,
+__device__ float cell_before(const RecurrentInputs<N>& in, std::int64_t rank,
                              const RecurrentStep& step, int column) {
-  if (step.token > 0) return in.kept[step_at(in, step.before + place, column)];
-  return in.first_c != nullptr ? in.first_c[state_at(in, place, column)] : 0.0f;
+  if (step.token > 0) return in.kept[step_at(in, step.before + rank, column)];
+  return in.first_c != nullptr ? in.first_c[state_at(in, rank, column)] : 0.0f;
 }
 
 __device__ inline float logistic(float x) { return 1 / (1 + expf(-x)); }
 
-// A thread's place and column among so many places.
-struct PlaceColumn {
-  std::int64_t place;
+// A thread's rank and column.
+struct RankColumn {
+  std::int64_t rank;
   int column;
-  __device__ explicit PlaceColumn(int width) {
+  __device__ explicit RankColumn(int width) {
     const std::int64_t i = std::int64_t{blockIdx.x} * kRecurrentThreads + threadIdx.x;
-    place = i / width;
+    rank = i / width;
     column = static_cast<int>(i % width);
   }
 };
 
-// Rows of a product for so many sentences: a few sizes, since each is measured once.
+// Pads the rows of a product to a few sizes, since each size is measured once.
 inline std::int64_t padded_rows(std::int64_t rows) {
   constexpr std::int64_t kUnit = kSpareRows;
   if (rows > kUnit) return (rows + kUnit - 1) / kUnit * kUnit;
@@ -58,9 +57,9 @@ inline std::int64_t padded_rows(std::int64_t rows) {
 // Rows past the count become zero.
 template <class N>
 __global__ void clear_tail_kernel(Rows rows, int width, std::int64_t stride, N* out) {
-  const PlaceColumn at(width);
-  if (at.place >= rows.capacity || at.place < real_rows(rows)) return;
-  out[at.place * stride + at.column] = from_float<N>(0.0f);
+  const RankColumn at(width);
+  if (at.rank >= rows.capacity || at.rank < real_rows(rows)) return;
+  out[at.rank * stride + at.column] = from_float<N>(0.0f);
 }
 
 template <class N>

@@ -1,4 +1,4 @@
-// What both ways of a recurrent layer share: its steps, and where things of a sentence stand.
+// Shared by the forward and backward pass of a recurrent layer.
 #pragma once
 
 #include <algorithm>
@@ -12,35 +12,35 @@
 namespace nunchi::kernels {
 namespace {
 
-// Rows of a product for so many sentences: a few sizes, so that products are planned once.
+// Pads the rows of a product to a few sizes, so that products are planned once.
 inline std::int64_t padded_rows(std::int64_t rows) {
   if (rows <= 16) return rows;
   const std::int64_t unit = rows <= 64 ? 8 : 16;
   return (rows + unit - 1) / unit * unit;
 }
 
-// Not through run(): the products are part of the layer in a profile too.
+// Not through run(): a profile counts the products as part of the layer.
 template <class T>
 void multiply(CpuContext& ctx, const Product<T>& product) {
   compute<TargetOf<Product<T>>>(ctx, product);
 }
 
-// Threads are worth waking for some ten microseconds of work.
+// Waking a thread pays off for about ten microseconds of work.
 inline std::int64_t rows_each(std::int64_t width) {
   return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, width));
 }
 
-// Where things of a place stand.
+// The memory of the sentence at a rank.
 template <class T>
-struct Places {
+struct RankView {
   const RecurrentInputs<T>& in;
 
-  std::int64_t row(std::int64_t place, std::int64_t token) const {
-    return in.plan.row(place, token, in.reverse);
+  std::int64_t row(std::int64_t rank, std::int64_t token) const {
+    return in.plan.row(rank, token, in.reverse);
   }
   template <class U>
-  U* state(U* states, std::int64_t place) const {
-    return states != nullptr ? states + in.plan.sentence_at(place) * in.state_stride : nullptr;
+  U* state(U* states, std::int64_t rank) const {
+    return states != nullptr ? states + in.plan.sentence_at(rank) * in.state_stride : nullptr;
   }
   T* gates(std::int64_t row) const { return in.gates + row * in.gates_stride; }
 };

@@ -1,9 +1,9 @@
-// Products by a group of four warps at once, whose factors stay in shared memory. A warp of 32
-// lanes has 16 of the 64 rows of sums, spread over its lanes as in mma.h.
+// Products by a warpgroup of four warps (wgmma) with both factors in shared memory. Each warp holds
+// 16 of the 64 rows of accumulators, spread over its lanes as in mma.h.
 //
-// Factors are rows of 64 elements, folded as SharedTile<64> folds them, from a multiple of 1,024
-// bytes on. What copies and stores have put there is seen after show_to_tensor_cores() and a
-// barrier; the warps of a group run every function here together.
+// Factors are rows of 64 elements, swizzled as in SmemTile<64>, aligned to 1,024 bytes. Writes to
+// them become visible to wgmma after fence_shared_writes() and a barrier. All warps of the group
+// call every function here together.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace nunchi::kernels {
 
-constexpr int kGroupRows = 64, kGroupWarps = 4;
+constexpr int kWgmmaRows = 64, kWgmmaWarps = 4;
 
-__device__ inline void show_to_tensor_cores() {
+__device__ inline void fence_shared_writes() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Before the products of a stage: what is in registers is settled.
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-// The products since begin_products() are on their way, and have come.
-__device__ inline void start_products() {
+// Orders register accesses before the following products.
+__device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+// Starts the products since wgmma_fence() as a group; waits for it.
+__device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
-__device__ inline void wait_for_products() {
+__device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
 
-// Rows as the instruction wants them described: their address, eight rows of 128 bytes until the
-// fold repeats, and how they are folded.
-__device__ inline std::uint64_t described(std::uint32_t address) {
+// The matrix descriptor of rows in shared memory: address, stride of eight rows of 128 bytes, and
+// the 128-byte swizzle.
+__device__ inline std::uint64_t wgmma_descriptor(std::uint32_t address) {
   constexpr std::uint64_t kEightRows = 1024 >> 4, kFolded = 1;
   return (address & 0x3FFFFu) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kFolded << 62;
 }
@@ -50,8 +50,8 @@ __device__ inline std::uint64_t described(std::uint32_t address) {
   "%111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "   \
   "%125, %126, %127"
 
-// sums = a bᵀ over 16 elements of each row, or sums + a bᵀ: 64 rows of a, 128 of b.
-__device__ inline void group_mma(float (&sums)[64], std::uint64_t a, std::uint64_t b, bool add) {
+// sums = a bᵀ or sums += a bᵀ over 16 elements of each row: 64 rows of a, 128 rows of b.
+__device__ inline void wgmma(float (&sums)[64], std::uint64_t a, std::uint64_t b, bool add) {
   asm volatile(
       "{\n"
       " .reg .pred add;\n"
@@ -63,7 +63,7 @@ __device__ inline void group_mma(float (&sums)[64], std::uint64_t a, std::uint64
       : "l"(a), "l"(b), "r"(add ? 1 : 0));
 }
 // The same with 256 rows of b.
-__device__ inline void group_mma(float (&sums)[128], std::uint64_t a, std::uint64_t b, bool add) {
+__device__ inline void wgmma(float (&sums)[128], std::uint64_t a, std::uint64_t b, bool add) {
   asm volatile(
       "{\n"
       " .reg .pred add;\n"

@@ -1,4 +1,4 @@
-// Dropout's draws, many Philox counters side by side in a vector.
+// Dropout masks: many Philox counters side by side in a vector.
 #pragma once
 
 #include <omp.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Words = Vec<std::uint32_t>;
 constexpr int kWordLanes = kLanes<std::uint32_t>;
-// Columns that one round of the generator draws; buffers for keep factors are padded to it.
+// Columns drawn by one round of the generator; buffers of dropout factors are padded to it.
 constexpr std::int64_t kKeepBlock = 8 * kWordLanes;
 
 constexpr std::int64_t keep_capacity(std::int64_t width) {
@@ -54,7 +54,7 @@ constexpr std::int64_t keep_capacity(std::int64_t width) {
 #endif
 }
 
-// Picks 4-lane groups like unpack instructions do: pairs of 32 or of 64 bits of a and b in turn.
+// Interleaves pairs of 32 or of 64 bits of a and b within 4-lane groups, as unpack instructions do.
 template <bool Wide, bool Upper, int... I>
 [[gnu::always_inline]] inline Words interleave(Words a, Words b, std::integer_sequence<int, I...>) {
   constexpr auto from = [](int lane) {
@@ -76,7 +76,7 @@ struct HalfWords {
   typedef std::uint16_t type __attribute__((vector_size(2 * Lanes)));
 };
 
-// Which elements stay, as factors: 0 or 1 / (1 - p).
+// Dropout factors: 0 or 1 / (1 - p).
 template <class T>
 class Keeper {
  public:
@@ -100,8 +100,8 @@ class Keeper {
     }
   }
 
-  // Factors of a tile: `rows` rows from `first_row`, 2^`shift` times 8 columns each, one row after
-  // another. Short rows share a round of the generator. Writes keep_capacity(all of them).
+  // Factors of a tile: `rows` rows from `first_row`, 8 · 2^`shift` columns each, row after row.
+  // Short rows share a round of the generator. Writes keep_capacity(all columns).
   void fill_tile(std::uint32_t sentence, std::uint32_t first_row, std::int64_t rows,
                  std::uint32_t first_column, int shift, T* keep) const {
     const std::int64_t all = rows << (shift + 3);
@@ -150,15 +150,15 @@ class Keeper {
   T scale_;
 };
 
-// Room for the factors of one row for each thread, taken before the threads
-// start: what they throw nobody could catch.
+// Memory for one row of factors per thread, allocated before the threads start: an exception thrown
+// inside a parallel region could not be caught.
 template <class T>
 class KeepRows {
  public:
   KeepRows(CpuContext& ctx, std::int64_t width)
       : capacity_(keep_capacity(width)),
         memory_(ctx.arena(), static_cast<std::size_t>(capacity_ * ctx.threads()) * sizeof(T)) {}
-  // The calling thread's.
+  // The calling thread's row.
   T* own() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
 
  private:

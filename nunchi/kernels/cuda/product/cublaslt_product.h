@@ -1,9 +1,9 @@
-// Products by cuBLASLt. Its matrices stand column by column, so it is asked for the transpose of
-// ours: cᵀ [N, M] = op(b)ᵀ op(a)ᵀ, for which nothing moves.
+// Products by cuBLASLt. It expects column-major matrices, so it computes the transpose of ours, cᵀ
+// [N, M] = op(b)ᵀ op(a)ᵀ, without moving data.
 //
 // The algorithm for a shape is the fastest of those that the library proposes, measured once. With
-// a deterministic context nothing is measured: it depends on the weight's sizes alone and does not
-// split along K.
+// a deterministic context nothing is measured: the algorithm depends only on the weight's sizes and
+// does not split along K.
 #pragma once
 
 #include <cublasLt.h>
@@ -26,22 +26,22 @@ inline void check_blas(cublasStatus_t status, const char* what) {
 template <class T>
 constexpr cudaDataType_t kType = sizeof(T) == 2 ? CUDA_R_16BF : CUDA_R_32F;
 
-// What the library does with a product before it is stored.
+// What the library does with a product before storing it.
 struct Epilogue {
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
-  const void* bias = nullptr;  // to be added; or a bias's gradient, to be written
+  const void* bias = nullptr;  // added to the product, or a bias gradient that is written
   cudaDataType_t bias_type = CUDA_R_32F;
-  const void* mask = nullptr;      // bits of what passed relu, written or read
-  const void* argument = nullptr;  // of gelu, [M, N] in the result's type, written or read
+  const void* mask = nullptr;        // bits that say where relu passed its input, written or read
+  const void* gelu_input = nullptr;  // gelu's input, [M, N] in the result's type, written or read
 };
 
-// Whether the library can take a matrix of n columns, as c has them, for gelu's argument.
+// Whether the library accepts a matrix of n columns, laid out as c, as gelu's input.
 template <class T>
-bool can_be_argument(const T* matrix, std::int64_t n) {
+bool can_be_gelu_input(const T* matrix, std::int64_t n) {
   return sizeof(T) == 2 && n % 8 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
 
-// Bits of the mask from one row of ours to the next, as the library wants them.
+// Bits between two rows of the mask, as the library requires.
 inline std::int64_t mask_stride(std::int64_t n) { return (n + 127) / 128 * 128; }
 
 template <class T, class C>
@@ -58,7 +58,7 @@ Epilogue epilogue_of(const Product<T, C>& p) {
   return epilogue;
 }
 
-// What is chosen, or measured, for.
+// Key of a measured choice.
 struct PlanKey {
   std::int64_t m = 0, n = 0, k = 0;
   std::uint32_t epilogue = 0;
@@ -67,9 +67,9 @@ struct PlanKey {
 };
 
 struct Algorithm {
-  bool possible = false;  // false: the library knows none
+  bool possible = false;  // false: the library has no algorithm
   cublasLtMatmulAlgo_t algorithm{};
-  double seconds = 0;  // 0: too short to be measured
+  double seconds = 0;  // 0: too short to measure
 };
 
 // Seconds that f() takes on the stream.
@@ -86,7 +86,7 @@ double seconds_of(CudaContext& ctx, F&& f) {
   return seconds_of(ctx, ctx.stream(), std::forward<F>(f));
 }
 
-// The library's handle, memory for its work, the chosen algorithms and other measured times.
+// The library's handle and workspace, the chosen algorithms and variants.
 class Plans {
  public:
   Plans() { check_blas(cublasLtCreate(&handle_), "it cannot be started"); }
@@ -107,21 +107,22 @@ class Plans {
   }
   cublasLtHandle_t handle() const { return handle_; }
 
-  // What `choose` chose for this key when it was first asked for.
+  // The algorithm for this key, chosen by `choose` on first use.
   template <class F>
   const Algorithm& algorithm(const PlanKey& key, F&& choose) {
     const auto found = algorithms_.find(key);
     return found != algorithms_.end() ? found->second
                                       : algorithms_.emplace(key, choose()).first->second;
   }
-  // All that was chosen, to be kept and put back.
+  // All choices, to be saved and restored.
   std::map<PlanKey, Algorithm>& algorithms() { return algorithms_; }
-  std::map<PlanKey, int>& ways() { return ways_; }
+  std::map<PlanKey, int>& variants() { return variants_; }
 
   template <class F>
-  int way(const PlanKey& key, F&& choose) {
-    const auto found = ways_.find(key);
-    return found != ways_.end() ? found->second : ways_.emplace(key, choose()).first->second;
+  int variant(const PlanKey& key, F&& choose) {
+    const auto found = variants_.find(key);
+    return found != variants_.end() ? found->second
+                                    : variants_.emplace(key, choose()).first->second;
   }
 
  private:
@@ -129,7 +130,7 @@ class Plans {
   Arena* arena_ = nullptr;
   std::byte* workspace_ = nullptr;
   std::map<PlanKey, Algorithm> algorithms_;
-  std::map<PlanKey, int> ways_;  // among several that lead to the same result
+  std::map<PlanKey, int> variants_;  // chosen among several that give the same result
 };
 
 class Layout {
@@ -145,13 +146,13 @@ class Layout {
   cublasLtMatrixLayoutOpaque_t layout_;
 };
 
-// The largest power of two, up to 16, that the address is a multiple of.
+// The largest power of two, up to 16, that divides the address.
 inline std::uint32_t alignment_of(const void* address) {
   const auto value = reinterpret_cast<std::uintptr_t>(address);
   return value == 0 ? 16 : std::min<std::uint32_t>(16, 1u << std::countr_zero(value));
 }
 
-// Numbers of rows that are close to one another share an algorithm: two binary digits of them.
+// Similar numbers of rows share an algorithm: rounds down to two significant bits.
 inline std::int64_t bucket(std::int64_t rows) {
   if (rows <= 16) return rows;
   const int shift = std::bit_width(static_cast<std::uint64_t>(rows)) - 2;
@@ -159,16 +160,16 @@ inline std::int64_t bucket(std::int64_t rows) {
 }
 
 template <class T, class C>
-class Multiplication {
+class CublasLtProduct {
  public:
-  Multiplication(CudaContext& ctx, const Product<T, C>& p, const Epilogue& epilogue)
+  CublasLtProduct(CudaContext& ctx, const Product<T, C>& p, const Epilogue& epilogue)
       : ctx_(ctx),
         p_(p),
         epilogue_(epilogue),
         plans_(ctx.cache<Plans>()),
         b_(kType<T>, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k),
         a_(kType<T>, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m),
-        before_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
+        addend_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
         c_(kType<C>, p.n, p.m),
         workspace_(plans_.workspace(ctx.arena())) {
     check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
@@ -183,13 +184,13 @@ class Multiplication {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.mask);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, mask_stride(p.n));
     }
-    if (epilogue.argument != nullptr) {
-      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.argument);
+    if (epilogue.gelu_input != nullptr) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, epilogue.gelu_input);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
     }
   }
 
-  // Rows of a batch are m, or k where a weight's gradient is summed over them.
+  // The batch's rows are m, or k in the gradient of a weight, which is summed over them.
   PlanKey key() const {
     const bool over_rows = p_.transpose_a;
     return {.m = over_rows              ? p_.m
@@ -205,21 +206,21 @@ class Multiplication {
     return plans_.algorithm(key(), [&] { return choose(); });
   }
 
-  // Whether start() will find a way for these very sizes.
+  // Whether start() will succeed for exactly these sizes.
   bool possible() {
     if (!chosen().possible) return false;
     cublasLtMatmulHeuristicResult_t result;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), before_.get(),
+        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(),
                                 c_.get(), &chosen().algorithm, &result);
     return (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Plans::kWorkspace) ||
            !propose().empty();
   }
 
-  // False where the library has no way; then nothing was started.
+  // False if the library has no algorithm; nothing was launched then.
   bool start() {
     if (chosen().possible && start(chosen().algorithm, p_.c, ctx_.stream())) return true;
-    // What was chosen for another number of rows need not serve this one.
+    // The algorithm chosen for a similar number of rows may not support this one.
     for (const Algorithm& proposal : propose()) {
       if (start(proposal.algorithm, p_.c, ctx_.stream())) return true;
     }
@@ -242,7 +243,7 @@ class Multiplication {
             << 8);
   }
 
-  // The algorithms that the library thinks fit, best first; none where it knows none.
+  // The algorithms that the library proposes, best first; empty if it has none.
   std::vector<Algorithm> propose() {
     cublasLtMatmulPreferenceOpaque_t preference;
     check_blas(cublasLtMatmulPreferenceInit(&preference), "a preference");
@@ -264,7 +265,7 @@ class Multiplication {
     cublasLtMatmulHeuristicResult_t results[kProposals];
     int count = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        plans_.handle(), &product_, b_.get(), a_.get(), before_.get(), c_.get(), &preference,
+        plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(), c_.get(), &preference,
         kProposals, results, &count);
     std::vector<Algorithm> proposals;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
@@ -274,12 +275,12 @@ class Multiplication {
     return proposals;
   }
 
-  // The fastest proposal. Small products are over before a clock has started.
+  // The fastest proposal. Small products are too short to measure.
   Algorithm choose() {
     if (ctx_.deterministic() && !p_.transpose_a) {
       Product<T, C> typical = p_;
       typical.m = 128;
-      const std::vector<Algorithm> proposals = Multiplication(ctx_, typical, epilogue_).propose();
+      const std::vector<Algorithm> proposals = CublasLtProduct(ctx_, typical, epilogue_).propose();
       return proposals.empty() ? Algorithm{} : proposals.front();
     }
     const std::vector<Algorithm> proposals = propose();
@@ -287,13 +288,13 @@ class Multiplication {
     Algorithm best = proposals.front();
     constexpr double kWorthMeasuring = 5e8;
     if (ctx_.deterministic() || p_.work().flops < kWorthMeasuring) return best;
-    const ScratchMemory room(ctx_.arena(), static_cast<std::size_t>(p_.m * p_.n) * sizeof(C));
-    // Beside the stream, since that may be noting what it is told.
+    const ScratchMemory scratch(ctx_.arena(), static_cast<std::size_t>(p_.m * p_.n) * sizeof(C));
+    // On a side stream, since the main stream may be capturing a graph.
     CUstream_st* stream = ctx_.side_stream();
     for (const Algorithm& proposal : proposals) {
-      if (!start(proposal.algorithm, room.as<C>(), stream)) continue;
+      if (!start(proposal.algorithm, scratch.as<C>(), stream)) continue;
       const double seconds =
-          seconds_of(ctx_, stream, [&] { start(proposal.algorithm, room.as<C>(), stream); });
+          seconds_of(ctx_, stream, [&] { start(proposal.algorithm, scratch.as<C>(), stream); });
       if (best.seconds == 0 || seconds < best.seconds) {
         best = proposal;
         best.seconds = seconds;
@@ -304,9 +305,9 @@ class Multiplication {
 
   bool start(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
     const float one = 1, beta = p_.accumulate || p_.added != nullptr ? 1 : 0;
-    const void* before = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
+    const void* addend = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
     return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
-                          before, before_.get(), c, c_.get(), &algorithm, workspace_,
+                          addend, addend_.get(), c, c_.get(), &algorithm, workspace_,
                           Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
   }
 
@@ -314,7 +315,7 @@ class Multiplication {
   const Product<T, C>& p_;
   Epilogue epilogue_;
   Plans& plans_;
-  Layout b_, a_, before_, c_;  // as the library calls them: A, B, C, D
+  Layout b_, a_, addend_, c_;  // named as in our product; cuBLASLt calls them A, B, C, D
   cublasLtMatmulDescOpaque_t product_;
   std::byte* workspace_;
 };

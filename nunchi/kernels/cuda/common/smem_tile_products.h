@@ -1,13 +1,13 @@
-// Products of several tiles at once: what a warp reads of the other factor serves them all.
+// Products of several tiles at once: each block that a warp loads of the other factor serves all of
+// them.
 #pragma once
 
-#include "nunchi/kernels/cuda/product/shared_tile.h"
+#include "nunchi/kernels/cuda/common/smem_tile.h"
 
 namespace nunchi::kernels {
 
-// Tiles as one lane reads their blocks. Where the memory begins at a multiple of kAligned, the
-// column of a block changes three bits of an address alone, so that tiles at constant distances
-// need no arithmetic of their own.
+// Tiles as addressed by one lane. If the memory is aligned to kAligned, a block's column affects
+// only three bits of the address, so that tiles at constant distances need no address arithmetic.
 template <int Width>
 struct LaneTiles {
   static constexpr int kAligned = 256;
@@ -15,41 +15,41 @@ struct LaneTiles {
   std::uint32_t address;  // of the lane's row of the first block
   std::uint32_t offset = 0;
 
-  __device__ explicit LaneTiles(const SharedTile<Width>& tiles) : address(tiles.block(0)) {}
-  // The same with the middle matrices of a block exchanged: as B of products over columns,
-  // word[0], word[1] are then for its first eight rows, word[2], word[3] for the others. The tensor
-  // cores want such pairs side by side.
-  __device__ static LaneTiles paired(const SharedTile<Width>& tiles) {
-    const int lane = threadIdx.x % kWarp;
-    return {tiles.address + SharedTile<Width>::place(lane / 16 * 8 + lane % 8, lane / 8 % 2), 0};
+  __device__ explicit LaneTiles(const SmemTile<Width>& tiles) : address(tiles.block(0)) {}
+  // With the middle two matrices of a block exchanged: as B of products over columns, word[0],
+  // word[1] belong to its first eight rows and word[2], word[3] to the others. mma wants such pairs
+  // in neighbouring registers.
+  __device__ static LaneTiles paired(const SmemTile<Width>& tiles) {
+    const int lane = lane_of_thread();
+    return {tiles.address + SmemTile<Width>::offset_of(lane / 16 * 8 + lane % 8, lane / 8 % 2), 0};
   }
   __device__ LaneTiles(std::uint32_t at, std::uint32_t behind) : address(at), offset(behind) {}
 
   __device__ std::uint32_t block(int i) const {
     return (address ^ static_cast<std::uint32_t>(32 * i)) + offset;
   }
-  // From so many blocks on, a power of two more than any that is added to them.
+  // The tiles from block `blocks` on; `blocks` is a power of two larger than any index added later.
   __device__ LaneTiles shifted(int blocks) const {
     return {address ^ static_cast<std::uint32_t>(32 * blocks), offset};
   }
-  // So many tiles on: a number that is known when this is compiled, or only later.
+  // `tiles` tiles further: next() for a compile-time number, moved() for a run-time one.
   __device__ LaneTiles next(int tiles) const {
-    return {address, offset + static_cast<std::uint32_t>(tiles * SharedTile<Width>::kBytes)};
+    return {address, offset + static_cast<std::uint32_t>(tiles * SmemTile<Width>::kBytes)};
   }
   __device__ LaneTiles moved(int tiles) const {
-    return {address + static_cast<std::uint32_t>(tiles * SharedTile<Width>::kBytes), offset};
+    return {address + static_cast<std::uint32_t>(tiles * SmemTile<Width>::kBytes), offset};
   }
 };
 
-// Block i of M tiles that stand behind one another.
+// Block i of M consecutive tiles.
 template <int Width, int M>
 __device__ void load_blocks(std::uint32_t (&words)[M][4], const LaneTiles<Width>& tiles, int i) {
 #pragma unroll
   for (int m = 0; m < M; ++m) load_block(words[m], tiles.next(m).block(i));
 }
 
-// sums += a bᵀ over the columns of block i, with the rows of b, paired, and of the tiles behind it:
-// eight for each of the N columns of sums. Sums begin with block 0.
+// sums += a bᵀ over the columns of block i. b are N / 2 consecutive tiles, paired; each gives two
+// of the N groups of eight columns. Block 0 initialises the sums.
 template <int Width, int M, int N>
 __device__ void add_dots(float (&sums)[M][N][4], const std::uint32_t (&a)[M][4],
                          const LaneTiles<Width>& b, int i) {
@@ -70,7 +70,7 @@ __device__ void add_dots(float (&sums)[M][N][4], const std::uint32_t (&a)[M][4],
   }
 }
 
-// sums += x b for 16 columns of x, from 8 n on, and the 16 rows of b.
+// sums += x b for 16 columns of x, from 8 n on, and a tile b of 16 rows.
 template <int Width, int M, int N>
 __device__ void add_product(float (&sums)[M][Width / 8][4], const float (&x)[M][N][4], int n,
                             const LaneTiles<Width>& b) {

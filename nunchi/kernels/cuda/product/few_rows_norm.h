@@ -1,26 +1,26 @@
-// Rows that a product normalises before it reads them. A warp takes several at once, each added up
-// in the order in which norm.cu does it: whichever block normalises a row finds the same bits. They
-// are norm.cu's but for the last of rstd, which is rsqrt's here.
+// Normalisation of rows inside a product, before it reads them. A warp normalises several rows at
+// once, each summed in the same order as in norm.cu, so every block computes the same bits. They
+// differ from norm.cu only in the last bit of rstd, which comes from rsqrt here.
 #pragma once
 
-#include "nunchi/kernels/cuda/product/row_tile.h"
+#include "nunchi/kernels/cuda/product/few_rows_tile.h"
 #include "nunchi/kernels/norm.h"
 
 namespace nunchi::kernels {
 
-// Whether blocks of a product can each normalise the rows that they need, and one of them write
-// what a normalisation writes.
+// Whether every block of a product can normalise the rows that it needs, while one block also
+// writes the norm's results.
 inline bool can_be_shared(const ResidualNorm<BFloat16>& n) {
-  // What one block writes the others may not have read yet.
-  const bool apart =
+  // A block must not overwrite rows that other blocks have not read yet.
+  const bool no_overlap =
       n.out != n.residual &&
       (n.branch == nullptr || (n.out != n.branch && n.sum != n.residual && n.sum != n.branch));
-  return !n.dropout.active() && apart && aligned(n.residual) && aligned(n.branch) &&
+  return !n.dropout.active() && no_overlap && aligned(n.residual) && aligned(n.branch) &&
          aligned(n.gamma) && aligned(n.beta) && aligned(n.sum) && aligned(n.out) &&
          (n.width == 256 || n.width == 512 || n.width == 1024);
 }
 
-// Rows are 256 * Chunks wide; a lane's columns are eight of each 256.
+// Rows have 256 * Chunks columns; a lane holds eight of each 256.
 template <int Chunks>
 constexpr int kNormWidth = 256 * Chunks;
 __device__ inline int column_of(int chunk) {
@@ -40,7 +40,7 @@ struct NormParameters {
   }
 };
 
-// The same as numbers, for who normalises several rows.
+// The same as floats, for warps that normalise several rows.
 template <int Chunks>
 struct NormFactors {
   float gamma[Chunks][8], beta[Chunks][8];
@@ -54,7 +54,7 @@ struct NormFactors {
   }
 };
 
-// Sums over the warp that do not wait for one another.
+// Independent sums over the warp, interleaved.
 template <int Count>
 __device__ void warp_sums(float (&x)[Count]) {
 #pragma unroll
@@ -64,9 +64,9 @@ __device__ void warp_sums(float (&x)[Count]) {
   }
 }
 
-// Normalises the rows whose sums the warp's lanes hold, x; keep(i, chunk, eight columns) takes what
-// comes out of the i-th. Where it `writes`, out, mean and rstd are written too. Rows past the count
-// are normalised as all others: what stands there is finite and means nothing (kernels/rows.h).
+// Normalises rows x, which the warp's lanes hold; keep(i, chunk, eight columns) receives the result
+// of row i. If `writes`, also writes out, mean and rstd. Rows past the count are normalised like
+// all others: they are finite and meaningless (kernels/rows.h).
 template <int Chunks, int Count, class Keep>
 __device__ void normalise(const ResidualNorm<__nv_bfloat16>& n, const NormFactors<Chunks>& factors,
                           const std::int64_t (&row)[Count], bool writes,

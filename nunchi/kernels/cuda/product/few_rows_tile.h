@@ -1,9 +1,8 @@
-// A tile of outputs of a few rows, for blocks whose warps share K: each warp holds its part of the
-// weight in registers and multiplies it by its part of the rows; the warps' sums are added through
-// shared memory, in the warps' order. The weight is mma's A, the rows are its B. Which element each
-// k stands for is ours to choose, as long as it is the same for both: of each 32 elements lane c
-// (of four) takes the 8 from 8c on, which are neighbours in memory, and two steps of k use up four
-// each.
+// A tile of outputs of a few rows. The warps of a block split K: each warp holds its part of the
+// weight in registers and multiplies it by its part of the rows; the warps' sums are added in order
+// through shared memory. The weight is mma's A, the rows are its B. The mapping from mma's k to
+// elements is free as long as both factors use the same: of each 32 elements, lane c (of four)
+// takes the 8 neighbours from 8c on, four for each of two mma steps.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -12,10 +11,10 @@
 
 namespace nunchi::kernels {
 
-constexpr int kMostWarps = 16, kMostThreads = kMostWarps * kWarp;
+constexpr int kMaxWarps = 16, kMaxThreads = kMaxWarps * kWarp;
 
 template <class N>
-struct RowJob {
+struct FewRowsArguments {
   int rows, outputs, tiles;  // tiles of outputs
   std::int64_t k;
   const __nv_bfloat16* x;       // [rows, k]
@@ -26,7 +25,8 @@ struct RowJob {
   N* out;                      // [rows, outputs]
 };
 
-// Read once: the first-level cache has nothing to keep. Volatile: it stays before begin().
+// Read once, so it bypasses the L1 cache. Volatile, so that it is not moved behind
+// wait_for_previous_kernel().
 __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
   uint4 x;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -37,7 +37,7 @@ __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
 
 // A lane's part of D elements of one row.
 template <int D>
-struct RowShare {
+struct LaneRow {
   std::uint32_t word[D / 8];
 
   __device__ void load(const __nv_bfloat16* row) {
@@ -52,8 +52,8 @@ struct RowShare {
 
 // c += a bᵀ: rows g (`low`) and g + 8 (`high`) of a, row g of b.
 template <int D>
-__device__ void add_dots(float (&c)[4], const RowShare<D>& low, const RowShare<D>& high,
-                         const RowShare<D>& b) {
+__device__ void add_dots(float (&c)[4], const LaneRow<D>& low, const LaneRow<D>& high,
+                         const LaneRow<D>& b) {
 #pragma unroll
   for (int i = 0; i < D / 8; i += 2) {
     const std::uint32_t a[4] = {low.word[i], high.word[i], low.word[i + 1], high.word[i + 1]};
@@ -61,15 +61,14 @@ __device__ void add_dots(float (&c)[4], const RowShare<D>& low, const RowShare<D
   }
 }
 
-// A lane's part of one row over the Ks elements that are the warp's, in pieces. Each is summed by
-// itself: a chain of four products, each of which waits for the one before, and not of four times
-// as many.
+// A lane's part of one row over the warp's Ks elements, in pieces. Each piece has its own
+// accumulator, so that no chain of dependent mma instructions is longer than four.
 template <int Ks>
-struct WarpShare {
+struct LaneShare {
   static constexpr int kPiece = 64, kPieces = Ks / kPiece;
-  RowShare<kPiece> piece[kPieces];
+  LaneRow<kPiece> piece[kPieces];
 
-  // `from` is the first element that is the lane's.
+  // `from` is the lane's first element.
   __device__ void load_weight(const __nv_bfloat16* from) {
 #pragma unroll
     for (int i = 0; i < Ks / 32; ++i) {
@@ -78,7 +77,7 @@ struct WarpShare {
       to[0] = words.x, to[1] = words.y, to[2] = words.z, to[3] = words.w;
     }
   }
-  // `from` is the first element that is the warp's.
+  // `from` is the warp's first element.
   __device__ void load(const __nv_bfloat16* from) {
 #pragma unroll
     for (int i = 0; i < kPieces; ++i) piece[i].load(from + kPiece * i);
@@ -86,11 +85,11 @@ struct WarpShare {
 };
 
 template <int Ks>
-__device__ void add_pieces(float (&sum)[4], const WarpShare<Ks>& low, const WarpShare<Ks>& high,
-                           const WarpShare<Ks>& x) {
+__device__ void add_pieces(float (&sum)[4], const LaneShare<Ks>& low, const LaneShare<Ks>& high,
+                           const LaneShare<Ks>& x) {
   add_dots(sum, low.piece[0], high.piece[0], x.piece[0]);
 #pragma unroll
-  for (int i = 1; i < WarpShare<Ks>::kPieces; ++i) {
+  for (int i = 1; i < LaneShare<Ks>::kPieces; ++i) {
     float part[4] = {};
     add_dots(part, low.piece[i], high.piece[i], x.piece[i]);
 #pragma unroll
@@ -98,25 +97,25 @@ __device__ void add_pieces(float (&sum)[4], const WarpShare<Ks>& low, const Warp
   }
 }
 
-// Columns of a tile of outputs in shared memory: a lane of mma's C writes rows two apart, and the
-// four padding columns put them into different banks.
+// Columns of a tile of outputs in shared memory: a lane of mma's C writes rows two apart, and four
+// padding columns put them into different banks.
 template <int Mt>
 constexpr int kColumns = 16 * Mt + 4;
 
-// A lane's part of 16 * Mt outputs' weights over the Ks elements that are the warp's, and of their
-// bias those four that the thread will add.
+// A lane's part of the weights of 16 * Mt outputs over the warp's Ks elements, and the bias of the
+// four outputs that the thread will finish.
 template <int Ks, int Mt>
 struct WeightTile {
-  WarpShare<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
+  LaneShare<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
   uint2 bias;
 
   template <class N>
-  __device__ void load(const RowJob<N>& p, int tile) {
+  __device__ void load(const FewRowsArguments<N>& p, int tile) {
     const int g = threadIdx.x % kWarp / 4, first = tile * 16 * Mt;
     const __nv_bfloat16* from = p.weight + threadIdx.x / kWarp * Ks + threadIdx.x % 4 * 8;
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
-      // Past the last output its weights are read again; what comes of them is not written.
+      // Outputs past the end repeat the last one and are not written.
       low[i].load_weight(from + min(first + 16 * i + g, p.outputs - 1) * p.k);
       high[i].load_weight(from + min(first + 16 * i + g + 8, p.outputs - 1) * p.k);
     }
@@ -135,7 +134,7 @@ __device__ inline void store4(__nv_bfloat16* to, const float4& x) {
 
 // This warp's sums of a tile: [8 * Nt rows, kColumns].
 template <int Mt, int Nt>
-__device__ void keep_sums(float* to, const float (&sums)[Mt][Nt][4]) {
+__device__ void store_sums(float* to, const float (&sums)[Mt][Nt][4]) {
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
 #pragma unroll
   for (int i = 0; i < Mt; ++i) {
@@ -149,29 +148,29 @@ __device__ void keep_sums(float* to, const float (&sums)[Mt][Nt][4]) {
   }
 }
 
-// A tile of a product's result, whose sums stand in `parts` parts one after another.
-struct OutTile {
+// A tile of the result, whose sums are split into `parts` partial sums.
+struct OutputTile {
   int tile, first_row, rows, parts;
 };
 
-// What is added to four outputs of a row, or zeros.
+// The four elements of `added` for a row, or zeros.
 template <class N>
-__device__ uint2 load_added(const RowJob<N>& p, int row, int output) {
+__device__ uint2 load_added(const FewRowsArguments<N>& p, int row, int output) {
   if (p.added == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
   return *reinterpret_cast<const uint2*>(p.added + std::int64_t{row} * p.outputs + output);
 }
-// To what this thread will write first: on its way while the product is computed.
+// `added` of the thread's first outputs, prefetched while the product is computed.
 template <int Outputs, class N>
-__device__ uint2 first_added(const RowJob<N>& p, int tile, int first_row) {
+__device__ uint2 prefetch_added(const FewRowsArguments<N>& p, int tile, int first_row) {
   constexpr int kGroups = Outputs / 4;
   return load_added(p, first_row + static_cast<int>(threadIdx.x) / kGroups,
                     tile * Outputs + static_cast<int>(threadIdx.x) % kGroups * 4);
 }
 
-// All parts' sums [parts, rows, Columns], four outputs a thread, and what follows them. `bias` is
-// that of the thread's outputs, `added` what first_added() found.
+// Adds the partial sums [parts, rows, Columns], four outputs per thread, and applies the epilogue.
+// `bias` belongs to the thread's outputs, `added` is from prefetch_added().
 template <int Outputs, int Columns, class N>
-__device__ void write_tile(const RowJob<N>& p, const float* partial, const OutTile& t,
+__device__ void write_tile(const FewRowsArguments<N>& p, const float* partial, const OutputTile& t,
                            const uint2& bias, uint2 added) {
   constexpr int kGroups = Outputs / 4;
   const int group = threadIdx.x % kGroups, output = t.tile * Outputs + group * 4;
@@ -188,7 +187,7 @@ __device__ void write_tile(const RowJob<N>& p, const float* partial, const OutTi
     sum.x += low_half(bias.x), sum.y += high_half(bias.x);
     sum.z += low_half(bias.y), sum.w += high_half(bias.y);
     if (p.relu) {
-      // Not fmaxf: a NaN stays.
+      // Not fmaxf: NaN must stay NaN.
       sum.x = sum.x < 0 ? 0 : sum.x, sum.y = sum.y < 0 ? 0 : sum.y;
       sum.z = sum.z < 0 ? 0 : sum.z, sum.w = sum.w < 0 ? 0 : sum.w;
     }
@@ -205,15 +204,15 @@ inline bool aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
 }
 
-// Whether it is rows times a weight as these kernels read them.
+// Whether the product is rows times a weight in the layout that these kernels read.
 template <class C>
-bool is_row_product(const Product<BFloat16, C>& p) {
+bool suits_few_rows(const Product<BFloat16, C>& p) {
   return !p.transpose_a && p.transpose_b && !p.accumulate && p.mask == nullptr && p.n % 4 == 0 &&
          aligned(p.a) && aligned(p.b) && aligned(p.bias) && aligned(p.added) && aligned(p.c);
 }
 
 template <class C>
-RowJob<Native<C>> row_job(const Product<BFloat16, C>& p) {
+FewRowsArguments<Native<C>> few_rows_arguments(const Product<BFloat16, C>& p) {
   return {.rows = static_cast<int>(p.m),
           .outputs = static_cast<int>(p.n),
           .tiles = 0,

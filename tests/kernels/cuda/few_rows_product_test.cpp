@@ -1,5 +1,5 @@
 // Products of few rows, on the GPU.
-#include "nunchi/kernels/cuda/product/row_product.h"
+#include "nunchi/kernels/cuda/product/few_rows_product.h"
 
 #include "tests/kernels/cuda/compare.h"
 
@@ -10,9 +10,8 @@ struct Weight {
   std::int64_t n, k;
 };
 
-// Projections and feed-forward layers of the tiny, base and big models; an uneven number of
-// outputs; vocabularies, for which blocks take several tiles: more of them on a large GPU than on a
-// small one.
+// Projections and feed-forward layers of the tiny, base and big models; an odd number of outputs;
+// vocabularies, for which a block loops over several tiles.
 constexpr Weight kWeights[] = {{384, 128},  {128, 256},   {1536, 512},  {512, 512},   {2048, 512},
                                {512, 2048}, {3072, 1024}, {1024, 1024}, {4096, 1024}, {1024, 4096},
                                {236, 192},  {512, 64},    {52, 1152},   {2112, 1280}};
@@ -23,7 +22,7 @@ Tensor multiplied(CudaContext& context, const Tensor& a, const Tensor& b, const 
                   std::int64_t rows, bool relu, bool& served) {
   const Tensor c =
       unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
-  served = kernels::multiply_rows(
+  served = kernels::few_rows_product(
       context,
       kernels::Product<BFloat16, C>{.m = rows,
                                     .n = b.size(0),
@@ -59,18 +58,18 @@ std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows
   return {all.begin(), all.begin() + rows * n};
 }
 
-// Every number of rows against the CPU, and each row against the same row among the most rows: by
-// the bits, whatever tiles either was computed in.
+// Every number of rows against the CPU, and each row bitwise against the same row in the largest
+// product, whatever the tiling.
 void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
   CudaContext cuda;
   cuda.arena().poison();
-  const std::int64_t most = kernels::kMostRows;
+  const std::int64_t most = kernels::kMaxRows;
   const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
                b = input(cuda, DType::bf16, {w.n, w.k}, 2),
                add = input(cuda, DType::bf16, {w.n}, 3);
   for (const bool epilogue : {false, true}) {
     const std::vector<double> all = expected_of(w, most, epilogue, epilogue);
-    std::vector<double> alone;  // of the first product that was served
+    std::vector<double> alone;  // of the first product that was launched
     std::int64_t alone_rows = 0;
     for (const std::int64_t rows : rows_to_try) {
       const std::vector<double> expected = first_rows(all, rows, w.n);
@@ -97,21 +96,21 @@ void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_t
   }
 }
 
-TEST(CudaRowProduct, IsTheCpusAndARowIsItselfInAnyCompany) {
+TEST(CudaFewRowsProduct, MatchesTheCpuAndRowsAreIndependent) {
   SKIP_WITHOUT_GPU();
   for (const Weight& w : kWeights) check_weight(w, {1, 2, 7, 8, 9, 16, 17, 31, 33, 64});
 }
 
-TEST(CudaRowProduct, VocabulariesTileAfterTile) {
+TEST(CudaFewRowsProduct, MatchesTheCpuForVocabularies) {
   SKIP_WITHOUT_GPU();
   for (const Weight& w : kVocabularies) check_weight(w, {1, 8, 13, 32, 64});
 }
 
-TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
+TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
-    const std::int64_t most = kernels::kMostRows;
+    const std::int64_t most = kernels::kMaxRows;
     const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
                  b = input(cuda, DType::bf16, {w.n, w.k}, 2);
     bool served = false;
@@ -120,7 +119,7 @@ TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
     ASSERT_TRUE(served);
     for (const std::int64_t row : {1, 12, 40, 63}) {
       const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
-      ASSERT_TRUE(kernels::multiply_rows(
+      ASSERT_TRUE(kernels::few_rows_product(
           cuda, kernels::Product<BFloat16, float>{.m = 1,
                                                   .n = w.n,
                                                   .k = w.k,
@@ -134,11 +133,11 @@ TEST(CudaRowProduct, ALastRowAloneHasTheSameBits) {
   }
 }
 
-TEST(CudaRowProduct, WhatItIsNotForIsLeftToTheLibrary) {
+TEST(CudaFewRowsProduct, LeavesUnsuitableProductsToTheLibrary) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
-  const Tensor room = Tensor::empty(cuda, DType::bf16, {1 << 20});
-  BFloat16* some = room.data<BFloat16>();
+  const Tensor memory = Tensor::empty(cuda, DType::bf16, {1 << 20});
+  BFloat16* some = memory.data<BFloat16>();
   using Row = kernels::Product<BFloat16>;
   const Row good{.m = 4,
                  .n = 128,
@@ -148,11 +147,11 @@ TEST(CudaRowProduct, WhatItIsNotForIsLeftToTheLibrary) {
                  .transpose_b = true,
                  .c = some + 65536,
                  .bias = some + 131072};
-  EXPECT_TRUE(kernels::multiply_rows(cuda, good));
+  EXPECT_TRUE(kernels::few_rows_product(cuda, good));
   const auto refused = [&](auto&& change) {
     Row row = good;
     change(row);
-    return !kernels::multiply_rows(cuda, row);
+    return !kernels::few_rows_product(cuda, row);
   };
   EXPECT_TRUE(refused([](Row& p) { p.m = 65; }));
   EXPECT_TRUE(refused([](Row& p) { p.n = 126; }));
@@ -168,7 +167,7 @@ TEST(CudaRowProduct, WhatItIsNotForIsLeftToTheLibrary) {
   EXPECT_TRUE(refused([](Row& p) { p.accumulate = true, p.bias = nullptr; }));
 }
 
-TEST(CudaRowProduct, ANaNIsNotLostInRelu) {
+TEST(CudaFewRowsProduct, ReluPropagatesNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   std::vector<float> values(512, 1);

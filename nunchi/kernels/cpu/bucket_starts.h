@@ -1,0 +1,15 @@
+// The starts of T5's buckets, computed once per shape and cached by the context.
+#pragma once
+
+#include <cstdint>
+
+#include "nunchi/device/context.h"
+
+namespace nunchi::kernels {
+
+// bucket_starts() of these arguments, valid as long as the context lives. Not inline: it is
+// compiled once for every processor, unlike the kernels that call it.
+const std::int32_t* cached_bucket_starts(CpuContext& ctx, int buckets, int max_distance,
+                                         bool bidirectional);
+
+}  // namespace nunchi::kernels

@@ -1,0 +1,28 @@
+// Products of a few rows with a weight, for decode steps.
+//
+// Such a product is limited by loading its weight. So it is launched overlapped and loads weight
+// and bias while the previous kernel still runs: these are parameters, which no overlapped kernel
+// writes (see wait_for_previous_kernel()).
+#pragma once
+
+#include "nunchi/kernels/norm_product.h"
+#include "nunchi/kernels/product.h"
+#include "nunchi/tensor/dtype.h"
+
+namespace nunchi::kernels {
+
+// The most rows that few_rows_product() takes.
+constexpr std::int64_t kMaxRows = 64;
+
+// Returns whether the product was launched; false: it does not suit this kernel. A row's bits
+// depend only on the row and the weight, not on the number of rows.
+template <class C>
+bool few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p);
+
+// The same for up to about a thousand rows, still too few for the library to be fast. The tiling,
+// and with it the last bits, depends on the number of rows.
+bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p);
+// With a normalisation of the rows before the product.
+bool medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p);
+
+}  // namespace nunchi::kernels
