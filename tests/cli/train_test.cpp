@@ -203,7 +203,7 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
   EXPECT_EQ(longer.code, 0) << longer.error;
   EXPECT_TRUE(says(longer.error,
-                   "config.yaml says ('seed', 'training.max_steps'); the run goes on with the new "
+                   "config.yaml ('seed', 'training.max_steps'); the run continues with the new "
                    "one"))
       << longer.error;
 
@@ -264,8 +264,8 @@ TEST_F(TrainProgram, ADamagedCheckpointSaysHowToGoOn) {
   write_text(folder_ / "run/checkpoints/step-10/optimizer.safetensors", "damaged");
   const Ended ended = run(arguments("run", "--resume --set training.max_steps=20"));
   EXPECT_EQ(ended.code, 1);
-  EXPECT_TRUE(says(ended.error, "Remove " + path("run/checkpoints/step-10") +
-                                    ", and the run is resumed at step 5."))
+  EXPECT_TRUE(
+      says(ended.error, "Remove " + path("run/checkpoints/step-10") + " to resume at step 5."))
       << ended.error;
   fs::remove(folder_ / "run/config.json");
   const Ended info = run("info " + path("run"));
