@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/inference/line_classifier.h"
 
 namespace nunchi::cli {
 namespace {
@@ -36,9 +35,9 @@ std::string json_of(const Labels& labels) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run(as_classifier, [&](const ReaderFolder& folder) {
-    const auto classifier = std::make_shared<LineClassifier>(folder.model(), folder.tokenizers(),
-                                                             arguments.command.reader);
+  arguments.command.run(as_classifier, [&](const Pipeline& pipeline) {
+    const auto classifier =
+        std::make_shared<LineClassifier>(pipeline.classifier(arguments.command.reader));
     const auto answers = [&arguments, classifier](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;
       for (const Labels& labels : classifier->classify(lines)) {

@@ -5,7 +5,6 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/inference/embedder.h"
 
 namespace nunchi::cli {
 namespace {
@@ -32,12 +31,12 @@ void report_lines(LineCounts counts) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run(as_embedding_model, [&](const ReaderFolder& folder) {
+  arguments.command.run(as_embedding_model, [&](const Pipeline& pipeline) {
     const EmbedderOptions options{
         .reader = arguments.command.reader,
         .pooling = arguments.pooling == "mean" ? Pooling::mean : Pooling::first,
         .normalize = arguments.normalize};
-    const auto embedder = std::make_shared<Embedder>(folder.model(), folder.tokenizers(), options);
+    const auto embedder = std::make_shared<Embedder>(pipeline.embedder(options));
     const auto answers = [&arguments, embedder](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;
       const std::vector<std::vector<float>> vectors = embedder->embed(lines);

@@ -6,7 +6,6 @@
 
 #include "cli/commands.h"
 #include "cli/line_command.h"
-#include "nunchi/inference/filler.h"
 
 namespace nunchi::cli {
 namespace {
@@ -80,10 +79,9 @@ void report_lines(const Filler& filler, const UnreadMasks& unread) {
 }
 
 void run(const Arguments& arguments) {
-  arguments.command.run(as_masked_language_model, [&](const ReaderFolder& folder) {
+  arguments.command.run(as_masked_language_model, [&](const Pipeline& pipeline) {
     const auto filler = std::make_shared<Filler>(
-        folder.model(), folder.tokenizers(),
-        FillerOptions{.reader = arguments.command.reader, .top = arguments.top});
+        pipeline.filler({.reader = arguments.command.reader, .top = arguments.top}));
     const auto unread = std::make_shared<UnreadMasks>();
     const auto answers = [&arguments, filler, unread](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;

@@ -9,8 +9,8 @@
 #include "cli/line_command.h"
 #include "cli/search_options.h"
 #include "nunchi/base/error.h"
-#include "nunchi/inference/generator.h"
-#include "nunchi/inference/stream.h"
+#include "nunchi/inference/line_windows.h"
+#include "nunchi/inference/pipeline.h"
 #include "nunchi/text/one_line.h"
 
 namespace nunchi::cli {
@@ -58,7 +58,8 @@ void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
 // A prompt a line: a line for a line.
 void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
   const std::unique_ptr<LineSource> input = open_input(arguments.input);
-  const StreamOptions stream{.window = static_cast<std::size_t>(arguments.options.batch_prompts)};
+  const LineWindowOptions windows{.lines =
+                                      static_cast<std::size_t>(arguments.options.batch_prompts)};
   const auto answer = [&](std::span<const SourceLine> lines) {
     std::vector<Prompt> prompts;
     for (const SourceLine& line : lines) {
@@ -70,7 +71,7 @@ void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
     }
     return out.is_open();
   };
-  read_windows(*input, stream, answer, [&] { out.flush(); });
+  read_windows(*input, windows, answer, [&] { out.flush(); });
 }
 
 void report(const PromptCounts& counts) {
@@ -89,11 +90,11 @@ void run(const Arguments& arguments) {
   check(arguments);
   // Before the work: what cannot be written is known at once.
   Output out(arguments.output);
-  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
-  const TextFolder folder(*context, arguments.folder);
+  const Pipeline pipeline =
+      Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_language_model});
   GeneratorOptions options = arguments.options;
-  options.search = arguments.search.with(folder.search());
-  Generator generator(folder.model(), folder.tokenizers(), options);
+  options.search = arguments.search.with(pipeline.search());
+  Generator generator = pipeline.generator(options);
   if (*arguments.given_prompt) {
     run_prompt(arguments, generator, out);
   } else {

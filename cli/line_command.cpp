@@ -4,8 +4,7 @@
 
 #include <csignal>
 
-#include "nunchi/inference/stream.h"
-#include "nunchi/models/format/folder.h"
+#include "nunchi/inference/line_windows.h"
 
 namespace nunchi::cli {
 
@@ -25,16 +24,14 @@ void LineCommand::add_to(CLI::App& command) {
   add_device_options(command, device);
 }
 
-void LineCommand::run(const std::function<void(const Model&)>& check,
-                      const std::function<Answering(const ReaderFolder&)>& make) const {
+void LineCommand::run(const AbilityCheck& check,
+                      const std::function<Answering(const Pipeline&)>& make) const {
   // A reader that goes away is no error: writing tells.
   std::signal(SIGPIPE, SIG_IGN);
   // Before the work: what cannot be written is known at once.
   Output out(output);
-  const std::unique_ptr<ContextBase> context = make_context(device);
-  check(*configured_model(folder));
-  const ReaderFolder model(*context, folder);
-  const Answering answering = make(model);
+  const Pipeline pipeline = Pipeline::open(folder, {.device = device, .check = check});
+  const Answering answering = make(pipeline);
   const std::unique_ptr<LineSource> lines = open_input(input);
   const auto answer = [&](std::span<const SourceLine> window) {
     for (const std::string& line : answering.answers(window)) out.add(line + "\n");

@@ -9,7 +9,7 @@
 
 #include "cli/device_options.h"
 #include "cli/input_output.h"
-#include "nunchi/inference/text_reader.h"
+#include "nunchi/inference/pipeline.h"
 
 namespace nunchi::cli {
 
@@ -27,11 +27,9 @@ struct LineCommand {
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
     std::function<void()> at_end;  // when all have been given
   };
-  // Loads the model, makes of it what answers lines, and gives every line its answer. `check`
-  // throws Error when the model cannot do what is asked, which its config tells before its weights
-  // are read.
-  void run(const std::function<void(const Model&)>& check,
-           const std::function<Answering(const ReaderFolder&)>& make) const;
+  // Opens the model with `check` (see PipelineOptions), makes what answers lines, and gives every
+  // line its answer.
+  void run(const AbilityCheck& check, const std::function<Answering(const Pipeline&)>& make) const;
 };
 
 // One JSON object as a line. What is not UTF-8 in it becomes U+FFFD.

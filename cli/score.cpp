@@ -8,10 +8,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/data/corpus.h"
 #include "nunchi/evaluation/perplexity.h"
-#include "nunchi/inference/generator.h"
-#include "nunchi/inference/scorer.h"
-#include "nunchi/inference/translator.h"
-#include "nunchi/models/format/folder.h"
+#include "nunchi/inference/pipeline.h"
 
 namespace nunchi::cli {
 namespace {
@@ -70,9 +67,8 @@ struct Total {
 
 constexpr std::size_t kWindow = 1024;
 
-void score_pairs(const Arguments& arguments, ContextBase& context) {
-  const TranslationFolder folder(context, arguments.folder);
-  const Scorer scorer(folder.model(), folder.tokenizers(), arguments.options);
+void score_pairs(const Arguments& arguments, const Pipeline& pipeline) {
+  const Scorer scorer = pipeline.scorer(arguments.options);
   PairReader pairs({.source = arguments.source, .target = arguments.target});
   Total total{"pair"};
   for (bool more = true; more;) {
@@ -88,9 +84,8 @@ void score_pairs(const Arguments& arguments, ContextBase& context) {
   total.report();
 }
 
-void score_lines(const Arguments& arguments, ContextBase& context) {
-  const TextFolder folder(context, arguments.folder);
-  const LineScorer scorer(folder.model(), folder.tokenizers(), arguments.options);
+void score_lines(const Arguments& arguments, const Pipeline& pipeline) {
+  const LineScorer scorer = pipeline.line_scorer(arguments.options);
   LineReader lines(arguments.source);
   Total total{"line"};
   for (bool more = true; more;) {
@@ -104,26 +99,27 @@ void score_lines(const Arguments& arguments, ContextBase& context) {
   total.report();
 }
 
-void run(const Arguments& arguments) {
-  const std::unique_ptr<Model> model = configured_model(arguments.folder);
-  const bool translates = dynamic_cast<const TranslationModel*>(model.get()) != nullptr;
-  if (dynamic_cast<const SequenceModel*>(model.get()) == nullptr) {
-    throw Error("a model of the family " + model->family() +
-                " cannot score texts: it says how likely a token is among all the others, not how "
-                "likely a text is. It can fill in: see 'nunchi fill --help'.");
-  }
+// Throws unless the model scores what the call names: pairs, or lines of one text.
+void check_model(const Arguments& arguments, const Model& model) {
+  as_scoring_model(model);
+  const bool translates = ability_of<TranslationModel>(model) != nullptr;
   if (translates && arguments.target.empty()) {
     throw UsageError(
-        "a model that translates scores pairs, SRC and TGT; see 'nunchi score --help'.");
+        "a translation model scores pairs of lines, SRC and TGT; see 'nunchi score --help'.");
   }
   if (!translates && !arguments.target.empty()) {
     throw UsageError("a language model scores the lines of one text; leave TGT out.");
   }
-  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
+}
+
+void run(const Arguments& arguments) {
+  const auto check = [&](const Model& model) { check_model(arguments, model); };
+  const Pipeline pipeline =
+      Pipeline::open(arguments.folder, {.device = arguments.device, .check = check});
   if (arguments.target.empty()) {
-    score_lines(arguments, *context);
+    score_lines(arguments, pipeline);
   } else {
-    score_pairs(arguments, *context);
+    score_pairs(arguments, pipeline);
   }
 }
 

@@ -7,8 +7,9 @@
 #include "cli/device_options.h"
 #include "cli/line_command.h"
 #include "cli/search_options.h"
-#include "nunchi/inference/stream.h"
-#include "nunchi/inference/translation_text.h"
+#include "nunchi/inference/pipeline.h"
+#include "nunchi/inference/translate_stream.h"
+#include "nunchi/inference/translation_format.h"
 
 namespace nunchi::cli {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 struct Arguments {
   std::string folder, input = "-", output = "-";
   TranslatorOptions options;
-  StreamOptions stream;
+  LineWindowOptions stream;
   int n_best = 0;
   bool word_scores = false;
   std::string alignment;  // hard, soft or not asked for
@@ -47,12 +48,12 @@ void run(const Arguments& arguments) {
   arguments.search.check();
   // Before the work: what cannot be written is known at once.
   Output out(arguments.output);
-  const std::unique_ptr<ContextBase> context = make_context(arguments.device);
-  const TranslationFolder folder(*context, arguments.folder);
+  const Pipeline pipeline =
+      Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_translation_model});
   TranslatorOptions options = arguments.options;
-  options.search = search_options(arguments, folder.search());
+  options.search = search_options(arguments, pipeline.search());
   options.alignment = !arguments.alignment.empty();
-  Translator translator(folder.model(), folder.tokenizers(), options);
+  Translator translator = pipeline.translator(options);
   const std::unique_ptr<LineSource> lines = open_input(arguments.input);
   const TranslationFormat format{.n_best = arguments.n_best > 0,
                                  .word_scores = arguments.word_scores,

@@ -2,6 +2,8 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/random_sentences.h"
+#include "nunchi/inference/model_folder.h"
+#include "nunchi/inference/translator.h"
 #include "nunchi/models/check_device.h"
 #include "nunchi/models/families/transformer.h"
 
@@ -69,10 +71,10 @@ TranslateBenchResult measure_translation(ContextBase& context,
 TranslateBenchResult measure_translation(ContextBase& context, const FolderBenchOptions& options) {
   if (options.lines.empty()) throw UsageError("there are no lines to translate.");
   const double start = seconds_now();
-  const TranslationFolder folder(context, options.folder);
+  const ModelFolder folder(context, options.folder, as_translation_model);
   TranslatorOptions translator_options{.search = folder.search(), .batch_sentences = options.batch};
   if (options.beam_size > 0) translator_options.search.beam_size = options.beam_size;
-  Translator translator(folder.model(), folder.tokenizers(), translator_options);
+  Translator translator(context, folder.model(), folder.tokenizers(), translator_options);
   translator.translate(options.lines[0]);
   TranslateBenchResult result{.sentences = static_cast<std::int64_t>(options.lines.size())};
   result.first_sentence_seconds = seconds_now() - start;

@@ -7,7 +7,6 @@
 
 #include "nunchi/benchmark/limits.h"
 #include "nunchi/decoding/search.h"
-#include "nunchi/inference/translator.h"
 #include "nunchi/models/families/transformer_config.h"
 
 namespace nunchi::benchmark {

@@ -10,6 +10,7 @@
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
 #include "nunchi/evaluation/bleu.h"
+#include "nunchi/inference/model_folder.h"
 #include "nunchi/inference/translator.h"
 #include "nunchi/models/families/transformer_config.h"
 
@@ -144,10 +145,11 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   if (run.train(folder, trainer_hooks) == TrainingEnd::interrupted) return std::nullopt;
 
   // What the folder holds now is what a user of it gets: it is read back and tried.
-  const TranslationFolder trained(context, options.output);
+  const ModelFolder trained(context, options.output, as_translation_model);
   hooks.note(
       fmt::format("translating {} sentences that it has never seen", grouped(options.held_out)));
-  Translator translator(trained.model(), trained.tokenizers(), {.search = trained.search()});
+  Translator translator(context, trained.model(), trained.tokenizers(),
+                        {.search = trained.search()});
   std::vector<SourceLine> lines;
   for (const DemoPair& pair : data.held_out) lines.push_back({.text = pair.korean});
   const std::vector<Translations> found = translator.translate(lines);
@@ -160,7 +162,7 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   result.exact_match = static_cast<double>(exact) / static_cast<double>(found.size());
   result.bleu = bleu_of(result.translations);
   if (const DemoTranslation* shown = sentence_to_show(result.translations)) {
-    Translator looking(trained.model(), trained.tokenizers(),
+    Translator looking(context, trained.model(), trained.tokenizers(),
                        {.search = trained.search(), .alignment = true});
     result.attention = merged_into_words(looking.translate(shown->pair.korean).attention);
   }

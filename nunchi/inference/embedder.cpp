@@ -6,10 +6,11 @@
 
 namespace nunchi {
 
-Embedder::Embedder(const Model& model, const Tokenizers& tokenizers, const EmbedderOptions& options)
+Embedder::Embedder(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+                   const EmbedderOptions& options)
     : model_(as_embedding_model(model)),
-      context_(model.parameters().weights().context()),
-      reader_(model_, tokenizers, options.reader),
+      context_(context),
+      reader_(model, tokenizers, options.reader),
       options_(options) {}
 
 std::vector<std::vector<float>> Embedder::embed(std::span<const SourceLine> lines) {

@@ -20,11 +20,12 @@ struct EmbedderOptions {
   bool normalize = false;  // to length 1
 };
 
-// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 class Embedder {
  public:
   // Throws Error when the model does not read texts or the tokenizer does not fit it.
-  Embedder(const Model& model, const Tokenizers& tokenizers, const EmbedderOptions& options);
+  Embedder(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+           const EmbedderOptions& options);
 
   // A vector of the model's width for each line, in their order; it does not depend on the others.
   // Zeros for a line without words.

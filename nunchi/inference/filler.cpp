@@ -28,10 +28,11 @@ std::string with_symbol(std::string text, const std::string& symbol) {
 
 }  // namespace
 
-Filler::Filler(const Model& model, const Tokenizers& tokenizers, const FillerOptions& options)
+Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+               const FillerOptions& options)
     : model_(as_masked_language_model(model)),
-      context_(model.parameters().weights().context()),
-      reader_(model_, tokenizers, options.reader),
+      context_(context),
+      reader_(model, tokenizers, options.reader),
       top_(std::clamp<std::int64_t>(options.top, 1, model_.vocabulary())),
       mask_(mask_token(tokenizers.target())) {}
 

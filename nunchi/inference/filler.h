@@ -1,9 +1,7 @@
 // Filling in what was masked in a text.
 //
-//   CpuContext context;
-//   const ReaderFolder folder(context, "runs/bert-europarl");
-//   Filler filler(folder.model(), folder.tokenizers(), {});
-//   filler.fill("The [MASK] is closed.").text
+//   const Pipeline pipeline = Pipeline::open("runs/bert-europarl");
+//   pipeline.filler().fill("The [MASK] is closed.").text
 #pragma once
 
 #include <span>
@@ -31,14 +29,15 @@ struct FilledLine {
   std::int64_t unread_masks = 0;  // behind the tokens that are read: they stand in the text as such
 };
 
-// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 //
 // A mask stands for one token with the space before it, so that "a [MASK]" can become "a debate"
 // and "a[MASK]" "a" with an ending. Masks are filled in independently of one another.
 class Filler {
  public:
   // Throws Error when the model does not fill in, the tokenizer does not fit it or has no mask.
-  Filler(const Model& model, const Tokenizers& tokenizers, const FillerOptions& options);
+  Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+         const FillerOptions& options);
 
   // One for each line, in their order; it does not depend on the others. A line without masks stays
   // as it is. Of a line that is too long the beginning is read, and the rest stays as it is.

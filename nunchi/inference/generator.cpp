@@ -54,14 +54,14 @@ struct Generator::Text {
   bool stopped = false;
 };
 
-Generator::Generator(const Model& model, const Tokenizers& tokenizers,
+Generator::Generator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                      const GeneratorOptions& options)
     : model_(as_language_model(model)),
-      context_(model.parameters().weights().context()),
+      context_(context),
       tokenizer_(tokenizers.target()),
       options_(options),
       searcher_(model_, checked(options)) {
-  tokenizers.check_fit(model_, "the generator");
+  tokenizers.check_fit(model, "the generator");
   if (model_.max_length() < 2) throw Error("a model that knows one position cannot go on.");
 }
 

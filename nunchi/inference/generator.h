@@ -1,9 +1,7 @@
 // Going on with texts, for models that are language models.
 //
-//   CpuContext context;
-//   const TextFolder folder(context, "runs/shakespeare-char");
-//   Generator generator(folder.model(), folder.tokenizers(), {.search = folder.search()});
-//   generator.generate("ROMEO:").text
+//   const Pipeline pipeline = Pipeline::open("runs/shakespeare-char");
+//   pipeline.generator().generate("ROMEO:").text
 #pragma once
 
 #include <functional>
@@ -11,8 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/inference/model_folder.h"
+#include "nunchi/decoding/search.h"
 #include "nunchi/inference/streamed_text.h"
+#include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
 
@@ -44,7 +43,7 @@ struct PromptCounts {
   std::int64_t lost = 0;      // came without their end
 };
 
-// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 //
 // A model that knows so many positions and no more goes on for as long as one likes: when they are
 // full, the last half of the text is what it sees of it from there on.
@@ -52,7 +51,8 @@ class Generator {
  public:
   // Throws Error when the model is no language model or the tokenizer does not fit it, and
   // UsageError for options that make no sense.
-  Generator(const Model& model, const Tokenizers& tokenizers, const GeneratorOptions& options);
+  Generator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+            const GeneratorOptions& options);
 
   // One for each prompt, in their order; it does not depend on the others.
   std::vector<Continuation> generate(std::span<const Prompt> prompts);

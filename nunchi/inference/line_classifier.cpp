@@ -7,12 +7,12 @@
 
 namespace nunchi {
 
-LineClassifier::LineClassifier(const Model& model, const Tokenizers& tokenizers,
-                               const ReaderOptions& options)
+LineClassifier::LineClassifier(ContextBase& context, const Model& model,
+                               const Tokenizers& tokenizers, const ReaderOptions& options)
     : model_(as_classifier(model)),
       reading_(as_masked_language_model(model)),
-      context_(model.parameters().weights().context()),
-      reader_(reading_, tokenizers, options) {}
+      context_(context),
+      reader_(model, tokenizers, options) {}
 
 std::vector<std::vector<LabelProbability>> LineClassifier::classify(
     std::span<const SourceLine> lines) {

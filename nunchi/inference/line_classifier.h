@@ -14,11 +14,12 @@ struct LabelProbability {
   double probability = 0;
 };
 
-// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 class LineClassifier {
  public:
   // Throws Error when the model has no labels or the tokenizer does not fit it.
-  LineClassifier(const Model& model, const Tokenizers& tokenizers, const ReaderOptions& options);
+  LineClassifier(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+                 const ReaderOptions& options);
 
   // For each line all labels, likeliest first, in the order of the lines; a line's result does not
   // depend on the others. Nothing for a line without words.

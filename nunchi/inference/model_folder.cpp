@@ -6,39 +6,22 @@
 namespace nunchi {
 namespace {
 
-template <class Ability>
-const Ability& as(const Model& model);
-template <>
-const TranslationModel& as(const Model& model) {
-  return as_translation_model(model);
-}
-template <>
-const LanguageModel& as(const Model& model) {
-  return as_language_model(model);
-}
-template <>
-const MaskedLanguageModel& as(const Model& model) {
-  return as_masked_language_model(model);
-}
-
-template <class Ability>
-std::unique_ptr<Model> load(const std::filesystem::path& folder, ContextBase& context) {
-  as<Ability>(*configured_model(folder));
-  return load_model(folder, context);
+std::unique_ptr<Model> load(ContextBase& context, const std::filesystem::path& folder,
+                            const AbilityCheck& check) {
+  std::unique_ptr<Model> model = configured_model(folder);
+  if (check) check(*model);
+  load_weights(*model, folder, context);
+  return model;
 }
 
 }  // namespace
 
-template <class Ability>
-ModelFolder<Ability>::ModelFolder(ContextBase& context, const std::filesystem::path& folder)
-    : model_(load<Ability>(folder, context)),
+ModelFolder::ModelFolder(ContextBase& context, const std::filesystem::path& folder,
+                         const AbilityCheck& check)
+    : model_(load(context, folder, check)),
       tokenizers_(load_tokenizers(folder)),
       search_(load_generation_config(folder)) {
-  tokenizers_.check_fit(as<Ability>(*model_), folder.string());
+  tokenizers_.check_fit(*model_, folder.string());
 }
-
-template class ModelFolder<TranslationModel>;
-template class ModelFolder<LanguageModel>;
-template class ModelFolder<MaskedLanguageModel>;
 
 }  // namespace nunchi

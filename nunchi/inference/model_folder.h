@@ -1,10 +1,11 @@
-// A model that can do what is asked of it, with all that its folder holds.
+// The contents of a model folder, loaded: model, tokenizers and search options.
 //
 //   CpuContext context;
-//   const TranslationFolder folder(context, "runs/multi30k-tiny");
+//   const ModelFolder folder(context, "runs/demo", as_translation_model);
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "nunchi/decoding/search.h"
@@ -12,16 +13,20 @@
 
 namespace nunchi {
 
-// `Ability` is one of models/sequence_model.h.
-template <class Ability>
+// Throws Error when a model lacks an ability that the caller needs: as_translation_model() and its
+// siblings in models/sequence_model.h. Empty: any model will do.
+using AbilityCheck = std::function<void(const Model& model)>;
+
 class ModelFolder {
  public:
-  // Throws Error when the model cannot do it, which config.json tells before anything else is read,
-  // or when something is missing or does not fit.
-  ModelFolder(ContextBase& context, const std::filesystem::path& folder);
+  // Builds the model from config.json, runs `check` on it, and only then reads the weights into the
+  // context's memory. Throws Error when a file is missing, damaged or does not fit the others.
+  ModelFolder(ContextBase& context, const std::filesystem::path& folder,
+              const AbilityCheck& check = {});
 
   const Model& model() const { return *model_; }
   const Tokenizers& tokenizers() const { return tokenizers_; }
+  // From generation_config.json; defaults where the folder has none.
   const SearchOptions& search() const { return search_; }
 
  private:
@@ -29,9 +34,5 @@ class ModelFolder {
   Tokenizers tokenizers_;
   SearchOptions search_;
 };
-
-using TranslationFolder = ModelFolder<TranslationModel>;
-using TextFolder = ModelFolder<LanguageModel>;
-using ReaderFolder = ModelFolder<MaskedLanguageModel>;
 
 }  // namespace nunchi

@@ -28,12 +28,13 @@ void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> said,
 
 }  // namespace
 
-Scorer::Scorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options)
+Scorer::Scorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+               const ScorerOptions& options)
     : model_(as_translation_model(model)),
-      context_(model.parameters().weights().context()),
+      context_(context),
       tokenizers_(tokenizers),
       options_(options) {
-  tokenizers.check_fit(model_, "the scorer");
+  tokenizers.check_fit(model, "the scorer");
   options_.max_length = std::min(options.max_length, model_.max_length());
 }
 
@@ -75,13 +76,13 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
   return scores;
 }
 
-LineScorer::LineScorer(const Model& model, const Tokenizers& tokenizers,
+LineScorer::LineScorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                        const ScorerOptions& options)
     : model_(as_language_model(model)),
-      context_(model.parameters().weights().context()),
+      context_(context),
       tokenizer_(tokenizers.target()),
       options_(options) {
-  tokenizers.check_fit(model_, "the scorer");
+  tokenizers.check_fit(model, "the scorer");
   options_.max_length = std::min(options.max_length, model_.max_length());
 }
 

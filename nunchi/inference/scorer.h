@@ -25,11 +25,12 @@ struct ScorerOptions {
   std::int64_t batch_tokens = 4096;  // target tokens that are scored at once, about
 };
 
-// Used by one thread at a time; model and tokenizers outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 class Scorer {
  public:
   // Throws Error when the model does not translate or the tokenizers do not fit it.
-  Scorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options);
+  Scorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+         const ScorerOptions& options);
 
   // One for each pair, in order. A pair's score does not depend on the others. An empty target is
   // its end alone; an empty source is its end alone, too.
@@ -47,7 +48,8 @@ class Scorer {
 class LineScorer {
  public:
   // Throws Error when the model is no language model or the tokenizer does not fit it.
-  LineScorer(const Model& model, const Tokenizers& tokenizers, const ScorerOptions& options);
+  LineScorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+             const ScorerOptions& options);
 
   // One for each line, in order. A line's score does not depend on the others.
   std::vector<PairScore> score(std::span<const std::string> lines) const;

@@ -7,11 +7,11 @@
 
 namespace nunchi {
 
-TextReader::TextReader(const MaskedLanguageModel& model, const Tokenizers& tokenizers,
+TextReader::TextReader(const Model& model, const Tokenizers& tokenizers,
                        const ReaderOptions& options)
     : tokenizer_(tokenizers.target()), options_(options) {
   tokenizers.check_fit(model, "the reader");
-  options_.max_length = std::min(options.max_length, model.max_length());
+  options_.max_length = std::min(options.max_length, as_masked_language_model(model).max_length());
 }
 
 Tokens TextReader::tokens_of(const SourceLine& line) {

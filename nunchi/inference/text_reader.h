@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "nunchi/inference/translator.h"
+#include "nunchi/inference/source_line.h"
+#include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
 
@@ -18,8 +19,7 @@ struct ReaderOptions {
 class TextReader {
  public:
   // Throws Error when the tokenizer does not fit the model.
-  TextReader(const MaskedLanguageModel& model, const Tokenizers& tokenizers,
-             const ReaderOptions& options);
+  TextReader(const Model& model, const Tokenizers& tokenizers, const ReaderOptions& options);
 
   // <s> line </s>; nothing for a line without words.
   Tokens tokens_of(const SourceLine& line);

@@ -9,14 +9,14 @@
 
 namespace nunchi {
 
-Translator::Translator(const Model& model, const Tokenizers& tokenizers,
+Translator::Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                        const TranslatorOptions& options)
     : model_(as_translation_model(model)),
-      context_(model.parameters().weights().context()),
+      context_(context),
       tokenizers_(tokenizers),
       options_(options),
       searcher_(model_, options.search) {
-  tokenizers.check_fit(model_, "the translator");
+  tokenizers.check_fit(model, "the translator");
   options_.max_source_length = std::min(options.max_source_length, model_.max_length());
 }
 

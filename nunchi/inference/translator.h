@@ -1,17 +1,22 @@
 // The whole flow, text in and text out.
 //
 //   CpuContext context;
-//   const TranslationFolder folder(context, "runs/multi30k-tiny");
-//   Translator translator(folder.model(), folder.tokenizers(), {.search = folder.search()});
+//   const ModelFolder folder(context, "runs/multi30k-tiny", as_translation_model);
+//   Translator translator(context, folder.model(), folder.tokenizers(),
+//                         {.search = folder.search()});
 //   translator.translate("A man is riding a bike.").text
+//
+// Pipeline (inference/pipeline.h) does the same in two lines.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "nunchi/decoding/search.h"
 #include "nunchi/inference/alignment.h"
-#include "nunchi/inference/model_folder.h"
+#include "nunchi/inference/source_line.h"
+#include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {
 
@@ -21,13 +26,6 @@ struct TranslatorOptions {
   std::int64_t batch_tokens = 2048;       // source tokens that are translated at once, about
   std::int64_t batch_sentences = 64;
   bool alignment = false;  // find out which source words each target word came from
-};
-
-struct SourceLine {
-  std::string text;
-  std::string prefix;       // what the translation begins with
-  std::int64_t number = 0;  // decides the draws of a sampled translation
-  bool cut = false;         // its end was lost before it came here: it counts as cut
 };
 
 struct Translation {
@@ -41,19 +39,13 @@ struct Translation {
 
 using Translations = std::vector<Translation>;  // best first
 
-// What happened to lines that were not as they should be; each line counts once.
-struct LineCounts {
-  std::int64_t empty = 0;     // became empty translations
-  std::int64_t repaired = 0;  // invalid UTF-8
-  std::int64_t cut = 0;       // too long
-};
-
-// Used by one thread at a time. Model, tokenizers and the model's context outlive it.
+// Used by one thread at a time. Context, model and tokenizers outlive it.
 class Translator {
  public:
   // Throws Error when the model does not translate or the tokenizers do not fit it, and UsageError
   // for options that make no sense.
-  Translator(const Model& model, const Tokenizers& tokenizers, const TranslatorOptions& options);
+  Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
+             const TranslatorOptions& options);
 
   // For each line its translations, n_best of them or fewer, in the order of the lines. A line
   // without words has one empty translation. A line's result does not depend on the others.

@@ -15,53 +15,55 @@ constexpr Ability kGoesOn = {"go on with a text", "nunchi generate"};
 constexpr Ability kFillsIn = {"fill in", "nunchi fill"};
 constexpr Ability kEmbeds = {"embed texts", "nunchi embed"};
 constexpr Ability kClassifies = {"classify texts", "nunchi classify"};
-
-template <class Can>
-const Can* can(const Model& model) {
-  return dynamic_cast<const Can*>(&model);
-}
-template <>
-const Classifier* can(const Model& model) {
-  const auto* found = dynamic_cast<const Classifier*>(&model);
-  return found != nullptr && !found->labels().empty() ? found : nullptr;
-}
+constexpr Ability kScores = {"score texts", "nunchi score"};
 
 [[noreturn]] void refuse(const Model& model, const Ability& asked) {
   std::string sentence = "a model of the family " + model.family() + " cannot " + asked.what + ".";
   const auto offer = [&](const Ability& has) {
     sentence += std::string(" It can ") + has.what + ": see '" + has.command + " --help'.";
   };
-  if (can<TranslationModel>(model) != nullptr) offer(kTranslates);
-  if (can<LanguageModel>(model) != nullptr) offer(kGoesOn);
-  if (can<MaskedLanguageModel>(model) != nullptr) offer(kFillsIn);
-  if (can<Classifier>(model) != nullptr) offer(kClassifies);
+  if (ability_of<TranslationModel>(model) != nullptr) offer(kTranslates);
+  if (ability_of<LanguageModel>(model) != nullptr) offer(kGoesOn);
+  if (ability_of<MaskedLanguageModel>(model) != nullptr) offer(kFillsIn);
+  if (ability_of<Classifier>(model) != nullptr) offer(kClassifies);
   throw Error(sentence);
 }
 
 }  // namespace
 
+template <>
+const Classifier* ability_of(const Model& model) {
+  const auto* found = dynamic_cast<const Classifier*>(&model);
+  return found != nullptr && !found->labels().empty() ? found : nullptr;
+}
+
 const TranslationModel& as_translation_model(const Model& model) {
-  if (const auto* found = can<TranslationModel>(model)) return *found;
+  if (const auto* found = ability_of<TranslationModel>(model)) return *found;
   refuse(model, kTranslates);
 }
 
 const LanguageModel& as_language_model(const Model& model) {
-  if (const auto* found = can<LanguageModel>(model)) return *found;
+  if (const auto* found = ability_of<LanguageModel>(model)) return *found;
   refuse(model, kGoesOn);
 }
 
 const MaskedLanguageModel& as_masked_language_model(const Model& model) {
-  if (const auto* found = can<MaskedLanguageModel>(model)) return *found;
+  if (const auto* found = ability_of<MaskedLanguageModel>(model)) return *found;
   refuse(model, kFillsIn);
 }
 
 const MaskedLanguageModel& as_embedding_model(const Model& model) {
-  if (const auto* found = can<MaskedLanguageModel>(model)) return *found;
+  if (const auto* found = ability_of<MaskedLanguageModel>(model)) return *found;
   refuse(model, kEmbeds);
 }
 
+const SequenceModel& as_scoring_model(const Model& model) {
+  if (const auto* found = ability_of<SequenceModel>(model)) return *found;
+  refuse(model, kScores);
+}
+
 const Classifier& as_classifier(const Model& model) {
-  if (const auto* found = can<Classifier>(model)) return *found;
+  if (const auto* found = ability_of<Classifier>(model)) return *found;
   if (dynamic_cast<const Classifier*>(&model) != nullptr) {
     throw Error("this model of the family " + model.family() +
                 " has no labels yet: fine-tune it with 'training.objective: classification'.");

@@ -114,13 +114,26 @@ class Classifier {
                                     const VocabularyLossOptions& options) const = 0;
 };
 
-// The model as one that can do this. Throws Error, naming its family and the command that fits it,
-// when it is none.
+// Abilities: the interfaces above that a model implements. Every check of what a model can do goes
+// through ability_of(), and needs no more of the model than its config.
+
+// The model's interface, or null when it lacks the ability. A classifier without labels lacks it.
+template <class Ability>
+const Ability* ability_of(const Model& model) {
+  return dynamic_cast<const Ability*>(&model);
+}
+template <>
+const Classifier* ability_of(const Model& model);
+
+// The same for callers that cannot do without. Each throws Error, naming the model's family and the
+// commands that it can be used with, when the model lacks the ability.
 const TranslationModel& as_translation_model(const Model& model);
 const LanguageModel& as_language_model(const Model& model);
 const MaskedLanguageModel& as_masked_language_model(const Model& model);
-// Whoever reads whole texts can make vectors of them.
+// For embedding texts.
 const MaskedLanguageModel& as_embedding_model(const Model& model);
+// For scoring: a TranslationModel or a LanguageModel.
+const SequenceModel& as_scoring_model(const Model& model);
 const Classifier& as_classifier(const Model& model);
 
 }  // namespace nunchi

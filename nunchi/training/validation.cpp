@@ -35,7 +35,8 @@ Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
       config.validation.metric == ValidationMetric::accuracy) {
     return;
   }
-  translator_.emplace(parts.model, parts.tokenizers, translator_options(config));
+  translator_.emplace(parts.model.parameters().weights().context(), parts.model, parts.tokenizers,
+                      translator_options(config));
   PairReader reader(parts.corpus);
   for (RawPair pair; reader.next(pair);) {
     sources_.push_back({.text = pair.source});

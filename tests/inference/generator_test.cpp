@@ -25,7 +25,7 @@ struct SmallGenerator {
     model = make_small<Gpt>(context, config);
   }
   Generator generator(const GeneratorOptions& options) {
-    return Generator(*model, tokenizers, options);
+    return Generator(context, *model, tokenizers, options);
   }
   // What comes after the tokens, by recomputing all of it for each token.
   Tokens slowly(Tokens text, int count) {
@@ -201,7 +201,7 @@ TEST(Generator, WithPiecesALineEndIsALineBreak) {
 TEST(LineScorer, ScoresAreThoseOfTheSearch) {
   SmallGenerator s;
   Generator generator = s.generator({.search = kGreedy});
-  const LineScorer scorer(*s.model, s.tokenizers, {.batch_tokens = 50});
+  const LineScorer scorer(s.context, *s.model, s.tokenizers, {.batch_tokens = 50});
   const std::vector<std::string> lines = some_texts();
   const std::vector<PairScore> scores = scorer.score(lines);
   ASSERT_EQ(scores.size(), lines.size());
@@ -223,7 +223,7 @@ TEST(LineScorer, ScoresAreThoseOfTheSearch) {
 
 TEST(LineScorer, LongLinesAreCut) {
   SmallGenerator s(plain(TokenizerKind::characters), 16);
-  const LineScorer scorer(*s.model, s.tokenizers, {});
+  const LineScorer scorer(s.context, *s.model, s.tokenizers, {});
   const auto scores = scorer.score(std::vector<std::string>{"the quick brown fox", "a fox"});
   EXPECT_TRUE(scores[0].cut);
   EXPECT_EQ(scores[0].pieces.size(), 16u);
@@ -236,12 +236,13 @@ TEST(Generator, WhatCannotBe) {
               std::string::npos);
   SmallTranslation translation;
   EXPECT_NE(error_of([&] {
-              Generator(*translation.model, translation.tokenizers, {});
+              Generator(translation.context, *translation.model, translation.tokenizers, {});
             }).find("cannot go on with a text"),
             std::string::npos);
   const Tokenizers other(plain(TokenizerKind::bytes));
-  EXPECT_NE(error_of([&] { Generator(*s.model, other, {}); }).find("do not belong together"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { Generator(s.context, *s.model, other, {}); }).find("do not belong together"),
+      std::string::npos);
 }
 
 }  // namespace

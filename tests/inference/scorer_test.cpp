@@ -14,7 +14,7 @@ namespace {
 void expect_scores_of(const SearchOptions& search) {
   SmallTranslation s(letter_tokenizer());
   Translator translator = s.translator({.search = search});
-  const Scorer scorer(*s.model, s.tokenizers, {});
+  const Scorer scorer(s.context, *s.model, s.tokenizers, {});
   // All begin alike, so that many are cut into pieces as the tokenizer would.
   const std::string prefix = "fox a";
   const auto given = static_cast<std::ptrdiff_t>(s.tokenizers.target().encode(prefix).size());
@@ -75,10 +75,11 @@ std::vector<TextPair> some_pairs() {
 TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
   SmallTranslation s;
   const auto pairs = some_pairs();
-  const auto together = Scorer(*s.model, s.tokenizers, {}).score(pairs);
+  const auto together = Scorer(s.context, *s.model, s.tokenizers, {}).score(pairs);
   ASSERT_EQ(together.size(), pairs.size());
   for (const std::int64_t batch_tokens : {1, 30}) {
-    const auto apart = Scorer(*s.model, s.tokenizers, {.batch_tokens = batch_tokens}).score(pairs);
+    const auto apart =
+        Scorer(s.context, *s.model, s.tokenizers, {.batch_tokens = batch_tokens}).score(pairs);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       EXPECT_EQ(apart[i].pieces, together[i].pieces);
       if (kernels::rows_are_independent()) {
@@ -92,7 +93,7 @@ TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
 
 TEST(Scorer, SaysWhichTokensItScored) {
   SmallTranslation s;
-  for (const PairScore& score : Scorer(*s.model, s.tokenizers, {}).score(some_pairs())) {
+  for (const PairScore& score : Scorer(s.context, *s.model, s.tokenizers, {}).score(some_pairs())) {
     ASSERT_EQ(score.pieces.size(), score.token_scores.size());
     EXPECT_EQ(score.pieces.back(), "</s>");
     EXPECT_NEAR(std::accumulate(score.token_scores.begin(), score.token_scores.end(), 0.0),
@@ -104,19 +105,19 @@ TEST(Scorer, SaysWhichTokensItScored) {
 
 TEST(Scorer, EmptySidesAreTheirEndAlone) {
   SmallTranslation s;
-  const auto scores = Scorer(*s.model, s.tokenizers, {})
+  const auto scores = Scorer(s.context, *s.model, s.tokenizers, {})
                           .score(std::vector<TextPair>{{"", ""}, {"a dog", ""}, {"", "a dog"}});
   EXPECT_EQ(scores[0].pieces, (std::vector<std::string>{"</s>"}));
   EXPECT_EQ(scores[1].pieces, (std::vector<std::string>{"</s>"}));
   EXPECT_NE(scores[0].log_probability, scores[1].log_probability);
   EXPECT_GT(scores[2].pieces.size(), 1u);
-  EXPECT_TRUE(Scorer(*s.model, s.tokenizers, {}).score({}).empty());
+  EXPECT_TRUE(Scorer(s.context, *s.model, s.tokenizers, {}).score({}).empty());
 }
 
 TEST(Scorer, SaysWhatWasCut) {
   SmallTranslation s;
   const std::string text = "the lazy dog sleeps under the old tree";
-  const auto scores = Scorer(*s.model, s.tokenizers, {.max_length = 6})
+  const auto scores = Scorer(s.context, *s.model, s.tokenizers, {.max_length = 6})
                           .score(std::vector<TextPair>{{text, "a"}, {"a", text}, {"a", "a"}});
   EXPECT_TRUE(scores[0].cut);
   EXPECT_TRUE(scores[1].cut);
@@ -127,8 +128,9 @@ TEST(Scorer, SaysWhatWasCut) {
 TEST(Scorer, RefusesTokenizersOfAnotherModel) {
   SmallTranslation s;
   const Tokenizers other(letter_tokenizer());
-  EXPECT_NE(error_of([&] { Scorer(*s.model, other, {}); }).find("do not belong together"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of([&] { Scorer(s.context, *s.model, other, {}); }).find("do not belong together"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ struct SmallTranslation {
   }
 
   Translator translator(const TranslatorOptions& options = {.search = {.max_length = 12}}) {
-    return Translator(*model, tokenizers, options);
+    return Translator(context, *model, tokenizers, options);
   }
   void save(const std::filesystem::path& folder) const {
     save_model(*model, folder);
@@ -59,6 +59,12 @@ struct SmallTranslation {
   Tokenizers tokenizers;
   std::unique_ptr<Transformer> model;
 };
+
+// The same text with the same scores, to the bit.
+inline bool same(const Translation& a, const Translation& b) {
+  return a.text == b.text && a.pieces == b.pieces && same_bits(a.token_scores, b.token_scores) &&
+         a.score == b.score && a.log_probability == b.log_probability;
+}
 
 inline std::vector<SourceLine> lines_of(const std::vector<std::string>& texts) {
   std::vector<SourceLine> lines;

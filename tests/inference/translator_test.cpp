@@ -12,11 +12,6 @@
 namespace nunchi::testing {
 namespace {
 
-bool same(const Translation& a, const Translation& b) {
-  return a.text == b.text && a.pieces == b.pieces && same_bits(a.token_scores, b.token_scores) &&
-         a.score == b.score && a.log_probability == b.log_probability;
-}
-
 TEST(Translator, ALineIsTheSameInEveryBatchAndOrder) {
   if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
   SmallTranslation s;
@@ -247,64 +242,11 @@ TEST(Translator, ATranslationIsOneLine) {
 TEST(Translator, RefusesWhatDoesNotFit) {
   SmallTranslation s;
   const Tokenizers other(letter_tokenizer());
-  const std::string message = error_of([&] { Translator(*s.model, other, {}); });
+  const std::string message = error_of([&] { Translator(s.context, *s.model, other, {}); });
   EXPECT_NE(message.find("the source tokenizer has 34 tokens, but the model knows 310"),
             std::string::npos)
       << message;
   EXPECT_THROW(s.translator({.search = {.beam_size = 0}}), UsageError);
-}
-
-TEST(TranslationFolder, HoldsAllThatATranslatorNeeds) {
-  SmallTranslation s;
-  const TemporaryFolder folder;
-  s.save(folder.path());
-  CpuContext context({.threads = 1});
-  const TranslationFolder read(context, folder.path());
-  Translator translator(read.model(), read.tokenizers(), {.search = {.max_length = 12}});
-  EXPECT_TRUE(same(translator.translate("the old fox"), s.translator().translate("the old fox")));
-  EXPECT_EQ(read.search().beam_size, 1);
-  write_text(folder / "generation_config.json", "{\"num_beams\": 3}");
-  EXPECT_EQ(TranslationFolder(context, folder.path()).search().beam_size, 3);
-}
-
-class BrokenTranslationFolder : public ::testing::Test {
- protected:
-  BrokenTranslationFolder() { SmallTranslation().save(folder_.path()); }
-
-  void expect_refused(const std::string& because) {
-    const std::string message = error_of([&] { TranslationFolder(context_, folder_.path()); });
-    EXPECT_NE(message.find(because), std::string::npos) << message;
-    EXPECT_NE(message.find(folder_.path().string()), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "one sentence";
-  }
-
-  CpuContext context_{{.threads = 1}};
-  TemporaryFolder folder_;
-};
-
-TEST_F(BrokenTranslationFolder, WithoutTokenizer) {
-  std::filesystem::remove(folder_ / "tokenizer.spm");
-  expect_refused("has no tokenizer: neither tokenizer.spm nor source.spm and target.spm");
-}
-
-TEST_F(BrokenTranslationFolder, WithATokenizerOfAnotherModel) {
-  save_tokenizers(Tokenizers(letter_tokenizer()), folder_.path());
-  expect_refused("the source tokenizer has 34 tokens, but the model knows 310");
-  std::filesystem::remove(folder_ / "tokenizer.spm");
-  save_tokenizers(Tokenizers(byte_tokenizer(), letter_tokenizer()), folder_.path());
-  expect_refused("the target tokenizer has 34 tokens, but the model knows 310");
-}
-
-TEST_F(BrokenTranslationFolder, WithABrokenTokenizer) {
-  write_text(folder_ / "tokenizer.spm", "no tokenizer at all");
-  expect_refused("tokenizer.spm");
-  write_text(folder_ / "tokenizer.spm", "");
-  expect_refused("tokenizer.spm");
-}
-
-TEST_F(BrokenTranslationFolder, WithABrokenGenerationConfig) {
-  write_text(folder_ / "generation_config.json", "{\"num_beams\": ");
-  expect_refused("generation_config.json");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_F(TextRun, LearnsAndLeavesAModelFolder) {
   const auto model = load_model(folder_ / "run", context);
   const Tokenizers tokenizers = load_tokenizers(folder_ / "run");
   const LanguageModel& text_model = as_language_model(*model);
-  tokenizers.check_fit(text_model, "here");
+  tokenizers.check_fit(*model, "here");
   const TextBatch batch = make_text_batch(
       context, std::vector<Tokens>{tokenizers.target().encode("the quick brown fox")},
       text_model.target_vocabulary());

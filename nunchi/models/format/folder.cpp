@@ -79,16 +79,10 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
   }
 }
 
-struct Opened {
-  std::unique_ptr<Model> model;
-  SafetensorsFile weights;
-};
-
-Opened open_folder(const std::filesystem::path& folder) {
-  std::unique_ptr<Model> model = configured_model(folder);
+SafetensorsFile open_weights(const Model& model, const std::filesystem::path& folder) {
   SafetensorsFile weights = SafetensorsFile::open(folder / kWeights);
-  check_tensors(model->parameters(), weights, (folder / kWeights).string());
-  return {std::move(model), std::move(weights)};
+  check_tensors(model.parameters(), weights, (folder / kWeights).string());
+  return weights;
 }
 
 template <class T>
@@ -135,16 +129,21 @@ void save_model(const Model& model, const std::filesystem::path& folder) {
 
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory) {
-  Opened opened = open_folder(folder);
-  check_device(*opened.model, context.device(), (folder / kConfig).string());
-  nn::Parameters& parameters = opened.model->parameters();
+  std::unique_ptr<Model> model = configured_model(folder);
+  load_weights(*model, folder, context, memory);
+  return model;
+}
+
+void load_weights(Model& model, const std::filesystem::path& folder, ContextBase& context,
+                  const nn::Parameters::Memory& memory) {
+  const SafetensorsFile weights = open_weights(model, folder);
+  check_device(model, context.device(), (folder / kConfig).string());
+  nn::Parameters& parameters = model.parameters();
   parameters.allocate(context, memory);
   for (const nn::ParameterEntry& entry : parameters.entries()) {
-    convert(tensor_of(context, *opened.weights.find(entry.name), entry.shape),
-            parameters.weight(entry));
+    convert(tensor_of(context, *weights.find(entry.name), entry.shape), parameters.weight(entry));
   }
   parameters.changed();
-  return std::move(opened.model);
 }
 
 std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
@@ -152,8 +151,9 @@ std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
 }
 
 ModelDescription describe_model(const std::filesystem::path& folder) {
-  Opened opened = open_folder(folder);
-  return {std::move(opened.model), std::filesystem::file_size(folder / kWeights)};
+  std::unique_ptr<Model> model = configured_model(folder);
+  open_weights(*model, folder);
+  return {std::move(model), std::filesystem::file_size(folder / kWeights)};
 }
 
 }  // namespace nunchi

@@ -23,9 +23,14 @@ void save_model(const Model& model, const std::filesystem::path& folder);
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory = {});
 
+// load_model() in two steps, for callers that check the model before its weights are read.
+//
 // The model that the folder's config.json describes, without looking at anything else; not
 // allocated.
 std::unique_ptr<Model> configured_model(const std::filesystem::path& folder);
+// Allocates the parameters of such a model and reads them from the same folder.
+void load_weights(Model& model, const std::filesystem::path& folder, ContextBase& context,
+                  const nn::Parameters::Memory& memory = {});
 
 // The model that the folder describes, checked against its weights' names and shapes but without
 // their values: what `nunchi info` needs.

@@ -30,19 +30,21 @@ void check_side(const Tokenizer& tokenizer, std::int64_t vocabulary, const std::
 
 }  // namespace
 
-void Tokenizers::check_fit(const TranslationModel& model, const std::string& where) const {
-  check_side(source(), model.source_vocabulary(), where + ": the source tokenizer");
-  check_side(target(), model.target_vocabulary(), where + ": the target tokenizer");
-}
-
-void Tokenizers::check_fit(const LanguageModel& model, const std::string& where) const {
-  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
-  check_side(target(), model.target_vocabulary(), where + ": the tokenizer");
-}
-
-void Tokenizers::check_fit(const MaskedLanguageModel& model, const std::string& where) const {
-  if (!shared()) throw Error(where + ": a text has one tokenizer, not one for each side.");
-  check_side(target(), model.vocabulary(), where + ": the tokenizer");
+void Tokenizers::check_fit(const Model& model, const std::string& where) const {
+  if (const auto* translation = ability_of<TranslationModel>(model)) {
+    check_side(source(), translation->source_vocabulary(), where + ": the source tokenizer");
+    check_side(target(), translation->target_vocabulary(), where + ": the target tokenizer");
+    return;
+  }
+  if (!shared()) {
+    throw Error(where + ": the model has one vocabulary, but there are two tokenizers.");
+  }
+  if (const auto* text = ability_of<LanguageModel>(model)) {
+    check_side(target(), text->target_vocabulary(), where + ": the tokenizer");
+  }
+  if (const auto* masked = ability_of<MaskedLanguageModel>(model)) {
+    check_side(target(), masked->vocabulary(), where + ": the tokenizer");
+  }
 }
 
 std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem) {

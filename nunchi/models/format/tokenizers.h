@@ -23,10 +23,8 @@ class Tokenizers {
   const Tokenizer& target() const { return target_ != nullptr ? *target_ : *source_; }
   bool shared() const { return target_ == nullptr; }
 
-  // Throws Error, naming `where`, when the model knows another number of tokens.
-  void check_fit(const TranslationModel& model, const std::string& where) const;
-  void check_fit(const LanguageModel& model, const std::string& where) const;
-  void check_fit(const MaskedLanguageModel& model, const std::string& where) const;
+  // Throws Error, naming `where`, when the model's vocabulary has another size.
+  void check_fit(const Model& model, const std::string& where) const;
 
  private:
   std::unique_ptr<Tokenizer> source_, target_;

@@ -1,4 +1,4 @@
-#include "nunchi/inference/stream.h"
+#include "nunchi/inference/translate_stream.h"
 
 #include "nunchi/data/line_stream.h"
 #include "nunchi/kernels/product.h"
@@ -16,8 +16,8 @@ struct Streamed {
 };
 
 // All of `input`, which fits into a pipe.
-Streamed streamed(Translator& translator, const std::string& input, const StreamOptions& options,
-                  std::size_t longest = 1 << 20) {
+Streamed streamed(Translator& translator, const std::string& input,
+                  const LineWindowOptions& options, std::size_t longest = 1 << 20) {
   Pipe pipe;
   pipe.write(input);
   pipe.close_in();
@@ -48,8 +48,8 @@ TEST(TranslateStream, GivesALineForALineInOrder) {
   for (const std::string& text : some_texts()) expected.push_back(translator.translate(text).text);
   for (const std::size_t window : {1, 2, 4, 1000}) {
     for (const std::size_t bytes : {1, 50, 1 << 20}) {
-      const Streamed result = streamed(translator, joined_lines(some_texts()),
-                                       {.window = window, .window_bytes = bytes});
+      const Streamed result =
+          streamed(translator, joined_lines(some_texts()), {.lines = window, .bytes = bytes});
       EXPECT_EQ(result.texts, expected) << "windows of " << window << ", " << bytes;
       EXPECT_EQ(result.lines, 9);
       for (std::int64_t i = 0; i < 9; ++i) {

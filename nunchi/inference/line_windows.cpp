@@ -1,16 +1,16 @@
-#include "nunchi/inference/stream.h"
+#include "nunchi/inference/line_windows.h"
 
 namespace nunchi {
 namespace {
 
-// The first line is waited for, more are taken as far as they are there. Empty at the end.
-std::vector<SourceLine> read_window(LineSource& input, const StreamOptions& options,
+// Waits for the first line and takes those after it that have arrived. Empty at the end.
+std::vector<SourceLine> read_window(LineSource& input, const LineWindowOptions& options,
                                     std::int64_t first) {
   std::vector<SourceLine> lines;
   std::size_t bytes = 0;
   std::int64_t cut_before = input.cut_lines();
   std::string text;
-  while (lines.size() < options.window && bytes < options.window_bytes &&
+  while (lines.size() < options.lines && bytes < options.bytes &&
          (lines.empty() || input.is_waiting()) && input.next(text)) {
     bytes += text.size();
     SourceLine line{.number = first + static_cast<std::int64_t>(lines.size()),
@@ -26,7 +26,7 @@ std::vector<SourceLine> read_window(LineSource& input, const StreamOptions& opti
 
 }  // namespace
 
-void read_windows(LineSource& input, const StreamOptions& options, const WindowSink& sink,
+void read_windows(LineSource& input, const LineWindowOptions& options, const WindowSink& sink,
                   const std::function<void()>& flush) {
   for (std::int64_t done = 0;;) {
     const std::vector<SourceLine> lines = read_window(input, options, done);
@@ -34,21 +34,6 @@ void read_windows(LineSource& input, const StreamOptions& options, const WindowS
     done += static_cast<std::int64_t>(lines.size());
     if (!input.is_waiting()) flush();
   }
-}
-
-std::int64_t translate_stream(Translator& translator, LineSource& input,
-                              const StreamOptions& options, const TranslationSink& sink,
-                              const std::function<void()>& flush) {
-  std::int64_t done = 0;
-  const auto translate = [&](std::span<const SourceLine> lines) {
-    for (const Translations& translations : translator.translate(lines)) {
-      if (!sink(done, translations)) return false;
-      ++done;
-    }
-    return true;
-  };
-  read_windows(input, options, translate, flush);
-  return done;
 }
 
 }  // namespace nunchi

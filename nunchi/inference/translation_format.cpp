@@ -1,4 +1,4 @@
-#include "nunchi/inference/translation_text.h"
+#include "nunchi/inference/translation_format.h"
 
 #include <fmt/format.h>
 

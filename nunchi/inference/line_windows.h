@@ -1,0 +1,30 @@
+// Reading a stream of lines window by window: in constant memory, without waiting for input that
+// has not arrived.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "nunchi/data/lines.h"
+#include "nunchi/inference/source_line.h"
+
+namespace nunchi {
+
+struct LineWindowOptions {
+  // A window ends at this many lines or bytes, or when no more input is waiting. Its lines can be
+  // sorted by length, so larger windows make fuller batches.
+  std::size_t lines = 1024;
+  std::size_t bytes = std::size_t{4} << 20;
+  bool prefixes = false;  // a line is "source \t beginning of its translation"
+};
+
+// Gets the lines of a window in order. Returns false to end the reading.
+using WindowSink = std::function<bool(std::span<const SourceLine> lines)>;
+
+// Reads window by window until the input ends or the sink returns false. Calls `flush` whenever no
+// more input is waiting, so that a program at the other end of a pipe gets its answer.
+void read_windows(LineSource& input, const LineWindowOptions& options, const WindowSink& sink,
+                  const std::function<void()>& flush);
+
+}  // namespace nunchi

@@ -1,0 +1,24 @@
+// A line of input as the parts of inference take it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace nunchi {
+
+struct SourceLine {
+  std::string text;
+  std::string prefix;       // the translation has to begin with it
+  std::int64_t number = 0;  // selects the random draws when sampling
+  bool cut = false;         // the reader already dropped the end of the line; counts as cut
+};
+
+// How many lines were not translated, read or classified as they came; a line counts at most once
+// in each.
+struct LineCounts {
+  std::int64_t empty = 0;     // no words: an empty result
+  std::int64_t repaired = 0;  // invalid UTF-8 replaced by U+FFFD
+  std::int64_t cut = 0;       // too long: only the beginning was used
+};
+
+}  // namespace nunchi
