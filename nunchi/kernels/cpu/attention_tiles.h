@@ -135,10 +135,10 @@ ScoreBias<T> with_starts(CpuContext& ctx, ScoreBias<T> bias) {
   bias.starts = cached_bucket_starts(ctx, bias.buckets, bias.max_distance, bias.bidirectional);
   return bias;
 }
-template <class Job>
-Job with_starts(CpuContext& ctx, Job job) {
-  job.in.bias = with_starts(ctx, job.in.bias);
-  return job;
+template <class Arguments>
+Arguments with_starts(CpuContext& ctx, Arguments p) {
+  p.in.bias = with_starts(ctx, p.in.bias);
+  return p;
 }
 
 // The table's row for the relative position key - query.

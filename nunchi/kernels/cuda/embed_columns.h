@@ -35,13 +35,13 @@ bool is_wide(const Embedding<T>& p) {
          wide(native(p.out), p.width);
 }
 
-// Before dropout.
+// Before dropout. `scale` is p.scale, converted by the host.
 template <bool Wide, class N>
-__device__ void embed_columns(const Embedding<N>& p, std::int64_t id, std::int64_t position,
-                              std::int64_t column, float (&x)[8]) {
+__device__ void embed_columns(const Embedding<N>& p, float scale, std::int64_t id,
+                              std::int64_t position, std::int64_t column, float (&x)[8]) {
   load_columns<Wide>(p.table + id * p.width + column, p.width - column, x);
 #pragma unroll
-  for (int j = 0; j < 8; ++j) x[j] *= static_cast<float>(p.scale);
+  for (int j = 0; j < 8; ++j) x[j] *= scale;
   if (p.positions == nullptr) return;
   float more[8];
   load_columns<Wide>(p.positions + position * p.width + column, p.width - column, more);

@@ -26,7 +26,7 @@ __device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
 
 // One thread per eight columns of a row.
 template <class N, bool Wide>
-__global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p,
+__global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p, const float scale,
                                                          const DropoutDraws dropout) {
   const std::int64_t width = p.width, groups = (width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -36,7 +36,7 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p,
   float x[8] = {};
   if (row < real_rows(p.rows)) {
     const std::uint32_t position = position_of(p.rows, row);
-    embed_columns<Wide>(p, p.ids[row], position, column, x);
+    embed_columns<Wide>(p, scale, p.ids[row], position, column, x);
     if (dropout.threshold > 0) {
       float keep[8];
       keep_factors(dropout, philox::key_of(*dropout.key), static_cast<std::uint32_t>(column),
@@ -229,11 +229,13 @@ void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   if (p.rows.capacity * p.width == 0) return;
   using N = Native<T>;
   const DropoutDraws dropout(p.dropout);
+  const auto scale = static_cast<float>(p.scale);
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
   if (is_wide(p)) {
-    launch_overlapped(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), dropout);
+    launch_overlapped(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), scale,
+                      dropout);
   } else {
-    launch_overlapped(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, native(p),
+    launch_overlapped(ctx, p.name(), embed_kernel<N, false>, {blocks, kThreads}, native(p), scale,
                       dropout);
   }
 }

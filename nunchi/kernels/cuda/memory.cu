@@ -110,18 +110,12 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   if (p.rows * p.width == 0) return;
   using N = Native<T>;
-  const AddInto<N> job{.rows = p.rows,
-                       .width = p.width,
-                       .x = native(p.x),
-                       .x_stride = p.x_stride,
-                       .out = native(p.out),
-                       .out_stride = p.out_stride};
-  if (p.width % 8 == 0 && wide(job.x, p.x_stride) && wide(job.out, p.out_stride)) {
+  const AddInto<N> q = native(p);
+  if (p.width % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride)) {
     add_into_kernel<N, 8>
-        <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(job);
+        <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(q);
   } else {
-    add_into_kernel<N, 1>
-        <<<blocks_for(p.rows * p.width, kThreads), kThreads, 0, ctx.stream()>>>(job);
+    add_into_kernel<N, 1><<<blocks_for(p.rows * p.width, kThreads), kThreads, 0, ctx.stream()>>>(q);
   }
   check_launch(p.name());
 }

@@ -40,13 +40,14 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
   const WarpQuery at;
   const Sentence s(in, at.sentence);
   if (at.query >= s.queries) return;
+  const int width = static_cast<int>(in.width);
   const N* q = in.q + (s.first_query + at.query) * in.q_stride;
   float* weights = all_weights + s.weights + std::int64_t{at.query} * s.keys;
   float top = -std::numeric_limits<float>::infinity();
   for (int j = 0; j < s.keys; ++j) {
     const N* k = in.k + (s.first_key + j) * in.k_stride;
     float score = 0;
-    for (int a = at.lane; a < in.width; a += kWarp) {
+    for (int a = at.lane; a < width; a += kWarp) {
       score += to_float(in.scorer[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
     }
     score = warp_sum(score);

@@ -89,22 +89,24 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   if (p.rows.capacity == 0 || p.in.heads == 0) return;
   check_head_width(p.in.head_width);
   const BiasByDistance<T> bias(ctx, p.in.bias, p.in.heads);
-  ForwardArguments<N> job{.in = attention_arguments(p.in, bias),
-                          .rows = p.rows,
-                          .out = native(p.out),
-                          .out_stride = p.out_stride,
-                          .log_sum = p.log_sum};
+  ForwardArguments<N> arguments{.in = attention_arguments(p.in, bias),
+                                .rows = p.rows,
+                                .out = native(p.out),
+                                .out_stride = p.out_stride,
+                                .log_sum = p.log_sum};
   if constexpr (sizeof(N) == 2) {
     const std::int64_t width = p.in.head_width;
-    if (job.in.wide && wide(job.out, job.out_stride) && (short_width(width) || width == 128)) {
-      job.short_separately = short_width(width);
+    if (arguments.in.wide && wide(arguments.out, arguments.out_stride) &&
+        (short_width(width) || width == 128)) {
+      arguments.short_separately = short_width(width);
       const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);
-      if (job.short_separately) launch_short_forward(ctx, job, longest);
-      if (!job.short_separately || longest > kShort) launch_mma_forward(ctx, job, p.in.max_queries);
+      if (arguments.short_separately) launch_short_forward(ctx, arguments, longest);
+      if (!arguments.short_separately || longest > kShort)
+        launch_mma_forward(ctx, arguments, p.in.max_queries);
       return;
     }
   }
-  with_columns_each(p.in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, job); });
+  with_columns_each(p.in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, arguments); });
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const Attention<float>&);

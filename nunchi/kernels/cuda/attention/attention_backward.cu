@@ -183,68 +183,69 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   if (in.heads == 0 || p.rows.capacity + p.key_rows.capacity == 0) return;
   check_head_width(in.head_width);
   const BiasByDistance<T> bias(ctx, in.bias, in.heads);
-  BackwardArguments<N> job{.in = attention_arguments(in, bias),
-                           .rows = p.rows,
-                           .key_rows = p.key_rows,
-                           .out = native(p.out),
-                           .d_out = native(p.d_out),
-                           .out_stride = p.out_stride,
-                           .d_out_stride = p.d_out_stride,
-                           .log_sum = p.log_sum,
-                           .d_q = native(p.d_q),
-                           .d_k = native(p.d_k),
-                           .d_v = native(p.d_v),
-                           .d_q_stride = p.d_q_stride,
-                           .d_k_stride = p.d_k_stride,
-                           .d_v_stride = p.d_v_stride,
-                           .accumulate_q = p.accumulate_q,
-                           .accumulate_k = p.accumulate_k,
-                           .accumulate_v = p.accumulate_v};
-  job.wide = job.in.wide && wide(job.out, p.out_stride) && wide(job.d_out, p.d_out_stride) &&
-             wide(job.d_q, p.d_q_stride) && wide(job.d_k, p.d_k_stride) &&
-             wide(job.d_v, p.d_v_stride);
-  const bool by_mma = uses_tensor_cores(job);
+  BackwardArguments<N> arguments{.in = attention_arguments(in, bias),
+                                 .rows = p.rows,
+                                 .key_rows = p.key_rows,
+                                 .out = native(p.out),
+                                 .d_out = native(p.d_out),
+                                 .out_stride = p.out_stride,
+                                 .d_out_stride = p.d_out_stride,
+                                 .log_sum = p.log_sum,
+                                 .d_q = native(p.d_q),
+                                 .d_k = native(p.d_k),
+                                 .d_v = native(p.d_v),
+                                 .d_q_stride = p.d_q_stride,
+                                 .d_k_stride = p.d_k_stride,
+                                 .d_v_stride = p.d_v_stride,
+                                 .accumulate_q = p.accumulate_q,
+                                 .accumulate_k = p.accumulate_k,
+                                 .accumulate_v = p.accumulate_v};
+  arguments.wide = arguments.in.wide && wide(arguments.out, p.out_stride) &&
+                   wide(arguments.d_out, p.d_out_stride) && wide(arguments.d_q, p.d_q_stride) &&
+                   wide(arguments.d_k, p.d_k_stride) && wide(arguments.d_v, p.d_v_stride);
+  const bool by_mma = uses_tensor_cores(arguments);
   const bool table = p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
-  job.short_separately = by_mma && short_width(in.head_width) && !table;
+  arguments.short_separately = by_mma && short_width(in.head_width) && !table;
   if constexpr (sizeof(N) == 2) {
-    if (job.short_separately) {
+    if (arguments.short_separately) {
       const std::int64_t longest = std::max(in.max_queries, in.max_keys);
-      launch_short_backward(ctx, job, longest);
+      launch_short_backward(ctx, arguments, longest);
       if (longest <= kShort) return;
     }
   }
-  job.max_queries = in.max_queries;
-  job.max_keys = in.max_keys;
-  job.query_tiles = tiles_each(job.in.width, in.max_queries);
-  job.key_tiles = tiles_each(job.in.width, in.max_keys);
+  arguments.max_queries = in.max_queries;
+  arguments.max_keys = in.max_keys;
+  arguments.query_tiles = tiles_each(arguments.in.width, in.max_queries);
+  arguments.key_tiles = tiles_each(arguments.in.width, in.max_keys);
   const std::int64_t parts =
-      !table ? 0
-      : by_mma
-          ? query_slots(p.rows.capacity, in.sentences, block_rows(job.query_tiles)) * kGradientWarps
-          : query_slots(p.rows.capacity, in.sentences, 1);
-  const ScratchMemory row_terms(ctx.arena(),
-                                static_cast<std::size_t>(in.heads * p.rows.capacity) *
-                                    (by_mma ? sizeof *job.row_terms : sizeof *job.delta));
+      !table   ? 0
+      : by_mma ? query_slots(p.rows.capacity, in.sentences, block_rows(arguments.query_tiles)) *
+                     kGradientWarps
+               : query_slots(p.rows.capacity, in.sentences, 1);
+  const ScratchMemory row_terms(
+      ctx.arena(), static_cast<std::size_t>(in.heads * p.rows.capacity) *
+                       (by_mma ? sizeof *arguments.row_terms : sizeof *arguments.delta));
   const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
   // The last block may have more warps than there are tiles left.
   const ScratchMemory table_partials(
       ctx.arena(),
       static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
-  job.delta = row_terms.as<float>();
-  job.row_terms = row_terms.as<float2>();
-  job.key_starts = starts.as<int>();
-  job.table_partials = table ? table_partials.as<float>() : nullptr;
+  arguments.delta = row_terms.as<float>();
+  arguments.row_terms = row_terms.as<float2>();
+  arguments.key_starts = starts.as<int>();
+  arguments.table_partials = table ? table_partials.as<float>() : nullptr;
 
   if constexpr (sizeof(N) == 2) {
     if (by_mma) {
-      launch_mma_queries(ctx, job);
-      launch_mma_keys(ctx, job);
+      launch_mma_queries(ctx, arguments);
+      launch_mma_keys(ctx, arguments);
     }
   }
-  if (!by_mma) with_columns_each(in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, job); });
+  if (!by_mma)
+    with_columns_each(in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, arguments); });
   if (!table) return;
   const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
-  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, job.table_partials, p.d_table);
+  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, arguments.table_partials, p.d_table);
   check_launch("attention_backward, table");
 }
 template void compute<Cuda>(CudaContext&, const AttentionBackward<float>&);

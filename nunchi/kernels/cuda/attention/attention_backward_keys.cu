@@ -9,7 +9,7 @@ namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = BackwardArguments<Bf16>;
+using Arguments = BackwardArguments<Bf16>;
 
 constexpr int kWarps = kGradientWarps;
 
@@ -27,7 +27,7 @@ constexpr int kBytes = kTermsAt<D, M> +
 // d_k and d_v of 64 or 128 keys of one key/value head.
 template <int D, int M, ScoreTerms B>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
-    keys_kernel(Job p, SlotOrder order) {
+    keys_kernel(Arguments p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
                 kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
 }
 
 template <int D, int M, ScoreTerms B>
-void start(CudaContext& ctx, const Job& p) {
+void start(CudaContext& ctx, const Arguments& p) {
   const SlotOrder order =
       key_order(p.in, key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)), p.max_keys,
                 block_rows(M));

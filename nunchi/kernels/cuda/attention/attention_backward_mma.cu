@@ -11,7 +11,7 @@ namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = BackwardArguments<Bf16>;
+using Arguments = BackwardArguments<Bf16>;
 
 constexpr int kWarps = kGradientWarps;
 constexpr float kHighest = std::numeric_limits<float>::infinity();
@@ -23,7 +23,7 @@ constexpr int kBytes = 3 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D
 // d_q of 64 or 128 queries of one head.
 template <int D, int M, ScoreTerms B>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
-    queries_kernel(Job p, SlotOrder order) {
+    queries_kernel(Arguments p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
                 kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   const DropoutMask keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
   const bool drops = B == ScoreTerms::all && in.draws.threshold > 0;
-  const int everyone_sees = span.visible(first);
+  const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   float sums[M][D / 8][4] = {};
   const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
       const int first_tile =
           DoubleBufferedRows<D>::first_tile(stage / kStage) + (key - stage) / kTileRows;
-      if (B == ScoreTerms::scale && key + 32 <= everyone_sees) {
+      if (B == ScoreTerms::scale && key + 32 <= visible_to_all) {
         step.template operator()<false>(key, first_tile);
       } else {
         step.template operator()<true>(key, first_tile);
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
 }
 
 template <int D, int M, ScoreTerms B>
-void start(CudaContext& ctx, const Job& p) {
+void start(CudaContext& ctx, const Arguments& p) {
   const AttentionArguments<Bf16>& in = p.in;
   const int table = p.table_partials != nullptr
                         ? kWarps * static_cast<int>(BucketGradients::bytes(in.bias.buckets))

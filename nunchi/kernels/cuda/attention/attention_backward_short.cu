@@ -9,7 +9,7 @@ namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = BackwardArguments<Bf16>;
+using Arguments = BackwardArguments<Bf16>;
 
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
@@ -36,8 +36,9 @@ struct Matrices {
 
 // For the 16 queries from `first` on: d_q, and the values that the keys need.
 template <int D, bool Plain>
-__device__ void take_queries(const Job& p, const SentenceSpan& span, const Matrices<D>& m, int head,
-                             int first, const ShortKeep& keep, const float (&log_sum)[2]) {
+__device__ void queries_backward(const Arguments& p, const SentenceSpan& span, const Matrices<D>& m,
+                                 int head, int first, const ShortDropoutMask& keep,
+                                 const float (&log_sum)[2]) {
   const AttentionArguments<Bf16>& in = p.in;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
   const int tile = first / kTileRows, query = first + g;
@@ -48,7 +49,7 @@ __device__ void take_queries(const Job& p, const SentenceSpan& span, const Matri
   const HeadBias bias(in.bias, head);
   const float scale = in.scale * kLog2E;
   const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
-  const int everyone_sees = span.visible(first);
+  const int visible_to_all = span.visible(first);
   const int visible[2] = {span.visible(query), span.visible(query + 8)};
   float sums[D / 8][4] = {};
 #pragma unroll 1
@@ -67,7 +68,7 @@ __device__ void take_queries(const Job& p, const SentenceSpan& span, const Matri
       mma(d_x[0], a, b[0], b[2]);
       mma(d_x[1], a, b[1], b[3]);
     }
-    const bool edge = key + kTileRows > everyone_sees;
+    const bool edge = key + kTileRows > visible_to_all;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       const std::uint32_t bits = keep.bits(key / 8 + n);
@@ -80,7 +81,7 @@ __device__ void take_queries(const Job& p, const SentenceSpan& span, const Matri
         }
         float weight = fast_exp2(exponent);
         if (edge && own >= visible[e / 2]) weight = 0;
-        const bool kept = ShortKeep::kept(bits, e);
+        const bool kept = ShortDropoutMask::kept(bits, e);
         const float d_weight = kept ? d_x[n][e] * in.draws.scale : 0.0f;
         d_x[n][e] = weight * (d_weight - delta[e / 2]);
         x[n][e] = kept ? weight : 0.0f;
@@ -100,10 +101,10 @@ __device__ void take_queries(const Job& p, const SentenceSpan& span, const Matri
 
 // sums += aᵀ b with 16 keys from `first` on of a tile of [queries, keys].
 template <int D>
-__device__ void add_transposed(float (&sums)[D / 8][4], const SmemTile<kShort>& of_scores,
-                               int first, const SmemTile<D>& rows) {
+__device__ void add_transposed(float (&sums)[D / 8][4], const SmemTile<kShort>& scores, int first,
+                               const SmemTile<D>& rows) {
   std::uint32_t block[4];
-  load_block_transposed(block, of_scores.block(first / kTileRows));
+  load_block_transposed(block, scores.block(first / kTileRows));
   const std::uint32_t a[4] = {block[0], block[2], block[1], block[3]};
   add_product<D>(sums, a, rows);
 }
@@ -118,7 +119,7 @@ constexpr int kBlocks = !Plain    ? 3
 // half of the work needs registers at a time.
 template <int D, bool Plain>
 __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
-    short_kernel(Job p, ShortGrid grid) {
+    short_kernel(Arguments p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const AttentionArguments<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
   for (int i = 0; i < group; ++i) {
     const int head = work.head * group + i;
     if (i > 0) __syncthreads();  // all warps have finished the last head
-    ShortKeep keep;
+    ShortDropoutMask keep;
     float log_sum[2] = {kHighest, kHighest};  // makes the weights of missing queries zero
     if (queries) {
       const int count = span.queries - first;
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     }
     wait_for_all_copies();
     __syncthreads();
-    if (queries) take_queries<D, Plain>(p, span, m, head, first, keep, log_sum);
+    if (queries) queries_backward<D, Plain>(p, span, m, head, first, keep, log_sum);
     __syncthreads();
     if (!keys) continue;
 #pragma unroll 1
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
 }
 
 template <int D, bool Plain>
-void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
+void start(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const AttentionArguments<Bf16>& in = p.in;
   const ShortGrid grid(in.sentences, in.heads / in.group, longest);
   const unsigned clearing =
@@ -203,7 +204,7 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
 
 }  // namespace
 
-void launch_short_backward(CudaContext& ctx, const Job& p, std::int64_t longest) {
+void launch_short_backward(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const AttentionArguments<Bf16>& in = p.in;
   const bool plain = in.group == 1 && in.bias.slopes == nullptr && in.bias.by_distance == nullptr;
   if (in.width == 32) {

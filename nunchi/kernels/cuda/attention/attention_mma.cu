@@ -11,7 +11,7 @@ namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = ForwardArguments<Bf16>;
+using Arguments = ForwardArguments<Bf16>;
 
 constexpr int kWarps = 4;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
@@ -70,7 +70,8 @@ constexpr int kBlocks = M == 2 || D == 128 ? 2
                                            : 4;
 
 template <int D, int M, ScoreTerms B>
-__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p, SlotOrder order) {
+__global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>)
+    mma_kernel(Arguments p, SlotOrder order) {
   constexpr int kRows = 16 * M, kStage = DoubleBufferedRows<D>::kRows;
   extern __shared__ __align__(LaneTiles<D>::kAligned) uint4 memory[];
   const AttentionArguments<Bf16>& in = p.in;
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
   const float scale = in.scale * kLog2E;
   // Otherwise scores are scaled where they become weights.
   const bool scaled_first = B == ScoreTerms::all && (bias.active || !(scale > 0));
-  const int everyone_sees = span.visible(first);
+  const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
   Weights weights[M];
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
                         span.keys);
     }
     const int first_tile = DoubleBufferedRows<D>::first_tile(stage / kStage);
-    if (stage + kStage <= everyone_sees) {
+    if (stage + kStage <= visible_to_all) {
       step.template operator()<false>(stage, first_tile);
     } else if (stage < keys) {
       step.template operator()<true>(stage, first_tile);
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocks<D, M>) mma_kernel(Job p
 }
 
 template <int D, int M, ScoreTerms B>
-void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+void start(CudaContext& ctx, const Arguments& p, std::int64_t max_queries) {
   constexpr int kRows = kWarps * 16 * M;
   const SlotOrder order =
       query_order(p.in, query_slots(p.rows.capacity, p.in.sentences, kRows), max_queries, kRows);
@@ -210,7 +211,7 @@ void start(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
 
 }  // namespace
 
-void launch_mma_forward(CudaContext& ctx, const Job& p, std::int64_t max_queries) {
+void launch_mma_forward(CudaContext& ctx, const Arguments& p, std::int64_t max_queries) {
   with_tiles(p.in, tiles_each(p.in.width, max_queries),
              [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p, max_queries); });
 }

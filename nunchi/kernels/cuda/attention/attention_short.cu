@@ -10,7 +10,7 @@ namespace nunchi::kernels {
 namespace {
 
 using Bf16 = __nv_bfloat16;
-using Job = ForwardArguments<Bf16>;
+using Arguments = ForwardArguments<Bf16>;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 // Blocks per multiprocessor at once.
@@ -22,7 +22,7 @@ constexpr int kMatrixBytes = kShortTiles* SmemTile<D>::kBytes;
 
 template <int D, bool Biased>
 __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
-    short_kernel(Job p, ShortGrid grid) {
+    short_kernel(Arguments p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const AttentionArguments<Bf16>& in = p.in;
   if (static_cast<int>(blockIdx.x) >= grid.blocks) {
@@ -51,14 +51,14 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
     v.next(work.part).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
                                  span.keys - first);
   }
-  ShortKeep keep;
+  ShortDropoutMask keep;
   if (queries) keep.draw(in, work.sentence, head, query, span.keys);
   wait_for_all_copies();
   __syncthreads();
   if (!queries) return;
 
   const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
-  const int everyone_sees = span.visible(first);
+  const int visible_to_all = span.visible(first);
   // For the lane's own columns, which begin at 2c.
   const int visible[2] = {span.visible(query) - 2 * c, span.visible(query + 8) - 2 * c};
   const float scale = in.scale * kLog2E;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
         }
       }
     }
-    if (kTileRows * (t + 1) > everyone_sees) {
+    if (kTileRows * (t + 1) > visible_to_all) {
 #pragma unroll
       for (int n = 2 * t; n < 2 * t + 2; ++n) {
 #pragma unroll
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
       for (int e = 0; e < 4; ++e) {
         const float weight = fast_exp2(x[n][e] - base[e / 2]);
         total[e / 2] += weight;
-        x[n][e] = ShortKeep::kept(bits, e) ? weight : 0.0f;
+        x[n][e] = ShortDropoutMask::kept(bits, e) ? weight : 0.0f;
       }
     }
     std::uint32_t a[4];
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
 }
 
 template <int D, bool Biased>
-void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
+void start(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const ShortGrid grid(p.in.sentences, p.in.heads, longest);
   const unsigned clearing = longest <= kShort ? clearing_blocks(p.rows.capacity) : 0;
   if (grid.blocks + clearing == 0) return;
@@ -167,7 +167,7 @@ void start(CudaContext& ctx, const Job& p, std::int64_t longest) {
 
 }  // namespace
 
-void launch_short_forward(CudaContext& ctx, const Job& p, std::int64_t longest) {
+void launch_short_forward(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const bool biased = p.in.bias.slopes != nullptr || p.in.bias.by_distance != nullptr;
   if (p.in.width == 32) {
     return biased ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);

@@ -62,7 +62,7 @@ struct ShortWork {
 
 // The dropout mask of a tile's 64 keys. Each lane draws eight (or sixteen) keys for two rows, and
 // the four lanes of a row exchange their bits.
-class ShortKeep {
+class ShortDropoutMask {
  public:
   // `query` is the lane's first row.
   template <class N>

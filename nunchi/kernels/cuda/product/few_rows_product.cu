@@ -99,13 +99,14 @@ bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiproce
 }
 
 template <class N, int Ks, int Mt, int Nt, bool Many>
-void start(CudaContext& ctx, FewRowsArguments<N> job) {
+void start(CudaContext& ctx, FewRowsArguments<N> arguments) {
   constexpr auto kernel = few_rows_kernel<N, Ks, Mt, Nt, Many>;
-  job.tiles = static_cast<int>(div_ceil(job.outputs, 16 * Mt));
-  const auto warps = static_cast<unsigned>(job.k / Ks);
-  Grid grid{.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
-            .threads = warps * kWarp,
-            .shared = warps * 8 * Nt * kColumns<Mt> * sizeof(float)};
+  arguments.tiles = static_cast<int>(div_ceil(arguments.outputs, 16 * Mt));
+  const auto warps = static_cast<unsigned>(arguments.k / Ks);
+  Grid grid{
+      .blocks = dim3(static_cast<unsigned>(arguments.tiles), blocks_for(arguments.rows, 8 * Nt)),
+      .threads = warps * kWarp,
+      .shared = warps * 8 * Nt * kColumns<Mt> * sizeof(float)};
   constexpr std::size_t kPlainShared = std::size_t{48} << 10;
   if (grid.shared > kPlainShared) {
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -117,21 +118,22 @@ void start(CudaContext& ctx, FewRowsArguments<N> job) {
     check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
                    &each, kernel, static_cast<int>(grid.threads), grid.shared),
                "row_product");
-    const std::int64_t rounds = div_ceil(job.tiles, std::int64_t{each} * ctx.multiprocessors());
-    grid.blocks.x = blocks_for(job.tiles, rounds);
+    const std::int64_t rounds =
+        div_ceil(arguments.tiles, std::int64_t{each} * ctx.multiprocessors());
+    grid.blocks.x = blocks_for(arguments.tiles, rounds);
   }
-  launch_overlapped(ctx, "row_product", kernel, grid, job);
+  launch_overlapped(ctx, "row_product", kernel, grid, arguments);
 }
 
 template <class N>
-void start(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& job) {
+void start(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& arguments) {
   const auto with_rows = [&]<int Ks, int Mt, bool Many, int Most>() {
-    if (plan.nt == 1) return start<N, Ks, Mt, 1, Many>(ctx, job);
+    if (plan.nt == 1) return start<N, Ks, Mt, 1, Many>(ctx, arguments);
     if constexpr (Most >= 2) {
-      if (plan.nt == 2) return start<N, Ks, Mt, 2, Many>(ctx, job);
+      if (plan.nt == 2) return start<N, Ks, Mt, 2, Many>(ctx, arguments);
     }
     if constexpr (Most >= 4) {
-      if (plan.nt == 4) return start<N, Ks, Mt, 4, Many>(ctx, job);
+      if (plan.nt == 4) return start<N, Ks, Mt, 4, Many>(ctx, arguments);
     }
   };
   if (plan.many) return with_rows.template operator()<64, 1, true, 4>();

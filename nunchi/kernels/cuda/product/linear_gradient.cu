@@ -56,7 +56,7 @@ class Gated {
     if (variant == kGatedAndSummed && start_gated_and_summed()) return;
     if (variant == kGated && start_gated()) return;
     kernels::run(ctx_, product_);
-    run_separately([&](const auto& job) { kernels::run(ctx_, job); }, p_.d_bias);
+    run_separately([&](const auto& kernel) { kernels::run(ctx_, kernel); }, p_.d_bias);
   }
 
  private:
@@ -109,7 +109,7 @@ class Gated {
     const PlanKey key = library_product(summed ? gate_and_sum() : gate()).key();
     return ctx_.cache<Plans>().variant(key, [&] {
       // The result's memory may be used for measuring: it holds nothing yet.
-      const auto compute_one = [&](const auto& job) { execute(ctx_, job); };
+      const auto compute_one = [&](const auto& kernel) { execute(ctx_, kernel); };
       float* out = scratch_.template as<float>();
       const double sum = !summed ? 0 : seconds_of(ctx_, [&] { compute_one(column_sum(out)); });
       const double separate_seconds =

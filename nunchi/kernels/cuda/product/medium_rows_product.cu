@@ -16,7 +16,7 @@ namespace {
 constexpr int kStage = 128;  // elements of K
 using Tile = SmemTile<kStage>;
 
-using Job = FewRowsArguments<__nv_bfloat16>;
+using Arguments = FewRowsArguments<__nv_bfloat16>;
 
 template <int Rows, int Outputs>
 struct Shape {
@@ -89,7 +89,7 @@ __device__ void normalise_tile(const ResidualNorm<__nv_bfloat16>& n,
 // shared memory.
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
 __global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
-    medium_rows_kernel(const Job p, const ResidualNorm<__nv_bfloat16> n) {
+    medium_rows_kernel(const Arguments p, const ResidualNorm<__nv_bfloat16> n) {
   using Of = Shape<Rows, Outputs>;
   extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -198,26 +198,28 @@ __global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
 }
 
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
-bool start(CudaContext& ctx, const Job& job, const ResidualNorm<__nv_bfloat16>& norm) {
+bool start(CudaContext& ctx, const Arguments& arguments, const ResidualNorm<__nv_bfloat16>& norm) {
   using Of = Shape<Rows, Outputs>;
   constexpr auto kernel = medium_rows_kernel<Rows, Outputs, Stages, Chunks, Ring>;
   constexpr int kBytes = Stages * Of::kStageBytes;
   static_assert(Of::kSumBytes <= kBytes && kBytes <= 227 << 10);
   allow_shared_memory(kernel, kBytes);
-  launch_overlapped(ctx, "tile_product", kernel,
-                    {.blocks = dim3(blocks_for(job.outputs, Outputs), blocks_for(job.rows, Rows)),
-                     .threads = Of::kThreads,
-                     .shared = kBytes},
-                    job, norm);
+  launch_overlapped(
+      ctx, "tile_product", kernel,
+      {.blocks = dim3(blocks_for(arguments.outputs, Outputs), blocks_for(arguments.rows, Rows)),
+       .threads = Of::kThreads,
+       .shared = kBytes},
+      arguments, norm);
   return true;
 }
 
 // The smallest tiles with which all blocks run at once: a block's time is dominated by loading its
 // rows. False: left to the library.
 template <class F>
-bool with_tiles(CudaContext& ctx, const Job& job, F&& f) {
+bool with_tiles(CudaContext& ctx, const Arguments& arguments, F&& f) {
   const auto fits = [&](std::int64_t rows, std::int64_t outputs) {
-    return div_ceil(job.rows, rows) * div_ceil(job.outputs, outputs) <= ctx.multiprocessors();
+    return div_ceil(arguments.rows, rows) * div_ceil(arguments.outputs, outputs) <=
+           ctx.multiprocessors();
   };
   if (fits(16, 32)) return f.template operator()<16, 32>();
   if (fits(32, 32)) return f.template operator()<32, 32>();
@@ -237,23 +239,24 @@ bool fits(const CudaContext& ctx, const Product<BFloat16>& p) {
 
 bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
   if (!fits(ctx, p)) return false;
-  const Job job = few_rows_arguments(p);
-  return with_tiles(ctx, job, [&]<int Rows, int Outputs>() {
-    return p.k <= 4 * kStage ? start<Rows, Outputs, 4, 0, false>(ctx, job, {})
-                             : start<Rows, Outputs, 6, 0, true>(ctx, job, {});
+  const Arguments arguments = few_rows_arguments(p);
+  return with_tiles(ctx, arguments, [&]<int Rows, int Outputs>() {
+    return p.k <= 4 * kStage ? start<Rows, Outputs, 4, 0, false>(ctx, arguments, {})
+                             : start<Rows, Outputs, 6, 0, true>(ctx, arguments, {});
   });
 }
 
 bool medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p) {
   // A branch would have to be copied in addition to the rows.
   if (!fits(ctx, p.product) || !can_be_shared(p.norm) || p.norm.branch != nullptr) return false;
-  Job job = few_rows_arguments(p.product);
+  Arguments arguments = few_rows_arguments(p.product);
   const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
-  job.x = norm.residual;
-  return with_tiles(ctx, job, [&]<int Rows, int Outputs>() {
-    if (job.k == 256) return start<Rows, Outputs, 2, 1, false>(ctx, job, norm);
-    if (job.k == 512) return start<Rows, Outputs, 4, 2, false>(ctx, job, norm);
-    if constexpr (Rows + Outputs <= 96) return start<Rows, Outputs, 8, 4, false>(ctx, job, norm);
+  arguments.x = norm.residual;
+  return with_tiles(ctx, arguments, [&]<int Rows, int Outputs>() {
+    if (arguments.k == 256) return start<Rows, Outputs, 2, 1, false>(ctx, arguments, norm);
+    if (arguments.k == 512) return start<Rows, Outputs, 4, 2, false>(ctx, arguments, norm);
+    if constexpr (Rows + Outputs <= 96)
+      return start<Rows, Outputs, 8, 4, false>(ctx, arguments, norm);
     return false;
   });
 }

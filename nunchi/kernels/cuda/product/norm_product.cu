@@ -99,15 +99,17 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
 }
 
 template <class N, int Chunks, int Mt, int Nt>
-bool start(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm, FewRowsArguments<N> job) {
+bool start(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm,
+           FewRowsArguments<N> arguments) {
   constexpr std::size_t kWidth = kNormWidth<Chunks>, kWarps = kWidth / kShare;
-  job.tiles = static_cast<int>(div_ceil(job.outputs, 16 * Mt));
-  launch_overlapped(ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
-                    {.blocks = dim3(static_cast<unsigned>(job.tiles), blocks_for(job.rows, 8 * Nt)),
-                     .threads = kWarps * kWarp,
-                     .shared = kWarps * 8 * Nt * kColumns<Mt> * sizeof(float) +
-                               8 * Nt * (kWidth + kPadding) * sizeof(__nv_bfloat16)},
-                    norm, job);
+  arguments.tiles = static_cast<int>(div_ceil(arguments.outputs, 16 * Mt));
+  launch_overlapped(
+      ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
+      {.blocks = dim3(static_cast<unsigned>(arguments.tiles), blocks_for(arguments.rows, 8 * Nt)),
+       .threads = kWarps * kWarp,
+       .shared = kWarps * 8 * Nt * kColumns<Mt> * sizeof(float) +
+                 8 * Nt * (kWidth + kPadding) * sizeof(__nv_bfloat16)},
+      norm, arguments);
   return true;
 }
 
@@ -123,15 +125,16 @@ bool start(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
     return div_ceil(q.n, 16 * mt) * div_ceil(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
   };
   const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
-  const FewRowsArguments<Native<C>> job = few_rows_arguments(q);
+  const FewRowsArguments<Native<C>> arguments = few_rows_arguments(q);
   using N = Native<C>;
   if (runs_at_once(1, 1)) {
-    return q.k == 256   ? start<N, 1, 1, 1>(ctx, norm, job)
-           : q.k == 512 ? start<N, 2, 1, 1>(ctx, norm, job)
-                        : start<N, 4, 1, 1>(ctx, norm, job);
+    return q.k == 256   ? start<N, 1, 1, 1>(ctx, norm, arguments)
+           : q.k == 512 ? start<N, 2, 1, 1>(ctx, norm, arguments)
+                        : start<N, 4, 1, 1>(ctx, norm, arguments);
   }
   if (q.k == 1024 || !runs_at_once(2, 2)) return false;
-  return q.k == 256 ? start<N, 1, 2, 2>(ctx, norm, job) : start<N, 2, 2, 2>(ctx, norm, job);
+  return q.k == 256 ? start<N, 1, 2, 2>(ctx, norm, arguments)
+                    : start<N, 2, 2, 2>(ctx, norm, arguments);
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
 // With one token each, which is row h of what is embedded.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
-                                                                 const Embedding<N> e) {
+                                                                 const Embedding<N> e,
+                                                                 const float scale) {
   wait_for_previous_kernel();
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
   // Tokens so far.
@@ -77,7 +78,7 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   for (std::int64_t row = h; row < end; ++row) {
     for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
       float x[8] = {};
-      if (row < hypotheses) embed_columns<Wide>(e, e.ids[row], position, column, x);
+      if (row < hypotheses) embed_columns<Wide>(e, scale, e.ids[row], position, column, x);
       store_columns<Wide>(e.out + row * e.width + column, e.width - column, x);
     }
   }
@@ -102,7 +103,8 @@ void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   using N = Native<T>;
   const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
   const auto start = [&]<bool Wide>() {
-    launch_overlapped(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e));
+    launch_overlapped(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e),
+                      static_cast<float>(e.scale));
   };
   if (is_wide(e)) {
     start.template operator()<true>();
