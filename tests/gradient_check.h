@@ -98,7 +98,7 @@ inline void expect_gradients(ContextBase& context, const nn::Parameters& paramet
     return use(tape, loss());
   };
   recorded([](Tape& tape, const Variable& total) { tape.backward(total); });
-  // Before anything else runs: a recorded loss adds its weight's gradient on the way forward.
+  // Before anything else runs: a recorded loss adds its weight's gradient in the forward pass.
   std::vector<std::vector<double>> gradients;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     gradients.push_back(to_host<double>(entry.variable.gradient()));

@@ -20,6 +20,11 @@ ContextBase* context_of(std::initializer_list<Variable> inputs) {
   return nullptr;
 }
 
+bool any_needs_gradient(std::initializer_list<Variable> inputs) {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const Variable& input) { return input.needs_gradient(); });
+}
+
 void add_into(const Tensor& x, const Tensor& out) {
   dispatch(x, [&]<class T>(auto& ctx) {
     const std::int64_t width = x.shape().dimensions() == 0 ? 1 : x.size(x.shape().dimensions() - 1);
@@ -61,7 +66,7 @@ void copy_to_host(Context& ctx, const double* from, double& to) {
                                        .to = &to});
 }
 
-// The sum of squares is finite exactly if all numbers are: f64 has room for any f32's square.
+// The sum of squares is finite if and only if all numbers are: the square of any f32 fits in f64.
 bool all_finite(const Tensor& x) {
   if (x.elements() == 0) return true;
   double sum = 0;
@@ -83,16 +88,17 @@ bool all_finite(const Tensor& x) {
   return std::isfinite(sum);
 }
 
-NotFinite not_finite(const char* operation, std::size_t number, const char* way,
+NotFinite not_finite(const char* operation, std::size_t number, Tape::Pass pass,
                      const Tensor& made) {
-  return NotFinite(std::string(operation) + " (operation " + std::to_string(number) +
-                   " on the way " + way + ") made a tensor of shape " + made.shape().to_string() +
-                   " whose numbers are not all finite");
+  return NotFinite(std::string(operation) + " (operation " + std::to_string(number) + " of the " +
+                   (pass == Tape::Pass::forward ? "forward" : "backward") +
+                   " pass) computed a tensor of shape " + made.shape().to_string() +
+                   " with numbers that are not finite");
 }
 
 }  // namespace
 
-// Whether nobody has written to these columns yet; they count as written from now on.
+// Whether these columns have not been written yet; from now on they count as written.
 bool Gradients::claim_columns(Node& node, std::int64_t begin, std::int64_t end) {
   if (!node.by_columns) return false;
   auto& columns = node.written_columns;
@@ -135,11 +141,11 @@ GradientTarget Gradients::into(int input) {
   Node& node = *inputs_[static_cast<std::size_t>(input)];
   if (!node.needs_gradient) return {empty_like(node.value), false};
   Node& owner = node.parent != nullptr ? *node.parent : node;
-  // Someone else may still read this gradient; only a parameter's is a view that is ours to add to.
-  // What this operation was given before is its own.
-  const bool ours =
+  // A gradient with other owners may still be read by them, so it is copied before it is changed.
+  // Gradients of parameters and those that this operation writes already are changed in place.
+  const bool in_place =
       owner.bound || std::find(claimed_.begin(), claimed_.end(), &owner) != claimed_.end();
-  if (owner.gradient.defined() && !ours && !owner.gradient.sole_owner()) {
+  if (owner.gradient.defined() && !in_place && !owner.gradient.sole_owner()) {
     owner.gradient = copy_of(owner.gradient);
   }
   claimed_.push_back(&owner);
@@ -175,7 +181,8 @@ void Gradients::give(int input, Tensor gradient) {
 
 Tape::Tape(ContextBase& context, const TapeOptions& options)
     : context_(context), options_(options) {
-  if (context.tape() != nullptr) throw Error("this context is recording already.");
+  if (context.tape() != nullptr)
+    throw Error("this context is recording already; tapes do not nest.");
   context.set_tape(this);
 }
 
@@ -189,27 +196,28 @@ void Tape::add(const char* name, const std::vector<Variable>& outputs,
   records_.push_back(std::move(record));
   if (observer_) {
     for (const Variable& output : outputs) {
-      observer_(Way::forward, records_.size(), name, output.value());
+      observer_(Pass::forward, records_.size(), name, output.value());
     }
   }
   if (!options_.check_finite) return;
   check_outputs(records_.back(), records_.size());
-  // An operation may have made a parameter's gradient on the way forward.
-  check_gradients(records_.back(), records_.size(), "forward");
+  // An operation may compute the gradient of a parameter in the forward pass.
+  check_gradients(records_.back(), records_.size(), Pass::forward);
 }
 
 void Tape::check_outputs(const Record& record, std::size_t number) {
   for (const auto& output : record.outputs) {
-    if (!all_finite(output->value)) throw not_finite(record.name, number, "forward", output->value);
+    if (!all_finite(output->value))
+      throw not_finite(record.name, number, Pass::forward, output->value);
   }
 }
 
-void Tape::check_gradients(const Record& record, std::size_t number, const char* way) {
+void Tape::check_gradients(const Record& record, std::size_t number, Pass pass) {
   for (const auto& input : record.inputs) {
     if (input == nullptr || !input->needs_gradient) continue;
     const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
     if (!owner.written || !owner.gradient.defined() || all_finite(owner.gradient)) continue;
-    throw not_finite(record.name, number, way, owner.gradient);
+    throw not_finite(record.name, number, pass, owner.gradient);
   }
 }
 
@@ -217,15 +225,15 @@ void Tape::show_gradients(const Record& record, std::size_t number) const {
   for (const auto& input : record.inputs) {
     if (input == nullptr || !input->needs_gradient) continue;
     const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
-    if (owner.gradient.defined()) observer_(Way::back, number, record.name, owner.gradient);
+    if (owner.gradient.defined()) observer_(Pass::backward, number, record.name, owner.gradient);
   }
 }
 
 void Tape::backward(const Variable& loss) { backward(loss, Tensor()); }
 
 void Tape::backward(const Variable& output, Tensor gradient) {
-  if (!output.needs_gradient()) throw Error("nothing was recorded that leads to this loss.");
-  if (output.node_->parent != nullptr) throw Error("the way back cannot begin at a view.");
+  if (!output.needs_gradient()) throw Error("no recorded operation leads to this loss.");
+  if (output.node_->parent != nullptr) throw Error("the backward pass cannot start at a view.");
   if (gradient.defined() &&
       (gradient.shape() != output.value().shape() || gradient.dtype() != output.value().dtype())) {
     throw Error("a gradient of shape " + gradient.shape().to_string() +
@@ -243,27 +251,24 @@ void Tape::backward(const Variable& output, Tensor gradient) {
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
       if (observer_) show_gradients(record, records_.size() + 1);
-      if (options_.check_finite) check_gradients(record, records_.size() + 1, "back");
+      if (options_.check_finite) check_gradients(record, records_.size() + 1, Pass::backward);
     }
   }
 }
 
 bool recording(std::initializer_list<Variable> inputs) {
   const ContextBase* context = context_of(inputs);
-  if (context == nullptr || context->tape() == nullptr) return false;
-  for (const Variable& input : inputs) {
-    if (input.needs_gradient()) return true;
-  }
-  return false;
+  return context != nullptr && context->tape() != nullptr && any_needs_gradient(inputs);
 }
 
 std::vector<Variable> record(const char* name, std::vector<Tensor> outputs,
                              std::initializer_list<Variable> inputs, Backward backward) {
-  const bool recorded = recording(inputs);
+  Tape* const tape = outputs.front().context().tape();
+  const bool recorded = tape != nullptr && any_needs_gradient(inputs);
   std::vector<Variable> results;
   results.reserve(outputs.size());
   for (Tensor& output : outputs) results.emplace_back(std::move(output), recorded);
-  if (recorded) context_of(inputs)->tape()->add(name, results, inputs, std::move(backward));
+  if (recorded) tape->add(name, results, inputs, std::move(backward));
   return results;
 }
 

@@ -1,10 +1,10 @@
-// The tape: what happened, so that gradients can flow back through it.
+// The tape: the operations of a forward pass, recorded for the backward pass.
 //
 //   Tape tape(context);                       // records from here on
 //   Variable loss = model.loss(batch);
-//   tape.backward(loss);                      // parameters' gradients are added to
+//   tape.backward(loss);                      // adds to the gradients of parameters
 //
-// Records are dropped as they are passed on the way back, and with them the tensors they kept.
+// The backward pass drops each record after it ran, and with it the tensors that it kept.
 #pragma once
 
 #include <functional>
@@ -16,23 +16,23 @@
 
 namespace nunchi {
 
-// Where an operation puts the gradient of one of its inputs.
+// Where an operation writes the gradient of one of its inputs.
 struct GradientTarget {
   Tensor tensor;            // shaped like the input; a view of columns where the input is one
-  bool accumulate = false;  // add to what is there, or write
+  bool accumulate = false;  // add to the tensor, or overwrite it
 };
 
-// What a recorded operation sees on the way back.
+// The gradients of one recorded operation's outputs and inputs, in the backward pass.
 class Gradients {
  public:
   // d loss / d output; undefined when nothing depends on that output.
   const Tensor& of_output(int i = 0) const;
   bool wanted(int input) const;
-  // Where to write or add d loss / d input. What nobody wants goes to memory that is thrown away.
+  // Where to write or add d loss / d input: scratch memory if it is not wanted.
   GradientTarget into(int input);
-  // The same for kernels that always add: zero, or what is there already.
+  // The same for kernels that always add: the gradient so far, or zeros.
   Tensor sum(int input);
-  // Hands over a finished gradient, to be kept or added to what is there. Only for wanted inputs.
+  // Adds a finished gradient, or keeps it as the first; ignored if the input is not wanted.
   void give(int input, Tensor gradient);
 
  private:
@@ -44,18 +44,18 @@ class Gradients {
       : outputs_(outputs), inputs_(inputs) {}
   std::vector<std::shared_ptr<Node>>& outputs_;
   std::vector<std::shared_ptr<Node>>& inputs_;
-  std::vector<const Node*> claimed_;  // whose gradients this operation writes to
+  std::vector<const Node*> claimed_;  // nodes whose gradients this operation writes
 };
 
 using Backward = std::function<void(Gradients&)>;
 
 struct TapeOptions {
-  // Looks at every number that an operation makes, on both ways, and throws NotFinite at the first
-  // NaN or infinity. Slow: to find out where one came from.
+  // Checks every number that an operation computes, in both passes, and throws NotFinite at the
+  // first NaN or infinity. Slow: meant to find the operation that causes one.
   bool check_finite = false;
 };
 
-// Names the operation whose output or gradient was the first that is not finite.
+// Names the operation with the first output or gradient that is not finite.
 class NotFinite : public Error {
  public:
   using Error::Error;
@@ -69,22 +69,22 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // What record() below calls: `backward` runs when gradients of the outputs have come together.
+  // Called by record() below: `backward` runs when the gradients of the outputs are complete.
   void add(const char* name, const std::vector<Variable>& outputs,
            std::initializer_list<Variable> inputs, Backward backward);
-  // Runs the records backwards from a loss that made its gradients on the way forward (see
-  // vocabulary_loss). The tape is empty after it.
+  // The backward pass from a loss that computed its gradients in the forward pass (see
+  // vocabulary_loss). The tape is empty afterwards.
   void backward(const Variable& loss);
-  // The same from any operation's output, no view, with its gradient given: of
-  // the same shape and type. Throws Error otherwise.
+  // The backward pass from the output of any operation, with its gradient: of the same shape and
+  // type, and not of a view. Throws Error otherwise.
   void backward(const Variable& output, Tensor gradient);
   std::size_t size() const { return records_.size(); }
 
-  // For tests: sees what each operation makes, its outputs on the way forward and its inputs'
-  // gradients on the way back, and may change it. Operations are numbered from 1.
-  enum class Way : std::uint8_t { forward, back };
+  // For tests: sees each operation's outputs in the forward pass and its inputs' gradients in the
+  // backward pass, and may change them. Operations are numbered from 1.
+  enum class Pass : std::uint8_t { forward, backward };
   using Observer =
-      std::function<void(Way way, std::size_t number, const char* operation, const Tensor& made)>;
+      std::function<void(Pass pass, std::size_t number, const char* operation, const Tensor& made)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
  private:
@@ -96,7 +96,7 @@ class Tape {
   };
   // `number` is the record's on this tape, from 1.
   static void check_outputs(const Record& record, std::size_t number);
-  static void check_gradients(const Record& record, std::size_t number, const char* way);
+  static void check_gradients(const Record& record, std::size_t number, Pass pass);
   void show_gradients(const Record& record, std::size_t number) const;
 
   ContextBase& context_;
@@ -120,11 +120,12 @@ class TapePause {
   Tape* tape_;
 };
 
-// Whether an operation on these inputs will be asked for gradients.
+// Whether an operation on these inputs will be asked for gradients. Activations, whose context
+// decides, come before weights.
 bool recording(std::initializer_list<Variable> inputs);
 
-// Wraps an operation's results. If the context records and an input needs a gradient, `backward`
-// runs on the way back. Undefined inputs are allowed and never wanted.
+// Wraps an operation's results. If the outputs' context records and an input needs a gradient,
+// `backward` runs in the backward pass. Undefined inputs are allowed and never wanted.
 Variable record(const char* name, Tensor output, std::initializer_list<Variable> inputs,
                 Backward backward);
 std::vector<Variable> record(const char* name, std::vector<Tensor> outputs,

@@ -1,10 +1,11 @@
-// A tensor with a place for its gradient.
+// A tensor that can have a gradient.
 #pragma once
 
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "nunchi/autograd/weight_forms.h"
 #include "nunchi/tensor/tensor.h"
 
 namespace nunchi {
@@ -19,7 +20,7 @@ class Variable {
   bool defined() const { return node_ != nullptr; }
   const Tensor& value() const { return node_->value; }
   bool needs_gradient() const { return node_ != nullptr && node_->needs_gradient; }
-  // Undefined until something flowed back.
+  // Undefined before the backward pass reaches it.
   const Tensor& gradient() const { return node_->gradient; }
 
   // A view of some columns of a matrix. Its gradient is those columns of this variable's.
@@ -27,18 +28,12 @@ class Variable {
 
   // Gives a parameter its memory: `gradient` is kept from step to step and added to.
   void bind(Tensor value, Tensor gradient);
-  // What the caches of a weight's other forms compare: changes whenever the value does.
+  // Makes this a weight whose other forms are kept. `version` changes whenever the value does.
   void share_version(std::shared_ptr<const std::uint64_t> version) {
-    node_->version = std::move(version);
+    node_->forms = std::make_unique<WeightForms>(std::move(version));
   }
-  std::uint64_t version() const { return node_->version != nullptr ? *node_->version : 0; }
-
-  // The weight as the product library wants it, kept until the version changes.
-  struct PackedForm {
-    Tensor tensor;
-    std::uint64_t version = 0;
-  };
-  PackedForm& packed_form() const { return node_->packed; }
+  // Null: not a weight, its forms are not kept.
+  WeightForms* forms() const { return node_->forms.get(); }
 
  private:
   friend class Tape;
@@ -48,15 +43,14 @@ class Variable {
     Tensor value;
     Tensor gradient;
     bool needs_gradient = false;
-    bool written = false;  // the gradient holds something
+    bool written = false;  // the gradient has been written
     bool bound = false;    // a parameter: its gradient is part of a larger buffer
-    // Only views have written to the gradient, and only to these columns: from, to.
+    // Only views have written the gradient so far, and only these columns (begin, end).
     bool by_columns = false;
     std::vector<std::pair<std::int64_t, std::int64_t>> written_columns;
     std::shared_ptr<Node> parent;  // of a view of columns
     std::int64_t first_column = 0;
-    std::shared_ptr<const std::uint64_t> version;
-    PackedForm packed;
+    std::unique_ptr<WeightForms> forms;
   };
   std::shared_ptr<Node> node_;
 };

@@ -95,7 +95,8 @@ GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
                                         .transpose_a = of_weight,
                                         .b = b.data<T>(),
                                         .transpose_b = transpose_b,
-                                        .packed_b = packed.defined() ? packed.data<T>() : nullptr,
+                                        .formed_b = {WeightForm::packed,
+                                                     packed.defined() ? packed.data<T>() : nullptr},
                                         .c = c.data<C>(),
                                         .accumulate = of_weight});
       }));

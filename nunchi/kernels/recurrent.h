@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "nunchi/kernels/product.h"
 #include "nunchi/kernels/rows.h"
 #include "nunchi/kernels/run.h"
 #include "nunchi/tensor/dtype.h"
@@ -67,9 +68,9 @@ struct RecurrentInputs {
   Rows rows;
   T* gates = nullptr;  // [T, G · H], rows `gates_stride` apart
   std::int64_t gates_stride = 0;
-  const T* weight = nullptr;  // [G · H, H]
-  // The same for the products of this pass, as PackMatrix left it; may be null.
-  const T* packed = nullptr;
+  // A step's product with W_hh [G · H, H]: states · W_hhᵀ forward, gradients · W_hh backward. Each
+  // step sets m, a, c and accumulate.
+  Product<T, Accumulator<T>> product;
   const T* first_h = nullptr;               // [B, H]; null: zeros
   const Accumulator<T>* first_c = nullptr;  // [B, H], of lstm; null: zeros
   std::int64_t state_stride = 0;            // elements from one sentence's state to the next

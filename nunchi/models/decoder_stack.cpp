@@ -32,11 +32,10 @@ Variable DecoderStack::memory_of_layer(const Variable& all_kv, std::size_t i) co
 Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory) const {
   check_vocabulary(target, input_.vocabulary, "target");
   const Variable all_kv = memory_kv_(memory.rows);
-  return layers_(input_.embedding(target.ids, target.rows, input_.position), target.rows,
-                 [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
-                   return layer(stream, target.rows, memory_of_layer(all_kv, i), memory.batch,
-                                static_cast<int>(i));
-                 });
+  std::vector<Variable> memory_kv;
+  for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(memory_of_layer(all_kv, i));
+  return layers_(input_.embedding(target.ids, target.rows, input_.position),
+                 {.rows = target.rows, .memory_kv = memory_kv, .memory = &memory.batch});
 }
 
 std::unique_ptr<SequenceModel::State> DecoderStack::make_state(ContextBase& context,
@@ -71,11 +70,9 @@ void DecoderStack::remember(SequenceModel::State& any_state, const Memory& memor
 Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<MemoryState&>(any_state);
   const auto [step, embedded] = state.cache.extend(tokens, input_.embedding, input_.position);
-  const Variable hidden =
-      layers_.step(embedded, step.rows,
-                   [&](const nn::DecoderLayer& layer, const nn::Stream& stream, std::size_t i) {
-                     return layer.step(stream, step, state.cache.layer(i), state.memory_kv[i]);
-                   });
+  const Variable hidden = layers_(
+      embedded,
+      {.rows = step.rows, .step = &step, .cache = &state.cache, .memory_kv = state.memory_kv});
   return newest_rows(hidden.value(), tokens, step);
 }
 

@@ -16,14 +16,14 @@ ContextBase& not_recording(ContextBase& context) {
 }  // namespace
 
 DecodingState::DecodingState(ContextBase& context, const nn::DecoderCache::Options& options)
-    : cache(not_recording(context), options) {}
+    : cache(not_recording(context), options), context_(context) {}
 
 bool DecodingState::reserve(const nn::Position& position,
                             const SequenceModel::ReplayedSteps& steps) {
   const bool moved = cache.reserve(steps.steps, steps.hypotheses);
   // A table of positions that grew in a replayed step would be filled again each time.
   const Tensor before = positions;
-  positions = position.reserve(steps.longest);
+  positions = position.reserve(context_, steps.longest);
   const bool same = !before.defined() || before.same_memory(positions);
   return moved || !same;
 }

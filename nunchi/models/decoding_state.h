@@ -16,6 +16,9 @@ struct DecodingState : SequenceModel::State {
 
   nn::DecoderCache cache;
   Tensor positions;  // what a replayed step reads stays where it is
+
+ private:
+  ContextBase& context_;
 };
 
 // The rows of the hypotheses' newest tokens, of all rows of a step: [decode_capacity(H), C].

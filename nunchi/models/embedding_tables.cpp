@@ -82,9 +82,9 @@ const TokenBatch& token_source(const Source& source, std::int64_t vocabulary) {
 
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection) {
   const Variable &weight = projection.weight, &bias = projection.bias;
-  const Tensor scores = Tensor::empty(hidden.context(), summed(hidden.dtype()),
+  const Tensor scores = Tensor::empty(hidden.context(), accumulator_type(hidden.dtype()),
                                       {hidden.size(0), weight.value().size(0)});
-  multiply(hidden, pack_for_forward(weight), scores,
+  multiply(hidden, forward_weight(hidden.context(), weight), scores,
            {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
   return scores;
 }

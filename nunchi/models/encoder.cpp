@@ -8,7 +8,7 @@ namespace nunchi {
 Memory Encoder::operator()(const Source& source) const {
   const TokenBatch& tokens = token_source(source, input_.vocabulary);
   const Variable embedded = input_.embedding(tokens.ids, tokens.rows, input_.position);
-  return {through(layers_, embedded, tokens.rows), tokens.rows};
+  return {layers_(embedded, {.rows = tokens.rows}), tokens.rows};
 }
 
 }  // namespace nunchi

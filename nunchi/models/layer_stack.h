@@ -1,6 +1,7 @@
-// Layers by number and what comes after the last of them: what every Transformer is made of.
+// A stack of Transformer layers: the layers one after another, then the last norm and the scale.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,25 @@ struct LayerStackOptions {
   const char* name = "encoder";  // or "decoder"; a literal
   int layers = 0;
   nn::BlockConfig block = {};
-  double output_scale = 1;  // what comes out is multiplied by it
+  double output_scale = 1;  // the stack's output is multiplied by it
+};
+
+// The inputs of a stack beside the embedded rows; those of one layer are in nn/layer_input.h.
+struct StackInput {
+  const Ragged& rows;
+  const nn::DecodeStep* step = nullptr;      // null: the rows are whole sentences
+  const nn::DecoderCache* cache = nullptr;   // with a step
+  std::span<const Variable> memory_kv = {};  // of each decoder layer, [S, key_value_width]
+  const Ragged* memory = nullptr;            // the sentences of memory_kv, without a step
+
+  nn::LayerInput of_layer(std::size_t i) const {
+    return {.layer = static_cast<int>(i),
+            .rows = rows,
+            .step = step,
+            .cache = cache != nullptr ? cache->layer(i) : Tensor(),
+            .memory_kv = memory_kv.empty() ? Variable() : memory_kv[i],
+            .memory = memory};
+  }
 };
 
 template <class Layer>
@@ -23,31 +42,31 @@ class LayerStack {
   LayerStack(nn::Parameters& parameters, const LayerStackOptions& options,
              const nn::Position& position)
       : name_(options.name),
-        layers_(made(parameters, options, position)),
+        layers_(make_layers(parameters, options, position)),
         end_(parameters, options.name, options.block.residual()),
         output_scale_(options.output_scale) {}
 
   std::size_t size() const { return layers_.size(); }
 
-  // From embedded rows [T, C] to what the stack makes of them, [T, C]; run(layer, stream, number)
-  // is one layer's part.
-  Variable operator()(const Variable& embedded, const Ragged& rows, const auto& run) const {
-    tap(Tap::embedding, {name_, -1, ""}, embedded.value(), rows);
-    const Variable hidden = step(embedded, rows, run);
-    tap(Tap::stack_output, {name_, -1, ""}, hidden.value(), rows);
+  // Embedded rows [T, C] → [T, C]
+  Variable operator()(const Variable& embedded, const StackInput& in) const {
+    const bool traced = in.step == nullptr;
+    if (traced) tap(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
+    ResidualStream stream{.kind = traced ? StreamRows::sentences : StreamRows::decode_step,
+                          .value = embedded};
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      stream = layers_[i](std::move(stream), in.of_layer(i));
+    }
+    Variable hidden = end_(std::move(stream), in.rows);
+    if (output_scale_ != 1) hidden = scale(hidden, output_scale_);
+    if (traced) tap(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
     return hidden;
-  }
-  // The same for the rows of a decode step, of which a trace is not told.
-  Variable step(const Variable& embedded, const Ragged& rows, const auto& run) const {
-    nn::Stream stream{embedded, {}, {}, {}};
-    for (std::size_t i = 0; i < layers_.size(); ++i) stream = run(layers_[i], stream, i);
-    const Variable hidden = end_(stream, rows);
-    return output_scale_ == 1 ? hidden : scale(hidden, output_scale_);
   }
 
  private:
-  static std::vector<Layer> made(nn::Parameters& parameters, const LayerStackOptions& options,
-                                 const nn::Position& position) {
+  static std::vector<Layer> make_layers(nn::Parameters& parameters,
+                                        const LayerStackOptions& options,
+                                        const nn::Position& position) {
     std::vector<Layer> layers;
     layers.reserve(static_cast<std::size_t>(options.layers));
     for (int i = 0; i < options.layers; ++i) {
@@ -62,14 +81,5 @@ class LayerStack {
   nn::StreamEnd end_;
   double output_scale_;
 };
-
-// The same over all layers of an encoder, or of a decoder without memory.
-inline Variable through(const LayerStack<nn::EncoderLayer>& stack, const Variable& embedded,
-                        const Ragged& rows) {
-  return stack(embedded, rows,
-               [&](const nn::EncoderLayer& layer, const nn::Stream& stream, std::size_t i) {
-                 return layer(stream, rows, static_cast<int>(i));
-               });
-}
 
 }  // namespace nunchi

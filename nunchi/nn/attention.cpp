@@ -13,12 +13,12 @@ AttentionOptions options_of(Parameters& parameters, const AttentionConfig& confi
           .dropout = {config.dropout, parameters.next_place()}};
 }
 
-// What the weights of queries start with: without a scale, their scores would be √D times as large.
+// A factor of the queries' initial weights: unscaled scores would be √D times as large.
 double query_factor(const AttentionConfig& config) {
   return config.scaled ? 1 : 1 / std::sqrt(static_cast<double>(config.head_width));
 }
 
-// Q, K and V on top of one another, each of which starts on its own. Where heads share their keys
+// Q, K and V on top of one another, each initialised as a matrix of its own. Where heads share keys
 // and values, Q has more rows than the others.
 Linear::Options qkv_options(const AttentionConfig& config) {
   const std::int64_t query = config.query_width(), key = config.key_width();
@@ -29,33 +29,58 @@ Linear::Options qkv_options(const AttentionConfig& config) {
           .stacked = query / key + 2,
           .bias = config.bias,
           .first_rows = query,
-          .first_factor = wider * query_factor(config)};
+          .first_factor = wider * query_factor(config),
+          .deviation = config.init.deviation};
 }
 
 Linear::Options output_options(const AttentionConfig& config) {
-  return {.inputs = config.query_width(), .outputs = config.width, .bias = config.bias};
+  return {.inputs = config.query_width(),
+          .outputs = config.width,
+          .bias = config.bias,
+          .deviation = config.init.branch_deviation};
 }
 
 struct Heads {
-  const Variable &q, &k, &v;
-  const Ragged &queries, &keys;
+  Variable q, k, v;
 };
 
-// Attention and its projection, with what they show to a trace.
-Variable attend(const Heads& heads, const AttentionOptions& options, const Linear& output,
-                const TapPlace& place) {
-  if (Trace* trace = heads.q.value().context().trace()) {
-    trace->write(Tap::query, place, heads.q.value(), heads.queries);
-    trace->write(Tap::key, place, heads.k.value(), heads.keys);
-    trace->write(Tap::value, place, heads.v.value(), heads.keys);
-    trace->write_attention_weights(place, heads.q.value(), heads.k.value(), heads.queries,
-                                   heads.keys, options);
+// Attention of whole sentences, with its taps.
+Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
+                const AttentionOptions& options, const TapPlace& place) {
+  const auto& [q, k, v] = heads;
+  if (Trace* trace = q.value().context().trace()) {
+    trace->write(Tap::query, place, q.value(), queries);
+    trace->write(Tap::key, place, k.value(), keys);
+    trace->write(Tap::value, place, v.value(), keys);
+    trace->write_attention_weights(place, q.value(), k.value(), queries, keys, options);
   }
-  const Variable context = attention(heads.q, heads.k, heads.v, heads.queries, heads.keys, options);
-  tap(Tap::attention_context, place, context.value(), heads.queries);
-  const Variable result = output(context);
-  tap(Tap::attention_output, place, result.value(), heads.queries);
-  return result;
+  return attention(q, k, v, queries, keys, options);
+}
+
+// Attention of the newest tokens of hypotheses, whose keys and values are added to the cache.
+Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor& cache,
+                       const AttentionOptions& options) {
+  const Tensor &k = heads.k.value(), &v = heads.v.value();
+  const std::int64_t width = k.size(1);
+  const Tensor keys = cache.columns(0, width), values = cache.columns(width, width);
+  NewKeys newest;
+  if (step.one_each) {
+    newest = {k, v, step.row_slot};
+  } else {
+    scatter_rows(k, step.rows, step.row_slot, keys);
+    scatter_rows(v, step.rows, step.row_slot, values);
+  }
+  return Variable(
+      decode_attention({heads.q.value(), keys, values}, step.rows, step.past, options, newest));
+}
+
+// The output projection of attention.
+Branch projected(const Variable& context, const Linear& output, const LayerInput& in,
+                 const TapPlace& place) {
+  tap(Tap::attention_context, place, context, in);
+  Branch branch(context, output.parameters());
+  tap(Tap::attention_output, place, branch, in);
+  return branch;
 }
 
 }  // namespace
@@ -75,30 +100,19 @@ SelfAttention::Projected SelfAttention::split(const Variable& product, const Rag
           qkv.columns(query_width_ + key_width_, key_width_)};
 }
 
-AttentionOptions SelfAttention::options() const {
+AttentionOptions SelfAttention::options(ContextBase& context) const {
   AttentionOptions options = options_;
-  options.bias = position_.score_bias();
+  options.bias = position_.score_bias(context);
   return options;
 }
 
-Variable SelfAttention::operator()(const Variable& x, const Ragged& batch,
-                                   const TapPlace& place) const {
-  const auto [q, k, v] = split(qkv_(x), batch);
-  return attend({q, k, v, batch, batch}, options(), output_, place);
-}
-
-Stream SelfAttention::step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const {
-  const auto [q, k, v] = split(x.through(qkv_), step.rows);
-  const Tensor keys = cache.columns(0, key_width_), values = cache.columns(key_width_, key_width_);
-  NewKeys newest;
-  if (step.one_each) {
-    newest = {k.value(), v.value(), step.row_slot};
-  } else {
-    scatter_rows(k.value(), step.rows, step.row_slot, keys);
-    scatter_rows(v.value(), step.rows, step.row_slot, values);
-  }
-  return x.join(output_, Variable(decode_attention({q.value(), keys, values}, step.rows, step.past,
-                                                   options(), newest)));
+Branch SelfAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+  const auto [q, k, v] = split(qkv_(x), in.rows);
+  const AttentionOptions options = this->options(x.context());
+  const Variable context = in.step == nullptr
+                               ? attend({q, k, v}, in.rows, in.rows, options, place)
+                               : attend_cached({q, k, v}, *in.step, in.cache, options);
+  return projected(context, output_, in, place);
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
@@ -110,25 +124,18 @@ CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
               .outputs = config.query_width(),
               .bias = config.bias,
               .first_rows = config.query_width(),
-              .first_factor = query_factor(config)}),
+              .first_factor = query_factor(config),
+              .deviation = config.init.deviation}),
       output_(parameters, name + ".output", output_options(config)) {}
 
-Variable CrossAttention::operator()(const Variable& x, const Ragged& batch,
-                                    const Variable& memory_kv, const Ragged& memory,
-                                    const TapPlace& place) const {
-  const Variable q = query_(x);
-  const Variable k = memory_kv.columns(0, key_width_),
-                 v = memory_kv.columns(key_width_, key_width_);
-  return attend({q, k, v, batch, memory}, options_, output_, place);
-}
-
-Stream CrossAttention::step(PendingNorm& x, const DecodeStep& step,
-                            const Variable& memory_kv) const {
-  const Variable q = x.through(query_);
-  const Tensor &kv = memory_kv.value(), keys = kv.columns(0, key_width_),
-               values = kv.columns(key_width_, key_width_);
-  return x.join(output_, Variable(decode_attention({q.value(), keys, values}, step.rows,
-                                                   step.memory, options_)));
+Branch CrossAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+  const Variable q = query_(x), k = in.memory_kv.columns(0, key_width_),
+                 v = in.memory_kv.columns(key_width_, key_width_);
+  const Variable context = in.step == nullptr
+                               ? attend({q, k, v}, in.rows, *in.memory, options_, place)
+                               : Variable(decode_attention({q.value(), k.value(), v.value()},
+                                                           in.rows, in.step->memory, options_));
+  return projected(context, output_, in, place);
 }
 
 }  // namespace nunchi::nn

@@ -1,26 +1,25 @@
-// Multi-head attention: of a sentence over itself, and over another's encoding.
+// Multi-head attention: of a sentence over itself, and over the encoder's output.
 #pragma once
 
-#include "nunchi/nn/decoder_cache.h"
+#include "nunchi/nn/layer_input.h"
 #include "nunchi/nn/linear.h"
 #include "nunchi/nn/position/position.h"
-#include "nunchi/nn/residual.h"
-#include "nunchi/trace/trace.h"
 
 namespace nunchi::nn {
 
-// What a token sees: its whole sentence, or itself and what came before it.
+// Which tokens a token attends to: all of its sentence, or itself and those before it.
 enum class Sees : std::uint8_t { all, past };
 
 struct AttentionConfig {
   std::int64_t width = 0;  // C
   int heads = 1;
-  int kv_heads = 1;             // heads of keys and values, each read by heads / kv_heads of them
+  int kv_heads = 1;             // heads of keys and values; heads / kv_heads share each
   std::int64_t head_width = 0;  // D
   Sees sees = Sees::all;
   bool bias = true;    // of the projections
   bool scaled = true;  // scores are divided by √D
   float dropout = 0;   // of the weights
+  MatrixInit init = {};
 
   std::int64_t query_width() const { return heads * head_width; }
   std::int64_t key_width() const { return kv_heads * head_width; }
@@ -34,18 +33,15 @@ class SelfAttention {
                 const Position& position);
 
   // x [T, C] → [T, C]
-  Variable operator()(const Variable& x, const Ragged& batch, const TapPlace& place) const;
-  // The newest tokens of hypotheses, x [R, C], over all that came before them; their own keys and
-  // values join `cache` [slots, 2 kv_heads · D or more].
-  Stream step(PendingNorm& x, const DecodeStep& step, const Tensor& cache) const;
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
 
  private:
   struct Projected {
     Variable q, k, v;
   };
-  // Uses up the product of x with the weights of all three.
+  // Consumes the product of x with the weights of all three.
   Projected split(const Variable& product, const Ragged& batch) const;
-  AttentionOptions options() const;
+  AttentionOptions options(ContextBase& context) const;
 
   std::int64_t query_width_, key_width_;
   AttentionOptions options_;
@@ -59,11 +55,8 @@ class CrossAttention {
  public:
   CrossAttention(Parameters& parameters, const std::string& name, const AttentionConfig& config);
 
-  // x [T, C]; memory_kv [S, 2 kv_heads · D], keys then values → [T, C]
-  Variable operator()(const Variable& x, const Ragged& batch, const Variable& memory_kv,
-                      const Ragged& memory, const TapPlace& place) const;
-  // The newest tokens of hypotheses, x [R, C], over the memory of their sentences.
-  Stream step(PendingNorm& x, const DecodeStep& step, const Variable& memory_kv) const;
+  // x [T, C] → [T, C]
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
 
  private:
   std::int64_t key_width_;

@@ -23,6 +23,7 @@ struct BlockConfig {
   bool bias = true;              // of linear layers
   bool scale_attention = true;   // scores are divided by √D
   double norm_epsilon = Norm().epsilon;
+  MatrixInit init = {};
 
   AttentionConfig attention(Sees sees) const;
   // Of one layer's keys and values together: 2 kv_heads · D.
@@ -30,21 +31,19 @@ struct BlockConfig {
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
 };
 
-// Self-attention and feed-forward: the encoder's layer or, of tokens that see the past, that of a
+// Self-attention and feed-forward: a layer of an encoder or, if tokens see the past only, of a
 // decoder without memory.
 class EncoderLayer {
  public:
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
-  Stream operator()(const Stream& stream, const Ragged& batch, int layer) const;
-  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's. Of a
-  // layer whose tokens see the past.
-  Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache) const;
+  // A decode step needs a layer whose tokens see the past.
+  ResidualStream operator()(ResidualStream stream, const LayerInput& in) const;
 
  private:
   std::string_view stack_;
   SelfAttention self_attention_;
-  Residual around_attention_;
+  Residual around_self_attention_;
   FeedForward feed_forward_;
   Residual around_feed_forward_;
 };
@@ -53,12 +52,7 @@ class DecoderLayer {
  public:
   DecoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
-  // memory_kv [S, key_value_width]: this layer's keys and values of the encoder's output.
-  Stream operator()(const Stream& stream, const Ragged& batch, const Variable& memory_kv,
-                    const Ragged& memory, int layer) const;
-  // The newest tokens of hypotheses; `cache` [slots, key_value_width] is this layer's.
-  Stream step(const Stream& stream, const DecodeStep& step, const Tensor& cache,
-              const Variable& memory_kv) const;
+  ResidualStream operator()(ResidualStream stream, const LayerInput& in) const;
 
  private:
   SelfAttention self_attention_;

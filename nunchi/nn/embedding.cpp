@@ -9,21 +9,22 @@ Embedding::Embedding(Parameters& parameters, Variable table, const Options& opti
       scale_(options.scaled ? std::sqrt(static_cast<double>(options.width)) : 1),
       dropout_{options.dropout, parameters.next_place()} {}
 
-nunchi::Embedding Embedding::parameters(const Ragged& batch, const Position& position) const {
+nunchi::Embedding Embedding::parameters(const Tensor& ids, const Ragged& batch,
+                                        const Position& position) const {
   return {.table = table_,
           .scale = scale_,
-          .positions = position.embed(batch.max_length),
+          .positions = position.embed(ids.context(), batch.max_length),
           .dropout = dropout_};
 }
 
 Variable Embedding::operator()(const Tensor& ids, const Ragged& batch,
                                const Position& position) const {
-  return embedding(ids, batch, parameters(batch, position));
+  return embedding(ids, batch, parameters(ids, batch, position));
 }
 
 Variable Embedding::step(const Tensor& ids, const Ragged& rows, const Position& position,
                          const kernels::ExtendSlots& slots) const {
-  return Variable(embed_step(ids, rows, parameters(rows, position), slots));
+  return Variable(embed_step(ids, rows, parameters(ids, rows, position), slots));
 }
 
 }  // namespace nunchi::nn

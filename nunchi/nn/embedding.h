@@ -18,12 +18,13 @@ class Embedding {
 
   // ids i32 [capacity] → [capacity, C]
   Variable operator()(const Tensor& ids, const Ragged& batch, const Position& position) const;
-  // The same for the new tokens of a decode step, which get their slots with it.
+  // The same for the new tokens of a decode step, whose slots the same kernel assigns.
   Variable step(const Tensor& ids, const Ragged& rows, const Position& position,
                 const kernels::ExtendSlots& slots) const;
 
  private:
-  nunchi::Embedding parameters(const Ragged& batch, const Position& position) const;
+  nunchi::Embedding parameters(const Tensor& ids, const Ragged& batch,
+                               const Position& position) const;
 
   Variable table_;
   double scale_;

@@ -14,20 +14,24 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
           {.inputs = options.width,
            .outputs = kernels::input_width(options.activation, options.hidden),
            .stacked = kernels::is_gated(options.activation) ? 2 : 1,
-           .bias = options.bias}),
+           .bias = options.bias,
+           .deviation = options.init.deviation}),
       down_(parameters, name + ".down",
-            {.inputs = options.hidden, .outputs = options.width, .bias = options.bias}) {}
+            {.inputs = options.hidden,
+             .outputs = options.width,
+             .bias = options.bias,
+             .deviation = options.init.branch_deviation}) {}
 
-Variable FeedForward::operator()(const Variable& x, const Ragged& batch) const {
-  if (fused_) return feed_forward(x, {up_.parameters(), down_.parameters(), activation_});
-  return down_(activation(up_(x), batch, activation_, dropout_));
-}
-
-Stream FeedForward::step(PendingNorm& x, const Ragged& rows) const {
-  nunchi::Linear up = up_.parameters();
-  up.relu = fused_ && activation_ == ActivationKind::relu;
-  const Variable hidden = x.through(up);
-  return x.join(down_, up.relu ? hidden : activation(hidden, rows, activation_, dropout_));
+Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+  const auto run = [&]() -> Branch {
+    if (fused_) {
+      return feed_forward(x, {up_.parameters(), down_.parameters(), activation_}, in.rows);
+    }
+    return {activation(up_(x), in.rows, activation_, dropout_), down_.parameters()};
+  };
+  Branch branch = run();
+  tap(Tap::feed_forward, place, branch, in);
+  return branch;
 }
 
 }  // namespace nunchi::nn

@@ -1,7 +1,8 @@
-// Two linear layers with a non-linearity between them, for each token on its own.
+// Two linear layers with a non-linearity between them, for each token by itself.
 #pragma once
 
-#include "nunchi/nn/residual.h"
+#include "nunchi/nn/layer_input.h"
+#include "nunchi/nn/linear.h"
 #include "nunchi/ops/activation.h"
 
 namespace nunchi::nn {
@@ -14,13 +15,12 @@ class FeedForward {
     ActivationKind activation = ActivationKind::relu;
     float dropout = 0;  // of the hidden activations
     bool bias = true;
+    MatrixInit init = {};
   };
   FeedForward(Parameters& parameters, const std::string& name, const Options& options);
 
   // x [T, C] → [T, C]
-  Variable operator()(const Variable& x, const Ragged& batch) const;
-  // The same while nobody records.
-  Stream step(PendingNorm& x, const Ragged& rows) const;
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
 
  private:
   ActivationKind activation_;

@@ -1,14 +1,21 @@
 #include "nunchi/nn/linear.h"
 
 namespace nunchi::nn {
+namespace {
+
+Init init_of(const Linear::Options& options) {
+  if (options.deviation > 0) return Init::normal(options.deviation);
+  return Init::xavier(options.inputs, options.outputs / options.stacked)
+      .with_first(options.first_rows * options.inputs, options.first_factor);
+}
+
+}  // namespace
 
 Linear::Linear(Parameters& parameters, const std::string& name, const Options& options)
-    : parameters_{.weight = parameters.add(
-                      name + ".weight", {options.outputs, options.inputs},
-                      Init::xavier(options.inputs, options.outputs / options.stacked)
-                          .with_first(options.first_rows * options.inputs, options.first_factor)),
-                  .bias = options.bias
-                              ? parameters.add(name + ".bias", {options.outputs}, Init::zeros())
-                              : Variable()} {}
+    : parameters_{
+          .weight =
+              parameters.add(name + ".weight", {options.outputs, options.inputs}, init_of(options)),
+          .bias = options.bias ? parameters.add(name + ".bias", {options.outputs}, Init::zeros())
+                               : Variable()} {}
 
 }  // namespace nunchi::nn

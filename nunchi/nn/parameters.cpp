@@ -15,7 +15,7 @@ std::int64_t aligned(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// How the parameter starts: the same for a seed, whatever the threads.
+// Initial values; the same for a seed, whatever the number of threads.
 template <class T>
 std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t seed,
                     std::uint32_t place) {
@@ -43,13 +43,9 @@ Init Init::xavier(std::int64_t inputs, std::int64_t outputs) {
 
 Variable Parameters::add(std::string name, const Shape& shape, const Init& init) {
   if (find(name) != nullptr) throw Error("two parameters are called '" + name + "'.");
-  places_.emplace(name, entries_.size());
+  indices_.emplace(name, entries_.size());
   entries_.push_back({std::move(name), shape, init, Variable(Tensor(), false)});
   return entries_.back().variable;
-}
-
-void Parameters::set_inits(const std::function<Init(const ParameterEntry&)>& init_of) {
-  for (ParameterEntry& entry : entries_) entry.init = init_of(entry);
 }
 
 void Parameters::allocate(ContextBase& context, const Memory& memory) {
@@ -63,7 +59,7 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
     if (matrices) decayed_ = size;
   }
   const DType computed = memory.dtype.value_or(compute_type(context));
-  const DType exact = memory.gradients ? summed(computed) : computed;
+  const DType exact = memory.gradients ? accumulator_type(computed) : computed;
   weights_ = zeros(context, exact, {size});
   values_ = exact == computed ? weights_ : zeros(context, computed, {size});
   gradients_ = memory.gradients ? zeros(context, exact, {size}) : Tensor();
@@ -75,9 +71,8 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
   changed();
 }
 
-// A GPU may read parameters before the kernel in front of the reader has ended. So whoever writes
-// them, here and elsewhere, does it by kernels that are launched as usual or by copies
-// (kernels/cuda/common/device.h, begin()).
+// A GPU kernel may read parameters before the kernel launched before it has ended. So they are only
+// written by copies and by kernels without overlapped launches (kernels/cuda/common/device.h).
 void Parameters::changed() {
   if (values_.dtype() != weights_.dtype()) convert(weights_, values_);
   values_changed();
@@ -103,8 +98,8 @@ void Parameters::initialize(std::uint64_t seed) {
 }
 
 const ParameterEntry* Parameters::find(const std::string& name) const {
-  const auto place = places_.find(name);
-  return place == places_.end() ? nullptr : &entries_[place->second];
+  const auto found = indices_.find(name);
+  return found == indices_.end() ? nullptr : &entries_[found->second];
 }
 
 std::int64_t Parameters::count() const {

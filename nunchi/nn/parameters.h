@@ -1,15 +1,19 @@
-// The parameters of a model: names, shapes and how they start, in one flat buffer.
+// The parameters of a model: names, shapes and initial values, in one flat buffer.
 //
-// Layers add() what they need while they are built; allocate() then gives all of them memory at
-// once. Weights and gradients are one buffer each, the parameters views of it, in registry order
+// Layers add() their parameters while they are built; allocate() then gives all of them memory at
+// once. Weights and gradients are one buffer each and the parameters views of it, in registry order
 // with matrices before vectors (weight decay applies to the matrices: a prefix). Each view starts
 // at a multiple of 16 elements; the gaps are zero and stay zero.
 //
-// Training in bf16 keeps the weights in f32, which is what the optimiser changes and checkpoints
-// hold; layers then read their rounded form, a third buffer.
+// Training in bf16 keeps the weights in f32, for the optimiser and for checkpoints; layers read a
+// third buffer, the weights rounded to bf16.
+//
+// Several threads may read the parameters at once, each through a context of its own. Tensors that
+// are derived from the parameters and kept (forms of weights, tables of positions) are memory of
+// the context that the parameters were allocated on, which must outlive them and must not be
+// capturing meanwhile.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,13 +24,13 @@
 
 namespace nunchi::nn {
 
-// How a parameter starts.
+// The initial values of a parameter.
 struct Init {
   enum class Kind : std::uint8_t { zeros, ones, uniform, normal };
   Kind kind = Kind::zeros;
-  double scale = 0;         // uniform on [-scale, scale), or the standard deviation
-  std::int64_t first = 0;   // so many elements are
-  double first_factor = 1;  // multiplied by this
+  double scale = 0;        // uniform on [-scale, scale), or the standard deviation
+  std::int64_t first = 0;  // the number of elements that first_factor multiplies
+  double first_factor = 1;
 
   static Init zeros() { return {}; }
   static Init ones() { return {.kind = Kind::ones}; }
@@ -52,14 +56,12 @@ class Parameters {
 
   // The variable has no memory before allocate(). Throws Error for a name that exists.
   Variable add(std::string name, const Shape& shape, const Init& init);
-  // Says anew how each parameter starts, for families that are used to something else.
-  void set_inits(const std::function<Init(const ParameterEntry&)>& init_of);
-  // A fixed number for an operation that draws random numbers.
+  // A fixed number for an operation that draws random numbers, its `place` in the counter.
   std::uint32_t next_place() { return next_place_++; }
 
   struct Memory {
-    std::optional<DType> dtype;  // what layers compute in; none: what the context does
-    bool gradients = false;      // training needs them
+    std::optional<DType> dtype;  // that layers compute in; none: the context's
+    bool gradients = false;      // for training
   };
   void allocate(ContextBase& context, const Memory& memory);
   // Draws the initial weights; the same seed gives the same, whatever the threads.
@@ -67,25 +69,27 @@ class Parameters {
 
   const std::vector<ParameterEntry>& entries() const { return entries_; }
   const ParameterEntry* find(const std::string& name) const;
-  std::int64_t count() const;                             // of numbers, without gaps
-  DType dtype() const { return values_.dtype(); }         // what layers compute in
-  const Tensor& weights() const { return weights_; }      // [flat size]
-  const Tensor& values() const { return values_; }        // the same as layers read them
-  const Tensor& gradients() const { return gradients_; }  // [flat size]; undefined without
+  std::int64_t count() const;                         // of numbers, without gaps
+  DType dtype() const { return values_.dtype(); }     // that layers compute in
+  const Tensor& weights() const { return weights_; }  // [flat size]
+  const Tensor& values() const { return values_; }    // [flat size], rounded for layers
+  const Tensor& gradients() const {
+    return gradients_;
+  }  // [flat size]; undefined if there are none
   Tensor weight(const ParameterEntry& entry) const {
     return weights_.part(entry.offset, entry.shape);
   }
-  std::int64_t decayed() const { return decayed_; }  // the matrices' part of the flat size
-  bool allocated() const { return weights_.defined(); }
+  std::int64_t decayed() const { return decayed_; }  // elements of the matrices, a prefix
 
-  // To be called by whoever changes the weights: rounds them anew where layers read another form.
+  // Must be called after weights() changed: rounds them again where layers read rounded values, and
+  // starts a new version.
   void changed();
-  // The same for those who changed that form too.
+  // The same after both weights() and values() changed.
   void values_changed() { ++*version_; }
 
  private:
   std::vector<ParameterEntry> entries_;
-  std::unordered_map<std::string, std::size_t> places_;  // of the entries, by name
+  std::unordered_map<std::string, std::size_t> indices_;  // of the entries, by name
   std::shared_ptr<std::uint64_t> version_;
   Tensor weights_, values_, gradients_;
   std::int64_t decayed_ = 0;

@@ -1,8 +1,7 @@
 // Recurrent layers, one above the other: GRU or LSTM, in one direction or in both.
 //
-// In both directions each has half of the width: what a layer makes, and the state it ends with,
-// then have the width that the layer above and the decoder expect, without a product in between,
-// and a step's product is half as large.
+// In both directions each has half of the width, so that a layer's output and its last state have
+// the width that the next layer and the decoder expect, and a step's product is half as large.
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ namespace nunchi::nn {
 struct RecurrentConfig {
   CellKind cell = CellKind::gru;
   int layers = 1;
-  std::int64_t width = 0;  // C, of what goes in and of what comes out
+  std::int64_t width = 0;  // C, of input and output
   bool bidirectional = false;
   float dropout = 0;  // between layers
 };

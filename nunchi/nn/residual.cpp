@@ -1,7 +1,5 @@
 #include "nunchi/nn/residual.h"
 
-#include "nunchi/ops/tensors.h"
-
 namespace nunchi::nn {
 
 Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width,
@@ -13,43 +11,20 @@ Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, s
                                           : Variable()};
 }
 
-void PendingNorm::settle() {
-  if (out_.defined()) return;
-  if (!norm_.gamma.defined()) {
-    sum_ = out_ = stream_.value;
-    return;
-  }
-  const auto [sum, out] = residual_norm(stream_.value, stream_.branch, rows_, norm_);
-  sum_ = sum;
-  out_ = out;
+Residual::Residual(Parameters& parameters, const std::string& name, const Options& options)
+    : placement_(options.placement),
+      norm_(make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon)),
+      dropout_{options.dropout, parameters.next_place()} {}
+
+LazyNorm Residual::input(ResidualStream stream, const Ragged& batch) const {
+  return {std::move(stream), placement_ == NormPlacement::pre ? &norm_ : nullptr, batch};
 }
 
-Variable PendingNorm::through(const nunchi::Linear& layer) {
-  if (out_.defined() || !norm_.gamma.defined()) {
-    settle();
-    return linear(out_, layer);
-  }
-  const Tensor branch = stream_.branch.defined() ? stream_.branch.value() : Tensor();
-  const NormLinearResult found = norm_linear(stream_.value.value(), branch, rows_, norm_, layer);
-  sum_ = Variable(found.sum);
-  out_ = Variable(found.out);
-  return Variable(found.y);
-}
-
-Stream PendingNorm::join(const Linear& layer, const Variable& last) {
-  const Variable& value = placement_ == NormPlacement::post ? out() : sum();
-  if (!adds_on_the_way(value.value().context())) return {value, layer(last), {}, {}};
-  return {Variable(linear_onto(value.value(), last.value(), layer.parameters())), {}, {}, {}};
-}
-
-const Variable& PendingNorm::out() {
-  settle();
-  return out_;
-}
-
-const Variable& PendingNorm::sum() {
-  settle();
-  return sum_;
+ResidualStream Residual::output(LazyNorm& x, Branch branch) const {
+  const bool post = placement_ == NormPlacement::post;
+  ResidualStream stream = branch.added_to(post ? x.rows() : x.sum(), x.kind(), dropout_);
+  if (post) stream.norm = norm_;
+  return stream;
 }
 
 StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
@@ -59,19 +34,8 @@ StreamEnd::StreamEnd(Parameters& parameters, const std::string& name,
   }
 }
 
-Variable StreamEnd::operator()(const Stream& stream, const Ragged& batch) const {
-  if (!norm_.gamma.defined()) return PendingNorm(stream, stream.norm, batch).out();
-  return residual_norm(stream.value, stream.branch, batch, norm_, stream.dropout).out;
-}
-
-Variable settled(const Stream& stream, const Ragged& batch) {
-  if (!stream.branch.defined()) return stream.value;
-  const Tensor& value = stream.value.value();
-  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
-  fill(ones, 1);
-  const Norm any{.kind = NormKind::rms, .gamma = Variable(ones)};
-  return residual_norm(Variable(value), Variable(stream.branch.value()), batch, any, stream.dropout)
-      .sum;
+Variable StreamEnd::operator()(ResidualStream stream, const Ragged& batch) const {
+  return LazyNorm(std::move(stream), norm_ ? &*norm_ : nullptr, batch).rows();
 }
 
 }  // namespace nunchi::nn

@@ -1,14 +1,14 @@
 // Attention of a recurrent decoder over the encoder's states.
 //
-// It stands after the recurrent layers (Luong et al. 2015, without input feeding): the state h of a
-// target position looks at the encoder's states m, and what it sees is joined to it,
+// It follows the recurrent layers (Luong et al. 2015, without input feeding): the state h of a
+// target position attends to the encoder's states m, and the context is combined with it,
 //
 //   context = Σ softmax(score(h, m)) m
 //   h~ = tanh(W_c context + W_h h + b)
 //
-// and h~ goes to the vocabulary. Nothing flows back into the recurrence, so all positions of a
-// target are recurred in one call and attended at once. The score is Luong's dot product h · m or
-// Bahdanau's additive v · tanh(W h + U m).
+// and h~ goes to the vocabulary. The recurrence does not read h~, so one call runs it over all
+// positions of a target, and one call attends for all of them. The score is Luong's dot product h ·
+// m or Bahdanau's additive v · tanh(W h + U m).
 #pragma once
 
 #include <string>
@@ -36,7 +36,7 @@ class StateAttention {
   };
   StateAttention(Parameters& parameters, const std::string& name, const Options& options);
 
-  // What is read of states [S, C]: their projection once for all target positions.
+  // Keys and values of states [S, C], computed once for all target positions.
   StateMemory memory(const Variable& states) const;
   // hidden [T, C] → W_c context + W_h hidden + b [T, C], before its tanh.
   Variable operator()(const Variable& hidden, const Ragged& batch, const StateMemory& memory,

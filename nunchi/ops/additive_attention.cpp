@@ -61,7 +61,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
   const Values heads = values_of(given);
   check_heads(heads);
   check(queries.sentences == keys.sentences, kName,
-        std::to_string(queries.sentences) + " sentences of queries meet " +
+        std::to_string(queries.sentences) + " sentences of queries but " +
             std::to_string(keys.sentences) + " of keys");
   check_shape(kName, "q", heads.q, {queries.capacity, heads.q.size(1)});
   check_shape(kName, "v", heads.v, {keys.capacity, heads.v.size(1)});
@@ -75,17 +75,17 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
   }
   const bool wanted =
       recording({given.q, given.k, given.v, given.scorer}) || context.trace() != nullptr;
-  if (wanted) weights.weights = Tensor::empty(context, summed(dtype), {pairs});
+  if (wanted) weights.weights = Tensor::empty(context, accumulator_type(dtype), {pairs});
   const Tensor begin = from_host(context, weights.begin, {queries.sentences});
   const Tensor out = Tensor::empty(context, dtype, {queries.capacity, heads.v.size(1)});
   dispatch(out, [&]<class T>(auto& ctx) {
-    kernels::run(ctx,
-                 kernels::AdditiveAttention<T>{
-                     .in = inputs_of<T>(heads, queries, keys, begin, pairs),
-                     .rows = rows_of(queries),
-                     .out = out.data<T>(),
-                     .out_stride = out.row_stride(),
-                     .weights = wanted ? weights.weights.template data<Summed<T>>() : nullptr});
+    kernels::run(
+        ctx, kernels::AdditiveAttention<T>{
+                 .in = inputs_of<T>(heads, queries, keys, begin, pairs),
+                 .rows = rows_of(queries),
+                 .out = out.data<T>(),
+                 .out_stride = out.row_stride(),
+                 .weights = wanted ? weights.weights.template data<Accumulator<T>>() : nullptr});
   });
   const Variable result = record(
       kName, out, {given.q, given.k, given.v, given.scorer},
@@ -100,7 +100,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
                                 .in = inputs_of<T>(heads, queries, keys, begin, weights.elements()),
                                 .rows = rows_of(queries),
                                 .key_rows = rows_of(keys),
-                                .weights = weights.data<Summed<T>>(),
+                                .weights = weights.data<Accumulator<T>>(),
                                 .d_out = d_out.data<T>(),
                                 .d_out_stride = d_out.row_stride(),
                                 .d_q = d_q.tensor.data<T>(),
@@ -112,7 +112,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
                                 .accumulate_q = d_q.accumulate,
                                 .accumulate_k = d_k.accumulate,
                                 .accumulate_v = d_v.accumulate,
-                                .d_scorer = d_scorer.data<Summed<T>>()});
+                                .d_scorer = d_scorer.data<Accumulator<T>>()});
         });
       });
   return {result, weights};

@@ -15,14 +15,14 @@ struct AdditiveHeads {
 
 struct AdditiveResult {
   Variable out;           // [T, C]
-  WeightsResult weights;  // those that were used, of one head; without a tape or trace undefined
+  WeightsResult weights;  // of one head; undefined unless recorded or traced
 };
 
 // Sentences of `queries` and `keys` are the same in number and order.
 AdditiveResult additive_attention(const AdditiveHeads& heads, const Ragged& queries,
                                   const Ragged& keys);
 
-// The same for the rows of a decode step, each over keys that stand from keys.begin on: [R, C]. Not
+// The same for the rows of a decode step, each over the keys that start at keys.begin: [R, C]. Not
 // recorded.
 Tensor additive_decode_attention(const AdditiveHeads& heads, const Ragged& rows,
                                  const KeyPlaces& keys);

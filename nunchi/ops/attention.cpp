@@ -44,7 +44,7 @@ kernels::AttentionInputs<T> inputs_of(const Tensor& q, const Tensor& k, const Te
 void check_inputs(const Tensor& q, const Tensor& k, const Ragged& queries, const Ragged& keys,
                   const AttentionOptions& options) {
   check(queries.sentences == keys.sentences, "attention",
-        std::to_string(queries.sentences) + " sentences of queries meet " +
+        std::to_string(queries.sentences) + " sentences of queries but " +
             std::to_string(keys.sentences) + " of keys");
   check_shape("attention", "q", q, {queries.capacity, q.size(1)});
   check_shape("attention", "k", k, {keys.capacity, q.size(1) / options.heads * options.kv_heads});
@@ -65,7 +65,7 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
 
   const Tensor out = Tensor::empty(context, dtype, q.value().shape());
   const Tensor log_sum =
-      recorded ? Tensor::empty(context, summed(dtype), {options.heads, queries.capacity})
+      recorded ? Tensor::empty(context, accumulator_type(dtype), {options.heads, queries.capacity})
                : Tensor();
   dispatch(out, [&]<class T>(auto& ctx) {
     kernels::run(
@@ -74,37 +74,37 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
                  .rows = rows_of(queries),
                  .out = out.data<T>(),
                  .out_stride = out.row_stride(),
-                 .log_sum = log_sum.defined() ? log_sum.data<Summed<T>>() : nullptr});
+                 .log_sum = log_sum.defined() ? log_sum.data<Accumulator<T>>() : nullptr});
   });
-  return record(
-      "attention", out, {q, k, v, table},
-      [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
-       log_sum](Gradients& d) {
-        const Tensor& d_out = d.of_output();
-        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
-        dispatch(out, [&]<class T>(auto& ctx) {
-          kernels::run(ctx,
-                       kernels::AttentionBackward<T>{
-                           .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
-                           .rows = rows_of(queries),
-                           .key_rows = rows_of(keys),
-                           .out = out.data<T>(),
-                           .d_out = d_out.data<T>(),
-                           .out_stride = out.row_stride(),
-                           .d_out_stride = d_out.row_stride(),
-                           .log_sum = log_sum.data<Summed<T>>(),
-                           .d_q = d_q.tensor.data<T>(),
-                           .d_k = d_k.tensor.data<T>(),
-                           .d_v = d_v.tensor.data<T>(),
-                           .d_q_stride = d_q.tensor.row_stride(),
-                           .d_k_stride = d_k.tensor.row_stride(),
-                           .d_v_stride = d_v.tensor.row_stride(),
-                           .accumulate_q = d_q.accumulate,
-                           .accumulate_k = d_k.accumulate,
-                           .accumulate_v = d_v.accumulate,
-                           .d_table = d.wanted(3) ? d.sum(3).template data<Summed<T>>() : nullptr});
-        });
-      });
+  return record("attention", out, {q, k, v, table},
+                [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
+                 log_sum](Gradients& d) {
+                  const Tensor& d_out = d.of_output();
+                  const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+                  dispatch(out, [&]<class T>(auto& ctx) {
+                    kernels::run(
+                        ctx, kernels::AttentionBackward<T>{
+                                 .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
+                                 .rows = rows_of(queries),
+                                 .key_rows = rows_of(keys),
+                                 .out = out.data<T>(),
+                                 .d_out = d_out.data<T>(),
+                                 .out_stride = out.row_stride(),
+                                 .d_out_stride = d_out.row_stride(),
+                                 .log_sum = log_sum.data<Accumulator<T>>(),
+                                 .d_q = d_q.tensor.data<T>(),
+                                 .d_k = d_k.tensor.data<T>(),
+                                 .d_v = d_v.tensor.data<T>(),
+                                 .d_q_stride = d_q.tensor.row_stride(),
+                                 .d_k_stride = d_k.tensor.row_stride(),
+                                 .d_v_stride = d_v.tensor.row_stride(),
+                                 .accumulate_q = d_q.accumulate,
+                                 .accumulate_k = d_k.accumulate,
+                                 .accumulate_v = d_v.accumulate,
+                                 .d_table = d.wanted(3) ? d.sum(3).template data<Accumulator<T>>()
+                                                        : nullptr});
+                  });
+                });
 }
 
 WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
@@ -117,13 +117,13 @@ WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& 
     result.begin.push_back(elements);
     elements += std::int64_t{options.heads} * queries.lengths[b] * keys.lengths[b];
   }
-  result.weights = Tensor::empty(q.context(), summed(q.dtype()), {elements});
+  result.weights = Tensor::empty(q.context(), accumulator_type(q.dtype()), {elements});
   const Tensor begin = from_host(q.context(), result.begin, {queries.sentences});
   dispatch(q, [&]<class T>(auto& ctx) {
     kernels::run(
         ctx, kernels::AttentionWeights<T>{.in = inputs_of<T>(q, k, k, queries, keys, options, {}),
                                           .begin = begin.data<std::int64_t>(),
-                                          .weights = result.weights.data<Summed<T>>()});
+                                          .weights = result.weights.data<Accumulator<T>>()});
   });
   return result;
 }

@@ -8,11 +8,12 @@
 
 namespace nunchi {
 
-// What is added to scores, described; evaluated from the distance inside the kernel.
+// A description of the bias that is added to scores; kernels evaluate it from the distance of query
+// and key.
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
   Kind kind = Kind::none;
-  Tensor slopes;   // [H], of the type that scores are summed in
+  Tensor slopes;   // [H], of the accumulator's type
   Variable table;  // [buckets, H]
   int max_distance = 128;
   bool bidirectional = false;

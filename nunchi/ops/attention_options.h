@@ -1,4 +1,4 @@
-// What the attention operations do with their options before a kernel sees them.
+// Checks the options of attention operations and translates them for kernels.
 #pragma once
 
 #include "nunchi/ops/attention.h"
@@ -16,7 +16,7 @@ kernels::ScoreBias<T> kernel_bias(const ScoreBias& bias) {
     case ScoreBias::Kind::none:
       return {};
     case ScoreBias::Kind::slopes:
-      return {.kind = Kind::slopes, .slopes = bias.slopes.data<Summed<T>>()};
+      return {.kind = Kind::slopes, .slopes = bias.slopes.data<Accumulator<T>>()};
     case ScoreBias::Kind::buckets:
       return {.kind = Kind::buckets,
               .table = bias.table.value().data<T>(),

@@ -40,10 +40,11 @@ kernels::Embedding<T> kernel_of(const Tensor& ids, const Ragged& batch, const Em
 Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
                   const kernels::ExtendSlots& slots) {
   const Tensor& w = parameters.table.value();
-  check(w.context().tape() == nullptr, "embed_step", "it is not for what is recorded");
+  check(ids.context().tape() == nullptr, "embed_step",
+        "it is inference-only but was called while a tape records");
   check_embedding(ids, batch, parameters);
-  const Tensor out = Tensor::empty(w.context(), w.dtype(), {batch.capacity, w.size(1)});
-  dispatch(w, [&]<class T>(auto& ctx) {
+  const Tensor out = Tensor::empty(ids.context(), w.dtype(), {batch.capacity, w.size(1)});
+  dispatch(out, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::StepRows<T>{.slots = slots,
                                            .embedding = kernel_of<T>(ids, batch, parameters, out)});
   });
@@ -54,16 +55,18 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
   const Variable &table = parameters.table, &positions = parameters.positions;
   const Tensor& w = table.value();
   check_embedding(ids, batch, parameters);
-  const kernels::Dropout draws = dropout_on(w.context(), parameters.dropout);
-  const Tensor out = Tensor::empty(w.context(), w.dtype(), {batch.capacity, w.size(1)});
-  dispatch(
-      w, [&]<class T>(auto& ctx) { kernels::run(ctx, kernel_of<T>(ids, batch, parameters, out)); });
+  const kernels::Dropout draws = dropout_on(ids.context(), parameters.dropout);
+  const Tensor out = Tensor::empty(ids.context(), w.dtype(), {batch.capacity, w.size(1)});
+  dispatch(out, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernel_of<T>(ids, batch, parameters, out));
+  });
   return record("embedding", out, {table, positions},
                 [ids, batch, scale = parameters.scale, draws](Gradients& d) {
                   const Tensor& d_out = d.of_output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     const auto data = [&](int input) {
-                      return d.wanted(input) ? d.sum(input).template data<Summed<T>>() : nullptr;
+                      return d.wanted(input) ? d.sum(input).template data<Accumulator<T>>()
+                                             : nullptr;
                     };
                     kernels::run(ctx, kernels::EmbeddingBackward<T>{.rows = rows_of(batch),
                                                                     .width = d_out.size(1),

@@ -21,7 +21,8 @@ struct Embedding {
 // ids i32 [capacity], each in [0, V) → [capacity, C]
 Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters);
 
-// The same for the new tokens of a decode step, whose slots are found on the way. Not recorded.
+// The same for the new tokens of a decode step, whose slots the same kernel assigns. Inference
+// only: throws Error while a tape records.
 Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
                   const kernels::ExtendSlots& slots);
 

@@ -1,6 +1,7 @@
 #include "nunchi/ops/feed_forward.h"
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/ops/activation.h"
 #include "nunchi/ops/check.h"
 #include "nunchi/ops/products.h"
 
@@ -10,13 +11,11 @@ namespace {
 // The operation's inputs.
 enum Input : int { kX, kUpWeight, kUpBias, kDownWeight, kDownBias };
 
-using kernels::ActivationKind;
-
 struct Saved {
   ActivationKind activation;
   Tensor x, hidden;  // [R, C], [R, F]
   Tensor argument;   // [R, F], of gelu
-  Tensor mask;       // what passed relu; undefined where `hidden` says it
+  Tensor mask;       // of relu; undefined where the backward pass reads `hidden` instead
   Variable up, down;
 };
 
@@ -25,7 +24,7 @@ void run_backward(const Saved& saved, Gradients& d) {
   add_linear_gradients(d, kDownWeight, d_y, saved.hidden);
   if (!d.wanted(kX) && !d.wanted(kUpWeight) && !d.wanted(kUpBias)) return;
   const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
-  multiply_gated(d_y, pack_for_backward(saved.down),
+  multiply_gated(d_y, backward_weight(d_y.context(), saved.down),
                  {.kind = saved.activation,
                   .y = saved.argument.defined() ? saved.argument : saved.hidden,
                   .mask = saved.mask,
@@ -33,7 +32,7 @@ void run_backward(const Saved& saved, Gradients& d) {
                  d_hidden, "linear_backward_input");
   if (d.wanted(kX)) {
     const GradientTarget d_x = d.into(kX);
-    multiply(d_hidden, pack_for_backward(saved.up), d_x.tensor,
+    multiply(d_hidden, backward_weight(d_y.context(), saved.up), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
   }
   if (d.wanted(kUpWeight)) {
@@ -62,7 +61,7 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
   check_layer("down", down, up.weight.value().size(0));
   const bool gelu = activation == ActivationKind::gelu_tanh;
   check(gelu || activation == ActivationKind::relu, "feed_forward",
-        "between its layers stands relu or gelu_tanh");
+        "the activation must be relu or gelu_tanh");
   const auto bias_of = [](const Linear& layer) {
     return layer.bias.defined() ? layer.bias.value() : Tensor();
   };
@@ -76,22 +75,31 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
               .up = up.weight,
               .down = down.weight};
   if (gelu) {
-    // Nobody asks for it again where nothing is recorded.
+    // Only the backward pass reads the argument again.
     saved.argument =
         kept ? Tensor::empty(context, rows.dtype(), saved.hidden.shape()) : saved.hidden;
-    multiply_gelu(rows, pack_for_forward(up.weight), bias_of(up), saved.argument, saved.hidden);
+    multiply_gelu(rows, forward_weight(context, up.weight), bias_of(up), saved.argument,
+                  saved.hidden);
   } else {
-    multiply(rows, pack_for_forward(up.weight), saved.hidden,
+    multiply(rows, forward_weight(context, up.weight), saved.hidden,
              {.bias = bias_of(up),
               .relu = true,
               .mask = kept ? &saved.mask : nullptr,
               .label = "linear"});
   }
   const Tensor y = Tensor::empty(context, rows.dtype(), {rows.size(0), out});
-  multiply(saved.hidden, pack_for_forward(down.weight), y,
+  multiply(saved.hidden, forward_weight(context, down.weight), y,
            {.bias = bias_of(down), .label = "linear"});
   return record("feed_forward", y, {x, up.weight, up.bias, down.weight, down.bias},
                 [saved = std::move(saved)](Gradients& d) { run_backward(saved, d); });
+}
+
+Branch feed_forward(LazyNorm& x, const FeedForward& parameters, const Ragged& batch) {
+  if (!x.fuses_product()) return Branch(feed_forward(x.rows(), parameters));
+  Linear up = parameters.up;
+  up.relu = parameters.activation == ActivationKind::relu;
+  const Variable hidden = linear(x, up);
+  return {up.relu ? hidden : activation(hidden, batch, parameters.activation), parameters.down};
 }
 
 }  // namespace nunchi

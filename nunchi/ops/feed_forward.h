@@ -1,9 +1,10 @@
-// f(x · W₁ᵀ + b₁) · W₂ᵀ + b₂ as one operation, f being relu or gelu_tanh: f, its gradient and the
-// first bias's can ride in products.
+// f(x · W₁ᵀ + b₁) · W₂ᵀ + b₂ as one operation, with f relu or gelu_tanh: products compute f, its
+// gradient and the gradient of b₁ where the device can fuse them.
 #pragma once
 
 #include "nunchi/kernels/activation.h"
 #include "nunchi/ops/linear.h"
+#include "nunchi/ops/residual_stream.h"
 
 namespace nunchi {
 
@@ -13,7 +14,10 @@ struct FeedForward {
   kernels::ActivationKind activation = kernels::ActivationKind::relu;  // or gelu_tanh
 };
 
-// x [R, C] → [R, N]. All rows are computed, those past a batch's count too.
+// x [R, C] → [R, N]. Rows past a batch's count are computed too.
 Variable feed_forward(const Variable& x, const FeedForward& parameters);
+// The same as a branch of a residual stream. Where the first product is one kernel with the norm
+// before it, the activation is a kernel of its own unless it is relu.
+Branch feed_forward(LazyNorm& x, const FeedForward& parameters, const Ragged& batch);
 
 }  // namespace nunchi

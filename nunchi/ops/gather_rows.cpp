@@ -10,10 +10,10 @@ namespace nunchi {
 Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& index) {
   const Tensor& x = from.value();
   check(x.shape().dimensions() == 2, "gather_rows",
-        "rows are taken from a matrix, not from " + x.shape().to_string());
+        "rows must come from a matrix, not from shape " + x.shape().to_string());
   check(index.size(0) >= rows.rows, "gather_rows",
-        std::to_string(index.size(0)) + " places do not say where " + std::to_string(rows.rows) +
-            " rows stand");
+        std::to_string(index.size(0)) + " indices were given for " + std::to_string(rows.rows) +
+            " rows");
   return record("gather_rows", gather_rows(x, rows, index), {from},
                 [shape = x.shape(), rows, index](Gradients& d) {
                   const Tensor& d_out = d.of_output();

@@ -1,4 +1,4 @@
-// Some rows of a matrix, with the way back: rows that were left out get no gradient.
+// Some rows of a matrix. In the backward pass the other rows get no gradient.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -6,8 +6,8 @@
 
 namespace nunchi {
 
-// from [any, C]; index i32 [at least rows.rows]: no two of them name the same row. Returns
-// [rows.capacity, C], row r of which is from[index[r]]; those past the count are zero.
+// from [any, C]; index i32 [at least rows.rows], without duplicates. Returns
+// [rows.capacity, C], whose row r is from[index[r]]; rows past the count are zero.
 Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& index);
 
 }  // namespace nunchi

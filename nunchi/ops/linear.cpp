@@ -10,8 +10,7 @@
 namespace nunchi {
 namespace {
 
-// What did not pass through relu gets no gradient. In place, unless someone
-// else reads d_y too.
+// Elements that relu cut off get no gradient. In place, unless d_y has other owners.
 Tensor relu_backward(const Tensor& y, const Tensor& d_y) {
   const Tensor d_x =
       d_y.sole_owner() ? d_y : Tensor::empty(d_y.context(), d_y.dtype(), d_y.shape());
@@ -43,8 +42,9 @@ Variable linear(const Variable& x, const Linear& parameters) {
   const Variable &weight = parameters.weight, &bias = parameters.bias;
   const Tensor& w = weight.value();
   check_layer(x.value(), parameters);
-  const Tensor y = Tensor::empty(w.context(), w.dtype(), {x.value().size(0), w.size(0)});
-  multiply(x.value(), pack_for_forward(weight), y,
+  ContextBase& context = x.value().context();
+  const Tensor y = Tensor::empty(context, w.dtype(), {x.value().size(0), w.size(0)});
+  multiply(x.value(), forward_weight(context, weight), y,
            {.bias = bias.defined() ? bias.value() : Tensor(),
             .relu = parameters.relu,
             .label = "linear"});
@@ -53,32 +53,27 @@ Variable linear(const Variable& x, const Linear& parameters) {
                   const Tensor d_y = y.defined() ? relu_backward(y, d.of_output()) : d.of_output();
                   if (d.wanted(0)) {
                     const GradientTarget d_x = d.into(0);
-                    multiply(d_y, pack_for_backward(weight), d_x.tensor,
+                    multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   }
                   add_linear_gradients(d, 1, d_y, x);
                 });
 }
 
-Tensor linear_onto(const Tensor& onto, const Tensor& x, const Linear& parameters) {
+Tensor linear_add(const Tensor& residual, const Tensor& x, const Linear& parameters) {
   const Tensor& w = parameters.weight.value();
   check_layer(x, parameters);
-  check_shape("linear_onto", "what is added to", onto, {x.size(0), w.size(0)});
-  check(x.context().tape() == nullptr && !parameters.relu && onto.contiguous(), "linear_onto",
-        "it is not for what is recorded, nor for relu, nor for columns of a tensor");
-  const Tensor y = Tensor::empty(w.context(), w.dtype(), onto.shape());
-  multiply(x, pack_for_forward(parameters.weight), y,
+  check_shape("linear_add", "residual", residual, {x.size(0), w.size(0)});
+  check(x.context().tape() == nullptr, "linear_add",
+        "it is inference-only but was called while a tape records");
+  check(!parameters.relu && residual.contiguous(), "linear_add",
+        "relu and views of columns are not supported");
+  const Tensor y = Tensor::empty(x.context(), w.dtype(), residual.shape());
+  multiply(x, forward_weight(x.context(), parameters.weight), y,
            {.bias = parameters.bias.defined() ? parameters.bias.value() : Tensor(),
-            .added = onto,
+            .added = residual,
             .label = "linear"});
   return y;
-}
-
-bool adds_on_the_way(ContextBase& context) {
-  bool adds = false;
-  on_device(context,
-            [&](auto& ctx) { adds = kernels::kAddsOnTheWay<std::remove_cvref_t<decltype(ctx)>>; });
-  return adds;
 }
 
 }  // namespace nunchi

@@ -1,4 +1,4 @@
-// y = activation(x · Wᵀ + b): one product with its bias, and with max(0, ·) where asked for.
+// y = activation(x · Wᵀ + b): one product with its bias and, optionally, max(0, ·).
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -11,12 +11,10 @@ struct Linear {
   bool relu = false;
 };
 
-// x [R, K] → [R, N]. All rows are computed, those past a batch's count too.
+// x [R, K] → [R, N]. Rows past a batch's count are computed too.
 Variable linear(const Variable& x, const Linear& parameters);
 
-// onto [R, N] + x · Wᵀ + b, for steps that generate: it is not recorded.
-Tensor linear_onto(const Tensor& onto, const Tensor& x, const Linear& parameters);
-// Whether that is one kernel on the context's device, or better left to who reads both.
-bool adds_on_the_way(ContextBase& context);
+// residual [R, N] + x · Wᵀ + b in one product. Inference only: throws Error while a tape records.
+Tensor linear_add(const Tensor& residual, const Tensor& x, const Linear& parameters);
 
 }  // namespace nunchi

@@ -22,16 +22,17 @@ Variable linear_sum(const Variable& first, const Variable& second, const LinearS
   check_shape("linear_sum", "the second weight", b.value(), {width, second.value().size(1)});
   check_shape("linear_sum", "the second rows", second.value(), {rows, second.value().size(1)});
   check_shape("linear_sum", "bias", bias.value(), {width});
-  const Tensor y = Tensor::empty(a.value().context(), a.value().dtype(), {rows, width});
-  multiply(first.value(), pack_for_forward(a), y, {.bias = bias.value(), .label = "linear"});
-  multiply(second.value(), pack_for_forward(b), y, {.accumulate = true, .label = "linear"});
+  ContextBase& context = first.value().context();
+  const Tensor y = Tensor::empty(context, a.value().dtype(), {rows, width});
+  multiply(first.value(), forward_weight(context, a), y, {.bias = bias.value(), .label = "linear"});
+  multiply(second.value(), forward_weight(context, b), y, {.accumulate = true, .label = "linear"});
   return record("linear_sum", y, {first, second, a, bias, b},
                 [first = first.value(), second = second.value(), a = a, b = b](Gradients& d) {
                   const Tensor& d_y = d.of_output();
                   const auto give_rows = [&](int input, const Variable& weight) {
                     if (!d.wanted(input)) return;
                     const GradientTarget d_x = d.into(input);
-                    multiply(d_y, pack_for_backward(weight), d_x.tensor,
+                    multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   };
                   give_rows(0, a);

@@ -1,5 +1,5 @@
-// y = first · Aᵀ + second · Bᵀ + bias: one linear layer over rows that stand in two matrices, which
-// need not be put side by side for it.
+// y = first · Aᵀ + second · Bᵀ + bias: one linear layer over the columns of two matrices, without
+// copying them next to each other.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -12,7 +12,7 @@ struct LinearSum {
   Variable bias;           // [N]
 };
 
-// first [R, K], second [R, L] → [R, N]. All rows are computed, those past a batch's count too.
+// first [R, K], second [R, L] → [R, N]. Rows past a batch's count are computed too.
 Variable linear_sum(const Variable& first, const Variable& second, const LinearSum& parameters);
 
 }  // namespace nunchi

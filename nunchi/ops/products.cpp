@@ -2,17 +2,18 @@
 
 #include "nunchi/kernels/gelu_product.h"
 #include "nunchi/kernels/linear_gradient.h"
-#include "nunchi/kernels/product.h"
 #include "nunchi/kernels/reduce.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi {
 namespace {
 
-// The product reads b as [K, N]: the matrix itself, or its transpose.
-Tensor pack(const Tensor& matrix, bool transposed) {
+// `matrix` in the product library's layout, read as [K, N] or, transposed, as [N, K]; computed on
+// `context` into memory of the matrix's own, which other contexts may read too. Undefined where the
+// device has no such layout.
+Tensor pack(ContextBase& context, const Tensor& matrix, bool transposed) {
   Tensor packed;
-  dispatch(matrix, [&]<class T>(auto& ctx) {
+  dispatch(context, matrix.dtype(), [&]<class T>(auto& ctx) {
     kernels::PackMatrix<T> job{.n = matrix.size(transposed ? 0 : 1),
                                .k = matrix.size(transposed ? 1 : 0),
                                .b = matrix.data<T>(),
@@ -28,17 +29,9 @@ Tensor pack(const Tensor& matrix, bool transposed) {
   return packed;
 }
 
-template <class T, class C>
-kernels::Product<T, C> product_with(const Tensor& x, const PackedWeight& weight,
-                                    const Tensor& out) {
-  return {.m = x.size(0),
-          .n = weight.plain.size(weight.transposed ? 0 : 1),
-          .k = weight.plain.size(weight.transposed ? 1 : 0),
-          .a = x.data<T>(),
-          .b = weight.plain.data<T>(),
-          .transpose_b = weight.transposed,
-          .packed_b = weight.packed.defined() ? weight.packed.data<T>() : nullptr,
-          .c = out.data<C>()};
+bool packs(ContextBase& context) {
+  return on_device(context,
+                   [](auto& ctx) { return kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>; });
 }
 
 void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
@@ -46,31 +39,35 @@ void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
     kernels::run(ctx, kernels::ColumnSum<T>{.rows = d_y.size(0),
                                             .width = d_y.size(1),
                                             .x = d_y.data<T>(),
-                                            .out = d_bias.data<Summed<T>>()});
+                                            .out = d_bias.data<Accumulator<T>>()});
   });
 }
 
 }  // namespace
 
-PackedWeight pack_for_forward(const Variable& weight) {
+ProductWeight forward_weight(ContextBase& context, const Variable& weight) {
   const Tensor& plain = weight.value();
-  if (plain.context().is_training()) return {plain, pack(plain, true), true};
-  Variable::PackedForm& kept = weight.packed_form();
-  if (!kept.tensor.defined() || kept.version != weight.version()) {
-    kept = {pack(plain, true), weight.version()};
-  }
-  return {plain, kept.tensor, true};
+  if (!packs(context)) return {.plain = plain, .transposed = true};
+  const auto make = [&] { return pack(context, plain, true); };
+  WeightForms* const forms = weight.forms();
+  const bool kept = forms != nullptr && !context.is_training();
+  return {.plain = plain,
+          .form = WeightForm::packed,
+          .formed = kept ? forms->get(WeightForm::packed, make) : make(),
+          .transposed = true};
 }
 
-PackedWeight pack_for_backward(const Variable& weight) {
-  return {weight.value(), pack(weight.value(), false), false};
+ProductWeight backward_weight(ContextBase& context, const Variable& weight) {
+  return {.plain = weight.value(),
+          .form = WeightForm::packed_transposed,
+          .formed = pack(context, weight.value(), false)};
 }
 
-void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
+void multiply(const Tensor& x, const ProductWeight& weight, const Tensor& out,
               const ProductOptions& options) {
   dispatch(x, [&]<class T>(auto& ctx) {
     const auto into = [&]<class C>() {
-      auto product = product_with<T, C>(x, weight, out);
+      auto product = product_of<T, C>(weight, x, out);
       product.accumulate = options.accumulate;
       if (options.bias.defined()) product.bias = options.bias.data<T>();
       product.relu = options.relu;
@@ -89,31 +86,31 @@ void multiply(const Tensor& x, const PackedWeight& weight, const Tensor& out,
     if (out.dtype() == x.dtype()) {
       into.template operator()<T>();
     } else {
-      into.template operator()<Summed<T>>();
+      into.template operator()<Accumulator<T>>();
     }
   });
 }
 
-void multiply_gelu(const Tensor& rows, const PackedWeight& weight, const Tensor& bias,
+void multiply_gelu(const Tensor& rows, const ProductWeight& weight, const Tensor& bias,
                    const Tensor& x, const Tensor& out) {
   dispatch(rows, [&]<class T>(auto& ctx) {
-    auto product = product_with<T, T>(rows, weight, x);
+    auto product = product_of<T>(weight, rows, x);
     if (bias.defined()) product.bias = bias.data<T>();
     product.label = "linear";
     kernels::run(ctx, kernels::GeluProduct<T>{.product = product, .out = out.data<T>()});
   });
 }
 
-void multiply_gated(const Tensor& d_y, const PackedWeight& weight, const ActivationGate& gate,
+void multiply_gated(const Tensor& d_y, const ProductWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label) {
   dispatch(d_y, [&]<class T>(auto& ctx) {
     kernels::GatedProduct<T> job{
-        .product = product_with<T, T>(d_y, weight, d_x), .kind = gate.kind, .y = gate.y.data<T>()};
+        .product = product_of<T>(weight, d_y, d_x), .kind = gate.kind, .y = gate.y.data<T>()};
     job.product.label = label;
     if (gate.mask.defined()) {
       job.mask = reinterpret_cast<const std::uint8_t*>(gate.mask.data<std::int8_t>());
     }
-    if (gate.d_bias.defined()) job.d_bias = gate.d_bias.data<Summed<T>>();
+    if (gate.d_bias.defined()) job.d_bias = gate.d_bias.data<Accumulator<T>>();
     kernels::run(ctx, job);
   });
 }
@@ -122,20 +119,22 @@ void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const
                const char* label) {
   // Packing x pays when many rows of d_weight read it.
   constexpr std::int64_t kManyRows = 1024;
-  const Tensor packed = d_y.size(1) >= kManyRows ? pack(x, false) : Tensor();
+  const Tensor packed = d_y.size(1) >= kManyRows ? pack(x.context(), x, false) : Tensor();
   dispatch(x, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::WeightGradient<T>{
-                          .product = {.m = d_y.size(1),
-                                      .n = x.size(1),
-                                      .k = x.size(0),
-                                      .a = d_y.data<T>(),
-                                      .transpose_a = true,
-                                      .b = x.data<T>(),
-                                      .packed_b = packed.defined() ? packed.data<T>() : nullptr,
-                                      .c = d_weight.data<Summed<T>>(),
-                                      .accumulate = true,
-                                      .label = label},
-                          .d_bias = d_bias.defined() ? d_bias.data<Summed<T>>() : nullptr});
+    kernels::run(
+        ctx, kernels::WeightGradient<T>{
+                 .product = {.m = d_y.size(1),
+                             .n = x.size(1),
+                             .k = x.size(0),
+                             .a = d_y.data<T>(),
+                             .transpose_a = true,
+                             .b = x.data<T>(),
+                             .formed_b = {.form = WeightForm::packed,
+                                          .data = packed.defined() ? packed.data<T>() : nullptr},
+                             .c = d_weight.data<Accumulator<T>>(),
+                             .accumulate = true,
+                             .label = label},
+                 .d_bias = d_bias.defined() ? d_bias.data<Accumulator<T>>() : nullptr});
   });
 }
 

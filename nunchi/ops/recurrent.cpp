@@ -11,7 +11,7 @@
 namespace nunchi {
 namespace {
 
-// Sentences by length, the longest first, and how many have a token in each step.
+// Sentences sorted by length, the longest first, and how many of them have a token in each step.
 struct Plan {
   std::vector<std::int64_t> active;
   Tensor sentence, begin, length;  // i32 [B]
@@ -63,13 +63,13 @@ Tensor part_of(const Tensor& matrix, int direction, std::int64_t width) {
   return matrix.defined() ? matrix.columns(direction * width, width) : Tensor();
 }
 
-// What a layer keeps of one direction for its way back.
+// Tensors of one direction that are kept for the backward pass.
 struct Direction {
   Tensor previous;  // [capacity + spare, H]
   Tensor kept;
 };
 
-// Everything that both ways need to know.
+// What the forward and the backward pass have in common.
 struct Run {
   RecurrentLayer layer;
   Ragged batch;
@@ -82,7 +82,7 @@ struct Run {
   int directions() const { return layer.hidden[1].weight.defined() ? 2 : 1; }
 
   template <class T>
-  kernels::RecurrentInputs<T> inputs(int d, const PackedWeight& weight) const {
+  kernels::RecurrentInputs<T> inputs(int d, const ProductWeight& weight) const {
     const Tensor columns = part_of(gates, d, gate_columns());
     const Tensor h = part_of(first_h, d, width()), c = part_of(first_c, d, width());
     const Direction& own = kept[std::size_t(d)];
@@ -93,13 +93,12 @@ struct Run {
             .rows = rows_of(batch),
             .gates = columns.data<T>(),
             .gates_stride = columns.row_stride(),
-            .weight = weight.plain.data<T>(),
-            .packed = data_or_null<T>(weight.packed),
+            .product = product_of<T, Accumulator<T>>(weight, {}, {}),
             .first_h = data_or_null<T>(h),
-            .first_c = data_or_null<Summed<T>>(c),
+            .first_c = data_or_null<Accumulator<T>>(c),
             .state_stride = directions() * width(),
             .previous = own.previous.data<T>(),
-            .kept = own.kept.data<Summed<T>>()};
+            .kept = own.kept.data<Accumulator<T>>()};
   }
 };
 
@@ -121,8 +120,8 @@ void check_layer(const Variable& x, const RecurrentLayer& layer) {
 // a = x · W_ihᵀ + b_ih of all rows and directions.
 Tensor input_gates(const Tensor& x, const Linear& input) {
   const Tensor& w = input.weight.value();
-  const Tensor gates = Tensor::empty(w.context(), w.dtype(), {x.size(0), w.size(0)});
-  multiply(x, pack_for_forward(input.weight), gates,
+  const Tensor gates = Tensor::empty(x.context(), w.dtype(), {x.size(0), w.size(0)});
+  multiply(x, forward_weight(x.context(), input.weight), gates,
            {.bias = input.bias.value(), .label = "recurrent_input"});
   return gates;
 }
@@ -131,7 +130,7 @@ Direction room_for(const Run& run) {
   ContextBase& context = run.x.context();
   const Shape shape{run.batch.capacity + kernels::kSpareRows, run.width()};
   return {.previous = Tensor::empty(context, run.x.dtype(), shape),
-          .kept = Tensor::empty(context, summed(run.x.dtype()), shape)};
+          .kept = Tensor::empty(context, accumulator_type(run.x.dtype()), shape)};
 }
 
 // Inputs of the operation, in the order in which gradients ask for them.
@@ -148,23 +147,24 @@ void run_backward(Run& run, Gradients& d) {
                : Tensor();
   };
   const Tensor d_first_h = state_like(kFirstH, run.x.dtype()),
-               d_first_c = state_like(kFirstC, summed(run.x.dtype()));
+               d_first_c = state_like(kFirstC, accumulator_type(run.x.dtype()));
   for (int i = 0; i < run.directions(); ++i) {
     const Variable& weight = run.layer.hidden[std::size_t(i)].weight;
     const Tensor d_b =
         Tensor::empty(context, run.x.dtype(), {run.batch.capacity + kernels::kSpareRows, gates});
     const Tensor own_out = part_of(d_out, i, width);
-    const PackedWeight packed = pack_for_backward(weight);
+    const ProductWeight packed = backward_weight(context, weight);
     dispatch(run.x, [&]<class T>(auto& ctx) {
-      kernels::run(ctx, kernels::RecurrenceBackward<T>{
-                            .in = run.inputs<T>(i, packed),
-                            .d_out = data_or_null<T>(own_out),
-                            .d_out_stride = own_out.defined() ? own_out.row_stride() : 0,
-                            .d_last_h = data_or_null<T>(part_of(d_last_h, i, width)),
-                            .d_last_c = data_or_null<Summed<T>>(part_of(d_last_c, i, width)),
-                            .d_b = d_b.data<T>(),
-                            .d_first_h = data_or_null<T>(part_of(d_first_h, i, width)),
-                            .d_first_c = data_or_null<Summed<T>>(part_of(d_first_c, i, width))});
+      kernels::run(ctx,
+                   kernels::RecurrenceBackward<T>{
+                       .in = run.inputs<T>(i, packed),
+                       .d_out = data_or_null<T>(own_out),
+                       .d_out_stride = own_out.defined() ? own_out.row_stride() : 0,
+                       .d_last_h = data_or_null<T>(part_of(d_last_h, i, width)),
+                       .d_last_c = data_or_null<Accumulator<T>>(part_of(d_last_c, i, width)),
+                       .d_b = d_b.data<T>(),
+                       .d_first_h = data_or_null<T>(part_of(d_first_h, i, width)),
+                       .d_first_c = data_or_null<Accumulator<T>>(part_of(d_first_c, i, width))});
     });
     add_linear_gradients(d, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
                          run.kept[std::size_t(i)].previous.rows(0, run.batch.capacity));
@@ -174,7 +174,7 @@ void run_backward(Run& run, Gradients& d) {
   if (d_first_c.defined()) d.give(kFirstC, d_first_c);
   if (d.wanted(kX)) {
     const GradientTarget d_x = d.into(kX);
-    multiply(run.gates, pack_for_backward(run.layer.input.weight), d_x.tensor,
+    multiply(run.gates, backward_weight(context, run.layer.input.weight), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "recurrent_backward_input"});
   }
   add_linear_gradients(d, kInputWeight, run.gates, run.x);
@@ -185,7 +185,7 @@ void run_backward(Run& run, Gradients& d) {
 RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const Ragged& batch,
                           const RecurrentState& first) {
   check_layer(x, layer);
-  check(x.value().contiguous(), "recurrent", "x is a view of columns");
+  check(x.value().contiguous(), "recurrent", "x must not be a view of columns");
   check_shape("recurrent", "x", x.value(), {batch.capacity, x.value().size(1)});
   ContextBase& context = x.value().context();
   const DType dtype = x.value().dtype();
@@ -204,22 +204,23 @@ RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const 
   }
   std::vector<Tensor> outputs = {Tensor::empty(context, dtype, {batch.capacity, columns}),
                                  Tensor::empty(context, dtype, {batch.sentences, columns})};
-  if (lstm) outputs.push_back(Tensor::empty(context, summed(dtype), {batch.sentences, columns}));
+  if (lstm)
+    outputs.push_back(Tensor::empty(context, accumulator_type(dtype), {batch.sentences, columns}));
   for (int i = 0; i < run.directions(); ++i) {
     const Linear& hidden = layer.hidden[std::size_t(i)];
     run.kept[std::size_t(i)] = room_for(run);
-    const PackedWeight packed = pack_for_forward(hidden.weight);
+    const ProductWeight packed = forward_weight(context, hidden.weight);
     const Tensor out = part_of(outputs[0], i, width);
     dispatch(out, [&]<class T>(auto& ctx) {
       kernels::run(
-          ctx,
-          kernels::Recurrence<T>{
-              .in = run.inputs<T>(i, packed),
-              .bias = hidden.bias.value().template data<T>(),
-              .out = out.data<T>(),
-              .out_stride = out.row_stride(),
-              .last_h = part_of(outputs[1], i, width).template data<T>(),
-              .last_c = lstm ? part_of(outputs[2], i, width).template data<Summed<T>>() : nullptr});
+          ctx, kernels::Recurrence<T>{
+                   .in = run.inputs<T>(i, packed),
+                   .bias = hidden.bias.value().template data<T>(),
+                   .out = out.data<T>(),
+                   .out_stride = out.row_stride(),
+                   .last_h = part_of(outputs[1], i, width).template data<T>(),
+                   .last_c = lstm ? part_of(outputs[2], i, width).template data<Accumulator<T>>()
+                                  : nullptr});
     });
   }
   const std::vector<Variable> results =
@@ -239,8 +240,8 @@ void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& 
   const Tensor gates = input_gates(x, layer.input);
   const Shape shape{rows.capacity + kernels::kSpareRows, width};
   const Tensor previous = Tensor::empty(context, x.dtype(), shape);
-  const Tensor kept = Tensor::empty(context, summed(x.dtype()), shape);
-  const PackedWeight packed = pack_for_forward(layer.hidden[0].weight);
+  const Tensor kept = Tensor::empty(context, accumulator_type(x.dtype()), shape);
+  const ProductWeight weight = forward_weight(context, layer.hidden[0].weight);
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::Recurrence<T>{
                           .in = {.cell = layer.cell,
@@ -249,17 +250,16 @@ void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& 
                                  .rows = rows_of(rows),
                                  .gates = gates.data<T>(),
                                  .gates_stride = gates.row_stride(),
-                                 .weight = w.data<T>(),
-                                 .packed = data_or_null<T>(packed.packed),
+                                 .product = product_of<T, Accumulator<T>>(weight, {}, {}),
                                  .first_h = before.h.data<T>(),
-                                 .first_c = data_or_null<Summed<T>>(before.c),
+                                 .first_c = data_or_null<Accumulator<T>>(before.c),
                                  .state_stride = width,
                                  .previous = previous.data<T>(),
-                                 .kept = kept.data<Summed<T>>()},
+                                 .kept = kept.data<Accumulator<T>>()},
                           .bias = layer.hidden[0].bias.value().template data<T>(),
                           .out = after.h.data<T>(),
                           .out_stride = after.h.row_stride(),
-                          .last_c = data_or_null<Summed<T>>(after.c)});
+                          .last_c = data_or_null<Accumulator<T>>(after.c)});
   });
 }
 

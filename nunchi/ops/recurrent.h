@@ -18,8 +18,8 @@ struct RecurrentLayer {
   std::array<Linear, 2> hidden;  // [G · H, H], [G · H]; the second runs backwards, or is undefined
 };
 
-// The state of each sentence; directions side by side. `c` belongs to lstm alone and is kept in
-// what the rest is summed in.
+// The state of each sentence; directions side by side. Only lstm has `c`, in the
+// accumulator's type.
 struct RecurrentState {
   Variable h;  // [B, D · H]; undefined: zeros
   Variable c;  // [B, D · H]
@@ -27,15 +27,15 @@ struct RecurrentState {
 
 struct RecurrentResult {
   Variable out;         // [T, D · H]: the state after each token
-  RecurrentState last;  // after each sentence's last token; going backwards, after its first
+  RecurrentState last;  // after each sentence's last token, or its first in the reverse direction
 };
 
 // x [T, K], T = batch.capacity.
 RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const Ragged& batch,
                           const RecurrentState& first = {});
 
-// One token for each row, on and on: rows of x [R, K] meet the states [R, H] before them and leave
-// those after them, in memory that is there already. One direction; not recorded.
+// One step of a decoder: row r of x [R, K] and its state `before` [R, H] give its state `after`,
+// whose memory exists already. One direction; not recorded.
 struct StateRows {
   Tensor h;  // [R, H]
   Tensor c;  // [R, H] of lstm

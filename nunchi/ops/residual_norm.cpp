@@ -20,10 +20,10 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   const Tensor& sum = saved.sum;
   const std::int64_t width = sum.size(1);
   ContextBase& context = sum.context();
-  // Someone may have used the sum alone.
+  // Only the sum may have been used.
   if (!d_out.defined()) d_out = zeros(context, sum.dtype(), sum.shape());
   const bool branch_wanted = saved.has_branch && d.wanted(1);
-  // Without dropout the branch's gradient is the residual's: one tensor serves both.
+  // Without dropout the gradients of branch and residual are the same: one tensor serves both.
   const bool share = branch_wanted && !saved.dropout.active();
   GradientTarget d_residual;
   if (share) {
@@ -37,7 +37,7 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
     using Kernel = kernels::ResidualNormBackward<T>;
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
     const auto gradient = [&](int input) {
-      return d.wanted(input) ? d.sum(input).template data<Summed<T>>() : nullptr;
+      return d.wanted(input) ? d.sum(input).template data<Accumulator<T>>() : nullptr;
     };
     kernels::run(ctx, Kernel{.kind = saved.norm.kind,
                              .rows = rows_of(saved.batch),
@@ -45,8 +45,8 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .dropout = saved.dropout,
                              .sum = sum.data<T>(),
                              .gamma = saved.norm.gamma.value().template data<T>(),
-                             .mean = saved.mean.data<Summed<T>>(),
-                             .rstd = saved.rstd.data<Summed<T>>(),
+                             .mean = saved.mean.data<Accumulator<T>>(),
+                             .rstd = saved.rstd.data<Accumulator<T>>(),
                              .d_out = d_out.data<T>(),
                              .d_sum = data(d_sum),
                              .d_residual = data(d_residual.tensor),
@@ -79,8 +79,8 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
               .dropout = dropout_on(context, dropout),
               .has_branch = branch.defined(),
               .sum = branch.defined() ? Tensor::empty(context, x.dtype(), x.shape()) : x,
-              .mean = Tensor::empty(context, summed(x.dtype()), {x.size(0)}),
-              .rstd = Tensor::empty(context, summed(x.dtype()), {x.size(0)})};
+              .mean = Tensor::empty(context, accumulator_type(x.dtype()), {x.size(0)}),
+              .rstd = Tensor::empty(context, accumulator_type(x.dtype()), {x.size(0)})};
   const Tensor out = Tensor::empty(context, x.dtype(), x.shape());
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(ctx,
@@ -96,8 +96,8 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
                      .beta = norm.beta.defined() ? norm.beta.value().template data<T>() : nullptr,
                      .sum = saved.sum.data<T>(),
                      .out = out.data<T>(),
-                     .mean = saved.mean.data<Summed<T>>(),
-                     .rstd = saved.rstd.data<Summed<T>>()});
+                     .mean = saved.mean.data<Accumulator<T>>(),
+                     .rstd = saved.rstd.data<Accumulator<T>>()});
   });
   const Tensor sum = saved.sum;
   if (!branch.defined()) {

@@ -1,4 +1,4 @@
-// The residual sum, the branch's dropout and the normalisation after it, in one pass.
+// The residual sum, the dropout of its branch and the norm that follows, in one pass.
 #pragma once
 
 #include "nunchi/autograd/variable.h"

@@ -18,7 +18,7 @@ void turn(const Tensor& x, const Ragged& batch, const Rotary& rotation, Directio
                                          .heads = rotation.heads,
                                          .head_width = rotation.table.size(1),
                                          .inverse = direction == Direction::back,
-                                         .table = rotation.table.data<Summed<T>>(),
+                                         .table = rotation.table.data<Accumulator<T>>(),
                                          .x = x.data<T>(),
                                          .out = x.data<T>(),
                                          .x_stride = x.row_stride(),
@@ -52,7 +52,7 @@ Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation) 
             std::to_string(batch.max_length));
   turn(value, batch, rotation, Direction::forward);
   return record("rotary", value, {x}, [batch, rotation](Gradients& d) {
-    // In place, unless someone else reads the gradient too.
+    // In place, unless the gradient has other owners.
     const Tensor d_x = d.of_output().sole_owner() ? d.of_output() : copy_of(d.of_output());
     turn(d_x, batch, rotation, Direction::back);
     d.give(0, d_x);

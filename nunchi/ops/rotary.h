@@ -1,4 +1,4 @@
-// Queries and keys turned by their positions.
+// Rotation of queries and keys by their positions.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -7,11 +7,11 @@
 namespace nunchi {
 
 struct Rotary {
-  int heads = 1;  // the first so many of a row are turned; the rest of it stays
-  Tensor table;   // [P, D] of the type that x's is summed in, see kernels/rotary.h
+  int heads = 1;  // of a row that are rotated, from the first
+  Tensor table;   // [P, D] in the accumulator's type, see kernels/rotary.h
 };
 
-// x [T, at least heads · D] with those heads turned, in x's own memory: x is used up.
+// x [T, at least heads · D] with those heads rotated in place: x is consumed.
 Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation);
 
 }  // namespace nunchi

@@ -1,4 +1,5 @@
-// Tensors from the host's numbers and back, and the other small jobs that are nobody's operation.
+// Copies between host and device, conversions and other helpers on tensors. Nothing here is
+// recorded.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@ namespace nunchi {
 Tensor zeros(ContextBase& context, DType dtype, const Shape& shape);
 void fill(const Tensor& tensor, double value);
 
-// A copy of the host's numbers, in their own type.
+// A copy of numbers on the host, in their own type.
 template <class T>
 Tensor from_host(ContextBase& context, std::span<const T> values, const Shape& shape);
 template <class T>

@@ -13,7 +13,7 @@
 namespace nunchi {
 namespace {
 
-// On the CPU, logits that its caches hold; a GPU likes products to be large.
+// On the CPU the logits should fit its caches; a GPU is faster with large products.
 std::int64_t rows_at_once(const Tensor& hidden, std::int64_t vocabulary) {
   constexpr std::int64_t kCpuRows = 512, kGpuBytes = std::int64_t{2} << 30, kUnit = 64;
   if (hidden.context().device() == Device::cpu) return kCpuRows;
@@ -30,16 +30,17 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   const Tensor &h = hidden.value(), &w = weight.value();
   check(h.shape().dimensions() == 2 && h.size(1) == w.size(1) && h.contiguous(), "vocabulary_loss",
         "rows " + h.shape().to_string() + " do not fit a table " + w.shape().to_string());
-  check(!projection.relu, "vocabulary_loss", "scores are not cut at zero");
+  check(!projection.relu, "vocabulary_loss", "the projection cannot have relu");
   if (bias.defined()) check_shape("vocabulary_loss", "bias", bias.value(), {w.size(0)});
   check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
   check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
-        "label smoothing is a number from 0 to 1");
-  check(options.chunk >= 0, "vocabulary_loss", "a chunk has at least one row");
+        "label smoothing must be at least 0 and below 1");
+  check(options.chunk >= 0, "vocabulary_loss",
+        "the number of rows of a chunk must not be negative");
   const bool recorded = recording({hidden, weight, bias});
   for (const Variable& parameter : {weight, bias}) {
     check(!recorded || !parameter.needs_gradient() || parameter.gradient().defined(),
-          "vocabulary_loss", "parameters need memory for their gradients before the way back");
+          "vocabulary_loss", "parameters need memory for their gradients before the backward pass");
   }
 
   ContextBase& context = h.context();
@@ -47,17 +48,17 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   const std::int64_t chunk =
       std::min(options.chunk > 0 ? options.chunk : rows_at_once(h, vocabulary), rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
-  const Tensor tokens = Tensor::empty(context, summed(h.dtype()), {rows});
+  const Tensor tokens = Tensor::empty(context, accumulator_type(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
-  // Gradients of parameters are there before the way back, to be added to.
+  // Gradients of parameters exist before the backward pass and are added to.
   const auto gradient = [&](const Variable& parameter) {
     return recorded && parameter.needs_gradient() ? parameter.gradient() : Tensor();
   };
   const Tensor d_weight = gradient(weight), d_bias = gradient(bias);
   check(!d_bias.defined() || d_weight.defined(), "vocabulary_loss",
         "a bias is learned together with its weight");
-  const PackedWeight forward = pack_for_forward(weight);
-  const PackedWeight backward = recorded ? pack_for_backward(weight) : PackedWeight();
+  const ProductWeight forward = forward_weight(context, weight);
+  const ProductWeight backward = recorded ? backward_weight(context, weight) : ProductWeight();
 
   for (std::int64_t first = 0; first < rows; first += chunk) {
     const std::int64_t here = std::min(chunk, rows - first);
@@ -73,7 +74,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
                                                  .write_gradient = recorded,
                                                  .targets = targets.data<std::int32_t>() + first,
                                                  .logits = scores.data<T>(),
-                                                 .loss = tokens.data<Summed<T>>() + first});
+                                                 .loss = tokens.data<Accumulator<T>>() + first});
     });
     if (!recorded) continue;
     multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});

@@ -22,19 +22,25 @@ decltype(auto) on_device(ContextBase& context, F&& f) {
   return std::forward<F>(f)(static_cast<Context<Device::cpu>&>(context));
 }
 
-// Calls f.operator()<T>(context) for the type that `tensor` computes in, on its device:
-//   dispatch(x, [&]<class T>(auto& ctx) { kernels::run(ctx, kernels::Fill<T>{…}); });
+// Calls f.operator()<T>(context) for the type T that `dtype` names, on the context's device.
 template <class F>
-void dispatch(const Tensor& tensor, F&& f) {
-  on_device(tensor.context(), [&](auto& context) {
+void dispatch(ContextBase& any, DType dtype, F&& f) {
+  on_device(any, [&](auto& context) {
     // The CPU computes in f64 too, CUDA in bf16.
     constexpr bool kCpu = std::is_same_v<std::remove_cvref_t<decltype(context)>, CpuContext>;
     using Other = std::conditional_t<kCpu, double, BFloat16>;
-    if (tensor.dtype() == DType::f32) return f.template operator()<float>(context);
-    if (tensor.dtype() == dtype_of<Other>) return f.template operator()<Other>(context);
+    if (dtype == DType::f32) return f.template operator()<float>(context);
+    if (dtype == dtype_of<Other>) return f.template operator()<Other>(context);
     throw Error(std::string("no kernel of the ") + (kCpu ? "CPU" : "GPU") + " computes in " +
-                name_of(tensor.dtype()) + ".");
+                name_of(dtype) + ".");
   });
+}
+
+// The same for the type and the device of a tensor of activations:
+//   dispatch(x, [&]<class T>(auto& ctx) { kernels::run(ctx, kernels::Fill<T>{…}); });
+template <class F>
+void dispatch(const Tensor& tensor, F&& f) {
+  dispatch(tensor.context(), tensor.dtype(), std::forward<F>(f));
 }
 
 }  // namespace nunchi

@@ -9,12 +9,12 @@
 namespace nunchi {
 
 // Sentences one after another: sentence b has rows offsets[b] to offsets[b + 1]. The tensors are
-// i32 on the context's device; what the host knows stands beside them. Made by make_ragged (ops).
+// i32 on the context's device, the other members copies for the host. Made by make_ragged (ops).
 struct Ragged {
   std::int64_t sentences = 0;         // B
   std::int64_t rows = 0;              // real rows
-  std::int64_t capacity = 0;          // rows that matrices of this batch have room for
-  std::int64_t max_length = 0;        // the longest sentence's
+  std::int64_t capacity = 0;          // rows of this batch's matrices, real ones first
+  std::int64_t max_length = 0;        // of the longest sentence
   std::vector<std::int32_t> lengths;  // [B]
 
   Tensor offsets;         // [B + 1]
@@ -23,10 +23,10 @@ struct Ragged {
   Tensor count;           // [1] the last of offsets: the real number of rows
   Tensor sentence_index;  // [B] index in the global batch, for random draws
   Tensor row_sentence;    // [capacity] the same for each row
-  Tensor row_position;    // [capacity] the row's place in its sentence
+  Tensor row_position;    // [capacity] the row's position in its sentence
 };
 
-// The capacity for so many rows: a few sizes, so that shapes repeat and plans are reused.
+// The capacity for a number of rows: a few sizes, so that shapes repeat and plans are reused.
 constexpr std::int64_t row_capacity(std::int64_t rows) {
   if (rows > 64) return (rows + 63) / 64 * 64;
   std::int64_t capacity = 1;

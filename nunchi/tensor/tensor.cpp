@@ -82,14 +82,6 @@ Tensor Tensor::part(std::int64_t begin, const Shape& shape) const {
   return view;
 }
 
-Tensor Tensor::reshaped(const Shape& shape) const {
-  if (shape.elements() != elements()) {
-    throw Error("a tensor of shape " + shape_.to_string() + " cannot be seen as " +
-                shape.to_string() + ".");
-  }
-  return part(0, shape);
-}
-
 void Tensor::check_type(DType asked) const {
   if (storage_ == nullptr) throw Error("an empty tensor has no elements.");
   if (asked != dtype_) {

@@ -1,7 +1,7 @@
 // A tensor: typed elements in a context's memory, row-major, the last dimension contiguous.
 //
-// A Tensor is a handle: copies share the storage, which goes back to the arena with the last of
-// them. Only kernels look at the elements; everything else passes pointers on.
+// A Tensor is a handle: copies share the storage, which returns to the arena with the last of them.
+// Only kernels read and write the elements; all other code passes pointers on.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace nunchi {
 
-// What models on this context compute in.
+// The type that models on this context compute in.
 inline DType compute_type(const ContextBase& context) {
   return context.precision() == Precision::bf16 ? DType::bf16 : DType::f32;
 }
@@ -65,7 +65,6 @@ class Tensor {
   Tensor columns(std::int64_t begin, std::int64_t count) const;  // of a matrix [R, C]
   Tensor rows(std::int64_t begin, std::int64_t count) const;     // of the outermost dimension
   Tensor part(std::int64_t begin, const Shape& shape) const;     // of a contiguous tensor
-  Tensor reshaped(const Shape& shape) const;
 
  private:
   void check_type(DType asked) const;

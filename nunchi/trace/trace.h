@@ -1,18 +1,18 @@
-// A Trace looks on while a model runs: layers write what they compute to named taps.
+// A Trace records what layers compute while a model runs: they write it to named taps.
 //
 // Attach it to a context (set_trace) and run the model; every tap below is copied out of the arena,
-// so that it outlives the step. Layers compute what fusion hides (attention's weights) only while
-// somebody is looking, and the traced weights are those that the fused kernel uses.
+// so that it outlives the step. Values that fusion hides (attention's weights) are computed only
+// while a trace is attached, and the traced weights are those that the fused kernel uses.
 //
 // Taps, in the order of the flow; "layer" counts from 0 in its stack:
-//   embedding           [T, C]        what enters a stack: tokens × √C + positions
-//   query, key, value   [T or S, ·]   what goes into attention
+//   embedding           [T, C]        input of a stack: tokens × √C + positions
+//   query, key, value   [T or S, ·]   inputs of attention
 //   attention_weights   per sentence [H, queries, keys]
 //   attention_context   [T, C]        weights × values, heads side by side, before the projection
 //   attention_output    [T, C]        after the projection
-//   feed_forward        [T, C]        what the feed-forward adds
+//   feed_forward        [T, C]        output of the feed-forward
 //   layer_output        [T, C]
-//   stack_output        [T, C]        what leaves a stack
+//   stack_output        [T, C]        output of a stack
 //   logits              [T, V]
 #pragma once
 
@@ -43,7 +43,7 @@ enum class Tap : std::uint8_t {
 
 std::string_view name_of(Tap tap);
 
-// Where in the model a tap was written.
+// The part of the model that writes a tap.
 struct TapPlace {
   std::string_view stack;  // "encoder", "decoder"
   int layer = -1;          // -1: the stack itself
@@ -66,14 +66,14 @@ struct TapRecord {
 class Trace {
  public:
   Trace() = default;
-  // Writes down these taps only.
+  // Records these taps only.
   explicit Trace(std::vector<Tap> only) : only_(std::move(only)) {}
 
   void write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
   void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
                                const Ragged& queries, const Ragged& keys,
                                const AttentionOptions& options);
-  // The same of weights that are there already.
+  // The same for weights that exist already.
   void write_weights(const TapPlace& place, const WeightsResult& weights, const Ragged& queries,
                      const Ragged& keys, int heads);
 

@@ -1,4 +1,4 @@
-// The tape that looks for the first number that is not finite.
+// A tape that checks for numbers that are not finite.
 #include "nunchi/autograd/tape.h"
 #include "tests/models/small_models.h"
 
@@ -42,12 +42,12 @@ TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
   set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   const std::string forward = complaint();
   EXPECT_TRUE(says(forward, "feed_forward (operation ")) << forward;
-  EXPECT_TRUE(says(forward, "on the way forward")) << forward;
+  EXPECT_TRUE(says(forward, "of the forward pass")) << forward;
   EXPECT_TRUE(says(forward, "40]")) << forward;
 }
 
 TEST_F(FiniteCheck, LooksAtGradientsToo) {
-  // Finite on the way forward: the norm's output is its bias. Its input's gradient is infinite.
+  // Finite in the forward pass: the norm's output is its bias. Its input's gradient is infinite.
   set("shared.embedding.weight", 40, 3e38f);
   EXPECT_NE(complaint(), "nothing");
 }

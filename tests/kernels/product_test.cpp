@@ -172,7 +172,7 @@ TEST(Product, APackedMatrixServesEveryNumberOfRows) {
                         .a = x.a.data(),
                         .b = b.data(),
                         .transpose_b = transpose_b,
-                        .packed_b = packed.data(),
+                        .formed_b = {WeightForm::packed, packed.data()},
                         .c = x.c.data(),
                         .bias = fused ? x.bias.data() : nullptr,
                         .relu = fused},
@@ -200,13 +200,14 @@ std::vector<T> product_of(CpuContext& ctx, const Size& size, const std::vector<T
     packing.packed = packed.data();
     kernels::run(ctx, packing);
   }
-  kernels::run(ctx, Product<T>{.m = size.m,
-                               .n = size.n,
-                               .k = size.k,
-                               .a = a.data(),
-                               .b = b.data(),
-                               .packed_b = packed.empty() ? nullptr : packed.data(),
-                               .c = c.data()});
+  kernels::run(
+      ctx, Product<T>{.m = size.m,
+                      .n = size.n,
+                      .k = size.k,
+                      .a = a.data(),
+                      .b = b.data(),
+                      .formed_b = {WeightForm::packed, packed.empty() ? nullptr : packed.data()},
+                      .c = c.data()});
   return c;
 }
 

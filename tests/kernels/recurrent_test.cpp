@@ -63,7 +63,7 @@ struct Problem {
                    .rows = batch.rows(),
                    .gates = values.data() + g,
                    .gates_stride = 2 * g,
-                   .weight = weight.data(),
+                   .product = {.n = g, .k = width, .b = weight.data(), .transpose_b = true},
                    .first_h = from_zero ? nullptr : first_h.data() + width,
                    .first_c = from_zero || cell == CellKind::gru ? nullptr : first_c.data() + width,
                    .state_stride = 2 * width,

@@ -13,7 +13,7 @@ TEST(Sinusoidal, EqualsTheFormulaForPositionsZeroToTenThousand) {
   parameters.add("any", {1}, nn::Init::zeros());
   parameters.allocate(context, {});
   const nn::Sinusoidal position(parameters, kWidth);
-  const std::vector<float> table = to_host<float>(position.embed(kPositions).value());
+  const std::vector<float> table = to_host<float>(position.embed(context, kPositions).value());
   double largest = 0;
   for (std::int64_t pos = 0; pos < kPositions; ++pos) {
     for (std::int64_t i = 0; 2 * i < kWidth; ++i) {
@@ -58,7 +58,7 @@ TEST(Rotary, AnglesAreExactAtAHundredThousandPositions) {
   constexpr std::int64_t kWidth = 64, kPositions = 128 << 10;
   Allocated a;
   const nn::Rotary position(a.parameters, {.head_width = kWidth});
-  const std::vector<float> table = to_host<float>(position.reserve(kPositions));
+  const std::vector<float> table = to_host<float>(position.reserve(context, kPositions));
   double largest = 0;
   for (std::int64_t p = 0; p < kPositions; p += 997) {
     for (std::int64_t i = 0; i < kWidth / 2; ++i) {
@@ -85,10 +85,10 @@ TEST(Positions, WhatIsReservedStaysUntilMoreIsNeeded) {
   const nn::Rotary rotary(a.parameters, {.head_width = 8});
   for (const nn::Position* position :
        {static_cast<const nn::Position*>(&sinusoidal), static_cast<const nn::Position*>(&rotary)}) {
-    const Tensor first = position->reserve(300);
+    const Tensor first = position->reserve(context, 300);
     EXPECT_GE(first.size(0), 300);
-    EXPECT_TRUE(position->reserve(first.size(0)).same_memory(first));
-    const Tensor more = position->reserve(first.size(0) + 1);
+    EXPECT_TRUE(position->reserve(context, first.size(0)).same_memory(first));
+    const Tensor more = position->reserve(context, first.size(0) + 1);
     EXPECT_FALSE(more.same_memory(first));
     const std::vector<float> before = to_host<float>(first), after = to_host<float>(more);
     EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));

@@ -447,7 +447,7 @@ TEST_F(OpGradients, GatheredRowsAreTheRowsAndThenZeros) {
             (std::vector<double>{from[6], from[7], from[2], from[3], from[0], from[1], 0, 0}));
   EXPECT_NE(error_of([&] {
               gather_rows(x.variable, taken, index.rows(0, 2));
-            }).find("gather_rows: 2 places"),
+            }).find("gather_rows: 2 indices"),
             std::string::npos);
 }
 

@@ -89,7 +89,7 @@ TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
   EXPECT_EQ(learner.optimizer().steps(), 0);
   EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
   const std::string found = learner.first_not_finite(batches, {.seed = 1, .step = 1});
-  EXPECT_NE(found.find("on the way back"), std::string::npos) << found;
+  EXPECT_NE(found.find("of the backward pass"), std::string::npos) << found;
   for (const float value : to_host<float>(model->parameters().gradients())) ASSERT_EQ(value, 0);
 }
 
@@ -100,11 +100,11 @@ class Injecting final : public Objective {
 
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     bool done = false;
-    context_.tape()->set_observer([this, done](Tape::Way way, std::size_t number,
+    context_.tape()->set_observer([this, done](Tape::Pass pass, std::size_t number,
                                                const char* operation, const Tensor& made) mutable {
-      if (way == Tape::Way::forward) names.resize(std::max(names.size(), number));
-      if (way == Tape::Way::forward) names[number - 1] = operation;
-      if (done || way != this->way || number != target) return;
+      if (pass == Tape::Pass::forward) names.resize(std::max(names.size(), number));
+      if (pass == Tape::Pass::forward) names[number - 1] = operation;
+      if (done || pass != this->pass || number != target) return;
       if (made.dtype() == DType::f64) {
         copy_from_host(std::span<const double>(std::vector<double>(1, NAN)), made.part(0, {1}));
       } else {
@@ -116,7 +116,7 @@ class Injecting final : public Objective {
   }
 
   std::size_t target = 0;  // 0: none
-  Tape::Way way = Tape::Way::forward;
+  Tape::Pass pass = Tape::Pass::forward;
   mutable std::vector<std::string> names;  // of all operations
 
  private:
@@ -142,12 +142,12 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
   const std::vector<std::string> names = injecting.names;
   EXPECT_GT(names.size(), 30u);
   const std::vector<float> before = to_host<float>(model->parameters().weights());
-  for (const Tape::Way way : {Tape::Way::forward, Tape::Way::back}) {
-    injecting.way = way;
+  for (const Tape::Pass pass : {Tape::Pass::forward, Tape::Pass::backward}) {
+    injecting.pass = pass;
     for (std::size_t i = 1; i <= names.size(); ++i) {
       injecting.target = i;
-      const std::string where = "(operation " + std::to_string(i) + " on the way " +
-                                (way == Tape::Way::forward ? "forward" : "back") + ")";
+      const std::string where = "(operation " + std::to_string(i) + " of the " +
+                                (pass == Tape::Pass::forward ? "forward" : "backward") + " pass)";
       EXPECT_FALSE(learner.step(batches, key, 1e-3).finite) << names[i - 1] << " " << where;
       EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
       const std::string found = learner.first_not_finite(batches, key);

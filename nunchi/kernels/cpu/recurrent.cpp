@@ -77,14 +77,11 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     T* const met = in.previous + step.first * H;
     const bool from_zero = step.token == 0 && in.first_h == nullptr;
     if (!from_zero) {
-      multiply(ctx, Product<T>{.m = padded_rows(step.active),
-                               .n = G * H,
-                               .k = H,
-                               .a = met,
-                               .b = in.weight,
-                               .transpose_b = true,
-                               .packed_b = in.packed,
-                               .c = products.as<T>()});
+      Product<T> product = in.product;
+      product.m = padded_rows(step.active);
+      product.a = met;
+      product.c = products.as<T>();
+      multiply(ctx, product);
     }
     parallel_ranges(ctx, step.active, rows_each(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {

@@ -98,14 +98,12 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
       }
     });
     if (step.token == 0 && p.d_first_h == nullptr) return;
-    multiply(ctx, Product<T>{.m = padded_rows(step.active),
-                             .n = H,
-                             .k = G * H,
-                             .a = p.d_b + step.first * G * H,
-                             .b = in.weight,
-                             .packed_b = in.packed,
-                             .c = carry_h.as<T>(),
-                             .accumulate = !lstm});
+    Product<T> product = in.product;
+    product.m = padded_rows(step.active);
+    product.a = p.d_b + step.first * G * H;
+    product.c = carry_h.as<T>();
+    product.accumulate = !lstm;
+    multiply(ctx, product);
   });
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
     const bool none = i >= most;

@@ -57,7 +57,7 @@ Variable Bert::hidden(const TokenBatch& text) const {
     embedded = residual_norm(embedded, {}, text.rows, embedding_norm_).out;
     embedded = dropped(embedded, text.rows, embedding_dropout_);
   }
-  return through(layers_, embedded, text.rows);
+  return layers_(embedded, {.rows = text.rows});
 }
 
 Variable Bert::transformed(const Variable& hidden, const Ragged& rows) const {

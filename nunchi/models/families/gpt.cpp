@@ -9,13 +9,21 @@
 namespace nunchi {
 namespace {
 
-// GPT-2's: normal with 0.02, and less where a branch joins the stream, to which 2 L of them add up.
-nn::Init init_of(const nn::ParameterEntry& entry, int layers) {
-  constexpr double kDeviation = 0.02;
-  if (entry.shape.dimensions() < 2) return entry.init;
-  const bool joins = entry.name.ends_with(".output.weight") || entry.name.ends_with(".down.weight");
-  const bool in_layer = entry.name.find(".layers.") != std::string::npos;
-  return nn::Init::normal(joins && in_layer ? kDeviation / std::sqrt(2.0 * layers) : kDeviation);
+// GPT-2 draws all matrices from normal distributions.
+constexpr double kDeviation = 0.02;
+
+// Matrices whose product is added to the stream start smaller: 2 L branches add up.
+nn::BlockConfig block_of(const GptConfig& config) {
+  nn::BlockConfig block = config.block();
+  block.init = {.deviation = kDeviation,
+                .branch_deviation = kDeviation / std::sqrt(2.0 * config.layers)};
+  return block;
+}
+
+nn::PositionOptions position_of(const GptConfig& config) {
+  nn::PositionOptions options = config.position_options(nn::Sees::past);
+  options.deviation = kDeviation;
+  return options;
 }
 
 }  // namespace
@@ -26,24 +34,20 @@ nn::Init init_of(const nn::ParameterEntry& entry, int layers) {
 Gpt::Gpt(const GptConfig& config)
     : config_(config.checked()),
       table_(parameters_.add("decoder.embedding.weight", {config.target_vocabulary, config.width},
-                             nn::Init::zeros())),
+                             nn::Init::normal(kDeviation))),
       output_table_(config.tied_embeddings
                         ? table_
                         : parameters_.add("decoder.output.weight",
                                           {config.target_vocabulary, config.width},
-                                          nn::Init::zeros())),
-      position_(nn::make_position(parameters_, "decoder.position",
-                                  config.position_options(nn::Sees::past))),
+                                          nn::Init::normal(kDeviation))),
+      position_(nn::make_position(parameters_, "decoder.position", position_of(config))),
       embedding_(parameters_, table_, config.embedding_options()),
-      layers_(parameters_, {.name = "decoder", .layers = config.layers, .block = config.block()},
-              *position_) {
-  parameters_.set_inits(
-      [&](const nn::ParameterEntry& entry) { return init_of(entry, config.layers); });
-}
+      layers_(parameters_, {.name = "decoder", .layers = config.layers, .block = block_of(config)},
+              *position_) {}
 
 Variable Gpt::hidden(const TokenBatch& text) const {
   check_vocabulary(text, config_.target_vocabulary, "text");
-  return through(layers_, embedding_(text.ids, text.rows, *position_), text.rows);
+  return layers_(embedding_(text.ids, text.rows, *position_), {.rows = text.rows});
 }
 
 Variable Gpt::logits(const Variable& hidden, const Ragged& rows) const {
@@ -70,10 +74,7 @@ Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<DecodingState&>(any_state);
   const auto [step, embedded] = state.cache.extend(tokens, embedding_, *position_);
   const Variable hidden =
-      layers_.step(embedded, step.rows,
-                   [&](const nn::EncoderLayer& layer, const nn::Stream& stream, std::size_t i) {
-                     return layer.step(stream, step, state.cache.layer(i));
-                   });
+      layers_(embedded, {.rows = step.rows, .step = &step, .cache = &state.cache});
   return newest_rows(hidden.value(), tokens, step);
 }
 

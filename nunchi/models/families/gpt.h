@@ -1,4 +1,4 @@
-// A causal language model: GPT-2 as it was, or with what came later, by options.
+// A causal language model: GPT-2 and, by options, its successors.
 //
 //   ids → embedding → layers, each token over those before it → hidden → vocabulary
 #pragma once
@@ -20,13 +20,13 @@ class Gpt final : public Model, public LanguageModel {
   std::string config_json() const override { return config_.to_json(); }
   const GptConfig& config() const override { return config_; }
 
-  // What the stack makes of a text, [T, C]; row t has seen tokens 0 to t.
+  // The output of the stack, [T, C]; row t depends on tokens 0 to t.
   Variable hidden(const TokenBatch& text) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
   VocabularyLoss loss(const TextBatch& batch, const VocabularyLossOptions& options) const override;
 
-  // Generation, token by token; the same layers over a cache.
+  // Generation, token by token: the same layers over a cache.
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
   std::unique_ptr<State> start(ContextBase& context) const override;

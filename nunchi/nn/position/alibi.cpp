@@ -17,11 +17,13 @@ std::vector<double> alibi_slopes(int heads) {
   return slopes;
 }
 
-ScoreBias Alibi::score_bias() const {
+ScoreBias Alibi::score_bias(ContextBase& context) const {
+  const std::lock_guard lock(mutex_);
   if (!slopes_.defined()) {
-    ContextBase& context = parameters_.weights().context();
-    slopes_ = Tensor::empty(context, summed(parameters_.dtype()), {heads_});
+    slopes_ = Tensor::empty(parameters_.weights().context(), accumulator_type(parameters_.dtype()),
+                            {heads_});
     convert(from_host(context, alibi_slopes(heads_), {heads_}), slopes_);
+    context.synchronize();  // other contexts may read them
   }
   return {.kind = ScoreBias::Kind::slopes, .slopes = slopes_};
 }

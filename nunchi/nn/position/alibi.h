@@ -2,6 +2,7 @@
 // that each head has of its own. Nothing is learned.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
 #include "nunchi/nn/position/position.h"
@@ -17,12 +18,13 @@ class Alibi final : public Position {
   // Keeps `parameters` to know where and in which type the model computes.
   Alibi(const Parameters& parameters, int heads) : parameters_(parameters), heads_(heads) {}
 
-  ScoreBias score_bias() const override;
+  ScoreBias score_bias(ContextBase& context) const override;
 
  private:
   const Parameters& parameters_;
   int heads_;
-  mutable Tensor slopes_;  // [H], made when first asked for
+  mutable std::mutex mutex_;  // guards slopes_
+  mutable Tensor slopes_;     // [H], made when first asked for
 };
 
 }  // namespace nunchi::nn

@@ -10,8 +10,10 @@ class Learned final : public Position {
   Learned(Parameters& parameters, const std::string& name, const PositionOptions& options);
 
   // Throws Error for a sentence longer than the table.
-  Variable embed(std::int64_t length) const override;
-  Tensor reserve(std::int64_t length) const override { return embed(length).value(); }
+  Variable embed(ContextBase& context, std::int64_t length) const override;
+  Tensor reserve(ContextBase& context, std::int64_t length) const override {
+    return embed(context, length).value();
+  }
 
  private:
   Variable table_;  // [maximum, C]

@@ -1,5 +1,7 @@
 #include "nunchi/nn/position/position.h"
 
+#include <cmath>
+
 #include "nunchi/nn/position/alibi.h"
 #include "nunchi/nn/position/learned.h"
 #include "nunchi/nn/position/relative.h"
@@ -8,10 +10,15 @@
 
 namespace nunchi::nn {
 
-Variable Position::embed(std::int64_t) const { return {}; }
+Variable Position::embed(ContextBase&, std::int64_t) const { return {}; }
 Variable Position::rotate(const Variable& qkv, int, const Ragged&) const { return qkv; }
-ScoreBias Position::score_bias() const { return {}; }
-Tensor Position::reserve(std::int64_t) const { return {}; }
+ScoreBias Position::score_bias(ContextBase&) const { return {}; }
+Tensor Position::reserve(ContextBase&, std::int64_t) const { return {}; }
+
+Init table_init(const PositionOptions& options) {
+  return Init::normal(options.deviation > 0 ? options.deviation
+                                            : 1 / std::sqrt(static_cast<double>(options.width)));
+}
 
 std::unique_ptr<Position> make_position(Parameters& parameters, const std::string& name,
                                         const PositionOptions& options) {

@@ -1,7 +1,8 @@
-// Where a token stands: the three places at which an encoding of positions can act.
+// Encodings of positions, by the three hooks at which one can act.
 //
 // Each hook does nothing unless the encoding needs it. Embeddings and self-attention call them and
-// never ask which encoding they have; cross-attention gets none.
+// never ask which encoding they have; cross-attention gets none. Any number of threads may call
+// them at once, each with a context of its own.
 #pragma once
 
 #include <memory>
@@ -19,17 +20,17 @@ class Position {
   virtual ~Position() = default;
 
   // Rows to add to embeddings, [at least `length`, C]; undefined: nothing is added.
-  virtual Variable embed(std::int64_t length) const;
-  // Turns queries and keys, the first `heads` heads of each row of qkv [T, (H + 2 kv_heads) · D],
-  // by their positions. The result may be in qkv's memory: qkv is used up.
+  virtual Variable embed(ContextBase& context, std::int64_t length) const;
+  // Rotates queries and keys, the first `heads` heads of each row of qkv [T, (H + 2 kv_heads) · D],
+  // by their positions. Consumes qkv: the result may be in its memory.
   virtual Variable rotate(const Variable& qkv, int heads, const Ragged& batch) const;
-  // What attention adds to its scores.
-  virtual ScoreBias score_bias() const;
+  // The bias that attention adds to its scores.
+  virtual ScoreBias score_bias(ContextBase& context) const;
 
-  // Makes what embed() and rotate() look up in sentences of up to `length` tokens, and returns that
-  // memory; undefined: there is none. While it is the same memory, they neither allocate nor move
-  // anything, so that a step can be replayed.
-  virtual Tensor reserve(std::int64_t length) const;
+  // Makes the table that embed() and rotate() read in sentences of up to `length` tokens, and
+  // returns its memory; undefined: there is none. While it is the same memory, they neither
+  // allocate nor move anything, so that a captured step can be replayed.
+  virtual Tensor reserve(ContextBase& context, std::int64_t length) const;
 };
 
 // Which distances have a number of their own.
@@ -55,9 +56,14 @@ struct PositionOptions {
   std::int64_t maximum = 0;  // learned: positions that exist
   int heads = 1;
   std::int64_t head_width = 0;  // D
-  double rotary_base = 10000;   // the slowest pairs turn once in some 2π · base tokens
+  // The initial standard deviation of a learned table; 0: 1 / √C.
+  double deviation = 0;
+  double rotary_base = 10000;  // the slowest pairs make one turn in some 2π · base tokens
   RelativeOptions relative;
 };
+
+// How a learned table of positions starts.
+Init table_init(const PositionOptions& options);
 
 // The one place that knows all encodings. `name` prefixes their parameters.
 std::unique_ptr<Position> make_position(Parameters& parameters, const std::string& name,

@@ -4,7 +4,8 @@
 
 namespace nunchi::nn {
 
-const Tensor& PositionTable::reaching(std::int64_t length) const {
+Tensor PositionTable::reaching(ContextBase& context, std::int64_t length) const {
+  const std::lock_guard lock(mutex_);
   if (table_.defined() && table_.size(0) >= length) return table_;
   std::int64_t positions = 256;
   while (positions < length) positions *= 2;
@@ -15,11 +16,12 @@ const Tensor& PositionTable::reaching(std::int64_t length) const {
       values.push_back(value_(position, column));
     }
   }
-  ContextBase& context = parameters_.weights().context();
   const DType computed = parameters_.dtype();
-  table_ = Tensor::empty(context, kept_ == Kept::exact ? summed(computed) : computed,
+  table_ = Tensor::empty(parameters_.weights().context(),
+                         kept_ == Kept::exact ? accumulator_type(computed) : computed,
                          {positions, width_});
   convert(from_host(context, values, {positions, width_}), table_);
+  context.synchronize();  // other contexts may read it
   return table_;
 }
 

@@ -1,7 +1,8 @@
-// Numbers that follow from a position alone, in a table that grows to the longest sentence seen.
+// Numbers that depend on a position alone, in a table that grows to the longest sentence seen.
 #pragma once
 
 #include <functional>
+#include <mutex>
 
 #include "nunchi/nn/parameters.h"
 
@@ -13,19 +14,21 @@ class PositionTable {
   // As layers compute, or exact: the type that theirs is summed in.
   enum class Kept : std::uint8_t { computed, exact };
 
-  // Keeps `parameters` to know where and in which type the model computes.
+  // Refers to `parameters` for the memory and the type that the model computes in.
   PositionTable(const Parameters& parameters, std::int64_t width, Kept kept, Value value)
       : parameters_(parameters), width_(width), kept_(kept), value_(std::move(value)) {}
 
-  // [P, width] with at least `length` positions. P doubles, so that it seldom grows; then the
-  // numbers stand elsewhere.
-  const Tensor& reaching(std::int64_t length) const;
+  // [P, width] with at least `length` positions, computed on `context` if there are fewer. P
+  // doubles, so that the table seldom grows; when it does, its memory changes. Any number of
+  // threads may call this at once, each with a context of its own.
+  Tensor reaching(ContextBase& context, std::int64_t length) const;
 
  private:
   const Parameters& parameters_;
   std::int64_t width_;
   Kept kept_;
   Value value_;
+  mutable std::mutex mutex_;  // guards table_
   mutable Tensor table_;
 };
 

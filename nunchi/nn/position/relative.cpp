@@ -1,7 +1,5 @@
 #include "nunchi/nn/position/relative.h"
 
-#include <cmath>
-
 #include "nunchi/base/error.h"
 
 namespace nunchi::nn {
@@ -25,11 +23,11 @@ void RelativeOptions::check() const {
 Relative::Relative(Parameters& parameters, const std::string& name, const PositionOptions& options)
     : options_(options.relative) {
   options_.check();
-  table_ = parameters.add(name + ".weight", {options_.numbers(), options.heads},
-                          Init::normal(1 / std::sqrt(static_cast<double>(options.width))));
+  table_ =
+      parameters.add(name + ".weight", {options_.numbers(), options.heads}, table_init(options));
 }
 
-ScoreBias Relative::score_bias() const {
+ScoreBias Relative::score_bias(ContextBase&) const {
   return {.kind = ScoreBias::Kind::buckets,
           .table = table_,
           .max_distance = options_.max_distance,

@@ -10,7 +10,7 @@ class Relative final : public Position {
   // Throws Error for options that do not fit together.
   Relative(Parameters& parameters, const std::string& name, const PositionOptions& options);
 
-  ScoreBias score_bias() const override;
+  ScoreBias score_bias(ContextBase& context) const override;
 
  private:
   RelativeOptions options_;

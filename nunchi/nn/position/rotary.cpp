@@ -33,7 +33,9 @@ Rotary::Rotary(const Parameters& parameters, const PositionOptions& options)
 }
 
 Variable Rotary::rotate(const Variable& qkv, int heads, const Ragged& batch) const {
-  return rotary(qkv, batch, {.heads = heads, .table = table_.reaching(batch.max_length)});
+  return rotary(
+      qkv, batch,
+      {.heads = heads, .table = table_.reaching(qkv.value().context(), batch.max_length)});
 }
 
 }  // namespace nunchi::nn

@@ -1,6 +1,6 @@
-// Rotary positions (Su et al.): queries and keys are turned, pair of columns by pair of columns, so
-// that their product depends on how far they are apart. Column i of a head's first half goes with
-// column i of its second half, as in GPT-NeoX and Llama.
+// Rotary positions (Su et al.): queries and keys are rotated, pair of columns by pair of columns,
+// so that their product depends on their distance. Column i of a head's first half goes with column
+// i of its second half, as in GPT-NeoX and Llama.
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -14,7 +14,9 @@ class Rotary final : public Position {
   Rotary(const Parameters& parameters, const PositionOptions& options);
 
   Variable rotate(const Variable& qkv, int heads, const Ragged& batch) const override;
-  Tensor reserve(std::int64_t length) const override { return table_.reaching(length); }
+  Tensor reserve(ContextBase& context, std::int64_t length) const override {
+    return table_.reaching(context, length);
+  }
 
  private:
   PositionTable table_;  // [P, D]: cosines, then sines

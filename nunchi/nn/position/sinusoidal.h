@@ -13,8 +13,12 @@ class Sinusoidal final : public Position {
  public:
   Sinusoidal(const Parameters& parameters, std::int64_t width);
 
-  Variable embed(std::int64_t length) const override { return Variable(table_.reaching(length)); }
-  Tensor reserve(std::int64_t length) const override { return table_.reaching(length); }
+  Variable embed(ContextBase& context, std::int64_t length) const override {
+    return Variable(table_.reaching(context, length));
+  }
+  Tensor reserve(ContextBase& context, std::int64_t length) const override {
+    return table_.reaching(context, length);
+  }
 
  private:
   PositionTable table_;  // [P, C]

@@ -14,22 +14,15 @@ void next_hypotheses(const Tensor& hidden, const Variable& table,
   check_shape(kName, "hidden", hidden, {hidden.size(0), table.value().size(1)});
   check(allowed.top.rows <= hidden.size(0) && allowed.top.vocabulary == table.value().size(0),
         kName, "rows or tokens are more than there are");
-  check(hidden.context().tape() == nullptr, kName, "it is not for what is recorded");
-  const PackedWeight weight = pack_for_forward(table);
+  check(hidden.context().tape() == nullptr, kName,
+        "it is inference-only but was called while a tape records");
+  const ProductWeight weight = forward_weight(hidden.context(), table);
   dispatch(hidden, [&]<class T>(auto& ctx) {
     if constexpr (std::is_same_v<Summed<T>, S>) {
-      const T* packed = weight.packed.defined() ? weight.packed.data<T>() : nullptr;
-      kernels::run(ctx,
-                   kernels::NextHypotheses<T>{.top = {.product = {.m = hidden.size(0),
-                                                                  .n = table.value().size(0),
-                                                                  .k = hidden.size(1),
-                                                                  .a = hidden.data<T>(),
-                                                                  .b = weight.plain.data<T>(),
-                                                                  .transpose_b = weight.transposed,
-                                                                  .packed_b = packed,
-                                                                  .label = "vocabulary"},
-                                                      .allowed = allowed},
-                                              .step = step});
+      auto product = product_of<T, S>(weight, hidden, {});
+      product.label = "vocabulary";
+      kernels::run(ctx, kernels::NextHypotheses<T>{.top = {.product = product, .allowed = allowed},
+                                                   .step = step});
     } else {
       check(false, kName, "candidates are of another type than sums");
     }

@@ -12,22 +12,27 @@ NormLinearResult norm_linear(const Tensor& residual, const Tensor& branch, const
                              const Norm& norm, const Linear& layer) {
   const Tensor& w = layer.weight.value();
   ContextBase& context = residual.context();
-  check(context.tape() == nullptr, "norm_linear", "it is not for what is recorded");
+  check(context.tape() == nullptr, "norm_linear",
+        "it is inference-only but was called while a tape records");
   check_shape("norm_linear", "residual", residual, {batch.capacity, w.size(1)});
   if (branch.defined()) check_shape("norm_linear", "branch", branch, residual.shape());
   check_shape("norm_linear", "gamma", norm.gamma.value(), {w.size(1)});
 
   const DType dtype = residual.dtype();
-  const Tensor mean = Tensor::empty(context, summed(dtype), {batch.capacity});
-  const Tensor rstd = Tensor::empty(context, summed(dtype), {batch.capacity});
+  const Tensor mean = Tensor::empty(context, accumulator_type(dtype), {batch.capacity});
+  const Tensor rstd = Tensor::empty(context, accumulator_type(dtype), {batch.capacity});
   const NormLinearResult result{
       .sum = branch.defined() ? Tensor::empty(context, dtype, residual.shape()) : residual,
       .out = Tensor::empty(context, dtype, residual.shape()),
       .y = Tensor::empty(context, dtype, {batch.capacity, w.size(0)})};
-  const PackedWeight weight = pack_for_forward(layer.weight);
+  const ProductWeight weight = forward_weight(context, layer.weight);
   dispatch(residual, [&]<class T>(auto& ctx) {
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
     const auto of = [&](const Variable& v) { return v.defined() ? data(v.value()) : nullptr; };
+    auto product = product_of<T>(weight, result.out, result.y);
+    product.bias = of(layer.bias);
+    product.relu = layer.relu;
+    product.label = "norm_linear";
     kernels::run(ctx, kernels::NormProduct<T>{.norm = {.kind = norm.kind,
                                                        .rows = rows_of(batch),
                                                        .width = w.size(1),
@@ -38,19 +43,9 @@ NormLinearResult norm_linear(const Tensor& residual, const Tensor& branch, const
                                                        .beta = of(norm.beta),
                                                        .sum = data(result.sum),
                                                        .out = data(result.out),
-                                                       .mean = mean.data<Summed<T>>(),
-                                                       .rstd = rstd.data<Summed<T>>()},
-                                              .product = {.m = batch.capacity,
-                                                          .n = w.size(0),
-                                                          .k = w.size(1),
-                                                          .a = data(result.out),
-                                                          .b = data(weight.plain),
-                                                          .transpose_b = weight.transposed,
-                                                          .packed_b = data(weight.packed),
-                                                          .c = data(result.y),
-                                                          .bias = of(layer.bias),
-                                                          .relu = layer.relu,
-                                                          .label = "norm_linear"}});
+                                                       .mean = mean.data<Accumulator<T>>(),
+                                                       .rstd = rstd.data<Accumulator<T>>()},
+                                              .product = product});
   });
   return result;
 }

@@ -1,5 +1,5 @@
-// A normalisation and the linear layer that reads it first, as one kernel where that is faster. Not
-// recorded: for steps that generate.
+// A norm and the first linear layer over it, as one kernel where that is faster. Inference only:
+// throws Error while a tape records.
 #pragma once
 
 #include "nunchi/ops/linear.h"
@@ -9,8 +9,8 @@ namespace nunchi {
 
 struct NormLinearResult {
   Tensor sum;  // residual + branch; the residual itself without a branch
-  Tensor out;  // its normalisation
-  Tensor y;    // the layer's, [rows, N]
+  Tensor out;  // the norm of the sum
+  Tensor y;    // [T, N], the layer's output
 };
 
 // residual and branch [T, C]; the branch may be undefined.

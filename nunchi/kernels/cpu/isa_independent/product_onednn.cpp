@@ -66,7 +66,22 @@ void pin_instructions() {
   static_cast<void>(pinned);
 }
 
-// Everything of oneDNN's that one context keeps.
+// oneDNN asks OpenMP for the number of threads when it plans and when it runs.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads) : previous_(omp_get_max_threads()) {
+    if (previous_ != threads) omp_set_num_threads(threads);
+  }
+  explicit ThreadScope(const CpuContext& ctx) : ThreadScope(ctx.threads()) {}
+  ~ThreadScope() { omp_set_num_threads(previous_); }
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int previous_;
+};
+
+// What one context keeps of oneDNN.
 class Plans {
  public:
   Plans() { pin_instructions(); }
@@ -77,17 +92,21 @@ class Plans {
     return products_.emplace(key, make_product(key)).first->second;
   }
 
-  // One layout for every m: the one that oneDNN likes best for many rows. Left to itself, it may
-  // choose another for few.
+  // One layout for every m and every number of threads, so that contexts can share packed weights:
+  // the one that oneDNN prefers for many rows and one thread.
   const PackPlan& pack(std::int64_t n, std::int64_t k, bool transpose_b) {
     const auto key = std::make_tuple(n, k, transpose_b);
     const auto found = packs_.find(key);
     if (found != packs_.end()) return found->second;
     constexpr std::int64_t kManyRows = 1024;
     const memory::desc from = matrix(k, n, transpose_b), any({k, n}, kF32, Tag::any);
-    const dnnl::matmul::primitive_desc chosen(
-        dnnl::matmul::desc(matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)), engine);
-    const memory::desc to = chosen.weights_desc();
+    const memory::desc to = [&] {
+      const ThreadScope one_thread(1);
+      return dnnl::matmul::primitive_desc(
+                 dnnl::matmul::desc(matrix(kManyRows, k, false), any, matrix(kManyRows, n, false)),
+                 engine)
+          .weights_desc();
+    }();
     const dnnl::reorder::primitive_desc description(engine, from, engine, to);
     return packs_.emplace(key, PackPlan{dnnl::reorder(description), from, to}).first->second;
   }
@@ -117,20 +136,6 @@ class Plans {
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan> packs_;
 };
 
-// oneDNN asks OpenMP how many threads there are, when it plans and when it runs.
-class ThreadsOf {
- public:
-  explicit ThreadsOf(const CpuContext& ctx) : before_(omp_get_max_threads()) {
-    if (before_ != ctx.threads()) omp_set_num_threads(ctx.threads());
-  }
-  ~ThreadsOf() { omp_set_num_threads(before_); }
-  ThreadsOf(const ThreadsOf&) = delete;
-  ThreadsOf& operator=(const ThreadsOf&) = delete;
-
- private:
-  int before_;
-};
-
 void* pointer(const float* data) { return const_cast<float*>(data); }
 
 }  // namespace
@@ -151,7 +156,7 @@ const char* product_library() {
 
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack) {
   if (pack.n == 0 || pack.k == 0) return 0;
-  const ThreadsOf threads(ctx);
+  const ThreadScope threads(ctx);
   const PackPlan& plan = ctx.cache<Plans>().pack(pack.n, pack.k, pack.transpose_b);
   return static_cast<std::int64_t>(plan.to.get_size() / sizeof(float));
 }
@@ -159,7 +164,7 @@ std::int64_t packed_elements(CpuContext&, const PackMatrix<double>&) { return 0;
 
 template <>
 void compute<AnyCpu>(CpuContext& ctx, const PackMatrix<float>& p) {
-  const ThreadsOf threads(ctx);
+  const ThreadScope threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
   memory from(plan.from, plans.engine, pointer(p.b)), to(plan.to, plans.engine, p.packed);
@@ -175,14 +180,14 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   check_product(p);
   if (p.m == 0 || p.n == 0) return;
   if (p.k == 0) throw Error("a product over no columns was asked for.");
-  const ThreadsOf threads(ctx);
+  const ThreadScope threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const Plan& plan = plans.product({.m = p.m,
                                     .n = p.n,
                                     .k = p.k,
                                     .transpose_a = p.transpose_a,
                                     .transpose_b = p.transpose_b,
-                                    .packed = p.packed_b != nullptr,
+                                    .packed = p.formed_b.data != nullptr,
                                     .accumulate = p.accumulate,
                                     .bias = p.bias != nullptr,
                                     .relu = p.relu});
@@ -190,7 +195,8 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   std::unordered_map<int, memory> arguments = {
       {DNNL_ARG_SRC, memory(plan.a, plans.engine, pointer(p.a))},
       {DNNL_ARG_WEIGHTS,
-       memory(plan.b, plans.engine, pointer(p.packed_b != nullptr ? p.packed_b : p.b))},
+       memory(plan.b, plans.engine,
+              p.formed_b.data != nullptr ? const_cast<void*>(p.formed_b.data) : pointer(p.b))},
       {DNNL_ARG_DST, memory(plan.c, plans.engine, p.c)},
       {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad.as<void>())}};
   if (p.bias != nullptr) {

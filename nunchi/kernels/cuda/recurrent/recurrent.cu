@@ -85,13 +85,11 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   for_steps(in.plan, [&](const RecurrentStep& step) {
     const bool from_zero = step.token == 0 && in.first_h == nullptr;
     if (!from_zero) {
-      execute(ctx, Product<T, Accumulator<T>>{.m = padded_rows(step.active),
-                                              .n = G * H,
-                                              .k = H,
-                                              .a = in.previous + step.first * H,
-                                              .b = in.weight,
-                                              .transpose_b = true,
-                                              .c = products.as<float>()});
+      Product<T, Accumulator<T>> product = in.product;
+      product.m = padded_rows(step.active);
+      product.a = in.previous + step.first * H;
+      product.c = products.as<float>();
+      execute(ctx, product);
     }
     const float* candidate = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;

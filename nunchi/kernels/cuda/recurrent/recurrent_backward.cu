@@ -100,13 +100,12 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, carry, step);
     check_launch(p.name());
     if (step.token == 0 && p.d_first_h == nullptr) return;
-    execute(ctx, Product<T, Accumulator<T>>{.m = padded_rows(step.active),
-                                            .n = H,
-                                            .k = G * H,
-                                            .a = p.d_b + step.first * G * H,
-                                            .b = in.weight,
-                                            .c = carry_h.as<float>(),
-                                            .accumulate = !lstm});
+    Product<T, Accumulator<T>> product = in.product;
+    product.m = padded_rows(step.active);
+    product.a = p.d_b + step.first * G * H;
+    product.c = carry_h.as<float>();
+    product.accumulate = !lstm;
+    execute(ctx, product);
   });
   if (in.plan.sentences > 0 && (p.d_first_h != nullptr || p.d_first_c != nullptr)) {
     initial_gradients_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(

@@ -1,0 +1,112 @@
+#include "nunchi/ops/residual_stream.h"
+
+#include <utility>
+
+#include "nunchi/kernels/product.h"
+#include "nunchi/ops/decode/norm_linear.h"
+#include "nunchi/ops/tensors.h"
+#include "nunchi/tensor/dispatch.h"
+
+namespace nunchi {
+namespace {
+
+bool fuses_residual_add(ContextBase& context) {
+  return on_device(context, [](auto& ctx) {
+    return kernels::kFusesResidualAdd<std::remove_cvref_t<decltype(ctx)>>;
+  });
+}
+
+bool acts(const ContextBase& context, const Dropout& dropout) {
+  return dropout_on(context, dropout).active();
+}
+
+}  // namespace
+
+LazyNorm::LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch)
+    : context_(stream.value.value().context()), stream_(std::move(stream)), batch_(batch) {
+  if (stream_.norm) {
+    norm_ = stream_.norm;
+  } else if (norm != nullptr) {
+    norm_ = *norm;
+  }
+}
+
+bool LazyNorm::fuses_product() const {
+  return stream_.kind == StreamRows::decode_step && norm_ && !rows_.defined() &&
+         context_.tape() == nullptr && !(stream_.branch && acts(context_, stream_.branch->dropout));
+}
+
+void LazyNorm::compute() {
+  if (rows_.defined()) return;
+  if (norm_) {
+    const PendingBranch branch = stream_.branch.value_or(PendingBranch{});
+    const auto [sum, out] =
+        residual_norm(stream_.value, branch.rows, batch_, *norm_, branch.dropout);
+    set(sum, out);
+  } else {
+    set(stream_.value, stream_.value);
+  }
+}
+
+void LazyNorm::set(Variable sum, Variable rows) {
+  sum_ = std::move(sum);
+  rows_ = std::move(rows);
+  stream_.value = {};
+  stream_.branch.reset();
+}
+
+const Variable& LazyNorm::rows() {
+  compute();
+  return rows_;
+}
+
+const Variable& LazyNorm::sum() {
+  compute();
+  return sum_;
+}
+
+Variable linear(LazyNorm& x, const Linear& layer) {
+  if (!x.fuses_product()) return linear(x.rows(), layer);
+  const ResidualStream& stream = x.stream_;
+  const Tensor branch = stream.branch ? stream.branch->rows.value() : Tensor();
+  const NormLinearResult found =
+      norm_linear(stream.value.value(), branch, x.batch_, *x.norm_, layer);
+  x.set(Variable(found.sum), Variable(found.out));
+  return Variable(found.y);
+}
+
+const Variable& Branch::rows() {
+  if (!rows_.defined()) {
+    rows_ = linear(input_, last_);
+    input_ = {};
+  }
+  return rows_;
+}
+
+ResidualStream Branch::added_to(const Variable& residual, StreamRows kind, const Dropout& dropout) {
+  const bool fuses = kind == StreamRows::decode_step && !rows_.defined() &&
+                     context().tape() == nullptr && !acts(context(), dropout) &&
+                     fuses_residual_add(context());
+  if (fuses) {
+    return {.kind = kind, .value = Variable(linear_add(residual.value(), input_.value(), last_))};
+  }
+  return {.kind = kind, .value = residual, .branch = PendingBranch{rows(), dropout}};
+}
+
+Variable traced_rows(ResidualStream& stream, const Ragged& batch) {
+  if (stream.norm) {
+    const StreamRows kind = stream.kind;
+    LazyNorm x(std::move(stream), nullptr, batch);
+    stream = {.kind = kind, .value = x.rows()};
+  }
+  if (!stream.branch) return stream.value;
+  const Tensor& value = stream.value.value();
+  const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
+  fill(ones, 1);
+  const Norm any{.kind = NormKind::rms, .gamma = Variable(ones)};
+  return residual_norm(Variable(value), Variable(stream.branch->rows.value()), batch, any,
+                       stream.branch->dropout)
+      .sum;
+}
+
+}  // namespace nunchi

@@ -1,0 +1,89 @@
+// The residual stream of a stack of layers, and the two ends of a branch: the normalised rows that
+// a sub-layer reads (LazyNorm) and the rows that it adds (Branch).
+//
+// Sums and norms stay pending until something reads them, so that they can be fused with
+// the operations before and after them:
+//   sentences     sum, dropout of the branch and norm are one pass (residual_norm)
+//   decode step   each kernel is short, so the norm is one kernel with the first product over it
+//                 (norm_linear), and the sum one with the product that ends the branch
+//                 (linear_add), where the device has such kernels
+#pragma once
+
+#include <optional>
+
+#include "nunchi/ops/linear.h"
+#include "nunchi/ops/residual_norm.h"
+
+namespace nunchi {
+
+// The kind of rows decides which operations are fused.
+enum class StreamRows : std::uint8_t { sentences, decode_step };
+
+struct PendingBranch {
+  Variable rows;    // [T, C], to be added to the stream
+  Dropout dropout;  // of these rows
+};
+
+// Between two sub-layers: norm(value + dropout(branch)), where branch and norm may be absent.
+struct ResidualStream {
+  StreamRows kind = StreamRows::sentences;
+  Variable value;                            // [T, C]
+  std::optional<PendingBranch> branch = {};  // none: nothing is to be added
+  std::optional<Norm> norm = {};             // of the sum; none: it is read as it is
+};
+
+// The rows that a sub-layer reads, computed when they are first needed. One thread uses it.
+class LazyNorm {
+ public:
+  // The rows of `stream`, normalised by its own norm or, where it has none, by `norm`, which may be
+  // null. A stream with a pending branch needs one of them. `batch` and `norm` outlive this.
+  LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch);
+
+  const Variable& rows();  // [T, C] normalised
+  const Variable& sum();   // [T, C] before the norm
+  StreamRows kind() const { return stream_.kind; }
+  ContextBase& context() const { return context_; }
+  // Whether a linear layer over the rows is one kernel with the norm: nothing has computed the rows
+  // yet, nothing is recorded, and no dropout acts.
+  bool fuses_product() const;
+
+ private:
+  friend Variable linear(LazyNorm& x, const Linear& layer);
+  void compute();
+  void set(Variable sum, Variable rows);
+
+  ContextBase& context_;
+  ResidualStream stream_;  // released when the rows are computed
+  std::optional<Norm> norm_;
+  const Ragged& batch_;
+  Variable sum_, rows_;
+};
+
+// The layer over the normalised rows: [T, N].
+Variable linear(LazyNorm& x, const Linear& layer);
+
+// The rows that a sub-layer adds to the stream.
+class Branch {
+ public:
+  // [T, C]
+  explicit Branch(Variable rows) : rows_(std::move(rows)) {}
+  // The linear layer that ends the sub-layer, over `input` [T, K]; computed when it is needed.
+  Branch(Variable input, Linear last) : input_(std::move(input)), last_(std::move(last)) {}
+
+  ContextBase& context() const { return (rows_.defined() ? rows_ : input_).value().context(); }
+  const Variable& rows();  // [T, C]
+
+  // The stream with this branch added to `residual` [T, C], or pending on it.
+  ResidualStream added_to(const Variable& residual, StreamRows kind, const Dropout& dropout);
+
+ private:
+  Variable input_;
+  Linear last_;
+  Variable rows_;
+};
+
+// The stream's rows for a trace, [T, C]. A pending norm is computed and done with; a sum that a
+// later norm computes anyway is computed for the trace alone.
+Variable traced_rows(ResidualStream& stream, const Ragged& batch);
+
+}  // namespace nunchi

@@ -1,0 +1,63 @@
+#include "nunchi/autograd/weight_forms.h"
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+class WeightFormsTest : public ::testing::Test {
+ protected:
+  Tensor get(WeightForm form) {
+    return forms_.get(form, [&] {
+      ++made_;
+      return zeros(context_, DType::f32, {4});
+    });
+  }
+
+  CpuContext context_{CpuOptions{.threads = 1}};
+  std::shared_ptr<std::uint64_t> version_ = std::make_shared<std::uint64_t>(1);
+  WeightForms forms_{version_};
+  std::atomic<int> made_ = 0;
+};
+
+TEST_F(WeightFormsTest, AFormIsComputedOnceForAVersion) {
+  const Tensor first = get(WeightForm::packed);
+  EXPECT_TRUE(get(WeightForm::packed).same_memory(first));
+  EXPECT_EQ(made_, 1);
+  ++*version_;
+  get(WeightForm::packed);
+  EXPECT_EQ(made_, 2);
+}
+
+TEST_F(WeightFormsTest, FormsAreKeptApart) {
+  const Tensor packed = get(WeightForm::packed);
+  EXPECT_FALSE(get(WeightForm::packed_transposed).same_memory(packed));
+  EXPECT_TRUE(get(WeightForm::packed).same_memory(packed));
+  EXPECT_EQ(made_, 2);
+}
+
+TEST_F(WeightFormsTest, AnUndefinedFormIsRememberedToo) {
+  int asked = 0;
+  for (int i = 0; i < 3; ++i) {
+    forms_.get(WeightForm::packed, [&] {
+      ++asked;
+      return Tensor();
+    });
+  }
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(WeightFormsTest, OfManyThreadsOneComputes) {
+  std::vector<Tensor> found(4);
+  std::vector<std::thread> threads;
+  for (Tensor& tensor : found) threads.emplace_back([&] { tensor = get(WeightForm::packed); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(made_, 1);
+  for (const Tensor& tensor : found) EXPECT_TRUE(tensor.same_memory(found[0]));
+}
+
+}  // namespace
+}  // namespace nunchi::testing

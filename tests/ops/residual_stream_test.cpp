@@ -1,0 +1,171 @@
+#include "nunchi/ops/residual_stream.h"
+
+#include "nunchi/autograd/tape.h"
+#include "nunchi/device/profile.h"
+#include "nunchi/ops/activation.h"
+#include "nunchi/ops/feed_forward.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+class ResidualStreamTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kWidth = 24;
+
+  ResidualStreamTest() { context_.set_random({.seed = 3, .step = 1}); }
+  Variable rows(std::uint64_t seed, std::int64_t width = kWidth) {
+    return Variable(random_tensor<float>(context_, {batch_.capacity, width}, seed));
+  }
+  Variable weight(const Shape& shape, std::uint64_t seed) {
+    return Variable(random_tensor<float>(context_, shape, seed, 0.3), true);
+  }
+  Linear layer(std::int64_t outputs, std::int64_t inputs, std::uint64_t seed) {
+    return {.weight = weight({outputs, inputs}, seed), .bias = weight({outputs}, seed + 1)};
+  }
+  ResidualStream stream(StreamRows kind, float dropout = 0) const {
+    return {.kind = kind,
+            .value = value_,
+            .branch = PendingBranch{branch_, {.probability = dropout, .place = 2}}};
+  }
+  static std::vector<float> host(const Variable& x) { return to_host<float>(x.value()); }
+  // How often f runs each kernel.
+  std::map<std::string, std::int64_t> kernels_of(const auto& f) {
+    Profile profile;
+    context_.set_profile(&profile);
+    f();
+    context_.set_profile(nullptr);
+    std::map<std::string, std::int64_t> calls;
+    for (const auto& [name, entry] : profile.entries()) calls[name] = entry.calls;
+    return calls;
+  }
+
+  CpuContext context_{CpuOptions{.threads = 1}};
+  const Ragged batch_ = make_ragged(context_, std::vector<std::int32_t>{5, 9, 2});
+  const Variable value_ = rows(1), branch_ = rows(2);
+  const Norm norm_{.gamma = weight({kWidth}, 3), .beta = weight({kWidth}, 5)};
+};
+
+TEST_F(ResidualStreamTest, RowsAndSumAreThoseOfTheFusedPass) {
+  const auto [sum, out] = residual_norm(value_, branch_, batch_, norm_);
+  for (const StreamRows kind : {StreamRows::sentences, StreamRows::decode_step}) {
+    LazyNorm x(stream(kind), &norm_, batch_);
+    EXPECT_TRUE(same_bits(host(x.rows()), host(out)));
+    EXPECT_TRUE(same_bits(host(x.sum()), host(sum)));
+  }
+}
+
+TEST_F(ResidualStreamTest, TheNormIsComputedOnceAndOnlyWhenRead) {
+  const auto calls = kernels_of([&] {
+    LazyNorm unread(stream(StreamRows::sentences), &norm_, batch_);
+    LazyNorm x(stream(StreamRows::sentences), &norm_, batch_);
+    x.rows();
+    x.sum();
+    x.rows();
+  });
+  EXPECT_EQ(calls, (std::map<std::string, std::int64_t>{{"residual_norm", 1}}));
+}
+
+TEST_F(ResidualStreamTest, AStreamWithoutNormAndBranchIsReadAsItIs) {
+  LazyNorm x({.value = value_}, nullptr, batch_);
+  EXPECT_TRUE(x.rows().value().same_memory(value_.value()));
+  EXPECT_TRUE(x.sum().value().same_memory(value_.value()));
+}
+
+TEST_F(ResidualStreamTest, AStreamsOwnNormComesFirst) {
+  const Norm other{.gamma = weight({kWidth}, 30), .beta = weight({kWidth}, 31)};
+  ResidualStream own = stream(StreamRows::sentences);
+  own.norm = other;
+  LazyNorm x(own, &norm_, batch_);
+  EXPECT_TRUE(same_bits(host(x.rows()), host(residual_norm(value_, branch_, batch_, other).out)));
+}
+
+TEST_F(ResidualStreamTest, TheFirstProductOfADecodeStepIsOneKernelWithTheNorm) {
+  const Linear up = layer(40, kWidth, 7), again = layer(8, kWidth, 9);
+  LazyNorm apart(stream(StreamRows::sentences), &norm_, batch_);
+  LazyNorm fused(stream(StreamRows::decode_step), &norm_, batch_);
+  EXPECT_TRUE(fused.fuses_product());
+  EXPECT_FALSE(apart.fuses_product());
+  Variable first, second;
+  const auto calls = kernels_of([&] {
+    first = linear(fused, up);
+    second = linear(fused, again);  // the rows exist by now
+  });
+  EXPECT_EQ(calls.at("norm_linear"), 1);
+  EXPECT_EQ(calls.at("linear"), 1);
+  EXPECT_EQ(calls.count("residual_norm"), 0u);
+  EXPECT_TRUE(same_bits(host(first), host(linear(apart, up))));
+  EXPECT_TRUE(same_bits(host(second), host(linear(apart, again))));
+  EXPECT_TRUE(same_bits(host(fused.sum()), host(apart.sum())));
+}
+
+TEST_F(ResidualStreamTest, NothingIsFusedWhileATapeRecordsOrDropoutActs) {
+  {
+    Tape tape(context_);
+    LazyNorm x(stream(StreamRows::decode_step), &norm_, batch_);
+    EXPECT_FALSE(x.fuses_product());
+    EXPECT_TRUE(linear(x, layer(8, kWidth, 7)).needs_gradient());
+    EXPECT_EQ(tape.size(), 2u);  // the norm and the product
+  }
+  const ModeScope scope(context_, Mode::training);
+  EXPECT_FALSE(LazyNorm(stream(StreamRows::decode_step, 0.5f), &norm_, batch_).fuses_product());
+  EXPECT_TRUE(LazyNorm(stream(StreamRows::decode_step), &norm_, batch_).fuses_product());
+}
+
+TEST_F(ResidualStreamTest, TheDropoutOfAPendingBranchActsInTrainingMode) {
+  const auto sum_of = [&](float dropout) {
+    return host(LazyNorm(stream(StreamRows::sentences, dropout), &norm_, batch_).sum());
+  };
+  EXPECT_TRUE(same_bits(sum_of(0.5f), sum_of(0)));
+  const ModeScope scope(context_, Mode::training);
+  EXPECT_FALSE(same_bits(sum_of(0.5f), sum_of(0)));
+}
+
+TEST_F(ResidualStreamTest, ABranchIsItsLastLayerComputedOnce) {
+  const Variable input = rows(11, 40);
+  const Linear last = layer(kWidth, 40, 12);
+  Branch branch(input, last);
+  const auto calls = kernels_of([&] {
+    branch.rows();
+    branch.rows();
+  });
+  EXPECT_EQ(calls.at("linear"), 1);
+  EXPECT_TRUE(same_bits(host(branch.rows()), host(linear(input, last))));
+}
+
+TEST_F(ResidualStreamTest, OnTheCpuABranchStaysPending) {
+  for (const StreamRows kind : {StreamRows::sentences, StreamRows::decode_step}) {
+    const ResidualStream joined =
+        Branch(rows(11, 40), layer(kWidth, 40, 12)).added_to(value_, kind, {});
+    EXPECT_EQ(joined.kind, kind);
+    EXPECT_TRUE(joined.value.value().same_memory(value_.value()));
+    ASSERT_TRUE(joined.branch.has_value());
+    EXPECT_FALSE(joined.norm.has_value());
+  }
+}
+
+TEST_F(ResidualStreamTest, AFeedForwardBranchHasTheSameBitsHoweverItIsFused) {
+  for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu_tanh}) {
+    const FeedForward parameters{layer(40, kWidth, 7), layer(kWidth, 40, 9), kind};
+    LazyNorm whole(stream(StreamRows::sentences), &norm_, batch_);
+    LazyNorm step(stream(StreamRows::decode_step), &norm_, batch_);
+    EXPECT_TRUE(same_bits(host(feed_forward(whole, parameters, batch_).rows()),
+                          host(feed_forward(step, parameters, batch_).rows())));
+  }
+}
+
+TEST_F(ResidualStreamTest, ATraceSeesTheSumBeforeANormAndTheRowsAfterOne) {
+  const auto [sum, out] = residual_norm(value_, branch_, batch_, norm_);
+  ResidualStream pre = stream(StreamRows::sentences);
+  EXPECT_TRUE(same_bits(host(traced_rows(pre, batch_)), host(sum)));
+  EXPECT_TRUE(pre.branch.has_value());  // still pending
+  ResidualStream post = stream(StreamRows::sentences);
+  post.norm = norm_;
+  EXPECT_TRUE(same_bits(host(traced_rows(post, batch_)), host(out)));
+  EXPECT_FALSE(post.branch.has_value());
+  EXPECT_FALSE(post.norm.has_value());
+  EXPECT_TRUE(same_bits(host(post.value), host(out)));
+}
+
+}  // namespace
+}  // namespace nunchi::testing
