@@ -11,9 +11,13 @@
 #include "nunchi/base/random.h"
 #include "nunchi/device/context.h"
 #include "nunchi/ops/tensors.h"
+#include "nunchi/text/tokens.h"
 #include "tests/errors.h"
 
 namespace nunchi::testing {
+
+// The special tokens of tests that have no tokenizer.
+inline const DecoderTokens kTokens = decoder_tokens(kUsualSpecialTokens);
 
 // Every instruction set that this processor can run.
 inline std::vector<Isa> all_isas() {

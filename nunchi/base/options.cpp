@@ -112,6 +112,21 @@ void OptionReader::path(std::string_view key, std::filesystem::path& field) {
   field = name;
 }
 
+void OptionReader::integers(std::string_view key, std::vector<std::int32_t>& field,
+                            std::int64_t low, std::int64_t high) {
+  const OptionValue* value = take(key);
+  if (value == nullptr) return;
+  const std::string expected = fmt::format("a list of whole numbers from {} to {}", low, high);
+  if (value->kind != Kind::list) expect(*value, key, expected);
+  std::vector<std::int32_t> numbers;
+  for (const OptionValue& item : value->items) {
+    const auto number = number_in<std::int64_t>(may_be_number(item) ? item.text : "");
+    if (!number || *number < low || *number > high) expect(item, key, expected);
+    numbers.push_back(static_cast<std::int32_t>(*number));
+  }
+  field = std::move(numbers);
+}
+
 void OptionReader::texts(std::string_view key, std::vector<std::string>& field) {
   const OptionValue* value = take(key);
   if (value == nullptr) return;
@@ -233,6 +248,16 @@ void OptionWriter::text(std::string_view key, const std::string& field) {
 
 void OptionWriter::path(std::string_view key, const std::filesystem::path& field) {
   if (!field.empty()) text(key, field.string());
+}
+
+void OptionWriter::integers(std::string_view key, const std::vector<std::int32_t>& field,
+                            std::int64_t, std::int64_t) {
+  if (field.empty()) return;
+  OptionValue list{.kind = Kind::list};
+  for (const std::int32_t number : field) {
+    list.items.push_back({.kind = Kind::literal, .text = std::to_string(number)});
+  }
+  add(key, std::move(list));
 }
 
 void OptionWriter::texts(std::string_view key, const std::vector<std::string>& field) {

@@ -80,6 +80,16 @@ class OptionReader {
     }
   }
 
+  // A whole number from low to high that may be missing: the field is `none` then.
+  template <std::integral T>
+  void optional_integer(std::string_view key, T& field, std::int64_t low, std::int64_t high,
+                        T /*none*/) {
+    integer(key, field, low, high);
+  }
+  // A list of whole numbers from low to high.
+  void integers(std::string_view key, std::vector<std::int32_t>& field, std::int64_t low,
+                std::int64_t high);
+
   void flag(std::string_view key, bool& field);  // true | false
   void text(std::string_view key, std::string& field);
   void path(std::string_view key, std::filesystem::path& field);
@@ -170,6 +180,14 @@ class OptionWriter {
   void integer(std::string_view key, T field, std::int64_t, std::int64_t) {
     add(key, OptionValue::Kind::literal, std::to_string(field));
   }
+  // A field that is `none` is not written, nor is an empty list of whole numbers.
+  template <std::integral T>
+  void optional_integer(std::string_view key, T field, std::int64_t low, std::int64_t high,
+                        T none) {
+    if (field != none) integer(key, field, low, high);
+  }
+  void integers(std::string_view key, const std::vector<std::int32_t>& field, std::int64_t,
+                std::int64_t);
   void number(std::string_view key, float field, double, double);
   void number(std::string_view key, double field, double, double);
   void positive(std::string_view key, auto field) { number(key, field, 0, 0); }

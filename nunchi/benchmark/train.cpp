@@ -79,9 +79,10 @@ StepLoss random_batch(ContextBase& context, const Model& model, const TrainBench
       return masked_batch(context, model, options, sentences(options.length, 1));
     default: {
       const TranslationModel& translation = as_translation_model(model);
-      const PairBatch batch =
-          make_pair_batch(context, sentences(options.length, 1), sentences(options.length - 1, 2),
-                          {options.vocabulary, options.vocabulary});
+      const PairBatch batch = make_pair_batch(
+          make_token_batch(context, sentences(options.length, 1), options.vocabulary),
+          sentences(options.length - 1, 2), options.vocabulary,
+          {.tokens = decoder_tokens(kUsualSpecialTokens)});
       return {[&translation, batch] { return translation.loss(batch, {.smoothing = 0.1}).total; },
               tokens};
     }

@@ -45,11 +45,12 @@ TranslateBenchResult measure_translation(ContextBase& context,
                                      .max_length = options.target_length,
                                      .max_repeats = 0};
   Searcher searcher(model, search_options);
+  const DecoderTokens special = decoder_tokens(kUsualSpecialTokens);
   const auto translate = [&](std::size_t begin, std::size_t end) {
     const TokenBatch batch = make_token_batch(
         context, std::span(sources).subspan(begin, end - begin), options.model.source_vocabulary);
     std::int64_t tokens = 0;
-    for (const Hypotheses& found : searcher({.source = batch})) {
+    for (const Hypotheses& found : searcher({.source = batch, .tokens = special})) {
       tokens += static_cast<std::int64_t>(found[0].tokens.size());
     }
     return tokens;

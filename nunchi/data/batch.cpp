@@ -2,11 +2,33 @@
 
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "nunchi/base/error.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
+
+PairBatch make_pair_batch(Source source, std::span<const Tokens> targets, std::int64_t vocabulary,
+                          const PairBatchOptions& options) {
+  const std::int64_t sources = source.rows().sentences;
+  if (sources != std::ssize(targets)) {
+    throw Error(std::to_string(sources) + " sources cannot be paired with " +
+                std::to_string(targets.size()) + " targets.");
+  }
+  ContextBase& context = source.context();
+  std::vector<Tokens> inputs, labels;
+  for (const Tokens& target : targets) {
+    Tokens& input = inputs.emplace_back(Tokens{options.tokens.start});
+    input.insert(input.end(), target.begin(), target.end());
+    labels.emplace_back(target).push_back(options.tokens.end);
+  }
+  PairBatch batch;
+  batch.source = std::move(source);
+  batch.target = make_token_batch(context, inputs, vocabulary, options.first_sentence);
+  batch.labels = make_token_ids(context, labels, batch.target.rows, vocabulary);
+  return batch;
+}
 
 TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence) {
@@ -52,29 +74,6 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
   places.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
   batch.places = from_host(context, places, {batch.masked.capacity});
   batch.labels = make_token_ids(context, labels, batch.masked, vocabulary);
-  return batch;
-}
-
-PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
-                          std::span<const Tokens> targets, const Vocabularies& vocabularies,
-                          const PairBatchOptions& options) {
-  if (sources.size() != targets.size()) {
-    throw Error(std::to_string(sources.size()) + " sources cannot be paired with " +
-                std::to_string(targets.size()) + " targets.");
-  }
-  std::vector<Tokens> inputs, labels;
-  for (const Tokens& target : targets) {
-    Tokens input{options.special.begin};
-    input.insert(input.end(), target.begin(), target.end());
-    Tokens label(target);
-    label.push_back(options.special.end);
-    inputs.push_back(std::move(input));
-    labels.push_back(std::move(label));
-  }
-  PairBatch batch;
-  batch.source = make_token_batch(context, sources, vocabularies.source, options.first_sentence);
-  batch.target = make_token_batch(context, inputs, vocabularies.target, options.first_sentence);
-  batch.labels = make_token_ids(context, labels, batch.target.rows, vocabularies.target);
   return batch;
 }
 

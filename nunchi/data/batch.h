@@ -1,4 +1,4 @@
-// Pairs of sentences as tensors: what a model is trained on.
+// Batches that models are trained on, on a device.
 #pragma once
 
 #include <span>
@@ -9,12 +9,23 @@
 
 namespace nunchi {
 
-// Teacher forcing: the decoder sees <s> y and is to say y </s>.
+// Sources and their targets under teacher forcing: the decoder reads its start token and the target
+// y, and is to generate y and the end token.
 struct PairBatch {
   Source source;
-  TokenBatch target;  // <s> y
-  Tensor labels;      // i32 [capacity]: y </s>
+  TokenBatch target;  // start y
+  Tensor labels;      // i32 [capacity]: y end
 };
+
+struct PairBatchOptions {
+  DecoderTokens tokens;             // start and end exist
+  std::int32_t first_sentence = 0;  // see make_token_batch
+};
+
+// On the source's context. Throws Error when there are not as many targets as sources, or when a
+// token is not in [0, vocabulary).
+PairBatch make_pair_batch(Source source, std::span<const Tokens> targets, std::int64_t vocabulary,
+                          const PairBatchOptions& options);
 
 // A text that goes on: row t holds a token and is to say the next one.
 struct TextBatch {
@@ -47,15 +58,5 @@ struct Vocabularies {
   std::int64_t source = 0;
   std::int64_t target = 0;
 };
-
-struct PairBatchOptions {
-  SpecialTokens special = {};
-  std::int32_t first_sentence = 0;  // see make_token_batch
-};
-
-// `sources` end with </s> as they are; `targets` have neither <s> nor </s>.
-PairBatch make_pair_batch(ContextBase& context, std::span<const Tokens> sources,
-                          std::span<const Tokens> targets, const Vocabularies& vocabularies,
-                          const PairBatchOptions& options = {});
 
 }  // namespace nunchi

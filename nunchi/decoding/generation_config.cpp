@@ -8,8 +8,6 @@
 namespace nunchi {
 namespace {
 
-constexpr const char* kFile = "generation_config.json";
-
 void fields(auto& in, auto& options) {
   in.integer("num_beams", options.beam_size, 1, 4096);
   in.number("length_penalty", options.normalize, 0, 100);
@@ -22,7 +20,7 @@ void fields(auto& in, auto& options) {
 
 SearchOptions load_generation_config(const std::filesystem::path& folder) {
   SearchOptions options;
-  const std::filesystem::path path = folder / kFile;
+  const std::filesystem::path path = folder / kGenerationConfig;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return options;
   const MappedFile file(path);
@@ -30,6 +28,8 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
       {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
   OptionReader reader(tree);
   fields(reader, options);
+  GenerationTokens tokens;  // read by load_generation_tokens, checked here
+  GenerationTokens::fields(reader, tokens);
   reader.finish();
   try {
     options.check();
@@ -40,11 +40,13 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
   return options;
 }
 
-void save_generation_config(const SearchOptions& options, const std::filesystem::path& folder) {
+void save_generation_config(const SearchOptions& options, const GenerationTokens& tokens,
+                            const std::filesystem::path& folder) {
   OptionWriter writer;
   fields(writer, options);
+  GenerationTokens::fields(writer, tokens);
   const std::string text = to_json(writer.tree());
-  AtomicFile file(folder / kFile);
+  AtomicFile file(folder / kGenerationConfig);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }

@@ -54,12 +54,11 @@ class Searcher::Search {
   // `units` fit, and have the stride of the memory.
   std::vector<Hypotheses> run(const SearchInput& input, Units units) {
     units_ = std::move(units);
-    if (special_ != input.special) noted_.clear();
-    special_ = input.special;
+    set_tokens(input.tokens);
     begin();
     start(input);
     Step step{.active = units_.count, .width = 1};
-    advance(first_tokens(input.begins), step);
+    advance(first_tokens(), step);
     step = {.active = units_.count, .width = units_.beam, .generated = 1};
     // Replayed steps count on the device; one that is not needs to know.
     if (!context_.replays() || units_.most_generated() < step.generated + 2) {
@@ -82,6 +81,16 @@ class Searcher::Search {
     std::int64_t generated = 0;  // tokens beyond the prefix
     bool replayed = false;       // these are bounds; the numbers stand in device memory
   };
+
+  void set_tokens(const DecoderTokens& tokens) {
+    if (tokens == tokens_) return;
+    noted_.clear();
+    tokens_ = tokens;
+    // Devices are fastest when one token is suppressed, the usual case.
+    const std::size_t more = tokens_.suppressed.empty() ? 0 : tokens_.suppressed.size() - 1;
+    const auto others = std::span(tokens_.suppressed).last(more);
+    suppressed_ = more == 0 ? Tensor() : device_copy(Tokens(others.begin(), others.end()));
+  }
 
   // The model's state, in the memory of the batch before where it fits.
   void start(const SearchInput& input) {
@@ -207,14 +216,15 @@ class Searcher::Search {
     copy_from_host(std::span<const T>(values), to);
   }
 
-  // <s>, if it begins so, and the prefix of each unit; its hypothesis so far is the prefix.
-  nn::StepTokens first_tokens(bool begins) {
+  // The start token, if there is one, and the prefix of each unit; its hypothesis so far is the
+  // prefix.
+  nn::StepTokens first_tokens() {
     Tokens ids, history(index(units_.count * units_.stride), 0);
     std::vector<std::int32_t> offsets{0}, numbers;
     std::int64_t most = 0;
     for (std::int64_t u = 0; u < units_.count; ++u) {
       const auto prefix = units_.prefix[index(u)];
-      if (begins) ids.push_back(special_.begin);
+      if (tokens_.start != kNoToken) ids.push_back(tokens_.start);
       ids.insert(ids.end(), prefix.begin(), prefix.end());
       std::copy(prefix.begin(), prefix.end(), history.begin() + u * units_.stride);
       offsets.push_back(static_cast<std::int32_t>(ids.size()));
@@ -255,26 +265,30 @@ class Searcher::Search {
              .width = step.width};
     }
     const std::int64_t rows = step.active * step.width, vocabulary = model_.target_vocabulary();
+    const std::int64_t suppressed = suppressed_.defined() ? suppressed_.elements() : 0;
     const Variable table = options_.sample ? Variable() : model_.output_table();
     const Tensor scores = table.defined() ? Tensor() : model_.next_scores(hidden);
     const Tensor log_probs = Tensor::empty(context_, summed(hidden.dtype()), {rows, candidates_});
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
     dispatch(log_probs, [&]<class T>(auto& ctx) {
       T* const logits = scores.defined() ? scores.data<T>() : nullptr;
-      const kernels::BanTokens<T> bans{.rows = rows,
-                                       .vocabulary = vocabulary,
-                                       .stride = units_.stride,
-                                       .begin_token = special_.begin,
-                                       .end_token = special_.end,
-                                       .generated = step.generated,
-                                       .now = now,
-                                       .min_length = special_.end < 0 ? 0 : options_.min_length,
-                                       .no_repeat_ngram = options_.no_repeat_ngram,
-                                       .max_repeats = options_.max_repeats,
-                                       .hypotheses = now_.rows(),
-                                       .prefix_length = prefix_length_.data<std::int32_t>(),
-                                       .logits = logits,
-                                       .banned = banned_.data<double>()};
+      const kernels::BanTokens<T> bans{
+          .rows = rows,
+          .vocabulary = vocabulary,
+          .stride = units_.stride,
+          .begin_token = tokens_.suppressed.empty() ? kNoToken : tokens_.suppressed.front(),
+          .end_token = tokens_.end,
+          .suppressed_count = suppressed,
+          .suppressed = suppressed == 0 ? nullptr : suppressed_.data<std::int32_t>(),
+          .generated = step.generated,
+          .now = now,
+          .min_length = tokens_.end == kNoToken ? 0 : options_.min_length,
+          .no_repeat_ngram = options_.no_repeat_ngram,
+          .max_repeats = options_.max_repeats,
+          .hypotheses = now_.rows(),
+          .prefix_length = prefix_length_.data<std::int32_t>(),
+          .logits = logits,
+          .banned = banned_.data<double>()};
       const kernels::TopAllowed<T> allowed{.bans = bans,
                                            .top = {.rows = rows,
                                                    .vocabulary = vocabulary,
@@ -324,7 +338,7 @@ class Searcher::Search {
             .stride = units_.stride,
             .generated = step.generated,
             .now = now,
-            .end_token = special_.end,
+            .end_token = tokens_.end,
             .log_probs = log_probs.data<T>(),
             .ids = ids.data<std::int32_t>(),
             .prefix_length = prefix_length_.data<std::int32_t>(),
@@ -394,7 +408,8 @@ class Searcher::Search {
 
   Searched searched_;
   const SequenceModel& model_;
-  SpecialTokens special_;
+  DecoderTokens tokens_;
+  Tensor suppressed_;  // i32: all but the first of those tokens; undefined: there are none
   SearchOptions options_;
   ContextBase& context_;
   Units units_;
@@ -460,10 +475,12 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
                 std::to_string(input.numbers.size()) + " numbers.");
   }
   const auto is_empty = [](const Tokens& prefix) { return prefix.empty(); };
-  if (!input.begins && (input.prefixes.empty() || std::ranges::any_of(input.prefixes, is_empty))) {
-    throw Error("a search without <s> has nothing to begin with: a prefix is empty.");
+  if (input.tokens.start == kNoToken &&
+      (input.prefixes.empty() || std::ranges::any_of(input.prefixes, is_empty))) {
+    throw Error("a search without a start token has nothing to begin with: a prefix is empty.");
   }
   if (sentences == 0) return {};
+  if (input.tokens.forced_first != kNoToken) return forced(input);
   ContextBase& context = input.source ? input.source->context() : *context_;
   Units units = make_units(searched_.model(), input, options_);
   if (search_ == nullptr || !context.replays() || !search_->fits(context, units)) {
@@ -480,6 +497,18 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
     search_ = nullptr;
     throw;
   }
+}
+
+// The forced first token is the first of every prefix.
+std::vector<Hypotheses> Searcher::forced(SearchInput input) {
+  std::vector<Tokens> prefixes(input.source ? input.source->rows().lengths.size()
+                                            : input.prefixes.size());
+  for (std::size_t i = 0; i < prefixes.size(); ++i) {
+    prefixes[i] = input.tokens.begun(input.prefixes.empty() ? Tokens() : input.prefixes[i]);
+  }
+  input.prefixes = prefixes;
+  input.tokens.forced_first = kNoToken;
+  return (*this)(input);
 }
 
 std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,

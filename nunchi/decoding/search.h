@@ -43,13 +43,12 @@ struct SearchInput {
   std::optional<Source> source = {};           // of an encoder-decoder; a language model has none
   std::span<const Tokens> prefixes = {};       // what each target begins with; empty: nothing
   std::span<const std::int64_t> numbers = {};  // of the sentences, for draws; empty: 0, 1, 2, …
-  SpecialTokens special = {};  // </s> below 0: only its maximum length ends a hypothesis
-  bool begins = true;          // with <s>; else with its prefix, which is not empty
-  SearchWatch watch = {};      // asked now and then; for one sentence and one hypothesis
+  DecoderTokens tokens = {};  // without a start token, prefixes begin the texts and are not empty
+  SearchWatch watch = {};     // asked now and then; for one sentence and one hypothesis
 };
 
 struct Hypothesis {
-  Tokens tokens;                    // prefix included, </s> not
+  Tokens tokens;                    // forced first token and prefix included, the end token not
   std::vector<float> token_scores;  // log-probabilities; zero for a prefix; one more for </s>
   double log_probability = 0;       // their sum
   double score = 0;                 // normalised
@@ -89,6 +88,8 @@ class Searcher {
       return *language_model;
     }
   };
+
+  std::vector<Hypotheses> forced(SearchInput input);
 
   Searched searched_;
   ContextBase* context_ = nullptr;  // null: each source brings its own

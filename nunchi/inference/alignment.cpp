@@ -32,19 +32,17 @@ const TapRecord& chosen_layer(const Trace& trace) {
 
 }  // namespace
 
-std::vector<std::vector<float>> cross_attention(const TranslationModel& model, ContextBase& context,
-                                                std::span<const Tokens> sources,
-                                                std::span<const Tokens> targets) {
+std::vector<std::vector<float>> cross_attention(const TranslationModel& model, const Source& source,
+                                                std::span<const Tokens> targets,
+                                                const DecoderTokens& tokens) {
   Trace trace({Tap::attention_weights});
   {
-    const Looking looking(context, trace);
-    model.loss(make_pair_batch(context, sources, targets,
-                               {model.source_vocabulary(), model.target_vocabulary()}),
-               {});
+    const Looking looking(source.context(), trace);
+    model.loss(make_pair_batch(source, targets, model.target_vocabulary(), {.tokens = tokens}), {});
   }
   const TapRecord& layer = chosen_layer(trace);
   std::vector<std::vector<float>> all;
-  for (std::size_t b = 0; b < sources.size(); ++b) {
+  for (std::size_t b = 0; b < targets.size(); ++b) {
     const auto size = static_cast<std::size_t>(layer.lengths[b]) *
                       static_cast<std::size_t>(layer.keys[b]);  // of one head
     const float* weights = layer.values.data() + layer.begin[b];

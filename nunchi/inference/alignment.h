@@ -21,9 +21,9 @@ struct AttentionMatrix {
 // is what the model looked at while it said target token t, </s> last; sources end with </s>.
 // Weights alone: naming the tokens is up to the caller. Throws Error when the model has no
 // attention.
-std::vector<std::vector<float>> cross_attention(const TranslationModel& model, ContextBase& context,
-                                                std::span<const Tokens> sources,
-                                                std::span<const Tokens> targets);
+std::vector<std::vector<float>> cross_attention(const TranslationModel& model, const Source& source,
+                                                std::span<const Tokens> targets,
+                                                const DecoderTokens& tokens);
 
 // The same attention between words: pieces are joined from one that begins with "▁" (as
 // SentencePiece marks words) up to the next; "<0xEA>" is its byte; <s> and </s> stay by themselves.

@@ -60,6 +60,7 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
       context_(context),
       tokenizer_(tokenizers.target()),
       options_(options),
+      tokens_{.suppressed = tokenizers.decoder().suppressed},
       searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model, "the generator");
   if (model_.max_length() < 2) throw Error("a model that knows one position cannot go on.");
@@ -113,13 +114,8 @@ void Generator::go_on(std::span<Text*> texts, const SearchWatch& watch) {
     // Draws are told apart by a text's number and round.
     numbers.push_back(text->number + (text->round << 40));
   }
-  SpecialTokens special = tokenizer_.special();
-  special.end = -1;
-  const std::vector<Hypotheses> found = searcher_({.prefixes = prefixes,
-                                                   .numbers = numbers,
-                                                   .special = special,
-                                                   .begins = false,
-                                                   .watch = watch});
+  const std::vector<Hypotheses> found =
+      searcher_({.prefixes = prefixes, .numbers = numbers, .tokens = tokens_, .watch = watch});
   const auto most = static_cast<std::size_t>(options_.search.max_length);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     Text& text = *texts[i];

@@ -76,6 +76,7 @@ class Generator {
   ContextBase& context_;
   const Tokenizer& tokenizer_;
   GeneratorOptions options_;
+  DecoderTokens tokens_;  // a text begins with its prompt and has no end
   Searcher searcher_;
   PromptCounts counts_;
 };

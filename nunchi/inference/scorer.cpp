@@ -53,7 +53,8 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     sources.push_back(encoded(tokenizers_.source(), pairs[i].source, scores[i]));
     sources.back().push_back(tokenizers_.source().special().end);
-    targets.push_back(encoded(tokenizers_.target(), pairs[i].target, scores[i]));
+    targets.push_back(
+        tokenizers_.decoder().begun(encoded(tokenizers_.target(), pairs[i].target, scores[i])));
   }
   for (const std::vector<std::size_t>& numbers : batches_of(targets, options_.batch_tokens)) {
     std::vector<Tokens> batch_sources, batch_targets;
@@ -61,14 +62,14 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
       batch_sources.push_back(sources[i]);
       batch_targets.push_back(targets[i]);
     }
-    const PairBatch batch =
-        make_pair_batch(context_, batch_sources, batch_targets,
-                        {model_.source_vocabulary(), model_.target_vocabulary()});
+    const PairBatch batch = make_pair_batch(
+        make_token_batch(context_, batch_sources, model_.source_vocabulary()), batch_targets,
+        model_.target_vocabulary(), {.tokens = tokenizers_.decoder()});
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
     std::span<const double> rest = losses;
     for (const std::size_t i : numbers) {
       Tokens said = targets[i];
-      said.push_back(tokenizers_.target().special().end);
+      said.push_back(tokenizers_.decoder().end);
       add_scores(tokenizers_.target(), said, rest, scores[i]);
       rest = rest.subspan(said.size());
     }

@@ -38,8 +38,10 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
   std::vector<Translations> translations(lines.size(), Translations(1));
   for (const Batch& batch : batches_of(lines)) {
     const TokenBatch source = make_token_batch(context_, batch.sources, model_.source_vocabulary());
-    const std::vector<Hypotheses> found =
-        searcher_({.source = source, .prefixes = batch.prefixes, .numbers = batch.numbers});
+    const std::vector<Hypotheses> found = searcher_({.source = source,
+                                                     .prefixes = batch.prefixes,
+                                                     .numbers = batch.numbers,
+                                                     .tokens = tokenizers_.decoder()});
     for (std::size_t i = 0; i < found.size(); ++i) {
       translations[batch.lines[i]] = to_text(found[i]);
       if (options_.alignment) align(batch.sources[i], found[i], translations[batch.lines[i]]);
@@ -107,7 +109,7 @@ Translations Translator::to_text(const Hypotheses& found) const {
     translation.log_probability = one.log_probability;
     translation.token_scores = one.token_scores;
     for (const std::int32_t id : one.tokens) translation.pieces.push_back(tokenizer.piece(id));
-    if (one.ended) translation.pieces.push_back(tokenizer.piece(tokenizer.special().end));
+    if (one.ended) translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
   }
   return translations;
 }
@@ -119,7 +121,9 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   std::vector<Tokens> targets;
   for (const Hypothesis& one : found) targets.push_back(one.tokens);
   const std::vector<Tokens> sources(found.size(), source);
-  const auto weights = cross_attention(model_, context_, sources, targets);
+  const auto weights =
+      cross_attention(model_, make_token_batch(context_, sources, model_.source_vocabulary()),
+                      targets, tokenizers_.decoder());
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
     attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};

@@ -99,15 +99,19 @@ struct SearchRows {
   std::int32_t* unit = nullptr;    // [rows]
 };
 
-// Logits of tokens that may not come next become -inf: <s> always, </s> before the minimum length,
-// a token that would repeat an n-gram, and one that would go on repeating the same few tokens.
+// Logits of tokens that may not come next become -inf: suppressed tokens always, the end token
+// before the minimum length, a token that would repeat an n-gram, and one that would go on
+// repeating the same few tokens. Negative tokens do not exist.
 template <class T>
 struct BanTokens {
   std::int64_t rows = 0;
   std::int64_t vocabulary = 0;
   std::int64_t stride = 0;
-  std::int32_t begin_token = 1, end_token = 2;
-  std::int64_t generated = 0;  // tokens of each hypothesis beyond its prefix
+  std::int32_t begin_token = -1;  // never comes
+  std::int32_t end_token = -1;
+  std::int64_t suppressed_count = 0;
+  const std::int32_t* suppressed = nullptr;  // [suppressed_count] these never come either
+  std::int64_t generated = 0;                // tokens of each hypothesis beyond its prefix
   StepNow now;
   std::int64_t min_length = 0;       // tokens before </s>
   std::int64_t no_repeat_ngram = 0;  // 0: allowed
@@ -164,7 +168,7 @@ struct BeamStep {
   std::int64_t stride = 0;
   std::int64_t generated = 0;  // tokens of each hypothesis beyond its prefix, before this step
   StepNow now;
-  std::int32_t end_token = 2;
+  std::int32_t end_token = -1;
   const T* log_probs = nullptr;                 // [units * width, candidates], descending
   const std::int32_t* ids = nullptr;            // [units * width, candidates]
   const std::int32_t* prefix_length = nullptr;  // [all units]

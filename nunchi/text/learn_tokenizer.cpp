@@ -62,6 +62,9 @@ std::vector<std::string> checked_symbols(const TokenizerOptions& options) {
   std::vector<std::string> symbols;
   for (const std::string& given : options.symbols) {
     check_symbol(given);
+    if (given == "<pad>" && options.special.pad != kNoToken) {
+      refuse_symbol(given, "is there already, and text must not be able to write it");
+    }
     symbols.push_back(nfc(given));
     if (std::count(symbols.begin(), symbols.end(), symbols.back()) > 1) {
       refuse_symbol(given, "is given twice");
@@ -84,6 +87,27 @@ void check_options(const TokenizerOptions& options) {
                                  options.character_coverage));
   }
   if (options.max_lines < 1) throw UsageError("at least one line has to be used.");
+}
+
+// Throws UsageError unless the special tokens have ids of their own in the vocabulary. Returns how
+// many there are.
+std::int64_t check_special(const TokenizerOptions& options) {
+  const SpecialTokens& special = options.special;
+  std::vector<std::int32_t> ids;
+  for (const std::int32_t id : {special.unknown, special.begin, special.end, special.pad}) {
+    if (id == kNoToken) continue;
+    if (id < 0 || id >= options.vocabulary || std::ranges::find(ids, id) != ids.end()) {
+      throw UsageError(
+          fmt::format("special tokens need different ids below the vocabulary's "
+                      "{}; {} is not one.",
+                      grouped(options.vocabulary), id));
+    }
+    ids.push_back(id);
+  }
+  if (special.unknown == kNoToken || special.end == kNoToken) {
+    throw UsageError("a tokenizer needs tokens for unknown text and for the end of a sentence.");
+  }
+  return std::ssize(ids);
 }
 
 // A line as the trainer may have it: one space between words, none elsewhere, nothing it would
@@ -217,10 +241,10 @@ std::unordered_map<std::string, std::string> settings_of(const TokenizerOptions&
       {"normalization_rule_name", "identity"},
       {"max_sentence_length", std::to_string(kLongestLine)},
       {"num_threads", kTrainerThreads},
-      {"unk_id", "0"},
-      {"bos_id", "1"},
-      {"eos_id", "2"},
-      {"pad_id", "-1"}};
+      {"unk_id", std::to_string(options.special.unknown)},
+      {"bos_id", std::to_string(options.special.begin)},
+      {"eos_id", std::to_string(options.special.end)},
+      {"pad_id", std::to_string(options.special.pad)}};
   if (!symbols.empty()) settings["user_defined_symbols"] = quoted_list(symbols);
   return settings;
 }
@@ -260,8 +284,8 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
     return learn_plain_tokenizer(options, next_line);
   }
   const std::vector<std::string> symbols = checked_symbols(options);
-  const std::int64_t reserved =
-      3 + static_cast<std::int64_t>(symbols.size()) + (options.byte_fallback ? 256 : 0);
+  const std::int64_t reserved = check_special(options) + static_cast<std::int64_t>(symbols.size()) +
+                                (options.byte_fallback ? 256 : 0);
   if (options.vocabulary <= reserved) {
     throw UsageError(
         fmt::format("a vocabulary of {} is full before the first character: special "

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "nunchi/text/tokens.h"
+
 namespace nunchi {
 
 // The first two are SentencePiece's; see text/plain_tokenizer.h for the others.
@@ -13,9 +15,12 @@ enum class TokenizerKind { bpe, unigram, characters, bytes };
 
 struct TokenizerOptions {
   TokenizerKind kind = TokenizerKind::bpe;
-  // Tokens in all, with <unk>, <s> and </s> (numbers 0, 1 and 2), the symbols and the bytes. At
-  // most so many characters and no bytes: their number is what it is.
+  // Tokens in all: the special tokens, the symbols, the bytes and the pieces. An upper bound for
+  // characters; bytes have as many as they have.
   std::int64_t vocabulary = 32000;
+  // The ids of the special tokens; only begin and pad may be missing. Characters and bytes have the
+  // usual ones.
+  SpecialTokens special = kUsualSpecialTokens;
   // Characters that are in no piece are encoded as their bytes instead of <unk>.
   bool byte_fallback = true;
   // So much of the text's characters, the most frequent ones, get a piece; 0.98 to 1.

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kHeader = "nunchi tokenizer 1\n";
 constexpr std::string_view kCharacters = "characters\n", kBytes = "bytes\n";
-constexpr std::int32_t kUnknown = 0, kFirst = 3;
+constexpr SpecialTokens kSpecialTokens = kUsualSpecialTokens;
+constexpr std::int32_t kUnknown = kSpecialTokens.unknown, kFirst = 3;
 constexpr char32_t kLastCharacter = 0x10FFFF;
 constexpr const char* kSpecial[] = {"<unk>", "<s>", "</s>"};
 constexpr std::string_view kReplacement = "\uFFFD";
@@ -52,6 +53,7 @@ class PlainTokenizer : public Tokenizer {
   explicit PlainTokenizer(std::string bytes)
       : fingerprint_(fnv1a(bytes)), serialized_(std::move(bytes)) {}
 
+  SpecialTokens special() const override { return kSpecialTokens; }
   std::uint64_t fingerprint() const override { return fingerprint_; }
   const std::string& serialized() const override { return serialized_; }
   const char* extension() const override { return "tok"; }
@@ -184,6 +186,9 @@ std::string written(const std::vector<char32_t>& characters) {
 void refuse_pieces(const TokenizerOptions& options) {
   if (!options.symbols.empty()) {
     throw UsageError("symbols are for bpe and unigram; characters and bytes have none.");
+  }
+  if (options.special != kSpecialTokens) {
+    throw UsageError("the ids of special tokens can be chosen for bpe and unigram alone.");
   }
 }
 

@@ -77,6 +77,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     return processor_.IdToPiece(id);
   }
 
+  SpecialTokens special() const override { return facts_.special; }
   std::uint64_t fingerprint() const override { return fingerprint_; }
   const std::string& serialized() const override { return serialized_; }
 

@@ -86,6 +86,8 @@ struct TrainerSettings {
   std::uint64_t model_type = kUnigram;
   bool byte_fallback = false;
   bool space_is_suffix = false;
+  // The pieces that begin, end and pad a sentence, by their texts.
+  std::string_view begin = "<s>", end = "</s>", pad = "<pad>";
 };
 
 struct NormalizerSettings {
@@ -139,6 +141,15 @@ TrainerSettings read_trainer(std::string_view message) {
         }
         break;
       }
+      case 46:
+        settings.begin = fields.bytes();
+        break;
+      case 47:
+        settings.end = fields.bytes();
+        break;
+      case 48:
+        settings.pad = fields.bytes();
+        break;
       default:
         break;  // how it was trained; newer versions add to this, and encoding does not look at it
     }
@@ -187,22 +198,31 @@ std::string described(std::size_t id, const Piece& piece) {
   return fmt::format("piece {} ('{}')", id, printable(piece.text));
 }
 
-void check_special(const std::vector<Piece>& pieces) {
-  struct Special {
-    std::string_view text;
-    PieceType type;
+// The first piece for which `matches` holds.
+template <class Matches>
+std::int32_t find_piece(const std::vector<Piece>& pieces, const Matches& matches) {
+  const auto found = std::ranges::find_if(pieces, matches);
+  return found == pieces.end() ? kNoToken : static_cast<std::int32_t>(found - pieces.begin());
+}
+
+SpecialTokens find_special(const std::vector<Piece>& pieces, const TrainerSettings& trainer) {
+  const auto control = [&](std::string_view text) {
+    return find_piece(
+        pieces, [&](const Piece& piece) { return piece.type == kControl && piece.text == text; });
   };
-  constexpr Special kSpecial[] = {{"<unk>", kUnknown}, {"<s>", kControl}, {"</s>", kControl}};
-  for (std::size_t id = 0; id < 3; ++id) {
-    const auto& [text, type] = kSpecial[id];
-    if (id < pieces.size() && pieces[id].text == text && pieces[id].type == type) continue;
+  const SpecialTokens special{
+      .unknown = find_piece(pieces, [](const Piece& piece) { return piece.type == kUnknown; }),
+      .begin = control(trainer.begin),
+      .end = control(trainer.end),
+      .pad = control(trainer.pad)};
+  if (special.unknown == kNoToken) throw Error("it has no piece for unknown text (<unk>)");
+  if (special.end == kNoToken) {
     throw Error(
-        fmt::format("{} has to be '{}'. Train it with unk_id=0, bos_id=1, eos_id=2 (the "
-                    "defaults of spm_train), or with 'nunchi tokenizer train'",
-                    id < pieces.size() ? described(id, pieces[id])
-                                       : fmt::format("piece {}, which is missing,", id),
-                    text));
+        fmt::format("it has no control piece '{}' that ends a sentence. Train it with an "
+                    "eos_id of 0 or more, or with 'nunchi tokenizer train'",
+                    printable(trainer.end)));
   }
+  return special;
 }
 
 bool is_one_character(std::string_view text) {
@@ -216,12 +236,12 @@ bool is_byte_piece(std::string_view text) {
          text[5] == '>';
 }
 
-void check_types(const std::vector<Piece>& pieces, bool byte_fallback) {
+void check_types(const std::vector<Piece>& pieces, std::size_t unknown, bool byte_fallback) {
   std::size_t bytes = 0;
   for (std::size_t id = 0; id < pieces.size(); ++id) {
     const Piece& piece = pieces[id];
     const auto refuse = [&](const char* why) { throw Error(described(id, piece) + ' ' + why); };
-    if (piece.type == kUnknown && id != 0) refuse("is a second unknown piece");
+    if (piece.type == kUnknown && id != unknown) refuse("is a second unknown piece");
     // BPE looks a lone character up among all pieces: text could become a control token.
     if (piece.type == kControl && is_one_character(piece.text)) refuse("is a control character");
     if (piece.type != kByte) continue;
@@ -296,8 +316,8 @@ SentencePieceFacts check(std::string_view file) {
       trainer.model_type != kCharacter) {
     throw Error("its kind is unknown");
   }
-  check_special(pieces);
-  check_types(pieces, trainer.byte_fallback);
+  const SpecialTokens special = find_special(pieces, trainer);
+  check_types(pieces, static_cast<std::size_t>(special.unknown), trainer.byte_fallback);
   check_unique(pieces);
   std::vector<std::string_view> symbols;
   for (const Piece& piece : pieces) {
@@ -307,6 +327,7 @@ SentencePieceFacts check(std::string_view file) {
     throw Error("more than 64 of its symbols begin with one another");
   }
   return {.vocabulary = static_cast<std::int64_t>(pieces.size()),
+          .special = special,
           .byte_fallback = trainer.byte_fallback,
           .rewrites = normalizer.rewrites,
           .spaces_begin_pieces = spaces_only_begin(pieces) && !trainer.space_is_suffix &&

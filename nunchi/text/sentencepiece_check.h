@@ -3,8 +3,8 @@
 // The file is a protocol buffer, ModelProto: pieces (1), the trainer's settings (2), the
 // normalizer (3), samples to test itself with (4), the denormalizer (5). SentencePiece trusts what
 // stands in it: with a crafted one it reads outside of its memory or ends the process. And a file
-// that it takes can still be none that Nunchi can use: numbers 0, 1 and 2 have to be <unk>, <s> and
-// </s>, and no text may be encoded as one of the latter two.
+// that it takes can still be none that Nunchi can use: it needs a piece that ends a sentence, and
+// no text may be encoded as that piece or as the one that begins a sentence.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,14 @@
 #include <string_view>
 #include <vector>
 
+#include "nunchi/text/tokens.h"
+
 namespace nunchi {
 
 // What a checked file says about itself, as far as Nunchi needs to know.
 struct SentencePieceFacts {
   std::int64_t vocabulary = 0;
+  SpecialTokens special;  // unknown and end always exist
   bool byte_fallback = false;
   bool rewrites = false;  // it has rules that change text before it is encoded
   // A space can only be the first thing in a piece and always begins one. So what stands on one

@@ -26,7 +26,8 @@ class Tokenizer {
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   // How one token looks: "▁bike", "<0xEA>", "</s>".
   virtual std::string piece(std::int32_t id) const = 0;
-  SpecialTokens special() const { return {}; }
+  // The ids that stand for no text; each is in [0, vocabulary()) or kNoToken.
+  virtual SpecialTokens special() const = 0;
   // What ends a line where lines are joined to one text: the token of a line break, or </s> where
   // the tokenizer knows none.
   virtual std::int32_t line_end() const { return special().end; }

@@ -101,8 +101,10 @@ Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& 
                     (asked.source.empty() ? config.initialize_from : asked.source).string()));
   }
   if (!asked.source.empty()) {
-    if (asked.shared) return Tokenizers(load_tokenizer(asked.source));
-    return {load_tokenizer(asked.source), load_tokenizer(asked.target)};
+    GenerationTokens tokens;
+    if (!config.initialize_from.empty()) tokens = load_generation_tokens(config.initialize_from);
+    if (asked.shared) return Tokenizers(load_tokenizer(asked.source), std::move(tokens));
+    return {load_tokenizer(asked.source), load_tokenizer(asked.target), std::move(tokens)};
   }
   if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
   if (asked.shared) {

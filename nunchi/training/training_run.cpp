@@ -163,7 +163,8 @@ TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   }
   const auto companions = [this](const std::filesystem::path& into) {
     save_tokenizers(tokenizers_, into);
-    save_generation_config(search_options(config_.generation), into);
+    save_generation_config(search_options(config_.generation), tokenizers_.generation_tokens(),
+                           into);
     write_config(config_, into);
   };
   const std::atomic<bool>* stop = hooks.stop;

@@ -10,7 +10,7 @@ class FiniteCheck : public ::testing::Test {
   FiniteCheck() : context_({.threads = 1}) {
     model_ = make_small<Transformer>(context_, small_config(), {.gradients = true});
     const std::vector<Tokens> sentences = sentences_of({5, 3}, 37, 1);
-    batch_ = make_pair_batch(context_, sentences, sentences, {37, 37});
+    batch_ = pair_batch(context_, sentences, sentences, 37);
   }
   // What a checked step says.
   std::string complaint() {

@@ -56,7 +56,7 @@ class TranslateCommand : public ::testing::Test {
     translation_ = new SmallTranslation;
     model_folder_ = new TemporaryFolder;
     translation_->save(model_folder_->path());
-    save_generation_config({.max_length = 9}, model_folder_->path());
+    save_generation_config({.max_length = 9}, {}, model_folder_->path());
   }
   static void TearDownTestSuite() {
     delete model_folder_;

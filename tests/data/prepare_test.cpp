@@ -28,7 +28,7 @@ using testing::write_text;
 Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), tokens.end()}; }
 
 Tokens with_end(Tokens tokens) {
-  tokens.push_back(SpecialTokens{}.end);
+  tokens.push_back(kUsualSpecialTokens.end);
   return tokens;
 }
 

@@ -17,7 +17,7 @@ inline PairStore random_store(const std::filesystem::path& path, std::int32_t co
   for (std::int32_t pair = 0; pair < count; ++pair) {
     const auto random = philox::bits({static_cast<std::uint32_t>(pair), 0, 0, 0}, {seed, 3});
     Tokens tokens(1 + random[0] % 30, 4 + pair % 500);
-    tokens.push_back(SpecialTokens{}.end);
+    tokens.push_back(kUsualSpecialTokens.end);
     const auto source_length = static_cast<std::uint32_t>(tokens.size());
     tokens.resize(tokens.size() + 1 + random[1] % 30, 5 + pair % 500);
     writer.add(tokens, source_length);

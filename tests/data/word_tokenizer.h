@@ -52,6 +52,7 @@ class WordTokenizer final : public Tokenizer {
     throw std::logic_error("not for tests");
   }
   std::string piece(std::int32_t id) const override { return std::to_string(id); }
+  SpecialTokens special() const override { return kUsualSpecialTokens; }
   std::uint64_t fingerprint() const override { return fingerprint_; }
   const std::string& serialized() const override { return serialized_; }
 

@@ -12,7 +12,7 @@ TEST(GenerationConfig, IsReadAsItWasWritten) {
   const TemporaryFolder folder;
   save_generation_config(
       {.beam_size = 5, .normalize = 0.6, .min_length = 2, .max_length = 77, .no_repeat_ngram = 3},
-      folder.path());
+      {}, folder.path());
   const SearchOptions read = load_generation_config(folder.path());
   EXPECT_EQ(read.beam_size, 5);
   EXPECT_EQ(read.normalize, 0.6);
@@ -55,6 +55,22 @@ TEST(GenerationConfig, WhatIsBrokenIsTheFilesFault) {
       EXPECT_TRUE(says(error.what(), path.string())) << error.what();
     }
   }
+}
+
+TEST(GenerationConfig, HoldsSpecialTokensBesideTheOptions) {
+  const TemporaryFolder folder;
+  const GenerationTokens tokens{
+      .begin = 9, .end = 4, .pad = 7, .decoder_start = 7, .forced_first = 12, .suppressed = {3, 5}};
+  save_generation_config({.beam_size = 5}, tokens, folder.path());
+  EXPECT_EQ(load_generation_tokens(folder.path()), tokens);
+  EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
+  // Without ids the file is as it was before it could hold any.
+  save_generation_config({}, {}, folder.path());
+  EXPECT_EQ(content(folder / kGenerationConfig).find("token"), std::string::npos);
+  EXPECT_EQ(load_generation_tokens(folder.path()), GenerationTokens());
+  EXPECT_EQ(load_generation_tokens(folder / "missing"), GenerationTokens());
+  write_text(folder / kGenerationConfig, "{\"suppress_tokens\": [1, -2]}");
+  EXPECT_TRUE(says(error_of([&] { load_generation_tokens(folder.path()); }), "whole numbers"));
 }
 
 }  // namespace

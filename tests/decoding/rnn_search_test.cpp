@@ -45,7 +45,7 @@ TEST(RnnSearch, AWideBeamIsExhaustiveSearch) {
   for (const RnnConfig& config : all_small_rnns(kVocabulary)) {
     SmallRnn s(config, DType::f64);
     const std::vector<Tokens> sources = with_end(sentences_of({3, 6}, kVocabulary, 21));
-    const auto found = search(*s.model, {.source = s.batch(sources)},
+    const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                               {.beam_size = 80, .n_best = 10, .max_length = 3, .max_repeats = 0});
     for (std::size_t b = 0; b < sources.size(); ++b) {
       const auto all = all_sentences(s, sources[b], 3, 1);
@@ -71,13 +71,14 @@ TEST(RnnSearch, ASentenceIsTheSameInEveryBatchAndPrefixesAreKept) {
     const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
     const std::vector<Tokens> prefixes = {{}, {4}, {7, 8, 9}, {}, {11, 12}, {3}};
     const SearchOptions options{.beam_size = 4, .n_best = 4, .max_length = 12};
-    const auto together =
-        search(*s.model, {.source = s.batch(sources), .prefixes = prefixes}, options);
+    const auto together = search(
+        *s.model, {.source = s.batch(sources), .prefixes = prefixes, .tokens = kTokens}, options);
     for (std::size_t b = 0; b < sources.size(); ++b) {
-      const auto alone =
-          search(*s.model,
-                 {.source = s.batch({sources[b]}), .prefixes = std::span(prefixes).subspan(b, 1)},
-                 options);
+      const auto alone = search(*s.model,
+                                {.source = s.batch({sources[b]}),
+                                 .prefixes = std::span(prefixes).subspan(b, 1),
+                                 .tokens = kTokens},
+                                options);
       ASSERT_EQ(alone[0].size(), together[b].size());
       for (std::size_t i = 0; i < alone[0].size(); ++i) {
         EXPECT_EQ(alone[0][i].tokens, together[b][i].tokens);

@@ -14,7 +14,7 @@ using SmallModel = SearchedModel<Transformer>;
 TEST(Greedy, TakesTheLikeliestTokenEachTime) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8}, 37, 9));
-  const auto found = search(*s.model, {.source = s.batch(sources)},
+  const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                             {.beam_size = 1, .max_length = 15, .max_repeats = 0});
   for (std::size_t b = 0; b < sources.size(); ++b) {
     Tokens expected;
@@ -40,7 +40,7 @@ TEST(Beam, WideEnoughItIsExhaustiveSearch) {
   SmallModel s(small_config(kVocabulary), DType::f64);
   const std::vector<Tokens> sources = with_end(sentences_of({3, 6}, kVocabulary, 21));
   for (const double normalize : {0.0, 0.6, 1.0}) {
-    const auto found = search(*s.model, {.source = s.batch(sources)},
+    const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                               {.beam_size = 300,
                                .normalize = normalize,
                                .n_best = 20,
@@ -66,8 +66,8 @@ TEST(Beam, NeverFindsLessThanGreedy) {
   const SearchOptions options{.normalize = 0, .max_length = 12};
   SearchOptions wide = options;
   wide.beam_size = wide.n_best = 6;
-  const auto greedy = search(*s.model, {.source = s.batch(sources)}, options);
-  const auto beam = search(*s.model, {.source = s.batch(sources)}, wide);
+  const auto greedy = search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options);
+  const auto beam = search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, wide);
   for (std::size_t b = 0; b < sources.size(); ++b) {
     EXPECT_GE(beam[b][0].score, greedy[b][0].score - 1e-5);
     for (std::size_t i = 1; i < beam[b].size(); ++i) {
@@ -91,7 +91,8 @@ TEST(Search, ASentenceIsTheSameInEveryBatch) {
   many[1].beam_size = 5;
   many[2] = {.n_best = 3, .sample = true, .top_k = 12, .top_p = 0.9, .max_length = 20};
   for (const SearchOptions& options : many) {
-    const auto together = search(*s.model, {.source = s.batch(sources)}, options);
+    const auto together =
+        search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options);
     for (const std::size_t size : {1u, 2u, 7u, 64u}) {
       for (std::size_t begin = 0; begin < sources.size(); begin += size) {
         std::vector<Tokens> part;
@@ -100,7 +101,8 @@ TEST(Search, ASentenceIsTheSameInEveryBatch) {
           part.push_back(sources[i]);
           numbers.push_back(static_cast<std::int64_t>(i));
         }
-        const auto found = search(*s.model, {.source = s.batch(part), .numbers = numbers}, options);
+        const auto found = search(
+            *s.model, {.source = s.batch(part), .numbers = numbers, .tokens = kTokens}, options);
         for (std::size_t i = 0; i < part.size(); ++i) {
           const auto& expected = together[static_cast<std::size_t>(numbers[i])];
           ASSERT_EQ(found[i].size(), expected.size());
@@ -117,10 +119,10 @@ TEST(Search, AsksTheSystemForNothingTheSecondTime) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
   const SearchOptions options{.beam_size = 4, .min_length = 40, .max_length = 80};
-  search(*s.model, {.source = s.batch(sources)}, options);
+  search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options);
   const auto requests = s.context.arena().system_requests();
   const auto in_use = s.context.arena().in_use();
-  search(*s.model, {.source = s.batch(sources)}, options);
+  search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options);
   EXPECT_EQ(s.context.arena().system_requests(), requests);
   EXPECT_EQ(s.context.arena().in_use(), in_use);
 }
@@ -130,7 +132,8 @@ TEST(Search, KeepsItsLimits) {
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
   const auto lengths = [&](const SearchOptions& options) {
     std::vector<std::size_t> found;
-    for (const Hypotheses& each : search(*s.model, {.source = s.batch(sources)}, options)) {
+    for (const Hypotheses& each :
+         search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options)) {
       for (const Hypothesis& one : each) found.push_back(one.tokens.size());
     }
     return found;
@@ -143,7 +146,7 @@ TEST(Search, KeepsItsLimits) {
          lengths({.beam_size = beam, .n_best = beam, .min_length = 25, .max_length = 25})) {
       EXPECT_EQ(n, 25u);
     }
-    const auto found = search(*s.model, {.source = s.batch(sources)},
+    const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                               {.beam_size = beam, .max_length = 1000, .max_repeats = 0});
     for (std::size_t b = 0; b < sources.size(); ++b) {
       EXPECT_LE(found[b][0].tokens.size(), 3 * sources[b].size() + 20);
@@ -156,7 +159,7 @@ TEST(Search, RepeatsNoNgramThatIsForbidden) {
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1}, 37, 9));
   for (const int n : {1, 2, 3}) {
     const auto found = search(
-        *s.model, {.source = s.batch(sources)},
+        *s.model, {.source = s.batch(sources), .tokens = kTokens},
         {.beam_size = 3, .n_best = 3, .min_length = 20, .max_length = 20, .no_repeat_ngram = n});
     for (const Hypotheses& each : found) {
       for (const Hypothesis& one : each) {
@@ -174,7 +177,7 @@ TEST(Search, RepeatsNothingForEver) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({20}, 37, 9));
   const auto longest_run = [&](int max_repeats) {
-    const auto found = search(*s.model, {.source = s.batch(sources)},
+    const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                               {.min_length = 60, .max_length = 60, .max_repeats = max_repeats});
     std::size_t longest = 0, run = 0;
     const Tokens& tokens = found[0][0].tokens;
@@ -193,16 +196,19 @@ TEST(Search, BeginsWithThePrefix) {
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1}, 37, 9));
   const std::vector<Tokens> prefixes{{7, 8, 9}, {}, {30}};
   const SearchOptions options{.beam_size = 3, .max_length = 12};
-  const auto found = search(*s.model, {.source = s.batch(sources), .prefixes = prefixes}, options);
+  const auto found = search(
+      *s.model, {.source = s.batch(sources), .prefixes = prefixes, .tokens = kTokens}, options);
   for (std::size_t b = 0; b < sources.size(); ++b) {
     ASSERT_GE(found[b][0].tokens.size(), prefixes[b].size());
     EXPECT_TRUE(std::equal(prefixes[b].begin(), prefixes[b].end(), found[b][0].tokens.begin()));
     const std::vector<Tokens> source{sources[b]}, prefix{prefixes[b]};
-    const auto alone = search(*s.model, {.source = s.batch(source), .prefixes = prefix}, options);
+    const auto alone = search(
+        *s.model, {.source = s.batch(source), .prefixes = prefix, .tokens = kTokens}, options);
     EXPECT_EQ(alone[0][0].tokens, found[b][0].tokens);
   }
-  EXPECT_EQ(found[1][0].tokens,
-            search(*s.model, {.source = s.batch({sources[1]})}, options)[0][0].tokens);
+  EXPECT_EQ(
+      found[1][0].tokens,
+      search(*s.model, {.source = s.batch({sources[1]}), .tokens = kTokens}, options)[0][0].tokens);
 }
 
 TEST(Sampling, FollowsTheDistribution) {
@@ -244,7 +250,7 @@ TEST(Sampling, FollowsTheDistribution) {
     constexpr int kSamples = 20000, kAtOnce = 2000;
     std::map<std::int32_t, int> seen;
     for (int i = 0; i < kSamples / kAtOnce; ++i) {
-      const auto found = search(*s.model, {.source = s.batch(sources)},
+      const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                                 {.n_best = kAtOnce,
                                  .sample = true,
                                  .top_k = c.top_k,
@@ -274,7 +280,7 @@ TEST(Sampling, TheSeedDecides) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({6, 4}, 37, 2));
   const auto sample = [&](std::uint64_t seed) {
-    return search(*s.model, {.source = s.batch(sources)},
+    return search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
                   {.sample = true, .seed = seed, .max_length = 20})[0][0]
         .tokens;
   };
@@ -301,7 +307,8 @@ TEST(Search, ScoresThatAreNoNumbersAreAnError) {
   const std::vector<Tokens> sources = with_end(sentences_of({6}, 37, 2));
   for (const int beam : {1, 3}) {
     EXPECT_NE(error_of([&] {
-                search(*s.model, {.source = s.batch(sources)}, {.beam_size = beam});
+                search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
+                       {.beam_size = beam});
               }).find("not numbers"),
               std::string::npos);
   }

@@ -8,15 +8,15 @@ namespace nunchi::testing {
 namespace {
 
 constexpr std::int64_t kVocabulary = 37;
-constexpr SpecialTokens kNoEnd = {.begin = 1, .end = -1};
+// A text begins with its prompt and has no end.
+const DecoderTokens kNoEnd = {.suppressed = kTokens.suppressed};
 
 struct SmallText {
   explicit SmallText(const GptConfig& config = small_gpt_config(), DType dtype = DType::f64)
       : context({.threads = 2}), model(make_small<Gpt>(context, config, {.dtype = dtype})) {}
 
   std::vector<Hypotheses> found(const std::vector<Tokens>& prompts, const SearchOptions& options) {
-    return search(*model, context, {.prefixes = prompts, .special = kNoEnd, .begins = false},
-                  options);
+    return search(*model, context, {.prefixes = prompts, .tokens = kNoEnd}, options);
   }
   // The model's scores of what follows, by recomputing all of it.
   std::vector<double> scores_after(const Tokens& text) {
@@ -54,12 +54,10 @@ TEST(TextDecoding, ATextIsTheSameInEveryBatch) {
     const auto together = s.found(prompts, options);
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const std::vector<std::int64_t> number{static_cast<std::int64_t>(i)};
-      const auto alone = search(*s.model, s.context,
-                                {.prefixes = std::span(prompts).subspan(i, 1),
-                                 .numbers = number,
-                                 .special = kNoEnd,
-                                 .begins = false},
-                                options);
+      const auto alone = search(
+          *s.model, s.context,
+          {.prefixes = std::span(prompts).subspan(i, 1), .numbers = number, .tokens = kNoEnd},
+          options);
       EXPECT_EQ(alone[0][0].tokens, together[i][0].tokens);
     }
   }
@@ -74,8 +72,7 @@ TEST(TextDecoding, IsWatchedAndStopped) {
   std::size_t last = 3;
   const auto stopped = search(*s.model, s.context,
                               {.prefixes = prompts,
-                               .special = kNoEnd,
-                               .begins = false,
+                               .tokens = kNoEnd,
                                .watch =
                                    [&](std::span<const std::int32_t> tokens) {
                                      EXPECT_GT(tokens.size(), last);
@@ -104,8 +101,7 @@ TEST(TextDecoding, ALanguageModelTakesNoSource) {
   const TokenBatch source = make_token_batch(s.context, std::vector<Tokens>{{5}}, kVocabulary);
   const std::vector<Tokens> prompts{{5}};
   const auto searched = [&] {
-    search(*s.model, s.context,
-           {.source = source, .prefixes = prompts, .special = kNoEnd, .begins = false}, {});
+    search(*s.model, s.context, {.source = source, .prefixes = prompts, .tokens = kNoEnd}, {});
   };
   EXPECT_NE(error_of(searched).find("takes no source"), std::string::npos);
 }

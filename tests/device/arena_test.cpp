@@ -51,8 +51,8 @@ TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
   const std::vector<std::vector<std::int32_t>> lengths = {
       {30, 25, 31, 8}, {3, 2}, {60, 50, 55, 52, 12, 9}, {10, 11, 12, 13, 9, 8, 7}, {64}};
   const auto step = [&](std::size_t which, std::uint64_t number) {
-    const PairBatch batch = make_pair_batch(context, sentences_of(lengths[which], 500, 1),
-                                            sentences_of(lengths[which], 500, 2), {500, 500});
+    const PairBatch batch = pair_batch(context, sentences_of(lengths[which], 500, 1),
+                                       sentences_of(lengths[which], 500, 2), 500);
     context.set_random({.seed = 1, .step = number});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);

@@ -18,7 +18,8 @@ TEST(CrossAttention, HasARowForEachTargetTokenAndTheEnd) {
     const auto model = make_small<Transformer>(context, config);
     const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
     const std::vector<Tokens> targets = sentences_of({2, 7, 0}, 37, 4);
-    const auto weights = cross_attention(*model, context, sources, targets);
+    const auto weights =
+        cross_attention(*model, make_token_batch(context, sources, 37), targets, kTokens);
     ASSERT_EQ(weights.size(), 3u);
     for (std::size_t b = 0; b < 3; ++b) {
       ASSERT_EQ(weights[b].size(), sources[b].size() * (targets[b].size() + 1));
@@ -38,9 +39,11 @@ TEST(CrossAttention, OfAPairDoesNotDependOnTheOthers) {
   const auto model = make_small<Transformer>(context, small_config());
   const std::vector<Tokens> sources = sentences_of({5, 3}, 37, 3);
   const std::vector<Tokens> targets = sentences_of({4, 6}, 37, 4);
-  const auto both = cross_attention(*model, context, sources, targets);
-  const auto second = cross_attention(*model, context, std::span(sources).subspan(1),
-                                      std::span(targets).subspan(1));
+  const auto both =
+      cross_attention(*model, make_token_batch(context, sources, 37), targets, kTokens);
+  const auto second =
+      cross_attention(*model, make_token_batch(context, std::span(sources).subspan(1), 37),
+                      std::span(targets).subspan(1), kTokens);
   EXPECT_LT(largest_difference(second[0], both[1]), 1e-5);
 }
 

@@ -220,8 +220,8 @@ class AnyModel {
     return make_token_batch(context_, sentences.targets, vocabulary);
   }
   PairBatch pairs(const TranslationModel& model, const Sentences& sentences) const {
-    return make_pair_batch(context_, sentences.sources, sentences.targets,
-                           {model.source_vocabulary(), model.target_vocabulary()});
+    return make_pair_batch(make_token_batch(context_, sentences.sources, model.source_vocabulary()),
+                           sentences.targets, model.target_vocabulary(), {.tokens = kTokens});
   }
   Tensor paired_scores(const auto& model, const Sentences& sentences) const {
     const PairBatch batch = pairs(model, sentences);

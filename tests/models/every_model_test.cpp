@@ -258,7 +258,7 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
   std::vector<std::int32_t> newest, offsets{0}, parents;
   std::int64_t most = 0;
   for (const Tokens& hypothesis : generation.hypotheses) {
-    if (model.has_source()) newest.push_back(SpecialTokens().begin);
+    if (model.has_source()) newest.push_back(kTokens.start);
     newest.insert(newest.end(), hypothesis.begin(), hypothesis.end());
     offsets.push_back(static_cast<std::int32_t>(newest.size()));
     most = std::max<std::int64_t>(most, offsets.back() - offsets[offsets.size() - 2]);

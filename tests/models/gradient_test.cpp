@@ -14,8 +14,8 @@ void check_model(TransformerConfig config) {
   config.feed_forward = 5;
   const auto model =
       make_small<Transformer>(context, config, {.dtype = DType::f64, .gradients = true});
-  const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
-                                          sentences_of({2, 0, 4}, 7, 2), {7, 7});
+  const PairBatch batch =
+      pair_batch(context, sentences_of({3, 1, 2}, 7, 1), sentences_of({2, 0, 4}, 7, 2), 7);
   expect_gradients(context, model->parameters(),
                    [&] { return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total; });
 }

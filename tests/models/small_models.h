@@ -110,6 +110,14 @@ inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths
   return sentences;
 }
 
+// Sentences and their translations, in one vocabulary.
+inline PairBatch pair_batch(ContextBase& context, std::span<const Tokens> sources,
+                            std::span<const Tokens> targets, std::int64_t vocabulary,
+                            std::int32_t first_sentence = 0) {
+  return make_pair_batch(make_token_batch(context, sources, vocabulary, first_sentence), targets,
+                         vocabulary, {.tokens = kTokens, .first_sentence = first_sentence});
+}
+
 // Logits of every target row, [rows, V], without dropout; of a Transformer or an Rnn.
 inline std::vector<float> logits_of(const auto& model, const PairBatch& batch) {
   const Variable hidden = model.decode(batch.target, model.encode(batch.source));

@@ -158,18 +158,41 @@ TEST(SentencePieceCheck, RefusesBrokenPieces) {
                               "piece 8 ('<0x41>') is for a byte, but there is no byte fallback"));
 }
 
-TEST(SentencePieceCheck, RefusesOtherSpecialTokensAndKinds) {
-  const std::string advice =
-      ". Train it with unk_id=0, bos_id=1, eos_id=2 (the defaults of spm_train), or with 'nunchi "
-      "tokenizer train'";
-  EXPECT_TRUE(changed_refused([](auto& m) { std::swap(m.pieces[1], m.pieces[2]); },
-                              "piece 1 ('</s>') has to be '<s>'" + advice));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[0].text = "<pad>"; },
-                              "piece 0 ('<pad>') has to be '<unk>'" + advice));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[2].type = kSpmSymbol; },
-                              "piece 2 ('</s>') has to be '</s>'" + advice));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces.resize(2); },
-                              "piece 2, which is missing, has to be '</s>'" + advice));
+TEST(SentencePieceCheck, FindsSpecialTokensWhereverTheyStand) {
+  EXPECT_EQ(check_sentencepiece(SmallSpm().bytes(), "m.spm").special, kUsualSpecialTokens);
+  SmallSpm odd;
+  std::swap(odd.pieces[0], odd.pieces[6]);
+  std::swap(odd.pieces[1], odd.pieces[7]);
+  odd.pieces.push_back({"<pad>", kSpmControl});
+  EXPECT_EQ(check_sentencepiece(odd.bytes(), "m.spm").special,
+            (SpecialTokens{.unknown = 6, .begin = 7, .end = 2, .pad = 8}));
+  // As T5's: no piece begins a sentence.
+  SmallSpm t5;
+  t5.pieces[0] = {"<pad>", kSpmControl};
+  t5.pieces[1] = {"</s>", kSpmControl};
+  t5.pieces[2] = {"<unk>", kSpmUnknown};
+  EXPECT_EQ(check_sentencepiece(t5.bytes(), "m.spm").special,
+            (SpecialTokens{.unknown = 2, .end = 1, .pad = 0}));
+  // The file may give them other names.
+  SmallSpm named;
+  named.pieces[1].text = "<start>";
+  named.pieces[2].text = "<stop>";
+  named.more_trainer = wire_bytes(46, "<start>") + wire_bytes(47, "<stop>");
+  EXPECT_EQ(check_sentencepiece(named.bytes(), "m.spm").special, kUsualSpecialTokens);
+  // A symbol is text, whatever it looks like.
+  SmallSpm symbol;
+  symbol.pieces.push_back({"<pad>", kSpmSymbol});
+  EXPECT_EQ(check_sentencepiece(symbol.bytes(), "m.spm").special.pad, kNoToken);
+}
+
+TEST(SentencePieceCheck, RefusesMissingSpecialTokensAndOtherKinds) {
+  const std::string no_end =
+      "it has no control piece '</s>' that ends a sentence. Train it with an eos_id of 0 or more, "
+      "or with 'nunchi tokenizer train'";
+  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[2].type = kSpmSymbol; }, no_end));
+  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces.resize(2); }, no_end));
+  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[0].type = kSpmNormal; },
+                              "it has no piece for unknown text (<unk>)"));
   EXPECT_TRUE(
       changed_refused([](auto& m) { m.kind = 3; }, "models of whole words are not supported"));
   EXPECT_TRUE(changed_refused([](auto& m) { m.kind = 5; }, "its kind is unknown"));

@@ -38,6 +38,7 @@ class PieceTokenizer final : public Tokenizer {
   std::string piece(std::int32_t id) const override {
     return pieces_.at(static_cast<std::size_t>(id));
   }
+  SpecialTokens special() const override { return kUsualSpecialTokens; }
   std::uint64_t fingerprint() const override { return fnv1a(serialized_); }
   const std::string& serialized() const override { return serialized_; }
 

@@ -19,7 +19,7 @@ Trained train(int threads, int steps, float dropout) {
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   // To copy a sentence is easily learned.
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 3, 7, 4}, 37, 1);
-  const PairBatch batch = make_pair_batch(context, sentences, sentences, {37, 37});
+  const PairBatch batch = pair_batch(context, sentences, sentences, 37);
   const auto tokens = static_cast<double>(batch.target.rows.rows);
   Trained run;
   for (int step = 0; step < steps; ++step) {

@@ -55,7 +55,7 @@ inline PairStore tiny_lines(const std::filesystem::path& file, int count, Exampl
     if (labelled) {
       const auto odd = static_cast<std::int32_t>(tokens.size() % 2);
       tokens.push_back(2);
-      tokens.push_back(LabelTokenizer::kFirst + odd);
+      tokens.push_back(odd);
     }
     writer.add(tokens, labelled ? static_cast<std::uint32_t>(tokens.size() - 1) : 0);
   }

@@ -30,6 +30,25 @@ void check_side(const Tokenizer& tokenizer, std::int64_t vocabulary, const std::
 
 }  // namespace
 
+Tokenizers::Tokenizers(std::unique_ptr<Tokenizer> shared, GenerationTokens tokens)
+    : Tokenizers(std::move(shared), nullptr, std::move(tokens)) {}
+
+Tokenizers::Tokenizers(std::unique_ptr<Tokenizer> source, std::unique_ptr<Tokenizer> target,
+                       GenerationTokens tokens)
+    : source_(std::move(source)),
+      target_(std::move(target)),
+      generation_tokens_(std::move(tokens)),
+      decoder_(decoder_tokens(generation_tokens_, this->target().special())) {
+  Tokens given = decoder_.suppressed;
+  given.insert(given.end(), {decoder_.start, decoder_.end, decoder_.forced_first});
+  for (const std::int32_t id : given) {
+    if (id < this->target().vocabulary()) continue;
+    throw Error("the special token " + std::to_string(id) + " of " + kGenerationConfig +
+                " is not in the target's vocabulary of " +
+                std::to_string(this->target().vocabulary()) + " tokens.");
+  }
+}
+
 void Tokenizers::check_fit(const Model& model, const std::string& where) const {
   if (const auto* translation = ability_of<TranslationModel>(model)) {
     check_side(source(), translation->source_vocabulary(), where + ": the source tokenizer");
@@ -83,8 +102,10 @@ Tokenizers load_tokenizers(const std::filesystem::path& folder) {
   const std::filesystem::path shared = tokenizer_file(folder, kShared),
                               source = tokenizer_file(folder, kSource),
                               target = tokenizer_file(folder, kTarget);
-  if (!shared.empty()) return Tokenizers(load_tokenizer(shared));
-  if (!source.empty() && !target.empty()) return {load_tokenizer(source), load_tokenizer(target)};
+  if (!shared.empty()) return Tokenizers(load_tokenizer(shared), load_generation_tokens(folder));
+  if (!source.empty() && !target.empty()) {
+    return {load_tokenizer(source), load_tokenizer(target), load_generation_tokens(folder)};
+  }
   throw Error(
       "'" + folder.string() +
       "' has no tokenizer: neither tokenizer.spm nor source.spm and target.spm, nor the same "

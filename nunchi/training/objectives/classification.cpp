@@ -73,7 +73,7 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
   for (std::size_t i = 0; i < batch.sources.size(); ++i) {
     const std::span<const std::int32_t> source = batch.sources[i];  // with its </s>
     texts.push_back(enclosed(source.first(source.size() - 1), special_, reader_.max_length()));
-    const std::int32_t label = batch.targets[i].front() - LabelTokenizer::kFirst;
+    const std::int32_t label = batch.targets[i].front();
     if (label < 0 || label >= std::ssize(model_.labels())) {
       throw Error("a text has a label that is none of the model's.");
     }

@@ -6,11 +6,6 @@
 #include "nunchi/text/unicode.h"
 
 namespace nunchi {
-namespace {
-
-constexpr std::int32_t kUnknown = 0;
-
-}  // namespace
 
 std::string label_of(std::string_view text) {
   constexpr std::string_view kSpaces = " \t\r";
@@ -21,8 +16,7 @@ std::string label_of(std::string_view text) {
 
 LabelTokenizer::LabelTokenizer(const std::vector<std::string>& labels) : labels_(labels) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto [found, is_new] =
-        tokens_.emplace(label_of(labels[i]), kFirst + static_cast<std::int32_t>(i));
+    const auto [found, is_new] = tokens_.emplace(label_of(labels[i]), static_cast<std::int32_t>(i));
     if (!is_new) {
       throw Error("the labels '" + printable(piece(found->second)) + "' and '" +
                   printable(labels[i]) + "' are one: spaces at the ends do not count.");
@@ -31,13 +25,13 @@ LabelTokenizer::LabelTokenizer(const std::vector<std::string>& labels) : labels_
   }
 }
 
-std::int64_t LabelTokenizer::vocabulary() const { return kFirst + std::ssize(labels_); }
+std::int64_t LabelTokenizer::vocabulary() const { return std::ssize(labels_) + 1; }
 
 Tokens LabelTokenizer::encode(std::string_view text) const {
   const std::string label = label_of(text);
   if (label.empty()) return {};
   const auto found = tokens_.find(label);
-  return {found == tokens_.end() ? kUnknown : found->second};
+  return {found == tokens_.end() ? special().unknown : found->second};
 }
 
 std::string LabelTokenizer::decode(std::span<const std::int32_t> ids) const {
@@ -45,9 +39,9 @@ std::string LabelTokenizer::decode(std::span<const std::int32_t> ids) const {
 }
 
 std::string LabelTokenizer::piece(std::int32_t id) const {
-  return id < kFirst ? "<unk>" : labels_.at(static_cast<std::size_t>(id - kFirst));
+  return id == special().unknown ? "<unk>" : labels_.at(static_cast<std::size_t>(id));
 }
 
-std::uint64_t LabelTokenizer::fingerprint() const { return fnv1a("labels\n" + serialized_); }
+std::uint64_t LabelTokenizer::fingerprint() const { return fnv1a("labels from 0\n" + serialized_); }
 
 }  // namespace nunchi

@@ -15,17 +15,18 @@ std::string label_of(std::string_view text);
 
 class LabelTokenizer final : public Tokenizer {
  public:
-  // The token of the first label; the others follow in their order.
-  static constexpr std::int32_t kFirst = 3;
-
   // Throws Error when two of them are the same.
   explicit LabelTokenizer(const std::vector<std::string>& labels);
 
   std::int64_t vocabulary() const override;
-  // One token, <unk> for what is none of the labels; nothing where nothing stands.
+  // The label's number, in the order of the constructor, as one token; <unk>, the token after the
+  // last label, for other texts; no token for an empty text.
   Tokens encode(std::string_view text) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
   std::string piece(std::int32_t id) const override;
+  SpecialTokens special() const override {
+    return {.unknown = static_cast<std::int32_t>(labels_.size())};
+  }
   std::uint64_t fingerprint() const override;
   const std::string& serialized() const override { return serialized_; }
 

@@ -73,9 +73,8 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
       begins_word_.push_back(tokenizer.piece(id).starts_with(kSpace));
     }
   }
-  // <unk>, <s> and </s> come first.
-  for (std::int32_t id = std::max(special_.begin, special_.end) + 1; id < vocabulary; ++id) {
-    if (id != mask_) others_.push_back(id);
+  for (std::int32_t id = 0; id < vocabulary; ++id) {
+    if (id != mask_ && !special_.contains(id)) others_.push_back(id);
   }
 }
 

@@ -114,7 +114,8 @@ SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
       context_(parts.context),
       options_(parts.options.span_corruption),
       label_smoothing_(parts.options.label_smoothing),
-      end_(parts.tokenizers.target().special().end),
+      source_end_(parts.tokenizers.source().special().end),
+      tokens_(parts.tokenizers.decoder()),
       sentinels_(sentinels_of(parts.tokenizers.target())) {
   if (!parts.tokenizers.shared()) {
     throw Error("span corruption needs one tokenizer for both sides: 'tokenizer.shared: true'.");
@@ -133,13 +134,13 @@ ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
     CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_,
                                        draws_for(context_, batch, i, first_sentence));
-    text.source.push_back(end_);
+    text.source.push_back(source_end_);
     sources.push_back(std::move(text.source));
-    targets.push_back(std::move(text.target));
+    targets.push_back(tokens_.begun(text.target));
   }
-  const PairBatch pairs = make_pair_batch(context_, sources, targets,
-                                          {model_.source_vocabulary(), model_.target_vocabulary()},
-                                          {.first_sentence = first_sentence});
+  const PairBatch pairs = make_pair_batch(
+      make_token_batch(context_, sources, model_.source_vocabulary(), first_sentence), targets,
+      model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
   return {model_.loss(pairs, {.smoothing = learning ? label_smoothing_ : 0}).total,
           pairs.target.rows.rows};
 }

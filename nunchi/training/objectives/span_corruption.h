@@ -54,7 +54,8 @@ class SpanCorruptionObjective final : public Objective {
   ContextBase& context_;
   SpanCorruptionOptions options_;
   double label_smoothing_;
-  std::int32_t end_;  // </s>
+  std::int32_t source_end_;
+  DecoderTokens tokens_;
   std::vector<std::int32_t> sentinels_;
 };
 

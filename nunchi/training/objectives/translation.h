@@ -10,14 +10,16 @@ class TranslationObjective final : public Objective {
  public:
   // Throws Error when the model does not translate.
   explicit TranslationObjective(const ObjectiveParts& parts);
-  TranslationObjective(const TranslationModel& model, ContextBase& context, double label_smoothing)
-      : model_(model), context_(context), label_smoothing_(label_smoothing) {}
+  TranslationObjective(const TranslationModel& model, ContextBase& context,
+                       const DecoderTokens& tokens, double label_smoothing)
+      : model_(model), context_(context), tokens_(tokens), label_smoothing_(label_smoothing) {}
 
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:
   const TranslationModel& model_;
   ContextBase& context_;
+  DecoderTokens tokens_;
   double label_smoothing_;
 };
 

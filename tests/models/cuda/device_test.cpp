@@ -22,7 +22,7 @@ TransformerConfig config_of(nn::NormPlacement placement) {
 Trained trained_on(ContextBase& context, const TransformerConfig& config, int steps) {
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 33, 7, 64}, 211, 1);
-  const PairBatch batch = make_pair_batch(context, sentences, sentences, {211, 211});
+  const PairBatch batch = pair_batch(context, sentences, sentences, 211);
   return train(model->parameters(), steps, static_cast<double>(batch.target.rows.rows),
                [&] { return model->loss(batch, {.smoothing = 0.1}); });
 }
@@ -56,7 +56,8 @@ std::vector<Hypotheses> found_on(ContextBase& context, const TransformerConfig& 
   const auto model = make_small<Transformer>(context, config, {});
   std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, 4);
   for (Tokens& source : sources) source.push_back(2);
-  return search(*model, {.source = make_token_batch(context, sources, 211)}, options);
+  return search(*model, {.source = make_token_batch(context, sources, 211), .tokens = kTokens},
+                options);
 }
 
 void expect_found_as_on_cpu(const TransformerConfig& config, const SearchOptions& options) {
@@ -94,8 +95,8 @@ TEST(CudaModel, SearchesOfFewTokensFindWhatTheCpuFinds) {
 double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& source,
                     const Hypothesis& found) {
   const std::int64_t vocabulary = model.target_vocabulary();
-  const PairBatch batch = make_pair_batch(cpu, std::span(&source, 1), std::span(&found.tokens, 1),
-                                          {vocabulary, vocabulary});
+  const PairBatch batch =
+      pair_batch(cpu, std::span(&source, 1), std::span(&found.tokens, 1), vocabulary);
   const std::vector<float> logits = logits_of(model, batch);
   Tokens scored = found.tokens;
   if (found.ended) scored.push_back(2);
@@ -125,8 +126,9 @@ TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
       std::vector<Tokens> sources = sentences_of(lengths, 211, 8);
       for (Tokens& source : sources) source.push_back(2);
       for (const int beam : {1, 4}) {
-        const auto found = search(*there, {.source = make_token_batch(cuda, sources, 211)},
-                                  {.beam_size = beam, .max_length = 12});
+        const auto found =
+            search(*there, {.source = make_token_batch(cuda, sources, 211), .tokens = kTokens},
+                   {.beam_size = beam, .max_length = 12});
         for (std::size_t i = 0; i < sentences; ++i) {
           const Hypothesis& best = found[i][0];
           EXPECT_NEAR(best.log_probability, score_on_cpu(*here, cpu, sources[i], best),
@@ -150,8 +152,9 @@ TEST(CudaModel, BatchesDoNotChangeWhatIsFoundWhenAskedFor) {
     std::vector<Tokens> found;
     for (std::size_t i = 0; i < sources.size(); i += batch) {
       const auto part = std::span(sources).subspan(i, std::min(batch, sources.size() - i));
-      for (const Hypotheses& h : search(*model, {.source = make_token_batch(context, part, 211)},
-                                        {.beam_size = 4, .max_length = 20})) {
+      for (const Hypotheses& h :
+           search(*model, {.source = make_token_batch(context, part, 211), .tokens = kTokens},
+                  {.beam_size = 4, .max_length = 20})) {
         found.push_back(h[0].tokens);
       }
     }

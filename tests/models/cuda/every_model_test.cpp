@@ -87,17 +87,15 @@ std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
     std::vector<Tokens> sources = sentences_of({5, 1, 9, 33, 7, 64, 20}, 211, seed);
     std::vector<Tokens> prefixes = {{}, {7, 8}, {}, {}, {9}, {}, {}};
     if (seed == 5) prefixes.assign(sources.size(), Tokens(12, 7));
-    SpecialTokens special;
+    DecoderTokens tokens = kTokens;
     if (model.has_source()) {
-      for (Tokens& source : sources) source.push_back(special.end);
+      for (Tokens& source : sources) source.push_back(tokens.end);
     } else {
       prefixes = sources;  // a text goes on, without end
-      special.end = -1;
+      tokens.start = tokens.end = kNoToken;
     }
-    for (Hypotheses& found : searcher({.source = model.source(sources),
-                             .prefixes = prefixes,
-                             .special = special,
-                             .begins = model.has_source()})) {
+    for (Hypotheses& found :
+         searcher({.source = model.source(sources), .prefixes = prefixes, .tokens = tokens})) {
       all.push_back(std::move(found));
     }
   }

@@ -25,7 +25,7 @@ std::vector<Tokens> found_on(ContextBase& context, const SearchOptions& options)
     const std::vector<Tokens> prompts =
         sentences_of({length, length + 2, 1}, kVocabulary, static_cast<std::uint64_t>(length));
     for (const Hypotheses& found :
-         searcher({.prefixes = prompts, .special = {.begin = 1, .end = -1}, .begins = false})) {
+         searcher({.prefixes = prompts, .tokens = {.suppressed = kTokens.suppressed}})) {
       all.push_back(found.front().tokens);
     }
   }
@@ -50,12 +50,10 @@ TEST(CudaModelGpt, WhatIsWatchedIsWhatIsFound) {
   const std::vector<Tokens> prompts = sentences_of({6}, kVocabulary, 2);
   const SearchOptions options{.max_length = 60};
   const auto found = [&](const SearchWatch& watch) {
-    return search(*model, context,
-                  {.prefixes = prompts,
-                   .special = {.begin = 1, .end = -1},
-                   .begins = false,
-                   .watch = watch},
-                  options)[0][0]
+    return search(
+               *model, context,
+               {.prefixes = prompts, .tokens = {.suppressed = kTokens.suppressed}, .watch = watch},
+               options)[0][0]
         .tokens;
   };
   const Tokens whole = found({});

@@ -19,8 +19,8 @@ TEST(RnnGradients, AgreeWithDifferencesUntiedAndInUnlikeStacks) {
     config.tied_embeddings = TiedEmbeddings::none;
     config.encoder_layers = config.cell == CellKind::gru ? 1 : 3;
     const auto model = make_small<Rnn>(context, config, {.dtype = DType::f64, .gradients = true});
-    const PairBatch batch = make_pair_batch(context, sentences_of({3, 1, 2}, 7, 1),
-                                            sentences_of({2, 0, 4}, 7, 2), {7, 7});
+    const PairBatch batch =
+        pair_batch(context, sentences_of({3, 1, 2}, 7, 1), sentences_of({2, 0, 4}, 7, 2), 7);
     expect_gradients(context, model->parameters(),
                      [&] { return model->loss(batch, {.smoothing = 0.1, .chunk = 4}).total; });
   }
@@ -31,8 +31,8 @@ TEST(RnnBottleneck, WithoutAttentionOnlyTheLastStateCounts) {
   CpuContext context({.threads = 2});
   for (const RnnConfig& config : all_small_rnns()) {
     const auto model = make_small<Rnn>(context, config);
-    const PairBatch batch = make_pair_batch(context, sentences_of({6, 4}, 37, 1),
-                                            sentences_of({3, 5}, 37, 2), {37, 37});
+    const PairBatch batch =
+        pair_batch(context, sentences_of({6, 4}, 37, 1), sentences_of({3, 5}, 37, 2), 37);
     Rnn::RecurrentMemory memory = model->encode(batch.source);
     const auto hidden = [&] { return to_host<float>(model->decode(batch.target, memory).value()); };
     const std::vector<float> before = hidden();
@@ -55,8 +55,7 @@ class RnnFreeRunning : public ::testing::Test {
       sources.push_back(sources_[b]);
       targets.push_back(targets_[b]);
     }
-    batch_ = make_pair_batch(context_, sources, targets, {37, 37},
-                             {.first_sentence = static_cast<std::int32_t>(sentences[0])});
+    batch_ = pair_batch(context_, sources, targets, 37, static_cast<std::int32_t>(sentences[0]));
     context_.set_random({.seed = seed, .step = 4});
     const TokenBatch own = model->with_own_words(batch_);
     Tokens ids = to_host<std::int32_t>(own.ids);
@@ -112,7 +111,7 @@ TEST_F(RnnFreeRunning, ActsInTrainingOnly) {
   RnnConfig config = small_rnn(CellKind::lstm, RnnAttention::none);
   config.free_running = 0.9f;
   const auto model = make_small<Rnn>(context_, config, {.gradients = true});
-  const PairBatch batch = make_pair_batch(context_, sources_, targets_, {37, 37});
+  const PairBatch batch = pair_batch(context_, sources_, targets_, 37);
   context_.set_random({.seed = 1, .step = 1});
   const auto loss = [&] { return to_host<double>(model->loss(batch, {}).total.value())[0]; };
   const double plain = loss();

@@ -55,8 +55,8 @@ TEST(T5, StartsWithScoresAndLogitsOfAReasonableSize) {
   T5 model(config);
   model.parameters().allocate(context, {});
   model.parameters().initialize(3);
-  const PairBatch batch = make_pair_batch(context, sentences_of({20, 30}, 500, 1),
-                                          sentences_of({25, 15}, 500, 2), {500, 500});
+  const PairBatch batch =
+      pair_batch(context, sentences_of({20, 30}, 500, 1), sentences_of({25, 15}, 500, 2), 500);
   double squares = 0;
   const std::vector<float> logits = logits_of(model, batch);
   for (const float logit : logits) squares += double{logit} * logit;

@@ -164,6 +164,7 @@ class Pieces final : public Tokenizer {
     const auto found = names_.find(id);
     return found != names_.end() ? found->second : "piece";
   }
+  SpecialTokens special() const override { return kUsualSpecialTokens; }
   std::uint64_t fingerprint() const override { return 1; }
   const std::string& serialized() const override { return serialized_; }
 

@@ -23,7 +23,8 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   const auto ban_repetition = [&](std::int32_t token) {
     if (token != p.end_token) ban(token);
   };
-  ban(p.begin_token);
+  if (p.begin_token >= 0) ban(p.begin_token);
+  for (std::int64_t i = 0; i < p.suppressed_count; ++i) ban(p.suppressed[i]);
   if (const std::int64_t n = p.no_repeat_ngram; n > 0 && length >= n) {
     const std::int32_t* recent = tokens + length - (n - 1);
     for (std::int64_t i = 0; i + n <= length; ++i) {

@@ -8,7 +8,8 @@ namespace {
 template <class N>
 struct BanJob {
   BanRules rules;
-  std::int64_t vocabulary, no_repeat_ngram;
+  std::int64_t vocabulary, no_repeat_ngram, suppressed_count;
+  const std::int32_t* suppressed;
   N* logits;
   double* banned;
 };
@@ -87,6 +88,11 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
       if (__any_sync(kAllLanes, wanted)) bans.ban(wanted, token);
     }
   }
+  for (std::int64_t begin = 0; begin < p.suppressed_count; begin += kWarp) {
+    const std::int64_t i = begin + lane;
+    const bool wanted = i < p.suppressed_count;
+    bans.ban(wanted, wanted ? p.suppressed[i] : 0);
+  }
   const Ban other = ban_of_lane(rules, row, length);
   bans.ban(other.wanted, other.token);
   if (p.banned == nullptr) return;
@@ -102,6 +108,8 @@ void compute(ContextOf<Target>& ctx, const BanTokens<T>& p) {
   const BanJob<Native<T>> job{.rules = rules_of(p),
                               .vocabulary = p.vocabulary,
                               .no_repeat_ngram = p.no_repeat_ngram,
+                              .suppressed_count = p.suppressed_count,
+                              .suppressed = p.suppressed,
                               .logits = native(p.logits),
                               .banned = p.banned};
   launch_overlapped(ctx, p.name(), ban_tokens_kernel<Native<T>>,

@@ -50,7 +50,7 @@ __device__ inline Ban ban_of_lane(const BanRules& p, std::int64_t row, std::int6
     const std::int32_t token = tokens[length - period];
     return {token != p.end_token, token};
   }
-  if (lane == kCycles) return {true, p.begin_token};
+  if (lane == kCycles) return {p.begin_token >= 0, p.begin_token};
   if (lane == kCycles + 1) return {length < p.min_length, p.end_token};
   return {};
 }

@@ -257,9 +257,10 @@ bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
   const Product<BFloat16, float>& q = p.product;
   const std::int64_t kept = kept_of(p.allowed);
   return !ctx.deterministic() && p.allowed.bans.no_repeat_ngram == 0 &&
-         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
-         q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
-         q.bias == nullptr && !q.relu && q.added == nullptr && aligned(q.a) && aligned(q.b);
+         p.allowed.bans.suppressed_count == 0 && p.allowed.top.rows <= kMaxTileRows &&
+         kept <= kMaxKept && q.n > kept && q.n < 1 << 24 && q.k % kStage == 0 && q.k > 0 &&
+         !q.transpose_a && q.transpose_b && !q.accumulate && q.bias == nullptr && !q.relu &&
+         q.added == nullptr && aligned(q.a) && aligned(q.b);
 }
 
 std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {

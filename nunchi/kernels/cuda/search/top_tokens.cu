@@ -301,8 +301,10 @@ template void compute<Cuda>(CudaContext&, const TopTokens<BFloat16>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
-  // N-grams may ban any number of tokens.
-  if (p.bans.no_repeat_ngram == 0) return top_tokens(ctx, p.top, &p.bans);
+  // N-grams and the list of suppressed tokens may ban any number of tokens.
+  if (p.bans.no_repeat_ngram == 0 && p.bans.suppressed_count == 0) {
+    return top_tokens(ctx, p.top, &p.bans);
+  }
   execute(ctx, p.bans);
   execute(ctx, p.top);
 }
