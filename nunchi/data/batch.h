@@ -54,9 +54,4 @@ struct MaskedBatch {
 MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> texts,
                               std::int64_t vocabulary, std::int32_t first_sentence = 0);
 
-struct Vocabularies {
-  std::int64_t source = 0;
-  std::int64_t target = 0;
-};
-
 }  // namespace nunchi

@@ -108,6 +108,14 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
     if (options.text_window > 0 && part.pairs->has_sources()) {
       throw Error("pairs of sentences cannot be cut into windows of a text.");
     }
+    has_features_ = part.pairs->features() != nullptr;
+    if (has_features_ != (parts.front().pairs->features() != nullptr) ||
+        (has_features_ &&
+         part.pairs->features()->width() != parts.front().pairs->features()->width())) {
+      throw Error(
+          "all parts of a corpus need the same kind of source: tokens, or features of one "
+          "width.");
+    }
     const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * turns();
     const double asked = part.weight * static_cast<double>(pairs);
     if (numbers > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
@@ -162,7 +170,7 @@ void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
   sorted.reserve(window.size());
   for (const std::uint32_t pair : window) {
     sorted.push_back({static_cast<std::uint32_t>(target_tokens(pair)),
-                      static_cast<std::uint32_t>(source(pair).size()),
+                      static_cast<std::uint32_t>(source_rows(pair)),
                       static_cast<std::uint32_t>(sorted.size()), pair});
   }
   if (options_.by == BatchBy::length) std::sort(sorted.begin(), sorted.end());
@@ -237,6 +245,19 @@ std::span<const std::int32_t> BatchOrder::source(std::int64_t pair) const {
   if (options_.text_window > 0) return {};
   const auto [part, at] = find(pair);
   return part->store->source(at);
+}
+
+Features BatchOrder::features(std::int64_t pair) const {
+  const auto [part, at] = find(pair);
+  const FeatureStore& store = *part->store->features();
+  const std::span<const float> values = store.values(at);
+  return {.width = store.width(), .values = {values.begin(), values.end()}};
+}
+
+std::int64_t BatchOrder::source_rows(std::int64_t pair) const {
+  if (options_.text_window > 0) return 0;
+  const auto [part, at] = find(pair);
+  return part->store->source_length(at);
 }
 
 std::span<const std::int32_t> BatchOrder::target(std::int64_t pair) const {

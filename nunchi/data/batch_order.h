@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "nunchi/data/feature_batch.h"
 #include "nunchi/data/pair_store.h"
 
 namespace nunchi {
@@ -25,8 +26,8 @@ enum class BatchBy : std::uint8_t { length, chance };
 struct BatchOptions {
   // Target tokens of a batch at most, </s> included; a longer sentence is a batch of its own.
   std::int64_t batch_tokens = 4096;
-  // Source tokens of a batch at most, </s> included: many short targets can have long sources. 0:
-  // eight times batch_tokens.
+  // Source tokens of a batch at most, </s> included, or rows of features: many short targets can
+  // have long sources. 0: eight times batch_tokens.
   std::int64_t source_tokens = 0;
   std::uint64_t seed = 1;
   BatchBy by = BatchBy::length;
@@ -63,7 +64,8 @@ class EpochBatches {
 // numbered through all parts: those of the first part, then those of the second.
 class BatchOrder {
  public:
-  // Throws Error for options that make no sense, or more than 2^32 - 1 pairs in an epoch.
+  // Throws Error for options that make no sense, for parts with different kinds of sources, or for
+  // more than 2^32 - 1 pairs in an epoch.
   BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& options);
 
   // Computed anew at each call: about 12 bytes a pair, and 16 for those of one window meanwhile.
@@ -71,7 +73,13 @@ class BatchOrder {
 
   // Pairs that an epoch has.
   std::int64_t epoch_pairs() const;
+  // The pair's source on the host: tokens, none for a window; or features.
   std::span<const std::int32_t> source(std::int64_t pair) const;
+  Features features(std::int64_t pair) const;
+  // Whether sources consist of features. All parts agree.
+  bool has_features() const { return has_features_; }
+  // Tokens or rows of features.
+  std::int64_t source_rows(std::int64_t pair) const;
   // A window has one token more than are to be said of it.
   std::span<const std::int32_t> target(std::int64_t pair) const;
   // Tokens to be said: the target and </s>, or all but the first of a window.
@@ -104,6 +112,7 @@ class BatchOrder {
 
   std::vector<Part> parts_;
   BatchOptions options_;
+  bool has_features_ = false;
 };
 
 }  // namespace nunchi

@@ -11,13 +11,24 @@ namespace nunchi {
 
 HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs) {
   HostBatch batch;
+  std::vector<Tokens> tokens;
+  std::vector<Features> features;
   for (const std::uint32_t pair : pairs) {
-    const auto source = order.source(pair);
+    if (order.has_features()) {
+      features.push_back(order.features(pair));
+    } else {
+      const auto source = order.source(pair);
+      tokens.emplace_back(source.begin(), source.end());
+    }
     const auto target = order.target(pair);
-    batch.sources.emplace_back(source.begin(), source.end());
     batch.targets.emplace_back(target.begin(), target.end());
     batch.pairs.push_back(pair);
     batch.target_tokens += order.target_tokens(pair);
+  }
+  if (order.has_features()) {
+    batch.sources = std::move(features);
+  } else {
+    batch.sources = std::move(tokens);
   }
   return batch;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nunchi/data/batch_order.h"
+#include "nunchi/data/source.h"
 #include "nunchi/text/tokens.h"
 
 namespace nunchi {
@@ -20,7 +21,7 @@ struct HostBatch {
   std::int64_t epoch = 0;
   std::int64_t number = 0;          // in the epoch, from 0
   std::int64_t epoch_batches = 0;   // that the epoch has
-  std::vector<Tokens> sources;      // each ends with </s>; empty ones for a text
+  SourceExamples sources;           // tokens that end with </s>, empty for a text; or features
   std::vector<Tokens> targets;      // without <s> and </s>; or windows, see BatchOrder
   std::vector<std::int64_t> pairs;  // their numbers in the BatchOrder
   std::int64_t target_tokens = 0;   // to be said, </s> included

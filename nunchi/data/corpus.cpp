@@ -30,9 +30,42 @@ std::string counted(const LineReader& reader) {
   return reader.path().string() + " has " + grouped(lines) + (lines == 1 ? " line" : " lines");
 }
 
+// The .npy files of a folder, in the order of their names.
+std::vector<std::filesystem::path> feature_files(const std::filesystem::path& folder) {
+  std::error_code failure;
+  std::vector<std::filesystem::path> files;
+  for (std::filesystem::directory_iterator entry(folder, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (entry->path().extension() == ".npy") files.push_back(entry->path());
+  }
+  if (failure) throw Error("cannot read " + folder.string() + ": " + failure.message() + ".");
+  if (files.empty()) throw Error(folder.string() + " has no features: it contains no .npy files.");
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::filesystem::path> features_of(const CorpusPart& part) {
+  return part.features.empty() ? std::vector<std::filesystem::path>()
+                               : feature_files(part.features);
+}
+
+// The file of lines that is read first.
+std::filesystem::path first_file(const CorpusPart& part) {
+  return part.features.empty() ? files_of(part).front() : part.target;
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
+  if (!part.features.empty()) {
+    if (!part.source.empty() || !part.tsv.empty() || !part.text.empty() || part.target.empty()) {
+      throw UsageError("a part of a corpus with features has a target and nothing else beside " +
+                       part.features.string() + ".");
+    }
+    std::vector<std::filesystem::path> files = feature_files(part.features);
+    files.push_back(part.target);
+    return files;
+  }
   if (!part.text.empty()) {
     if (!part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
       throw UsageError("a part of a corpus is either a text or pairs; " + part.text.string() +
@@ -62,7 +95,9 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
 std::string names_of(std::span<const CorpusPart> parts) {
   std::string names;
   for (const CorpusPart& part : parts) {
-    for (const std::filesystem::path& file : files_of(part)) {
+    const std::vector<std::filesystem::path> files =
+        part.features.empty() ? files_of(part) : std::vector{part.features, part.target};
+    for (const std::filesystem::path& file : files) {
       names += (names.empty() ? "" : ", ") + file.string();
     }
   }
@@ -70,13 +105,14 @@ std::string names_of(std::span<const CorpusPart> parts) {
 }
 
 PairReader::PairReader(const CorpusPart& part)
-    : first_(files_of(part).front()),
+    : features_(features_of(part)),
+      first_(first_file(part)),
       first_line_(part.first_line),
       last_line_(part.last_line),
       is_text_(!part.text.empty()),
       source_column_(part.source_column),
       target_column_(part.target_column) {
-  if (!part.target.empty()) second_.emplace(part.target);
+  if (!part.target.empty() && part.features.empty()) second_.emplace(part.target);
 }
 
 bool PairReader::next(RawPair& pair) {
@@ -88,6 +124,7 @@ bool PairReader::next(RawPair& pair) {
 }
 
 bool PairReader::next_line(RawPair& pair) {
+  if (!features_.empty()) return next_of_features(pair);
   if (second_) return next_of_two(pair);
   return is_text_ ? next_of_text(pair) : next_of_tsv(pair);
 }
@@ -133,6 +170,23 @@ bool PairReader::next_of_text(RawPair& pair) {
   const bool more = first_.next(pair.target);
   pair.cut = first_.was_cut();
   return more;
+}
+
+bool PairReader::next_of_features(RawPair& pair) {
+  const bool more = first_.next(pair.target);
+  const auto number = static_cast<std::size_t>(first_.line_number());
+  if (more ? number > features_.size() : number < features_.size()) {
+    while (first_.next(line_)) {
+    }
+    throw Error(counted(first_) + " but " + features_.front().parent_path().string() + " has " +
+                grouped(std::ssize(features_)) +
+                " files of features. A pair needs one line and one file.");
+  }
+  if (!more) return false;
+  pair.source.clear();
+  pair.features = features_[number - 1];
+  pair.cut = first_.was_cut();
+  return true;
 }
 
 void PairReader::fail_unequal() {

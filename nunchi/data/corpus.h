@@ -1,4 +1,5 @@
-// Pairs of lines on disk, two files side by side or two columns of one; or a text without pairs.
+// Pairs on disk: lines of two files, two columns of one file, or features and lines; or a text
+// without pairs.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,17 @@
 
 namespace nunchi {
 
-// Either `source` and `target`, whose lines belong together one by one, or `tsv`, whose columns are
-// separated by tabs, or `text`, whose lines are targets without a source. Plain text, gzip or xz.
+// One of four forms:
+//   source, target     files whose lines belong together one by one
+//   features, target   a folder of .npy files (data/npy.h), in the order of their names, one for
+//   each
+//                      line of the target
+//   tsv                a file whose columns are separated by tabs
+//   text               a file whose lines are targets without a source
+// Files of lines are plain text, gzip or xz.
 struct CorpusPart {
   std::filesystem::path source;
+  std::filesystem::path features;
   std::filesystem::path target;
   std::filesystem::path tsv;
   std::filesystem::path text;
@@ -27,8 +35,8 @@ struct CorpusPart {
   double weight = 1;  // how often its pairs come in an epoch; see data/batch_order.h
 };
 
-// The part's files: two, the tsv, or the text. Throws UsageError unless the part names one of the
-// three forms.
+// The part's files: source and target, the features and the target, the tsv, or the text. Throws
+// UsageError unless the part has one of the four forms, and Error when there are no features.
 std::vector<std::filesystem::path> files_of(const CorpusPart& part);
 
 // The files of some parts, separated by commas, for messages.
@@ -40,7 +48,8 @@ inline const char* kind_of_line(const CorpusPart& part) {
 }
 
 struct RawPair {
-  std::string source;  // empty for a text
+  std::string source;              // empty for features and for a text
+  std::filesystem::path features;  // empty unless the source consists of features
   std::string target;
   // A line was longer than LineReader keeps: what stands here is not what belongs together.
   bool cut = false;
@@ -48,10 +57,10 @@ struct RawPair {
 
 // Reads the pairs of a part from front to back; see LineReader for what a line is.
 //
-// Throws Error when the files end before the part's first line, when the two files have unequal
-// numbers of lines (at the end of the shorter one: both are counted first) and when a line of a tsv
-// has too few columns. A tsv's empty line is a pair of empty sentences. Lines after the part's last
-// are not looked at.
+// Throws Error when the files end before the part's first line, when there are not as many files of
+// features as lines, when the two files have unequal numbers of lines (at the end of the shorter
+// one: both are counted first) and when a line of a tsv has too few columns. A tsv's empty line is
+// a pair of empty sentences. Lines after the part's last are not looked at.
 class PairReader {
  public:
   explicit PairReader(const CorpusPart& part);
@@ -69,9 +78,11 @@ class PairReader {
   bool next_of_two(RawPair& pair);
   bool next_of_tsv(RawPair& pair);
   bool next_of_text(RawPair& pair);
+  bool next_of_features(RawPair& pair);
   [[noreturn]] void fail_unequal();
 
-  LineReader first_;                  // the source, the tsv, or the text
+  std::vector<std::filesystem::path> features_;  // of each line; empty: sources are text
+  LineReader first_;                  // the source, the target of features, the tsv, or the text
   std::optional<LineReader> second_;  // the target
   std::int64_t first_line_, last_line_;
   bool is_text_ = false;

@@ -160,7 +160,16 @@ std::span<const std::int32_t> PairStore::target(std::int64_t pair) const {
   return tokens_.subspan(begin, places_[at + 1] - begin);
 }
 
+void PairStore::attach(FeatureStore features) {
+  if (has_sources() || features.size() != size()) {
+    throw Error(grouped(features.size()) + " examples of features cannot be the sources of " +
+                grouped(size()) + (has_sources() ? " pairs that have sources." : " targets."));
+  }
+  features_ = std::move(features);
+}
+
 std::int64_t PairStore::source_length(std::int64_t pair) const {
+  if (features_) return features_->rows(pair);
   return source_lengths_[static_cast<std::size_t>(pair)];
 }
 

@@ -27,6 +27,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/data/content_hash.h"
+#include "nunchi/data/feature_store.h"
 
 namespace nunchi {
 
@@ -58,14 +59,18 @@ class PairStore {
   static PairStore open(const std::filesystem::path& path);
 
   std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
-  // Ends with </s>; empty where there is none.
+  // Ends with </s>; empty where the source consists of features or there is none.
   std::span<const std::int32_t> source(std::int64_t pair) const;
   // Neither <s> nor </s>.
   std::span<const std::int32_t> target(std::int64_t pair) const;
   // All of them, one pair after another: where no pair has a source, one long text.
   std::span<const std::int32_t> tokens() const { return tokens_; }
-  bool has_sources() const { return !source_lengths_.empty() && source_lengths_.front() > 0; }
-  std::int64_t source_length(std::int64_t pair) const;
+  // The features of each pair's source; null: its sources are tokens, or there are none.
+  const FeatureStore* features() const { return features_ ? &*features_ : nullptr; }
+  bool has_sources() const {
+    return features_ || (!source_lengths_.empty() && source_lengths_.front() > 0);
+  }
+  std::int64_t source_length(std::int64_t pair) const;  // tokens, or rows of features
   std::int64_t target_length(std::int64_t pair) const;
 
   // What the pairs were made of; equal keys mean equal pairs.
@@ -73,6 +78,10 @@ class PairStore {
   const PairReport& report() const { return report_; }
   // Reads all tokens and compares them with their digest.
   bool tokens_are_whole() const;
+
+  // Makes features the sources of these pairs, which have none. Throws Error when they are not as
+  // many.
+  void attach(FeatureStore features);
 
  private:
   friend PairStore parse_pairs(std::span<const std::byte>, const std::string&);
@@ -85,6 +94,7 @@ class PairStore {
   Digest key_;
   Digest tokens_digest_;
   PairReport report_;
+  std::optional<FeatureStore> features_;
 };
 
 // The same for a file that is in memory already, at an address that is a multiple of 8, called

@@ -13,6 +13,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/data/byte_stream.h"
+#include "nunchi/data/npy.h"
 #include "nunchi/data/ordered_workers.h"
 #include "nunchi/text/unicode.h"
 
@@ -124,6 +125,7 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
     key.update(static_cast<std::uint64_t>(part.first_line));
     key.update(static_cast<std::uint64_t>(part.last_line));
   }
+  if (!part.features.empty()) key.update(0x6665617475726573ull);  // "features"
   // "text": pairs in a file are something else.
   if (!part.text.empty()) {
     key.update(0x74657874ull).update(static_cast<std::uint64_t>(options.cut));
@@ -135,6 +137,7 @@ struct Chunk {
   std::vector<RawPair> raw;
   Tokens tokens;  // as PairWriter takes them, pair after pair
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // of the pair, of its source
+  std::vector<Features> features;  // of each pair; none unless sources consist of features
   PairReport report;
   double fraction = 0;  // of the corpus, up to its end
 };
@@ -181,12 +184,32 @@ void tokenize_line(Chunk& chunk, const std::string& line, const Tokenizer& token
   chunk.lengths.emplace_back(static_cast<std::uint32_t>(tokens.size()), 0);
 }
 
+// Features and a line of the target. The limits are about tokens: features may have any length.
+void tokenize_target(Chunk& chunk, const RawPair& pair, const PairTokenizers& tokenizers,
+                     const PairLimits& limits) {
+  const Tokens target = tokenizers.target.encode(pair.target);
+  if (target.empty()) {
+    ++chunk.report.empty;
+  } else if (limits.max_length > 0 &&
+             target.size() + 1 > static_cast<std::size_t>(limits.max_length)) {
+    ++chunk.report.too_long;
+  } else {
+    ++chunk.report.kept;
+    if (!is_valid_utf8(pair.target)) ++chunk.report.repaired;
+    chunk.features.push_back(read_npy(pair.features));
+    chunk.tokens.insert(chunk.tokens.end(), target.begin(), target.end());
+    chunk.lengths.emplace_back(static_cast<std::uint32_t>(target.size()), 0);
+  }
+}
+
 void tokenize(Chunk& chunk, const CorpusPart& part, const PairTokenizers& tokenizers,
               const PrepareOptions& options) {
   for (const RawPair& pair : chunk.raw) {
     ++chunk.report.lines;
     if (pair.cut) {
       ++chunk.report.cut;
+    } else if (!part.features.empty()) {
+      tokenize_target(chunk, pair, tokenizers, options.limits);
     } else if (part.text.empty()) {
       tokenize_pair(chunk, pair, tokenizers, options.limits);
     } else {
@@ -209,16 +232,47 @@ Chunk next_chunk(PairReader& reader, const Inputs& inputs) {
   return chunk;
 }
 
-void write_pairs(PairWriter& writer, const Chunk& chunk) {
-  std::span<const std::int32_t> tokens(chunk.tokens);
-  for (const auto& [length, source_length] : chunk.lengths) {
-    writer.add(tokens.first(length), source_length);
-    tokens = tokens.subspan(length);
+// Writes the pairs of a part, one chunk after another.
+class StoreWriter {
+ public:
+  // `features` names the file of features; `width` is theirs, 0 without any.
+  StoreWriter(const fs::path& pairs, const fs::path& features, const Digest& key,
+              std::int64_t width)
+      : pairs_(pairs, key), width_(width) {
+    if (width > 0) features_.emplace(features, key, width);
   }
-}
+
+  void add(const Chunk& chunk) {
+    for (const Features& features : chunk.features) {
+      if (features.width != width_) {
+        throw Error("the files of features have " + std::to_string(width_) + " and " +
+                    std::to_string(features.width) + " columns; all need the same.");
+      }
+      features_->add(features.values);
+    }
+    write_pairs(pairs_, chunk);
+  }
+  void commit(const PairReport& report) {
+    if (features_) features_->commit();
+    pairs_.commit(report);
+  }
+
+ private:
+  static void write_pairs(PairWriter& writer, const Chunk& chunk) {
+    std::span<const std::int32_t> tokens(chunk.tokens);
+    for (const auto& [length, source_length] : chunk.lengths) {
+      writer.add(tokens.first(length), source_length);
+      tokens = tokens.subspan(length);
+    }
+  }
+
+  PairWriter pairs_;
+  std::optional<FeatureWriter> features_;
+  std::int64_t width_;
+};
 
 PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers,
-                        const PrepareOptions& options, const Inputs& inputs, PairWriter& writer) {
+                        const PrepareOptions& options, const Inputs& inputs, StoreWriter& writer) {
   const int threads = std::clamp(options.threads, 1, kMostThreads);
   PairReader reader(part);
   PairReport report;
@@ -234,20 +288,26 @@ PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers
     }
     if (workers.waiting() == 0) break;
     const Chunk done = workers.take();
-    write_pairs(writer, done);
+    writer.add(done);
     report += done.report;
     if (options.progress) options.progress({Stage::tokenizing, done.fraction, report.lines});
   }
   return report;
 }
 
-// The store under this name if it is there and whole.
-std::optional<PairStore> found(const fs::path& path, const Digest& key) {
+// The store under these names if it is there and whole; `features` is empty where there are none.
+std::optional<PairStore> found(const fs::path& path, const fs::path& features, const Digest& key) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   try {
     PairStore store = PairStore::open(path);
-    if (store.key() == key && store.tokens_are_whole()) return store;
+    if (store.key() != key || !store.tokens_are_whole()) return std::nullopt;
+    if (!features.empty()) {
+      FeatureStore found = FeatureStore::open(features);
+      if (found.key() != key || !found.values_are_whole()) return std::nullopt;
+      store.attach(std::move(found));
+    }
+    return store;
   } catch (const Error&) {
     // Damaged, unreadable or of an earlier version: it is written again.
   }
@@ -265,24 +325,32 @@ void check(const PrepareOptions& options) {
 
 }  // namespace
 
+std::int64_t feature_width(const CorpusPart& part) {
+  return part.features.empty() ? 0 : read_npy(files_of(part).front()).width;
+}
+
 PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers,
                         const PrepareOptions& options) {
   check(options);
   const Inputs inputs(part);
   const Digest key = key_of(part, tokenizers, options, digest_of(inputs, options));
   const fs::path path = options.cache / ("pairs-" + key.hex() + ".bin");
-  if (auto store = found(path, key)) return std::move(*store);
+  const fs::path features =
+      part.features.empty() ? fs::path() : options.cache / ("features-" + key.hex() + ".bin");
+  if (auto store = found(path, features, key)) return std::move(*store);
   std::error_code failed;
   fs::create_directories(options.cache, failed);
   if (failed) {
     throw Error("cannot make the folder " + options.cache.string() + ": " + failed.message() + ".");
   }
-  PairWriter writer(path, key);
+  StoreWriter writer(path, features, key, feature_width(part));
   const PairReport report = tokenize_all(part, tokenizers, options, inputs, writer);
   // What was hashed is what was tokenised.
   inputs.check_unchanged();
   writer.commit(report);
-  return PairStore::open(path);
+  PairStore store = PairStore::open(path);
+  if (!features.empty()) store.attach(FeatureStore::open(features));
+  return store;
 }
 
 std::vector<PairStore> prepare_pairs(std::span<const CorpusPart> parts,

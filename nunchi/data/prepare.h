@@ -48,13 +48,17 @@ struct PrepareOptions {
   std::function<void(const PrepareProgress&)> progress;
 };
 
-// The pairs of a part, from the cache folder if they are there. The file's name is a hash of the
-// corpus files' bytes, the tokenizers and the limits, so that a change of any of them is noticed; a
-// file there that is damaged is made again. The result does not depend on the number of threads.
+// The pairs of a part, from the cache folder if they are there; sources that consist of features
+// are copied to a second file beside the tokens. The file's name is a hash of the corpus files'
+// bytes, the tokenizers and the limits, so that a change of any of them is noticed; a file there
+// that is damaged is made again. The result does not depend on the number of threads.
 //
 // Throws Error when the corpus cannot be read, changes meanwhile, or the cache cannot be written.
 PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers,
                         const PrepareOptions& options);
+
+// Columns of a part's features, as its first file has them; 0 when its sources are no features.
+std::int64_t feature_width(const CorpusPart& part);
 
 // The same for each part.
 std::vector<PairStore> prepare_pairs(std::span<const CorpusPart> parts,

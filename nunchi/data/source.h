@@ -3,6 +3,7 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "nunchi/data/feature_batch.h"
 #include "nunchi/data/token_batch.h"
@@ -30,5 +31,26 @@ class Source {
  private:
   std::variant<TokenBatch, FeatureBatch> input_;
 };
+
+// The sources of a batch on the host.
+using SourceExamples = std::variant<std::vector<Tokens>, std::vector<Features>>;
+
+inline std::size_t example_count(const SourceExamples& examples) {
+  return std::visit([](const auto& each) { return each.size(); }, examples);
+}
+// Throws Error when they are features.
+const std::vector<Tokens>& tokens_of(const SourceExamples& examples);
+
+// What a model reads and generates.
+struct ModelInputs {
+  std::int64_t source_vocabulary = 0;  // 0 where the source consists of features, or there is none
+  std::int64_t target_vocabulary = 0;
+  std::int64_t source_features = 0;  // F; 0: the source consists of tokens
+};
+
+// `first_sentence` as in make_token_batch. Throws Error when the examples are not what the model
+// reads.
+Source make_source(ContextBase& context, const SourceExamples& examples, const ModelInputs& inputs,
+                   std::int32_t first_sentence = 0);
 
 }  // namespace nunchi

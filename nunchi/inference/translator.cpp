@@ -37,7 +37,8 @@ struct Translator::LineTokens {
 std::vector<Translations> Translator::translate(std::span<const SourceLine> lines) {
   std::vector<Translations> translations(lines.size(), Translations(1));
   for (const Batch& batch : batches_of(lines)) {
-    const TokenBatch source = make_token_batch(context_, batch.sources, model_.source_vocabulary());
+    const TokenBatch source =
+        make_token_batch(context_, batch.sources, model_.inputs().source_vocabulary);
     const std::vector<Hypotheses> found = searcher_({.source = source,
                                                      .prefixes = batch.prefixes,
                                                      .numbers = batch.numbers,
@@ -121,9 +122,9 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   std::vector<Tokens> targets;
   for (const Hypothesis& one : found) targets.push_back(one.tokens);
   const std::vector<Tokens> sources(found.size(), source);
-  const auto weights =
-      cross_attention(model_, make_token_batch(context_, sources, model_.source_vocabulary()),
-                      targets, tokenizers_.decoder());
+  const auto weights = cross_attention(
+      model_, make_token_batch(context_, sources, model_.inputs().source_vocabulary), targets,
+      tokenizers_.decoder());
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
     attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};

@@ -25,7 +25,7 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, Readers
 }  // namespace
 
 void EmbeddingTables::check(const Options& options, const FailOption& fail) {
-  if (one_vocabulary(options.tied).empty() ||
+  if (one_vocabulary(options.tied).empty() || options.source_vocabulary == 0 ||
       options.source_vocabulary == options.target_vocabulary) {
     return;
   }
@@ -46,6 +46,12 @@ EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& opti
   const auto table = [&](const char* name, Readers readers) {
     return make_table(parameters, name, readers, options);
   };
+  if (options.source_vocabulary == 0) {
+    const bool tied = options.tied == TiedEmbeddings::all || options.tied == TiedEmbeddings::target;
+    target = table("decoder.embedding.weight", tied ? Readers::both : Readers::embedding);
+    output = tied ? target : table("decoder.output.weight", Readers::vocabulary);
+    return;
+  }
   switch (options.tied) {
     case TiedEmbeddings::all:
       source = target = output = table("shared.embedding.weight", Readers::both);
@@ -78,6 +84,17 @@ const TokenBatch& token_source(const Source& source, std::int64_t vocabulary) {
     throw Error("the model reads tokens, but the source consists of features.");
   check_vocabulary(*tokens, vocabulary, "source");
   return *tokens;
+}
+
+const FeatureBatch& feature_source(const Source& source, std::int64_t width) {
+  const FeatureBatch* features = source.features();
+  if (features == nullptr)
+    throw Error("the model reads features, but the source consists of tokens.");
+  if (features->width() != width) {
+    throw Error("the source has features of width " + std::to_string(features->width()) +
+                ", but the model reads " + std::to_string(width) + ".");
+  }
+  return *features;
 }
 
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection) {

@@ -21,7 +21,7 @@ inline constexpr std::array kTiedEmbeddings = {
 
 struct EmbeddingTables {
   struct Options {
-    std::int64_t source_vocabulary = 0;
+    std::int64_t source_vocabulary = 0;  // 0: the source has no tokens, and so no table
     std::int64_t target_vocabulary = 0;
     std::int64_t width = 0;
     TiedEmbeddings tied = TiedEmbeddings::all;
@@ -37,13 +37,17 @@ struct EmbeddingTables {
 
   EmbeddingTables(nn::Parameters& parameters, const Options& options);
 
-  Variable source, target, output;  // [V, C]; one or several parameters
+  // [V, C]; one or several parameters. Without source tokens, `source` is undefined, and ties with
+  // it do not count.
+  Variable source, target, output;
 };
 
 // Throws Error when the batch's tokens may be more than the model knows. `side` names them.
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
 // The tokens of a source. Throws Error when it has none, or may have more than the model knows.
 const TokenBatch& token_source(const Source& source, std::int64_t vocabulary);
+// The features of a source. Throws Error when it has none, or another width.
+const FeatureBatch& feature_source(const Source& source, std::int64_t width);
 
 // Scores of tokens or labels, [rows of hidden, V], kept exact enough to tell candidates apart: in
 // f32 where layers compute in bf16. Not recorded.

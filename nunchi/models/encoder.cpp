@@ -5,10 +5,17 @@
 
 namespace nunchi {
 
+Variable Encoder::embedded(const Source& source) const {
+  if (input_.features == nullptr) {
+    const TokenBatch& tokens = token_source(source, input_.inputs.source_vocabulary);
+    return (*input_.tokens)(tokens.ids, tokens.rows, input_.position);
+  }
+  const FeatureBatch& features = feature_source(source, input_.inputs.source_features);
+  return (*input_.features)(features.values, features.rows, input_.position);
+}
+
 Memory Encoder::operator()(const Source& source) const {
-  const TokenBatch& tokens = token_source(source, input_.vocabulary);
-  const Variable embedded = input_.embedding(tokens.ids, tokens.rows, input_.position);
-  return {layers_(embedded, {.rows = tokens.rows}), tokens.rows};
+  return {layers_(embedded(source), {.rows = source.rows()}), source.rows()};
 }
 
 }  // namespace nunchi

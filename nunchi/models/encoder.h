@@ -7,14 +7,17 @@
 #include "nunchi/models/layer_stack.h"
 #include "nunchi/models/memory.h"
 #include "nunchi/nn/embedding.h"
+#include "nunchi/nn/feature_embedding.h"
 
 namespace nunchi {
 
-// What an encoder is built on; all of it outlives the encoder.
+// What an encoder is built on; all of it outlives the encoder. One of the embeddings is null: an
+// encoder reads tokens or features.
 struct EncoderInput {
-  const nn::Embedding& embedding;
+  const nn::Embedding* tokens = nullptr;
+  const nn::FeatureEmbedding* features = nullptr;
   const nn::Position& position;
-  std::int64_t vocabulary = 0;
+  ModelInputs inputs;
 };
 
 class Encoder {
@@ -26,6 +29,8 @@ class Encoder {
   Memory operator()(const Source& source) const;
 
  private:
+  Variable embedded(const Source& source) const;
+
   EncoderInput input_;
   LayerStack<nn::EncoderLayer> layers_;
 };

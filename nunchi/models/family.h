@@ -34,9 +34,10 @@ class FamilyConfig {
  public:
   virtual ~FamilyConfig() = default;
   virtual std::string family() const = 0;
-  // A model that knows so many tokens, without memory for its parameters yet. A family without a
-  // source has the target's. Throws Error when the options do not fit together.
-  virtual std::unique_ptr<Model> make(const Vocabularies& vocabularies) const = 0;
+  // A model with these inputs, without memory for its parameters yet; a family without a source has
+  // the target's. Throws Error when the options do not fit together, or when the family does not
+  // read features.
+  virtual std::unique_ptr<Model> make(const ModelInputs& inputs) const = 0;
   // The family and its options but the vocabularies and what has no effect, as `model:` of a
   // training config has them.
   virtual void write_training_options(OptionWriter& out) const = 0;

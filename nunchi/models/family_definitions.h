@@ -23,13 +23,20 @@ struct TokenizersDecide {
   void integer(std::string_view key, auto&, std::int64_t, std::int64_t) {
     in.refuse(key, "the tokenizers decide it.");
   }
+  void optional_integer(std::string_view key, auto&, std::int64_t, std::int64_t, std::int64_t) {
+    in.refuse(key, "the training data decide it.");
+  }
 };
 
 // Sets what it is asked for.
 struct Sizes {
-  Vocabularies vocabularies;
+  ModelInputs inputs;
   void integer(std::string_view key, auto& field, std::int64_t, std::int64_t) const {
-    field = key == "source_vocabulary" ? vocabularies.source : vocabularies.target;
+    field = key == "source_vocabulary" ? inputs.source_vocabulary : inputs.target_vocabulary;
+  }
+  void optional_integer(std::string_view, auto& field, std::int64_t, std::int64_t,
+                        std::int64_t) const {
+    field = inputs.source_features;
   }
 };
 
@@ -82,9 +89,15 @@ std::string FamilyOptions<Config, Base>::family() const {
 }
 
 template <class Config, class Base>
-std::unique_ptr<Model> FamilyOptions<Config, Base>::make(const Vocabularies& vocabularies) const {
+std::unique_ptr<Model> FamilyOptions<Config, Base>::make(const ModelInputs& inputs) const {
   Config config = self();
-  const family_options::Sizes sizes{vocabularies};
+  if constexpr (!requires { config.source_features; }) {
+    if (inputs.source_features > 0) {
+      throw Error(std::string("a model of the family ") + Config::kFamily +
+                  " reads tokens, not features.");
+    }
+  }
+  const family_options::Sizes sizes{inputs};
   Config::vocabularies(sizes, config);
   return std::make_unique<typename Config::Made>(config);
 }

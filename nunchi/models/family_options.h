@@ -37,7 +37,7 @@ struct FamilyOptions : Base {
   static Config preset(const std::string& name, std::int64_t vocabulary);
 
   std::string family() const override;
-  std::unique_ptr<Model> make(const Vocabularies& vocabularies) const override;
+  std::unique_ptr<Model> make(const ModelInputs& inputs) const override;
   void write_training_options(OptionWriter& out) const override;
   OptionValue function() const override;
 

@@ -56,7 +56,7 @@ class SequenceModel {
 // An encoder-decoder: it generates a target from a source, and learns from pairs of them.
 class TranslationModel : public SequenceModel {
  public:
-  virtual std::int64_t source_vocabulary() const = 0;
+  virtual ModelInputs inputs() const = 0;
   // Encodes the source and prepares to generate from it. The context must not record.
   virtual std::unique_ptr<State> start(const Source& source) const = 0;
   // The same in the memory of an earlier generation. Returns false, and leaves the state as it was,

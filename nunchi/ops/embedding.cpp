@@ -1,5 +1,8 @@
 #include "nunchi/ops/embedding.h"
 
+#include <numeric>
+#include <vector>
+
 #include "nunchi/autograd/tape.h"
 #include "nunchi/kernels/step_rows.h"
 #include "nunchi/ops/check.h"
@@ -64,9 +67,18 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                 [ids, batch, scale = parameters.scale, draws](Gradients& d) {
                   const Tensor& d_out = d.of_output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
+                    // The kernel sums in f32 where it computes in bf16. So are a parameter's
+                    // gradients; those of a table that is computed itself are converted.
+                    Tensor sums[2], gradients[2];
+                    for (const int input : {0, 1}) {
+                      if (!d.wanted(input)) continue;
+                      gradients[input] = sums[input] = d.sum(input);
+                      if (sums[input].dtype() == dtype_of<Summed<T>>) continue;
+                      sums[input] =
+                          zeros(d_out.context(), dtype_of<Summed<T>>, gradients[input].shape());
+                    }
                     const auto data = [&](int input) {
-                      return d.wanted(input) ? d.sum(input).template data<Accumulator<T>>()
-                                             : nullptr;
+                      return sums[input].defined() ? sums[input].data<Accumulator<T>>() : nullptr;
                     };
                     kernels::run(ctx, kernels::EmbeddingBackward<T>{.rows = rows_of(batch),
                                                                     .width = d_out.size(1),
@@ -76,8 +88,24 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                                                                     .d_out = d_out.data<T>(),
                                                                     .d_table = data(0),
                                                                     .d_positions = data(1)});
+                    for (const int input : {0, 1}) {
+                      if (sums[input].same_memory(gradients[input])) continue;
+                      const Tensor rounded = Tensor::empty(
+                          d_out.context(), gradients[input].dtype(), gradients[input].shape());
+                      convert(sums[input], rounded);
+                      d.give(input, rounded);
+                    }
                   });
                 });
+}
+
+// An embedding whose table is the rows themselves, each looked up once.
+Variable add_positions(const Variable& rows, const Ragged& batch, const Variable& positions,
+                       const Dropout& dropout) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(batch.capacity));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const Tensor ids = from_host(rows.value().context(), numbers, {batch.capacity});
+  return embedding(ids, batch, {.table = rows, .positions = positions, .dropout = dropout});
 }
 
 }  // namespace nunchi

@@ -26,4 +26,9 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
 Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
                   const kernels::ExtendSlots& slots);
 
+// dropout(rows + positions) for rows [capacity, C] that are embedded already; without positions
+// nothing is added.
+Variable add_positions(const Variable& rows, const Ragged& batch, const Variable& positions,
+                       const Dropout& dropout);
+
 }  // namespace nunchi

@@ -31,9 +31,10 @@ class TrainingLines {
       if (ended_) return false;
       reader_.emplace(parts_[part_++]);
     }
-    const bool is_text = !parts_[part_ - 1].text.empty();
-    target_waits_ = side_ == Side::both && !is_text;
-    line = std::move(side_ == Side::target || is_text ? pair_.target : pair_.source);
+    const CorpusPart& part = parts_[part_ - 1];
+    const bool only_target = !part.text.empty() || !part.features.empty();
+    target_waits_ = side_ == Side::both && !only_target;
+    line = std::move(side_ == Side::target || only_target ? pair_.target : pair_.source);
     return true;
   }
 

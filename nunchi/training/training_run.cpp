@@ -49,10 +49,16 @@ const TrainConfig& checked_for(const ContextBase& context, const TrainConfig& co
   return config;
 }
 
+ModelInputs inputs_of(const TrainConfig& config, const Tokenizers& tokenizers) {
+  const std::int64_t features = feature_width(config.data.train_parts().front());
+  return {.source_vocabulary = features > 0 ? 0 : tokenizers.source().vocabulary(),
+          .target_vocabulary = tokenizers.target().vocabulary(),
+          .source_features = features};
+}
+
 std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
                                  ContextBase& context) {
-  std::unique_ptr<Model> model =
-      config.model->make({tokenizers.source().vocabulary(), tokenizers.target().vocabulary()});
+  std::unique_ptr<Model> model = config.model->make(inputs_of(config, tokenizers));
   check_device(*model, context.device(), kModel);
   model->parameters().allocate(context, {.gradients = true});
   model->parameters().initialize(config.seed);

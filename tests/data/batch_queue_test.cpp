@@ -37,12 +37,12 @@ TEST_F(BatchQueues, GiveTheBatchesOfTheOrderEpochAfterEpoch) {
       ASSERT_EQ(batch.epoch_batches, expected.size());
       const auto pairs = expected.batch(number);
       ASSERT_EQ(batch.pairs, std::vector<std::int64_t>(pairs.begin(), pairs.end()));
-      ASSERT_EQ(batch.sources.size(), pairs.size());
+      ASSERT_EQ(example_count(batch.sources), pairs.size());
       ASSERT_EQ(batch.targets.size(), pairs.size());
       std::int64_t tokens = 0;
       for (std::size_t i = 0; i < pairs.size(); ++i) {
         const auto source = store.source(pairs[i]), target = store.target(pairs[i]);
-        ASSERT_EQ(batch.sources[i], Tokens(source.begin(), source.end()));
+        ASSERT_EQ(tokens_of(batch.sources)[i], Tokens(source.begin(), source.end()));
         ASSERT_EQ(batch.targets[i], Tokens(target.begin(), target.end()));
         tokens += static_cast<std::int64_t>(target.size()) + 1;
       }

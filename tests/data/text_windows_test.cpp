@@ -128,7 +128,7 @@ TEST(TextWindows, TheQueueGathersThem) {
   std::int64_t said = 0;
   for (const Tokens& target : batch.targets) said += static_cast<std::int64_t>(target.size()) - 1;
   EXPECT_EQ(batch.target_tokens, said);
-  EXPECT_EQ(batch.sources.size(), batch.targets.size());
+  EXPECT_EQ(example_count(batch.sources), batch.targets.size());
 }
 
 class PrepareText : public ::testing::Test {

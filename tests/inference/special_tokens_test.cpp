@@ -62,11 +62,13 @@ struct Trained {
     Learner learner(*model, objective, {.max_norm = 1});
     for (std::uint64_t step = 1; step <= 150; ++step) {
       HostBatch batch;
+      std::vector<Tokens> sources;
       for (const auto& [source, target] : some_pairs(24, 1 + step)) {
-        Tokens& tokens_of_source = batch.sources.emplace_back(tokenizers.source().encode(source));
+        Tokens& tokens_of_source = sources.emplace_back(tokenizers.source().encode(source));
         tokens_of_source.push_back(special.end);
         batch.targets.push_back(tokenizers.target().encode(target));
       }
+      batch.sources = std::move(sources);
       learner.step(std::span(&batch, 1), {.seed = 1, .step = step}, 3e-3);
     }
   }

@@ -200,7 +200,7 @@ class AnyModel {
   std::optional<Source> source(const std::vector<Tokens>& sources) const {
     const TranslationModel* found = encoder_decoder();
     if (found == nullptr) return std::nullopt;
-    return make_token_batch(context_, sources, found->source_vocabulary());
+    return make_token_batch(context_, sources, found->inputs().source_vocabulary);
   }
   // The state of a generation from these sources; a language model has none.
   std::unique_ptr<SequenceModel::State> start(const std::vector<Tokens>& sources) const {
@@ -220,8 +220,9 @@ class AnyModel {
     return make_token_batch(context_, sentences.targets, vocabulary);
   }
   PairBatch pairs(const TranslationModel& model, const Sentences& sentences) const {
-    return make_pair_batch(make_token_batch(context_, sentences.sources, model.source_vocabulary()),
-                           sentences.targets, model.target_vocabulary(), {.tokens = kTokens});
+    return make_pair_batch(
+        make_token_batch(context_, sentences.sources, model.inputs().source_vocabulary),
+        sentences.targets, model.target_vocabulary(), {.tokens = kTokens});
   }
   Tensor paired_scores(const auto& model, const Sentences& sentences) const {
     const PairBatch batch = pairs(model, sentences);

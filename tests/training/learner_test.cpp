@@ -12,8 +12,9 @@ HostBatch batch_of(const std::vector<Tokens>& sentences) {
   HostBatch batch;
   for (const Tokens& sentence : sentences) {
     batch.targets.push_back(sentence);
-    batch.sources.push_back(sentence);
-    batch.sources.back().push_back(2);
+    std::vector<Tokens>& sources = std::get<std::vector<Tokens>>(batch.sources);
+    sources.push_back(sentence);
+    sources.back().push_back(kTokens.end);
     batch.pairs.push_back(static_cast<std::int64_t>(batch.pairs.size()));
     batch.target_tokens += static_cast<std::int64_t>(sentence.size()) + 1;
   }

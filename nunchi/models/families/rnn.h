@@ -57,7 +57,9 @@ class Rnn final : public Model, public TranslationModel {
   TokenBatch with_own_words(const PairBatch& batch) const;
 
   // Generation, token by token.
-  std::int64_t source_vocabulary() const override { return config_.source_vocabulary; }
+  ModelInputs inputs() const override {
+    return {config_.source_vocabulary, config_.target_vocabulary};
+  }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::unique_ptr<State> start(const Source& source) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;

@@ -5,6 +5,26 @@
 #include "nunchi/ops/linear.h"
 
 namespace nunchi {
+namespace {
+
+std::optional<nn::Embedding> token_embedding(nn::Parameters& parameters,
+                                             const EmbeddingTables& tables,
+                                             const TransformerConfig& config) {
+  if (config.source_features > 0) return std::nullopt;
+  return nn::Embedding(parameters, tables.source, config.embedding_options());
+}
+
+std::optional<nn::FeatureEmbedding> feature_embedding(nn::Parameters& parameters,
+                                                      const TransformerConfig& config) {
+  if (config.source_features == 0) return std::nullopt;
+  return nn::FeatureEmbedding(parameters, "encoder.features",
+                              {.features = config.source_features,
+                               .width = config.width,
+                               .bias = config.bias,
+                               .dropout = config.dropout});
+}
+
+}  // namespace
 
 // With V tokens, width C, feed-forward F and L layers in each stack, the paper's model has
 //   V·C                                       the one embedding table
@@ -18,9 +38,14 @@ Transformer::Transformer(const TransformerConfig& config)
                                          config.position_options(nn::Sees::all))),
       target_position_(nn::make_position(parameters_, "decoder.position",
                                          config.position_options(nn::Sees::past))),
-      source_embedding_(parameters_, tables_.source, config.embedding_options()),
+      source_embedding_(token_embedding(parameters_, tables_, config)),
+      source_features_(feature_embedding(parameters_, config)),
       target_embedding_(parameters_, tables_.target, config.embedding_options()),
-      encoder_(parameters_, {source_embedding_, *source_position_, config.source_vocabulary},
+      encoder_(parameters_,
+               {.tokens = source_embedding_ ? &*source_embedding_ : nullptr,
+                .features = source_features_ ? &*source_features_ : nullptr,
+                .position = *source_position_,
+                .inputs = config.inputs()},
                {.name = "encoder", .layers = config.encoder_layers, .block = config.block()}),
       decoder_(parameters_, {target_embedding_, *target_position_, config.target_vocabulary},
                {.name = "decoder",

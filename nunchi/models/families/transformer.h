@@ -4,6 +4,8 @@
 //   target ids, memory → decoder stack → hidden → vocabulary
 #pragma once
 
+#include <optional>
+
 #include "nunchi/data/batch.h"
 #include "nunchi/models/decoder_stack.h"
 #include "nunchi/models/embedding_tables.h"
@@ -38,7 +40,7 @@ class Transformer : public Model, public TranslationModel {
   VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
 
   // Generation, token by token; the same layers over a cache.
-  std::int64_t source_vocabulary() const override { return config_.source_vocabulary; }
+  ModelInputs inputs() const override { return config_.inputs(); }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
   std::unique_ptr<State> start(const Source& source) const override;
@@ -56,7 +58,9 @@ class Transformer : public Model, public TranslationModel {
   TransformerConfig config_;
   EmbeddingTables tables_;
   std::unique_ptr<nn::Position> source_position_, target_position_;
-  nn::Embedding source_embedding_, target_embedding_;
+  std::optional<nn::Embedding> source_embedding_;        // of a source of tokens
+  std::optional<nn::FeatureEmbedding> source_features_;  // of a source of features
+  nn::Embedding target_embedding_;
   Encoder encoder_;
   DecoderStack decoder_;
 };

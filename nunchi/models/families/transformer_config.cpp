@@ -30,11 +30,12 @@ std::span<const Preset<TransformerConfig>> TransformerConfig::presets() {
 }
 
 std::string TransformerConfig::one_vocabulary() const {
-  return EmbeddingTables::one_vocabulary(tied_embeddings);
+  return source_features > 0 ? std::string() : EmbeddingTables::one_vocabulary(tied_embeddings);
 }
 
 void TransformerConfig::check(const FailOption& fail) const {
-  if (decoder_layers < 1 || encoder_layers < 0 || source_vocabulary < 1 || target_vocabulary < 1) {
+  if (decoder_layers < 1 || encoder_layers < 0 || target_vocabulary < 1 || source_features < 0 ||
+      (source_features == 0 && source_vocabulary < 1)) {
     fail({"decoder_layers", "source_vocabulary", "target_vocabulary"},
          "is at least one, as every size");
   }

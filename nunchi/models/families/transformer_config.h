@@ -18,6 +18,7 @@ struct TransformerConfig : FamilyOptions<TransformerConfig, StackConfig> {
   using Made = Transformer;
 
   std::int64_t source_vocabulary = 37000;
+  std::int64_t source_features = 0;  // F: the source consists of rows of features, not of tokens
   std::int64_t target_vocabulary = 37000;
   int encoder_layers = 6;
   int decoder_layers = 6;
@@ -32,9 +33,18 @@ struct TransformerConfig : FamilyOptions<TransformerConfig, StackConfig> {
   std::string one_vocabulary() const override;
   Needs needs() const override { return needs_of({Sees::all, Sees::past}); }
 
+  ModelInputs inputs() const {
+    return {.source_vocabulary = source_features > 0 ? 0 : source_vocabulary,
+            .target_vocabulary = target_vocabulary,
+            .source_features = source_features};
+  }
   EmbeddingTables::Options tables() const {
-    return {source_vocabulary, target_vocabulary, width,
-            tied_embeddings,   scale_embeddings,  scale_output};
+    return {inputs().source_vocabulary, target_vocabulary, width, tied_embeddings,
+            scale_embeddings,           scale_output};
+  }
+  std::string unused(std::string_view key) const {
+    if (key == "source_vocabulary" && source_features > 0) return "the source has no tokens";
+    return StackConfig::unused(key);
   }
   // Calls `fail` when sizes do not fit together or are absurd.
   void check(const FailOption& fail) const;
@@ -42,6 +52,8 @@ struct TransformerConfig : FamilyOptions<TransformerConfig, StackConfig> {
   // See models/family_options.h.
   static void vocabularies(auto& in, auto& config) {
     in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
+    in.optional_integer("source_features", config.source_features, 1, stack_options::kLargestWidth,
+                        std::int64_t{0});
     in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
   }
   static void shape(auto& in, auto& config) {

@@ -53,6 +53,7 @@ void tokenizer_fields(auto& in, auto& tokenizer) {
 
 void pair_fields(auto& in, auto& part) {
   in.path("source", part.source);
+  in.path("features", part.features);
   in.path("target", part.target);
   in.path("tsv", part.tsv);
   in.path("text", part.text);
@@ -216,6 +217,7 @@ std::filesystem::path below(const std::filesystem::path& root, const std::filesy
 
 CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
   part.source = below(root, part.source);
+  part.features = below(root, part.features);
   part.target = below(root, part.target);
   part.tsv = below(root, part.tsv);
   part.text = below(root, part.text);

@@ -76,7 +76,8 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
     in.fail({key, "training.objective", "model.family"}, what);
   };
   if (objective.examples == Examples::text) {
-    if (part.text.empty() || !part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
+    if (part.text.empty() || !part.source.empty() || !part.features.empty() ||
+        !part.target.empty() || !part.tsv.empty()) {
       fail(fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
     }
     return;
@@ -86,6 +87,16 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
         fmt::format("names a 'text', but the objective {} learns from pairs: 'source' and "
                     "'target', or one 'tsv'",
                     objective.name));
+  }
+  if (!part.features.empty()) {
+    if (objective.examples != Examples::pairs) {
+      fail(fmt::format("names 'features', which the objective {} cannot learn from",
+                       objective.name));
+    }
+    if (!part.source.empty() || !part.tsv.empty() || part.target.empty()) {
+      in.fail(key, "names 'features' and 'target' and nothing else");
+    }
+    return;
   }
   const bool pair = !part.source.empty() && !part.target.empty();
   const bool half = part.source.empty() != part.target.empty();
@@ -133,6 +144,17 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   }
   for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
   if (data.validation) check_part(*data.validation, objective, "data.validation", in);
+  const bool features = !data.train.front().features.empty();
+  const auto other_kind = [&](const CorpusPart& part) { return part.features.empty() == features; };
+  if (std::ranges::any_of(data.train, other_kind) ||
+      (data.validation && other_kind(*data.validation))) {
+    in.fail({"data.train", "data.validation"}, "names 'features' in some parts but not in others");
+  }
+  const ValidationMetric metric = config.validation.metric;
+  if (features && (metric == ValidationMetric::bleu || metric == ValidationMetric::chrf)) {
+    in.fail({"validation.metric", "data.train"},
+            "compares translations of text, but the sources are features; use 'loss'");
+  }
   if (objective.only_cut && data.cut != objective.cut) {
     in.fail({"data.cut", "training.objective", "model.family"},
             fmt::format("is '{}' for the objective {}",

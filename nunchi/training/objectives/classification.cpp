@@ -69,9 +69,10 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
   const bool learning = context_.is_training();
   std::vector<Tokens> texts;
-  std::vector<std::int32_t> labels, indices(batch.sources.size());
-  for (std::size_t i = 0; i < batch.sources.size(); ++i) {
-    const std::span<const std::int32_t> source = batch.sources[i];  // with its </s>
+  const std::vector<Tokens>& sources = tokens_of(batch.sources);
+  std::vector<std::int32_t> labels, indices(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::span<const std::int32_t> source = sources[i];  // with its </s>
     texts.push_back(enclosed(source.first(source.size() - 1), special_, reader_.max_length()));
     const std::int32_t label = batch.targets[i].front();
     if (label < 0 || label >= std::ssize(model_.labels())) {

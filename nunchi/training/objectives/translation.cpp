@@ -13,8 +13,8 @@ ObjectiveLoss TranslationObjective::loss(const HostBatch& batch,
   std::vector<Tokens> targets;
   for (const Tokens& target : batch.targets) targets.push_back(tokens_.begun(target));
   const PairBatch pairs = make_pair_batch(
-      make_token_batch(context_, batch.sources, model_.source_vocabulary(), first_sentence),
-      targets, model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
+      make_source(context_, batch.sources, model_.inputs(), first_sentence), targets,
+      model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
   const double smoothing = context_.is_training() ? label_smoothing_ : 0;
   return {model_.loss(pairs, {.smoothing = smoothing}).total, pairs.target.rows.rows};
 }

@@ -6,6 +6,19 @@
 #include "nunchi/base/error.h"
 
 namespace nunchi {
+namespace {
+
+// Tokens, or the features of each example as one list of numbers.
+nlohmann::ordered_json sources_of(const HostBatch& batch) {
+  if (const auto* tokens = std::get_if<std::vector<Tokens>>(&batch.sources)) return *tokens;
+  auto all = nlohmann::ordered_json::array();
+  for (const Features& features : std::get<std::vector<Features>>(batch.sources)) {
+    all.push_back({{"width", features.width}, {"values", features.values}});
+  }
+  return all;
+}
+
+}  // namespace
 
 std::filesystem::path write_failed_step(const std::filesystem::path& folder,
                                         const FailedStep& failed) {
@@ -15,7 +28,7 @@ std::filesystem::path write_failed_step(const std::filesystem::path& folder,
     batches.push_back({{"epoch", batch.epoch},
                        {"batch", batch.number},
                        {"pairs", batch.pairs},
-                       {"sources", batch.sources},
+                       {"sources", sources_of(batch)},
                        {"targets", batch.targets}});
   }
   // JSON has no NaN: what is not finite becomes null.

@@ -78,7 +78,7 @@ class Classification : public ::testing::Test {
       const Tokens label = labels_.encode(i % 2 == 0 ? "odd" : "even");
       Tokens text(static_cast<std::size_t>(1 + i % 6), 5 + i % 3);
       text.push_back(2);
-      batch.sources.push_back(text);
+      std::get<std::vector<Tokens>>(batch.sources).push_back(text);
       batch.targets.push_back(label);
       batch.pairs.push_back(i);
     }

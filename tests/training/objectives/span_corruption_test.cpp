@@ -183,7 +183,7 @@ class SpanObjective : public ::testing::Test {
  protected:
   SpanObjective() {
     batch_.targets = sentences_of({9, 32, 1, 12}, 30, 1);
-    batch_.sources.resize(4);
+    batch_.sources = std::vector<Tokens>(4);
     batch_.pairs = {4, 8, 15, 16};
   }
   std::unique_ptr<Objective> objective(const Tokenizers& tokenizers) {
@@ -241,7 +241,7 @@ TEST_F(SpanObjective, WithoutATapeATextLosesTheSameSpansInEveryBatch) {
   for (std::size_t i = batch_.targets.size(); i-- > 0;) {
     HostBatch one;
     one.targets = {batch_.targets[i]};
-    one.sources.resize(1);
+    one.sources = std::vector<Tokens>(1);
     one.pairs = {batch_.pairs[i]};
     apart += loss(one);
   }

@@ -1,0 +1,27 @@
+#include "nunchi/data/source.h"
+
+#include <string>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+
+const std::vector<Tokens>& tokens_of(const SourceExamples& examples) {
+  const auto* tokens = std::get_if<std::vector<Tokens>>(&examples);
+  if (tokens == nullptr) throw Error("the sources consist of features where tokens are expected.");
+  return *tokens;
+}
+
+Source make_source(ContextBase& context, const SourceExamples& examples, const ModelInputs& inputs,
+                   std::int32_t first_sentence) {
+  if (inputs.source_features == 0) {
+    return make_token_batch(context, tokens_of(examples), inputs.source_vocabulary, first_sentence);
+  }
+  const auto* features = std::get_if<std::vector<Features>>(&examples);
+  if (features == nullptr) {
+    throw Error("the model reads features, but the sources consist of tokens.");
+  }
+  return make_feature_batch(context, *features, inputs.source_features, first_sentence);
+}
+
+}  // namespace nunchi

@@ -1,0 +1,82 @@
+#include "nunchi/data/feature_store.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/errors.h"
+#include "tests/files.h"
+
+namespace nunchi::testing {
+namespace {
+
+constexpr Digest kKey = {.low = 7, .high = 8};
+
+// Examples of 1, 3 and 2 rows, 3 columns each.
+void write_store(const std::filesystem::path& path) {
+  FeatureWriter writer(path, kKey, 3);
+  float next = 0;
+  for (const std::size_t rows : {1, 3, 2}) {
+    std::vector<float> values(rows * 3);
+    for (float& value : values) value = next++;
+    writer.add(values);
+  }
+  writer.commit();
+}
+
+TEST(FeatureStore, GivesBackWhatWasWritten) {
+  const TemporaryFolder folder;
+  write_store(folder / "f.bin");
+  const FeatureStore store = FeatureStore::open(folder / "f.bin");
+  EXPECT_EQ(store.size(), 3);
+  EXPECT_EQ(store.width(), 3);
+  EXPECT_EQ(store.key(), kKey);
+  EXPECT_TRUE(store.values_are_whole());
+  EXPECT_EQ(store.rows(1), 3);
+  const auto values = store.values(1);
+  ASSERT_EQ(values.size(), 9u);
+  EXPECT_EQ(values.front(), 3);
+  EXPECT_EQ(values.back(), 11);
+}
+
+TEST(FeatureStore, CanBeEmpty) {
+  const TemporaryFolder folder;
+  FeatureWriter(folder / "f.bin", kKey, 3).commit();
+  EXPECT_EQ(FeatureStore::open(folder / "f.bin").size(), 0);
+}
+
+TEST(FeatureStore, IsNotThereBeforeItIsCommitted) {
+  const TemporaryFolder folder;
+  { FeatureWriter(folder / "f.bin", kKey, 3).add(std::vector<float>(3)); }
+  EXPECT_TRUE(folder.empty());
+}
+
+TEST(FeatureStore, NoticesEveryChangedByte) {
+  const TemporaryFolder folder;
+  write_store(folder / "f.bin");
+  const std::string whole = content(folder / "f.bin");
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    write_text(folder / "changed.bin", changed);
+    bool noticed = true;
+    try {
+      noticed = !FeatureStore::open(folder / "changed.bin").values_are_whole();
+    } catch (const Error&) {
+    }
+    EXPECT_TRUE(noticed) << "byte " << at;
+  }
+}
+
+TEST(FeatureStore, NoticesEveryCut) {
+  const TemporaryFolder folder;
+  write_store(folder / "f.bin");
+  const std::string whole = content(folder / "f.bin");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    write_text(folder / "cut.bin", whole.substr(0, size));
+    EXPECT_TRUE(says(error_of([&] { FeatureStore::open(folder / "cut.bin"); }),
+                     "is not a whole file of features"))
+        << size;
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
