@@ -18,3 +18,10 @@ foreach(need
   list(APPEND NUNCHI_TEXT_INCLUDE ${NUNCHI_${name}_INCLUDE})
   list(APPEND NUNCHI_TEXT_LIBRARIES ${NUNCHI_${name}})
 endforeach()
+
+# Header only: the hash is compiled into the one file that uses it.
+find_path(NUNCHI_XXHASH_INCLUDE xxhash.h)
+if(NOT NUNCHI_XXHASH_INCLUDE)
+  message(FATAL_ERROR "xxhash.h was not found (Debian: libxxhash-dev).")
+endif()
+list(APPEND NUNCHI_TEXT_INCLUDE ${NUNCHI_XXHASH_INCLUDE})

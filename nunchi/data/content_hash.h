@@ -1,10 +1,12 @@
-// A fast hash of 128 bits over any number of bytes: tells contents apart, keeps no secrets.
+// A fast hash of 128 bits over any number of bytes, XXH3: it tells contents apart and keeps no
+// secrets.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -19,11 +21,12 @@ struct Digest {
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 
-// Four sums of 64 bits take 32 bytes at a time; a step is one-to-one in the sum and in the bytes,
-// so that a change within 8 bytes is never lost on the way, and the end mixes all four into both
-// words. How the bytes are divided over the calls does not matter.
+// How the bytes are divided over the calls does not matter.
 class ContentHash {
  public:
+  ContentHash();
+  ~ContentHash();
+
   ContentHash& update(std::span<const std::byte> bytes);
 
   // A number, as its 8 bytes.
@@ -38,14 +41,8 @@ class ContentHash {
   Digest digest() const;
 
  private:
-  static constexpr std::size_t kStripe = 32;
-  void absorb(const std::byte* stripe);
-
-  std::array<std::uint64_t, 4> sums_{0x243F6A8885A308D3ull, 0x13198A2E03707344ull,
-                                     0xA4093822299F31D0ull, 0x082EFA98EC4E6C89ull};
-  std::array<std::byte, kStripe> rest_{};  // of the last stripe, not yet full
-  std::size_t rest_size_ = 0;
-  std::uint64_t length_ = 0;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace nunchi

@@ -16,8 +16,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the file is mapped as it is");
 
 constexpr std::size_t kHeaderBytes = 64;
-constexpr std::string_view kHeader = "nunchi pairs 1\n";
-constexpr std::uint64_t kMagic = 0x31'53'52'49'41'50'4E'4Eull;  // "NNPAIRS1"
+constexpr std::string_view kHeader = "nunchi pairs 2\n";
+constexpr std::uint64_t kMagic = 0x32'53'52'49'41'50'4E'4Eull;  // "NNPAIRS2"
 constexpr std::size_t kBuffered = std::size_t{1} << 16;         // tokens
 
 // Words of 8 bytes only, so that there is no padding.

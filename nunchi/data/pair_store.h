@@ -1,6 +1,6 @@
 // Tokenised pairs in a file, mapped into memory: nothing is read before somebody asks for it.
 //
-//   64 bytes   "nunchi pairs 1\n" and zeros
+//   64 bytes   "nunchi pairs 2\n" and zeros
 //   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... An example
 //              of a text has no source: target; target; ...
 //   8 * (N+1)  where each pair begins, counted in tokens, and at last T

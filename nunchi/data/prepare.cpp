@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using Stage = PrepareProgress::Stage;
 
 // Raised when the same input would give other pairs: what is kept, what is counted.
-constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersion = 2;
 // A chunk of lines is what a thread tokenises at a time.
 constexpr std::size_t kChunkPairs = 2048;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;

@@ -12,9 +12,9 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/wire_format.h"
 #include "nunchi/text/charsmap_check.h"
 #include "nunchi/text/unicode.h"
-#include "nunchi/text/wire_format.h"
 
 namespace nunchi {
 namespace {

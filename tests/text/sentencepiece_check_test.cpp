@@ -8,9 +8,9 @@
 #include <random>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/wire_format.h"
 #include "nunchi/text/charsmap_check.h"
 #include "nunchi/text/sentencepiece.h"
-#include "nunchi/text/wire_format.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/paths.h"

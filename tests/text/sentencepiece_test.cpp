@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/wire_format.h"
 #include "nunchi/text/charsmap_check.h"
 #include "nunchi/text/unicode.h"
-#include "nunchi/text/wire_format.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/text/small_corpus.h"

@@ -1,4 +1,4 @@
-#include "nunchi/text/wire_format.h"
+#include "nunchi/base/wire_format.h"
 
 #include "nunchi/base/error.h"
 
@@ -55,6 +55,44 @@ std::optional<WireField> WireReader::next() {
       return field;
   }
   throw Error("a field has no valid type");
+}
+
+void append_little_endian(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
+}
+
+void WireWriter::append_varint(std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) message_.push_back(static_cast<char>(value | 0x80));
+  message_.push_back(static_cast<char>(value));
+}
+
+void WireWriter::tag(std::uint32_t field, WireType type) {
+  append_varint(std::uint64_t{field} << 3 | static_cast<std::uint64_t>(type));
+}
+
+WireWriter& WireWriter::varint(std::uint32_t field, std::uint64_t value) {
+  tag(field, WireType::varint);
+  append_varint(value);
+  return *this;
+}
+
+WireWriter& WireWriter::fixed32(std::uint32_t field, std::uint32_t value) {
+  tag(field, WireType::fixed32);
+  append_little_endian(message_, value, 4);
+  return *this;
+}
+
+WireWriter& WireWriter::fixed64(std::uint32_t field, std::uint64_t value) {
+  tag(field, WireType::fixed64);
+  append_little_endian(message_, value, 8);
+  return *this;
+}
+
+WireWriter& WireWriter::bytes(std::uint32_t field, std::string_view value) {
+  tag(field, WireType::bytes);
+  append_varint(value.size());
+  message_ += value;
+  return *this;
 }
 
 }  // namespace nunchi
