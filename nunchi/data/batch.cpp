@@ -34,7 +34,7 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence) {
   std::vector<Tokens> inputs, labels;
   for (const Tokens& text : texts) {
-    if (text.size() < 2) throw Error("a text of less than two tokens has none to be said.");
+    if (text.size() < 2) throw Error("a text of fewer than two tokens has none to predict.");
     inputs.emplace_back(text.begin(), text.end() - 1);
     labels.emplace_back(text.begin() + 1, text.end());
   }
@@ -59,7 +59,7 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
     for (const std::int32_t position : text.positions) {
       if (position < 0 || position >= length) {
         throw Error("a text of " + std::to_string(length) + " tokens has none at " +
-                    std::to_string(position) + " that could be masked.");
+                    std::to_string(position) + " to mask.");
       }
       places.push_back(first_row + position);
     }

@@ -27,27 +27,27 @@ struct PairBatchOptions {
 PairBatch make_pair_batch(Source source, std::span<const Tokens> targets, std::int64_t vocabulary,
                           const PairBatchOptions& options);
 
-// A text that goes on: row t holds a token and is to say the next one.
+// Texts for a language model: row t holds a token, and its label is the next one.
 struct TextBatch {
   TokenBatch inputs;
   Tensor labels;  // i32 [capacity]
 };
 
 // Each text of n + 1 tokens gives n inputs and n labels. Throws Error for a text without a token to
-// say.
+// predict.
 TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence = 0);
 
-// Texts of which some tokens are to be said again, given all the rest.
+// Texts of which some tokens are to be predicted from all the others.
 struct MaskedText {
-  Tokens inputs;                        // as the model sees them, <s> and </s> included
-  std::vector<std::int32_t> positions;  // ascending places in the inputs
-  Tokens labels;                        // what stood at each
+  Tokens inputs;                        // as the model reads them, <s> and </s> included
+  std::vector<std::int32_t> positions;  // of the tokens to predict among the inputs, ascending
+  Tokens labels;                        // the original token at each position
 };
 struct MaskedBatch {
   TokenBatch inputs;
-  Ragged masked;  // the tokens to be said, as many rows of each text as it has positions
-  Tensor places;  // i32 [masked.capacity] where they stand among the inputs' rows
+  Ragged masked;  // the tokens to predict, as many rows of each text as it has positions
+  Tensor places;  // i32 [masked.capacity] their rows among the inputs
   Tensor labels;  // i32 [masked.capacity]
 };
 // Throws Error for a position outside of its text, or when there are not as many labels.

@@ -19,27 +19,27 @@ constexpr std::int64_t kMostPairs = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMostWeight = 1e6;
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
 constexpr std::int64_t kLongestWindow = std::int64_t{1} << 24;
-// Raised when the same data and options would give another order.
+// To be increased when the same data and options would give another order.
 constexpr std::uint64_t kVersion = 1;
 
-// What a shuffle is for; each has random numbers of its own.
+// The purpose of a shuffle; each has its own random numbers.
 enum class Purpose : std::uint32_t { part = 1, epoch = 2, batches = 3, windows = 4 };
 
-// Ways to cut a text into windows before the first one comes again.
-constexpr std::int64_t kTurns = 64;
+// Different cuts of a text into windows; after the last one the first is used again.
+constexpr std::int64_t kCuts = 64;
 
-// "order": not the numbers of a step's dropout, which has the same seed.
-RandomKey random_key(std::uint64_t seed, std::int64_t turn) {
-  return {seed ^ 0x6F72646572ull, static_cast<std::uint64_t>(turn)};
+// The constant ("order") keeps these draws apart from the dropout's, which has the same seed.
+RandomKey random_key(std::uint64_t seed, std::int64_t pass) {
+  return {seed ^ 0x6F72646572ull, static_cast<std::uint64_t>(pass)};
 }
 
-// A number below `bound`, evenly: 64 random bits times the bound, without the lower 64.
+// A uniform number below `bound`: the upper half of 64 random bits times the bound.
 std::uint32_t below(std::uint32_t bound, const philox::Words& random) {
   const std::uint64_t low = (std::uint64_t{random[0]} * bound) >> 32;
   return static_cast<std::uint32_t>((std::uint64_t{random[1]} * bound + low) >> 32);
 }
 
-// Fisher and Yates; `stream` tells shuffles of one purpose and key apart.
+// Fisher-Yates shuffle; `stream` separates shuffles of one purpose and key.
 void shuffle(std::span<std::uint32_t> values, const RandomKey& key, Purpose purpose,
              std::uint32_t stream = 0) {
   const philox::Key words = philox::key_of(key);
@@ -50,24 +50,24 @@ void shuffle(std::span<std::uint32_t> values, const RandomKey& key, Purpose purp
   }
 }
 
-// A pair in its window: sorted by its lengths, then by its place in the shuffled order.
+// A pair in its window: sorted by its lengths, then by its index in the shuffled order.
 struct Sortable {
   std::uint32_t target;
   std::uint32_t source;
-  std::uint32_t place;
+  std::uint32_t index;
   std::uint32_t pair;
 
   friend auto operator<=>(const Sortable&, const Sortable&) = default;
 };
 
-// Where a text of so many tokens to be said can be cut for the first time. After that it is cut
-// each `window` tokens; the first window and the last are shorter. Of the places up to a whole
-// window those are taken, the larger part, that give the same number of windows.
-class Cuts {
+// Where a text with `tokens` tokens to predict can be cut for the first time. After that it is cut
+// every `window` tokens; the first and the last window are shorter. All cuts of a text have to give
+// the same number of windows: of the possible first cuts, the larger group that does is allowed.
+class FirstCut {
  public:
-  Cuts(std::int64_t said, std::int64_t window)
-      : whole_((said + window - 1) / window),
-        rest_(said - (whole_ - 1) * window),
+  FirstCut(std::int64_t tokens, std::int64_t window)
+      : whole_((tokens + window - 1) / window),
+        rest_(tokens - (whole_ - 1) * window),
         window_(window),
         early_(whole_ > 1 && rest_ - 1 > window - rest_ + 1) {}
 
@@ -76,10 +76,10 @@ class Cuts {
   std::int64_t range() const { return early_ ? rest_ - 1 : window_ - rest_ + 1; }
 
  private:
-  std::int64_t whole_;  // windows, were it cut at none of its tokens first
-  std::int64_t rest_;   // tokens of the last of those
+  std::int64_t whole_;  // windows when the first one is a whole window
+  std::int64_t rest_;   // tokens of the last window then
   std::int64_t window_;
-  bool early_;  // before the place that would make the last window a whole one
+  bool early_;  // the first cut is so early that there is one window more
 };
 
 }  // namespace
@@ -93,17 +93,17 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
     : options_(options) {
   if (options.batch_tokens < 1 || options.batch_tokens > kMostTokens || options.source_tokens < 0 ||
       options.source_tokens > kMostTokens) {
-    throw UsageError("a batch needs room for at least one token, and for 2^40 at most.");
+    throw UsageError("a batch has from 1 to 2^40 tokens.");
   }
   if (options.text_window < 0 || options.text_window > kLongestWindow) {
-    throw UsageError("a window of a text has at least one token, and 2^24 at most.");
+    throw UsageError("a window of a text has from 1 to 2^24 tokens.");
   }
-  if (options.window < 1) throw UsageError("a window of sentences needs at least one.");
+  if (options.window < 1) throw UsageError("a window of sentences has at least one sentence.");
   if (options_.source_tokens == 0) options_.source_tokens = 8 * options.batch_tokens;
   std::int64_t first = 0, all = 0;
   for (const WeightedPairs& part : parts) {
     if (!(part.weight > 0 && part.weight <= kMostWeight)) {
-      throw UsageError("the weight of a part of the corpus is a number above 0, and 10^6 at most.");
+      throw UsageError("the weight of a part of the corpus is a number above 0 and up to 10^6.");
     }
     if (options.text_window > 0 && part.pairs->has_sources()) {
       throw Error("pairs of sentences cannot be cut into windows of a text.");
@@ -116,11 +116,11 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
           "all parts of a corpus need the same kind of source: tokens, or features of one "
           "width.");
     }
-    const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * turns();
+    const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * cuts();
     const double asked = part.weight * static_cast<double>(pairs);
     if (numbers > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
       throw Error("an epoch can have " + grouped(kMostPairs) +
-                  " pairs at most; these parts of the corpus, by their weights, have more.");
+                  " pairs at most; with these weights the parts of the corpus have more.");
     }
     const std::int64_t per_epoch = pairs == 0 ? 0 : std::max<std::int64_t>(1, std::llround(asked));
     parts_.push_back({part.pairs, part.weight, first, pairs, per_epoch});
@@ -134,8 +134,8 @@ std::int64_t BatchOrder::epoch_pairs() const {
                          [](std::int64_t sum, const Part& part) { return sum + part.per_epoch; });
 }
 
-// A part is a sequence without end: its pairs in one random order, then in another, and so on. An
-// epoch takes the next per_epoch of it.
+// A part is an infinite sequence: its pairs in one random order, then in another, and so on. An
+// epoch takes the next per_epoch pairs.
 std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
   std::vector<std::uint32_t> drawn, pass;
   drawn.reserve(static_cast<std::size_t>(epoch_pairs()));
@@ -148,9 +148,9 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
       const std::int64_t from = begin % pairs;
       const std::int64_t count = std::min(end - begin, pairs - from);
       pass.resize(static_cast<std::size_t>(pairs));
-      const std::int64_t turn = begin / pairs % turns();
-      std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first + turn * pairs));
-      // A whole pass needs no order of its own: it is shuffled with the epoch.
+      const std::int64_t cut = begin / pairs % cuts();
+      std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first + cut * pairs));
+      // A whole pass needs no shuffle here: it is shuffled with the epoch.
       if (count < pairs) {
         shuffle(pass, random_key(options_.seed, begin / pairs), Purpose::part,
                 static_cast<std::uint32_t>(number));
@@ -163,7 +163,7 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
   return drawn;
 }
 
-// Sorts the window, which has `before` pairs before it, and adds its batches.
+// Sorts the window and adds its batches; `before` pairs precede it in the epoch.
 void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
                      EpochBatches& batches) const {
   std::vector<Sortable> sorted;
@@ -190,13 +190,12 @@ void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
 
 EpochBatches BatchOrder::epoch(std::int64_t epoch) const {
   if (epoch < 0 || epoch > std::numeric_limits<std::int32_t>::max()) {
-    throw Error("there is no epoch " + std::to_string(epoch) + ".");
+    throw Error("epoch " + std::to_string(epoch) + " does not exist.");
   }
   EpochBatches batches;
   batches.pairs_ = draw(epoch);
   const auto all = static_cast<std::int64_t>(batches.pairs_.size());
-  // Windows of equal size, but for one pair: a short last one would have worse batches than the
-  // others.
+  // Windows differ by at most one pair: a short last window would group lengths less well.
   const std::int64_t windows = (all + options_.window - 1) / options_.window;
   for (std::int64_t i = 0; i < windows; ++i) {
     const std::int64_t begin = i * (all / windows) + std::min(i, all % windows);
@@ -220,24 +219,25 @@ std::pair<const BatchOrder::Part*, std::int64_t> BatchOrder::find(std::int64_t p
   return {&part, pair - part.first};
 }
 
-std::int64_t BatchOrder::turns() const { return options_.text_window > 0 ? kTurns : 1; }
+std::int64_t BatchOrder::cuts() const { return options_.text_window > 0 ? kCuts : 1; }
 
 std::int64_t BatchOrder::pairs_of(const PairStore& store) const {
   if (options_.text_window == 0) return store.size();
-  return Cuts(static_cast<std::int64_t>(store.tokens().size()) - 1, options_.text_window).count();
+  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).count();
 }
 
 BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) const {
-  const std::int64_t said = static_cast<std::int64_t>(part.store->tokens().size()) - 1;
-  const Cuts cuts(said, options_.text_window);
-  const auto turn = static_cast<std::uint32_t>(number / part.pairs);
-  const auto place = static_cast<std::uint32_t>(&part - parts_.data());
-  const auto random = philox::bits({turn, static_cast<std::uint32_t>(Purpose::windows), place, 0},
+  const std::int64_t tokens = std::ssize(part.store->tokens()) - 1;
+  const FirstCut possible(tokens, options_.text_window);
+  const auto cut = static_cast<std::uint32_t>(number / part.pairs);
+  const auto index = static_cast<std::uint32_t>(&part - parts_.data());
+  const auto random = philox::bits({cut, static_cast<std::uint32_t>(Purpose::windows), index, 0},
                                    philox::key_of(random_key(options_.seed, 0)));
-  const std::int64_t first = cuts.least() + below(static_cast<std::uint32_t>(cuts.range()), random);
+  const std::int64_t first =
+      possible.least() + below(static_cast<std::uint32_t>(possible.range()), random);
   const std::int64_t at = number % part.pairs;
   const std::int64_t begin = at == 0 ? 0 : first + (at - 1) * options_.text_window;
-  const std::int64_t end = std::min(said, first + at * options_.text_window);
+  const std::int64_t end = std::min(tokens, first + at * options_.text_window);
   return {begin, end - begin + 1};
 }
 

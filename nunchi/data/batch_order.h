@@ -1,12 +1,13 @@
-// Which pairs make up batch n of epoch e: a function of the seed, the epoch and the data, so that a
-// run can be taken up anywhere and neither threads nor machines change it.
+// Which pairs make up batch n of epoch e: a function of the seed, the epoch and the data. A run can
+// be resumed at any batch, and neither threads nor machines change the order.
 //
-// Examples are pairs, lines, or windows of a text: so many tokens in a row, and one more. The text
-// is cut at other places in each pass over it, so that a small one is not always cut at the same.
+// Examples are pairs, lines, or windows of a text. A window of n tokens to predict has n + 1
+// tokens. Each pass over a text cuts it at different positions, so that a small text is not always
+// cut in the same way.
 //
-// An epoch is shuffled, its pairs are sorted by length within windows of the shuffled order, so
-// that sentences of similar length meet, cut into batches by their tokens, and the batches
-// shuffled.
+// To make the batches of an epoch, its pairs are shuffled, sorted by length within windows of the
+// shuffled order (so that sentences of similar length share a batch), and cut into batches by their
+// token counts; then the batches are shuffled.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +20,29 @@
 
 namespace nunchi {
 
-// What the sentences of a batch have in common: their length, or nothing. Batches are not padded,
-// so both are as fast; one of all lengths is a fairer sample of the data.
+// How sentences are grouped into batches: by similar length, or at random. Batches are not padded,
+// so both are equally fast; a random batch is a fairer sample of the data.
 enum class BatchBy : std::uint8_t { length, chance };
 
 struct BatchOptions {
-  // Target tokens of a batch at most, </s> included; a longer sentence is a batch of its own.
+  // Upper bound for the target tokens of a batch, </s> included; a longer sentence is a batch of
+  // its own.
   std::int64_t batch_tokens = 4096;
-  // Source tokens of a batch at most, </s> included, or rows of features: many short targets can
-  // have long sources. 0: eight times batch_tokens.
+  // Upper bound for the source tokens of a batch, </s> included, or for its rows of features: many
+  // short targets can have long sources. 0: eight times batch_tokens.
   std::int64_t source_tokens = 0;
   std::uint64_t seed = 1;
   BatchBy by = BatchBy::length;
-  // Texts are cut into windows of so many tokens to be said; 0: into the pairs of their store, as
-  // all that has sources is.
+  // Tokens to predict in each window of a text. 0: examples are the pairs or lines of the store;
+  // stores with sources need 0.
   std::int64_t text_window = 0;
-  // Pairs that are sorted together; an epoch that is shorter is sorted as a whole.
+  // Pairs that are sorted together; a shorter epoch is sorted as a whole.
   std::int64_t window = std::int64_t{1} << 20;
 };
 
-// A part of the data; what is said of pairs goes for windows, too. Weight 1: each pair comes once
-// an epoch; 2: twice; 0.5: half of them, and the other half in the next epoch. Over many epochs all
-// pairs of a part come equally often.
+// A part of the data. With weight 1 each pair (or window) occurs once in an epoch, with 2 twice;
+// with 0.5 one half of them occurs, and the other half in the next epoch. Over many epochs all
+// pairs of a part occur equally often.
 struct WeightedPairs {
   const PairStore* pairs = nullptr;
   double weight = 1;
@@ -56,7 +58,7 @@ class EpochBatches {
   friend class BatchOrder;
 
   std::vector<std::uint32_t> pairs_;   // batch after batch, in the order in which they were cut
-  std::vector<std::uint32_t> begins_;  // of the batches in pairs_, and its end
+  std::vector<std::uint32_t> begins_;  // first pair of each batch in pairs_, and the end
   std::vector<std::uint32_t> order_;   // the batches, shuffled
 };
 
@@ -68,10 +70,11 @@ class BatchOrder {
   // more than 2^32 - 1 pairs in an epoch.
   BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& options);
 
-  // Computed anew at each call: about 12 bytes a pair, and 16 for those of one window meanwhile.
+  // Computed at each call. Takes about 12 bytes for each pair, and 16 more for each pair of one
+  // window while it runs.
   EpochBatches epoch(std::int64_t epoch) const;
 
-  // Pairs that an epoch has.
+  // Number of pairs in an epoch.
   std::int64_t epoch_pairs() const;
   // The pair's source on the host: tokens, none for a window; or features.
   std::span<const std::int32_t> source(std::int64_t pair) const;
@@ -80,12 +83,12 @@ class BatchOrder {
   bool has_features() const { return has_features_; }
   // Tokens or rows of features.
   std::int64_t source_rows(std::int64_t pair) const;
-  // A window has one token more than are to be said of it.
+  // A window has one token more than there are to predict.
   std::span<const std::int32_t> target(std::int64_t pair) const;
-  // Tokens to be said: the target and </s>, or all but the first of a window.
+  // Tokens to predict: the target and </s>, or all but the first of a window.
   std::int64_t target_tokens(std::int64_t pair) const;
   const BatchOptions& options() const { return options_; }
-  // Of everything that the order depends on: a run that is resumed compares it.
+  // A hash of everything that the order depends on; a resumed run compares it.
   std::uint64_t fingerprint() const;
 
  private:
@@ -93,18 +96,19 @@ class BatchOrder {
     const PairStore* store;
     double weight;
     std::int64_t first;      // number of its first pair
-    std::int64_t pairs;      // of a pass over it
-    std::int64_t per_epoch;  // pairs that come in an epoch
+    std::int64_t pairs;      // in one pass over the part
+    std::int64_t per_epoch;  // pairs of the part in one epoch
   };
-  // Tokens from `begin` on: inputs, and one more.
+  // `tokens` tokens from `begin` on: the inputs and one more.
   struct Window {
     std::int64_t begin, tokens;
   };
 
   std::int64_t pairs_of(const PairStore& store) const;
-  // Ways to cut a part, which take turns; each has numbers of its own for its windows.
-  std::int64_t turns() const;
-  // The part that has the pair, and its number there.
+  // The number of different cuts of a part into windows; passes cycle through them. The windows of
+  // each cut have their own numbers.
+  std::int64_t cuts() const;
+  // The part that contains the pair, and the pair's number there.
   std::pair<const Part*, std::int64_t> find(std::int64_t pair) const;
   Window window(const Part& part, std::int64_t number) const;
   std::vector<std::uint32_t> draw(std::int64_t epoch) const;

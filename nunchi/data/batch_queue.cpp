@@ -63,7 +63,7 @@ void BatchQueue::run(std::stop_token stop, BatchPlace place) {
       const EpochBatches epoch = order_.epoch(place.epoch);
       if (place.number < 0 || place.number > epoch.size()) {
         throw Error("epoch " + grouped(place.epoch) + " has " + grouped(epoch.size()) +
-                    " batches; there is no batch " + grouped(place.number) + " to go on from.");
+                    " batches; it cannot be resumed at batch " + grouped(place.number) + ".");
       }
       for (; place.number < epoch.size(); ++place.number) {
         HostBatch batch = gather(order_, epoch.batch(place.number));

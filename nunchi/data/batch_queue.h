@@ -1,4 +1,4 @@
-// The next batches, gathered by a thread of their own while a step runs.
+// A queue of batches that a background thread fills while a step runs.
 #pragma once
 
 #include <condition_variable>
@@ -20,25 +20,25 @@ namespace nunchi {
 struct HostBatch {
   std::int64_t epoch = 0;
   std::int64_t number = 0;          // in the epoch, from 0
-  std::int64_t epoch_batches = 0;   // that the epoch has
+  std::int64_t epoch_batches = 0;   // batches in the epoch
   SourceExamples sources;           // tokens that end with </s>, empty for a text; or features
   std::vector<Tokens> targets;      // without <s> and </s>; or windows, see BatchOrder
   std::vector<std::int64_t> pairs;  // their numbers in the BatchOrder
-  std::int64_t target_tokens = 0;   // to be said, </s> included
+  std::int64_t target_tokens = 0;   // to predict, </s> included
 };
 
-// The tokens of these pairs; of no epoch.
+// These pairs as a batch that belongs to no epoch.
 HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs);
 
-// Where a run stands: the batch that comes next. One past an epoch's last is the next epoch's
-// first.
+// The position of a run: the batch that comes next. The position after an epoch's last batch is the
+// next epoch's first.
 struct BatchPlace {
   std::int64_t epoch = 0;
   std::int64_t number = 0;
 };
 
-// Gives the batches of a BatchOrder one after another, epoch after epoch without end, beginning at
-// `start`; they do not depend on the time. At most `depth` wait. For one reader.
+// Gives the batches of a BatchOrder in order, epoch after epoch without end, from `start` on. The
+// order does not depend on timing. At most `depth` batches wait. For one reader.
 class BatchQueue {
  public:
   // `order` must outlive the queue.
@@ -47,13 +47,13 @@ class BatchQueue {
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 
-  // Waits for the batch if need be. What goes wrong in the thread is thrown here, after the batches
-  // before it: an Error when the data have no pairs, or when no such place exists in the epoch.
+  // Waits for the batch if necessary. An exception of the thread is rethrown here, after the
+  // batches before it: Error when the data have no pairs, or when the epoch has no such batch.
   HostBatch next();
 
  private:
   void run(std::stop_token stop, BatchPlace place);
-  // False when the queue was asked to stop.
+  // Returns false when the queue was asked to stop.
   bool put(std::stop_token stop, HostBatch batch);
 
   const BatchOrder& order_;
@@ -62,7 +62,7 @@ class BatchQueue {
   std::condition_variable_any changed_;
   std::deque<HostBatch> waiting_;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last: it stops before the rest goes
+  std::jthread thread_;  // the last member, so that it stops before the others are destroyed
 };
 
 }  // namespace nunchi

@@ -56,12 +56,12 @@ class RawFile final : public ByteStream {
   std::int64_t consumed_ = 0;
 };
 
-// A file with a buffer in front, which one can look into before anything is taken.
+// A buffered file whose next bytes can be inspected before they are consumed.
 class Buffered {
  public:
   explicit Buffered(std::unique_ptr<ByteStream> file) : file_(std::move(file)), buffer_(kBuffer) {}
 
-  // What is waiting, read from the file when nothing was; empty at its end.
+  // The buffered bytes; read from the file when the buffer is empty, and empty at the file's end.
   std::span<const std::byte> waiting() {
     if (begin_ == end_) {
       begin_ = 0;
@@ -70,7 +70,7 @@ class Buffered {
     return {buffer_.data() + begin_, end_ - begin_};
   }
 
-  // The first `count` bytes that are waiting, fewer if the file ends before.
+  // The next `count` bytes, fewer if the file ends before.
   std::string_view peek(std::size_t count) {
     if (begin_ > 0) {
       std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -119,7 +119,7 @@ class PlainStream final : public ByteStream {
 class GzipStream final : public ByteStream {
  public:
   explicit GzipStream(Buffered file) : file_(std::move(file)) {
-    // 15: the largest window there is; 16: gzip's header and checksum around the data.
+    // 15: the largest window; 16: the data have gzip's header and checksum.
     if (inflateInit2(&state_, 15 + 16) != Z_OK) throw Error("zlib could not be started");
   }
   ~GzipStream() override { inflateEnd(&state_); }
@@ -131,7 +131,7 @@ class GzipStream final : public ByteStream {
     state_.next_out = reinterpret_cast<Bytef*>(out.data());
     state_.avail_out = room;
     while (state_.avail_out == room && room > 0 && !finished_) {
-      // At the file's end zlib may still have something to give.
+      // At the file's end zlib may still have output.
       const auto from = file_.waiting();
       state_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data()));
       state_.avail_in = static_cast<uInt>(from.size());
@@ -157,11 +157,11 @@ class GzipStream final : public ByteStream {
     skip_zeros();
     const auto from = file_.waiting();
     finished_ = from.empty();
-    // Its header is checked by inflate itself.
+    // inflate() checks the member's header itself.
     if (!finished_) inflateReset(&state_);
   }
 
-  // Tape drives and some tools pad with them.
+  // Tape drives and some tools pad with zeros.
   void skip_zeros() {
     for (auto from = file_.waiting(); !from.empty(); from = file_.waiting()) {
       const auto zeros = std::find_if(from.begin(), from.end(),
@@ -229,7 +229,7 @@ class XzStream final : public ByteStream {
 
 using namespace std::string_view_literals;
 
-// None of these can begin a text in UTF-8, or they are too unlikely to.
+// A text in UTF-8 cannot begin with these bytes, or is very unlikely to.
 constexpr auto kGzip = "\x1F\x8B"sv;
 constexpr auto kXz =
     "\xFD"

@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// The column with this number, counted from 1; nothing when the line has fewer.
+// The column with this number, counted from 1; none when the line has fewer.
 std::optional<std::string_view> column_of(std::string_view line, int number) {
   for (; number > 1; --number) {
     const std::size_t tab = line.find('\t');
@@ -69,14 +69,14 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
   if (!part.text.empty()) {
     if (!part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
       throw UsageError("a part of a corpus is either a text or pairs; " + part.text.string() +
-                       " stands beside another file.");
+                       " is given beside another file.");
     }
     return {part.text};
   }
   if (!part.tsv.empty()) {
     if (!part.source.empty() || !part.target.empty()) {
       throw UsageError("a part of a corpus is either a source and a target or a tsv; " +
-                       part.tsv.string() + " stands beside another file.");
+                       part.tsv.string() + " is given beside another file.");
     }
     if (part.source_column < 1 || part.target_column < 1) {
       throw UsageError("the columns of " + part.tsv.string() + " are counted from 1.");
@@ -138,9 +138,9 @@ bool PairReader::next_of_two(RawPair& pair) {
   const bool more_target = second_->next(pair.target);
   if (more_source != more_target) fail_unequal();
   pair.cut = first_.was_cut() || second_->was_cut();
-  if (lonely_ == 0 && pair.source.empty() != pair.target.empty()) {
-    lonely_ = first_.line_number();
-    lonely_in_source_ = pair.source.empty();
+  if (one_sided_line_ == 0 && pair.source.empty() != pair.target.empty()) {
+    one_sided_line_ = first_.line_number();
+    source_is_empty_ = pair.source.empty();
   }
   return more_source;
 }
@@ -158,7 +158,7 @@ bool PairReader::next_of_tsv(RawPair& pair) {
       const auto tabs = std::count(line_.begin(), line_.end(), '\t');
       throw Error(first_.path().string() + ":" + std::to_string(first_.line_number()) + ": " +
                   columns(tabs + 1) + ", but column " + std::to_string(number) +
-                  " is asked for. Columns are separated by tabs.");
+                  " is needed. Columns are separated by tabs.");
     }
     text->assign(*column);
   }
@@ -196,11 +196,11 @@ void PairReader::fail_unequal() {
   }
   std::string message = counted(*second_) + " but " + first_.path().string() + " has " +
                         grouped(first_.line_number()) + ". A pair needs one line on each side; ";
-  if (lonely_ > 0) {
+  if (one_sided_line_ > 0) {
     message += "the first difference is ";
-    message += lonely_ == 1 ? "line 1" : "after line " + grouped(lonely_ - 1);
+    message += one_sided_line_ == 1 ? "line 1" : "after line " + grouped(one_sided_line_ - 1);
     message +=
-        " (an empty line in " + (lonely_in_source_ ? first_ : *second_).path().string() + "?).";
+        " (an empty line in " + (source_is_empty_ ? first_ : *second_).path().string() + "?).";
   } else {
     message += "look for a line that was split, joined or lost.";
   }

@@ -42,7 +42,7 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part);
 // The files of some parts, separated by commas, for messages.
 std::string names_of(std::span<const CorpusPart> parts);
 
-// What the part's lines are, in words: "pair" or "line".
+// The noun for the part's lines: "pair" or "line".
 inline const char* kind_of_line(const CorpusPart& part) {
   return part.text.empty() ? "pair" : "line";
 }
@@ -51,16 +51,16 @@ struct RawPair {
   std::string source;              // empty for features and for a text
   std::filesystem::path features;  // empty unless the source consists of features
   std::string target;
-  // A line was longer than LineReader keeps: what stands here is not what belongs together.
+  // A line was longer than LineReader keeps, so the two sides may not belong together.
   bool cut = false;
 };
 
-// Reads the pairs of a part from front to back; see LineReader for what a line is.
+// Reads the pairs of a part in order; LineReader defines what a line is.
 //
 // Throws Error when the files end before the part's first line, when there are not as many files of
 // features as lines, when the two files have unequal numbers of lines (at the end of the shorter
 // one: both are counted first) and when a line of a tsv has too few columns. A tsv's empty line is
-// a pair of empty sentences. Lines after the part's last are not looked at.
+// a pair of empty sentences. Lines after the part's last line are not read.
 class PairReader {
  public:
   explicit PairReader(const CorpusPart& part);
@@ -68,9 +68,9 @@ class PairReader {
   // False at the end.
   bool next(RawPair& pair);
 
-  // The last pair's, counted from 1.
+  // The line number of the last pair, counted from 1.
   std::int64_t line_number() const { return first_.line_number(); }
-  // Bytes of the files taken so far.
+  // Bytes of the files read so far.
   std::int64_t consumed() const;
 
  private:
@@ -89,9 +89,9 @@ class PairReader {
   int source_column_ = 0;
   int target_column_ = 0;
   std::string line_;
-  // The first line that is empty on one side alone; 0 while there is none.
-  std::int64_t lonely_ = 0;
-  bool lonely_in_source_ = false;
+  // The first line that is empty on one side only; 0: none so far.
+  std::int64_t one_sided_line_ = 0;
+  bool source_is_empty_ = false;
 };
 
 }  // namespace nunchi

@@ -12,8 +12,8 @@
 namespace nunchi {
 namespace {
 
-// The last place up to `most` that is not inside of a character. Bytes that are no UTF-8 are cut
-// anywhere: more than three in a row that only continue one belong to none.
+// The last position up to `most` that is between two characters. More than three continuation bytes
+// in a row are not UTF-8 and are cut anywhere.
 std::size_t end_of_whole_characters(std::string_view text, std::size_t most) {
   std::size_t end = most;
   for (int i = 0; i < 4 && end > 0; ++i, --end) {
@@ -38,7 +38,7 @@ bool LineStream::fill() {
   do {
     count = ::read(descriptor_, bytes, sizeof bytes);
     if (count < 0 && errno == EAGAIN) {
-      // Somebody made it non-blocking; the errno of the wait is EINTR or nothing to look at.
+      // The descriptor is non-blocking: wait for input and try again.
       pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
       ::poll(&input, 1, -1);
       errno = EINTR;
@@ -55,11 +55,11 @@ bool LineStream::fill() {
     const std::size_t end = more.find('\n');
     if (end == more.npos) return true;
     skipping_ = false;
-    more.remove_prefix(end);  // the end of the line stays: the line itself waits in the buffer
+    more.remove_prefix(end);  // keep the end of the line: the line itself is in the buffer
   }
   buffer_ += more;
-  // Enough to see in the end that the line was too long, whatever is taken off before: a mark of
-  // three bytes and a "\r".
+  // Enough to detect that the line is too long after a byte order mark (three bytes) and a "\r"
+  // have been removed.
   const std::size_t most = longest_ + 5;
   if (buffer_.size() > most && !has_line()) {
     buffer_.resize(most);

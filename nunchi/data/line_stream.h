@@ -1,4 +1,4 @@
-// Lines from a file descriptor, as they come: a pipe, a terminal or a file.
+// Lines from a file descriptor as they arrive: a pipe, a terminal or a file.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace nunchi {
 
 // Does not own the descriptor. Lines end with "\n" or "\r\n"; a byte order mark at the beginning is
-// left out. Memory is bounded: what is longer than `longest` bytes is cut there, between
-// characters. How the bytes come in portions changes nothing.
+// left out. Memory is bounded: a line longer than `longest` bytes is cut there, between characters.
+// The sizes of the reads do not change the result.
 class LineStream final : public LineSource {
  public:
   explicit LineStream(int descriptor, std::size_t longest = std::size_t{1} << 20)
@@ -19,7 +19,7 @@ class LineStream final : public LineSource {
   // Throws Error when reading fails.
   bool next(std::string& line) override;
   bool is_waiting() override;
-  // Of the lines that next() has returned.
+  // Among the lines that next() has returned.
   std::int64_t cut_lines() const override { return cut_lines_; }
 
  private:
@@ -29,11 +29,11 @@ class LineStream final : public LineSource {
   int descriptor_;
   std::size_t longest_;
   std::string buffer_;
-  std::size_t begin_ = 0;     // of what has not been handed out
-  std::size_t searched_ = 0;  // up to here there is no end of line
+  std::size_t begin_ = 0;     // of the bytes that next() has not returned
+  std::size_t searched_ = 0;  // no line ends before this
   bool ended_ = false;
   bool first_ = true;
-  bool skipping_ = false;  // the rest of a line whose beginning waits in the buffer
+  bool skipping_ = false;  // the rest of a line that is too long; its beginning is in the buffer
   std::int64_t cut_lines_ = 0;
 };
 

@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t kBuffer = std::size_t{1} << 16;
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
-// Shortens the text to at most `longest` bytes, not in the middle of a character.
+// Shortens the text to at most `longest` bytes, between two characters.
 void cut(std::string& text, std::size_t longest) {
   const auto continues = [&](std::size_t at) {
     return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
   };
   std::size_t end = longest;
-  // A character has at most three bytes after its first; more are no UTF-8 and cut anywhere.
+  // A character has at most three bytes after its first. More are not UTF-8 and are cut anywhere.
   for (int step = 0; step < 3 && end > 0 && continues(end); ++step) --end;
   text.resize(continues(end) ? longest : end);
 }
@@ -35,7 +35,7 @@ LineReader::LineReader(const std::filesystem::path& path, const LineOptions& opt
   } catch (const Error& error) {
     throw Error("cannot read " + path.string() + ": " + error.what() + ".");
   }
-  // A stream may give its first bytes one at a time.
+  // A stream may return its first bytes one at a time.
   while (end_ < kMark.size() && fill()) {
   }
   const std::string_view start(reinterpret_cast<const char*>(buffer_.data()), end_);
@@ -52,7 +52,7 @@ LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
 std::int64_t LineReader::consumed() const { return bytes_->consumed(); }
 
-// Adds to what is waiting, if the file has more.
+// Adds to the unread bytes, if the file has more.
 bool LineReader::fill() {
   if (begin_ == end_) begin_ = end_ = 0;
   try {
@@ -68,8 +68,8 @@ bool LineReader::fill() {
 bool LineReader::next(std::string& line) {
   line.clear();
   was_cut_ = false;
-  // One byte more than is kept, for the "\r" before the line's end; one more to see that it is
-  // longer.
+  // Two bytes more than are kept: one for the "\r" before the line's end, and one to detect that
+  // the line is too long.
   const std::size_t room = options_.longest + 2;
   bool any = false, ended = false;
   while (!ended && (begin_ < end_ || fill())) {

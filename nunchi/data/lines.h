@@ -13,28 +13,29 @@ namespace nunchi {
 class ByteStream;
 
 struct LineOptions {
-  // Bytes that are kept of a line; the rest of it is skipped.
+  // Bytes of a line that are kept; the rest of the line is skipped.
   std::size_t longest = std::size_t{1} << 20;
 };
 
-// Lines, wherever they come from.
+// A source of lines: a file or a stream.
 class LineSource {
  public:
   virtual ~LineSource() = default;
-  // Waits for a line; false at the end. `line` is empty then.
+  // Waits for a line. Returns false, with an empty `line`, at the end.
   virtual bool next(std::string& line) = 0;
-  // Whether next() would return at once: a line has come, or the end.
+  // Whether next() would return without waiting: a line or the end has arrived.
   virtual bool is_waiting() { return true; }
-  // How many lines so far were longer than is kept.
+  // The number of lines so far that were cut because they were too long.
   virtual std::int64_t cut_lines() const = 0;
 };
 
-// Reads plain files, gzip and xz archives (told apart by their first bytes). A line ends with
-// "\n" or "\r\n", which is left out; the last one may end with the file. A UTF-8 byte order mark at
-// the file's beginning is left out. All other bytes stay as they are, NUL and invalid UTF-8 too.
+// Reads plain files, gzip and xz archives, recognised by their first bytes. A line ends with "\n"
+// or
+// "\r\n", which is left out; the last line may end with the file. A UTF-8 byte order mark at the
+// beginning is left out. All other bytes stay as they are, including NUL and invalid UTF-8.
 //
-// Throws Error, with the file and the line that was reached, when the file is missing, unreadable,
-// a folder, in UTF-16, or an archive that is damaged or ends in the middle.
+// Throws Error, with the file and the number of lines read, when the file is missing, unreadable, a
+// folder, in UTF-16, or an archive that is damaged or incomplete.
 class LineReader final : public LineSource {
  public:
   explicit LineReader(const std::filesystem::path& path, const LineOptions& options = {});
@@ -44,12 +45,12 @@ class LineReader final : public LineSource {
 
   bool next(std::string& line) override;
 
-  // How many lines next() has given: the last one's number, counted from 1.
+  // The number of lines that next() has returned, which is the last line's number.
   std::int64_t line_number() const { return line_number_; }
-  // Whether the last line was longer than is kept. It was cut between characters.
+  // Whether the last line was too long. It was cut between characters.
   bool was_cut() const { return was_cut_; }
   std::int64_t cut_lines() const override { return cut_lines_; }
-  // Bytes of the file taken so far, packed ones if it is an archive.
+  // Bytes of the file read so far; of an archive, compressed bytes.
   std::int64_t consumed() const;
   const std::filesystem::path& path() const { return path_; }
 
@@ -60,7 +61,7 @@ class LineReader final : public LineSource {
   LineOptions options_;
   std::unique_ptr<ByteStream> bytes_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0;  // of what is waiting in the buffer
+  std::size_t begin_ = 0;  // of the unread bytes in the buffer
   std::size_t end_ = 0;
   std::int64_t line_number_ = 0;
   std::int64_t cut_lines_ = 0;

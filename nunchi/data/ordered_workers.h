@@ -1,4 +1,4 @@
-// Threads that do jobs side by side and give them back in the order in which they came.
+// Threads that process jobs in parallel and return them in the order of submission.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,8 @@
 
 namespace nunchi {
 
-// Used by one thread, which submits and takes. Jobs that were not taken are dropped at the end,
-// after those that have begun.
+// Used by one thread, which submits and takes. The destructor waits for the jobs that have begun
+// and drops the others.
 template <class Job>
 class OrderedWorkers {
  public:
@@ -33,13 +33,13 @@ class OrderedWorkers {
     changed_.notify_all();
   }
 
-  // How many were submitted and not yet taken.
+  // The number of jobs that were submitted and not yet taken.
   std::size_t waiting() const {
     const std::lock_guard lock(mutex_);
     return slots_.size();
   }
 
-  // Waits for the oldest job; throws what its work threw. At least one must be waiting.
+  // Waits for the oldest job; rethrows the exception of its work. At least one job must be waiting.
   Job take() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return slots_.front()->done; });
@@ -80,9 +80,10 @@ class OrderedWorkers {
   std::function<void(Job&)> work_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::unique_ptr<Slot>> slots_;  // in order; the first begun_ have been picked up
+  std::deque<std::unique_ptr<Slot>> slots_;  // in order; the first begun_ have been started
   std::size_t begun_ = 0;
-  std::vector<std::jthread> threads_;  // last: they stop before the rest goes
+  // The last member, so that they stop before the others are destroyed.
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace nunchi

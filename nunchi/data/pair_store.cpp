@@ -29,7 +29,7 @@ struct Footer {
   PairReport report;
   Digest tokens_digest;
   std::uint64_t file_bytes = 0;
-  Digest index_digest;  // of the places, the lengths and the footer up to here
+  Digest index_digest;  // of the offsets, the lengths and the footer up to here
 };
 static_assert(sizeof(PairReport) == 7 * 8);
 static_assert(sizeof(Footer) == 17 * 8);
@@ -111,28 +111,28 @@ PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& displ
   check(footer.magic == kMagic, "it ends with other bytes");
   // Before anything is multiplied, so that nothing can overflow.
   check(footer.pairs < bytes.size() && footer.tokens < bytes.size(), "its counts are wrong");
-  const std::uint64_t places_begin = kHeaderBytes + padded(4 * footer.tokens);
-  const std::uint64_t lengths_begin = places_begin + 8 * (footer.pairs + 1);
+  const std::uint64_t offsets_begin = kHeaderBytes + padded(4 * footer.tokens);
+  const std::uint64_t lengths_begin = offsets_begin + 8 * (footer.pairs + 1);
   const std::uint64_t footer_begin = lengths_begin + padded(4 * footer.pairs);
   check(footer.file_bytes == bytes.size() && footer_begin + sizeof footer == bytes.size(),
         "its counts do not make its size");
-  const std::uint64_t checked = footer_begin + kCheckedFooter - places_begin;
-  check(ContentHash().update(bytes.subspan(places_begin, checked)).digest() == footer.index_digest,
+  const std::uint64_t checked = footer_begin + kCheckedFooter - offsets_begin;
+  check(ContentHash().update(bytes.subspan(offsets_begin, checked)).digest() == footer.index_digest,
         "its index is damaged");
   check(adds_up(footer.report, footer.pairs), "its report does not add up");
 
   PairStore store;
   store.tokens_ = values_at<std::int32_t>(bytes, kHeaderBytes, footer.tokens);
-  store.places_ = values_at<std::uint64_t>(bytes, places_begin, footer.pairs + 1);
+  store.offsets_ = values_at<std::uint64_t>(bytes, offsets_begin, footer.pairs + 1);
   store.source_lengths_ = values_at<std::uint32_t>(bytes, lengths_begin, footer.pairs);
   store.key_ = footer.key;
   store.tokens_digest_ = footer.tokens_digest;
   store.report_ = footer.report;
-  check(store.places_.front() == 0 && store.places_.back() == footer.tokens,
+  check(store.offsets_.front() == 0 && store.offsets_.back() == footer.tokens,
         "its pairs do not cover its tokens");
   for (std::size_t pair = 0; pair < store.source_lengths_.size(); ++pair) {
-    const std::uint64_t begin = store.places_[pair], end = store.places_[pair + 1];
-    check(begin <= end && end <= footer.tokens, "a pair is out of place");
+    const std::uint64_t begin = store.offsets_[pair], end = store.offsets_[pair + 1];
+    check(begin <= end && end <= footer.tokens, "a pair begins after its end");
     // A token and </s>, a token; or a token alone in a file without sources.
     const std::uint32_t source = store.source_lengths_[pair];
     check(source < end - begin && source >= (store.has_sources() ? 2u : 0u),
@@ -151,13 +151,13 @@ PairStore PairStore::open(const std::filesystem::path& path) {
 
 std::span<const std::int32_t> PairStore::source(std::int64_t pair) const {
   const auto at = static_cast<std::size_t>(pair);
-  return tokens_.subspan(places_[at], source_lengths_[at]);
+  return tokens_.subspan(offsets_[at], source_lengths_[at]);
 }
 
 std::span<const std::int32_t> PairStore::target(std::int64_t pair) const {
   const auto at = static_cast<std::size_t>(pair);
-  const std::uint64_t begin = places_[at] + source_lengths_[at];
-  return tokens_.subspan(begin, places_[at + 1] - begin);
+  const std::uint64_t begin = offsets_[at] + source_lengths_[at];
+  return tokens_.subspan(begin, offsets_[at + 1] - begin);
 }
 
 void PairStore::attach(FeatureStore features) {
@@ -175,7 +175,7 @@ std::int64_t PairStore::source_length(std::int64_t pair) const {
 
 std::int64_t PairStore::target_length(std::int64_t pair) const {
   const auto at = static_cast<std::size_t>(pair);
-  return static_cast<std::int64_t>(places_[at + 1] - places_[at] - source_lengths_[at]);
+  return static_cast<std::int64_t>(offsets_[at + 1] - offsets_[at] - source_lengths_[at]);
 }
 
 bool PairStore::tokens_are_whole() const {
@@ -195,7 +195,7 @@ void PairWriter::write(std::span<const std::byte> bytes) {
 
 void PairWriter::add(std::span<const std::int32_t> tokens, std::uint32_t source_length) {
   buffer_.insert(buffer_.end(), tokens.begin(), tokens.end());
-  places_.push_back(places_.back() + tokens.size());
+  offsets_.push_back(offsets_.back() + tokens.size());
   source_lengths_.push_back(source_length);
   if (buffer_.size() >= kBuffered) flush();
 }
@@ -208,19 +208,19 @@ void PairWriter::flush() {
 }
 
 void PairWriter::commit(const PairReport& report) {
-  const bool odd = places_.back() % 2 != 0;
+  const bool odd = offsets_.back() % 2 != 0;
   flush();
   if (odd) write(std::array<std::byte, 4>{});
   ContentHash index;
   source_lengths_.resize((source_lengths_.size() + 1) / 2 * 2, 0);
   for (const auto& piece :
-       {std::as_bytes(std::span(places_)), std::as_bytes(std::span(source_lengths_))}) {
+       {std::as_bytes(std::span(offsets_)), std::as_bytes(std::span(source_lengths_))}) {
     index.update(piece);
     write(piece);
   }
   Footer footer{.key = key_,
-                .pairs = places_.size() - 1,
-                .tokens = places_.back(),
+                .pairs = offsets_.size() - 1,
+                .tokens = offsets_.back(),
                 .report = report,
                 .tokens_digest = tokens_hash_.digest(),
                 .file_bytes = written_ + sizeof(Footer)};

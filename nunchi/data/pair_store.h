@@ -1,19 +1,18 @@
-// Tokenised pairs in a file, mapped into memory: nothing is read before somebody asks for it.
+// Tokenised pairs in a file that is mapped into memory: data are read when they are used.
 //
 //   64 bytes   "nunchi pairs 2\n" and zeros
 //   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... An example
 //              of a text has no source: target; target; ...
-//   8 * (N+1)  where each pair begins, counted in tokens, and at last T
+//   8 * (N+1)  the first token of each pair, and at last T
 //   4 * N      the length of each source with its </s>; all 0: there are none
 //   the rest   the footer, words of 8 bytes: magic, key (2), N, T, the report, the tokens' digest
-//   (2),
-//              the file's size, the digest (2) of everything from the pairs' places to here
+//              (2), the file's size, the digest (2) of everything from the first tokens to here
 //
-// Zeros bring each piece to a multiple of 8 bytes; numbers are little-endian. The footer comes last
-// so that a writer goes through the file once, with 12 bytes a pair in memory.
+// Zeros pad each section to a multiple of 8 bytes; numbers are little-endian. The footer comes last
+// so that a writer passes over the file once, with 12 bytes for each pair in memory.
 //
-// The reader trusts nothing: every size, place and length is checked against the file when it is
-// opened, so that no file can lead outside of its own bytes.
+// The reader trusts nothing: it checks every size, offset and length against the file when it opens
+// it, so that no file can make it read outside of its own bytes.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +30,8 @@
 
 namespace nunchi {
 
-// What became of the lines of a corpus: each is kept, or counted under the first reason that left
-// it out, in this order.
+// What happened to the lines of a corpus: each is kept, or counted under the first of these reasons
+// to leave it out.
 struct PairReport {
   std::int64_t lines = 0;
   std::int64_t kept = 0;
@@ -47,23 +46,23 @@ struct PairReport {
 };
 
 // "29,000 lines: 28,990 pairs kept, 10 left out (3 empty, 7 too long); 1 had invalid UTF-8, ..."
-// `kept` is what they are called: a pair or, of a text, a line.
+// `kept` is the noun for what is kept: "pair" or, of a text, "line".
 std::string to_text(const PairReport& report, const char* kept = "pair");
 
 // Immutable; any number of threads may read it at once. Movable; spans stay valid as long as the
 // store they came from, or the one it was moved to, lives.
 class PairStore {
  public:
-  // Throws Error when the file is missing, or is anything else than what PairWriter writes; of the
-  // tokens themselves only their place is checked, not their digest.
+  // Throws Error when the file is missing or is not what PairWriter writes. It does not read the
+  // tokens.
   static PairStore open(const std::filesystem::path& path);
 
   std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
   // Ends with </s>; empty where the source consists of features or there is none.
   std::span<const std::int32_t> source(std::int64_t pair) const;
-  // Neither <s> nor </s>.
+  // Without <s> and </s>.
   std::span<const std::int32_t> target(std::int64_t pair) const;
-  // All of them, one pair after another: where no pair has a source, one long text.
+  // The tokens of all pairs in order: without sources, one long text.
   std::span<const std::int32_t> tokens() const { return tokens_; }
   // The features of each pair's source; null: its sources are tokens, or there are none.
   const FeatureStore* features() const { return features_ ? &*features_ : nullptr; }
@@ -89,7 +88,7 @@ class PairStore {
 
   std::optional<MappedFile> mapping_;
   std::span<const std::int32_t> tokens_;
-  std::span<const std::uint64_t> places_;
+  std::span<const std::uint64_t> offsets_;
   std::span<const std::uint32_t> source_lengths_;
   Digest key_;
   Digest tokens_digest_;
@@ -120,7 +119,7 @@ class PairWriter {
   Digest key_;
   ContentHash tokens_hash_;
   std::vector<std::int32_t> buffer_;
-  std::vector<std::uint64_t> places_{0};
+  std::vector<std::uint64_t> offsets_{0};
   std::vector<std::uint32_t> source_lengths_;
   std::uint64_t written_ = 0;  // bytes
 };

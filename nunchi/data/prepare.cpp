@@ -23,15 +23,15 @@ namespace {
 namespace fs = std::filesystem;
 using Stage = PrepareProgress::Stage;
 
-// Raised when the same input would give other pairs: what is kept, what is counted.
+// To be increased when the same input would give other pairs or another report.
 constexpr std::uint64_t kVersion = 2;
-// A chunk of lines is what a thread tokenises at a time.
+// A thread tokenises a chunk of lines at a time.
 constexpr std::size_t kChunkPairs = 2048;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kChunksPerThread = 3;
 constexpr int kMostThreads = 256;
 
-// Enough to notice that a file was written to or replaced between two looks.
+// Tells whether a file was written to or replaced between two checks.
 struct FileStamp {
   std::int64_t device = 0, number = 0, bytes = 0, seconds = 0, nanoseconds = 0;
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
@@ -51,7 +51,7 @@ FileStamp stamp_of(const fs::path& path) {
           status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-// What the part's files looked like before they were read.
+// The files of a part, with their stamps from before they were read.
 class Inputs {
  public:
   explicit Inputs(const CorpusPart& part) : files_(files_of(part)) {
@@ -107,7 +107,7 @@ Digest digest_of(const Inputs& inputs, const PrepareOptions& options) {
   return all.digest();
 }
 
-// Of everything that the pairs depend on.
+// A hash of everything that the pairs depend on.
 Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
               const PrepareOptions& options, const Digest& files) {
   const PairLimits& limits = options.limits;
@@ -121,12 +121,12 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
   key.update(std::bit_cast<std::uint64_t>(limits.max_ratio));
   key.update(LineOptions{}.longest);
   if (part.first_line > 1 || part.last_line > 0) {
-    key.update(0x6C696E6573ull);  // "lines": of all of them the key says nothing
+    key.update(0x6C696E6573ull);  // "lines"; not in the key when all lines are used
     key.update(static_cast<std::uint64_t>(part.first_line));
     key.update(static_cast<std::uint64_t>(part.last_line));
   }
   if (!part.features.empty()) key.update(0x6665617475726573ull);  // "features"
-  // "text": pairs in a file are something else.
+  // "text": the same file read as pairs has another key.
   if (!part.text.empty()) {
     key.update(0x74657874ull).update(static_cast<std::uint64_t>(options.cut));
   }
@@ -139,7 +139,7 @@ struct Chunk {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // of the pair, of its source
   std::vector<Features> features;  // of each pair; none unless sources consist of features
   PairReport report;
-  double fraction = 0;  // of the corpus, up to its end
+  double fraction = 0;  // of the corpus that has been read, this chunk included
 };
 
 void tokenize_pair(Chunk& chunk, const RawPair& pair, const PairTokenizers& tokenizers,
@@ -219,7 +219,7 @@ void tokenize(Chunk& chunk, const CorpusPart& part, const PairTokenizers& tokeni
   chunk.raw.clear();
 }
 
-// The next lines; none at the end of the corpus.
+// The next chunk; without lines at the end of the corpus.
 Chunk next_chunk(PairReader& reader, const Inputs& inputs) {
   Chunk chunk;
   std::size_t bytes = 0;
@@ -345,7 +345,7 @@ PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers
   }
   StoreWriter writer(path, features, key, feature_width(part));
   const PairReport report = tokenize_all(part, tokenizers, options, inputs, writer);
-  // What was hashed is what was tokenised.
+  // Makes sure that the tokenised bytes are the hashed ones.
   inputs.check_unchanged();
   writer.commit(report);
   PairStore store = PairStore::open(path);

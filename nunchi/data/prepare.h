@@ -1,4 +1,4 @@
-// From a corpus on disk to tokenised pairs, once: later runs find them in a folder.
+// Turns a corpus on disk into tokenised pairs and caches them for later runs.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace nunchi {
 
 // How the lines of a text become examples.
 enum class TextCut : std::uint8_t {
-  lines,    // each is one; those without words or too long are left out
-  windows,  // all of them, joined by line ends, are one text; see BatchOptions::text_window
+  lines,    // each line is one; empty and too long lines are left out
+  windows,  // all lines, joined by line ends, are one text; see BatchOptions::text_window
 };
 
 struct PairLimits {
@@ -42,22 +42,22 @@ struct PrepareOptions {
   PairLimits limits;
   TextCut cut = TextCut::lines;  // of parts that are texts
   std::filesystem::path cache;   // made if it is missing
-  int threads = 1;               // that tokenise, beside the one that reads and writes
-  // Called now and then on the thread that prepares. What it throws ends the work, and no file
-  // stays.
+  int threads = 1;               // that tokenise, in addition to the one that reads and writes
+  // Called now and then on the thread that prepares. An exception ends the work and leaves no file.
   std::function<void(const PrepareProgress&)> progress;
 };
 
-// The pairs of a part, from the cache folder if they are there; sources that consist of features
-// are copied to a second file beside the tokens. The file's name is a hash of the corpus files'
-// bytes, the tokenizers and the limits, so that a change of any of them is noticed; a file there
-// that is damaged is made again. The result does not depend on the number of threads.
+// The pairs of a part, from the cache folder if they are there. Sources that consist of features
+// are copied to a second file beside the tokens. A file's name is a hash of the corpus files'
+// bytes, the tokenizers and the limits, so that a change to any of them makes a new file; a damaged
+// file is written again. The result does not depend on the number of threads.
 //
-// Throws Error when the corpus cannot be read, changes meanwhile, or the cache cannot be written.
+// Throws Error when the corpus cannot be read, when it changes while it is read, or when the cache
+// cannot be written.
 PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers,
                         const PrepareOptions& options);
 
-// Columns of a part's features, as its first file has them; 0 when its sources are no features.
+// The columns of a part's features, taken from its first file; 0 when its sources are text.
 std::int64_t feature_width(const CorpusPart& part);
 
 // The same for each part.

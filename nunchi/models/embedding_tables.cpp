@@ -8,14 +8,13 @@
 namespace nunchi {
 namespace {
 
-// Who reads a table.
-enum class Readers : std::uint8_t { embedding, vocabulary, both };
+// What a table is used for.
+enum class Use : std::uint8_t { embedding, vocabulary, both };
 
-Variable make_table(nn::Parameters& parameters, const std::string& name, Readers readers,
+Variable make_table(nn::Parameters& parameters, const std::string& name, Use use,
                     const EmbeddingTables::Options& options) {
-  const bool large =
-      !options.embeddings_scaled &&
-      (readers == Readers::embedding || (readers == Readers::both && options.output_scaled));
+  const bool large = !options.embeddings_scaled &&
+                     (use == Use::embedding || (use == Use::both && options.output_scaled));
   const bool source = name.starts_with("encoder");
   return parameters.add(
       name, {source ? options.source_vocabulary : options.target_vocabulary, options.width},
@@ -43,38 +42,38 @@ std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {
 }
 
 EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& options) {
-  const auto table = [&](const char* name, Readers readers) {
-    return make_table(parameters, name, readers, options);
+  const auto table = [&](const char* name, Use use) {
+    return make_table(parameters, name, use, options);
   };
   if (options.source_vocabulary == 0) {
     const bool tied = options.tied == TiedEmbeddings::all || options.tied == TiedEmbeddings::target;
-    target = table("decoder.embedding.weight", tied ? Readers::both : Readers::embedding);
-    output = tied ? target : table("decoder.output.weight", Readers::vocabulary);
+    target = table("decoder.embedding.weight", tied ? Use::both : Use::embedding);
+    output = tied ? target : table("decoder.output.weight", Use::vocabulary);
     return;
   }
   switch (options.tied) {
     case TiedEmbeddings::all:
-      source = target = output = table("shared.embedding.weight", Readers::both);
+      source = target = output = table("shared.embedding.weight", Use::both);
       return;
     case TiedEmbeddings::inputs:
-      source = target = table("shared.embedding.weight", Readers::embedding);
-      output = table("decoder.output.weight", Readers::vocabulary);
+      source = target = table("shared.embedding.weight", Use::embedding);
+      output = table("decoder.output.weight", Use::vocabulary);
       return;
     case TiedEmbeddings::target:
-      source = table("encoder.embedding.weight", Readers::embedding);
-      target = output = table("decoder.embedding.weight", Readers::both);
+      source = table("encoder.embedding.weight", Use::embedding);
+      target = output = table("decoder.embedding.weight", Use::both);
       return;
     case TiedEmbeddings::none:
-      source = table("encoder.embedding.weight", Readers::embedding);
-      target = table("decoder.embedding.weight", Readers::embedding);
-      output = table("decoder.output.weight", Readers::vocabulary);
+      source = table("encoder.embedding.weight", Use::embedding);
+      target = table("decoder.embedding.weight", Use::embedding);
+      output = table("decoder.output.weight", Use::vocabulary);
   }
 }
 
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side) {
   if (batch.vocabulary > vocabulary) {
     throw Error(std::string("the batch was made for ") + std::to_string(batch.vocabulary) + " " +
-                side + " tokens, but the model knows " + std::to_string(vocabulary) + ".");
+                side + " tokens, but the model has " + std::to_string(vocabulary) + ".");
   }
 }
 

@@ -1,4 +1,4 @@
-// The tables of an encoder-decoder: which of them are one.
+// The embedding tables of an encoder-decoder, some of which may be shared.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace nunchi {
 
-// Which tables are one: all three (the paper), the decoder's two, the embeddings of both sides, or
-// none.
+// Which tables are shared: all three (the paper), the decoder's two, the embeddings of both sides,
+// or none.
 enum class TiedEmbeddings : std::uint8_t { all, target, inputs, none };
 
 inline constexpr std::array kTiedEmbeddings = {
@@ -25,12 +25,12 @@ struct EmbeddingTables {
     std::int64_t target_vocabulary = 0;
     std::int64_t width = 0;
     TiedEmbeddings tied = TiedEmbeddings::all;
-    // What is done to rows that are read, and to what the vocabulary sees; both decide how large
-    // the tables start: embeddings and scores have a size of about one then.
+    // How embeddings and the vocabulary's input are scaled. Both decide the initial size of the
+    // tables, so that embeddings and scores have a size of about one.
     bool embeddings_scaled = true;  // × √C
     bool output_scaled = false;     // / √C
   };
-  // Calls `fail` when two vocabularies are to share a table.
+  // Calls `fail` when different vocabularies would share a table.
   static void check(const Options& options, const FailOption& fail);
   // See FamilyConfig::one_vocabulary.
   static std::string one_vocabulary(TiedEmbeddings tied);
@@ -42,15 +42,17 @@ struct EmbeddingTables {
   Variable source, target, output;
 };
 
-// Throws Error when the batch's tokens may be more than the model knows. `side` names them.
+// Throws Error when the batch may have tokens outside of the vocabulary. `side` names the batch in
+// the message.
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
-// The tokens of a source. Throws Error when it has none, or may have more than the model knows.
+// The tokens of a source. Throws Error when it consists of features, or may have tokens outside of
+// the vocabulary.
 const TokenBatch& token_source(const Source& source, std::int64_t vocabulary);
-// The features of a source. Throws Error when it has none, or another width.
+// The features of a source. Throws Error when it consists of tokens, or has another width.
 const FeatureBatch& feature_source(const Source& source, std::int64_t width);
 
-// Scores of tokens or labels, [rows of hidden, V], kept exact enough to tell candidates apart: in
-// f32 where layers compute in bf16. Not recorded.
+// Scores of tokens or labels, [rows of hidden, V]; in f32 where layers compute in bf16, so that
+// close candidates can be told apart. Not recorded.
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection);
 inline Tensor vocabulary_scores(const Tensor& hidden, const Variable& weight) {
   return vocabulary_scores(hidden, Linear{.weight = weight});

@@ -5,14 +5,14 @@
 namespace nunchi {
 namespace {
 
-// What a model can do: in words, and the command for it.
+// An ability of a model: a verb phrase, and the command for it.
 struct Ability {
   const char* what;
   const char* command;
 };
 constexpr Ability kTranslates = {"translate", "nunchi translate"};
-constexpr Ability kGoesOn = {"go on with a text", "nunchi generate"};
-constexpr Ability kFillsIn = {"fill in", "nunchi fill"};
+constexpr Ability kContinues = {"continue a text", "nunchi generate"};
+constexpr Ability kFillsIn = {"predict masked tokens", "nunchi fill"};
 constexpr Ability kEmbeds = {"embed texts", "nunchi embed"};
 constexpr Ability kClassifies = {"classify texts", "nunchi classify"};
 constexpr Ability kScores = {"score texts", "nunchi score"};
@@ -23,7 +23,7 @@ constexpr Ability kScores = {"score texts", "nunchi score"};
     sentence += std::string(" It can ") + has.what + ": see '" + has.command + " --help'.";
   };
   if (ability_of<TranslationModel>(model) != nullptr) offer(kTranslates);
-  if (ability_of<LanguageModel>(model) != nullptr) offer(kGoesOn);
+  if (ability_of<LanguageModel>(model) != nullptr) offer(kContinues);
   if (ability_of<MaskedLanguageModel>(model) != nullptr) offer(kFillsIn);
   if (ability_of<Classifier>(model) != nullptr) offer(kClassifies);
   throw Error(sentence);
@@ -44,7 +44,7 @@ const TranslationModel& as_translation_model(const Model& model) {
 
 const LanguageModel& as_language_model(const Model& model) {
   if (const auto* found = ability_of<LanguageModel>(model)) return *found;
-  refuse(model, kGoesOn);
+  refuse(model, kContinues);
 }
 
 const MaskedLanguageModel& as_masked_language_model(const Model& model) {

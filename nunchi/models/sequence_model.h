@@ -34,9 +34,9 @@ class SequenceModel {
 
   virtual ~SequenceModel() = default;
   virtual std::int64_t target_vocabulary() const = 0;
-  // Tokens that a sentence can have on either side, <s> and </s> included.
+  // Upper bound for the tokens of a sentence on either side, <s> and </s> included.
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
-  // What the model makes of the newest token of each hypothesis: [decode_capacity(H), C].
+  // The hidden rows of the newest token of each hypothesis: [decode_capacity(H), C].
   virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
   // Makes room for so many steps that can be replayed (see StepTokens::active), each with one token
   // of at most so many hypotheses of at most `longest` tokens.
@@ -80,35 +80,33 @@ class LanguageModel : public SequenceModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that reads whole texts, each token among all the others of its text, and says what could
-// stand at some of them.
+// A model that reads whole texts and predicts masked tokens from all the others of their text.
 class MaskedLanguageModel {
  public:
   virtual ~MaskedLanguageModel() = default;
   virtual std::int64_t vocabulary() const = 0;
   virtual std::int64_t width() const = 0;  // C
-  // Tokens that a text can have, <s> and </s> included.
+  // Upper bound for the tokens of a text, <s> and </s> included.
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
-  // What the model makes of each token, [T, C].
+  // The hidden row of each token, [T, C].
   virtual Variable hidden(const TokenBatch& text) const = 0;
-  // Of some rows of hidden, [R, C]: the scores of all tokens that could stand there, [R, V], which
-  // are not recorded, and the summed loss of those that do.
+  // For some hidden rows [R, C]: the scores of all tokens, [R, V], which are not recorded, and the
+  // summed loss of the labels.
   virtual Tensor scores(const Variable& hidden, const Ragged& rows) const = 0;
   virtual VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that puts texts into classes, each of which has a label. `each` has one row for each
-// text.
+// A model that assigns a label to each text. `each` has one row for each text.
 class Classifier {
  public:
   virtual ~Classifier() = default;
-  // In the order of their scores. Empty: it has not been taught any, and can do nothing of this.
+  // In the order of their scores. Empty: the model has not been trained to classify.
   virtual const std::vector<std::string>& labels() const = 0;
-  // What the model makes of each text as a whole, [texts, C].
+  // One row for each text as a whole, [texts, C].
   virtual Variable summary(const TokenBatch& texts, const Ragged& each) const = 0;
-  // Of summaries: the scores of all labels, [texts, labels], which are not recorded, and the summed
-  // loss of the right ones.
+  // For summaries: the scores of all labels, [texts, labels], which are not recorded, and the
+  // summed loss of the given ones.
   virtual Tensor label_scores(const Variable& summary) const = 0;
   virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& each,
                                     const Tensor& labels,

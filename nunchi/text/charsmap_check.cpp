@@ -11,7 +11,7 @@
 namespace nunchi {
 namespace {
 
-// The library keeps so many matches of one text on its stack and does not look whether it has room.
+// The library stores the matches of one text in an array of this size without a bounds check.
 constexpr int kMostMatches = 32;
 constexpr std::size_t kLongestOutput = 64;
 
@@ -37,8 +37,8 @@ struct Unit {
   std::uint32_t offset() const { return (bits >> 10) << ((bits & 0x200u) >> 6); }
 };
 
-// Visits what any text can reach, depth first. Equal ends of rules share their units, so a unit may
-// be come to in many ways, but never from below itself.
+// Visits all units that a text can reach, depth first. Rules with the same ending share units, so a
+// unit can be reached on several paths, but never from one of its descendants.
 class Walk {
  public:
   Walk(std::string_view trie, std::string_view outputs)
@@ -52,15 +52,15 @@ class Walk {
         leave();
         continue;
       }
-      // The next byte of a text may be any, so all 256 children are read.
+      // Any byte can come next in a text, so all 256 children are visited.
       const std::uint32_t byte = node.byte++;
-      const std::uint32_t place = node.children ^ byte;
-      if (unit(place).label() != byte) continue;
-      if (matches_[place] == kOpen) refuse("the trie goes in circles");
-      if (matches_[place] == kUnseen) {
-        enter(place);
+      const std::uint32_t index = node.children ^ byte;
+      if (unit(index).label() != byte) continue;
+      if (matches_[index] == kOpen) refuse("the trie has a cycle");
+      if (matches_[index] == kUnseen) {
+        enter(index);
       } else {
-        node.matches = std::max(node.matches, matches_[place]);
+        node.matches = std::max(node.matches, matches_[index]);
       }
     }
   }
@@ -69,42 +69,42 @@ class Walk {
   static constexpr int kUnseen = -2, kOpen = -1;
 
   struct Node {
-    std::uint32_t place;
-    std::uint32_t children;  // the place of the child with byte b is children ^ b
-    std::uint32_t byte = 0;  // of the child to be looked at next
-    int matches = 0;         // most rules that end on a way down from here
+    std::uint32_t index;
+    std::uint32_t children;  // the index of the child with byte b is children ^ b
+    std::uint32_t byte = 0;  // of the child to visit next
+    int matches = 0;         // most rules that end on one path below this unit
   };
 
-  void enter(std::uint32_t place) {
-    const std::uint32_t children = place ^ unit(place).offset();
-    matches_[place] = kOpen;
-    if (unit(place).ends_a_rule()) check_output(unit(children).value());
-    open_.push_back({place, children});
+  void enter(std::uint32_t index) {
+    const std::uint32_t children = index ^ unit(index).offset();
+    matches_[index] = kOpen;
+    if (unit(index).ends_a_rule()) check_output(unit(children).value());
+    open_.push_back({index, children});
   }
 
   void leave() {
     const Node node = open_.back();
     open_.pop_back();
-    const int matches = node.matches + (unit(node.place).ends_a_rule() ? 1 : 0);
-    if (matches > kMostMatches) refuse("too many rules begin with one another");
-    matches_[node.place] = matches;
+    const int matches = node.matches + (unit(node.index).ends_a_rule() ? 1 : 0);
+    if (matches > kMostMatches) refuse("too many rules are prefixes of one another");
+    matches_[node.index] = matches;
     if (!open_.empty()) open_.back().matches = std::max(open_.back().matches, matches);
   }
 
-  Unit unit(std::uint32_t place) const {
-    if (place >= matches_.size()) refuse("the trie points outside of itself");
-    return {u32_at(trie_, std::size_t{place} * 4)};
+  Unit unit(std::uint32_t index) const {
+    if (index >= matches_.size()) refuse("the trie points outside of itself");
+    return {u32_at(trie_, std::size_t{index} * 4)};
   }
 
-  void check_output(std::uint32_t place) const {
-    if (place >= outputs_.size()) refuse("a rule's text lies outside");
-    const std::string_view text = outputs_.substr(place, outputs_.find('\0', place) - place);
-    if (text.size() > kLongestOutput) refuse("a rule writes too much");
-    if (!is_valid_utf8(text)) refuse("a rule writes what is not UTF-8");
+  void check_output(std::uint32_t index) const {
+    if (index >= outputs_.size()) refuse("a rule's output lies outside");
+    const std::string_view text = outputs_.substr(index, outputs_.find('\0', index) - index);
+    if (text.size() > kLongestOutput) refuse("a rule's output is too long");
+    if (!is_valid_utf8(text)) refuse("a rule's output is not UTF-8");
   }
 
   std::string_view trie_, outputs_;
-  std::vector<int> matches_;  // by place, once all below it was seen
+  std::vector<int> matches_;  // of each unit, once all below it have been visited
   std::vector<Node> open_;
 };
 
@@ -116,7 +116,7 @@ void check_charsmap(std::string_view charsmap) {
   charsmap.remove_prefix(4);
   if (trie_bytes >= charsmap.size()) refuse("the trie reaches past the end");
   if (trie_bytes == 0 || trie_bytes % 4 != 0) refuse("the trie is not made of whole units");
-  if (charsmap.back() != '\0') refuse("the last text has no end");
+  if (charsmap.back() != '\0') refuse("the last output has no end");
   Walk(charsmap.substr(0, trie_bytes), charsmap.substr(trie_bytes)).run();
 }
 

@@ -3,7 +3,8 @@
 //   u32        bytes of the trie, little-endian
 //   u32[...]   the trie, a double array of darts-clone: a unit holds a label (or a value), the
 //              offset to its children and whether it ends a rule
-//   char[...]  what the rules write, each text ended by a zero byte; a rule's value is its place
+//   char[...]  the outputs of the rules, each ended by a zero byte; a rule's value is the offset of
+//              its output
 //
 // The library trusts every offset in it.
 #pragma once
@@ -12,8 +13,8 @@
 
 namespace nunchi {
 
-// Returns if no text can make the library read outside of `charsmap`, write more than 64 bytes for
-// a character, or write what is not UTF-8. Throws Error, without a file's name, otherwise.
+// Throws Error, without a file's name, if any text could make the library read outside of
+// `charsmap`, write more than 64 bytes for a character, or write invalid UTF-8.
 void check_charsmap(std::string_view charsmap);
 
 }  // namespace nunchi

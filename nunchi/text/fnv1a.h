@@ -1,4 +1,4 @@
-// A fast hash of bytes, for telling things apart that nobody makes equal on purpose.
+// FNV-1a, a fast hash of bytes that does not resist deliberate collisions.
 #pragma once
 
 #include <cstdint>

@@ -22,16 +22,16 @@
 namespace nunchi {
 namespace {
 
-// The unigram trainer multiplies a count of characters by the longest piece's 16 in 31 bits, and
-// needs 20 bytes for each of the text.
+// The unigram trainer multiplies the number of characters by 16, the longest piece, in 31 bits, and
+// needs 20 bytes of memory for each byte of text.
 constexpr std::size_t kMostBytes = std::size_t{120} << 20;
-// The BPE trainer ends the process at a word of 65,536 characters.
+// The BPE trainer aborts the process at a word of 65,536 characters.
 constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kLongestSymbol = 256;
-// The trainer's sums are cut into so many parts, so their bits depend on it: it is not an option.
+// The trainer's sums are split by threads, so the number of threads changes bits: it is fixed.
 constexpr const char* kTrainerThreads = "8";
 
-constexpr char32_t kSpaceMark = U'\u2581';    // a space inside of pieces
+constexpr char32_t kSpaceMark = U'\u2581';    // a space inside pieces
 constexpr char32_t kUnknownMark = U'\u2585';  // the trainer drops lines that have it
 
 [[noreturn]] void refuse_symbol(const std::string& symbol, const char* why) {
@@ -48,7 +48,7 @@ void check_symbol(const std::string& symbol) {
   if (symbol.size() > kLongestSymbol) refuse_symbol(symbol, "is longer than 256 bytes");
   if (!is_valid_utf8(symbol)) refuse_symbol(symbol, "is not UTF-8");
   if (symbol == "<s>" || symbol == "</s>" || symbol == "<unk>") {
-    refuse_symbol(symbol, "is there already, and text must not be able to write it");
+    refuse_symbol(symbol, "already exists, and text must not be encoded as it");
   }
   if (symbol.size() == 6 && symbol.starts_with("<0x") && symbol.ends_with('>')) {
     refuse_symbol(symbol, "looks like the piece of a byte");
@@ -63,7 +63,7 @@ std::vector<std::string> checked_symbols(const TokenizerOptions& options) {
   for (const std::string& given : options.symbols) {
     check_symbol(given);
     if (given == "<pad>" && options.special.pad != kNoToken) {
-      refuse_symbol(given, "is there already, and text must not be able to write it");
+      refuse_symbol(given, "already exists, and text must not be encoded as it");
     }
     symbols.push_back(nfc(given));
     if (std::count(symbols.begin(), symbols.end(), symbols.back()) > 1) {
@@ -71,7 +71,7 @@ std::vector<std::string> checked_symbols(const TokenizerOptions& options) {
     }
   }
   if (most_nested({symbols.begin(), symbols.end()}) > kMostNestedSymbols) {
-    throw UsageError("more than 64 symbols begin with one another.");
+    throw UsageError("more than 64 symbols are prefixes of one another.");
   }
   return symbols;
 }
@@ -110,8 +110,8 @@ std::int64_t check_special(const TokenizerOptions& options) {
   return std::ssize(ids);
 }
 
-// A line as the trainer may have it: one space between words, none elsewhere, nothing it would
-// stumble over.
+// A line as the trainer accepts it: one space between words, none elsewhere, and no characters that
+// the trainer cannot handle.
 std::string prepared(std::string_view line) {
   const std::string text = nfc(repaired_utf8(line));
   std::string words;
@@ -128,7 +128,7 @@ std::string prepared(std::string_view line) {
   return words;
 }
 
-// Where to cut a long line: before a space, or else between two characters.
+// Where to cut a long line: before a space or, without one, between two characters.
 std::size_t cut_of(std::string_view line) {
   if (line.size() <= kLongestLine) return line.size();
   const std::size_t space = line.rfind(' ', kLongestLine);
@@ -138,8 +138,9 @@ std::size_t cut_of(std::string_view line) {
   return at;
 }
 
-// Holds stretches of lines up to a limit. Each has a number that depends on its place alone; when
-// there are too many, those with a number in the upper half of what is still allowed go.
+// Holds parts of lines up to a limit. Each has a random number that depends on its position alone.
+// When there are too many parts, those with a number in the upper half of the allowed range are
+// dropped, and the range is halved.
 class Sample {
  public:
   explicit Sample(std::int64_t max_lines) : max_lines_(static_cast<std::size_t>(max_lines)) {}
@@ -155,7 +156,7 @@ class Sample {
   std::size_t size() const { return parts_.size(); }
   std::string take(std::size_t index) { return std::move(parts_[index].text); }
 
-  // Lines of which something is left.
+  // Lines of which at least one part is kept.
   std::int64_t lines() const {
     std::int64_t count = 0, last = -1;
     for (const Part& part : parts_) {
@@ -196,7 +197,7 @@ class Sample {
   std::vector<Part> parts_;
 };
 
-// Hands the sample to the trainer and gives up each part once it is read.
+// Passes the sample to the trainer and frees each part once it is read.
 class SampleIterator final : public sentencepiece::SentenceIterator {
  public:
   explicit SampleIterator(Sample& sample) : sample_(sample) { Next(); }
@@ -249,7 +250,7 @@ std::unordered_map<std::string, std::string> settings_of(const TokenizerOptions&
   return settings;
 }
 
-// The number that follows `words` in the library's message; 0 when it says none.
+// The number that follows `words` in the library's message; 0 when there is none.
 std::int64_t number_after(std::string_view message, std::string_view words) {
   const std::size_t at = message.find(words);
   if (at == message.npos) return 0;

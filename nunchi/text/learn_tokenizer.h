@@ -15,36 +15,38 @@ enum class TokenizerKind { bpe, unigram, characters, bytes };
 
 struct TokenizerOptions {
   TokenizerKind kind = TokenizerKind::bpe;
-  // Tokens in all: the special tokens, the symbols, the bytes and the pieces. An upper bound for
-  // characters; bytes have as many as they have.
+  // All tokens: special tokens, symbols, bytes and pieces. For characters it is an upper bound;
+  // bytes ignore it.
   std::int64_t vocabulary = 32000;
   // The ids of the special tokens; only begin and pad may be missing. Characters and bytes have the
   // usual ones.
   SpecialTokens special = kUsualSpecialTokens;
-  // Characters that are in no piece are encoded as their bytes instead of <unk>.
+  // Characters without a piece are encoded as their bytes instead of <unk>.
   bool byte_fallback = true;
-  // So much of the text's characters, the most frequent ones, get a piece; 0.98 to 1.
+  // The share of the text that the characters with a piece cover, the most frequent ones first;
+  // 0.98 to 1.
   double character_coverage = 1.0;
-  // Each is always one token, wherever it stands in a text.
+  // Each is always one token, wherever it occurs in a text.
   std::vector<std::string> symbols;
   bool split_digits = false;  // every digit is a token of its own
-  // More lines are sampled; so is text of more than 120 MiB.
+  // Upper bound for the lines used; more lines, or more than 120 MiB of text, are sampled.
   std::int64_t max_lines = 2'000'000;
 };
 
 struct LearnedTokenizer {
   std::string bytes;  // of the file
   std::int64_t lines = 0;
-  std::int64_t lines_used = 0;  // fewer where it was sampled; empty ones do not count
+  std::int64_t lines_used = 0;  // without empty lines and those that the sample left out
 };
 
-// Puts the next line into its argument; false when there is none.
+// Stores the next line in its argument; returns false when there is none.
 using NextLine = std::function<bool(std::string&)>;
 
-// Lines may be any bytes: they are repaired and brought to NFC, control characters count as spaces.
-// The same lines and options give the same bytes; which lines are sampled depends on their number
-// alone. Throws UsageError for options that cannot be and Error when the text does not hold what is
-// asked for, with the vocabulary that is possible. What `next_line` throws goes through.
+// Lines may be any bytes: invalid UTF-8 is replaced, text is normalised to NFC, and control
+// characters count as spaces. The same lines and options give the same bytes; the sample depends
+// only on the lines' numbers. Throws UsageError for invalid options, and Error, with the possible
+// vocabulary, when the text is too small for the one asked for. Exceptions of `next_line` are
+// passed on.
 LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line);
 
 }  // namespace nunchi

@@ -1,4 +1,4 @@
-// The symbol that stands for a token that was taken out of a text.
+// The symbol that replaces a masked token of a text.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 
 namespace nunchi {
 
-// Either will do; a tokenizer that is learned gets the first.
+// A tokenizer has one of these; a newly learned one gets the first.
 inline constexpr std::array<std::string_view, 2> kMaskSymbols = {"[MASK]", "<mask>"};
 
-// The tokenizer's number of it; nothing where it knows neither.
+// The tokenizer's id of the symbol; none when it has neither.
 std::optional<std::int32_t> find_mask_token(const Tokenizer& tokenizer);
-// The same. Throws Error, saying how to get one, where there is none.
+// The same. Throws Error, with instructions for learning a tokenizer with it, when it has neither.
 std::int32_t mask_token(const Tokenizer& tokenizer);
 
 }  // namespace nunchi

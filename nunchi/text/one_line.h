@@ -1,4 +1,4 @@
-// A text that stays one line.
+// Text without line breaks.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace nunchi {
 
-// A model that knows bytes can say line breaks too; they become spaces.
+// Replaces line breaks, which a model with byte tokens can generate, by spaces.
 inline std::string in_one_line(std::string text) {
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\r'; }, ' ');

@@ -38,7 +38,7 @@ std::string utf8(char32_t character) {
   return {byte(0xF0 | code >> 18), low(12), low(6), low(0)};
 }
 
-// How a character looks among pieces that spaces separate.
+// How a character is displayed in a list of pieces separated by spaces.
 std::string shown(char32_t character) {
   if (character == U' ') return "\u2581";
   if (character == U'\u2581') return "<U+2581>";
@@ -130,7 +130,7 @@ class ByteTokenizer final : public PlainTokenizer {
     }
     return tokens;
   }
-  // What does not come out as UTF-8 is repaired.
+  // Invalid UTF-8 is replaced.
   std::string decode(std::span<const std::int32_t> ids) const override {
     std::string text;
     for (const std::int32_t id : ids) {
@@ -149,7 +149,7 @@ class ByteTokenizer final : public PlainTokenizer {
   std::int32_t line_end() const override { return kFirst + '\n'; }
 };
 
-// The code points of the lines of `list`, the third line of the file and those after it.
+// The code points of `list`, which is the file from its third line on.
 std::vector<char32_t> read_characters(std::string_view list, const std::string& name) {
   std::vector<char32_t> characters;
   std::int64_t number = 3;
@@ -163,14 +163,14 @@ std::vector<char32_t> read_characters(std::string_view list, const std::string& 
     list.remove_prefix(end + 1);
     std::uint32_t code = 0;
     const auto [after, error] = std::from_chars(line.data(), line.data() + line.size(), code, 16);
-    // As it would be written, so that a tokenizer has one file.
+    // Only the canonical spelling is accepted, so that a tokenizer has one file.
     const bool whole = error == std::errc() && after == line.data() + line.size() &&
                        fmt::format("{:04X}", code) == line;
     if (!whole || !is_character(code)) fail("a character's code point such as 0041 is expected");
     if (!characters.empty() && code <= characters.back()) fail("the characters do not ascend");
     characters.push_back(code);
   }
-  if (characters.empty()) throw Error(name + " is a tokenizer without a character.");
+  if (characters.empty()) throw Error(name + " is a tokenizer without characters.");
   return characters;
 }
 
@@ -198,7 +198,7 @@ bool is_plain_tokenizer(std::string_view bytes) { return bytes.starts_with("nunc
 
 std::unique_ptr<Tokenizer> make_plain_tokenizer(std::string bytes, const std::string& name) {
   if (!bytes.starts_with(kHeader)) {
-    throw Error(name + ":1: this tokenizer is of another version.");
+    throw Error(name + ":1: this version of the tokenizer format is not supported.");
   }
   const std::string_view rest = std::string_view(bytes).substr(kHeader.size());
   if (rest == kBytes) return std::make_unique<ByteTokenizer>(std::move(bytes));
@@ -224,7 +224,7 @@ LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const Ne
     for (std::string_view rest = text; !rest.empty(); ++all) ++counts[take_character(rest)];
   }
   if (learned.lines_used == 0) throw Error("there is no text to learn a tokenizer from.");
-  // A line break is in every text, and has to have a token.
+  // Every text has line breaks, so they always get a token.
   counts.erase(U'\n');
   std::vector<std::pair<std::int64_t, char32_t>> frequent;  // the most frequent first
   for (const auto& [character, count] : counts) frequent.emplace_back(-count, character);

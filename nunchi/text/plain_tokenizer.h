@@ -1,5 +1,5 @@
-// Tokenizers without pieces: each character of a text is a token, or each byte. Line breaks are
-// tokens like others, so that a text of many lines is one text.
+// Tokenizers without pieces: each character of a text is a token, or each byte. A line break is a
+// token like others, so that a text can have many lines.
 //
 // Tokens 0, 1 and 2 are <unk>, <s> and </s>; then the characters in order, or the 256 bytes. The
 // file is text, in ASCII:
@@ -10,8 +10,8 @@
 //   0020
 //   …
 //
-// A character that is no token is <unk>. Text is repaired and brought to NFC first, as with all
-// tokenizers; so bytes that are not UTF-8 become those of U+FFFD.
+// A character without a token is <unk>. As in all tokenizers, invalid UTF-8 is first replaced by
+// U+FFFD and the text normalised to NFC.
 #pragma once
 
 #include <memory>
@@ -23,15 +23,15 @@
 
 namespace nunchi {
 
-// Whether a file begins as ours do. No SentencePiece model does.
+// Whether these are the bytes of a plain tokenizer's file. No SentencePiece model begins like one.
 bool is_plain_tokenizer(std::string_view bytes);
 
-// A tokenizer from such a file's bytes; `name` stands for them in messages. Throws Error with the
-// line when they are anything else.
+// A tokenizer from the bytes of a file, which messages call `name`. Throws Error, with the line,
+// for other bytes.
 std::unique_ptr<Tokenizer> make_plain_tokenizer(std::string bytes, const std::string& name);
 
-// See learn_tokenizer(): the characters of the lines and the line break, the most frequent ones
-// where the vocabulary or the coverage asks for fewer; or the bytes, whatever the lines.
+// See learn_tokenizer(). Characters: those of the lines and the line break, limited to the most
+// frequent ones by the vocabulary and the coverage. Bytes: the same for all lines.
 LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const NextLine& next_line);
 
 }  // namespace nunchi

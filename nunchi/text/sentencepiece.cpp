@@ -14,20 +14,20 @@
 namespace nunchi {
 namespace {
 
-// Longer texts go to the library in parts where that changes nothing: it needs some hundred bytes
-// for each byte of a text.
+// Longer texts are passed to the library in parts, where that does not change the result: it needs
+// some hundred bytes of memory for each byte of text.
 constexpr std::size_t kLongText = 64 << 10;
-// The library counts bytes in an int after making up to three of one.
+// The library counts bytes in an int, after replacing one byte by up to three.
 constexpr std::size_t kLongestPart = std::size_t{256} << 20;
 constexpr std::string_view kSpace = "\u2581";
 
-// How much of `text` to encode at once: all of it or, when it is long, up to a space.
+// How many bytes of `text` to encode at once: all or, of a long text, up to a space.
 std::size_t part_of(std::string_view text) {
   std::size_t at = kLongText;
   while (at < text.size()) {
     at = text.find(' ', at);
     if (at == text.npos) break;
-    // After a ▁ of the text's own the space would be the part's last and dropped with it.
+    // After a ▁ in the text, the space would be the last character of the part and be dropped.
     if (!text.substr(0, at).ends_with(kSpace)) return at;
     ++at;
   }
@@ -43,8 +43,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     silence_sentencepiece();
     const auto status = processor_.LoadFromSerializedProto(serialized_);
     if (!status.ok()) {
-      throw Error(fmt::format("{} is not a tokenizer that can be used: SentencePiece says '{}'.",
-                              name, status.message()));
+      throw Error(fmt::format("{} is not a usable tokenizer: SentencePiece reports '{}'.", name,
+                              status.message()));
     }
     if (!facts_.byte_fallback && !facts_.rewrites) find_known_characters();
   }
@@ -110,8 +110,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     known_[U' '] = true;
   }
 
-  // A row of unknown characters is one <unk>, however long. The library copies the whole row for
-  // each of its characters, so it gets only the first.
+  // A run of unknown characters becomes one <unk>, whatever its length. The library copies the
+  // whole run for each of its characters, so only the first one is passed on.
   std::string without_unknown_runs(std::string text) const {
     if (known_.empty()) return text;
     std::string shorter;
@@ -129,7 +129,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::uint64_t fingerprint_;
   std::string serialized_;
   sentencepiece::SentencePieceProcessor processor_;
-  std::vector<bool> known_;  // by character; empty where unknown rows cannot be long
+  std::vector<bool> known_;  // by character; empty when there are no long unknown runs
 };
 
 }  // namespace

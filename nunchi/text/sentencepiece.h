@@ -1,8 +1,9 @@
 // The tokenizer that SentencePiece models (.spm) describe: BPE, unigram or characters.
 //
-// A text is repaired, brought to NFC and cut into pieces. Spaces at its ends and all but one of a
-// row are dropped; ▁ (U+2581) stands for a space inside of pieces and is one in a text too. A
-// character that no piece has becomes its bytes, or <unk> where the model has no byte pieces.
+// Invalid UTF-8 is replaced, the text is normalised to NFC and then cut into pieces. Spaces at the
+// ends of a text are dropped, and several in a row become one. ▁ (U+2581) represents a space in
+// pieces and is treated as a space in texts. A character without a piece becomes its bytes, or
+// <unk> when the model has no byte pieces.
 #pragma once
 
 #include <memory>
@@ -12,8 +13,8 @@
 
 namespace nunchi {
 
-// A tokenizer from a file's bytes; `name` stands for them in messages. Throws Error when they are
-// no model that can be used (see text/sentencepiece_check.h).
+// A tokenizer from the bytes of a file, which messages call `name`. Throws Error when they are not
+// a usable model (see text/sentencepiece_check.h).
 std::unique_ptr<Tokenizer> make_sentencepiece(std::string bytes, const std::string& name);
 
 }  // namespace nunchi

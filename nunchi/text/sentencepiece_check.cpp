@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostPieces = std::size_t{1} << 24;
-// The library walks back through a piece it may not use by recursion, a byte at a time at worst.
+// The library recurses over a piece that it must not use, in the worst case byte by byte.
 constexpr std::size_t kLongestPiece = 2048;
-// Loading encodes the samples, so they must not be a way to make it take hours.
+// Loading a model encodes its samples; the limit keeps that short.
 constexpr std::size_t kMostSampleBytes = 64 << 10;
 constexpr std::size_t kLongestUnknownSurface = 256;
 constexpr std::string_view kSpace = "\u2581";
@@ -38,8 +38,8 @@ enum PieceType {
 };
 enum ModelType { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
 
-// Reads the fields of one message. A field that may stand there once must not come twice: which
-// one counts is a question that two readers can answer differently.
+// Reads the fields of one message. A singular field must not occur twice: two readers could
+// disagree on which one counts.
 class Fields {
  public:
   explicit Fields(std::string_view message) : reader_(message) {}
@@ -67,7 +67,7 @@ class Fields {
     return *field_;
   }
   const WireField& once(WireType type) {
-    if (seen_[number()]) throw Error(fmt::format("field {} comes twice", number()));
+    if (seen_[number()]) throw Error(fmt::format("field {} occurs twice", number()));
     seen_[number()] = true;
     return typed(type);
   }
@@ -134,7 +134,7 @@ TrainerSettings read_trainer(std::string_view message) {
       case 35:
         settings.byte_fallback = fields.flag();
         break;
-      case 44: {  // what <unk> is decoded as
+      case 44: {  // the text that <unk> is decoded to
         const std::string_view surface = fields.bytes();
         if (surface.size() > kLongestUnknownSurface || !is_valid_utf8(surface)) {
           throw Error("the text for <unk> is too long or not UTF-8");
@@ -151,7 +151,7 @@ TrainerSettings read_trainer(std::string_view message) {
         settings.pad = fields.bytes();
         break;
       default:
-        break;  // how it was trained; newer versions add to this, and encoding does not look at it
+        break;  // training settings, which do not affect encoding; newer versions have more
     }
   }
   return settings;
@@ -187,7 +187,7 @@ NormalizerSettings read_normalizer(std::string_view message) {
   return settings;
 }
 
-// Spaces have to be escaped as ▁ for encoding. A denormalizer runs over plain text and says false.
+// Encoding needs spaces escaped as ▁. (A denormalizer works on plain text and does not escape.)
 void check_spaces_are_escaped(std::string_view normalizer) {
   for (Fields fields(normalizer); fields.next();) {
     if (fields.number() == 5 && !fields.flag()) throw Error("it does not write spaces as ▁");
@@ -242,14 +242,14 @@ void check_types(const std::vector<Piece>& pieces, std::size_t unknown, bool byt
     const Piece& piece = pieces[id];
     const auto refuse = [&](const char* why) { throw Error(described(id, piece) + ' ' + why); };
     if (piece.type == kUnknown && id != unknown) refuse("is a second unknown piece");
-    // BPE looks a lone character up among all pieces: text could become a control token.
+    // BPE looks up a single character among all pieces, so text could become a control token.
     if (piece.type == kControl && is_one_character(piece.text)) refuse("is a control character");
     if (piece.type != kByte) continue;
     if (!byte_fallback) refuse("is for a byte, but there is no byte fallback");
     if (!is_byte_piece(piece.text)) refuse("does not name a byte");
     ++bytes;
   }
-  // No two pieces have one text, so 256 of them are all.
+  // No two pieces have the same text, so 256 of them are complete.
   if (byte_fallback && bytes != 256) throw Error("the pieces for the 256 bytes are not complete");
 }
 
@@ -258,13 +258,13 @@ void check_unique(const std::vector<Piece>& pieces) {
   seen.reserve(pieces.size());
   for (std::size_t id = 0; id < pieces.size(); ++id) {
     if (!seen.insert(pieces[id].text).second) {
-      throw Error(described(id, pieces[id]) + " comes twice");
+      throw Error(described(id, pieces[id]) + " occurs twice");
     }
   }
 }
 
 void check_samples(std::string_view message) {
-  if (message.size() > kMostSampleBytes) throw Error("its samples for testing itself are too long");
+  if (message.size() > kMostSampleBytes) throw Error("its samples for the self-test are too long");
   for (Fields fields(message); fields.next();) {
     if (fields.number() == 1) fields.repeated_bytes();
   }
@@ -324,7 +324,7 @@ SentencePieceFacts check(std::string_view file) {
     if (piece.type == kUserDefined) symbols.push_back(piece.text);
   }
   if (most_nested(std::move(symbols)) > kMostNestedSymbols) {
-    throw Error("more than 64 of its symbols begin with one another");
+    throw Error("more than 64 of its symbols are prefixes of one another");
   }
   return {.vocabulary = static_cast<std::int64_t>(pieces.size()),
           .special = special,
@@ -352,7 +352,7 @@ SentencePieceFacts check_sentencepiece(std::string_view bytes, const std::string
   try {
     return check(bytes);
   } catch (const Error& error) {
-    throw Error(name + " is not a tokenizer that can be used: " + error.what() + ".");
+    throw Error(name + " is not a usable tokenizer: " + error.what() + ".");
   }
 }
 

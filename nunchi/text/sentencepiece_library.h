@@ -1,17 +1,17 @@
-// What the two files that call SentencePiece share.
+// Declarations for the files that call SentencePiece.
 #pragma once
 
 #include <sentencepiece_processor.h>
 
-// The library exports this but declares it in none of the headers that are installed.
+// The library exports this function, but none of its installed headers declares it.
 namespace sentencepiece::logging {
 void SetMinLogLevel(int level);
 }
 
 namespace nunchi {
 
-// Its messages would go to stderr; what matters in them comes back as a status. Level 3 leaves the
-// last words of a process that it ends, which our checks are there to prevent.
+// Keeps the library from writing to stderr; errors are returned as a status. Level 3 leaves the
+// message of a fatal error.
 inline void silence_sentencepiece() { sentencepiece::logging::SetMinLogLevel(3); }
 
 }  // namespace nunchi

@@ -12,7 +12,7 @@ namespace nunchi {
 // The token ids of one sentence.
 using Tokens = std::vector<std::int32_t>;
 
-// In place of a special token: there is none.
+// The value of a special token that does not exist.
 inline constexpr std::int32_t kNoToken = -1;
 
 // The special tokens of a tokenizer.
@@ -48,7 +48,7 @@ struct DecoderTokens {
     all.insert(all.end(), target.begin(), target.end());
     return all;
   }
-  // The tokens that are never generated, with others.
+  // Adds to the suppressed tokens; the end token and kNoToken are ignored.
   void suppress(std::span<const std::int32_t> ids) {
     for (const std::int32_t id : ids) {
       if (id != kNoToken && id != end) suppressed.push_back(id);

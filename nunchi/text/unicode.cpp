@@ -19,15 +19,15 @@ constexpr std::string_view kReplacementUtf8 = "\xEF\xBF\xBD";
 
 struct Decoded {
   CodePoint value;     // -1: the bytes are invalid
-  std::size_t length;  // of the character, or of the longest part that could have begun one
+  std::size_t length;  // of the character, or of the longest invalid part
 };
 
 unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
 }
 
-// The character that begins at `at`, after table 3-7 of the Unicode standard: the second byte's
-// range is what keeps out overlong forms, surrogates and numbers past U+10FFFF.
+// The character that begins at `at`, by table 3-7 of the Unicode standard: the range of the second
+// byte excludes overlong forms, surrogates and code points past U+10FFFF.
 Decoded decode_at(std::string_view text, std::size_t at) {
   const unsigned char lead = byte_at(text, at);
   if (lead < 0x80) return {lead, 1};
@@ -57,7 +57,7 @@ Decoded decode_at(std::string_view text, std::size_t at) {
   return {value, length};
 }
 
-// Where the first invalid byte stands; the size when there is none.
+// The position of the first invalid byte; the size when there is none.
 std::size_t first_invalid(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -84,8 +84,8 @@ bool is_between(CodePoint value, CodePoint first, CodePoint last) {
   return value >= first && value <= last;
 }
 
-// Characters that stay as they are next to any other of these: everything before the combining
-// marks, the common Han characters, Hangul syllables. Most lines hold nothing else.
+// Characters that NFC does not change next to one another: everything before the combining marks,
+// the common Han characters, Hangul syllables. Most lines contain no others.
 bool is_plainly_composed(CodePoint value) {
   return value < 0x300 || is_between(value, 0x4E00, 0x9FFF) || is_between(value, 0xAC00, 0xD7A3);
 }
@@ -102,7 +102,7 @@ void append_decomposed(std::vector<CodePoint>& to, CodePoint value) {
   to.insert(to.end(), parts.begin(), parts.begin() + count);
 }
 
-// Marks on one character in the order of their classes. utf8proc's own ordering swaps neighbours,
+// Sorts the marks on one character by their classes. utf8proc's own ordering swaps neighbours,
 // which takes a day for a line of a million marks.
 void order_marks(std::vector<CodePoint>& text) {
   const auto is_mark = [](CodePoint value) { return combining_class(value) != 0; };
@@ -116,10 +116,10 @@ void order_marks(std::vector<CodePoint>& text) {
   }
 }
 
-// Puts together what was decomposed and ordered.
+// Composes decomposed and ordered characters.
 std::string composed(std::vector<CodePoint> text) {
-  // utf8proc takes U+11A7, the one before the final jamo, for a final that adds nothing and drops
-  // it. It composes with no neighbour, so each stretch between two of them goes alone.
+  // utf8proc treats U+11A7, the code point before the final jamo, as an empty final and drops it.
+  // It composes with no neighbour, so the parts between them are composed separately.
   constexpr CodePoint kBeforeFinals = 0x11A7;
   std::string result;
   result.reserve(text.size());
@@ -134,7 +134,7 @@ std::string composed(std::vector<CodePoint> text) {
   return result;
 }
 
-// What a character says to a capital sigma near it.
+// How a character affects the lower case of a capital sigma near it.
 enum class Casing { ignorable, cased, uncased };
 
 // Word_Break = MidLetter, MidNumLet or Single_Quote, all of them punctuation.
@@ -163,8 +163,8 @@ bool is_inside_words(CodePoint value) {
   }
 }
 
-// Other_Lowercase and Other_Uppercase as far as they are neither letters with case nor ignorable:
-// ordinal indicators, Roman numerals, letters in circles and squares.
+// The characters of Other_Lowercase and Other_Uppercase that are neither cased letters nor
+// ignorable: ordinal indicators, Roman numerals, enclosed letters.
 bool has_case_without_being_a_cased_letter(CodePoint value) {
   return value == 0xAA || value == 0xBA || is_between(value, 0x2160, 0x217F) ||
          is_between(value, 0x24B6, 0x24E9) || is_between(value, 0x1F130, 0x1F149) ||
@@ -189,8 +189,8 @@ Casing casing_of(CodePoint value) {
   }
 }
 
-// Whether a cased letter follows, past what is ignorable. A sigma is not, so the sigmas of a text
-// look at no character twice.
+// Whether a cased letter follows after ignorable characters. A sigma is not ignorable, so no
+// character is inspected for two sigmas.
 bool cased_letter_follows(std::string_view text) {
   while (!text.empty()) {
     const Casing casing = casing_of(take(text));
@@ -203,7 +203,7 @@ constexpr CodePoint kCapitalSigma = 0x3A3, kSigma = 0x3C3, kFinalSigma = 0x3C2;
 constexpr CodePoint kCapitalDottedI = 0x130;
 
 int width_of(CodePoint value) {
-  // Medial and final jamo stand in the columns of the initial before them.
+  // Medial and final jamo are displayed in the columns of the initial before them.
   if (is_between(value, 0x1160, 0x11FF) || is_between(value, 0xD7B0, 0xD7FF)) return 0;
   return utf8proc_charwidth(value);
 }

@@ -1,4 +1,4 @@
-// What Nunchi needs to know about Unicode.
+// UTF-8 and Unicode.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@ namespace nunchi {
 
 bool is_valid_utf8(std::string_view text);
 
-// Takes the first character off `text`, which is not empty; U+FFFD for a part that is not UTF-8.
+// Removes the first character of `text`, which is not empty, and returns it; U+FFFD for an invalid
+// part.
 char32_t take_character(std::string_view& text);
 
 // The text with each maximal invalid part replaced by one U+FFFD, as Python's

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kWordStart = "▁";
 
-bool stands_alone(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
+bool is_own_word(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
 
 // The byte of a piece like <0xEA>.
 std::optional<char> byte_of(std::string_view piece) {
@@ -29,7 +29,7 @@ Words words_of(std::span<const std::string> pieces) {
   for (const std::string& piece : pieces) {
     std::string_view rest = piece;
     const bool marked = rest.starts_with(kWordStart);
-    if (words.texts.empty() || alone || stands_alone(piece) || marked) {
+    if (words.texts.empty() || alone || is_own_word(piece) || marked) {
       words.texts.emplace_back();
       words.sizes.push_back(0);
     }
@@ -41,7 +41,7 @@ Words words_of(std::span<const std::string> pieces) {
     }
     ++words.sizes.back();
     words.of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
-    alone = stands_alone(piece);
+    alone = is_own_word(piece);
   }
   for (std::string& text : words.texts) {
     text = text.empty() ? std::string(kWordStart) : repaired_utf8(text);

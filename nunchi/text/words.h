@@ -1,4 +1,4 @@
-// Words out of the pieces that tokenizers cut them into.
+// Joins the pieces of a tokenizer to words.
 #pragma once
 
 #include <span>
@@ -13,8 +13,9 @@ struct Words {
   std::vector<int> of_piece;  // the word that a piece belongs to
 };
 
-// Pieces are joined from one that begins with "▁" (as SentencePiece marks words) up to the next;
-// "<0xEA>" is its byte; <s> and </s> stay by themselves. A word of a space alone is shown as "▁".
+// A word begins with a piece that starts with "▁", SentencePiece's mark, and ends before the next
+// such piece. "<0xEA>" is a byte; <s> and </s> are words of their own. A word that is only a space
+// is displayed as "▁".
 Words words_of(std::span<const std::string> pieces);
 
 }  // namespace nunchi

@@ -116,14 +116,14 @@ TEST_F(GenerateProgram, WhatAFamilyCannotDoIsASentence) {
   const Ended translate = run("translate " + model().string());
   EXPECT_EQ(translate.code, 1);
   EXPECT_EQ(translate.error,
-            "nunchi: a model of the family gpt cannot translate. It can go on with a text: see "
+            "nunchi: a model of the family gpt cannot translate. It can continue a text: see "
             "'nunchi generate --help'.\n");
   const SmallTranslation translation;
   translation.save(folder_ / "translation");
   const Ended generate = run("generate " + (folder_ / "translation").string() + " --prompt a");
   EXPECT_EQ(generate.code, 1);
   EXPECT_EQ(generate.error,
-            "nunchi: a model of the family transformer cannot go on with a text. It can translate: "
+            "nunchi: a model of the family transformer cannot continue a text. It can translate: "
             "see 'nunchi translate --help'.\n");
 }
 

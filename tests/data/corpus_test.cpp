@@ -127,7 +127,7 @@ TEST(Corpus, ATsvLineWithTooFewColumnsIsAnErrorWithItsPlace) {
   const OneTsv tsv("a\tb\tc\nd\te\n");
   EXPECT_EQ(error_of([&] { pairs_of(tsv.part(1, 3)); }),
             (tsv.folder / "pairs.tsv").string() +
-                ":2: 2 columns, but column 3 is asked for. Columns are separated by tabs.");
+                ":2: 2 columns, but column 3 is needed. Columns are separated by tabs.");
 }
 
 TEST(Corpus, APartIsTwoFilesOrATsv) {

@@ -4,6 +4,7 @@
 
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 namespace {
@@ -76,6 +77,19 @@ TEST(FeatureStore, NoticesEveryCut) {
                      "is not a whole file of features"))
         << size;
   }
+}
+
+TEST(FeatureStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+  namespace fs = std::filesystem;
+  int seeds = 0;
+  for (const fs::directory_entry& seed :
+       fs::directory_iterator(fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/feature_store")) {
+    const bool valid = seed.path().filename().string().starts_with("valid-");
+    const std::string message = error_of([&] { FeatureStore::open(seed.path()); });
+    EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 7);
 }
 
 }  // namespace

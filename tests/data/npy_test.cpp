@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "tests/data/npy_files.h"
 #include "tests/errors.h"
 #include "tests/files.h"
+#include "tests/paths.h"
 
 namespace nunchi::testing {
 namespace {
@@ -60,6 +62,19 @@ TEST(Npy, RefusesWhatIsNoMatrixOfFeatures) {
   std::vector<float> bad = kValues;
   bad[4] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(says(refusal(npy_bytes(npy_header(2, 3), bad)), "not finite"));
+}
+
+TEST(Npy, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+  namespace fs = std::filesystem;
+  int seeds = 0;
+  for (const fs::directory_entry& seed :
+       fs::directory_iterator(fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/npy")) {
+    const bool valid = seed.path().filename().string().starts_with("valid-");
+    const std::string message = error_of([&] { read_npy(seed.path()); });
+    EXPECT_EQ(message == "no error", valid) << seed.path() << ": " << message;
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 7);
 }
 
 }  // namespace

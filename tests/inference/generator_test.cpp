@@ -237,7 +237,7 @@ TEST(Generator, WhatCannotBe) {
   SmallTranslation translation;
   EXPECT_NE(error_of([&] {
               Generator(translation.context, *translation.model, translation.tokenizers, {});
-            }).find("cannot go on with a text"),
+            }).find("cannot continue a text"),
             std::string::npos);
   const Tokenizers other(plain(TokenizerKind::bytes));
   EXPECT_NE(

@@ -109,7 +109,7 @@ TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
   const auto symbol = [](const std::string& text) { return refusal_of({.symbols = {text}}); };
   EXPECT_EQ(symbol(""), "usage: a symbol is empty.");
   EXPECT_EQ(symbol("<s>"),
-            "usage: the symbol '<s>' is there already, and text must not be able to write it.");
+            "usage: the symbol '<s>' already exists, and text must not be encoded as it.");
   EXPECT_EQ(symbol("<0x41>"), "usage: the symbol '<0x41>' looks like the piece of a byte.");
   for (const std::string& text :
        {std::string("a b"), std::string("\t"), std::string("a\0b", 3), std::string("\u2581")}) {
@@ -121,7 +121,8 @@ TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
             "usage: the symbol 'e\u0301' is given twice.");
   std::vector<std::string> nested;
   for (std::size_t length = 1; length < 70; ++length) nested.emplace_back(length, 'x');
-  EXPECT_EQ(refusal_of({.symbols = nested}), "usage: more than 64 symbols begin with one another.");
+  EXPECT_EQ(refusal_of({.symbols = nested}),
+            "usage: more than 64 symbols are prefixes of one another.");
 }
 
 TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {

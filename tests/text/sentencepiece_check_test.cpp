@@ -29,7 +29,7 @@ std::string refusal_of(const std::string& file) {
 
 ::testing::AssertionResult refused(const std::string& file, const std::string& why) {
   const std::string message = refusal_of(file);
-  if (message == "m.spm is not a tokenizer that can be used: " + why + ".") {
+  if (message == "m.spm is not a usable tokenizer: " + why + ".") {
     return ::testing::AssertionSuccess();
   }
   return ::testing::AssertionFailure() << message;
@@ -123,8 +123,8 @@ TEST(SentencePieceCheck, RefusesFieldsOutOfPlace) {
   };
   EXPECT_EQ(why([](auto& m) { m.more = wire_number(6, 1); }), "field 6 is unknown.");
   EXPECT_EQ(why([](auto& m) { m.more = wire_number(4, 1); }), "field 4 has the wrong type.");
-  EXPECT_EQ(why([](auto& m) { m.more = wire_bytes(2, ""); }), "field 2 comes twice.");
-  EXPECT_EQ(why([](auto& m) { m.more_trainer = wire_number(35, 1); }), "field 35 comes twice.");
+  EXPECT_EQ(why([](auto& m) { m.more = wire_bytes(2, ""); }), "field 2 occurs twice.");
+  EXPECT_EQ(why([](auto& m) { m.more_trainer = wire_number(35, 1); }), "field 35 occurs twice.");
   EXPECT_EQ(why([](auto& m) { m.more_trainer = wire_bytes(24, "x"); }),
             "field 24 has the wrong type.");
   EXPECT_EQ(why([](auto& m) { m.more_normalizer = wire_number(7, 1); }), "field 7 is unknown.");
@@ -133,7 +133,7 @@ TEST(SentencePieceCheck, RefusesFieldsOutOfPlace) {
   EXPECT_EQ(why([](auto& m) { m.more = wire_bytes(1, wire_bytes(9, "x")); }),
             "piece 8 is broken: field 9 is unknown.");
   EXPECT_EQ(why([](auto& m) { m.more = wire_bytes(4, std::string(1 << 17, 'x')); }),
-            "its samples for testing itself are too long.");
+            "its samples for the self-test are too long.");
   EXPECT_EQ(why([](auto& m) { m.more_trainer = wire_bytes(44, "\xFF"); }),
             "the text for <unk> is too long or not UTF-8.");
 }
@@ -150,8 +150,8 @@ TEST(SentencePieceCheck, RefusesBrokenPieces) {
     EXPECT_TRUE(
         changed_refused(add({"x", 1, score}), "piece 8 is broken: its score is not finite"));
   }
-  EXPECT_TRUE(changed_refused(add({"ab"}), "piece 8 ('ab') comes twice"));
-  EXPECT_TRUE(changed_refused(add({"<s>"}), "piece 8 ('<s>') comes twice"));
+  EXPECT_TRUE(changed_refused(add({"ab"}), "piece 8 ('ab') occurs twice"));
+  EXPECT_TRUE(changed_refused(add({"<s>"}), "piece 8 ('<s>') occurs twice"));
   EXPECT_TRUE(changed_refused(add({"x", kSpmUnknown}), "piece 8 ('x') is a second unknown piece"));
   EXPECT_TRUE(changed_refused(add({"눈", kSpmControl}), "piece 8 ('눈') is a control character"));
   EXPECT_TRUE(changed_refused(add({"<0x41>", kSpmByte}),
@@ -224,7 +224,7 @@ TEST(SentencePieceCheck, RefusesSymbolsThatBeginWithOneAnotherTooOften) {
   }
   EXPECT_EQ(refusal_of(model.bytes()), "no error");
   model.pieces.push_back({std::string(70, 'a'), kSpmSymbol});
-  EXPECT_TRUE(refused(model.bytes(), "more than 64 of its symbols begin with one another"));
+  EXPECT_TRUE(refused(model.bytes(), "more than 64 of its symbols are prefixes of one another"));
 }
 
 TEST(CharsmapCheck, TakesSoundRules) {
@@ -256,18 +256,18 @@ TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
             "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(600); }), "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(100); }), "the trie points outside of itself");
-  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }), "a rule's text lies outside");
-  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last text has no end");
+  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }), "a rule's output lies outside");
+  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output has no end");
   EXPECT_EQ(why([](auto& r) { r.outputs = ""; }), "the trie reaches past the end");
   EXPECT_EQ(why([](auto& r) { r.units.clear(); }), "the trie is not made of whole units");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string(65, 'x') + '\0'; }),
-            "a rule writes too much");
+            "a rule's output is too long");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string("\xED\0", 2); }),
-            "a rule writes what is not UTF-8");
+            "a rule's output is not UTF-8");
   // 'a' leads back to itself: a long text would have more matches than the library has room for.
   EXPECT_EQ(
       why([](auto& r) { r.units[kA] = (kA ^ SmallCharsmap::kChildren) << 10 | 1u << 8 | 'a'; }),
-      "the trie goes in circles");
+      "the trie has a cycle");
   EXPECT_THROW(check_charsmap("abc"), Error);
 }
 

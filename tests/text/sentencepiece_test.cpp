@@ -217,11 +217,11 @@ TEST(LoadTokenizer, FilesThatAreNoneAreOneSentence) {
   EXPECT_NE(refusal_of("").find("not a plain file"), std::string::npos);
   const std::string name = (folder / "x.spm").string();
   write_text(name, "");
-  EXPECT_EQ(refusal_of("x.spm"), name + " is not a tokenizer that can be used: it is empty.");
+  EXPECT_EQ(refusal_of("x.spm"), name + " is not a usable tokenizer: it is empty.");
   const std::string sound = learn({.vocabulary = 400}).bytes;
   for (const std::size_t size : {sound.size() / 4, sound.size() / 2, sound.size() - 1}) {
     write_text(name, sound.substr(0, size));
-    EXPECT_EQ(refusal_of("x.spm").find(name + " is not a tokenizer that can be used: "), 0u);
+    EXPECT_EQ(refusal_of("x.spm").find(name + " is not a usable tokenizer: "), 0u);
   }
 }
 

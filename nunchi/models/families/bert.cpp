@@ -76,7 +76,7 @@ VocabularyLoss Bert::loss(const Variable& hidden, const Ragged& rows, const Tens
 }
 
 const Bert::LabelHead& Bert::label_head() const {
-  if (!label_head_) throw Error("this bert has no labels.");
+  if (!label_head_) throw Error("this model has no labels.");
   return *label_head_;
 }
 

@@ -1,11 +1,10 @@
-// A bidirectional encoder: BERT as it was (without its two kinds of segments), or with what came
-// later, by options.
+// A bidirectional encoder: the original BERT without its segments, or later variants by options.
 //
 //   ids → embedding → layers, each token over all of its text → hidden
 //     masked rows → dense, GELU, norm → vocabulary
 //     first rows  → dense, tanh → labels
 //
-// A text begins with <s>, whose row stands for the whole of it, and ends with </s>.
+// A text begins with <s>, whose row represents the whole text, and ends with </s>.
 #pragma once
 
 #include <memory>
@@ -28,7 +27,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   std::string family() const override { return BertConfig::kFamily; }
   std::string config_json() const override { return config_.to_json(); }
   const BertConfig& config() const override { return config_; }
-  // The classes of one task are not those of another.
+  // The classifier belongs to one task.
   bool belongs_to_task(const std::string& parameter) const override {
     return parameter.starts_with(kClassifier);
   }
@@ -55,13 +54,13 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
     Dropout dropout;
     nn::Linear output;
   };
-  const LabelHead& label_head() const;  // throws Error where there are no labels
+  const LabelHead& label_head() const;  // throws Error when the model has no labels
   Linear projection() const { return {.weight = table_, .bias = bias_}; }  // to the vocabulary
-  // What it is given.
+  // The input of the projection.
   Variable transformed(const Variable& hidden, const Ragged& rows) const;
 
   BertConfig config_;
-  Variable table_;  // [V, C], which reads tokens and says them
+  Variable table_;  // [V, C], for embedding tokens and predicting them
   std::unique_ptr<nn::Position> position_;
   nn::Embedding embedding_;
   Norm embedding_norm_;  // of post-norm; in pre-norm the first layer has one

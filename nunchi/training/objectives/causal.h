@@ -1,4 +1,4 @@
-// Language modelling: each token of a text is to be said from those before it.
+// Language modelling: each token of a text is predicted from those before it.
 #pragma once
 
 #include "nunchi/models/sequence_model.h"
@@ -8,12 +8,12 @@ namespace nunchi {
 
 class CausalObjective final : public Objective {
  public:
-  // Throws Error when the model does not go on with texts.
+  // Throws Error when the model is not a language model.
   explicit CausalObjective(const ObjectiveParts& parts);
   CausalObjective(const LanguageModel& model, ContextBase& context, double label_smoothing)
       : model_(model), context_(context), label_smoothing_(label_smoothing) {}
 
-  // The targets are windows of a text: the tokens that are seen, and one more.
+  // The targets are windows of a text: the input tokens and one more.
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:

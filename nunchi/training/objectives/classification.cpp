@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostLabels = 10'000;
 
-// Calls see(label, reader) for each line of a part that can be an example.
+// Calls see(label, reader) for each line of a part that has a text and a label.
 void for_each_label(const CorpusPart& part,
                     const std::function<void(const std::string&, const PairReader&)>& see) {
   PairReader reader(part);
@@ -44,7 +44,7 @@ std::vector<std::string> labels_in(std::span<const CorpusPart> parts) {
   if (labels.size() < 2) {
     throw Error(labels.empty() ? std::string("the training data have no labels.")
                                : "all training data have the label '" + printable(*labels.begin()) +
-                                     "'; there is nothing to tell apart.");
+                                     "'; classification needs at least two.");
   }
   return {labels.begin(), labels.end()};
 }
@@ -76,7 +76,7 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
     texts.push_back(enclosed(source.first(source.size() - 1), special_, reader_.max_length()));
     const std::int32_t label = batch.targets[i].front();
     if (label < 0 || label >= std::ssize(model_.labels())) {
-      throw Error("a text has a label that is none of the model's.");
+      throw Error("a text has a label that the model does not have.");
     }
     labels.push_back(label);
   }

@@ -1,4 +1,4 @@
-// Classification: a text is to be given the label that stands beside it.
+// Classification: the label of each text is predicted.
 #pragma once
 
 #include <string>
@@ -21,16 +21,16 @@ class ClassificationObjective final : public Objective {
 
  private:
   const Classifier& model_;
-  const MaskedLanguageModel& reader_;  // the same
+  const MaskedLanguageModel& reader_;  // the same model
   ContextBase& context_;
   SpecialTokens special_;  // of the texts
   double label_smoothing_;
 };
 
-// The labels of these parts, each once, in order. Throws Error when there is only one or so many
-// that they cannot be labels.
+// The labels of these parts, sorted, without repetitions. Throws Error when there is only one or
+// when there are more than 10,000.
 std::vector<std::string> labels_in(std::span<const CorpusPart> parts);
-// Throws Error, with file and line, for a label of the part that is not among these.
+// Throws Error, with file and line, when the part has a label that is not among these.
 void check_labels(const CorpusPart& part, std::span<const std::string> labels);
 
 }  // namespace nunchi

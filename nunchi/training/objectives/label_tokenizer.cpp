@@ -19,7 +19,7 @@ LabelTokenizer::LabelTokenizer(const std::vector<std::string>& labels) : labels_
     const auto [found, is_new] = tokens_.emplace(label_of(labels[i]), static_cast<std::int32_t>(i));
     if (!is_new) {
       throw Error("the labels '" + printable(piece(found->second)) + "' and '" +
-                  printable(labels[i]) + "' are one: spaces at the ends do not count.");
+                  printable(labels[i]) + "' are the same label: spaces at the ends do not count.");
     }
     serialized_ += labels[i] + "\n";
   }

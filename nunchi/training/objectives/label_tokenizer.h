@@ -1,5 +1,5 @@
-// Labels as they stand in prepared data: one token each, whatever they are called. So they need not
-// be words that the tokenizer of the texts knows, and that one is learned from texts alone.
+// The labels of a classifier as tokens in prepared data, one for each label. So the tokenizer of
+// the texts does not need to know the labels.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@
 
 namespace nunchi {
 
-// As labels are compared: NFC, and spaces at the ends do not count.
+// The canonical form of a label: NFC, without spaces at its ends.
 std::string label_of(std::string_view text);
 
 class LabelTokenizer final : public Tokenizer {
  public:
-  // Throws Error when two of them are the same.
+  // Throws Error when two labels have the same canonical form.
   explicit LabelTokenizer(const std::vector<std::string>& labels);
 
   std::int64_t vocabulary() const override;
@@ -33,7 +33,7 @@ class LabelTokenizer final : public Tokenizer {
  private:
   std::vector<std::string> labels_;
   std::map<std::string, std::int32_t, std::less<>> tokens_;
-  std::string serialized_;  // a line for each, for the fingerprint: no model folder has it
+  std::string serialized_;  // a line for each label, for the fingerprint; not part of a folder
 };
 
 }  // namespace nunchi

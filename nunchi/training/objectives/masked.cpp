@@ -13,7 +13,7 @@
 namespace nunchi {
 namespace {
 
-// No operation of a model draws at this number.
+// Separates these draws from those of a model's operations, whose numbers are small.
 constexpr std::uint32_t kPlace = 0x80000001u;
 enum class Purpose : std::uint32_t { choice, replacement };
 
@@ -23,7 +23,7 @@ philox::Words draw(const TextDraws& draws, Purpose purpose, std::size_t number) 
                       philox::key_of(draws.key));
 }
 
-// `wanted` of the numbers from 0 to count - 1, in order; every set of them is equally likely.
+// `wanted` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
 std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const TextDraws& draws) {
   std::vector<std::int32_t> chosen;
   philox::Words words{};
@@ -37,12 +37,12 @@ std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const T
   return chosen;
 }
 
-// Pieces that are taken out together, from `begin` on.
+// The pieces of one word, from `begin` on.
 struct Word {
   std::int32_t begin, size;
 };
 
-// Words in any order, each as long as it fits in.
+// Takes words in random order, each if it fits into the wanted number of tokens.
 std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word> words,
                                        const TextDraws& draws) {
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
@@ -54,7 +54,7 @@ std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word
   std::vector<std::int32_t> positions;
   for (const auto& [ignored, w] : order) {
     const auto taken = static_cast<std::int64_t>(positions.size());
-    // The first one in any case: a text of one long word has something to say, too.
+    // The first word always counts, so that a text of one long word has tokens to predict.
     if (taken > 0 && taken + words[w].size > wanted) continue;
     for (std::int32_t i = 0; i < words[w].size; ++i) positions.push_back(words[w].begin + i);
   }

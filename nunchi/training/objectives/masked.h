@@ -1,12 +1,12 @@
-// Masked language modelling: some tokens of a text are taken out, and the model is to say them from
-// all the others.
+// Masked language modelling: some tokens of a text are masked, and the model predicts them from all
+// the others.
 //
 //   text     The cat sat on the mat .
-//   inputs   <s> The cat [MASK] on the mat . </s>        and "sat" is to be said
+//   inputs   <s> The cat [MASK] on the mat . </s>        and the label is "sat"
 //
-// Of the tokens to be said, 80 % are replaced by the mask, 10 % by any other token and 10 % stay as
-// they are, so that the model has to look at every token. Which they are is drawn from (seed, step,
-// sentence): anew in each epoch, whatever the batch.
+// Of the tokens to predict, 80 % are replaced by the mask, 10 % by a random token, and 10 % are
+// kept, so that the model has to look at every token. The choice is drawn from (seed, step,
+// sentence): it differs in each epoch and does not depend on the batch.
 #pragma once
 
 #include <vector>
@@ -18,19 +18,19 @@
 namespace nunchi {
 
 struct MaskOptions {
-  double share = 0.15;       // of a text's tokens, but one at least
+  double share = 0.15;       // of a text's tokens; at least one token
   bool whole_words = false;  // all pieces of a word or none
 };
 
-// Immutable once made.
+// Immutable.
 class Masker {
  public:
   // Throws Error when the tokenizer has no symbol for masked tokens.
   Masker(const Tokenizer& tokenizer, const MaskOptions& options);
 
-  // The text between <s> and </s>, cut to `longest` tokens in all. Every choice of so many tokens
-  // is equally likely; words are taken as long as they fit in. A text without tokens has none to
-  // say.
+  // The masked text between <s> and </s>, cut to `longest` tokens in all. All choices of tokens are
+  // equally likely; whole words are chosen as long as they fit into the share. A text without
+  // tokens has none to predict.
   MaskedText operator()(const Tokens& text, std::int64_t longest, const TextDraws& draws) const;
 
  private:
@@ -40,13 +40,13 @@ class Masker {
   MaskOptions options_;
   SpecialTokens special_;
   std::int32_t mask_;
-  std::vector<bool> begins_word_;     // by token; empty unless words are asked for
-  std::vector<std::int32_t> others_;  // what may take a token's place
+  std::vector<bool> begins_word_;     // by token; empty unless whole words are masked
+  std::vector<std::int32_t> others_;  // the random tokens that may replace a token
 };
 
 class MaskedObjective final : public Objective {
  public:
-  // Throws Error when the model does not fill in or the tokenizer has no mask.
+  // Throws Error when the model does not predict masked tokens or the tokenizer has no mask.
   explicit MaskedObjective(const ObjectiveParts& parts);
 
   // The targets are lines of a text.
@@ -59,8 +59,8 @@ class MaskedObjective final : public Objective {
   double label_smoothing_;
 };
 
-// How many rows of scores [R, V] have their highest at their label; of the first rows, as many as
-// there are labels.
+// The number of rows of scores [R, V] whose highest score is at their label. Only the first rows
+// count, as many as there are labels.
 std::int64_t count_right(const Tensor& scores, std::span<const std::int32_t> labels);
 
 }  // namespace nunchi

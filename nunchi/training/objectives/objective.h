@@ -1,5 +1,5 @@
-// A way of training: what is asked of a model, given sentences. Each is one pair of files here and
-// one line in objectives.cpp.
+// A training objective: the loss of a model on a batch. Each objective is one pair of files here
+// and one line in objectives.cpp.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@ namespace nunchi {
 
 struct ObjectiveLoss {
   Variable total;           // f64 [1], the sum over the tokens
-  std::int64_t tokens = 0;  // that were to be said
-  std::int64_t read = 0;    // that the model went through for it; 0: as many
-  // Of those to be said, how many the model finds likeliest. Only in evaluating mode, and of
+  std::int64_t tokens = 0;  // to predict
+  std::int64_t read = 0;    // that the model read for them; 0: as many
+  // Of the tokens to predict, how many the model finds likeliest. Only in evaluating mode, and of
   // objectives that are measured by it.
   std::optional<std::int64_t> right = {};
 };

@@ -1,4 +1,4 @@
-// The list of objectives: a new one adds one line here.
+// The list of objectives; a new one adds one line.
 #include "nunchi/training/objectives/objectives.h"
 
 #include <array>
@@ -18,7 +18,7 @@ std::unique_ptr<Objective> make(const ObjectiveParts& parts) {
   return std::make_unique<O>(parts);
 }
 
-// <s> stands before the text, beside the </s> that is counted.
+// max_length counts </s> but not <s>.
 std::int64_t enclosed_length(std::int64_t max_length, const TrainingOptions&) {
   return max_length + 1;
 }
@@ -69,7 +69,7 @@ const ObjectiveInfo& info_of(ObjectiveKind kind) {
   for (const ObjectiveInfo& info : kObjectives) {
     if (info.kind == kind) return info;
   }
-  throw Error("there is an objective that the list does not have.");
+  throw Error("the list of objectives is incomplete (internal error).");
 }
 
 std::vector<Choice<ObjectiveKind>> objective_choices() {

@@ -1,4 +1,4 @@
-// The ways of training that there are, and what each needs: objectives.cpp has the list.
+// The training objectives and their requirements; the list is in objectives.cpp.
 #pragma once
 
 #include <memory>
@@ -16,35 +16,36 @@ namespace nunchi {
 
 struct TrainingOptions;
 
-// What an objective is made of; all of it outlives the objective.
+// The objects that an objective uses; all of them outlive it.
 struct ObjectiveParts {
   const Model& model;
-  ContextBase& context;  // the model's, on which batches are made
+  ContextBase& context;  // the model's; batches are made on it
   const Tokenizers& tokenizers;
   const TrainingOptions& options;
 };
 
-// What an objective learns from: source and target, a text, or lines with a label each (the source
-// is the line, the target its label).
+// The examples of an objective: pairs of source and target, texts, or lines with a label each (the
+// source is the line, the target its label).
 enum class Examples : std::uint8_t { pairs, text, labelled };
 
 struct ObjectiveInfo {
   ObjectiveKind kind;
   std::string_view name;
   Examples examples = Examples::pairs;
-  TextCut cut = TextCut::lines;  // of a text, unless a config says otherwise
-  bool only_cut = false;         // there is no other way to cut it
-  double label_smoothing = 0;    // unless a config says otherwise
-  bool generates = true;         // what it teaches is to say texts
+  TextCut cut = TextCut::lines;  // the default for texts
+  bool only_cut = false;         // texts cannot be cut in another way
+  double label_smoothing = 0;    // the default
+  bool generates = true;         // the model learns to generate text
   bool masks = false;            // mask_share and whole_words are its keys
-  bool one_tokenizer = false;    // for both sides, which are one text
-  // Of which a tokenizer needs one: symbols for what is taken out of a text.
+  bool one_tokenizer = false;    // both sides have the same tokenizer
+  // A tokenizer needs at least one of these symbols, which replace parts of a text.
   std::span<const std::string_view> symbols = {};
-  bool counts_right = false;  // validation can tell how much of what is to be said is right
-  // Tokens that the model sees at the most of an example of so many (of a side, </s> included).
+  bool counts_right = false;  // validation can measure accuracy
+  // Upper bound for the tokens that the model reads of an example with max_length tokens on a side,
+  // </s> included.
   std::int64_t (*longest)(std::int64_t max_length, const TrainingOptions& options) =
       [](std::int64_t max_length, const TrainingOptions&) { return max_length; };
-  // Throws Error when the model or its tokenizer cannot do what is asked of it.
+  // Throws Error when the model or its tokenizer does not fit the objective.
   std::unique_ptr<Objective> (*make)(const ObjectiveParts& parts) = nullptr;
 
   // Whether validation can compare translations with references, for BLEU and chrF.

@@ -8,7 +8,7 @@
 namespace nunchi {
 namespace {
 
-// No operation of a model draws at this number.
+// Separates these draws from those of a model's operations, whose numbers are small.
 constexpr std::uint32_t kPlace = 0x80000000u;
 
 // Numbers in [0, 1), one after another.
@@ -26,7 +26,7 @@ class Draws {
   std::uint32_t row_ = 0;
 };
 
-// `chosen` of the numbers from 0 to count - 1, in order; every set of them is equally likely.
+// `chosen` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
 std::vector<std::int64_t> choose(std::int64_t chosen, std::int64_t count, Draws& draws) {
   std::vector<std::int64_t> found;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -36,7 +36,7 @@ std::vector<std::int64_t> choose(std::int64_t chosen, std::int64_t count, Draws&
   return found;
 }
 
-// How many tokens are taken out, in how many stretches.
+// The number of tokens to remove, and the number of spans.
 struct Sizes {
   std::int64_t noise, spans;
 };
@@ -45,7 +45,7 @@ Sizes sizes_of(std::int64_t length, const SpanCorruptionOptions& options, std::i
   const auto noise =
       std::clamp<std::int64_t>(std::llround(options.noise * static_cast<double>(length)), 1,
                                std::max(length - 1, std::int64_t{1}));
-  // A token at least stands between two of them.
+  // At least one token separates two spans.
   const std::int64_t most = std::min({sentinels, noise, length - noise + 1});
   return {noise, std::clamp<std::int64_t>(
                      std::llround(static_cast<double>(noise) / options.mean_span), 1, most)};
@@ -61,7 +61,7 @@ CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& opt
   const auto [noise, spans] =
       sizes_of(length, options, static_cast<std::int64_t>(sentinels.size()));
   Draws numbers(draws);
-  // Where one stretch ends within the noise and the next begins; how many tokens stay before each.
+  // Where each span ends among the removed tokens; how many tokens are kept before each span.
   std::vector<std::int64_t> ends = choose(spans - 1, noise - 1, numbers);
   for (std::int64_t& end : ends) ++end;
   ends.push_back(noise);
@@ -87,7 +87,7 @@ CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& opt
 std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer) {
   std::vector<std::int32_t> found;
   const auto name = [&] { return "<extra_id_" + std::to_string(found.size()) + ">"; };
-  // They mostly stand one after another, in this order or backwards.
+  // Most tokenizers have them one after another, ascending or descending.
   for (bool more = true; more;) {
     more = false;
     for (std::int32_t id = 0; id < tokenizer.vocabulary(); ++id) {
@@ -101,7 +101,7 @@ std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer) {
 
 std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options) {
   std::int64_t longest = max_length;
-  // The decoder reads <s>, the sentinels and what was taken out.
+  // The decoder reads its start token, the sentinels and the removed tokens.
   for (std::int64_t length = 1; length < max_length; ++length) {
     const auto [noise, spans] = sizes_of(length, options.span_corruption, length);
     longest = std::max(longest, 1 + noise + spans);
@@ -122,7 +122,7 @@ SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
   }
   if (sentinels_.empty()) {
     throw Error(
-        "span corruption needs symbols that stand for what was taken out: put <extra_id_0>, "
+        "span corruption needs symbols that replace the removed spans: put <extra_id_0>, "
         "<extra_id_1>, … into 'tokenizer.symbols'.");
   }
 }

@@ -1,11 +1,12 @@
-// T5's span corruption: some stretches of a text are taken out, a symbol of its own in the place of
-// each, and the decoder is to say what stood there.
+// T5's span corruption: some spans of a text are removed, each replaced by a symbol of its own (a
+// sentinel), and the decoder predicts the removed tokens.
 //
 //   text     Thank you for inviting me to your party last week .
 //   source   Thank you <extra_id_0> me to your party <extra_id_1> week . </s>
 //   target   <extra_id_0> for inviting <extra_id_1> last </s>
 //
-// Which stretches is drawn from (seed, step, sentence): anew in each epoch, whatever the batch.
+// The spans are drawn from (seed, step, sentence): they differ in each epoch and do not depend on
+// the batch.
 #pragma once
 
 #include <array>
@@ -19,31 +20,31 @@
 
 namespace nunchi {
 
-// What the model sees and what it is to say, without </s> in either.
+// The model's input and what it is to predict, both without </s>.
 struct CorruptedText {
   Tokens source;
   Tokens target;
 };
 
-// At least one token is taken out and, of more than one, at least one stays. There are as many
-// stretches as the options say, but no more than sentinels. Every choice of stretches is equally
-// likely, at least one token apart. Throws Error for a text without tokens.
+// At least one token is removed and, of more than one, at least one is kept. The options give the
+// number of spans, but there are no more than sentinels. All choices of spans that are at least one
+// token apart are equally likely. Throws Error for a text without tokens.
 CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& options,
                             std::span<const std::int32_t> sentinels, const TextDraws& draws);
 
-// The tokenizer's <extra_id_0>, <extra_id_1>, … up to the first that it does not know.
+// The tokenizer's <extra_id_0>, <extra_id_1>, … up to the first that it does not have.
 std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer);
 
 inline constexpr std::array<std::string_view, 1> kFirstSentinel = {"<extra_id_0>"};
 
-// Tokens of the longer side, <s> and </s> included, of lines with up to max_length tokens, </s>
-// included.
+// Upper bound for the tokens of the longer side, <s> and </s> included, of lines with up to
+// max_length tokens, </s> included.
 std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options);
 
 class SpanCorruptionObjective final : public Objective {
  public:
-  // Throws Error when the model does not translate, the two sides have other tokenizers, or these
-  // have no sentinels.
+  // Throws Error when the model is not an encoder-decoder, when the two sides have different
+  // tokenizers, or when the tokenizer has no sentinels.
   explicit SpanCorruptionObjective(const ObjectiveParts& parts);
 
   // The targets are lines of a text.

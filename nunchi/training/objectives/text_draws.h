@@ -1,4 +1,4 @@
-// Who draws when a text is changed before it is learned from.
+// The random draws that change a text before a model learns from it.
 #pragma once
 
 #include "nunchi/base/random.h"

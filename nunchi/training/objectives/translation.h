@@ -1,4 +1,4 @@
-// Translation by teacher forcing: the decoder sees the true words so far and is to say the next.
+// Translation by teacher forcing: the decoder reads the true tokens so far and predicts the next.
 #pragma once
 
 #include "nunchi/models/sequence_model.h"
@@ -8,7 +8,7 @@ namespace nunchi {
 
 class TranslationObjective final : public Objective {
  public:
-  // Throws Error when the model does not translate.
+  // Throws Error when the model is not an encoder-decoder.
   explicit TranslationObjective(const ObjectiveParts& parts);
   TranslationObjective(const TranslationModel& model, ContextBase& context,
                        const DecoderTokens& tokens, double label_smoothing)

@@ -75,7 +75,8 @@ TEST(Bert, SaysWhatItCanAndCannotDo) {
   EXPECT_EQ(&as_classifier(classifier), &classifier);
   const Transformer transformer(small_config());
   EXPECT_EQ(error_of([&] { as_masked_language_model(transformer); }),
-            "a model of the family transformer cannot fill in. It can translate: see 'nunchi "
+            "a model of the family transformer cannot predict masked tokens. It can translate: see "
+            "'nunchi "
             "translate --help'.");
   EXPECT_NE(error_of([&] { as_classifier(transformer); }).find("cannot classify texts"),
             std::string::npos);

@@ -25,11 +25,11 @@ TEST(Gpt, Gpt2HasItsParametersAndStartsAsItDid) {
 TEST(Gpt, WhatItCannotDoIsASentence) {
   const Gpt gpt(small_gpt_config());
   EXPECT_EQ(error_of([&] { as_translation_model(gpt); }),
-            "a model of the family gpt cannot translate. It can go on with a text: see 'nunchi "
+            "a model of the family gpt cannot translate. It can continue a text: see 'nunchi "
             "generate --help'.");
   const Transformer transformer(small_config());
   EXPECT_EQ(error_of([&] { as_language_model(transformer); }),
-            "a model of the family transformer cannot go on with a text. It can translate: see "
+            "a model of the family transformer cannot continue a text. It can translate: see "
             "'nunchi translate --help'.");
   EXPECT_EQ(&as_language_model(gpt), &gpt);
 }

@@ -224,7 +224,7 @@ TEST(MaskedObjective, RefusesModelsThatDoNotFillIn) {
   const std::string message = error_of([&] {
     MaskedObjective({*model, context, tokenizers, options});
   });
-  EXPECT_NE(message.find("transformer cannot fill in"), std::string::npos) << message;
+  EXPECT_NE(message.find("transformer cannot predict masked tokens"), std::string::npos) << message;
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// Any bytes: the reader of features refuses them with an Error, or returns memory that exists.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "nunchi/base/error.h"
+#include "nunchi/data/content_hash.h"
+#include "nunchi/data/feature_store.h"
+
+namespace {
+
+void read(std::span<const std::byte> bytes) {
+  try {
+    const nunchi::FeatureStore store = nunchi::parse_features(bytes, "fuzz");
+    volatile float sum = store.values_are_whole() ? 1.0f : 0.0f;  // keeps the reads below alive
+    for (std::int64_t i = 0; i < store.size(); ++i) {
+      if (store.rows(i) < 1) __builtin_trap();
+      for (const float value : store.values(i)) sum = sum + value;
+    }
+  } catch (const nunchi::Error&) {
+  }
+}
+
+// Most mutations leave the index's digest wrong; with a right one they reach the later checks.
+void put_digest_right(std::span<std::byte> bytes) {
+  constexpr std::size_t kFooter = 11 * 8, kDigest = 16, kRows = 4 * 8, kHeader = 64;
+  if (bytes.size() < kHeader + kFooter) return;
+  std::uint64_t counts[2] = {};  // rows, width
+  std::memcpy(counts, bytes.data() + bytes.size() - kFooter + kRows, sizeof counts);
+  if (counts[0] > bytes.size() || counts[1] > bytes.size()) return;
+  const std::size_t begin = kHeader + (4 * counts[0] * counts[1] + 7) / 8 * 8;
+  const std::size_t end = bytes.size() - kDigest;
+  if (begin > end) return;
+  const auto digest = nunchi::ContentHash().update(bytes.subspan(begin, end - begin)).digest();
+  std::memcpy(bytes.data() + end, &digest, sizeof digest);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // Words, because a file is mapped at a multiple of 8.
+  std::vector<std::uint64_t> words(size / 8 + 1);
+  if (size > 0) std::memcpy(words.data(), data, size);
+  const auto bytes = std::as_writable_bytes(std::span(words)).first(size);
+  read(bytes);
+  put_digest_right(bytes);
+  read(bytes);
+  return 0;
+}
