@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/option_group.h"
 #include "nunchi/base/error.h"
 #include "nunchi/training/run/average.h"
 
@@ -19,24 +20,32 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   if (std::filesystem::exists(std::filesystem::path(arguments.out) / "model.safetensors")) {
-    throw UsageError("'" + arguments.out + "' holds a model already. Choose another folder.");
+    throw UsageError("'" + arguments.out + "' already holds a model. Choose another folder.");
   }
   average_models(
       std::vector<std::filesystem::path>(arguments.folders.begin(), arguments.folders.end()),
       arguments.out);
-  fmt::print(stderr, "the mean of {} {} is in {}\n", arguments.folders.size(),
+  fmt::print(stderr, "the average of {} {} is in {}\n", arguments.folders.size(),
              arguments.folders.size() == 1 ? "model" : "models", arguments.out);
 }
 
 }  // namespace
 
-void add_average(CLI::App& program) {
-  CLI::App* average = program.add_subcommand("average", "Save the mean of several checkpoints");
+void add_average(CLI::App& program, Job& job) {
+  CLI::App* average =
+      program.add_subcommand("average", "Average the weights of several checkpoints")
+          ->group(kTraining);
   auto arguments = std::make_shared<Arguments>();
-  average->add_option("OUT", arguments->out, "Model folder to write")->required();
-  average->add_option("CHECKPOINT", arguments->folders, "Checkpoints or other model folders")
+  OptionGroup positional(*average, kArguments);
+  positional.add("OUT", arguments->out, text("OUT", "a folder"), "Model folder to write")
       ->required();
-  average->callback([=] { run(*arguments); });
+  positional
+      .add("CHECKPOINT", arguments->folders, text("CHECKPOINT", "one or more folders"),
+           "Checkpoints or other model folders of the same shape")
+      ->required();
+  add_examples(*average, {"nunchi average runs/mean runs/mine/checkpoints/step-9000 \\\n"
+                          "    runs/mine/checkpoints/step-10000"});
+  average->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

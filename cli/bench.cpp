@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "cli/commands.h"
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::cli {
 
 void BenchOptions::add_to(CLI::App& command) {
   add_device_options(command, device);
-  command.add_flag("--json", json, "One JSON object on stdout");
+  add_json(command, json, "Print one JSON object");
 }
 
 void print_machine(const ContextBase& context, const benchmark::Limits& limits) {
@@ -18,7 +17,7 @@ void print_machine(const ContextBase& context, const benchmark::Limits& limits) 
                  ? fmt::format(", products by {}", kernels::product_library())
                  : "");
   fmt::print(stderr,
-             "this machine's own limit: {:.0f} GFLOP/s in {} products, {:.0f} GB/s of memory\n",
+             "machine limits: {:.0f} GFLOP/s in {} products, {:.0f} GB/s of memory bandwidth\n",
              limits.product_gflops, name_of(context.precision()), limits.memory_gbps);
 }
 
@@ -35,7 +34,7 @@ void add_machine(Json& json, const ContextBase& context, const benchmark::Limits
 void print_profile(const Profile& profile, const benchmark::Limits& limits,
                    const Profiled& profiled) {
   fmt::print("{:<28}{:>7}{:>10}{:>9}{:>10}{:>9}\n", "kernel", "calls", "ms", "share", "floor ms",
-             "of floor");
+             "x floor");
   std::vector<std::pair<std::string, ProfileEntry>> entries(profile.entries().begin(),
                                                             profile.entries().end());
   std::sort(entries.begin(), entries.end(),
@@ -57,14 +56,15 @@ void print_profile(const Profile& profile, const benchmark::Limits& limits,
   line(profiled.name, 1, profiled.seconds, floors);
 }
 
-void add_bench(CLI::App& program) {
+void add_bench(CLI::App& program, Job& job) {
   CLI::App* bench =
-      program.add_subcommand("bench", "Measure speed and memory beside the machine's own limit");
+      program.add_subcommand("bench", "Measure speed and memory against the machine's limits")
+          ->group(kMeasuring);
   bench->require_subcommand(1);
-  add_bench_gemm(*bench);
-  add_bench_attention(*bench);
-  add_bench_train(*bench);
-  add_bench_translate(*bench);
+  add_bench_gemm(*bench, job);
+  add_bench_attention(*bench, job);
+  add_bench_train(*bench, job);
+  add_bench_translate(*bench, job);
 }
 
 }  // namespace nunchi::cli

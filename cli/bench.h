@@ -1,10 +1,11 @@
-// What the benchmarks of the program share.
+// Shared by the benchmarks: options, the machine's limits, profiles.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/commands.h"
 #include "cli/device_options.h"
 #include "nunchi/benchmark/limits.h"
 
@@ -12,7 +13,7 @@ namespace nunchi::cli {
 
 using Json = nlohmann::ordered_json;
 
-// What every benchmark can be told.
+// Options of every benchmark.
 struct BenchOptions {
   ContextOptions device;
   bool json = false;
@@ -20,23 +21,28 @@ struct BenchOptions {
   void add_to(CLI::App& command);
 };
 
-// The machine and its limits, for people (on stderr) and for programs.
+// The machine and its limits, as text on stderr and as JSON.
 void print_machine(const ContextBase& context, const benchmark::Limits& limits);
 void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits);
 
-// What a profile is the sum of.
+// The rounds that a profile is the sum of.
 struct Profiled {
-  int rounds = 1;      // that many steps or rounds
-  double seconds = 0;  // each
+  int rounds = 1;
+  double seconds = 0;  // of one round
   const char* name = "step";
 };
-// Kernel by kernel: time per round, the floor that its work sets, and the ratio.
+// For each kernel its time per round, the shortest time that the machine's limits allow for its
+// work ("floor"), and their ratio.
 void print_profile(const Profile& profile, const benchmark::Limits& limits,
                    const Profiled& profiled);
 
-void add_bench_gemm(CLI::App& bench);
-void add_bench_attention(CLI::App& bench);
-void add_bench_train(CLI::App& bench);
-void add_bench_translate(CLI::App& bench);
+// Groups of the benchmarks' help.
+inline constexpr const char* kBenchmarks = "Benchmarks";
+inline constexpr const char* kMeasurement = "Measurement";
+
+void add_bench_gemm(CLI::App& bench, Job& job);
+void add_bench_attention(CLI::App& bench, Job& job);
+void add_bench_train(CLI::App& bench, Job& job);
+void add_bench_translate(CLI::App& bench, Job& job);
 
 }  // namespace nunchi::cli

@@ -40,25 +40,22 @@ void run(const BenchOptions& common, const benchmark::AttentionBenchOptions& opt
 
 }  // namespace
 
-void add_bench_attention(CLI::App& bench) {
-  CLI::App* attention = bench.add_subcommand("attention", "Attention over one long sequence");
+void add_bench_attention(CLI::App& bench, Job& job) {
+  CLI::App* attention = bench.add_subcommand("attention", "Time attention over one long sequence")
+                            ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto options = std::make_shared<benchmark::AttentionBenchOptions>();
+  OptionGroup sizes(*attention, "Sizes");
+  sizes.add("--length", options->length, whole_number(1, 1 << 22), "Tokens of the sequence");
+  sizes.add("--heads", options->heads, whole_number(1, 512), "Attention heads");
+  sizes.add("--width", options->width, whole_number(1, 4096), "Width of a head");
+  sizes.flag("--causal", options->causal,
+             "Let each token attend only to itself and earlier tokens");
+  OptionGroup(*attention, kMeasurement)
+      .add("--repeats", options->repeats, whole_number(1, 1000), "Timed runs");
   common->add_to(*attention);
-  attention->add_option("--length", options->length, "Tokens")
-      ->check(CLI::Range(1, 1 << 22))
-      ->capture_default_str();
-  attention->add_option("--heads", options->heads, "Heads")
-      ->check(CLI::Range(1, 512))
-      ->capture_default_str();
-  attention->add_option("--width", options->width, "Width of a head")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  attention->add_option("--repeats", options->repeats, "Timed runs")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  attention->add_flag("--causal", options->causal, "Each token sees only those before it");
-  attention->callback([=] { run(*common, *options); });
+  add_examples(*attention, {"nunchi bench attention --length 16384 --heads 8 --width 64 --json"});
+  attention->callback([=, &job] { job = [=] { run(*common, *options); }; });
 }
 
 }  // namespace nunchi::cli

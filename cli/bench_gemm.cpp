@@ -51,18 +51,18 @@ void run(const BenchOptions& common, const Arguments& arguments) {
 
 }  // namespace
 
-void add_bench_gemm(CLI::App& bench) {
-  CLI::App* gemm = bench.add_subcommand("gemm", "Products at the base model's shapes");
+void add_bench_gemm(CLI::App& bench, Job& job) {
+  CLI::App* gemm =
+      bench.add_subcommand("gemm", "Time matrix products in the shapes of the base model")
+          ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
+  OptionGroup sizes(*gemm, "Sizes");
+  sizes.add("--tokens", arguments->tokens, whole_number(1, 1 << 20), "Tokens of a batch");
+  sizes.add("--vocab", arguments->vocabulary, whole_number(1, 1 << 20), "Size of the vocabulary");
   common->add_to(*gemm);
-  gemm->add_option("--tokens", arguments->tokens, "Rows of a batch")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  gemm->add_option("--vocab", arguments->vocabulary, "Vocabulary")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  gemm->callback([=] { run(*common, *arguments); });
+  add_examples(*gemm, {"nunchi bench gemm --tokens 4096 --vocab 32000"});
+  gemm->callback([=, &job] { job = [=] { run(*common, *arguments); }; });
 }
 
 }  // namespace nunchi::cli

@@ -2,12 +2,12 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
 #include "cli/bench.h"
 #include "cli/scratch_folder.h"
+#include "cli/set_option.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/train.h"
 #include "nunchi/models/dropouts.h"
@@ -21,22 +21,11 @@ struct Arguments {
   std::vector<std::string> assignments;
   std::string preset = "base";
   std::int64_t vocabulary = 32000;
-  std::optional<double> dropout;  // not given: the preset's
+  std::optional<double> dropout;  // none: the preset's
   benchmark::TrainBenchOptions options;
 };
 
-// Refuses what is no number from low to high; `words` say which are. CLI11's own range lets NaN
-// through.
-auto number(double low, double high, const std::string& words) {
-  return [=](const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    const bool fits = end != text.c_str() && *end == '\0' && value >= low && value <= high;
-    return fits ? std::string() : "it is " + words + ", not " + text;
-  };
-}
-
-// A line per step on stderr: one that moves in a terminal, one below the other elsewhere.
+// One line per step on stderr; in a terminal each replaces the one before.
 class Progress {
  public:
   Progress(const benchmark::TrainBenchOptions& options, bool shown)
@@ -85,7 +74,7 @@ void print(const Figures& f, const benchmark::Limits& limits) {
   fmt::print("{}: {} parameters, {}\n", f.name, f.parameters, f.shape);
   fmt::print("{:.1f} target tokens/s, {:.1f} ms a step ({} steps), loss {:.3f} -> {:.3f}\n",
              f.tokens_per_second, f.seconds_per_step * 1e3, f.steps, f.first_loss, f.last_loss);
-  fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's own product peak\n", gflops,
+  fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's product peak\n", gflops,
              limits.product_gflops, 100 * gflops / limits.product_gflops);
 }
 
@@ -101,7 +90,7 @@ void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) 
   json["last_loss"] = f.last_loss;
 }
 
-// Real data, as a config says; nothing is left behind.
+// Trains on the data of a config, in a folder that is removed afterwards.
 void run_config(const BenchOptions& common, const Arguments& arguments) {
   const TrainConfig config = read_train_config(arguments.config, arguments.assignments);
   const benchmark::TrainBenchOptions& options = arguments.options;
@@ -185,44 +174,54 @@ void run(const BenchOptions& common, Arguments arguments) {
 
 }  // namespace
 
-void add_bench_train(CLI::App& bench) {
-  CLI::App* train =
-      bench.add_subcommand("train", "Whole training steps: at fixed shapes, or on a config's data");
+void add_bench_train(CLI::App& bench, Job& job) {
+  CLI::App* train = bench
+                        .add_subcommand("train",
+                                        "Time whole training steps\n\nWith a preset, sentences are "
+                                        "random and of equal length; with CONFIG, they are the "
+                                        "config's own data.")
+                        ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   benchmark::TrainBenchOptions& options = arguments->options;
+  OptionGroup(*train, kArguments)
+      .add("CONFIG", arguments->config, text("CONFIG", "a YAML file"),
+           "Training config; see configs/");
+  OptionGroup with_config(*train, "With CONFIG");
+  add_set_option(with_config, arguments->assignments);
+  OptionGroup sizes(*train, "Without CONFIG");
+  constexpr std::int64_t kMost = 1 << 20;
+  sizes.add("--preset", arguments->preset, text("NAME", "tiny, base, big, gpt2, bert-base, …"),
+            "Shape of the model");
+  sizes.add("--sentences", options.sentences, whole_number(1, kMost), "Sentences of a batch");
+  sizes.add("--length", options.length, whole_number(1, kMost), "Tokens of a sentence");
+  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMost), "Size of the vocabulary");
+  sizes
+      .add("--dropout", arguments->dropout, number_below(0, 1),
+           "Set every dropout rate of the model to this")
+      ->default_str("the preset's");
+  sizes.add("--seconds", options.seconds, number(0, 86400), "Run for this long instead of --steps")
+      ->default_str("");
+  OptionGroup measurement(*train, kMeasurement);
+  measurement.add("--steps", options.steps, whole_number(1, kMost), "Timed steps");
+  measurement.add("--warmup", options.warmup, whole_number(1, kMost),
+                  "Steps before the timed ones");
+  measurement.flag("--profile", options.profile, "Print the time of each kernel");
   common->add_to(*train);
-  train->add_option("CONFIG", arguments->config, "Real data, as this YAML file says");
-  train->add_option("--set", arguments->assignments, "key.path=value, in place of the file's value")
-      ->allow_extra_args(false);
-  train
-      ->add_option("--preset", arguments->preset,
-                   "tiny, base, big, gpt2, bert-base, t5-small or another family's preset")
-      ->capture_default_str();
-  const auto count = [&](const std::string& name, auto& field, const std::string& what, int low) {
-    train->add_option(name, field, what)->check(CLI::Range(low, 1 << 20))->capture_default_str();
-  };
-  count("--sentences", options.sentences, "Sentences a batch", 1);
-  count("--length", options.length, "Tokens a sentence", 1);
-  count("--vocab", arguments->vocabulary, "Vocabulary", 5);
-  count("--steps", options.steps, "Timed steps", 1);
-  count("--warmup", options.warmup, "Steps before them", 1);
-  train->add_option("--seconds", options.seconds, "Run for so long instead of --steps")
-      ->check(number(0, 86400, "a number from 0 to 86400"));
-  train->add_option("--dropout", arguments->dropout, "All dropouts of the model [the preset's]")
-      ->check(number(0, 1 - 1e-6, "a number from 0 up to, but not, 1"));
-  train->add_flag("--profile", options.profile, "Show where the time goes");
-  train->callback([=] {
+  add_examples(*train,
+               {"nunchi bench train --preset base --sentences 128 --length 32",
+                "nunchi bench train configs/multi30k-tiny.yaml --set data.root=DATA --json"});
+  train->callback([=, &job] {
     for (const char* name :
          {"--preset", "--sentences", "--length", "--vocab", "--seconds", "--dropout"}) {
       if (arguments->config.empty() || train->count(name) == 0) continue;
       throw UsageError(
-          fmt::format("{} is for presets; with CONFIG, --set changes what it says.", name));
+          fmt::format("{} has no effect with CONFIG; use --set to change the config.", name));
     }
     if (arguments->config.empty() && !arguments->assignments.empty()) {
-      throw UsageError("--set changes what a CONFIG says, and none is given.");
+      throw UsageError("--set changes a CONFIG, but none is given.");
     }
-    run(*common, *arguments);
+    job = [=] { run(*common, *arguments); };
   });
 }
 

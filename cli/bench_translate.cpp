@@ -29,7 +29,8 @@ std::vector<std::string> lines_of(const std::string& path, std::int64_t most) {
 benchmark::TranslateBenchResult measure(ContextBase& context, const Arguments& arguments) {
   benchmark::TranslateBenchOptions options = arguments.options;
   if (!arguments.folder.empty()) {
-    if (arguments.input.empty()) throw UsageError("a model folder needs --input, a file of lines.");
+    if (arguments.input.empty())
+      throw UsageError("MODEL needs --input, a file of lines to translate.");
     return measure_translation(context, benchmark::FolderBenchOptions{
                                             .folder = arguments.folder,
                                             .lines = lines_of(arguments.input, options.sentences),
@@ -73,33 +74,44 @@ void run(const BenchOptions& common, const Arguments& arguments) {
 
 }  // namespace
 
-void add_bench_translate(CLI::App& bench) {
-  CLI::App* translate = bench.add_subcommand(
-      "translate", "Translation: random weights at fixed lengths, or a model folder on real lines");
+void add_bench_translate(CLI::App& bench, Job& job) {
+  CLI::App* translate =
+      bench
+          .add_subcommand("translate",
+                          "Time translation\n\nWith a preset, weights and sentences are random and "
+                          "lengths fixed; with MODEL, the lines of --input are translated.")
+          ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   benchmark::TranslateBenchOptions& options = arguments->options;
+  constexpr std::int64_t kMost = 1 << 20;
+  OptionGroup(*translate, kArguments)
+      .add("MODEL", arguments->folder, model_folder(), "Model folder; needs --input");
+  OptionGroup(*translate, "With MODEL")
+      .add("-i,--input", arguments->input, text("FILE", "a text file, plain, .gz or .xz"),
+           "Lines to translate");
+  OptionGroup sizes(*translate, "Without MODEL");
+  sizes.add("--preset", arguments->preset, one_of({"tiny", "base", "big"}), "Shape of the model");
+  sizes.add("--source-length", options.source_length, whole_number(1, kMost),
+            "Source tokens of a sentence");
+  sizes.add("--target-length", options.target_length, whole_number(1, kMost),
+            "Target tokens of a sentence");
+  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMost), "Size of the vocabulary");
+  OptionGroup measurement(*translate, kMeasurement);
+  measurement.add("--sentences", options.sentences, whole_number(1, kMost),
+                  "Sentences of a round; with MODEL, at most this many lines");
+  measurement.add("--batch", options.batch, whole_number(1, kMost), "Sentences of a batch");
+  measurement
+      .add("--beam-size", arguments->beam_size, whole_number(1, 4096),
+           "Hypotheses to keep for each sentence; 1 is greedy search")
+      ->default_str(fmt::format("the model's, or {}", options.beam_size));
+  measurement.add("--rounds", options.rounds, whole_number(1, kMost), "Timed rounds");
+  measurement.flag("--profile", options.profile, "Print the time of each kernel");
   common->add_to(*translate);
-  translate->add_option("MODEL", arguments->folder, "Model folder, with --input");
-  translate->add_option("--input", arguments->input, "Lines to translate");
-  translate->add_option("--preset", arguments->preset, "tiny, base or big, with random weights")
-      ->check(CLI::IsMember({"tiny", "base", "big"}))
-      ->capture_default_str();
-  const auto count = [&](const std::string& name, auto& field, const std::string& what, int low) {
-    translate->add_option(name, field, what)
-        ->check(CLI::Range(low, 1 << 20))
-        ->capture_default_str();
-  };
-  count("--sentences", options.sentences, "Sentences a round (of --input: at most)", 1);
-  count("--batch", options.batch, "Sentences at once", 1);
-  count("--source-length", options.source_length, "Source tokens a sentence", 1);
-  count("--target-length", options.target_length, "Target tokens a sentence", 1);
-  count("--vocab", arguments->vocabulary, "Vocabulary", 5);
-  count("--rounds", options.rounds, "Timed rounds", 1);
-  translate->add_option("--beam-size", arguments->beam_size, "Hypotheses to keep; 1 is greedy")
-      ->check(CLI::Range(1, 4096));
-  translate->add_flag("--profile", options.profile, "Show where the time goes");
-  translate->callback([=] { run(*common, *arguments); });
+  add_examples(*translate,
+               {"nunchi bench translate --preset base --batch 32 --beam-size 4",
+                "nunchi bench translate runs/demo -i runs/demo/data/held-out.ko --json"});
+  translate->callback([=, &job] { job = [=] { run(*common, *arguments); }; });
 }
 
 }  // namespace nunchi::cli

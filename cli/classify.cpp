@@ -9,7 +9,7 @@
 namespace nunchi::cli {
 namespace {
 
-using Labels = std::vector<LabelProbability>;  // likeliest first
+using Labels = std::vector<LabelProbability>;  // most likely first
 
 struct Arguments {
   LineCommand command;
@@ -53,14 +53,21 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_classify(CLI::App& program) {
-  CLI::App* classify =
-      program.add_subcommand("classify", "The label of each line, by a model fine-tuned for it");
+void add_classify(CLI::App& program, Job& job) {
+  CLI::App* classify = program
+                           .add_subcommand("classify",
+                                           "Classify each line with a fine-tuned model\n\n"
+                                           "Prints the most likely label of each line.")
+                           ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*classify);
-  classify->add_flag("--probabilities", arguments->probabilities,
-                     "All labels, likeliest first, each with its probability, separated by tabs");
-  classify->callback([=] { run(*arguments); });
+  OptionGroup(*classify, kOutputFormat)
+      .flag(
+          "--probabilities", arguments->probabilities,
+          "Print all labels, most likely first, each followed by its probability; tabs in between");
+  add_examples(*classify, {"nunchi classify runs/labels -i lines.txt -o labels.txt",
+                           "echo 'a line of text' | nunchi classify runs/labels --probabilities"});
+  classify->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

@@ -1,22 +1,32 @@
-// The subcommands: each adds itself to the program and runs when it was called.
+// The subcommands. Each adds its options to the program; its callback checks the arguments and sets
+// `job`, which the program runs once the whole command line has been parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 
 namespace nunchi::cli {
 
-void add_average(CLI::App& program);
-void add_bench(CLI::App& program);
-void add_classify(CLI::App& program);
-void add_demo(CLI::App& program);
-void add_embed(CLI::App& program);
-void add_evaluate(CLI::App& program);
-void add_fill(CLI::App& program);
-void add_generate(CLI::App& program);
-void add_info(CLI::App& program);
-void add_score(CLI::App& program);
-void add_train(CLI::App& program);
-void add_translate(CLI::App& program);
-void add_tokenizer(CLI::App& program);
+using Job = std::function<void()>;
+
+void add_average(CLI::App& program, Job& job);
+void add_bench(CLI::App& program, Job& job);
+void add_classify(CLI::App& program, Job& job);
+void add_demo(CLI::App& program, Job& job);
+void add_embed(CLI::App& program, Job& job);
+void add_evaluate(CLI::App& program, Job& job);
+void add_fill(CLI::App& program, Job& job);
+void add_generate(CLI::App& program, Job& job);
+void add_info(CLI::App& program, Job& job);
+void add_score(CLI::App& program, Job& job);
+void add_tokenizer(CLI::App& program, Job& job);
+void add_train(CLI::App& program, Job& job);
+void add_translate(CLI::App& program, Job& job);
+
+// Titles of the groups of commands in the program's help.
+inline constexpr const char* kStart = "Start here";
+inline constexpr const char* kTraining = "Train a model";
+inline constexpr const char* kUsing = "Use a model";
+inline constexpr const char* kMeasuring = "Measure";
 
 }  // namespace nunchi::cli

@@ -7,8 +7,8 @@
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "cli/option_group.h"
 #include "cli/progress_line.h"
-#include "cli/seed.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/demo/demo.h"
@@ -26,8 +26,8 @@ struct Arguments {
 
 void print_translations(const DemoResult& result) {
   constexpr std::size_t kShown = 6;
-  fmt::print("\nSome of the sentences it had never seen:\n\n");
-  // The first ones, and one that went wrong if there is any.
+  fmt::print("\nSome of the held-out sentences:\n\n");
+  // The first correct translations, and one wrong translation if there is any.
   std::vector<const DemoTranslation*> shown;
   for (const DemoTranslation& one : result.translations) {
     if (shown.size() < kShown && one.exact()) shown.push_back(&one);
@@ -40,18 +40,15 @@ void print_translations(const DemoResult& result) {
   }
   for (const DemoTranslation* one : shown) {
     fmt::print("  Korean     {}\n  Nunchi     {}\n", one->pair.korean, one->translation);
-    fmt::print("  reference  {}{}\n\n", one->pair.english,
-               one->exact() ? "" : "   <- not the same");
+    fmt::print("  reference  {}{}\n\n", one->pair.english, one->exact() ? "" : "   <- differs");
   }
 }
 
 void print_attention(const DemoResult& result) {
   if (result.attention.weights.empty()) return;
   const bool color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-  fmt::print(
-      "Where it looked while it said each English word (cross-attention, mean of the heads):"
-      "\n\n{}\n",
-      attention_picture(result.attention, {.color = color}));
+  fmt::print("What each English word attended to (cross-attention, mean of the heads):\n\n{}\n",
+             attention_picture(result.attention, {.color = color}));
 }
 
 void print_next(const Arguments& arguments) {
@@ -76,9 +73,9 @@ void run(const Arguments& arguments) {
       .progress = [&](const TrainingProgress& p) { line.show(training_line(p, line.columns())); },
       .stop = &signals.requested()};
   const std::optional<DemoResult> result = run_demo(*context, arguments.options, hooks);
-  if (!result) throw Error("stopped before the end; the same command begins again.");
+  if (!result) throw Error("stopped before the end; run the same command to start again.");
   fmt::print(
-      "Exactly right: {:.1f}% of {} held-out sentences. BLEU {:.2f}. {:.0f} seconds in all.\n",
+      "Exact matches: {:.1f}% of {} held-out sentences. BLEU {:.2f}. {:.0f} seconds in total.\n",
       100 * result->exact_match, result->translations.size(), result->bleu, result->seconds);
   print_translations(*result);
   print_attention(*result);
@@ -94,20 +91,24 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_demo(CLI::App& program) {
-  CLI::App* demo = program.add_subcommand(
-      "demo", "Learn Korean to English from sentences made up on the spot, in two minutes");
+void add_demo(CLI::App& program, Job& job) {
+  CLI::App* demo =
+      program
+          .add_subcommand("demo",
+                          "Train and try a Korean-English model in two minutes\n\n"
+                          "Generates sentences, learns a tokenizer, trains a small Transformer and "
+                          "translates sentences that it has not seen.")
+          ->group(kStart);
   auto arguments = std::make_shared<Arguments>();
-  demo->add_option("--seed", arguments->options.seed, "Decides sentences and weights")
-      ->check(seed());
-  demo->add_option("--output", arguments->options.output, "Folder for the model")
-      ->capture_default_str();
-  demo->add_option("--steps", arguments->options.steps, "Steps of training")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  OptionGroup run_options(*demo, "Run");
+  run_options.add("--seed", arguments->options.seed, seed(), "Seed of sentences and weights");
+  run_options.add("-o,--output", arguments->options.output, text("FOLDER", "a folder"),
+                  "Where to write the model");
+  run_options.add("--steps", arguments->options.steps, whole_number(1, 1 << 20), "Training steps");
+  add_json(*demo, arguments->json, "Print one JSON object as the last line");
   add_device_options(*demo, arguments->device);
-  demo->add_flag("--json", arguments->json, "One JSON object as the last line of stdout");
-  demo->callback([=] { run(*arguments); });
+  add_examples(*demo, {"nunchi demo", "nunchi demo --seed 7 --output runs/demo-7 --json"});
+  demo->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

@@ -1,21 +1,25 @@
-// Where a command computes, and how.
+// The device that a command computes on.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
+#include "cli/option_group.h"
 #include "nunchi/device/make_context.h"
 
 namespace nunchi::cli {
 
 // --device, --precision, --threads and --deterministic.
 inline void add_device_options(CLI::App& command, ContextOptions& options) {
-  command.add_option("--device", options.device, "cpu, cuda or cuda:N")->capture_default_str();
-  command.add_option("--precision", options.precision,
-                     "f32 or bf16; as it comes: f32 on the CPU, bf16 on a GPU");
-  command.add_option("--threads", options.threads, "Threads to use; 0: all cores")
-      ->check(CLI::Range(0, 1024));
-  command.add_flag("--deterministic", options.deterministic,
-                   "On a GPU: a sentence's result never depends on its batch");
+  OptionGroup device(command, "Device");
+  device.add("--device", options.device, text("NAME", "cpu, cuda or cuda:N"),
+             "Device to compute on");
+  device
+      .add("--precision", options.precision, one_of({"f32", "bf16"}, "TYPE"),
+           "Number format to compute in")
+      ->default_str("f32 on the CPU, bf16 on a GPU");
+  device.add("--threads", options.threads, whole_number(0, 1024), "CPU threads; 0 uses all cores");
+  device.flag("--deterministic", options.deterministic,
+              "On a GPU: keep a sentence's result independent of its batch");
 }
 
 }  // namespace nunchi::cli

@@ -23,7 +23,7 @@ std::string text_of(const std::vector<float>& vector) {
 
 void report_lines(LineCounts counts) {
   if (counts.empty > 0) {
-    fmt::print(stderr, "nunchi: {} {} without words became zeros\n", counts.empty,
+    fmt::print(stderr, "nunchi: {} {} without words: a vector of zeros\n", counts.empty,
                counts.empty == 1 ? "line" : "lines");
   }
   counts.empty = 0;
@@ -54,18 +54,21 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_embed(CLI::App& program) {
-  CLI::App* embed = program.add_subcommand(
-      "embed", "A vector for each line: its numbers, separated by spaces (numpy.loadtxt reads it)");
+void add_embed(CLI::App& program, Job& job) {
+  CLI::App* embed = program
+                        .add_subcommand("embed",
+                                        "Turn each line into a vector\n\n"
+                                        "Prints the numbers of each vector, separated by spaces; "
+                                        "numpy.loadtxt reads them.")
+                        ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*embed);
-  embed
-      ->add_option("--pooling", arguments->pooling,
-                   "mean of the line's tokens, or what the first, <s>, has become")
-      ->check(CLI::IsMember({"mean", "first"}))
-      ->capture_default_str();
-  embed->add_flag("--normalize", arguments->normalize, "Vectors of length 1");
-  embed->callback([=] { run(*arguments); });
+  OptionGroup vectors(*embed, "Vectors");
+  vectors.add("--pooling", arguments->pooling, one_of({"mean", "first"}),
+              "Average the vectors of the line's tokens, or take that of the first token, <s>");
+  vectors.flag("--normalize", arguments->normalize, "Scale each vector to length 1");
+  add_examples(*embed, {"nunchi embed runs/bert -i lines.txt -o vectors.txt --normalize"});
+  embed->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

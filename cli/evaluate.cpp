@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cli/commands.h"
-#include "cli/seed.h"
+#include "cli/option_group.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/evaluation/metric.h"
@@ -45,7 +45,7 @@ struct Arguments {
   void check() const;
 };
 
-// The files of a call, which fit together.
+// The contents of the files; all have the same number of lines.
 struct Corpus {
   Lines hypotheses;
   std::vector<Lines> references;
@@ -55,10 +55,10 @@ struct Corpus {
 void Arguments::check() const {
   const auto from_stdin =
       std::ranges::count(references, "-") + (hypotheses == "-" ? 1 : 0) + (against == "-" ? 1 : 0);
-  if (from_stdin > 1) throw UsageError("only one of the files can be '-', the standard input.");
+  if (from_stdin > 1) throw UsageError("only one file can be '-', standard input.");
   if (sentence && bootstrap()) {
     throw UsageError(
-        "--sentence scores each line alone; --against and --bootstrap score them all.");
+        "--sentence scores each line by itself; it excludes --against and --bootstrap.");
   }
 }
 
@@ -66,7 +66,7 @@ Corpus read(const Arguments& arguments) {
   const auto read_one = [](const std::string& path) {
     TextFile text = evaluation::read_text(path);
     if (text.repaired > 0) {
-      fmt::print(stderr, "nunchi: {}: {} with invalid UTF-8, read as U+FFFD.\n", text.name,
+      fmt::print(stderr, "nunchi: {}: {} with invalid UTF-8: replaced by U+FFFD.\n", text.name,
                  text.repaired == 1 ? "1 line" : grouped(text.repaired) + " lines");
     }
     return text;
@@ -86,14 +86,14 @@ Corpus read(const Arguments& arguments) {
   return corpus;
 }
 
-// sacreBLEU warns of this too: the commonest way to a BLEU that nobody else gets.
+// Tokenized input is the most common cause of scores that cannot be compared; sacreBLEU warns too.
 void warn_of_tokenized_lines(const Arguments& arguments, const Lines& hypotheses) {
   constexpr std::ptrdiff_t kMany = 100;
   const auto lines =
       std::ranges::count_if(hypotheses, [](const auto& line) { return line.ends_with(" ."); });
   if (lines < kMany || arguments.tokenizer != "13a") return;
   fmt::print(stderr,
-             "nunchi: {} lines of {} end in ' .'. BLEU is for text as people write it; is this "
+             "nunchi: {} lines of {} end in ' .'. BLEU expects plain text; is this file "
              "tokenized?\n",
              grouped(lines), arguments.hypotheses);
 }
@@ -150,7 +150,7 @@ void print(const Metric& metric, const MetricResult& result) {
   row("  signature", " " + metric.signature);
 }
 
-// A line of scores for each line of text, one column a metric.
+// Prints one line of scores for each line of text, one column for each metric.
 void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, bool as_json) {
   std::vector<std::vector<double>> columns;
   Json json = {{"lines", corpus.hypotheses.size()}, {"references", corpus.references.size()}};
@@ -174,7 +174,6 @@ void run_sentences(const std::vector<Metric>& metrics, const Corpus& corpus, boo
 }
 
 void run(const Arguments& arguments) {
-  arguments.check();
   const Corpus corpus = read(arguments);
   const evaluation::MetricOptions options{.tokenizer = arguments.tokenizer,
                                           .lowercase = arguments.lowercase,
@@ -202,41 +201,47 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_evaluate(CLI::App& program) {
-  CLI::App* evaluate = program.add_subcommand("evaluate", "Score translations: BLEU, chrF, chrF++");
-  auto arguments = std::make_shared<Arguments>();
-  evaluate->add_option("HYP", arguments->hypotheses, "Translations, a line each; '-' for stdin")
+void add_evaluate(CLI::App& program, Job& job) {
+  CLI::App* evaluate = program
+                           .add_subcommand("evaluate",
+                                           "Score translations with BLEU, chrF and chrF++\n\n"
+                                           "Scores and signatures equal those of sacreBLEU.")
+                           ->group(kMeasuring);
+  auto a = std::make_shared<Arguments>();
+  const ValueKind file = text("FILE", "a text file, plain, .gz or .xz, or - for standard input");
+  OptionGroup(*evaluate, kArguments)
+      .add("HYP", a->hypotheses, file, "Translations, one on each line")
       ->required();
-  evaluate
-      ->add_option("--reference", arguments->references, "References, a file for each translator")
-      ->type_name("REF")
+  OptionGroup texts(*evaluate, kInputAndOutput);
+  texts
+      .add("--reference", a->references, file, "Reference translations; several files are allowed")
       ->required();
-  evaluate->add_option("--against", arguments->against, "Translations of a system to compare with")
-      ->type_name("HYP2");
-  evaluate->add_option("--metric", arguments->metrics, "bleu, chrf, chrf++, separated by commas")
+  texts.add("--against", a->against, file, "Translations of another system to compare with");
+  OptionGroup metrics(*evaluate, "Metrics");
+  metrics
+      .add("--metric", a->metrics, one_of({"bleu", "chrf", "chrf++"}),
+           "Metrics to compute, separated by commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"bleu", "chrf", "chrf++"}))
-      ->type_name("NAME")
-      ->capture_default_str();
-  evaluate->add_option("--tokenize", arguments->tokenizer, "BLEU's words: 13a, char or none")
-      ->check(CLI::IsMember({"13a", "char", "none"}))
-      ->type_name("NAME")
-      ->capture_default_str();
-  evaluate->add_flag("--lowercase", arguments->lowercase, "Letter case does not count");
-  evaluate->add_option("--bootstrap", arguments->resamples, "Resamples for intervals and p-values")
-      ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N");
-  evaluate->add_option("--seed", arguments->seed, "Of the resamples")
-      ->check(seed())
-      ->type_name("N")
-      ->capture_default_str();
-  evaluate->add_flag("--sentence", arguments->sentence, "Score every line alone");
-  evaluate->add_flag("--json", arguments->json, "One JSON object on stdout");
-  evaluate->callback([=] {
-    if (evaluate->count("--seed") > 0 && !arguments->bootstrap()) {
-      throw UsageError("--seed is about resamples, so it needs --bootstrap or --against.");
+      ->default_str("bleu,chrf,chrf++");
+  metrics.add("--tokenize", a->tokenizer, one_of({"13a", "char", "none"}),
+              "How BLEU splits lines into words");
+  metrics.flag("--lowercase", a->lowercase, "Ignore the case of letters");
+  metrics.flag("--sentence", a->sentence, "Score each line by itself");
+  OptionGroup significance(*evaluate, "Significance");
+  significance
+      .add("--bootstrap", a->resamples, whole_number(1, 1'000'000),
+           "Resamples for confidence intervals and p-values")
+      ->default_str(fmt::format("{} with --against", BootstrapOptions{}.resamples));
+  significance.add("--seed", a->seed, seed(), "Seed of the resamples");
+  add_json(*evaluate, a->json, "Print one JSON object");
+  add_examples(*evaluate, {"nunchi evaluate output.txt --reference reference.txt",
+                           "nunchi evaluate new.txt --reference ref.txt --against old.txt --json"});
+  evaluate->callback([=, &job] {
+    if (evaluate->count("--seed") > 0 && !a->bootstrap()) {
+      throw UsageError("--seed has no effect without --bootstrap or --against.");
     }
-    run(*arguments);
+    a->check();
+    job = [=] { run(*a); };
   });
 }
 

@@ -40,9 +40,9 @@ std::string json_of(const FilledLine& line) {
   return json_line(nlohmann::ordered_json{{"text", line.text}, {"masks", std::move(masks)}});
 }
 
-// Lines with masks that nobody read.
+// The lines that have masks beyond the tokens that the model reads.
 struct UnreadMasks {
-  std::int64_t line = 0;  // the last one's number
+  std::int64_t line = 0;  // number of the last line, from 1
   std::vector<std::int64_t> numbers;
 
   void see(const FilledLine& filled) {
@@ -56,9 +56,7 @@ struct UnreadMasks {
     for (std::size_t i = 0; i < std::min(kNamed, numbers.size()); ++i) {
       names += fmt::format("{}{}", i == 0 ? "" : ", ", numbers[i]);
     }
-    fmt::print(stderr,
-               "nunchi: [MASK] stayed where no more tokens are read (see --max-length), in line "
-               "{}{}\n",
+    fmt::print(stderr, "nunchi: [MASK] beyond --max-length was not filled in, in line {}{}\n",
                names, numbers.size() > kNamed ? ", …" : "");
   }
 };
@@ -74,8 +72,8 @@ void report_lines(const Filler& filler, const UnreadMasks& unread) {
   unread.report();
   const std::int64_t count = filler.without_mask();
   if (count == 0) return;
-  fmt::print(stderr, "nunchi: {} {} without [MASK] stayed as {}\n", count,
-             count == 1 ? "line" : "lines", count == 1 ? "it is" : "they are");
+  fmt::print(stderr, "nunchi: {} {} without [MASK] left unchanged\n", count,
+             count == 1 ? "line" : "lines");
 }
 
 void run(const Arguments& arguments) {
@@ -97,15 +95,21 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_fill(CLI::App& program) {
-  CLI::App* fill = program.add_subcommand(
-      "fill",
-      "Fill in what is masked: each line with its [MASK]s filled in and, after a tab for each of "
-      "them, the likeliest pieces with their probabilities (▁ is the space before a word)");
+void add_fill(CLI::App& program, Job& job) {
+  CLI::App* fill =
+      program
+          .add_subcommand("fill",
+                          "Fill in the masked words of each line\n\n"
+                          "Prints each line with every [MASK] replaced by the most likely piece. "
+                          "After a tab for each mask follow its candidates with their "
+                          "probabilities; ▁ marks the space before a word.")
+          ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*fill);
-  fill->add_option("--top", arguments->top, "Candidates for each mask")->check(CLI::Range(1, 1000));
-  fill->callback([=] { run(*arguments); });
+  OptionGroup(*fill, kOutputFormat)
+      .add("--top", arguments->top, whole_number(1, 1000), "Candidates to print for each mask");
+  add_examples(*fill, {"echo 'The [MASK] is closed.' | nunchi fill runs/bert --top 3"});
+  fill->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/line_command.h"
+#include "cli/option_group.h"
 #include "cli/search_options.h"
 #include "nunchi/base/error.h"
 #include "nunchi/inference/line_windows.h"
@@ -28,7 +29,7 @@ struct Arguments {
 void check(const Arguments& arguments) {
   arguments.search.check();
   if (*arguments.given_prompt && *arguments.given_input) {
-    throw UsageError("prompts come from --prompt or from --input, not from both.");
+    throw UsageError("--prompt and --input exclude each other.");
   }
 }
 
@@ -41,7 +42,7 @@ std::string line_of(const Arguments& arguments, const Prompt& prompt, const Cont
   return json_line(json) + "\n";
 }
 
-// One prompt: the text as it comes.
+// One prompt: prints the text as it is generated.
 void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
   const Prompt prompt{.text = arguments.prompt};
   if (arguments.json) return out.add(line_of(arguments, prompt, generator.generate(prompt)));
@@ -55,7 +56,7 @@ void run_prompt(const Arguments& arguments, Generator& generator, Output& out) {
   out.add("\n");
 }
 
-// A prompt a line: a line for a line.
+// One prompt on each line: prints one line for each.
 void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
   const std::unique_ptr<LineSource> input = open_input(arguments.input);
   const LineWindowOptions windows{.lines =
@@ -79,16 +80,15 @@ void report(const PromptCounts& counts) {
     if (count > 0)
       fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "prompt" : "prompts", what);
   };
-  say(counts.repaired, "with invalid UTF-8: U+FFFD stands for the bytes");
-  say(counts.lost, "too long for a line: only the beginning was read");
-  say(counts.cut, "longer than the model looks back: only the end was read");
+  say(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
+  say(counts.lost, "too long: only the beginning of the line was read");
+  say(counts.cut, "longer than the model's context: only the end was read");
 }
 
 void run(const Arguments& arguments) {
-  // A reader that goes away is no error: writing tells.
+  // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  check(arguments);
-  // Before the work: what cannot be written is known at once.
+  // Opened first, so that an output that cannot be written is reported at once.
   Output out(arguments.output);
   const Pipeline pipeline =
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_language_model});
@@ -106,28 +106,42 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_generate(CLI::App& program) {
-  CLI::App* generate = program.add_subcommand("generate", "Go on with texts");
+void add_generate(CLI::App& program, Job& job) {
+  CLI::App* generate =
+      program
+          .add_subcommand("generate",
+                          "Continue texts with a language model\n\n"
+                          "The continuation of --prompt is printed as it is generated. Without "
+                          "--prompt, each line of --input is a prompt and gets a line of output.")
+          ->group(kUsing);
   auto a = std::make_shared<Arguments>();
-  generate->add_option("MODEL", a->folder, "Model folder")->required();
-  a->given_prompt = generate->add_option("--prompt", a->prompt,
-                                         "What the text begins with; it is shown as it comes");
-  a->given_input = generate->add_option("--input", a->input,
-                                        "Prompts, one a line, in place of --prompt; - is stdin");
-  generate->add_option("--output", a->output, "Where it goes; - is stdout");
-  a->search.max_length = generate
-                             ->add_option("--max-tokens", a->search.search.max_length,
-                                          "Tokens after the prompt, at most")
-                             ->check(CLI::Range(1, 1 << 20));
-  generate
-      ->add_option("--stop", a->options.stops, "End the text before this; may come several times")
+  add_model(*generate, a->folder);
+  a->given_prompt = OptionGroup(*generate, kInputAndOutput)
+                        .add("--prompt", a->prompt, text("TEXT", "any text"), "Text to continue");
+  a->given_input = add_input(*generate, a->input, "Prompts, one on each line");
+  add_output(*generate, a->output, "Where to write the texts");
+  OptionGroup searching(*generate, kSearch);
+  a->search.max_length =
+      searching
+          .add("--max-tokens", a->search.search.max_length, whole_number(1, 1 << 20),
+               "Most tokens to generate after a prompt")
+          ->default_str(kOfModel);
+  searching
+      .add("--stop", a->options.stops, text("TEXT", "any text"),
+           "End a text before this; may be given several times")
       ->allow_extra_args(false);
   a->search.add_to(*generate);
-  generate->add_option("--batch-prompts", a->options.batch_prompts, "Prompts at once")
-      ->check(CLI::Range(1, 1 << 16));
-  generate->add_flag("--json", a->json, "One JSON object a prompt");
+  OptionGroup(*generate, kBatches)
+      .add("--batch-prompts", a->options.batch_prompts, whole_number(1, 1 << 16),
+           "Prompts to continue at once");
+  add_json(*generate, a->json, "Print one JSON object for each prompt");
   add_device_options(*generate, a->device);
-  generate->callback([=] { run(*a); });
+  add_examples(*generate, {"nunchi generate runs/gpt --prompt 'Once upon a time' --max-tokens 100",
+                           "nunchi generate runs/gpt -i prompts.txt --sample --top-k 20 --seed 7"});
+  generate->callback([=, &job] {
+    check(*a);
+    job = [=] { run(*a); };
+  });
 }
 
 }  // namespace nunchi::cli

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/option_group.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/models/format/folder.h"
 
@@ -45,13 +46,15 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_info(CLI::App& program) {
-  CLI::App* info = program.add_subcommand("info", "Show what a model folder holds");
+void add_info(CLI::App& program, Job& job) {
+  CLI::App* info =
+      program.add_subcommand("info", "Show family, size and config of a model")->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
-  info->add_option("MODEL", arguments->folder, "Model folder")->required();
-  info->add_flag("--tensors", arguments->tensors, "List every parameter");
-  info->add_flag("--json", arguments->json, "One JSON object on stdout");
-  info->callback([=] { run(*arguments); });
+  add_model(*info, arguments->folder);
+  OptionGroup(*info, kOutputFormat).flag("--tensors", arguments->tensors, "List every parameter");
+  add_json(*info, arguments->json, "Print one JSON object");
+  add_examples(*info, {"nunchi info runs/demo", "nunchi info runs/demo --json"});
+  info->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

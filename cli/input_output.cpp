@@ -49,13 +49,13 @@ void Output::write_to_stdout() {
     const ssize_t count = ::write(STDOUT_FILENO, rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) {
-      pollfd room{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-      ::poll(&room, 1, -1);
+      pollfd writable{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+      ::poll(&writable, 1, -1);
       continue;
     }
     if (count < 0 && errno == EPIPE) open_ = false;
     if (count < 0 && open_) {
-      throw Error(std::string("the output cannot be written: ") + std::strerror(errno) + ".");
+      throw Error(std::string("cannot write to standard output: ") + std::strerror(errno) + ".");
     }
     if (count > 0) rest.remove_prefix(static_cast<std::size_t>(count));
   }

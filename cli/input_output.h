@@ -1,4 +1,4 @@
-// Where lines come from and where text goes.
+// The input and the output of a command.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@
 
 namespace nunchi::cli {
 
-// Stdin as it comes ("-"), or a file, packed or not.
+// Standard input ("-"), or a file, plain, gzip or xz.
 std::unique_ptr<LineSource> open_input(const std::string& path);
 
-// Stdout as it comes ("-"), or a file that appears when all of it is there.
+// Standard output ("-"), or a file that appears only when it is complete.
 class Output {
  public:
   explicit Output(const std::string& path);
 
-  // False once the reader has gone.
+  // False after the reader closed the pipe.
   bool is_open() const { return open_; }
   void add(std::string_view text);
   void flush();

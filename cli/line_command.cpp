@@ -9,26 +9,23 @@
 namespace nunchi::cli {
 
 void LineCommand::add_to(CLI::App& command) {
-  command.add_option("MODEL", folder, "Model folder")->required();
-  command.add_option("--input", input, "Text to read, line by line; - is stdin");
-  command.add_option("--output", output, "Where the answers go; - is stdout");
-  command
-      .add_option("--max-length", reader.max_length,
-                  "Tokens of a line, <s> and </s> included; more are cut")
-      ->check(CLI::Range(3, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--batch-tokens", reader.batch_tokens, "Tokens at once")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
-  command.add_flag("--json", json, "One JSON object a line");
+  add_model(command, folder);
+  add_input(command, input, "Lines to read");
+  add_output(command, output, "Where to write the answers");
+  add_json(command, json, "Print one JSON object for each line");
+  OptionGroup batches(command, kBatches);
+  batches.add("--max-length", reader.max_length, whole_number(3, 1 << 20),
+              "Tokens of a line, <s> and </s> included; longer lines are cut");
+  batches.add("--batch-tokens", reader.batch_tokens, whole_number(1, 1 << 24),
+              "Tokens to process at once, approximately");
   add_device_options(command, device);
 }
 
 void LineCommand::run(const AbilityCheck& check,
                       const std::function<Answering(const Pipeline&)>& make) const {
-  // A reader that goes away is no error: writing tells.
+  // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  // Before the work: what cannot be written is known at once.
+  // Opened first, so that an output that cannot be written is reported at once.
   Output out(output);
   const Pipeline pipeline = Pipeline::open(folder, {.device = device, .check = check});
   const Answering answering = make(pipeline);
@@ -47,9 +44,9 @@ void report(const LineCounts& counts, const char* limit) {
     if (count > 0)
       fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "line" : "lines", what);
   };
-  say(counts.empty, "without words stayed empty");
-  say(counts.repaired, "with invalid UTF-8: U+FFFD stands for the bytes");
-  say(counts.cut, fmt::format("too long and cut (see {})", limit));
+  say(counts.empty, "without words: empty output");
+  say(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
+  say(counts.cut, fmt::format("too long: cut (see {})", limit));
 }
 
 }  // namespace nunchi::cli

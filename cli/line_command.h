@@ -1,4 +1,4 @@
-// What commands have in common that read texts and answer each line with a line.
+// Commands that answer each line of input with a line of output: fill, embed, classify.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,26 +19,26 @@ struct LineCommand {
   ContextOptions device;
   bool json = false;
 
-  // MODEL, --input, --output, --max-length, --batch-tokens, --json and where to compute.
+  // MODEL, --input, --output, --max-length, --batch-tokens, --json and the device options.
   void add_to(CLI::App& command);
 
   struct Answering {
-    // Of each line its answer, without the line's end.
+    // One answer for each line, without a line break.
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
-    std::function<void()> at_end;  // when all have been given
+    std::function<void()> at_end;  // called after the last answer
   };
   // Opens the model with `check` (see PipelineOptions), makes what answers lines, and gives every
   // line its answer.
   void run(const AbilityCheck& check, const std::function<Answering(const Pipeline&)>& make) const;
 };
 
-// One JSON object as a line. What is not UTF-8 in it becomes U+FFFD.
+// A JSON object in one line. Invalid UTF-8 becomes U+FFFD.
 std::string json_line(const auto& json) {
   return json.dump(-1, ' ', false, std::remove_cvref_t<decltype(json)>::error_handler_t::replace);
 }
 
-// On stderr what happened to lines that were not as they should be; `limit` is the option that cut
-// them.
+// Prints on stderr how many lines were empty, repaired or cut; `limit` is the option that sets the
+// longest line.
 void report(const LineCounts& counts, const char* limit);
 
 }  // namespace nunchi::cli

@@ -48,7 +48,7 @@ std::size_t ProgressLine::columns() const {
   if (!terminal_) return std::string::npos;
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  // A line that is wider than the terminal would not move but pile up.
+  // A wider line would wrap and could not be replaced.
   return known ? size.ws_col - 1u : 79;
 }
 
@@ -76,11 +76,11 @@ std::string training_line(const TrainingProgress& progress, std::size_t columns)
   line += fmt::format("  loss {:.4f}  {} target tokens/s", progress.loss,
                       grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
   if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
-  const std::size_t room = columns > line.size() + 3 ? columns - line.size() - 3 : 0;
-  if (progress.total_steps <= 0 || room < kShortestBar) return line;
+  const std::size_t width = columns > line.size() + 3 ? columns - line.size() - 3 : 0;
+  if (progress.total_steps <= 0 || width < kShortestBar) return line;
   const double done =
       static_cast<double>(progress.step) / static_cast<double>(progress.total_steps);
-  return bar(done, std::min(kBar, room)) + " " + line;
+  return bar(done, std::min(kBar, width)) + " " + line;
 }
 
 }  // namespace nunchi::cli

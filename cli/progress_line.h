@@ -1,4 +1,5 @@
-// A line on stderr that moves in a terminal; elsewhere a plain line now and then.
+// Progress on stderr: one line that is updated in place in a terminal, a new line now and then
+// elsewhere.
 #pragma once
 
 #include <chrono>
@@ -11,17 +12,16 @@ namespace nunchi::cli {
 class ProgressLine {
  public:
   ProgressLine();
-  // Takes the line away.
+  // Clears the line.
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // At most ten times a second in a terminal, elsewhere about once in half a minute; the rest is
-  // dropped.
+  // Shows at most ten lines a second in a terminal, one in 30 seconds elsewhere; drops the others.
   void show(const std::string& text);
-  // A line that stays, above the moving one.
+  // Prints a line that stays above the progress.
   void keep(const std::string& text);
-  // What fits into the line.
+  // Columns of the terminal; unlimited elsewhere.
   std::size_t columns() const;
 
  private:
@@ -37,8 +37,8 @@ class ProgressLine {
 std::string bar(double fraction, std::size_t width = 20);
 // "1:02:03", "2:03".
 std::string duration(double seconds);
-// "[####......] step 400 of 1,700  loss 1.2345  9,876 target tokens/s  1:23 left"; where that is
-// too wide for the columns, the bar is shorter or goes.
+// "[####......] step 400 of 1,700  loss 1.2345  9,876 target tokens/s  1:23 left"; the bar is
+// shortened or left out where the line would be wider than `columns`.
 std::string training_line(const TrainingProgress& progress, std::size_t columns);
 
 }  // namespace nunchi::cli

@@ -23,8 +23,7 @@ struct Arguments {
 void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
   for (const PairScore& score : scores) {
     if (std::isnan(score.log_probability)) {
-      throw Error("the model in '" + arguments.folder +
-                  "' gives no numbers (NaN); its weights are damaged.");
+      throw Error("the model in '" + arguments.folder + "' computes NaN; its weights are damaged.");
     }
     std::string line = fmt::format("{:.4f}", score.log_probability);
     if (arguments.word_scores) {
@@ -36,7 +35,7 @@ void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
   }
 }
 
-// What was scored, all of it.
+// Sums over everything that was scored.
 struct Total {
   const char* what;  // "pair" or "line"
   double log_probability = 0;
@@ -55,13 +54,12 @@ struct Total {
   }
   void report() const {
     if (items == 0) {
-      fmt::print(stderr, "nunchi: there is nothing to score\n");
+      fmt::print(stderr, "nunchi: nothing to score: the input is empty\n");
       return;
     }
     fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(items), tokens,
                evaluation::perplexity(-log_probability, tokens));
-    if (cut > 0)
-      fmt::print(stderr, "nunchi: {} too long and cut (see --max-length)\n", counted(cut));
+    if (cut > 0) fmt::print(stderr, "nunchi: {} too long: cut (see --max-length)\n", counted(cut));
   }
 };
 
@@ -125,18 +123,31 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_score(CLI::App& program) {
-  CLI::App* score = program.add_subcommand(
-      "score", "Log-probability of given translations, or of lines of a text");
+void add_score(CLI::App& program, Job& job) {
+  CLI::App* score =
+      program
+          .add_subcommand("score",
+                          "Print the log-probability of translations or texts\n\n"
+                          "A translation model scores each line of TGT as a translation of the "
+                          "same line of SRC; a language model scores each line of SRC.")
+          ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();
-  score->add_option("MODEL", arguments->folder, "Model folder")->required();
-  score->add_option("SRC", arguments->source, "Source lines, or the text")->required();
-  score->add_option("TGT", arguments->target, "Their translations; a language model has none");
-  score->add_flag("--word-scores", arguments->word_scores, "Print each token's log-probability");
-  score->add_option("--max-length", arguments->options.max_length, "Tokens of a side; more are cut")
-      ->check(CLI::Range(2, 1 << 20));
+  add_model(*score, arguments->folder);
+  const ValueKind file = text("FILE", "a text file, plain, .gz or .xz");
+  OptionGroup positional(*score, kArguments);
+  positional.add("SRC", arguments->source, file, "Source lines, or the lines of a text")
+      ->required();
+  positional.add("TGT", arguments->target, file, "Their translations; none for a language model");
+  OptionGroup(*score, kOutputFormat)
+      .flag("--word-scores", arguments->word_scores, "Add the log-probability of each token");
+  OptionGroup(*score, kBatches)
+      .add("--max-length", arguments->options.max_length, whole_number(2, 1 << 20),
+           "Tokens of a line; longer lines are cut");
   add_device_options(*score, arguments->device);
-  score->callback([=] { run(*arguments); });
+  add_examples(*score,
+               {"nunchi score runs/demo runs/demo/data/held-out.ko runs/demo/data/held-out.en",
+                "nunchi score runs/gpt novel.txt --word-scores"});
+  score->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

@@ -8,7 +8,8 @@ namespace nunchi::cli {
 
 ScratchFolder::ScratchFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "nunchi-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw Error("cannot make a folder like " + name + ".");
+  if (::mkdtemp(name.data()) == nullptr)
+    throw Error("cannot create a temporary folder like " + name + ".");
   path_ = name;
 }
 

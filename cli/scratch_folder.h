@@ -1,11 +1,11 @@
-// A folder for what nobody keeps.
+// A temporary folder.
 #pragma once
 
 #include <filesystem>
 
 namespace nunchi::cli {
 
-// Made in the system's folder for temporary files; gone, with all that is in it, in the end.
+// Created in the system's temporary folder; removed with its contents at the end.
 class ScratchFolder {
  public:
   ScratchFolder();

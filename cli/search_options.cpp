@@ -1,33 +1,42 @@
 #include "cli/search_options.h"
 
-#include "cli/seed.h"
+#include "cli/option_group.h"
 #include "nunchi/base/error.h"
 
 namespace nunchi::cli {
 
 void SearchArguments::add_to(CLI::App& command) {
-  command.add_flag("--sample", search.sample, "Draw tokens instead of searching");
-  top_k_ = command.add_option("--top-k", search.top_k, "Draw from the so many likeliest");
-  top_p_ = command.add_option("--top-p", search.top_p, "Draw from the likeliest that hold so much");
-  temperature_ =
-      command.add_option("--temperature", search.temperature, "Flatter above 1, sharper below");
-  seed_ = command.add_option("--seed", search.seed, "Decides the draws")->check(seed());
-  beam_size =
-      command.add_option("--beam-size", search.beam_size, "Hypotheses to keep; 1 is greedy");
-  normalize_ =
-      command.add_option("--normalize", search.normalize, "Divide scores by length to this power");
-  no_repeat_ = command.add_option("--no-repeat-ngram", search.no_repeat_ngram,
-                                  "Never say the same n tokens twice");
-  command
-      .add_option("--max-repeats", search.max_repeats,
-                  "How often a few tokens may follow one another; 0: for ever")
-      ->capture_default_str();
+  constexpr std::int64_t kMost = 1 << 20;
+  OptionGroup searching(command, kSearch);
+  beam_size = searching
+                  .add("--beam-size", search.beam_size, whole_number(1, 4096),
+                       "Hypotheses to keep for each sentence; 1 is greedy search")
+                  ->default_str(kOfModel);
+  normalize_ = searching
+                   .add("--normalize", search.normalize, number(0),
+                        "Rank by log-probability divided by length to this power")
+                   ->default_str(kOfModel);
+  no_repeat_ = searching
+                   .add("--no-repeat-ngram", search.no_repeat_ngram, whole_number(0, kMost),
+                        "Never repeat a sequence of N tokens; 0 allows it")
+                   ->default_str(kOfModel);
+  searching.add("--max-repeats", search.max_repeats, whole_number(0, kMost),
+                "How often the same few tokens may follow one another; 0 sets no limit");
+  OptionGroup sampling(command, "Sampling");
+  sampling.flag("--sample", search.sample, "Draw tokens at random instead of searching");
+  top_k_ = sampling.add("--top-k", search.top_k, whole_number(0, kMost),
+                        "Draw from the N most likely tokens; 0 draws from all");
+  top_p_ = sampling.add("--top-p", search.top_p, number_above(0, 1),
+                        "Draw from the most likely tokens that together have this probability");
+  temperature_ = sampling.add("--temperature", search.temperature, number_above(0),
+                              "Above 1: more varied draws; below 1: more likely ones");
+  seed_ = sampling.add("--seed", search.seed, seed(), "Seed of the draws");
 }
 
 void SearchArguments::check() const {
   if (search.sample) return;
   for (const CLI::Option* option : {top_k_, top_p_, temperature_, seed_}) {
-    if (*option) throw UsageError(option->get_name() + " is about drawing, so it needs --sample.");
+    if (*option) throw UsageError(option->get_name() + " has no effect without --sample.");
   }
 }
 

@@ -1,4 +1,4 @@
-// How to search: what commands that generate have in common.
+// The options of a search, for the commands that generate text.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,13 +7,14 @@
 
 namespace nunchi::cli {
 
-// What is given on the command line goes before what the model's folder says.
+// An option of the command line replaces the value in the model's generation_config.json.
 struct SearchArguments {
-  // --sample, --top-k, --top-p, --temperature, --seed, --beam-size, --normalize, --no-repeat-ngram,
-  // --max-repeats. A command may add lengths, and says which options they are.
+  // Groups Search and Sampling: --beam-size, --normalize, --no-repeat-ngram, --max-repeats;
+  // --sample, --top-k, --top-p, --temperature, --seed. A command adds its own options for lengths
+  // and stores them in min_length and max_length.
   void add_to(CLI::App& command);
 
-  // Throws UsageError for options that say how to draw where nothing is drawn.
+  // Throws UsageError for sampling options without --sample.
   void check() const;
   SearchOptions with(const SearchOptions& of_model) const;
 
@@ -24,5 +25,8 @@ struct SearchArguments {
   CLI::Option *normalize_ = nullptr, *no_repeat_ = nullptr, *top_k_ = nullptr, *top_p_ = nullptr,
               *temperature_ = nullptr, *seed_ = nullptr;
 };
+
+inline constexpr const char* kSearch = "Search";
+inline constexpr const char* kOfModel = "the model's";  // a default that the model folder sets
 
 }  // namespace nunchi::cli

@@ -5,15 +5,15 @@
 namespace nunchi::cli {
 namespace {
 
-// A handler of signals can reach nothing but a global.
+// Globals: a signal handler has no other way to reach data.
 std::atomic<bool> stop_requested = false;
-std::string file_to_remove, words_to_say;
+std::string file_to_remove, message_to_print;
 
 void remove_and_end(int signal) {
-  // Only what a handler may call.
+  // Only functions that are async-signal-safe.
   ::unlink(file_to_remove.c_str());
-  [[maybe_unused]] const ssize_t said =
-      ::write(STDERR_FILENO, words_to_say.data(), words_to_say.size());
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, message_to_print.data(), message_to_print.size());
   ::_exit(128 + signal);
 }
 
@@ -38,10 +38,10 @@ StopSignals::~StopSignals() {
 
 RemovedWhenStopped::RemovedWhenStopped(const std::filesystem::path& file, const std::string& name) {
   file_to_remove = file.string();
-  words_to_say = "nunchi: stopped; " + name + " is as it was.\n";
+  message_to_print = "nunchi: stopped; " + name + " is unchanged.\n";
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     ::sigaction(kSignals[i], nullptr, &before_[i]);
-    // What was started in the background or with nohup is not to hear of them.
+    // Processes in the background and under nohup ignore these signals.
     if (file.empty() || before_[i].sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_handler = remove_and_end;

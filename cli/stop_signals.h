@@ -9,8 +9,8 @@
 
 namespace nunchi::cli {
 
-// While it lives, the first of these signals sets requested(); a second one ends the process as
-// usual. One at a time.
+// While it exists, the first signal sets requested(); a second one ends the process as usual. At
+// most one exists at a time.
 class StopSignals {
  public:
   StopSignals();
@@ -25,11 +25,11 @@ class StopSignals {
   std::array<struct sigaction, 2> before_{};
 };
 
-// While it lives, such a signal removes a file and ends the process with 128 and the signal's
-// number, after one sentence. For work that can be begun again but not be continued. One at a time.
+// While it exists, a signal removes a file, prints one sentence and ends the process with exit code
+// 128 + signal. For jobs that can be restarted but not continued. At most one exists at a time.
 class RemovedWhenStopped {
  public:
-  // `file` may be empty: then signals do what they did. `name` is what the user knows it by.
+  // An empty `file` leaves the signals unchanged. `name` is the name of the file in the message.
   RemovedWhenStopped(const std::filesystem::path& file, const std::string& name);
   ~RemovedWhenStopped();
   RemovedWhenStopped(const RemovedWhenStopped&) = delete;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/option_group.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
@@ -43,18 +44,18 @@ struct CodeArguments {
 // The tokenizer's file: `model` itself, or the one in a model folder.
 fs::path file_of(const CodeArguments& arguments) {
   const fs::path model = arguments.model;
-  std::error_code ignored;  // what cannot be looked at is complained about when it is opened
+  std::error_code ignored;  // opening the file reports what is wrong with it
   if (!fs::is_directory(model, ignored)) {
     if (arguments.side.empty()) return model;
-    throw UsageError("--side is for a model folder, which may have two tokenizers; '" +
-                     model.string() + "' is one.");
+    throw UsageError("--side needs a model folder with two tokenizers; '" + model.string() +
+                     "' is a file.");
   }
   if (const fs::path shared = tokenizer_file(model, "tokenizer"); !shared.empty()) return shared;
   if (arguments.side.empty()) {
     const bool has_sides = !tokenizer_file(model, "source").empty();
     throw Error(fmt::format(
         "'{}' has no tokenizer.spm or tokenizer.tok{}", model.string(),
-        has_sides ? ", but one for each side: say --side source or --side target." : "."));
+        has_sides ? ", but one for each side: add --side source or --side target." : "."));
   }
   const fs::path of_side = tokenizer_file(model, arguments.side);
   return of_side.empty() ? model / (arguments.side + ".spm") : of_side;
@@ -64,14 +65,14 @@ std::string counted(std::int64_t count, const char* one, const char* many) {
   return count == 1 ? fmt::format("1 {}", one) : fmt::format("{} {}", grouped(count), many);
 }
 
-// What was not as it should be in the input, said once at its end.
-struct Complaints {
+// Problems of the input, counted and reported once at the end.
+struct Problems {
   std::int64_t invalid_lines = 0;
   std::int64_t unknown_tokens = 0;
 
   void print(const LineSource& lines) const {
     if (invalid_lines > 0) {
-      fmt::print(stderr, "nunchi: {} with invalid UTF-8, read as U+FFFD.\n",
+      fmt::print(stderr, "nunchi: {} with invalid UTF-8: replaced by U+FFFD.\n",
                  counted(invalid_lines, "line", "lines"));
     }
     if (unknown_tokens > 0) {
@@ -86,7 +87,7 @@ struct Complaints {
 };
 
 void train(const TrainArguments& arguments) {
-  // First of all, so that a folder that cannot be written to is known before the work.
+  // Opened first, so that an output that cannot be written is reported at once.
   AtomicFile file(arguments.output);
   const RemovedWhenStopped removed(file.temporary(), arguments.output);
   std::unique_ptr<LineReader> reader;
@@ -104,7 +105,7 @@ void train(const TrainArguments& arguments) {
   const std::string tokens =
       grouped(make_tokenizer(learned.bytes, arguments.output)->vocabulary()) + " tokens";
   if (arguments.options.kind == TokenizerKind::bytes) {
-    fmt::print(stderr, "{}: {}, the same for every text.\n", arguments.output, tokens);
+    fmt::print(stderr, "{}: {}, independent of the text.\n", arguments.output, tokens);
     return;
   }
   fmt::print(stderr, "{}: {}, learned from {}{}.\n", arguments.output, tokens,
@@ -112,7 +113,7 @@ void train(const TrainArguments& arguments) {
              learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
 }
 
-// Whoever sends lines one at a time gets each answer before the next.
+// Flushes when no more input is waiting: a program that sends one line at a time gets its answer.
 void answer(const std::string& text, LineSource& lines) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!lines.is_waiting()) std::fflush(stdout);
@@ -121,10 +122,10 @@ void answer(const std::string& text, LineSource& lines) {
 void encode(const CodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(file_of(arguments));
   LineStream lines(STDIN_FILENO);
-  Complaints complaints;
+  Problems problems;
   std::string out;
   for (std::string line; lines.next(line);) {
-    if (!is_valid_utf8(line)) ++complaints.invalid_lines;
+    if (!is_valid_utf8(line)) ++problems.invalid_lines;
     out.clear();
     for (const std::int32_t id : tokenizer->encode(line)) {
       if (!out.empty()) out += ' ';
@@ -133,10 +134,10 @@ void encode(const CodeArguments& arguments) {
     out += '\n';
     answer(out, lines);
   }
-  complaints.print(lines);
+  problems.print(lines);
 }
 
-// Reads one token of a line, a piece or a number; <unk> (0) for what is neither.
+// Reads one token of a line, a piece or an id; <unk> for anything else.
 class TokenReader {
  public:
   TokenReader(const Tokenizer& tokenizer, bool ids) : vocabulary_(tokenizer.vocabulary()) {
@@ -144,7 +145,7 @@ class TokenReader {
     for (std::int32_t id = 0; id < vocabulary_; ++id) pieces_.emplace(tokenizer.piece(id), id);
   }
 
-  std::int32_t read(std::string_view word, Complaints& complaints) const {
+  std::int32_t read(std::string_view word, Problems& problems) const {
     std::int32_t id = -1;
     if (!pieces_.empty()) {
       const auto found = pieces_.find(std::string(word));
@@ -154,123 +155,165 @@ class TokenReader {
       if (error != std::errc() || end != word.data() + word.size()) id = -1;
     }
     if (id >= 0 && id < vocabulary_) return id;
-    ++complaints.unknown_tokens;
+    ++problems.unknown_tokens;
     return 0;
   }
 
  private:
   std::int64_t vocabulary_;
-  std::unordered_map<std::string, std::int32_t> pieces_;  // empty when numbers are read
+  std::unordered_map<std::string, std::int32_t> pieces_;  // empty when ids are read
 };
 
 void decode(const CodeArguments& arguments) {
   const auto tokenizer = load_tokenizer(file_of(arguments));
   const TokenReader reader(*tokenizer, arguments.ids);
   LineStream lines(STDIN_FILENO);
-  Complaints complaints;
+  Problems problems;
   for (std::string line; lines.next(line);) {
     Tokens tokens;
     for (std::string_view rest = line; !rest.empty();) {
       const std::string_view word = rest.substr(0, rest.find(' '));
       rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      if (!word.empty()) tokens.push_back(reader.read(word, complaints));
+      if (!word.empty()) tokens.push_back(reader.read(word, problems));
     }
     std::string text = tokenizer->decode(tokens);
-    // The byte pieces can spell a line break; one line stays one line.
+    // Byte pieces can form a line break; the output has one line for each line of input.
     std::ranges::replace(text, '\n', ' ');
     text += '\n';
     answer(text, lines);
   }
-  complaints.print(lines);
+  problems.print(lines);
 }
 
-// The two formats have endings, by which people and model folders know them.
-void check_ending(const TrainArguments& arguments, bool pieces) {
-  const std::string ending = fs::path(arguments.output).extension().string();
-  const char* own = pieces ? ".spm" : ".tok";
-  if (ending != (pieces ? ".tok" : ".spm")) return;
-  throw UsageError(fmt::format("a tokenizer of {} is a {} file, and '{}' promises another.",
-                               arguments.kind, own, arguments.output));
+bool has_pieces(TokenizerKind kind) {
+  return kind == TokenizerKind::bpe || kind == TokenizerKind::unigram;
 }
 
-void add_tokenizer_train(CLI::App& tokenizer) {
-  CLI::App* command = tokenizer.add_subcommand("train", "Learn a tokenizer from text");
+// Throws UsageError for .spm where the file will be a .tok, and the other way round: model folders
+// tell the two formats apart by it.
+void check_extension(const TrainArguments& arguments) {
+  const bool pieces = has_pieces(arguments.options.kind);
+  if (fs::path(arguments.output).extension() != (pieces ? ".tok" : ".spm")) return;
+  throw UsageError(
+      fmt::format("the extension of '{}' is wrong: a tokenizer of kind {} is a {} file.",
+                  arguments.output, arguments.kind, pieces ? ".spm" : ".tok"));
+}
+
+constexpr const char* kTokenizers = "Tokenizers";
+
+// Throws UsageError for options that this kind of tokenizer ignores.
+void check_options(const CLI::App& command, const TrainArguments& arguments) {
+  const TokenizerKind kind = arguments.options.kind;
+  const bool pieces = has_pieces(kind);
+  if (pieces && command.count("--vocab") == 0) {
+    throw UsageError("bpe and unigram need --vocab, the size of the vocabulary.");
+  }
+  const auto refuse = [&](const char* name, const char* why) {
+    if (command.count(name) == 0) return;
+    throw UsageError(fmt::format("{} has no effect: {}.", name, why));
+  };
+  for (const char* name : {"--vocab", "--character-coverage"}) {
+    if (kind == TokenizerKind::bytes) refuse(name, "a tokenizer of bytes always has 256 bytes");
+  }
+  for (const char* name : {"--no-byte-fallback", "--symbol", "--split-digits", "--max-lines"}) {
+    if (!pieces) refuse(name, "--kind is neither bpe nor unigram");
+  }
+  check_extension(arguments);
+}
+
+void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
+  CLI::App* command =
+      tokenizer.add_subcommand("train", "Learn a tokenizer from text")->group(kTokenizers);
   auto arguments = std::make_shared<TrainArguments>();
   TokenizerOptions& options = arguments->options;
-  command->add_option("--input", arguments->inputs, "Text files, plain or .gz or .xz")->required();
-  command
-      ->add_option("--output", arguments->output,
-                   "The file to write: NAME.spm, or NAME.tok for characters and bytes")
+  OptionGroup files(*command, kInputAndOutput);
+  files
+      .add("-i,--input", arguments->inputs, text("FILE", "text files, plain, .gz or .xz"),
+           "Text to learn from; several files are allowed")
+      ->required();
+  files
+      .add("-o,--output", arguments->output,
+           text("FILE", "NAME.spm, or NAME.tok for characters and bytes"), "File to write")
       ->required();
   const std::map<std::string, TokenizerKind> kinds = {{"bpe", TokenizerKind::bpe},
                                                       {"unigram", TokenizerKind::unigram},
                                                       {"characters", TokenizerKind::characters},
                                                       {"bytes", TokenizerKind::bytes}};
-  command->add_option("--kind", arguments->kind, "bpe, unigram, characters or bytes")
-      ->check(CLI::IsMember(kinds))
-      ->capture_default_str();
-  CLI::Option* vocabulary =
-      command->add_option("--vocab", options.vocabulary, "Tokens in all; of characters at most");
-  command->add_flag("!--no-byte-fallback", options.byte_fallback,
-                    "Characters without a piece become <unk> instead of their bytes");
-  command
-      ->add_option("--character-coverage", options.character_coverage,
-                   "Share of the text whose characters get a piece, 0.98 to 1")
-      ->capture_default_str();
-  command->add_option("--symbol", options.symbols, "Always one token, e.g. '<2de>'; may come often")
+  OptionGroup vocabulary(*command, "Vocabulary");
+  vocabulary.add("--kind", arguments->kind, one_of({"bpe", "unigram", "characters", "bytes"}),
+                 "How text is split into tokens");
+  vocabulary
+      .add("--vocab", options.vocabulary, whole_number(1, 1 << 30),
+           "Size of the vocabulary; for characters the largest size")
+      ->default_str("none; required for bpe and unigram");
+  vocabulary.add("--character-coverage", options.character_coverage, number(0.98, 1),
+                 "Fraction of the text whose characters get a token of their own");
+  vocabulary.flag("!--no-byte-fallback", options.byte_fallback,
+                  "Encode characters without a token as <unk> instead of as bytes");
+  vocabulary
+      .add("--symbol", options.symbols, text("TEXT", "e.g. '<2de>'"),
+           "Text that is always one token; may be given several times")
       ->allow_extra_args(false);
-  command->add_flag("--split-digits", options.split_digits, "Every digit is a token of its own");
-  command->add_option("--max-lines", options.max_lines, "Sample so many lines if there are more")
-      ->capture_default_str();
-  command->callback([=] {
-    const TokenizerKind kind = arguments->options.kind = kinds.at(arguments->kind);
-    const bool pieces = kind == TokenizerKind::bpe || kind == TokenizerKind::unigram;
-    if (pieces && !*vocabulary)
-      throw UsageError("bpe and unigram need --vocab, the tokens in all.");
-    const auto refuse = [&](const char* name, const char* why) {
-      if (command->count(name) == 0) return;
-      throw UsageError(fmt::format("{} has no effect: {}.", name, why));
-    };
-    for (const char* name : {"--vocab", "--character-coverage"}) {
-      if (kind == TokenizerKind::bytes) refuse(name, "there are 256 bytes, whatever the text");
-    }
-    for (const char* name : {"--no-byte-fallback", "--symbol", "--split-digits", "--max-lines"}) {
-      if (!pieces) refuse(name, "--kind is neither bpe nor unigram");
-    }
-    check_ending(*arguments, pieces);
-    train(*arguments);
+  vocabulary.flag("--split-digits", options.split_digits, "Make each digit a token");
+  vocabulary.add("--max-lines", options.max_lines, whole_number(1, std::int64_t{1} << 40),
+                 "Learn from a sample of this many lines if there are more");
+  add_examples(*command, {"nunchi tokenizer train -i train.ko train.en -o mine.spm --vocab 8000",
+                          "nunchi tokenizer train -i novel.txt -o letters.tok --kind characters"});
+  command->callback([=, &job] {
+    arguments->options.kind = kinds.at(arguments->kind);
+    check_options(*command, *arguments);
+    job = [=] { train(*arguments); };
   });
 }
 
 struct CodeCommand {
   const char* name;
-  const char* help;
+  const char* summary;
   const char* ids_help;
+  const char* example;
   void (*run)(const CodeArguments&);
 };
 
-void add_code(CLI::App& tokenizer, const CodeCommand& does) {
-  CLI::App* command = tokenizer.add_subcommand(does.name, does.help);
+void add_code(CLI::App& tokenizer, Job& job, const CodeCommand& does) {
+  CLI::App* command =
+      tokenizer
+          .add_subcommand(does.name, std::string(does.summary) +
+                                         "\n\nReads standard input and writes one line to "
+                                         "standard output for each line.")
+          ->group(kTokenizers);
   auto arguments = std::make_shared<CodeArguments>();
-  command->add_option("MODEL", arguments->model, "A .spm or .tok file, or a model folder")
+  OptionGroup(*command, kArguments)
+      .add("MODEL", arguments->model, text("MODEL", "a .spm or .tok file, or a folder"),
+           "Tokenizer, or a model folder that has one")
       ->required();
-  command->add_option("--side", arguments->side, "In a folder with two: source or target")
-      ->check(CLI::IsMember({"source", "target"}));
-  command->add_flag("--ids", arguments->ids, does.ids_help);
-  command->callback([=] { does.run(*arguments); });
+  OptionGroup options(*command, "Tokens");
+  options.add("--side", arguments->side, one_of({"source", "target"}, "SIDE"),
+              "Tokenizer to use of a model folder with two");
+  options.flag("--ids", arguments->ids, does.ids_help);
+  add_examples(*command, {does.example});
+  command->callback([=, &job] { job = [=] { does.run(*arguments); }; });
 }
 
 }  // namespace
 
-void add_tokenizer(CLI::App& program) {
+void add_tokenizer(CLI::App& program, Job& job) {
   CLI::App* tokenizer =
-      program.add_subcommand("tokenizer", "Learn a tokenizer; text to tokens and back");
+      program.add_subcommand("tokenizer", "Learn a tokenizer; encode and decode text")
+          ->group(kTraining);
   tokenizer->require_subcommand(1);
-  add_tokenizer_train(*tokenizer);
-  add_code(*tokenizer, {"encode", "Text to pieces, a line for a line, stdin to stdout",
-                        "Numbers instead of pieces", encode});
-  add_code(*tokenizer, {"decode", "Pieces to text, a line for a line, stdin to stdout",
-                        "Numbers instead of pieces", decode});
+  add_tokenizer_train(*tokenizer, job);
+  add_code(*tokenizer, job,
+           {.name = "encode",
+            .summary = "Split text into pieces",
+            .ids_help = "Print token ids instead of pieces",
+            .example = "echo 'a line of text' | nunchi tokenizer encode runs/demo",
+            .run = encode});
+  add_code(*tokenizer, job,
+           {.name = "decode",
+            .summary = "Join pieces to text",
+            .ids_help = "Read token ids instead of pieces",
+            .example = "echo '5 9 13' | nunchi tokenizer decode runs/demo --ids",
+            .run = decode});
 }
 
 }  // namespace nunchi::cli

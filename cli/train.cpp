@@ -7,6 +7,7 @@
 #include "cli/device_options.h"
 #include "cli/progress_line.h"
 #include "cli/scratch_folder.h"
+#include "cli/set_option.h"
 #include "cli/stop_signals.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
@@ -82,7 +83,7 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   }
 }
 
-// Throws for data that cannot be read, before anything is made.
+// Throws Error for data that cannot be read, before anything is created.
 void check_data(const DataConfig& data) {
   std::vector<CorpusPart> parts = data.train_parts();
   if (const auto validation = data.validation_part()) parts.push_back(*validation);
@@ -111,9 +112,9 @@ void train(const TrainConfig& config, const ContextOptions& device, RunFolder::B
   hooks.stop = &StopSignals::requested();
   switch (run.train(&folder, hooks)) {
     case TrainingEnd::interrupted:
-      return line.keep("stopped; a checkpoint is written, --resume continues");
+      return line.keep("stopped after writing a checkpoint; --resume continues");
     case TrainingEnd::early:
-      line.keep("validation has not improved for long enough: the run ends early");
+      line.keep("stopping early: validation has stopped improving");
       break;
     case TrainingEnd::finished:
       break;
@@ -135,26 +136,40 @@ void run(const Arguments& arguments) {
     if (arguments.dry_run) return dry_run(config, arguments.device, begin);
     train(config, arguments.device, begin);
   } catch (const Interrupted&) {
-    throw Error("stopped before the training began; the same command begins again.");
+    throw Error("stopped before training began; run the same command to start again.");
   }
 }
 
 }  // namespace
 
-void add_train(CLI::App& program) {
-  CLI::App* train = program.add_subcommand("train", "Train a model as a config file says");
+void add_train(CLI::App& program, Job& job) {
+  CLI::App* train = program
+                        .add_subcommand("train",
+                                        "Train a model from a config file\n\n"
+                                        "Ctrl-C stops the run after a checkpoint; --resume "
+                                        "continues it.")
+                        ->group(kTraining);
   auto arguments = std::make_shared<Arguments>();
-  train->add_option("CONFIG", arguments->config, "YAML file; see configs/")->required();
-  train->add_option("--set", arguments->assignments, "key.path=value, in place of the file's value")
-      ->allow_extra_args(false);
-  auto* resume = train->add_flag("--resume", arguments->resume, "Continue the run in its folder");
-  train->add_flag("--overwrite", arguments->overwrite, "Remove an earlier run and begin again")
+  OptionGroup(*train, kArguments)
+      .add("CONFIG", arguments->config, text("CONFIG", "a YAML file"),
+           "Training config; see configs/")
+      ->required();
+  OptionGroup run_options(*train, "Run");
+  add_set_option(run_options, arguments->assignments);
+  CLI::Option* resume = run_options.flag("--resume", arguments->resume,
+                                         "Continue the run in the config's output folder");
+  run_options
+      .flag("--overwrite", arguments->overwrite, "Remove an earlier run in the output folder")
       ->excludes(resume);
-  train->add_flag("--dry-run", arguments->dry_run,
-                  "Show sizes, memory, steps and time; leave the output folder alone");
-  train->add_flag("--dump-config", arguments->dump_config, "Print the config with all defaults");
+  run_options.flag("--dry-run", arguments->dry_run,
+                   "Print sizes, memory, steps and time without training");
+  run_options.flag("--dump-config", arguments->dump_config,
+                   "Print the config with all defaults and stop");
   add_device_options(*train, arguments->device);
-  train->callback([=] { run(*arguments); });
+  add_examples(*train,
+               {"nunchi train my.yaml --dry-run",
+                "nunchi train configs/multi30k-tiny.yaml --set data.root=DATA --device cuda"});
+  train->callback([=, &job] { job = [=] { run(*arguments); }; });
 }
 
 }  // namespace nunchi::cli

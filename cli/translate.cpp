@@ -2,10 +2,12 @@
 
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/line_command.h"
+#include "cli/option_group.h"
 #include "cli/search_options.h"
 #include "nunchi/inference/pipeline.h"
 #include "nunchi/inference/translate_stream.h"
@@ -17,25 +19,17 @@ namespace {
 struct Arguments {
   std::string folder, input = "-", output = "-";
   TranslatorOptions options;
-  LineWindowOptions stream;
-  int n_best = 0;
+  LineWindowOptions windows;
+  std::optional<int> n_best;
   bool word_scores = false;
-  std::string alignment;  // hard, soft or not asked for
+  std::string alignment;  // "hard", "soft" or empty: none
   ContextOptions device;
   SearchArguments search;
 };
 
-CLI::Validator hard_or_soft() {
-  return {[](const std::string& text) -> std::string {
-            if (text == "hard" || text == "soft") return {};
-            return "an alignment is hard or soft, not '" + text + "'";
-          },
-          "hard|soft", "alignment"};
-}
-
 SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
   SearchOptions search = arguments.search.with(of_model);
-  search.n_best = std::max(1, arguments.n_best);
+  search.n_best = arguments.n_best.value_or(1);
   if (!*arguments.search.beam_size && !search.sample) {
     search.beam_size = std::max(search.beam_size, search.n_best);
   }
@@ -43,10 +37,9 @@ SearchOptions search_options(const Arguments& arguments, const SearchOptions& of
 }
 
 void run(const Arguments& arguments) {
-  // A reader that goes away is no error: writing tells.
+  // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  arguments.search.check();
-  // Before the work: what cannot be written is known at once.
+  // Opened first, so that an output that cannot be written is reported at once.
   Output out(arguments.output);
   const Pipeline pipeline =
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_translation_model});
@@ -55,13 +48,13 @@ void run(const Arguments& arguments) {
   options.alignment = !arguments.alignment.empty();
   Translator translator = pipeline.translator(options);
   const std::unique_ptr<LineSource> lines = open_input(arguments.input);
-  const TranslationFormat format{.n_best = arguments.n_best > 0,
+  const TranslationFormat format{.n_best = arguments.n_best.has_value(),
                                  .word_scores = arguments.word_scores,
                                  .alignment = arguments.alignment == "hard"   ? Alignment::hard
                                               : arguments.alignment == "soft" ? Alignment::soft
                                                                               : Alignment::none};
   translate_stream(
-      translator, *lines, arguments.stream,
+      translator, *lines, arguments.windows,
       [&](std::int64_t number, const Translations& translations) {
         out.add(to_text(format, number, translations));
         return out.is_open();
@@ -73,42 +66,58 @@ void run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_translate(CLI::App& program) {
-  CLI::App* translate = program.add_subcommand("translate", "Translate lines of text");
+void add_translate(CLI::App& program, Job& job) {
+  CLI::App* translate =
+      program
+          .add_subcommand("translate",
+                          "Translate lines of text\n\n"
+                          "Prints one translation for each line, in the same order, as soon as no "
+                          "more input is waiting.")
+          ->group(kUsing);
   auto a = std::make_shared<Arguments>();
-  translate->add_option("MODEL", a->folder, "Model folder")->required();
-  translate->add_option("--input", a->input, "Text to translate; - is stdin");
-  translate->add_option("--output", a->output, "Where it goes; - is stdout");
-  a->search.add_to(*translate);
-  translate
-      ->add_option("--n-best", a->n_best, "Print so many, as id ||| text ||| features ||| score")
-      ->check(CLI::Range(1, 4096));
-  translate->add_flag("--word-scores", a->word_scores, "Print each word's log-probability");
-  translate
-      ->add_option("--alignment", a->alignment,
-                   "Print which source word each target word came from: hard (0-0 1-2) or soft")
-      ->check(hard_or_soft())
+  add_model(*translate, a->folder);
+  add_input(*translate, a->input, "Lines to translate");
+  add_output(*translate, a->output, "Where to write the translations");
+  OptionGroup(*translate, kInputAndOutput)
+      .flag("--prefix", a->windows.prefixes,
+            "Read lines of SOURCE <tab> PREFIX; each translation begins with its prefix");
+  OptionGroup format(*translate, kOutputFormat);
+  format.add("--n-best", a->n_best, whole_number(1, 4096),
+             "Print the N best translations as id ||| text ||| features ||| score");
+  format.flag("--word-scores", a->word_scores, "Add the log-probability of each word");
+  format
+      .add("--alignment", a->alignment, one_of({"hard", "soft"}, "KIND"),
+           "Add the source word of each target word (hard: 0-0 1-2) or the weights of all source "
+           "words (soft)")
       ->expected(0, 1)
       ->default_str("hard");
-  translate->add_flag("--prefix", a->stream.prefixes,
-                      "Lines are SOURCE <tab> BEGINNING: translations begin so");
+  a->search.add_to(*translate);
   SearchOptions& search = a->search.search;
-  a->search.min_length =
-      translate->add_option("--min-length", search.min_length, "Tokens at least");
-  a->search.max_length = translate->add_option("--max-length", search.max_length, "Tokens at most");
-  translate
-      ->add_option("--max-source-length", a->options.max_source_length,
-                   "Tokens of a source line; more are cut")
-      ->check(CLI::Range(2, 1 << 20))
-      ->capture_default_str();
-  translate->add_option("--batch-tokens", a->options.batch_tokens, "Source tokens at once")
-      ->check(CLI::Range(1, 1 << 24))
-      ->capture_default_str();
-  translate->add_option("--batch-sentences", a->options.batch_sentences, "Sentences at once")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  constexpr std::int64_t kMost = 1 << 20;
+  OptionGroup lengths(*translate, kSearch);
+  a->search.min_length = lengths
+                             .add("--min-length", search.min_length, whole_number(0, kMost),
+                                  "Fewest tokens of a translation, without </s>")
+                             ->default_str(kOfModel);
+  a->search.max_length = lengths
+                             .add("--max-length", search.max_length, whole_number(1, kMost),
+                                  "Most tokens of a translation, without </s>")
+                             ->default_str(kOfModel);
+  OptionGroup batches(*translate, kBatches);
+  batches.add("--max-source-length", a->options.max_source_length, whole_number(2, kMost),
+              "Tokens of a source line; longer lines are cut");
+  batches.add("--batch-tokens", a->options.batch_tokens, whole_number(1, 1 << 24),
+              "Source tokens to translate at once, approximately");
+  batches.add("--batch-sentences", a->options.batch_sentences, whole_number(1, kMost),
+              "Sentences to translate at once");
   add_device_options(*translate, a->device);
-  translate->callback([=] { run(*a); });
+  add_examples(*translate,
+               {"echo '내일 오후 3시에 서울에서 만나요' | nunchi translate runs/demo",
+                "nunchi translate runs/demo -i source.txt -o target.txt --beam-size 4"});
+  translate->callback([=, &job] {
+    a->search.check();
+    job = [=] { run(*a); };
+  });
 }
 
 }  // namespace nunchi::cli

@@ -12,7 +12,7 @@ void make_threads_wait_quietly(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   std::error_code failure;
-  // The link itself would do, but the system would call the process "exe".
+  // Not /proc/self/exe itself: ps would show the process as "exe".
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure || ::setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
   ::execv(program.c_str(), argv);

@@ -1,15 +1,15 @@
-// How the threads of OpenMP wait for their next work.
+// How OpenMP's threads wait for work.
 #pragma once
 
 namespace nunchi::cli {
 
-// libgomp lets them spin for milliseconds. Where others use the cores too, a thread that spins
-// takes the core from the thread that it waits for, and small steps get many times slower. So they
-// spin shortly and then sleep, unless the environment says otherwise (OMP_WAIT_POLICY,
-// GOMP_SPINCOUNT).
+// By default libgomp's threads spin for milliseconds. When other processes use the cores too, a
+// spinning thread takes the core from the thread that it waits for, and small steps get many times
+// slower. This lets threads spin briefly and then sleep, unless the environment sets
+// OMP_WAIT_POLICY or GOMP_SPINCOUNT.
 //
-// libgomp reads the environment before main(): the program puts the setting there and starts itself
-// again, once. Where that fails, it goes on as it is.
+// libgomp reads the environment before main(), so the program sets GOMP_SPINCOUNT and executes
+// itself again, once. If that fails, it continues unchanged.
 void make_threads_wait_quietly(char** argv);
 
 }  // namespace nunchi::cli

@@ -1,4 +1,4 @@
-// A bert from text to answers, by the program: train, fill, embed, classify.
+// A BERT through the program: train, fill, embed, classify.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -19,12 +19,12 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Models that are trained once for all tests.
+// Models that are trained once for all tests of this file.
 class BertProgram : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    // "eins zwei drei vier …", from anywhere on: what is masked can be told from its neighbours.
+    // "eins zwei drei vier …" from any start: a masked word follows from its neighbours.
     const std::vector<std::string> words = {"eins", "zwei", "drei", "vier", "fünf", "sechs"};
     std::string text, labelled;
     for (std::size_t i = 0; i < 240; ++i) {
@@ -111,8 +111,8 @@ TEST_F(BertProgram, FillsIn) {
   EXPECT_EQ(lines[2], "zwei drei vier");
   EXPECT_TRUE(lines[3].starts_with("eins zwei drei vier fünf\t▁eins ")) << lines[3];
   EXPECT_TRUE(says(lines[3], "\t▁vier ")) << lines[3];
-  EXPECT_TRUE(says(ended.error, "1 line without words stayed empty"));
-  EXPECT_TRUE(says(ended.error, "1 line without [MASK] stayed as it is"));
+  EXPECT_TRUE(says(ended.error, "1 line without words: empty output"));
+  EXPECT_TRUE(says(ended.error, "1 line without [MASK] left unchanged"));
 
   const Ended json = answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei vier\n");
   const Json object = Json::parse(json.out);
@@ -124,7 +124,7 @@ TEST_F(BertProgram, FillsIn) {
   EXPECT_GT(object["masks"][0][0]["probability"], 0.5);
 }
 
-TEST_F(BertProgram, ALinesAnswerDoesNotDependOnTheOthersAndOddLinesAreCounted) {
+TEST_F(BertProgram, AnswersAreIndependentAndBadLinesAreCounted) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   std::string longer = "eins [MASK]";
   for (int i = 0; i < 100; ++i) longer += " zwei";
@@ -142,7 +142,7 @@ TEST_F(BertProgram, ALinesAnswerDoesNotDependOnTheOthersAndOddLinesAreCounted) {
   EXPECT_EQ(answer("fill " + path("bert"), "[MASK]").out, lines[3] + "\n");
 }
 
-TEST_F(BertProgram, ALineThatIsTooLongComesBackWhole) {
+TEST_F(BertProgram, AnOverlongLineIsReturnedWhole) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   std::string middle;
   for (int i = 0; i < 100; ++i) middle += " zwei";
@@ -152,7 +152,7 @@ TEST_F(BertProgram, ALineThatIsTooLongComesBackWhole) {
   EXPECT_EQ(ended.code, 0) << ended.error;
   const std::vector<std::string> lines = lines_of(ended.out);
   ASSERT_EQ(lines.size(), 4u) << ended.out;
-  // The first mask is filled in; the second is not among the 32 positions, and stays.
+  // The first mask is filled in; the second is beyond the 32 positions and stays.
   EXPECT_FALSE(lines[1].starts_with("[MASK]")) << lines[1];
   EXPECT_TRUE(says(lines[1], middle + " [MASK] drei\t▁")) << lines[1];
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), '\t'), 1) << lines[1];
@@ -160,7 +160,7 @@ TEST_F(BertProgram, ALineThatIsTooLongComesBackWhole) {
   EXPECT_TRUE(says(lines[3], middle + "\t")) << lines[3];
   EXPECT_TRUE(says(ended.error, "3 lines too long: only the beginning was read")) << ended.error;
   EXPECT_TRUE(says(ended.error, "(see --max-length), in line 2, 3\n")) << ended.error;
-  EXPECT_TRUE(says(ended.error, "1 line without [MASK] stayed as it is")) << ended.error;
+  EXPECT_TRUE(says(ended.error, "1 line without [MASK] left unchanged")) << ended.error;
 }
 
 TEST_F(BertProgram, Embeds) {
@@ -181,7 +181,7 @@ TEST_F(BertProgram, Embeds) {
   const std::string input = "eins zwei drei vier\n\nzwei drei vier\neins zwei drei vier\n";
   const Ended plain = answer("embed " + path("bert"), input);
   EXPECT_EQ(plain.code, 0) << plain.error;
-  EXPECT_TRUE(says(plain.error, "1 line without words became zeros"));
+  EXPECT_TRUE(says(plain.error, "1 line without words: a vector of zeros"));
   for (const char* pooling : {"mean", "first"}) {
     const auto found =
         vectors(answer("embed " + path("bert") + " --normalize --pooling " + pooling, input).out);
@@ -198,7 +198,7 @@ TEST_F(BertProgram, Embeds) {
   EXPECT_EQ(answer("embed " + path("bert") + " --pooling last", "x\n").code, 2);
 }
 
-TEST_F(BertProgram, ClassifiesWhatItWasFineTunedFor) {
+TEST_F(BertProgram, ClassifiesAfterFineTuning) {
   ASSERT_EQ(labels_->code, 0) << labels_->error;
   EXPECT_TRUE(says(labels_->error, "classifier.dense.weight")) << labels_->error;
   EXPECT_TRUE(says(labels_->error, "accuracy 100.00 %")) << labels_->error;
@@ -220,7 +220,7 @@ TEST_F(BertProgram, ClassifiesWhatItWasFineTunedFor) {
               1, 1e-6);
 }
 
-TEST_F(BertProgram, SaysWhatAModelCannotDo) {
+TEST_F(BertProgram, RefusesModelsWithoutTheAbility) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   const Ended classify = answer("classify " + path("bert"), "x\n");
   EXPECT_EQ(classify.code, 1);
@@ -232,7 +232,7 @@ TEST_F(BertProgram, SaysWhatAModelCannotDo) {
   const Ended score = run("score " + path("bert") + " " + path("valid.txt"));
   EXPECT_EQ(score.code, 1);
   EXPECT_TRUE(says(score.error, "bert cannot score texts")) << score.error;
-  // A gpt is asked for what it cannot do, by the name of that.
+  // The message names the ability that the GPT lacks.
   std::filesystem::create_directories(*folder_ / "gpt");
   write_text(*folder_ / "gpt/config.json", R"({"family": "gpt", "vocabulary": 40})");
   for (const auto& [command, what] : {std::pair{"embed ", "embed texts"},
@@ -246,7 +246,7 @@ TEST_F(BertProgram, SaysWhatAModelCannotDo) {
   const Ended pairs = run("score " + path("gpt") + " a b");
   EXPECT_EQ(pairs.code, 2);
   EXPECT_TRUE(says(pairs.error, "scores the lines of one text; leave TGT out")) << pairs.error;
-  // Its config alone tells.
+  // config.json is enough to know.
   std::filesystem::create_directories(*folder_ / "alone");
   write_text(*folder_ / "alone/config.json", content(*folder_ / "bert/config.json"));
   for (const char* command : {"translate ", "generate "}) {
@@ -255,7 +255,7 @@ TEST_F(BertProgram, SaysWhatAModelCannotDo) {
   }
 }
 
-TEST_F(BertProgram, RefusesDataThatDoNotFit) {
+TEST_F(BertProgram, RefusesUnsuitableData) {
   const auto train = [&](const std::string& name, const std::string& sets) {
     return run("train " + path(name) + " --set output=" + path("refused") + sets);
   };
@@ -263,7 +263,7 @@ TEST_F(BertProgram, RefusesDataThatDoNotFit) {
   const Ended unknown = train("labels.yaml", " --set 'data.validation={tsv: other.tsv}'");
   EXPECT_EQ(unknown.code, 1);
   EXPECT_TRUE(says(unknown.error, "other.tsv:2: the label 'sings'")) << unknown.error;
-  // Without its symbol a tokenizer cannot serve for masks.
+  // Masks need a tokenizer with a mask symbol.
   ASSERT_EQ(run("tokenizer train --vocab 40 --no-byte-fallback --output " + path("plain.spm") +
                 " --input " + path("train.txt"))
                 .code,
@@ -273,8 +273,8 @@ TEST_F(BertProgram, RefusesDataThatDoNotFit) {
   EXPECT_TRUE(says(maskless.error, "no symbol for a masked token")) << maskless.error;
 }
 
-// What weights mean depends on more than their shapes.
-TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
+// Weights of the same shapes can belong to different functions.
+TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
   ASSERT_EQ(labels_->code, 0) << labels_->error;
   const auto train = [&](const std::string& sets) {
     return run("train " + path("labels.yaml") +
@@ -307,7 +307,7 @@ TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
                            " --set model.kv_heads=2", " --set training.label_smoothing=0.1"}) {
     EXPECT_EQ(train(same).code, 0) << same;
   }
-  // A head of the same labels is taken over, one of others made anew.
+  // A head with the same labels is kept, another one is initialised.
   const std::string from = " --set initialize_from=" + path("labels");
   const Ended again = train(from);
   EXPECT_EQ(again.code, 0) << again.error;
@@ -326,8 +326,8 @@ TEST_F(BertProgram, StartsFromAModelThatComputesTheSame) {
   EXPECT_TRUE(says(renamed.error, "has other labels")) << renamed.error;
 }
 
-// Labels are names: they need not be words that the texts are made of.
-TEST_F(BertProgram, ATokenizerIsLearnedFromTheTextsWithoutTheirLabels) {
+// Labels are names and need not occur in the texts.
+TEST_F(BertProgram, LearnsItsTokenizerWithoutTheLabels) {
   std::string text = content(*folder_ / "train.tsv"), numbered;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t tab = text.find('\t', at), end = text.find('\n', at);
@@ -349,7 +349,7 @@ TEST_F(BertProgram, ATokenizerIsLearnedFromTheTextsWithoutTheirLabels) {
   EXPECT_EQ(info["config"]["labels"], (Json{"0", "1"}));
 }
 
-// The labels that validation may have are the model's.
+// Validation may use all labels of the model.
 TEST_F(BertProgram, NamedLabelsNeedNotAllBeInTheTrainingData) {
   ASSERT_EQ(labels_->code, 0) << labels_->error;
   write_text(*folder_ / "third.tsv", "eins zwei\tcounts\nzwei\tsings\n");
@@ -364,7 +364,7 @@ TEST_F(BertProgram, NamedLabelsNeedNotAllBeInTheTrainingData) {
   EXPECT_EQ(named.code, 0) << named.error;
 }
 
-TEST_F(BertProgram, ATokenizerThatIsReadGoesBeforeOneThatIsDescribed) {
+TEST_F(BertProgram, AnExistingTokenizerWinsOverTokenizerOptions) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   const Ended ended = run("train " + path("bert.yaml") +
                           " --set training.max_steps=1 --set output=" + path("read") +

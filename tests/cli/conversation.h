@@ -1,4 +1,4 @@
-// The real program with pipes at its ends: one writes a line and waits for one.
+// The program with pipes for input and output: write a line, wait for the answer.
 #pragma once
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ class Conversation {
   enum class Input : std::uint8_t { blocking, non_blocking };
 
   explicit Conversation(std::vector<std::string> arguments, Input input = Input::blocking) {
-    // Writing to a program that has gone is told by write(), as it is in the program.
+    // A closed pipe is reported by write() instead of a signal.
     ::signal(SIGPIPE, SIG_IGN);
     int in[2], out[2];
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0) {
@@ -70,7 +70,7 @@ class Conversation {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // False when nobody reads any more.
+  // False when the program has closed its input.
   bool write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t count = ::write(in_, text.data(), text.size());
@@ -84,7 +84,7 @@ class Conversation {
 
   void send(int signal) const { ::kill(child_, signal); }
 
-  // The next line without its end; "nothing came" when it does not come.
+  // The next line without its line break; "nothing came" after a timeout.
   std::string read_line() {
     for (;;) {
       const std::size_t end = read_.find('\n');

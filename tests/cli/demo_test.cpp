@@ -1,4 +1,4 @@
-// `nunchi demo`: what it does with a folder that is there already.
+// `nunchi demo` in a folder that already exists.
 #include <gtest/gtest.h>
 
 #include "tests/cli/conversation.h"
@@ -20,7 +20,7 @@ Conversation::End stopped_at(const fs::path& output, const fs::path& file, int s
   return demo.end();
 }
 
-TEST(DemoProgram, BeginsAgainWhereItWasKilled) {
+TEST(DemoProgram, RestartsAfterBeingKilled) {
   const TemporaryFolder folder;
   const fs::path output = folder / "demo";
   EXPECT_EQ(stopped_at(output, output, SIGKILL).code, -1);
@@ -28,12 +28,13 @@ TEST(DemoProgram, BeginsAgainWhereItWasKilled) {
   fs::remove(output / "data/held-out.ko");
   const Conversation::End stopped = stopped_at(output, output / "data/held-out.ko", SIGTERM);
   EXPECT_EQ(stopped.code, 1);
-  EXPECT_TRUE(says(stopped.error, "nunchi: stopped before the end; the same command begins again"))
+  EXPECT_TRUE(
+      says(stopped.error, "nunchi: stopped before the end; run the same command to start again"))
       << stopped.error;
   EXPECT_FALSE(fs::exists(output / "run.json"));
 }
 
-TEST(DemoProgram, LeavesAloneWhatIsNotItsOwn) {
+TEST(DemoProgram, RefusesFoldersWithOtherFiles) {
   for (const char* name : {"data/train.ko", "model.safetensors", "notes.txt"}) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "data");

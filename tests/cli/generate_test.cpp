@@ -30,7 +30,7 @@ class GenerateProgram : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(GenerateProgram, GoesOnWithAPrompt) {
+TEST_F(GenerateProgram, ContinuesAPrompt) {
   const Ended ended = generate("--prompt 'the dog' --max-tokens 20");
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_TRUE(ended.out.starts_with("the dog"));
@@ -51,13 +51,13 @@ TEST_F(GenerateProgram, DrawsDependOnTheSeed) {
   EXPECT_EQ(stopped.out, one.out.substr(0, one.out.find(stop, 1)) + "\n");
 }
 
-TEST_F(GenerateProgram, AnEmptyPromptIsOneToo) {
+TEST_F(GenerateProgram, AcceptsAnEmptyPrompt) {
   const Ended ended = generate("--prompt '' --max-tokens 9");
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_EQ(ended.out.size(), 10u);
 }
 
-TEST_F(GenerateProgram, ALineForALine) {
+TEST_F(GenerateProgram, PrintsOneLineForEachPrompt) {
   const Ended ended = generate("--max-tokens 8 --beam-size 2", "the dog\n\na fox\nbad \xFF byte\n");
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_EQ(std::ranges::count(ended.out, '\n'), 4);
@@ -85,7 +85,7 @@ TEST_F(GenerateProgram, Json) {
             "a fox" + json["text"].get<std::string>() + "\n");
 }
 
-// Whoever asks line by line gets each answer before the next question.
+// Each answer is flushed before the program waits for the next prompt.
 TEST_F(GenerateProgram, AnswersBeforeTheNextPrompt) {
   Conversation talk({"generate", model().string(), "--max-tokens", "6"});
   for (const char* prompt : {"the dog", "a", "fox"}) {
@@ -96,12 +96,12 @@ TEST_F(GenerateProgram, AnswersBeforeTheNextPrompt) {
   EXPECT_EQ(talk.end().code, 0);
 }
 
-TEST_F(GenerateProgram, WrongCallsAreSentences) {
+TEST_F(GenerateProgram, WrongCallsAreOneSentence) {
   for (const auto& [options, words] : std::vector<std::pair<std::string, std::string>>{
-           {"--prompt a --top-k 3", "--top-k is about drawing, so it needs --sample."},
-           {"--prompt a --input x", "--prompt or from --input"},
+           {"--prompt a --top-k 3", "--top-k has no effect without --sample."},
+           {"--prompt a --input x", "--prompt and --input exclude each other"},
            {"--prompt a --max-tokens 0", "--max-tokens"},
-           {"--prompt a --sample --temperature 0", "the temperature is a number above 0"},
+           {"--prompt a --sample --temperature 0", "--temperature must be a number above 0"},
            {"--prompt a --sample --beam-size 2", "exclude each other"},
            {"--prompt a --stop ''", "cannot stop at an empty text"},
            {"--promt a", "--promt"}}) {
@@ -112,7 +112,7 @@ TEST_F(GenerateProgram, WrongCallsAreSentences) {
   }
 }
 
-TEST_F(GenerateProgram, WhatAFamilyCannotDoIsASentence) {
+TEST_F(GenerateProgram, RefusesModelsWithoutTheAbility) {
   const Ended translate = run("translate " + model().string());
   EXPECT_EQ(translate.code, 1);
   EXPECT_EQ(translate.error,

@@ -1,4 +1,4 @@
-// The real program, run as a user runs it.
+// Runs the program as a user would.
 #pragma once
 
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ struct Ended {
   std::string out, error;
 };
 
-// `before` may set environment variables; `input` is a file that the program gets as its stdin.
+// `before` may set environment variables; `input` is the file for standard input.
 inline Ended run(const std::string& arguments, const std::string& before = "",
                  const std::string& input = "/dev/null") {
   const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// The real program: what it prints where, and how it ends.
+// The program itself: output, messages and exit codes.
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -11,7 +11,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Program, WrongCallsEndWithTwoAndSayWhatIsWrong) {
+TEST(Program, WrongCallsExitWithTwoAndOneSentence) {
   for (const char* arguments :
        {"", "nonsense", "bench", "bench train --no-such-option", "bench train --preset huge",
         "bench train --threads -1", "bench train --length 0", "bench attention --length abc",
@@ -33,7 +33,7 @@ TEST(Program, WrongCallsPointToTheirHelp) {
         {"qqqqqqqqqq", "there is no command 'qqqqqqqqqq'", "nunchi --help"},
         {"bench train --no-such-option", "--no-such-option", "nunchi bench train --help"},
         {"bench attention --length abc", "abc", "nunchi bench attention --help"},
-        // Nothing that was typed can control the terminal or take more lines.
+        // Control characters of an argument never reach the terminal.
         {"info m \"$(printf 'a\\n\\033[2J')\"", "a??[2J", "nunchi info --help"}}) {
     const std::string error = run(arguments).error;
     EXPECT_NE(error.find(what), std::string::npos) << error;
@@ -57,14 +57,14 @@ TEST(Program, AMisspeltOptionIsNamedWithTheNearest) {
       << ended.error;
 }
 
-TEST(Program, WhatHasNoEffectIsAWrongCall) {
+TEST(Program, OptionsWithoutEffectAreWrongCalls) {
   const Ended bench = run("bench train --set foo=1 --preset tiny");
   EXPECT_EQ(bench.code, 2);
-  EXPECT_EQ(bench.error, "nunchi: --set changes what a CONFIG says, and none is given.\n");
+  EXPECT_EQ(bench.error, "nunchi: --set changes a CONFIG, but none is given.\n");
 }
 
-TEST(Program, ThreadsDoNotSpinUnlessTheyAreToldTo) {
-  // What libgomp says of itself when it is loaded, the second time after the program's own setting.
+TEST(Program, ThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
+  // libgomp prints its settings when it is loaded; the second time with the program's own.
   const std::string settings = "OMP_DISPLAY_ENV=verbose ";
   const auto spins = [&](const std::string& before) {
     const std::string said = run("--version", settings + before).error;
@@ -76,7 +76,7 @@ TEST(Program, ThreadsDoNotSpinUnlessTheyAreToldTo) {
   EXPECT_EQ(spins("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
 }
 
-TEST(Program, HelpAndVersionEndWell) {
+TEST(Program, HelpAndVersionExitWithZero) {
   EXPECT_EQ(run("--help").code, 0);
   EXPECT_EQ(run("bench train --help").code, 0);
   EXPECT_EQ(run("--version").out, "nunchi " + std::string(version()) + "\n");
@@ -113,7 +113,7 @@ TEST(Program, BenchTrainPrintsOneJsonObjectWithItsFigures) {
   EXPECT_EQ(json.at("threads"), 1);
 }
 
-TEST(Program, BenchTrainDropsWhatItIsTold) {
+TEST(Program, BenchTrainUsesTheGivenDropout) {
   const std::string command =
       "bench train --sentences 2 --length 5 --vocab 30 --steps 1 --warmup 1 --threads 1 --json ";
   for (const char* preset : {"--preset tiny", "--preset small"}) {
@@ -156,7 +156,7 @@ TEST(Program, InfoShowsFamilyParametersAndConfig) {
             std::string::npos);
 }
 
-TEST(Program, InfoOnSomethingElseIsOneSentence) {
+TEST(Program, InfoOnAnotherFolderIsOneSentence) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.path().string(), (folder / "nothing").string()}) {
     const Ended ended = run("info " + path);

@@ -1,4 +1,4 @@
-// `nunchi tokenizer` as the real program.
+// `nunchi tokenizer` through the program.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <zlib.h>
@@ -71,23 +71,23 @@ TEST_F(TokenizerProgram, PiecesAndNumbersAreSeparatedBySpaces) {
       << "symbols come after the special tokens";
 }
 
-TEST_F(TokenizerProgram, ALineStaysALine) {
+TEST_F(TokenizerProgram, PrintsOneLineForEachLine) {
   const std::string model = trained();
   const Ended encoded = run("encode --ids " + model, "\n\r\n  \ncat\r\n\ndog");
   EXPECT_EQ(std::count(encoded.out.begin(), encoded.out.end(), '\n'), 6);
   EXPECT_EQ(encoded.out.rfind("\n\n\n", 0), 0u) << encoded.out;
   EXPECT_EQ(run("decode --ids " + model, encoded.out).out, "\n\n\ncat\n\ndog\n");
   EXPECT_EQ(run("encode " + model, "").out, "");
-  // The byte pieces can spell a line break.
+  // Byte pieces can form a line break.
   EXPECT_EQ(run("decode " + model, "a <0x0A> a\n").out, "a a\n");
 }
 
-TEST_F(TokenizerProgram, BadInputIsCountedAndEndsNothing) {
+TEST_F(TokenizerProgram, BadInputIsCountedAndDoesNotEndTheJob) {
   const std::string model = trained();
   const std::string zero("a\0b\n", 4);
   const Ended bytes = run("encode " + model, "\xFF\xFE\n" + zero + "\xED\xA0\x80\n");
   EXPECT_EQ(bytes.code, 0);
-  EXPECT_EQ(bytes.error, "nunchi: 2 lines with invalid UTF-8, read as U+FFFD.\n");
+  EXPECT_EQ(bytes.error, "nunchi: 2 lines with invalid UTF-8: replaced by U+FFFD.\n");
   EXPECT_EQ(run("decode " + model, bytes.out).out,
             "\uFFFD\uFFFD\n" + zero + "\uFFFD\uFFFD\uFFFD\n");
   const Ended words = run("decode " + model, "\u2581cat nonsense \u2581dog\n");
@@ -98,7 +98,7 @@ TEST_F(TokenizerProgram, BadInputIsCountedAndEndsNothing) {
   EXPECT_EQ(numbers.error, "nunchi: 5 tokens are not in the vocabulary, read as <unk>.\n");
 }
 
-TEST_F(TokenizerProgram, LongLinesAreKeptToAMegabyte) {
+TEST_F(TokenizerProgram, LongLinesAreCutAtAMegabyte) {
   const std::string model = trained();
   const std::string whole(std::size_t{1} << 20, 'a');
   const Ended kept = run("encode " + model, whole + "\r\ncat\n");
@@ -167,7 +167,7 @@ TEST_F(TokenizerProgram, FailuresAreOneSentenceAndLeaveNoFile) {
   EXPECT_EQ(folder_.files(), files);
 }
 
-TEST_F(TokenizerProgram, WhatHasNoEffectIsAWrongCall) {
+TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
   const auto refused = [&](const std::string& arguments, const std::string& what) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 2) << arguments;
@@ -175,21 +175,22 @@ TEST_F(TokenizerProgram, WhatHasNoEffectIsAWrongCall) {
   };
   const std::string train = "train --input " + path("corpus.txt") + " --output ";
   const std::string bytes = train + path("t.tok") + " --kind bytes";
-  refused(bytes + " --vocab 300", "--vocab has no effect: there are 256 bytes");
+  refused(bytes + " --vocab 300", "--vocab has no effect: a tokenizer of bytes");
   refused(bytes + " --split-digits", "--split-digits has no effect: --kind is neither");
   refused(train + path("t.tok") + " --kind characters --symbol '<x>'", "--symbol has no effect");
-  // A name's ending says what is in the file.
-  refused(train + path("t.spm") + " --kind characters", "a tokenizer of characters is a .tok file");
-  refused(train + path("t.tok") + " --vocab 400", "a tokenizer of bpe is a .spm file");
+  // The extension has to match the format.
+  refused(train + path("t.spm") + " --kind characters",
+          "a tokenizer of kind characters is a .tok file");
+  refused(train + path("t.tok") + " --vocab 400", "a tokenizer of kind bpe is a .spm file");
   EXPECT_EQ(folder_.files(), 1);
   const Ended learned = run(bytes);
   EXPECT_EQ(learned.code, 0) << learned.error;
-  EXPECT_NE(learned.error.find("259 tokens, the same for every text."), std::string::npos)
+  EXPECT_NE(learned.error.find("259 tokens, independent of the text."), std::string::npos)
       << learned.error;
-  refused("encode " + path("t.tok") + " --side source", "--side is for a model folder");
+  refused("encode " + path("t.tok") + " --side source", "--side needs a model folder");
 }
 
-TEST_F(TokenizerProgram, WrongCallsEndWithTwo) {
+TEST_F(TokenizerProgram, WrongCallsExitWithTwo) {
   const std::string train = "train --input " + path("corpus.txt") + " --output " + path("t.spm");
   for (const std::string& arguments :
        {std::string(""), std::string("encode"), train, train + " --vocab x", train + " --vocab 2",

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// A corpus of a few made-up words, and a config for it.
+// A small artificial corpus and a config for it.
 class TrainProgram : public ::testing::Test {
  protected:
   TrainProgram() {
@@ -64,7 +64,8 @@ validation: {every: 30, metric: bleu}
   }
   std::string path(const std::string& run) const { return (folder_ / run).string(); }
 
-  // Starts the program, waits for a checkpoint of `step` and sends the signal. How it ended.
+  // Starts the program, waits for the checkpoint of `step`, sends the signal and returns the
+  // status.
   int signalled(const std::string& arguments, const fs::path& checkpoint, int signal) const {
     const std::string command =
         "exec " NUNCHI_PROGRAM " " + arguments + " >/dev/null 2>" + path("error");
@@ -91,7 +92,7 @@ validation: {every: 30, metric: bleu}
   }
 };
 
-// What the log says, without what depends on the clock.
+// The log without the values that depend on time.
 std::vector<Json> timeless_log(const fs::path& run) {
   std::vector<Json> lines;
   std::istringstream text(content(run / "log.jsonl"));
@@ -104,7 +105,7 @@ std::vector<Json> timeless_log(const fs::path& run) {
   return lines;
 }
 
-TEST_F(TrainProgram, KilledStoppedAndResumedItIsTheRunThatNeverStopped) {
+TEST_F(TrainProgram, AResumedRunEqualsAnUninterruptedOne) {
   for (const std::string threads : {"1", "2"}) {
     const std::string more = "--threads " + threads + " --set validation.beam_size=2";
     const std::string whole = "whole" + threads, parts = "parts" + threads;
@@ -183,7 +184,7 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   EXPECT_EQ(run("info " + path("mean")).code, 0);
   EXPECT_EQ(run("average " + path("mean") + " " + path("run/checkpoints/step-5")).code, 2);
 
-  // The same weights would be another function, whether or not their shapes change.
+  // These options change the function of the same weights, even where no shape changes.
   for (const std::string other : {"feed_forward=64", "activation=gelu", "position=rotary"}) {
     const Ended ended = run(arguments("run", "--resume --set model." + other));
     EXPECT_EQ(ended.code, 1) << other;
@@ -192,7 +193,7 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
         << ended.error;
   }
 
-  // Tokenizers are what the run began with, so that no others can be asked for.
+  // A resumed run keeps its tokenizers, so the config may not ask for others.
   const Ended tokens =
       run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
   EXPECT_EQ(tokens.code, 1);
@@ -213,7 +214,7 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
   EXPECT_EQ(content(folder_ / "other/tokenizer.spm"), content(folder_ / "run/tokenizer.spm"));
 }
 
-// As many tokens, but others: a row of the table would be read as another word.
+// The vocabulary has the same size but other tokens, so a row would belong to another token.
 TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
   const std::string characters = "--set training.max_steps=1 --set 'tokenizer={kind: characters}' ";
   ASSERT_EQ(run(arguments("run", characters)).code, 0);
@@ -236,14 +237,14 @@ TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
   EXPECT_FALSE(says(refused.error, "tokenising")) << refused.error;
   const Ended same = started("same.tok");
   EXPECT_EQ(same.code, 0) << same.error;
-  // Weights alone do not say which tokens they are about.
+  // A model without a tokenizer does not say which tokens its rows belong to.
   fs::remove(folder_ / "run/tokenizer.tok");
   const Ended untold = started("other.tok");
   EXPECT_EQ(untold.code, 0) << untold.error;
 }
 
-// Each is known before anything is learned or tokenised.
-TEST_F(TrainProgram, RefusesAtOnceWhatWouldFailLater) {
+// Each error is found before anything is learned or tokenised.
+TEST_F(TrainProgram, FindsErrorsBeforeTheWorkBegins) {
   write_text(folder_ / "short.y", "eins\n");
   const std::string sizes =
       "--set model.width=16384 --set model.heads=64 --set model.feed_forward=65536 "
@@ -259,7 +260,7 @@ TEST_F(TrainProgram, RefusesAtOnceWhatWouldFailLater) {
   }
 }
 
-TEST_F(TrainProgram, ADamagedCheckpointSaysHowToGoOn) {
+TEST_F(TrainProgram, ADamagedCheckpointIsReportedWithARemedy) {
   ASSERT_EQ(run(arguments("run", "--set training.max_steps=10")).code, 0);
   write_text(folder_ / "run/checkpoints/step-10/optimizer.safetensors", "damaged");
   const Ended ended = run(arguments("run", "--resume --set training.max_steps=20"));
@@ -273,7 +274,7 @@ TEST_F(TrainProgram, ADamagedCheckpointSaysHowToGoOn) {
       << info.error;
 }
 
-TEST_F(TrainProgram, WhatIsNoRunsStays) {
+TEST_F(TrainProgram, KeepsFilesThatBelongToNoRun) {
   fs::create_directory(folder_ / "mine");
   const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "generation_config.json"};
   for (const std::string& name : names) write_text(folder_ / "mine" / name, "precious");
@@ -285,7 +286,7 @@ TEST_F(TrainProgram, WhatIsNoRunsStays) {
   for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
 
-TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
+TEST_F(TrainProgram, RefusesAConfigThatDoesNotFitTheFolder) {
   EXPECT_EQ(run(arguments("run", "--resume")).code, 2);
   EXPECT_EQ(run(arguments("run", "--resume --overwrite")).code, 2);
   EXPECT_FALSE(fs::exists(folder_ / "run"));
@@ -304,7 +305,7 @@ TEST_F(TrainProgram, RefusesWhatDoesNotFitTheFolder) {
   EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{1}));
 }
 
-// Nothing but what was there, and perhaps whole prepared data.
+// Only the earlier files, and perhaps complete prepared data.
 void expect_clean(const fs::path& run) {
   if (!fs::exists(run)) return;
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
@@ -314,7 +315,7 @@ void expect_clean(const fs::path& run) {
   }
 }
 
-TEST_F(TrainProgram, AStartThatFailsIsNotInTheWayOfTheNext) {
+TEST_F(TrainProgram, AFailedStartDoesNotBlockTheNext) {
   write_text(folder_ / "empty", "");
   const std::string train = "--set data.train.";
   for (const auto& [wrong, says_why] :
@@ -342,7 +343,7 @@ TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneBegins) {
         "--set tokenizer.source=nowhere.spm", "--set initialize_from=nowhere"}) {
     EXPECT_EQ(run(arguments("run", "--overwrite " + wrong)).code, 1) << wrong;
   }
-  // What the new run starts from is not removed either.
+  // Nor is the model removed that the new run starts from.
   for (const std::string& own :
        {"initialize_from=" + path("run"), "initialize_from=" + path("run/checkpoints/step-2"),
         "tokenizer.source=" + path("run/tokenizer.spm")}) {
@@ -360,7 +361,7 @@ TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneBegins) {
   EXPECT_NE(content(folder_ / "run/model.safetensors"), weights);
 }
 
-TEST_F(TrainProgram, StoppedWhileItPreparesItLeavesNothing) {
+TEST_F(TrainProgram, StoppedDuringPreparationItLeavesNothing) {
   std::string many;
   for (int i = 0; i < 400'000; ++i) many += "eins zwei drei vier\n";
   for (const char* name : {"many.x", "many.y"}) write_text(folder_ / name, many);
@@ -376,7 +377,7 @@ TEST_F(TrainProgram, StoppedWhileItPreparesItLeavesNothing) {
   }
 }
 
-TEST_F(TrainProgram, ValuesThatDoNotFitTogetherAreBlamedOnWhatWasSet) {
+TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
   for (const auto& [assignment, why] :
        {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is more than"},
         {"model.heads=5", "'model.heads' is 5, but a width of 48"},
@@ -394,7 +395,7 @@ TEST_F(TrainProgram, ValuesThatDoNotFitTogetherAreBlamedOnWhatWasSet) {
   }
 }
 
-TEST_F(TrainProgram, ALongerGenerationThanModelsCanHaveIsRefused) {
+TEST_F(TrainProgram, RefusesAGenerationLengthBeyondTheLimit) {
   const Ended most = run(arguments("run",
                                    "--set training.max_steps=1 --set validation.metric=loss "
                                    "--set generation.max_length=1048576"));
@@ -402,7 +403,7 @@ TEST_F(TrainProgram, ALongerGenerationThanModelsCanHaveIsRefused) {
   EXPECT_EQ(run("translate " + path("run")).code, 0);
 }
 
-// A limit on the size of files stands in for a full disk.
+// A limit on file sizes simulates a full disk.
 TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
   ASSERT_EQ(run(arguments("run", "--set training.max_steps=5")).code, 0);
   const std::string limited = "ulimit -f 40; trap '' XFSZ;";
@@ -420,7 +421,7 @@ TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
   EXPECT_EQ(run(arguments("run", "--resume --set training.max_steps=9")).code, 0);
 }
 
-TEST_F(TrainProgram, TheMovingLineFitsIntoATerminal) {
+TEST_F(TrainProgram, TheProgressLineFitsTheTerminal) {
   int master = -1;
   const winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   const std::string command =
@@ -464,7 +465,7 @@ TEST_F(TrainProgram, ADryRunLeavesTheOutputFolderAlone) {
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
-TEST_F(TrainProgram, TheDumpedConfigIsTheConfig) {
+TEST_F(TrainProgram, TheDumpedConfigGivesTheSameConfig) {
   const Ended first = run(arguments("run", "--dump-config --set seed=9"));
   ASSERT_EQ(first.code, 0) << first.error;
   EXPECT_TRUE(says(first.out, "seed: 9")) << first.out;

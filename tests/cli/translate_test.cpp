@@ -1,4 +1,4 @@
-// `nunchi translate` and `nunchi score`: what they print where, and how they end.
+// `nunchi translate` and `nunchi score`: output, messages and exit codes.
 #include <algorithm>
 #include <sstream>
 
@@ -70,7 +70,7 @@ class TranslateCommand : public ::testing::Test {
     return run("translate " + model() + " --threads 1 " + options, "",
                (folder_ / "input").string());
   }
-  // What the library says of each line.
+  // The library's translations of each line.
   static std::vector<Translations> expected(const std::vector<std::string>& texts,
                                             TranslatorOptions options = {}) {
     options.search.max_length = 9;
@@ -82,7 +82,7 @@ class TranslateCommand : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(TranslateCommand, GivesALineForALine) {
+TEST_F(TranslateCommand, PrintsOneLineForEachLine) {
   const std::vector<std::string> texts = some_texts();
   std::string input;
   for (const std::string& text : texts) input += text + "\n";
@@ -92,8 +92,8 @@ TEST_F(TranslateCommand, GivesALineForALine) {
   const auto translations = expected(texts);
   ASSERT_EQ(lines.size(), texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(lines[i], translations[i][0].text);
-  EXPECT_EQ(ended.error, "nunchi: 1 line without words stayed empty\n");
-  // Neither the end of the lines nor how they come changes anything.
+  EXPECT_EQ(ended.error, "nunchi: 1 line without words: empty output\n");
+  // Line endings and the way the input arrives change nothing.
   std::string windows = "\xEF\xBB\xBF";
   for (const std::string& text : texts) windows += text + "\r\n";
   windows.resize(windows.size() - 2);
@@ -121,12 +121,12 @@ TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
   EXPECT_EQ(lines_in(ended.out)[0], "");
   EXPECT_EQ(lines_in(ended.out)[6], expected({"a dog"})[0][0].text);
   EXPECT_EQ(ended.error,
-            "nunchi: 2 lines without words stayed empty\n"
-            "nunchi: 2 lines with invalid UTF-8: U+FFFD stands for the bytes\n"
-            "nunchi: 1 line too long and cut (see --max-source-length)\n");
+            "nunchi: 2 lines without words: empty output\n"
+            "nunchi: 2 lines with invalid UTF-8: replaced by U+FFFD\n"
+            "nunchi: 1 line too long: cut (see --max-source-length)\n");
 }
 
-TEST_F(TranslateCommand, NothingInNothingOut) {
+TEST_F(TranslateCommand, EmptyInputGivesEmptyOutput) {
   const Ended ended = translate("", "");
   EXPECT_EQ(ended.code, 0);
   EXPECT_EQ(ended.out + ended.error, "");
@@ -222,7 +222,7 @@ TEST_F(TranslateCommand, TheSeedDecidesSamples) {
   EXPECT_NE(lines[0], lines[1]);
 }
 
-TEST_F(TranslateCommand, TheOutputAppearsWhole) {
+TEST_F(TranslateCommand, WritesTheOutputFile) {
   const std::string path = (folder_ / "translated").string();
   write_text(path, "what was there before");
   const Ended failed = run("translate " + model() + " --output " + path + " --input " +
@@ -237,7 +237,7 @@ TEST_F(TranslateCommand, TheOutputAppearsWhole) {
   expect_one_sentence(translate("--output " + (folder_ / "no/such").string(), "a\n"), 1, "no/such");
 }
 
-TEST_F(TranslateCommand, TheOutputIsNotThereBeforeTheEnd) {
+TEST_F(TranslateCommand, TheOutputFileAppearsAtTheEnd) {
   const std::string path = (folder_ / "translated").string();
   Conversation talk({"translate", model(), "--threads", "1", "--output", path});
   ASSERT_TRUE(talk.write("a dog\n"));
@@ -248,7 +248,7 @@ TEST_F(TranslateCommand, TheOutputIsNotThereBeforeTheEnd) {
   EXPECT_EQ(content(path), expected({"a dog"})[0][0].text + "\n");
 }
 
-TEST_F(TranslateCommand, WrongCallsEndWithTwoAndPointToTheHelp) {
+TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
   for (const std::string options :
        {"--no-such-option", "--beam-size x", "--n-best 0", "--alignment soggy", "--threads -1",
         "--max-source-length 1", "one too many", "--batch-tokens 0", "--input"}) {
@@ -257,26 +257,26 @@ TEST_F(TranslateCommand, WrongCallsEndWithTwoAndPointToTheHelp) {
   }
   expect_one_sentence(run("translate"), 2, "MODEL is required; see 'nunchi translate --help'.");
   for (const auto& [options, because] :
-       {std::pair{"--beam-size 0", "beam size"},
+       {std::pair{"--beam-size 0", "--beam-size must be a whole number from 1 to 4096"},
         {"--beam-size 2 --n-best 3", "n-best (3) cannot be larger than the beam size (2)"},
         {"--sample --beam-size 2", "exclude"},
         {"--sample --top-p 0", "top-p"},
         {"--sample --top-k -1", "top-k"},
         {"--sample --temperature 0", "temperature"},
         {"--sample --temperature nan", "temperature"},
-        {"--top-p 0.5", "--top-p is about drawing, so it needs --sample"},
-        {"--top-k 3", "--top-k is about"},
-        {"--temperature 1", "--temperature is about"},
-        {"--seed -1", "a seed is a whole number"},
-        {"--seed 9223372036854775808", "a seed is a whole number"},
-        {"--alignment medium", "an alignment is hard or soft, not 'medium'"},
+        {"--top-p 0.5", "--top-p has no effect without --sample"},
+        {"--top-k 3", "--top-k has no effect"},
+        {"--temperature 1", "--temperature has no effect"},
+        {"--seed -1", "--seed must be a whole number"},
+        {"--seed 9223372036854775808", "--seed must be a whole number"},
+        {"--alignment medium", "--alignment must be hard or soft, not 'medium'"},
         {"--normalize -1", "normalize"},
         {"--min-length 9 --max-length 8", "minimum length"},
         {"--device tpu", "the device 'tpu' is not known"},
         {"--device cuda:x", "has no number after the colon"},
-        {"--precision f8", "the precision 'f8' is not known"},
+        {"--precision f8", "--precision must be f32 or bf16, not 'f8'"},
         {"--precision bf16", "the CPU computes in f32"},
-        {"--no-repeat-ngram -1", "repetition"}}) {
+        {"--no-repeat-ngram -1", "--no-repeat-ngram must be a whole number"}}) {
     expect_one_sentence(translate(options, "a\n"), 2, because);
   }
 }
@@ -301,7 +301,7 @@ TEST_F(TranslateCommand, AFolderAsOutputIsRefusedBeforeTheModelIsRead) {
   EXPECT_TRUE(folder_.empty());
 }
 
-TEST_F(TranslateCommand, OutputGoesThroughDevicesAndLinks) {
+TEST_F(TranslateCommand, WritesToDevicesAndThroughLinks) {
   std::filesystem::create_symlink("real", folder_ / "link");
   write_text(folder_ / "real", "old");
   std::filesystem::permissions(folder_ / "real", std::filesystem::perms(0600));
@@ -315,7 +315,7 @@ TEST_F(TranslateCommand, OutputGoesThroughDevicesAndLinks) {
   EXPECT_EQ(translate("--output /dev/stdout", "a dog\n").out, content(folder_ / "real"));
 }
 
-TEST_F(TranslateCommand, StoppedItLeavesNoTrace) {
+TEST_F(TranslateCommand, LeavesNoFileWhenStopped) {
   for (const int signal : {SIGTERM, SIGINT}) {
     write_text(folder_ / "out", "before");
     Conversation talk({"translate", model(), "--threads", "1", "--output", folder_ / "out"});
@@ -325,13 +325,13 @@ TEST_F(TranslateCommand, StoppedItLeavesNoTrace) {
     talk.send(signal);
     const Conversation::End end = talk.end();
     EXPECT_EQ(end.code, 128 + signal);
-    EXPECT_EQ(end.error, "nunchi: stopped; " + (folder_ / "out").string() + " is as it was.\n");
+    EXPECT_EQ(end.error, "nunchi: stopped; " + (folder_ / "out").string() + " is unchanged.\n");
     EXPECT_EQ(content(folder_ / "out"), "before");
     EXPECT_EQ(folder_.files(), 1);
   }
 }
 
-TEST_F(TranslateCommand, WaitsForInputThatDoesNotBlock) {
+TEST_F(TranslateCommand, WaitsForNonBlockingInput) {
   Conversation talk({"translate", model(), "--threads", "1"}, Conversation::Input::non_blocking);
   for (int i = 0; i < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -352,19 +352,19 @@ TEST_F(TranslateCommand, AnswersEachLineBeforeTheNext) {
   EXPECT_EQ(talk.end().code, 0);
 }
 
-TEST_F(TranslateCommand, EndsQuietlyWhenItsReaderGoes) {
+TEST_F(TranslateCommand, EndsQuietlyWhenThePipeIsClosed) {
   Conversation talk({"translate", model(), "--threads", "1"});
   ASSERT_TRUE(talk.write("a dog\n"));
   EXPECT_NE(talk.read_line(), "nothing came");
   talk.stop_reading();
-  // It notices when it writes; until then its input may fill up.
+  // The program notices when it writes; until then its input may fill up.
   while (talk.write("a dog\n")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const Conversation::End end = talk.end();
   EXPECT_EQ(end.code, 0);
   EXPECT_EQ(end.error, "");
 }
 
-TEST_F(TranslateCommand, TakesNoMoreMemoryForMoreLines) {
+TEST_F(TranslateCommand, MemoryDoesNotGrowWithTheInput) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer holds back memory that was freed";
 #endif
@@ -379,8 +379,8 @@ TEST_F(TranslateCommand, TakesNoMoreMemoryForMoreLines) {
     EXPECT_EQ(std::ranges::count(content(folder_ / "out"), '\n'), lines);
     return end.peak_kib;
   };
-  // How many batches are under way at once is a matter of chance, and so are some MiB; what would
-  // be kept of 75,000 more lines is more than that.
+  // The number of batches in flight varies, and with it some MiB; storing 75,000 more lines would
+  // take more than that.
   const long few = peak_of(5000), many = peak_of(80000);
   EXPECT_LT(many, few + 16384) << few << " KiB for 5,000 lines";
 }
@@ -425,15 +425,15 @@ TEST_F(ScoreCommand, WordScoresNameTheTokens) {
   EXPECT_NEAR(sum, total, 1e-3);
 }
 
-TEST_F(ScoreCommand, SaysWhatIsWrong) {
+TEST_F(ScoreCommand, ReportsErrors) {
   EXPECT_EQ(score("a\nb\n", "a\n").code, 1);
   expect_one_sentence(run("score " + model() + " /no/src /no/tgt"), 1, "/no/src");
   expect_one_sentence(run("score " + model() + " x"), 2, "see 'nunchi score --help'");
   expect_one_sentence(score("a\n", "a\n", "--max-length 1"), 2, "see 'nunchi score --help'");
   expect_one_sentence(score("a\n", "a\n", "--nonsense"), 2, "--nonsense");
-  EXPECT_NE(score("the old fox\n", "a\n", "--max-length 3").error.find("1 pair too long and cut"),
+  EXPECT_NE(score("the old fox\n", "a\n", "--max-length 3").error.find("1 pair too long: cut"),
             std::string::npos);
-  EXPECT_EQ(score("", "").error, "nunchi: there is nothing to score\n");
+  EXPECT_EQ(score("", "").error, "nunchi: nothing to score: the input is empty\n");
 }
 
 }  // namespace

@@ -1,0 +1,162 @@
+#include "cli/help.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "nunchi/text/unicode.h"
+
+namespace nunchi::cli {
+namespace {
+
+constexpr int kColumns = 80;
+constexpr int kLeftColumn = 28;     // where the text of an option begins
+constexpr int kCommandColumn = 14;  // where the summary of a command begins
+
+struct Layout {
+  int begin = 0;   // column of the first line that the text starts at
+  int indent = 0;  // of the other lines
+};
+
+// The words of a text in lines of at most kColumns columns.
+std::string wrapped(const std::string& text, const Layout& layout) {
+  std::istringstream words(text);
+  std::string lines;
+  int column = layout.begin;
+  bool first = true;
+  for (std::string word; words >> word; first = false) {
+    const int width = display_width(word);
+    if (!first && column + 1 + width > kColumns) {
+      lines += "\n" + std::string(static_cast<std::size_t>(layout.indent), ' ');
+      column = layout.indent;
+    } else if (!first) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += width;
+  }
+  return lines + "\n";
+}
+
+// `left`, then `right` in a column of its own; below `left` where that is too wide.
+std::string row(const std::string& left, const std::string& right, int column) {
+  const int width = display_width(left);
+  if (right.empty()) return left + "\n";
+  const bool fits = width + 2 <= column;
+  const std::string gap = fits ? std::string(static_cast<std::size_t>(column - width), ' ')
+                               : "\n" + std::string(static_cast<std::size_t>(column), ' ');
+  return left + gap + wrapped(right, {.begin = column, .indent = column});
+}
+
+// "N" of "N:a whole number from 1 to 4096", which CLI11 makes of placeholder and validators.
+std::string placeholder_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, type.find(':'));
+}
+
+std::string words_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t colon = type.find(':');
+  return colon == type.npos ? "" : type.substr(colon + 1);
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+bool value_is_optional(const CLI::Option& option) { return option.get_items_expected_min() == 0; }
+
+std::string name_of(const CLI::Option& option) {
+  if (option.get_positional()) return "  " + option.get_name(true, false);
+  const bool has_short = !option.get_snames().empty();
+  std::string name = has_short ? "  -" + option.get_snames().front() : "    ";
+  if (!option.get_lnames().empty()) {
+    name += (has_short ? ", --" : "  --") + option.get_lnames().front();
+  }
+  if (!takes_value(option)) return name;
+  const std::string placeholder = placeholder_of(option);
+  return name + (value_is_optional(option) ? " [" + placeholder + "]" : " " + placeholder);
+}
+
+std::string text_of(const CLI::Option& option) {
+  std::string text = option.get_description();
+  if (!takes_value(option)) return text;
+  std::string value = words_of(option);
+  const std::string fallback = option.get_default_str();
+  if (!fallback.empty() && fallback != "[]" && !option.get_required()) {
+    value +=
+        (value_is_optional(option) ? "; without " + placeholder_of(option) + ": " : "; default: ") +
+        fallback;
+  }
+  return value.empty() ? text : text + " [" + value + "]";
+}
+
+std::string usage_of(const CLI::App& app, const std::string& name) {
+  std::string usage = "Usage: " + name;
+  if (app.get_require_subcommand_max() > 0) return usage + " COMMAND\n";
+  usage += " [OPTIONS]";
+  for (const CLI::Option* option : app.get_options()) {
+    if (!option->get_positional()) continue;
+    const bool many = option->get_items_expected_max() > 1;
+    const std::string word = option->get_name(true, false) + (many ? "..." : "");
+    usage += option->get_required() ? " " + word : " [" + word + "]";
+  }
+  return usage + "\n";
+}
+
+// In the order in which they were added.
+template <class Items>
+std::vector<std::string> groups_of(const Items& items) {
+  std::vector<std::string> groups;
+  for (const auto* item : items) {
+    const std::string group = item->get_group();
+    if (!group.empty() && std::ranges::find(groups, group) == groups.end()) {
+      groups.push_back(group);
+    }
+  }
+  return groups;
+}
+
+std::string summary_of(const CLI::App& app) {
+  const std::string text = app.get_description();
+  return text.substr(0, text.find('\n'));
+}
+
+std::string description_of(const CLI::App& app) {
+  std::istringstream paragraphs(app.get_description());
+  std::string text;
+  for (std::string line; std::getline(paragraphs, line);) text += wrapped(line, {});
+  return text;
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode /*mode*/) const {
+  constexpr std::string_view kGeneral = "Options";  // CLI11's group for --help and --version
+  std::string help = description_of(*app) + "\n" + usage_of(*app, name);
+
+  const std::vector<const CLI::App*> commands =
+      app->get_subcommands([](const CLI::App*) { return true; });
+  for (const std::string& group : groups_of(commands)) {
+    help += "\n" + group + ":\n";
+    for (const CLI::App* command : commands) {
+      if (command->get_group() != group) continue;
+      help += row("  " + command->get_name(), summary_of(*command), kCommandColumn);
+    }
+  }
+
+  const std::vector<const CLI::Option*> options = app->get_options();
+  std::vector<std::string> groups = groups_of(options);
+  std::ranges::stable_partition(groups, [&](const auto& group) { return group != kGeneral; });
+  for (const std::string& group : groups) {
+    help += "\n" + group + ":\n";
+    for (const CLI::Option* option : options) {
+      if (option->get_group() == group)
+        help += row(name_of(*option), text_of(*option), kLeftColumn);
+    }
+  }
+  if (!app->get_footer().empty()) help += "\n" + app->get_footer() + "\n";
+  return help;
+}
+
+}  // namespace nunchi::cli

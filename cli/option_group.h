@@ -1,0 +1,52 @@
+// Options and arguments of a command, in the groups that its help shows.
+//
+//   OptionGroup search(command, "Search");
+//   search.add("--beam-size", options.beam_size, whole_number(1, 4096), "Hypotheses to keep");
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/value_kind.h"
+
+namespace nunchi::cli {
+
+class OptionGroup {
+ public:
+  OptionGroup(CLI::App& command, std::string title) : command_(command), title_(std::move(title)) {}
+
+  // An option ("-i,--input") or, by a name without dashes, an argument ("MODEL"). The value that
+  // the variable has now is shown as the default; default_str() replaces it.
+  template <class T>
+  CLI::Option* add(const std::string& names, T& value, const ValueKind& kind,
+                   const std::string& help) {
+    return describe(command_.add_option(names, value, help)->capture_default_str(), kind);
+  }
+  CLI::Option* flag(const std::string& name, bool& value, const std::string& help) {
+    return command_.add_flag(name, value, help)->group(title_);
+  }
+
+ private:
+  CLI::Option* describe(CLI::Option* option, const ValueKind& kind) const;
+
+  CLI::App& command_;
+  std::string title_;
+};
+
+inline constexpr const char* kArguments = "Arguments";
+inline constexpr const char* kInputAndOutput = "Input and output";
+inline constexpr const char* kOutputFormat = "Output format";
+inline constexpr const char* kBatches = "Batches";
+
+// Shown at the end of the command's help; each is a line that can be typed as it is.
+void add_examples(CLI::App& command, const std::vector<std::string>& lines);
+
+// Options that several commands have, described once.
+CLI::Option* add_input(CLI::App& command, std::string& input, const std::string& help);
+void add_output(CLI::App& command, std::string& output, const std::string& help);
+CLI::Option* add_model(CLI::App& command, std::string& folder);
+void add_json(CLI::App& command, bool& json, const std::string& help);
+
+}  // namespace nunchi::cli

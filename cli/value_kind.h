@@ -1,0 +1,33 @@
+// The values that an option takes: checked when the command line is parsed, described by the help.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace nunchi::cli {
+
+struct ValueKind {
+  std::string placeholder;                          // "N", "FILE"
+  std::string words;                                // "a whole number from 1 to 4096"
+  std::function<bool(const std::string&)> accepts;  // empty: accepts everything
+};
+
+ValueKind whole_number(std::int64_t low, std::int64_t high);
+// Finite numbers; NaN and infinity are refused. Without `high` there is no upper limit.
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+ValueKind number(double low, double high = kNoLimit);
+ValueKind number_above(double low, double high = kNoLimit);  // excludes `low`
+ValueKind number_below(double low, double high);             // excludes `high`
+ValueKind seed();
+ValueKind one_of(const std::vector<std::string>& names, const std::string& placeholder = "NAME");
+
+// Free text; nothing is checked.
+ValueKind text(const std::string& placeholder, const std::string& words);
+ValueKind input_file();   // opened by open_input()
+ValueKind output_file();  // opened by Output
+ValueKind model_folder();
+
+}  // namespace nunchi::cli

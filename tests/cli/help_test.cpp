@@ -1,0 +1,227 @@
+// The help of every command: what it shows, that it fits the terminal, that its examples work.
+#include <algorithm>
+#include <sstream>
+
+#include "nunchi/text/unicode.h"
+#include "tests/cli/program.h"
+#include "tests/errors.h"
+#include "tests/support.h"
+
+namespace nunchi::testing {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// The lines below a title ("Device:") up to the next empty line.
+std::vector<std::string> section(const std::string& help, const std::string& title) {
+  const std::vector<std::string> lines = lines_of(help);
+  const auto begin = std::ranges::find(lines, title + ":");
+  if (begin == lines.end()) return {};
+  return {begin + 1, std::find(begin, lines.end(), "")};
+}
+
+std::string help_of(const std::string& command) { return run(command + " --help").out; }
+
+// The commands of a help, without those below them.
+std::vector<std::string> commands_in(const std::string& help) {
+  std::vector<std::string> commands;
+  bool in_options = false;
+  for (const std::string& line : lines_of(help)) {
+    if (line.ends_with(':')) in_options = line == "Options:";
+    const bool names_one = line.starts_with("  ") && line.size() > 2 && line[2] != ' ';
+    if (names_one && !in_options) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return commands;
+}
+
+// All commands that do something: "translate", "bench train".
+const std::vector<std::string>& all_commands() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> found;
+    for (const std::string& name : commands_in(help_of(""))) {
+      const std::string help = help_of(name);
+      if (help.find("Usage: nunchi " + name + " COMMAND") == help.npos) {
+        found.push_back(name);
+        continue;
+      }
+      for (const std::string& below : commands_in(help)) found.push_back(name + " " + below);
+    }
+    return found;
+  }();
+  return all;
+}
+
+struct ShownOption {
+  std::string name;  // "  -i, --input FILE"
+  std::string text;
+};
+
+// The options and arguments of a help, each with its whole text.
+std::vector<ShownOption> options_in(const std::string& help) {
+  constexpr std::size_t kText = 28;  // where the text's column begins
+  std::vector<ShownOption> options;
+  bool in_examples = false;
+  for (const std::string& line : lines_of(help)) {
+    in_examples = in_examples || line == "Examples:";
+    if (in_examples || !line.starts_with("  ")) continue;
+    const bool continues = line.size() > kText && line.find_first_not_of(' ') == kText;
+    if (continues) {
+      options.back().text += (options.back().text.empty() ? "" : " ") + line.substr(kText);
+      continue;
+    }
+    const std::size_t end = line.find("  ", line.find_first_not_of(' '));
+    options.push_back({line.substr(0, end), line.size() > kText ? line.substr(kText) : ""});
+  }
+  return options;
+}
+
+// What a shell would run of an example: the call of nunchi, without pipes and redirections.
+std::vector<std::string> examples_in(const std::string& help) {
+  std::vector<std::string> examples;
+  for (const std::string& line : section(help, "Examples")) {
+    const bool continues = line.starts_with("    ");
+    if (continues) {
+      examples.back().pop_back();  // the backslash
+      examples.back() += line;
+      continue;
+    }
+    examples.push_back(line.substr(line.find("nunchi ")));
+  }
+  for (std::string& example : examples) {
+    example = example.substr(std::string("nunchi ").size());
+    example = example.substr(0, example.find_first_of("<>|"));
+  }
+  return examples;
+}
+
+TEST(Help, NamesAllCommands) {
+  const std::vector<std::string>& commands = all_commands();
+  for (const std::string name :
+       {"demo", "tokenizer train", "tokenizer encode", "tokenizer decode", "train", "average",
+        "translate", "generate", "fill", "embed", "classify", "score", "info", "evaluate",
+        "bench gemm", "bench attention", "bench train", "bench translate"}) {
+    EXPECT_NE(std::ranges::find(commands, name), commands.end()) << name;
+  }
+}
+
+TEST(Help, IsTheSameByCommandAndByOption) {
+  for (const std::string& command : all_commands()) {
+    const Ended option = run(command + " --help"), word = run("help " + command);
+    EXPECT_EQ(option.code, 0) << command;
+    EXPECT_TRUE(option.error.empty()) << option.error;
+    EXPECT_EQ(word.code, 0) << command;
+    EXPECT_EQ(word.out, option.out);
+    EXPECT_EQ(run(command + " -h").out, option.out);
+  }
+  EXPECT_EQ(run("help").out, help_of(""));
+  EXPECT_EQ(run("help trane").code, 2);
+}
+
+TEST(Help, FitsEightyColumns) {
+  std::vector<std::string> commands = all_commands();
+  commands.insert(commands.end(), {"", "bench", "tokenizer"});
+  for (const std::string& command : commands) {
+    for (const std::string& line : lines_of(help_of(command))) {
+      EXPECT_LE(display_width(line), 80) << command << ": " << line;
+      EXPECT_FALSE(line.ends_with(' ')) << command << ": " << line;
+    }
+  }
+}
+
+TEST(Help, SaysWhatValuesAnOptionTakes) {
+  int with_value = 0;
+  for (const std::string& command : all_commands()) {
+    const std::vector<ShownOption> options = options_in(help_of(command));
+    EXPECT_FALSE(options.empty()) << command;
+    for (const ShownOption& option : options) {
+      EXPECT_FALSE(option.text.empty()) << command << ": " << option.name;
+      const std::size_t dashes = option.name.find("--");
+      const bool takes_value =
+          dashes == option.name.npos || option.name.find(' ', dashes) != option.name.npos;
+      if (!takes_value) continue;
+      ++with_value;
+      EXPECT_TRUE(option.text.ends_with(']')) << command << ": " << option.name;
+      EXPECT_EQ(option.text.find("[;"), option.text.npos) << command << ": " << option.name;
+    }
+  }
+  EXPECT_GT(with_value, 100);
+}
+
+TEST(Help, ShowsTypesAndDefaults) {
+  const std::vector<ShownOption> options = options_in(help_of("translate"));
+  const auto text_of = [&](const std::string& name) {
+    for (const ShownOption& option : options) {
+      if (option.name.ends_with(name)) return option.text;
+    }
+    return "no option " + name;
+  };
+  EXPECT_TRUE(says(text_of("-i, --input FILE"), "or - for standard input; default: -]"));
+  EXPECT_TRUE(
+      says(text_of("--beam-size N"), "[a whole number from 1 to 4096; default: the model's]"))
+      << text_of("--beam-size N");
+  EXPECT_TRUE(says(text_of("--top-p X"), "[a number above 0 and up to 1; default: 1]"));
+  EXPECT_TRUE(
+      says(text_of("--precision TYPE"), "[f32 or bf16; default: f32 on the CPU, bf16 on a GPU]"));
+  EXPECT_TRUE(says(text_of("--alignment [KIND]"), "[hard or soft; without KIND: hard]"));
+  EXPECT_TRUE(says(text_of("--n-best N"), "[a whole number from 1 to 4096]"));
+}
+
+TEST(Help, DescribesTheDeviceOptionsAlike) {
+  const std::vector<std::string> device = section(help_of("translate"), "Device");
+  ASSERT_GE(device.size(), 4u);
+  int commands = 0;
+  for (const std::string& command : all_commands()) {
+    const std::vector<std::string> other = section(help_of(command), "Device");
+    if (other.empty()) continue;
+    ++commands;
+    EXPECT_EQ(other, device) << command;
+  }
+  EXPECT_GE(commands, 12);
+}
+
+TEST(Help, ItsExamplesAreValidCalls) {
+  for (const std::string& command : all_commands()) {
+    const std::vector<std::string> examples = examples_in(help_of(command));
+    EXPECT_FALSE(examples.empty()) << command;
+    for (const std::string& example : examples) {
+      EXPECT_TRUE(example.starts_with(command)) << example;
+      const Ended ended = run("--parse-only " + example);
+      EXPECT_EQ(ended.code, 0) << example << ": " << ended.error;
+    }
+  }
+}
+
+TEST(Help, ParseOnlyFindsWrongCallsAndRunsNothing) {
+  for (const char* call : {"translate", "translate no-such-model --nonsense",
+                           "translate no-such-model --beam-size 0", "bench train --set a=b"}) {
+    EXPECT_EQ(run(std::string("--parse-only ") + call).code, 2) << call;
+  }
+  EXPECT_EQ(run("--parse-only translate no-such-model").code, 0);
+  EXPECT_EQ(run("translate no-such-model").code, 1);
+}
+
+TEST(Help, ShortFormsAreTheirLongOnes) {
+  EXPECT_EQ(run("-V").out, run("--version").out);
+  EXPECT_EQ(run("--parse-only translate m -i in.txt -o out.txt").code, 0);
+  EXPECT_EQ(run("--parse-only tokenizer train -i a b -o c.spm --vocab 9").code, 0);
+}
+
+TEST(WrongValue, IsNamedWithWhatIsAllowed) {
+  EXPECT_EQ(run("translate m --beam-size 0").error,
+            "nunchi: --beam-size must be a whole number from 1 to 4096, not '0'; see 'nunchi "
+            "translate --help'.\n");
+  EXPECT_EQ(run("evaluate a --reference b --tokenize zh").error,
+            "nunchi: --tokenize must be 13a, char or none, not 'zh'; see 'nunchi evaluate "
+            "--help'.\n");
+  for (const char* value : {"nan", "inf", "-1", "1.5", "1e999", "x", "''"}) {
+    EXPECT_EQ(run(std::string("translate m --sample --top-p ") + value).code, 2) << value;
+  }
+}
+
+}  // namespace
+}  // namespace nunchi::testing
