@@ -40,14 +40,26 @@ std::string wrapped(const std::string& text, const Layout& layout) {
   return lines + "\n";
 }
 
-// `left`, then `right` in a column of its own; below `left` where that is too wide.
-std::string row(const std::string& left, const std::string& right, int column) {
+// The second column of a help line: a sentence and, for an option, its values in brackets.
+struct Description {
+  std::string sentence;
+  std::string values;
+};
+
+// `left` in the first column, the description in the second; below `left` where that is too wide.
+// The values go to a line of their own unless they fit behind the sentence.
+std::string row(const std::string& left, const Description& right, int column) {
+  const std::string indent(static_cast<std::size_t>(column), ' ');
   const int width = display_width(left);
-  if (right.empty()) return left + "\n";
   const bool fits = width + 2 <= column;
-  const std::string gap = fits ? std::string(static_cast<std::size_t>(column - width), ' ')
-                               : "\n" + std::string(static_cast<std::size_t>(column), ' ');
-  return left + gap + wrapped(right, {.begin = column, .indent = column});
+  std::string text = left + (fits ? indent.substr(static_cast<std::size_t>(width)) : "\n" + indent);
+  text += wrapped(right.sentence, {.begin = column, .indent = column});
+  if (right.values.empty()) return text;
+  text.pop_back();
+  const int last_line = display_width(text.substr(text.rfind('\n') + 1));
+  const bool same_line = last_line + 1 + display_width(right.values) <= kColumns;
+  if (same_line) return text + " " + right.values + "\n";
+  return text + "\n" + indent + wrapped(right.values, {.begin = column, .indent = column});
 }
 
 // "N" of "N:a whole number from 1 to 4096", which CLI11 makes of placeholder and validators.
@@ -77,22 +89,23 @@ std::string name_of(const CLI::Option& option) {
   return name + (value_is_optional(option) ? " [" + placeholder + "]" : " " + placeholder);
 }
 
-std::string text_of(const CLI::Option& option) {
-  std::string text = option.get_description();
-  if (!takes_value(option)) return text;
-  std::string value = words_of(option);
+Description description_of(const CLI::Option& option) {
+  Description description{.sentence = option.get_description(), .values = {}};
+  if (!takes_value(option)) return description;
+  std::string values = words_of(option);
   const std::string fallback = option.get_default_str();
   if (!fallback.empty() && fallback != "[]" && !option.get_required()) {
-    value +=
-        (value_is_optional(option) ? "; without " + placeholder_of(option) + ": " : "; default: ") +
-        fallback;
+    values += value_is_optional(option) ? "; without " + placeholder_of(option) + ": "
+                                        : std::string("; default: ");
+    values += fallback;
   }
-  return value.empty() ? text : text + " [" + value + "]";
+  description.values = "[" + values + "]";
+  return description;
 }
 
 std::string usage_of(const CLI::App& app, const std::string& name) {
   std::string usage = "Usage: " + name;
-  if (app.get_require_subcommand_max() > 0) return usage + " COMMAND\n";
+  if (app.get_require_subcommand_min() > 0) return usage + " COMMAND\n";
   usage += " [OPTIONS]";
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) continue;
@@ -141,7 +154,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
     help += "\n" + group + ":\n";
     for (const CLI::App* command : commands) {
       if (command->get_group() != group) continue;
-      help += row("  " + command->get_name(), summary_of(*command), kCommandColumn);
+      help += row("  " + command->get_name(), {summary_of(*command), ""}, kCommandColumn);
     }
   }
 
@@ -152,7 +165,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
     help += "\n" + group + ":\n";
     for (const CLI::Option* option : options) {
       if (option->get_group() == group)
-        help += row(name_of(*option), text_of(*option), kLeftColumn);
+        help += row(name_of(*option), description_of(*option), kLeftColumn);
     }
   }
   if (!app->get_footer().empty()) help += "\n" + app->get_footer() + "\n";

@@ -27,8 +27,7 @@ struct LineCommand {
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
     std::function<void()> at_end;  // called after the last answer
   };
-  // Opens the model with `check` (see PipelineOptions), makes what answers lines, and gives every
-  // line its answer.
+  // Opens the model with `check` (see PipelineOptions) and prints the answer to every line.
   void run(const AbilityCheck& check, const std::function<Answering(const Pipeline&)>& make) const;
 };
 

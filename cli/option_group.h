@@ -40,7 +40,7 @@ inline constexpr const char* kInputAndOutput = "Input and output";
 inline constexpr const char* kOutputFormat = "Output format";
 inline constexpr const char* kBatches = "Batches";
 
-// Shown at the end of the command's help; each is a line that can be typed as it is.
+// Shown at the end of the command's help; each can be typed as a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);
 
 // Options that several commands have, described once.

@@ -7,7 +7,6 @@
 #include "cli/device_options.h"
 #include "nunchi/base/error.h"
 #include "nunchi/data/corpus.h"
-#include "nunchi/evaluation/perplexity.h"
 #include "nunchi/inference/pipeline.h"
 
 namespace nunchi::cli {
@@ -35,40 +34,27 @@ void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
   }
 }
 
-// Sums over everything that was scored.
-struct Total {
-  const char* what;  // "pair" or "line"
-  double log_probability = 0;
-  std::int64_t tokens = 0, cut = 0, items = 0;
-
-  void add(const std::vector<PairScore>& scores) {
-    for (const PairScore& score : scores) {
-      log_probability += score.log_probability;
-      tokens += static_cast<std::int64_t>(score.pieces.size());
-      cut += score.cut ? 1 : 0;
-      ++items;
-    }
+void report(const ScoreTotals& totals, const char* unit) {
+  const auto counted = [&](std::int64_t count) {
+    return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
+  };
+  if (totals.count == 0) {
+    fmt::print(stderr, "nunchi: nothing to score: the input is empty\n");
+    return;
   }
-  std::string counted(std::int64_t count) const {
-    return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+  fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(totals.count),
+             totals.tokens, totals.perplexity());
+  if (totals.cut > 0) {
+    fmt::print(stderr, "nunchi: {} too long: cut (see --max-length)\n", counted(totals.cut));
   }
-  void report() const {
-    if (items == 0) {
-      fmt::print(stderr, "nunchi: nothing to score: the input is empty\n");
-      return;
-    }
-    fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(items), tokens,
-               evaluation::perplexity(-log_probability, tokens));
-    if (cut > 0) fmt::print(stderr, "nunchi: {} too long: cut (see --max-length)\n", counted(cut));
-  }
-};
+}
 
 constexpr std::size_t kWindow = 1024;
 
 void score_pairs(const Arguments& arguments, const Pipeline& pipeline) {
   const Scorer scorer = pipeline.scorer(arguments.options);
   PairReader pairs({.source = arguments.source, .target = arguments.target});
-  Total total{"pair"};
+  ScoreTotals totals;
   for (bool more = true; more;) {
     std::vector<TextPair> window;
     RawPair pair;
@@ -77,27 +63,27 @@ void score_pairs(const Arguments& arguments, const Pipeline& pipeline) {
     }
     const std::vector<PairScore> scores = scorer.score(window);
     print(arguments, scores);
-    total.add(scores);
+    totals.add(scores);
   }
-  total.report();
+  report(totals, "pair");
 }
 
 void score_lines(const Arguments& arguments, const Pipeline& pipeline) {
   const LineScorer scorer = pipeline.line_scorer(arguments.options);
   LineReader lines(arguments.source);
-  Total total{"line"};
+  ScoreTotals totals;
   for (bool more = true; more;) {
     std::vector<std::string> window;
     std::string line;
     while (window.size() < kWindow && (more = lines.next(line))) window.push_back(line);
     const std::vector<PairScore> scores = scorer.score(window);
     print(arguments, scores);
-    total.add(scores);
+    totals.add(scores);
   }
-  total.report();
+  report(totals, "line");
 }
 
-// Throws unless the model scores what the call names: pairs, or lines of one text.
+// Throws unless the model can score the input: pairs, or lines of one text.
 void check_model(const Arguments& arguments, const Model& model) {
   as_scoring_model(model);
   const bool translates = ability_of<TranslationModel>(model) != nullptr;

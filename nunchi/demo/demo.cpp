@@ -36,21 +36,20 @@ void write_sentences(const DemoData& data, const std::filesystem::path& folder) 
   write_lines(folder / "held-out.en", data.held_out, &DemoPair::english);
 }
 
-// Written first of all: the folder is a demo's, finished or not.
+// Written first: marks the folder as a demo's, complete or not.
 constexpr const char* kMarker = "demo.json";
-constexpr const char* kData = "data";  // where its sentences are
+constexpr const char* kData = "data";  // folder of the sentences
 
-// Throws for a folder that holds something which the demo would spoil.
+// Throws UsageError for a folder with files that are not the demo's.
 void check_output(const std::filesystem::path& output) {
   std::error_code failure;
   if (std::filesystem::exists(output / kMarker, failure)) return;
   const bool of_before = std::filesystem::exists(output / kData / "held-out.ko", failure) &&
                          std::filesystem::exists(output / "run.json", failure);
-  if (of_before) return;  // a demo made without the marker
+  if (of_before) return;  // a demo of an earlier version, without the marker
   if (RunFolder::foreign_entry(output).empty()) return;
-  throw UsageError(
-      "'" + output.string() +
-      "' holds something that is not the demo's. Choose another folder with --output.");
+  throw UsageError("'" + output.string() +
+                   "' holds files that are not the demo's. Choose another folder with --output.");
 }
 
 void write_marker(const DemoOptions& options) {
@@ -69,8 +68,8 @@ double bleu_of(std::span<const DemoTranslation> translations) {
   return evaluation::corpus_bleu(hypotheses, references, {}).score;
 }
 
-// A sentence that the model got right, long enough to have something to look at and short enough
-// for a terminal; the likeliest to turn its parts around.
+// A correct translation for the attention picture: the longest that still fits a terminal, since
+// long sentences reorder most.
 const DemoTranslation* sentence_to_show(std::span<const DemoTranslation> translations) {
   constexpr std::size_t kShortest = 40, kLongest = 70;  // English letters
   const DemoTranslation* best = nullptr;
@@ -94,7 +93,7 @@ TrainConfig demo_config(const DemoOptions& options) {
   model.heads = 4;
   model.feed_forward = 512;
   model.norm_placement = nn::NormPlacement::pre;
-  model.dropout = 0;  // a sentence is seen once: there is nothing to learn by heart
+  model.dropout = 0;  // each sentence is seen once, so there is no overfitting
   config.model = model;
   TokenizerOptions& tokenizer = config.tokenizer.options;
   tokenizer.kind = TokenizerKind::unigram;
@@ -105,7 +104,7 @@ TrainConfig demo_config(const DemoOptions& options) {
   config.data.train = {{.source = "train.ko", .target = "train.en"}};
   TrainingOptions& training = config.training;
   training.batch_tokens = 512;
-  training.batch_by = BatchBy::chance;  // the length would tell the template
+  training.batch_by = BatchBy::chance;  // sorting by length would sort by template
   training.label_smoothing = 0;
   training.schedule = {.kind = ScheduleKind::cosine,
                        .peak = 2e-3,
@@ -144,10 +143,9 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   trainer_hooks.stop = hooks.stop;
   if (run.train(&folder, trainer_hooks) == TrainingEnd::interrupted) return std::nullopt;
 
-  // What the folder holds now is what a user of it gets: it is read back and tried.
+  // Evaluates the model folder as a user would load it, not the model in memory.
   const ModelFolder trained(context, options.output, as_translation_model);
-  hooks.note(
-      fmt::format("translating {} sentences that it has never seen", grouped(options.held_out)));
+  hooks.note(fmt::format("translating {} held-out sentences", grouped(options.held_out)));
   Translator translator(context, trained.model(), trained.tokenizers(),
                         {.search = trained.search()});
   std::vector<SourceLine> lines;

@@ -1,6 +1,6 @@
-// The embedded default: the whole job on sentences that the program makes up itself.
+// The demo: the whole job, from data to evaluation, on generated sentences.
 //
-//   sentences → tokenizer → training → translations of sentences never seen → how many are right
+//   sentences → tokenizer → training → translation of held-out sentences → exact matches, BLEU
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace nunchi {
 
 struct DemoOptions {
   std::uint64_t seed = 1;
-  std::filesystem::path output = "runs/demo";  // becomes a run's folder and so a model folder
+  std::filesystem::path output = "runs/demo";  // of the training run; a model folder in the end
   std::int64_t training = 80000;               // pairs
   std::int64_t held_out = 1000;
   std::int64_t steps = 2200;
@@ -32,22 +32,22 @@ struct DemoResult {
   std::vector<DemoTranslation> translations;  // of all held-out sentences
   double exact_match = 0;                     // 0 to 1
   double bleu = 0;
-  AttentionMatrix attention;  // of one of them, between words
+  AttentionMatrix attention;  // of one held-out sentence, between words
   double seconds = 0;
 };
 
 struct DemoHooks {
-  std::function<void(const std::string&)> note;  // a sentence for the person at the terminal
+  std::function<void(const std::string&)> note;  // gets messages for the user
   std::function<void(const TrainingProgress&)> progress;
   const std::atomic<bool>* stop = nullptr;
 };
 
-// The config that the demo trains with: also what a user would write to do the same.
+// The config that the demo trains with.
 TrainConfig demo_config(const DemoOptions& options);
 
-// Leaves the sentences (OUTPUT/data) and the trained model (OUTPUT). An earlier demo there,
-// finished or not, is replaced; anything else is refused with a UsageError. Nothing comes back when
-// it was stopped.
+// Writes the sentences to OUTPUT/data and the trained model to OUTPUT. Replaces an earlier demo,
+// complete or not; throws UsageError when the folder holds anything else. Returns nothing when it
+// was stopped.
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
                                    const DemoHooks& hooks);
 

@@ -1,4 +1,4 @@
-// The little English grammar that the demo's sentences need.
+// The English grammar of the demo's sentences.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ std::string ordinal(int number);
 // 12,500.
 std::string with_commas(int number);
 
-// "a" or "an" before what follows; by its first letter, so not for "hour" or "university".
+// "a" or "an" by the first letter of the next word; wrong for "hour" and "university".
 std::string_view article(std::string_view following);
 
 // 1 to 12.

@@ -10,10 +10,10 @@
 namespace nunchi {
 namespace {
 
-constexpr std::uint32_t kHeldOutShare = 16;  // one in so many
+constexpr std::uint32_t kHeldOutShare = 16;  // one in 16
 constexpr std::int64_t kMostPairs = 10'000'000;
 
-// What a draw is for; the last word of its counter.
+// The purpose of a draw: the last word of its counter.
 enum class Draw : std::uint32_t { choose_template, choose_values, hold_out };
 
 philox::Words draw(std::uint64_t seed, std::uint64_t place, Draw what) {
@@ -27,7 +27,7 @@ int below(int end, std::uint32_t bits) {
   return static_cast<int>(static_cast<std::uint64_t>(bits) * static_cast<std::uint64_t>(end) >> 32);
 }
 
-// Two slots of a kind have different values: the second skips the value of the first.
+// Two slots of the same kind get different values: the second skips the value of the first.
 std::vector<int> choose_values(std::span<const int> kinds, const philox::Words& random) {
   std::vector<int> values;
   for (std::size_t i = 0; i < kinds.size(); ++i) {

@@ -1,9 +1,9 @@
 // The data of the demo: Korean sentences about dates, times, numbers, prices, places and meetings
-// with their English translations, made up inside the program.
+// with their English translations, generated from templates.
 //
 // The languages put their parts in different orders ("2026년 11월 15일 일요일 오후 3시 20분에
 // 서울에서 만나요": "Let's meet in Seoul at 3:20 PM on Sunday, November 15, 2026"), so a model has
-// to learn where to look. A source has one right translation and a translation one source.
+// to learn an alignment. Each source has exactly one correct translation, and the reverse.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,20 @@ namespace nunchi {
 struct DemoPair {
   std::string korean, english;
   int template_index = 0;
-  std::uint64_t combination = 0;  // of slot values, whatever the template (demo/templates.h)
+  std::uint64_t combination =
+      0;  // the slot values as one number, independent of the template (demo/templates.h)
 };
 
-// An endless row of pairs. Pairs are a function of seed and index; indices in any order, from any
-// number of threads.
+// An endless sequence of pairs, each a function of seed and index. Any number of threads may use
+// it.
 class DemoGenerator {
  public:
   explicit DemoGenerator(std::uint64_t seed);
 
-  // Every template is as likely as the others, and so is every value of a slot.
+  // All templates are equally likely, and so are all values of a slot.
   DemoPair at(std::uint64_t index) const;
 
-  // Whether pairs with this combination of values are kept from training: one in 16, by the seed.
+  // Whether pairs with this combination of values are held out: one in 16, selected by the seed.
   bool held_out(std::uint64_t combination) const;
 
   static int templates();
@@ -44,8 +45,8 @@ struct DemoData {
   std::vector<DemoPair> training, held_out;
 };
 
-// That many different pairs of each. No held-out pair shares its source, its target or its
-// combination of slot values, in whichever template, with one of training. Throws UsageError for
+// Different pairs for training and held out. No held-out pair shares its source, its target or its
+// combination of slot values (even of another template) with a training pair. Throws UsageError for
 // a count below zero or above ten million.
 DemoData make_demo_data(std::uint64_t seed, std::int64_t training, std::int64_t held_out);
 

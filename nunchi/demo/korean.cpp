@@ -13,7 +13,7 @@ constexpr std::uint32_t kLastSyllable = 0xD7A3;   // 힣
 constexpr std::uint32_t kFinals = 28;             // no final consonant, or one of 27
 constexpr std::uint32_t kRieul = 8;               // ㄹ among them
 
-// The code point of a last character of three bytes, as every Hangul syllable is; 0 of others.
+// The code point of the last character if it has three bytes, as every Hangul syllable has; else 0.
 std::uint32_t last_of_three_bytes(std::string_view text) {
   if (text.size() < 3) return 0;
   const auto byte = [&](std::size_t from_end) {
@@ -63,7 +63,7 @@ FinalConsonant final_consonant(std::string_view text) {
 std::string_view particle(std::string_view text, std::string_view forms) {
   const std::size_t slash = forms.find('/');
   if (slash == forms.npos) {
-    throw Error("'" + std::string(forms) + "' are no two forms of a particle, as in 을/를.");
+    throw Error("'" + std::string(forms) + "' is not a pair of particle forms like 을/를.");
   }
   const FinalConsonant final = final_consonant(text);
   const bool rieul_as_vowel = forms.starts_with("으로");

@@ -1,4 +1,4 @@
-// The little Korean grammar that the demo's sentences need.
+// The Korean grammar of the demo's sentences.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace nunchi::demo {
 // The consonant that closes a syllable decides which form of a particle follows it.
 enum class FinalConsonant { none, rieul, other };
 
-// Of the text's last character. Throws Error when that is no Hangul syllable: a particle after a
-// digit or a Latin letter depends on how it is read aloud.
+// Of the last character of a text. Throws Error unless it is a Hangul syllable: a particle after a
+// digit or a Latin letter depends on its pronunciation.
 FinalConsonant final_consonant(std::string_view text);
 
 // Which of the two forms of `forms` ("을/를", "은/는", "이/가", "과/와", "으로/로": after a
 // consonant, after a vowel) follows `text`. 로 also follows ㄹ: 서울로, but 부산으로.
 std::string_view particle(std::string_view text, std::string_view forms);
 
-// 1 to 12 as they stand before a counter: 한, 두, 세, 네, 다섯, …, 열두.
+// 1 to 12 before a counter: 한, 두, 세, 네, 다섯, …, 열두.
 std::string_view native_number(int number);
 
 // 세 번째; the first is 첫 번째.

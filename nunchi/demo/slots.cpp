@@ -15,7 +15,7 @@
 namespace nunchi::demo {
 namespace {
 
-// ---- Words that stand for themselves ----
+// ---- Plain words ----
 
 template <const auto& kWords>
 Rendering word(int value) {
@@ -335,7 +335,7 @@ constexpr auto kKinds = std::to_array<SlotKind>({
     {"temperature", kTemperatures, temperature},
 });
 
-// The number of the kind's first value; after the last kind, one past all numbers.
+// The number of the first value of each kind; after the last kind, one past all numbers.
 constexpr auto kFirstNumbers = [] {
   std::array<int, kKinds.size() + 1> first{1};
   for (std::size_t i = 0; i < kKinds.size(); ++i) first[i + 1] = first[i] + kKinds[i].values;

@@ -1,7 +1,7 @@
-// What can stand in a sentence's slots: kinds of values, each written in Korean and in English.
+// The slots of sentences: kinds of values, each written in Korean and in English.
 //
-// A kind has a fixed number of values. Within a kind no two values are written alike on either
-// side, so that a sentence says which values it has.
+// A kind has a fixed number of values. Within a kind no two values are written alike in either
+// language, so that a sentence determines its values.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Rendering {
 };
 
 struct SlotKind {
-  std::string_view name;  // as it stands in a template: {date}
+  std::string_view name;  // in templates: {date}
   int values;
   Rendering (*render)(int value);  // 0 <= value < values
 };
@@ -24,11 +24,11 @@ struct SlotKind {
 // All kinds.
 std::span<const SlotKind> slot_kinds();
 
-// The number of the kind of that name in slot_kinds(). Throws Error, with the nearest name, when
+// The index of the kind with that name in slot_kinds(). Throws Error naming the nearest kind when
 // there is none.
 int slot_kind(std::string_view name);
 
-// A number from 1 on that only this value of this kind has. It fits 16 bits.
+// A number of at least 1 that is unique to this value of this kind. It fits 16 bits.
 std::uint16_t slot_number(int kind, int value);
 
 }  // namespace nunchi::demo

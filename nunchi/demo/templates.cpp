@@ -96,7 +96,7 @@ constexpr auto kTemplates = std::to_array<Template>({
   throw Error("The template '" + std::string(pattern) + "' " + why);
 }
 
-// The slot's kind by its name, which has a 2 behind it for the second of a kind.
+// The kind of a slot by its name; the second slot of a kind has the suffix 2.
 int kind_of(std::string_view name) {
   if (name.ends_with('2')) name.remove_suffix(1);
   return slot_kind(name);
@@ -175,7 +175,8 @@ Rendering SentencePair::operator()(std::span<const int> values) const {
     filled.push_back(slot_kinds()[kinds_[i]].render(values[i]));
   }
   Rendering pair;
-  // A particle looks back, so Korean is written forwards; an article looks ahead.
+  // A particle depends on the text before it, so Korean is written forwards; an article depends on
+  // the text after it, so English is written backwards.
   for (const Piece& piece : korean_) {
     if (piece.type == Piece::Type::text) pair.korean += piece.text;
     if (piece.type == Piece::Type::slot) pair.korean += filled[piece.slot].korean;

@@ -1,11 +1,11 @@
 // The sentences of the demo: pairs of patterns, Korean and English, that share their slots.
 //
 //   {city}     a value of that kind (slots.h); {city2} is a second one that differs from the first
-//   [을/를]    Korean: the form of the particle that follows what stands before it
-//   [a/an]     English: the article of what stands after it
+//   [을/를]    Korean: the particle form that follows the text before it
+//   [a/an]     English: the article for the word after it
 //
-// An English sentence begins with a capital by itself. To add a sentence, add a line to
-// templates.cpp; a test checks it and counts what it makes possible.
+// The first letter of an English sentence is capitalised automatically. To add a sentence, add a
+// line to templates.cpp; a test checks it and counts the sentences it makes.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ struct Template {
 
 std::span<const Template> templates();
 
-// A template made ready for filling in.
+// A parsed template.
 class SentencePair {
  public:
-  // Slots of a template; with 16 bits for a value, a combination of them fits 64.
+  // The most slots of a template: with 16 bits for each value, a combination fits 64 bits.
   static constexpr int kMostSlots = 4;
 
   // Throws Error, with the pattern, when the two sides do not have the same slots, a slot or a
   // bracket is malformed, or there are too many slots.
   explicit SentencePair(const Template& patterns);
 
-  // The kinds of its slots, as they come on the Korean side.
+  // The kinds of its slots in the order of the Korean side.
   std::span<const int> kinds() const { return kinds_; }
 
   // How many sentences it makes.
@@ -56,8 +56,8 @@ class SentencePair {
   std::vector<Piece> korean_, english_;
 };
 
-// The values of a template's slots as one number: the numbers of its values (slot_number), in
-// rising order, 16 bits each. So templates with the same values have the same number.
+// The values of the slots as one number: their slot_number()s in ascending order, 16 bits each. It
+// does not depend on the template.
 std::uint64_t combination_of(std::span<const int> kinds, std::span<const int> values);
 
 }  // namespace nunchi::demo

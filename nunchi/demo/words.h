@@ -1,4 +1,4 @@
-// The words of the demo's sentences. Within a list no two read alike on either side.
+// The words of the demo's sentences. Within a list, all are different in both languages.
 #pragma once
 
 #include <array>
@@ -141,9 +141,9 @@ inline constexpr auto kNearDays = std::to_array<Word>(
     {{"오늘", "today"}, {"내일", "tomorrow"}, {"모레", "the day after tomorrow"}});
 inline constexpr auto kWeeks = std::to_array<Word>({{"이번 주", "this"}, {"다음 주", "next"}});
 
-// What is counted with native numerals.
+// Nouns that are counted with native numerals.
 struct Counted {
-  std::string_view korean, counter;   // 사과, 개; no name where the counter says it all: 세 명
+  std::string_view korean, counter;  // 사과, 개; an empty name where the counter is enough: 세 명
   std::string_view singular, plural;  // apple, apples
 };
 

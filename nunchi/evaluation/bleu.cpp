@@ -14,11 +14,11 @@
 namespace nunchi::evaluation {
 namespace {
 
-// The places of a line's counts.
+// Indices of the counts of a line.
 constexpr std::size_t kHypothesisLength = 0, kReferenceLength = 1, kMatched = 2,
                       kTotal = kMatched + kBleuOrder, kWidth = kTotal + kBleuOrder;
 
-// The line's text as it is cut into words: what words_of() returns points into it.
+// The text of a line that is split into words; words_of() returns views of it.
 std::string cuttable(std::string_view line, const BleuOptions& options) {
   const std::string text = prepared(line, options.lowercase ? LetterCase::lower : LetterCase::kept);
   const std::string_view stripped = stripped_right(text);
@@ -32,7 +32,7 @@ std::vector<std::string_view> words_of(std::string_view text, const BleuOptions&
   return words;
 }
 
-// The nearest to the hypothesis's; the shorter of two that are equally near.
+// The reference length closest to that of the hypothesis; the shorter of two equally close ones.
 std::size_t closest_length(std::size_t length, std::span<const Sequence> references) {
   std::size_t closest = references.front().size();
   const auto distance = [&](std::size_t other) {
@@ -46,7 +46,7 @@ std::size_t closest_length(std::size_t length, std::span<const Sequence> referen
   return closest;
 }
 
-// Counts line after line; its memory is kept from one to the next.
+// Counts one line after another and reuses its memory.
 class LineCounter {
  public:
   LineCounter(std::size_t references, const BleuOptions& options)
@@ -78,7 +78,7 @@ class LineCounter {
   }
 
  private:
-  // An n-gram may be used as often as the reference that has most of it does.
+  // An n-gram counts at most as often as in the reference that has it most often.
   std::int32_t matched() {
     ngrams_.count(1, allowed_);
     for (std::size_t s = 2; s < sequences_.size(); ++s) {
@@ -112,7 +112,7 @@ BleuTokenizer bleu_tokenizer_of(std::string_view name) {
        {BleuTokenizer::v13a, BleuTokenizer::character, BleuTokenizer::none}) {
     if (name == name_of(tokenizer)) return tokenizer;
   }
-  throw UsageError(fmt::format("'{}' is no tokenizer for BLEU; 13a, char and none are.", name));
+  throw UsageError(fmt::format("'{}' is not a tokenizer of BLEU; use 13a, char or none.", name));
 }
 
 std::string_view name_of(BleuTokenizer tokenizer) {
@@ -159,7 +159,7 @@ BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options
   if (std::ranges::all_of(score.matched, [](std::int64_t n) { return n == 0; })) return score;
 
   double smoothing = 1, logarithms = 0;
-  std::size_t orders = 0;  // those that the hypothesis is long enough for
+  std::size_t orders = 0;  // orders that the hypothesis is long enough for
   for (; orders < kBleuOrder && score.total[orders] > 0; ++orders) {
     const auto total = static_cast<double>(score.total[orders]);
     const auto matched = static_cast<double>(score.matched[orders]);
@@ -169,7 +169,7 @@ BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options
     score.precisions[orders] = precision;
     logarithms += std::log(precision);
   }
-  // An order with no n-grams at all has a precision of 0, and the geometric mean with it.
+  // An order without n-grams has precision 0, which makes the geometric mean 0.
   if (orders < kBleuOrder && !options.effective_order) return score;
   score.score = score.brevity_penalty * std::exp(logarithms / static_cast<double>(orders));
   return score;
@@ -178,14 +178,6 @@ BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options
 BleuScore corpus_bleu(std::span<const std::string> hypotheses, std::span<const Lines> references,
                       const BleuOptions& options) {
   return bleu_of(bleu_statistics(hypotheses, references, options).sum(), options);
-}
-
-BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::string> references,
-                        BleuOptions options) {
-  options.effective_order = true;
-  std::vector<Lines> each;
-  for (const std::string& reference : references) each.push_back({reference});
-  return corpus_bleu({&hypothesis, 1}, each, options);
 }
 
 std::string signature(const BleuOptions& options, const Setting& setting) {

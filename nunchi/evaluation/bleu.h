@@ -1,7 +1,7 @@
-// BLEU (Papineni et al. 2002), equal to sacreBLEU's to every digit: up to 4-grams, exponential
-// smoothing of orders without a match, the reference length closest to the hypothesis's.
+// BLEU (Papineni et al. 2002), equal to sacreBLEU's in every digit: n-grams up to 4, exponential
+// smoothing of orders without a match, the reference length closest to that of the hypothesis.
 //
-// Lines are UTF-8; white space at their end does not count, invalid bytes count as U+FFFD.
+// Lines are UTF-8; white space at their end is ignored, invalid bytes are read as U+FFFD.
 #pragma once
 
 #include <array>
@@ -19,15 +19,15 @@ namespace nunchi::evaluation {
 inline constexpr std::size_t kBleuOrder = 4;
 
 enum class BleuTokenizer {
-  v13a,       // the one of mteval-v13a: ASCII punctuation apart, numbers whole
+  v13a,       // that of mteval-v13a: splits off ASCII punctuation, keeps numbers together
   character,  // every character that is not white space
-  none        // what stands between white space
+  none        // splits at white space only
 };
 
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   bool lowercase = false;
-  // Orders longer than the hypothesis do not count: for single sentences.
+  // Ignores orders that are longer than the hypothesis: for single sentences.
   bool effective_order = false;
 };
 
@@ -35,11 +35,12 @@ struct BleuScore {
   double score = 0;                             // 0 to 100
   std::array<double, kBleuOrder> precisions{};  // in percent, smoothed
   double brevity_penalty = 1;
-  double ratio = 0;  // of the lengths; 0 when the reference is empty
+  double ratio = 0;  // hypothesis length / reference length; 0 when the reference is empty
   std::int64_t hypothesis_length = 0, reference_length = 0;
   std::array<std::int64_t, kBleuOrder> matched{}, total{};  // n-grams of the hypothesis
 
-  // "60.0/33.3/14.3/5.0 (BP = 1.000 ratio = 1.026 hyp_len = 39 ref_len = 38)", as sacreBLEU has it.
+  // "60.0/33.3/14.3/5.0 (BP = 1.000 ratio = 1.026 hyp_len = 39 ref_len = 38)", in sacreBLEU's
+  // format.
   std::string details() const;
 };
 
@@ -57,11 +58,8 @@ inline BleuScore corpus_bleu(std::span<const std::string> hypotheses, const Line
                              const BleuOptions& options = {}) {
   return corpus_bleu(hypotheses, std::span(&reference, 1), options);
 }
-// The score of one line against its references (at least one), with the effective order.
-BleuScore sentence_bleu(const std::string& hypothesis, std::span<const std::string> references,
-                        BleuOptions options = {});
 
-// The two halves of corpus_bleu: counts of each line, and the score of their sum.
+// corpus_bleu in two steps: the counts of each line, and the score of their sum.
 Statistics bleu_statistics(std::span<const std::string> hypotheses,
                            std::span<const Lines> references, const BleuOptions& options);
 BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options);

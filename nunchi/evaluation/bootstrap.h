@@ -1,8 +1,9 @@
-// How sure a score is: bootstrap resampling (Koehn 2004), computed as sacreBLEU computes it.
+// Confidence intervals and p-values by bootstrap resampling (Koehn 2004), computed as in sacreBLEU.
 //
 // A resample draws as many lines as the corpus has, with replacement. Draws are Philox of (seed,
-// resample, draw), so that every metric and every system of one size sees the same resamples.
-// sacreBLEU draws with NumPy's generator: its intervals differ from these as two seeds do.
+// resample, draw), so that all metrics and systems with the same number of lines use the same
+// resamples. sacreBLEU draws with NumPy's generator: its intervals differ from ours like those of
+// another seed.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct Estimate {
 
 struct PairedEstimate {
   Estimate system, baseline;
-  double p_value = 1;  // of a difference this large if both were equally good
+  double p_value = 1;  // probability of a difference this large if both were equally good
 };
 
 // One score for each resample.
@@ -40,8 +41,9 @@ std::vector<double> resampled_scores(const Statistics& statistics, const ScoreOf
 // `scores` is not empty.
 Estimate estimate(std::vector<double> scores);
 
-// The share of resamples whose difference exceeds the mean one by more than the real `difference`
-// (which is not negative), counting the real one in. Both have the same resamples, in one order.
+// The fraction of resamples whose difference exceeds the mean difference by more than `difference`
+// (not negative), where `difference` itself counts as one. Both systems have the same resamples in
+// the same order.
 double paired_p_value(std::span<const double> system, std::span<const double> baseline,
                       double difference);
 

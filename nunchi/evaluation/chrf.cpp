@@ -12,7 +12,8 @@
 namespace nunchi::evaluation {
 namespace {
 
-// For each order, characters first: n-grams of the hypothesis, of the reference, of both.
+// Three counts for each order, characters first: n-grams of the hypothesis, of the reference, and
+// those that match.
 constexpr std::size_t kPerOrder = 3;
 
 std::size_t width_of(const ChrfOptions& options) {
@@ -29,7 +30,7 @@ bool is_one_character(std::string_view word) {
              word, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }) == 1;
 }
 
-// One mark at a word's end stands alone; only without it does one at its beginning.
+// Splits off one punctuation mark at the end of a word or, if there is none, at its beginning.
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (const std::string_view word : split(text)) {
@@ -43,7 +44,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// Counts line after line; its memory is kept from one to the next.
+// Counts one line after another and reuses its memory.
 class LineCounter {
  public:
   LineCounter(std::size_t references, const ChrfOptions& options)
@@ -86,7 +87,7 @@ class LineCounter {
     return std::span(counts_).subspan(reference * width, width);
   }
 
-  // The counts of `orders` orders, against every reference, from the given place on.
+  // Adds the counts of `orders` orders against every reference, from the given index on.
   void count_orders(std::span<const Sequence> sequences, int place, int orders) {
     ngrams_.start(sequences);
     for (int n = 0; n < orders; ++n) {
@@ -97,7 +98,7 @@ class LineCounter {
         const std::span<std::int32_t> counts = counts_against(r);
         ngrams_.count(r + 1, of_reference_);
         const std::size_t wanted = ngrams_.of(r + 1).size();
-        // Where the reference has none of an order, the hypothesis is not blamed for its own.
+        // An order that the reference has no n-grams of is ignored.
         counts[at] = wanted == 0 ? 0 : static_cast<std::int32_t>(ngrams_.of(0).size());
         counts[at + 1] = static_cast<std::int32_t>(wanted);
         counts[at + 2] = shared(of_hypothesis_, of_reference_);
@@ -105,7 +106,7 @@ class LineCounter {
     }
   }
 
-  // The counts against the reference with the best score; of several the first.
+  // The counts against the reference with the best score; the first of equal ones.
   std::span<const std::int32_t> best() {
     std::span<const std::int32_t> chosen = counts_against(0);
     double best_score = -1;
@@ -149,7 +150,7 @@ Statistics chrf_statistics(std::span<const std::string> hypotheses,
 
 double chrf_of(std::span<const std::int64_t> sums, const ChrfOptions& options) {
   double precision = 0, recall = 0;
-  int orders = 0;  // those that both sides are long enough for
+  int orders = 0;  // orders that both sides are long enough for
   for (std::size_t at = 0; at < sums.size(); at += kPerOrder) {
     if (sums[at] == 0 || sums[at + 1] == 0) continue;
     const auto matched = static_cast<double>(sums[at + 2]);
@@ -167,13 +168,6 @@ double chrf_of(std::span<const std::int64_t> sums, const ChrfOptions& options) {
 double corpus_chrf(std::span<const std::string> hypotheses, std::span<const Lines> references,
                    const ChrfOptions& options) {
   return chrf_of(chrf_statistics(hypotheses, references, options).sum(), options);
-}
-
-double sentence_chrf(const std::string& hypothesis, std::span<const std::string> references,
-                     const ChrfOptions& options) {
-  std::vector<Lines> each;
-  for (const std::string& reference : references) each.push_back({reference});
-  return corpus_chrf({&hypothesis, 1}, each, options);
 }
 
 std::string name_of(const ChrfOptions& options) {

@@ -1,8 +1,8 @@
-// chrF (Popović 2015): the F-score of character n-grams, and chrF++ (Popović 2017), which counts
-// words and pairs of words too. Equal to sacreBLEU's to every digit.
+// chrF (Popović 2015): the F-score of character n-grams, and chrF++ (Popović 2017), which adds
+// word n-grams. Equal to sacreBLEU's in every digit.
 //
-// Lines are UTF-8; white space does not count, invalid bytes count as U+FFFD. With several
-// references the best of a line counts.
+// Lines are UTF-8; white space is ignored, invalid bytes are read as U+FFFD. With several
+// references a line is scored against the best of them.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace nunchi::evaluation {
 struct ChrfOptions {
   int character_order = 6;  // at least 1
   int word_order = 0;       // 2 makes it chrF++
-  int beta = 2;             // recall counts as beta times precision
+  int beta = 2;             // weight of recall against precision
   bool lowercase = false;
 };
 
@@ -30,11 +30,8 @@ inline double corpus_chrf(std::span<const std::string> hypotheses, const Lines& 
                           const ChrfOptions& options = {}) {
   return corpus_chrf(hypotheses, std::span(&reference, 1), options);
 }
-// The score of one line against its references, of which there is at least one.
-double sentence_chrf(const std::string& hypothesis, std::span<const std::string> references,
-                     const ChrfOptions& options = {});
 
-// The two halves of corpus_chrf: counts of each line, and the score of their sum.
+// corpus_chrf in two steps: the counts of each line, and the score of their sum.
 Statistics chrf_statistics(std::span<const std::string> hypotheses,
                            std::span<const Lines> references, const ChrfOptions& options);
 double chrf_of(std::span<const std::int64_t> sums, const ChrfOptions& options);

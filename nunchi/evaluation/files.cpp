@@ -11,12 +11,12 @@ namespace nunchi::evaluation {
 
 TextFile read_text(const std::string& path) {
   const bool standard_input = path == "-";
-  TextFile text{.name = standard_input ? "the standard input" : path};
+  TextFile text{.name = standard_input ? "standard input" : path};
   LineReader reader(standard_input ? "/dev/stdin" : path, {.longest = kLongestLine});
   for (std::string line; reader.next(line);) {
     if (reader.was_cut()) {
-      throw Error(fmt::format("{}:{}: the line is longer than {} bytes; is this a text?", text.name,
-                              reader.line_number(), grouped(kLongestLine)));
+      throw Error(fmt::format("{}:{}: the line is longer than {} bytes; is this a text file?",
+                              text.name, reader.line_number(), grouped(kLongestLine)));
     }
     if (!is_valid_utf8(line)) {
       line = repaired_utf8(line);
@@ -24,7 +24,7 @@ TextFile read_text(const std::string& path) {
     }
     text.lines.push_back(line);
   }
-  if (text.lines.empty()) throw Error(text.name + " is empty: there is nothing to score.");
+  if (text.lines.empty()) throw Error(text.name + " is empty; there is nothing to score.");
   return text;
 }
 
@@ -33,7 +33,7 @@ void check_same_lines(const TextFile& text, const TextFile& other) {
   const auto count = [](const TextFile& file) {
     return grouped(static_cast<std::int64_t>(file.lines.size()));
   };
-  throw Error(fmt::format("{} has {} lines but {} has {}. A score needs one line for each line.",
+  throw Error(fmt::format("{} has {} lines but {} has {}. Each line needs exactly one counterpart.",
                           other.name, count(other), text.name, count(text)));
 }
 

@@ -1,4 +1,4 @@
-// Hypotheses and references from files: one line each, the same number of lines everywhere.
+// Reading hypotheses and references; all files have the same number of lines.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace nunchi::evaluation {
 
-// A text and the name that complaints call it by.
+// A text and its name in messages.
 struct TextFile {
   std::string name;
   Lines lines;
-  std::int64_t repaired = 0;  // lines with invalid UTF-8, whose bad parts are now U+FFFD
+  std::int64_t repaired = 0;  // lines whose invalid UTF-8 was replaced by U+FFFD
 };
 
-// Reads a plain, gzip or xz file as LineReader does (a byte order mark is left out); "-" is the
-// standard input. Throws Error when it cannot be read, holds nothing, or has a line that is longer
-// than kLongestLine.
+// Reads a plain, gzip or xz file as LineReader does (a byte order mark is dropped); "-" is
+// standard input. Throws Error when it cannot be read, is empty, or has a line longer than
+// kLongestLine.
 TextFile read_text(const std::string& path);
 
 // Throws Error with both names and counts unless `other` has as many lines as `text`.

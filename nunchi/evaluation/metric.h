@@ -1,4 +1,4 @@
-// BLEU, chrF and chrF++ behind one face: count each line once, then score sums of the counts.
+// BLEU, chrF and chrF++ behind one interface: count each line once, then score sums of the counts.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,9 @@
 namespace nunchi::evaluation {
 
 struct MetricOptions {
-  std::string tokenizer = "13a";  // BLEU's words
+  std::string tokenizer = "13a";  // how BLEU splits lines into words
   bool lowercase = false;
-  bool sentence =
-      false;  // lines are scored alone: BLEU leaves out orders that a line is too short for
+  bool sentence = false;  // for sentence_scores(): BLEU uses the effective order
   std::optional<BootstrapOptions> bootstrap;
 };
 
@@ -25,7 +24,7 @@ struct Metric {
   std::string signature;  // as sacreBLEU writes it
   std::function<Statistics(const Lines& hypotheses)> count;
   ScoreOf score;
-  // What there is to say besides the score; nothing for chrF.
+  // BLEU with its components; null for chrF.
   std::function<BleuScore(std::span<const std::int64_t> sums)> bleu = nullptr;
 };
 
@@ -33,7 +32,7 @@ struct Metric {
 Metric make_metric(const std::string& key, const MetricOptions& options,
                    const std::vector<Lines>& references);
 
-// What one metric says of a system, and of a second one to compare it with.
+// The scores of a system and of a second one to compare it with.
 struct MetricResult {
   std::vector<std::int64_t> sums;
   double score = 0;
@@ -47,7 +46,7 @@ struct MetricResult {
 MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines& baseline,
                       const std::optional<BootstrapOptions>& bootstrap);
 
-// Of every line alone.
+// The score of each line by itself.
 std::vector<double> sentence_scores(const Metric& metric, const Lines& hypotheses);
 
 }  // namespace nunchi::evaluation

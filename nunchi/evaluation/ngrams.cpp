@@ -11,7 +11,7 @@ void Numbering::restart(std::size_t keys) {
     slots_.assign(std::max(places, slots_.size()), Slot{});
     round_ = 1;
   }
-  // A short line after a long one uses the first places only, so that they stay in the cache.
+  // A short line after a long one uses only the first slots, which stay in the CPU cache.
   shift_ = 64 - std::countr_zero(places);
   size_ = 0;
 }
@@ -19,7 +19,7 @@ void Numbering::restart(std::size_t keys) {
 std::uint32_t Numbering::number(std::uint64_t key) {
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15ull;
   const std::size_t mask = (std::size_t{1} << (64 - shift_)) - 1;
-  // The fold first: a product's high bits know little about the key's own high bits.
+  // Folds first: the high bits of the product hardly depend on the high bits of the key.
   std::size_t place = ((key ^ key >> 29) * kMultiplier) >> shift_;
   while (slots_[place].round == round_) {
     if (slots_[place].key == key) return slots_[place].number;

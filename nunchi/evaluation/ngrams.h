@@ -1,5 +1,5 @@
-// Which n-grams of a few short sequences are the same. Exact: an n-gram is found by its first n - 1
-// symbols, which have a number already, and its last, never by a hash alone.
+// Numbers equal n-grams of a few short sequences equally. Exact: an n-gram is identified by the
+// number of its first n - 1 symbols and by its last symbol, never by a hash alone.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ using Sequence = std::vector<Symbol>;
 // Gives equal keys equal numbers: 0, 1, 2, … in the order in which they first appear.
 class Numbering {
  public:
-  // Forgets all keys and makes room for `keys` of them.
+  // Forgets all keys and reserves memory for `keys` of them.
   void restart(std::size_t keys);
-  // At most as many different keys as restart() was told.
+  // At most as many different keys as restart() reserved.
   std::uint32_t number(std::uint64_t key);
   std::uint32_t size() const { return size_; }
 
@@ -27,24 +27,24 @@ class Numbering {
   struct Slot {
     std::uint64_t key = 0;
     std::uint32_t number = 0;
-    std::uint32_t round = 0;  // the restart after which the slot was taken; 0 for never
+    std::uint32_t round = 0;  // the restart after which the slot was used; 0: never
   };
   std::vector<Slot> slots_;  // open addressing, at most half full
-  int shift_ = 0;            // 64 less the bits of a place
+  int shift_ = 0;            // 64 minus the bits of a slot index
   std::uint32_t round_ = 0;
   std::uint32_t size_ = 0;
 };
 
 // The numbers of the n-grams of sequences, for n = 1, 2, 3 and so on. Equal n-grams have equal
-// numbers, whichever sequence they stand in. Kept from line to line for its memory.
+// numbers in all sequences. Reused from line to line for its memory.
 class Ngrams {
  public:
-  // Starts with n = 1. `sequences` must stay as they are until the next start.
+  // Starts with n = 1. `sequences` must not change until the next start.
   void start(std::span<const Sequence> sequences);
   // From n to n + 1.
   void extend();
 
-  // One number for each n-gram of a sequence, in order; none when it is shorter than n.
+  // The numbers of the n-grams of a sequence, in order; empty when it is shorter than n.
   std::span<const std::uint32_t> of(std::size_t sequence) const { return numbers_[sequence]; }
   // Numbers are below this.
   std::uint32_t distinct() const { return numbering_.size(); }
@@ -63,7 +63,7 @@ class Ngrams {
 class WordSymbols {
  public:
   void restart() { symbols_.clear(); }
-  // The word's bytes must stay where they are until the restart.
+  // The bytes of the word must stay valid until the restart.
   Symbol symbol(std::string_view word) {
     return symbols_.try_emplace(word, static_cast<Symbol>(symbols_.size())).first->second;
   }

@@ -1,4 +1,4 @@
-// Perplexity: how many equally likely words a model hesitates between.
+// Perplexity: the number of equally likely tokens that would be as uncertain as the model is.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// The signature of a score: everything that another person needs in order to get the same number,
-// in the words of sacreBLEU (Post 2018).
+// The signature of a score: all options that are needed to reproduce it, in sacreBLEU's format
+// (Post 2018).
 #pragma once
 
 #include <optional>
@@ -10,16 +10,16 @@
 
 namespace nunchi::evaluation {
 
-// The version of sacreBLEU whose scores these are, to every digit; tests/evaluation compares.
+// The version of sacreBLEU that the scores equal; tests/evaluation compares them.
 inline constexpr std::string_view kSacreBleuVersion = "2.6.0";
 
-// How a score came about, apart from its metric's own options.
+// The options of a score that do not belong to its metric.
 struct Setting {
   std::size_t references = 1;
   std::optional<BootstrapOptions> bootstrap{};
 };
 
-// "nrefs:1|bs:1000|seed:1|" + `own` + "|version:…"; `own` is what the metric says of itself.
+// "nrefs:1|bs:1000|seed:1|" + `own` + "|version:…"; `own` describes the metric's options.
 std::string signature_of(const Setting& setting, std::string_view own);
 
 }  // namespace nunchi::evaluation

@@ -10,8 +10,8 @@ namespace {
 void check_lengths(std::span<const std::string> lines, const std::string& of_what) {
   for (std::size_t at = 0; at < lines.size(); ++at) {
     if (lines[at].size() <= kLongestLine) continue;
-    throw Error(fmt::format("line {} of {} has {} bytes; a line to be scored has at most {}.",
-                            at + 1, of_what, lines[at].size(), kLongestLine));
+    throw Error(fmt::format("line {} of {} has {} bytes; at most {} are allowed.", at + 1, of_what,
+                            lines[at].size(), kLongestLine));
   }
 }
 

@@ -1,5 +1,5 @@
-// What a metric counts in each line. A corpus's score is a function of the sum over its lines, so
-// that a resampled corpus costs additions and no text is looked at twice.
+// The counts of a metric for each line. The score of a corpus is a function of their sum, so that
+// resampling a corpus only adds counts and reads no text again.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace nunchi::evaluation {
 
-// A file's lines; as references one such for each translator, all of the hypotheses' length.
+// The lines of a file. Each reference is one such file with as many lines as the hypotheses.
 using Lines = std::vector<std::string>;
 
-// Bytes of a line. Its counts are 32 bits wide, and lower case can make it longer.
+// The most bytes of a line: counts have 32 bits, and lowercasing can make a line longer.
 inline constexpr std::size_t kLongestLine = std::numeric_limits<std::int32_t>::max() / 8;
 
 class Statistics {
  public:
-  // Zeros.
+  // All zero.
   Statistics(std::size_t lines, std::size_t width)
       : lines_(lines), width_(width), counts_(lines * width) {}
 

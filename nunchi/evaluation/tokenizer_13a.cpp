@@ -18,7 +18,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
-// ASCII punctuation and the space, but for ' , - and .
+// ASCII punctuation and the space, except ' , - and .
 bool stands_alone(char c) {
   return (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
          (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
@@ -28,9 +28,9 @@ void append_spaced(std::string& out, char mark) { out.append({' ', mark, ' '}); 
 
 enum class Mark { first, second };
 
-// Looks at pairs of neighbours from the left; in one that fits, the mark gets its spaces and the
-// search goes on behind the pair. Bytes do for characters: no byte of a longer character is a mark
-// or a digit.
+// Goes through pairs of neighbours from the left. In a pair that matches, the mark gets spaces
+// around it, and the search continues after the pair. Works on bytes: no byte of a multi-byte
+// character is a mark or a digit.
 template <class Fits>
 std::string with_marks_apart(std::string_view text, Mark mark, const Fits& fits) {
   std::string out;
@@ -57,13 +57,13 @@ std::string tokenized_13a(std::string_view line) {
   replace_all(text, "<skipped>", "");
   replace_all(text, "-\n", "");
   replace_all(text, "\n", " ");
-  // In this order: "&amp;lt;" ends as "<", as it does there.
+  // In this order, as in the original: "&amp;lt;" becomes "<".
   replace_all(text, "&quot;", "\"");
   replace_all(text, "&amp;", "&");
   replace_all(text, "&lt;", "<");
   replace_all(text, "&gt;", ">");
 
-  // A space at either end lets the first and the last character have a neighbour.
+  // Spaces at both ends give the first and the last character a neighbour.
   std::string out = " ";
   out.reserve(2 * text.size() + 2);
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// The tokenizer of mteval-v13a, NIST's scoring script, in which most BLEU scores are given.
+// The tokenizer of mteval-v13a, NIST's scoring script: the usual one for BLEU.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace nunchi::evaluation {
 
-// The line with spaces around what counts as a word of its own. `line` is UTF-8 without white space
-// at its end; only ASCII is looked at.
+// The line with spaces between its words. `line` is UTF-8 without white space at its end; only
+// ASCII characters are split off.
 std::string tokenized_13a(std::string_view line);
 
 }  // namespace nunchi::evaluation

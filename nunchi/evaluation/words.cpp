@@ -5,7 +5,7 @@
 namespace nunchi::evaluation {
 namespace {
 
-// The first character of a text that is not empty.
+// The first character of a non-empty text.
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t at) {
     return static_cast<char32_t>(static_cast<unsigned char>(text[at]));

@@ -1,4 +1,4 @@
-// Text cut up as Python's str methods cut it: BLEU and chrF are defined by a program in Python.
+// Splitting text exactly like Python's str methods: sacreBLEU, which defines the scores, is Python.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace nunchi::evaluation {
 
 enum class LetterCase { kept, lower };
 
-// The line as valid UTF-8, each invalid part replaced by U+FFFD, in the asked letter case.
+// The line as valid UTF-8, each invalid part replaced by U+FFFD, lowercased if asked for.
 std::string prepared(std::string_view line, LetterCase letters);
 
-// The functions below take valid UTF-8; what they return points into it.
+// The functions below take valid UTF-8 and return views of it.
 
-// What str.isspace() holds to be white space: more than Unicode does, by U+001C to U+001F.
+// str.isspace(): Unicode's white space and U+001C to U+001F.
 bool is_space(char32_t c);
 
 // str.split(): the parts between white space, none of them empty.
@@ -23,7 +23,7 @@ std::vector<std::string_view> split(std::string_view text);
 // str.rstrip().
 std::string_view stripped_right(std::string_view text);
 
-// The code points that are not white space, each with the bytes that it stands in.
+// The code points that are not white space, each with its bytes.
 struct Character {
   char32_t code_point;
   std::string_view bytes;

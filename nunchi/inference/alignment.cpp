@@ -9,24 +9,28 @@
 namespace nunchi {
 namespace {
 
-class Looking {
+// Attaches a trace to a context for as long as it lives.
+class AttachedTrace {
  public:
-  Looking(ContextBase& context, Trace& trace) : context_(context) { context.set_trace(&trace); }
-  ~Looking() { context_.set_trace(nullptr); }
-  Looking(const Looking&) = delete;
-  Looking& operator=(const Looking&) = delete;
+  AttachedTrace(ContextBase& context, Trace& trace) : context_(context) {
+    context.set_trace(&trace);
+  }
+  ~AttachedTrace() { context_.set_trace(nullptr); }
+  AttachedTrace(const AttachedTrace&) = delete;
+  AttachedTrace& operator=(const AttachedTrace&) = delete;
 
  private:
   ContextBase& context_;
 };
 
-// The last layer but one that has cross-attention.
+// The second-to-last layer with cross-attention, or the only one.
 const TapRecord& chosen_layer(const Trace& trace) {
   std::vector<const TapRecord*> layers;
   for (const TapRecord& record : trace.records()) {
     if (record.part == "cross_attention") layers.push_back(&record);
   }
-  if (layers.empty()) throw Error("this model has no attention to align words by.");
+  if (layers.empty())
+    throw Error("this model has no cross-attention, which alignments are made from.");
   return *layers[layers.size() > 1 ? layers.size() - 2 : 0];
 }
 
@@ -37,7 +41,7 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
                                                 const DecoderTokens& tokens) {
   Trace trace({Tap::attention_weights});
   {
-    const Looking looking(source.context(), trace);
+    const AttachedTrace attached(source.context(), trace);
     model.loss(make_pair_batch(source, targets, model.target_vocabulary(), {.tokens = tokens}), {});
   }
   const TapRecord& layer = chosen_layer(trace);

@@ -1,4 +1,4 @@
-// Which source tokens a model looked at while it said each target token.
+// Cross-attention as an alignment: the source tokens that each target token attended to.
 #pragma once
 
 #include <span>
@@ -16,24 +16,22 @@ struct AttentionMatrix {
   std::vector<float> weights;        // [T, S], each row sums to 1
 };
 
-// Cross-attention of each pair, mean of the heads of the last layer but one (of the only one where
-// there is one): its layers nearest to the output look ahead, those far from it look around. Row t
-// is what the model looked at while it said target token t, </s> last; sources end with </s>.
-// Weights alone: naming the tokens is up to the caller. Throws Error when the model has no
-// attention.
+// The cross-attention weights [T, S] of each pair: the mean over the heads of the second-to-last
+// decoder layer (of the only layer if there is one), whose attention aligns words best. Row t
+// belongs to target token t, </s> last; each source ends with </s>. Throws Error when the model has
+// no cross-attention.
 std::vector<std::vector<float>> cross_attention(const TranslationModel& model, const Source& source,
                                                 std::span<const Tokens> targets,
                                                 const DecoderTokens& tokens);
 
-// The same attention between words: pieces are joined from one that begins with "▁" (as
-// SentencePiece marks words) up to the next; "<0xEA>" is its byte; <s> and </s> stay by themselves.
-// A word is looked at as much as its pieces together (a sum over columns) and looks as its pieces
-// do on average (a mean over rows), so rows that sum to 1 still do. Throws Error when there are not
-// T × S weights.
+// The same attention between words. A word begins at a piece with "▁" (SentencePiece's mark) and
+// ends before the next; "<0xEA>" is its byte; <s> and </s> are words of their own. Columns of a
+// source word are summed, rows of a target word averaged, so rows still sum to 1. Throws Error
+// unless there are T × S weights.
 AttentionMatrix merged_into_words(const AttentionMatrix& pieces);
 
-// For each target word the source word it looked at most, as (source, target) numbers; </s> takes
-// no part. `words` comes from merged_into_words().
+// For each target word the source word with the largest weight, as (source, target) indices; </s>
+// is left out. `words` comes from merged_into_words().
 std::vector<std::pair<int, int>> hard_alignment(const AttentionMatrix& words);
 
 }  // namespace nunchi

@@ -33,7 +33,7 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const SourceLine> line
   return vectors;
 }
 
-// Of a text whose rows come first.
+// Pools the first `length` rows.
 std::vector<float> Embedder::pooled(std::span<const double> rows, std::size_t length) const {
   const auto width = static_cast<std::size_t>(model_.width());
   const bool mean = options_.pooling == Pooling::mean;

@@ -1,4 +1,4 @@
-// A vector for a line: what a model makes of its tokens, in one.
+// Embedding: one vector for each line, pooled from the hidden states of its tokens.
 #pragma once
 
 #include <cstdint>
@@ -10,28 +10,28 @@
 namespace nunchi {
 
 enum class Pooling : std::uint8_t {
-  mean,   // of the line's own tokens, without <s> and </s>
-  first,  // what <s> has become
+  mean,   // over the line's tokens, without <s> and </s>
+  first,  // the hidden state of <s>
 };
 
 struct EmbedderOptions {
   ReaderOptions reader;
   Pooling pooling = Pooling::mean;
-  bool normalize = false;  // to length 1
+  bool normalize = false;  // scale vectors to length 1
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 class Embedder {
  public:
-  // Throws Error when the model does not read texts or the tokenizer does not fit it.
+  // Throws Error when the model cannot embed or the tokenizer does not fit it.
   Embedder(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
            const EmbedderOptions& options);
 
-  // A vector of the model's width for each line, in their order; it does not depend on the others.
-  // Zeros for a line without words.
+  // A vector of the model's width for each line, in order. A line's vector does not depend on the
+  // other lines. A line without words gets zeros.
   std::vector<std::vector<float>> embed(std::span<const SourceLine> lines);
 
-  // Of all lines so far.
+  // Over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
 
  private:

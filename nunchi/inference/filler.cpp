@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSpace = "▁";
 
-// Each of the known symbols becomes the one that the tokenizer has.
+// Replaces every known spelling of the mask by the tokenizer's.
 std::string with_symbol(std::string text, const std::string& symbol) {
   for (const std::string_view known : kMaskSymbols) {
     if (known == symbol) continue;
@@ -36,14 +36,14 @@ Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& token
       top_(std::clamp<std::int64_t>(options.top, 1, model_.vocabulary())),
       mask_(mask_token(tokenizers.target())) {}
 
-// The space before a mask that is read is the mask's own, as it was in training.
+// Drops the space piece before a mask: in training a mask includes it.
 Filler::Line Filler::line_of(const SourceLine& line) {
   const Tokenizer& tokenizer = reader_.tokenizer();
-  const auto room = static_cast<std::size_t>(reader_.longest() - 2);
+  const auto most = static_cast<std::size_t>(reader_.longest() - 2);
   Tokens tokens, rest;
   for (const std::int32_t token :
        tokenizer.encode(with_symbol(line.text, tokenizer.piece(mask_)))) {
-    if (!rest.empty() || tokens.size() == room) {
+    if (!rest.empty() || tokens.size() == most) {
       rest.push_back(token);
       continue;
     }

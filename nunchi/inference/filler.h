@@ -1,4 +1,4 @@
-// Filling in what was masked in a text.
+// Filling in the masked tokens of a text.
 //
 //   const Pipeline pipeline = Pipeline::open("runs/bert-europarl");
 //   pipeline.filler().fill("The [MASK] is closed.").text
@@ -18,33 +18,34 @@ struct FillerOptions {
 };
 
 struct Candidate {
-  std::string piece;  // as the tokenizer has it: "▁debate"
+  std::string piece;  // as in the vocabulary: "▁debate"
   std::string text;   // "debate"
   double probability = 0;
 };
 
 struct FilledLine {
-  std::string text;  // with the likeliest candidate in the place of each mask; one line
-  std::vector<std::vector<Candidate>> masks;  // of each its candidates, likeliest first
-  std::int64_t unread_masks = 0;  // behind the tokens that are read: they stand in the text as such
+  std::string text;  // each mask replaced by its most likely candidate; one line
+  std::vector<std::vector<Candidate>> masks;  // candidates of each mask, most likely first
+  std::int64_t unread_masks = 0;              // beyond the tokens that are read: left in the text
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //
-// A mask stands for one token with the space before it, so that "a [MASK]" can become "a debate"
-// and "a[MASK]" "a" with an ending. Masks are filled in independently of one another.
+// A mask is one token together with the space before it: "a [MASK]" can become "a debate", and
+// "a[MASK]" can become "as". Masks are filled in independently of each other.
 class Filler {
  public:
-  // Throws Error when the model does not fill in, the tokenizer does not fit it or has no mask.
+  // Throws Error when the model cannot fill in, or the tokenizer does not fit it or has no mask.
   Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
          const FillerOptions& options);
 
-  // One for each line, in their order; it does not depend on the others. A line without masks stays
-  // as it is. Of a line that is too long the beginning is read, and the rest stays as it is.
+  // One result for each line, in order. A line's result does not depend on the other lines. A line
+  // without masks is left unchanged. Of a line that is too long only the beginning is read; the
+  // rest is left unchanged.
   std::vector<FilledLine> fill(std::span<const SourceLine> lines);
   FilledLine fill(const std::string& text);
 
-  // Of all lines so far.
+  // Over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
   // Lines with words but without a mask.
   std::int64_t without_mask() const { return without_mask_; }
@@ -52,7 +53,7 @@ class Filler {
  private:
   struct Line {
     Tokens read;  // <s> … </s>
-    Tokens rest;  // what there was no room for
+    Tokens rest;  // tokens beyond the maximum length
   };
   Line line_of(const SourceLine& line);
   void fill_batch(std::span<const std::size_t> batch, std::span<const Line> lines,

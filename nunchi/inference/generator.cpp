@@ -11,16 +11,16 @@ namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
 
-// Where the first of the stops begins; npos: nowhere.
+// Where the first stop begins; npos if there is none.
 std::size_t stop_in(std::string_view text, std::span<const std::string> stops) {
   std::size_t first = text.npos;
   for (const std::string& stop : stops) first = std::min(first, text.find(stop));
   return first;
 }
 
-// How much of a text is certain while more may come: not the beginning of what could become a stop,
-// nor bytes that could become a character.
-std::size_t certain(std::string_view text, std::span<const std::string> stops) {
+// How many bytes of a text cannot change while it grows: a suffix that could become a stop and
+// incomplete characters may still change.
+std::size_t settled_bytes(std::string_view text, std::span<const std::string> stops) {
   std::size_t length = text.size();
   while (text.substr(0, length).ends_with(kReplacement)) length -= kReplacement.size();
   for (const std::string& stop : stops) {
@@ -36,21 +36,21 @@ std::size_t certain(std::string_view text, std::span<const std::string> stops) {
 
 SearchOptions checked(const GeneratorOptions& options) {
   for (const std::string& stop : options.stops) {
-    if (stop.empty()) throw UsageError("a text cannot stop at an empty text.");
+    if (stop.empty()) throw UsageError("a stop cannot be empty.");
   }
   return options.search;
 }
 
 }  // namespace
 
-// A text that is gone on with.
+// A text under way.
 struct Generator::Text {
-  std::size_t prompt = 0;   // tokens of it
-  std::size_t shown = 0;    // bytes of the prompt, as its tokens say it
-  std::int64_t number = 0;  // for draws
+  std::size_t prompt = 0;   // tokens of the prompt
+  std::size_t shown = 0;    // bytes of the prompt when decoded
+  std::int64_t number = 0;  // Prompt::number
   std::int64_t round = 0;
-  Tokens tokens = {};               // prompt and what came
-  std::vector<double> scores = {};  // log-probabilities of what came
+  Tokens tokens = {};               // the prompt and the continuation
+  std::vector<double> scores = {};  // log-probabilities of the continuation
   bool stopped = false;
 };
 
@@ -63,10 +63,11 @@ Generator::Generator(ContextBase& context, const Model& model, const Tokenizers&
       tokens_{.suppressed = tokenizers.decoder().suppressed},
       searcher_(model_, context_, checked(options)) {
   tokenizers.check_fit(model, "the generator");
-  if (model_.max_length() < 2) throw Error("a model that knows one position cannot go on.");
+  if (model_.max_length() < 2)
+    throw Error("a model with one position cannot generate: it needs at least two.");
 }
 
-Generator::Text Generator::begun(const Prompt& prompt) {
+Generator::Text Generator::start_text(const Prompt& prompt) {
   if (!is_valid_utf8(prompt.text)) ++counts_.repaired;
   counts_.lost += prompt.cut ? 1 : 0;
   // Each line is encoded on its own, as in training; a text begins where a line ended.
@@ -98,20 +99,20 @@ bool Generator::is_done(const Text& text) const {
          static_cast<std::int64_t>(text.tokens.size() - text.prompt) >= options_.search.max_length;
 }
 
-// How many of its last tokens the model sees.
-std::size_t Generator::seen_of(const Text& text) const {
-  const auto room = static_cast<std::size_t>(model_.max_length());
-  return text.tokens.size() < room ? text.tokens.size() : (room + 1) / 2;
+// How many of the last tokens the model gets.
+std::size_t Generator::visible_tokens(const Text& text) const {
+  const auto most = static_cast<std::size_t>(model_.max_length());
+  return text.tokens.size() < most ? text.tokens.size() : (most + 1) / 2;
 }
 
-// As far as the model's positions reach.
-void Generator::go_on(std::span<Text*> texts, const SearchWatch& watch) {
+// Continues texts until the model's positions are full.
+void Generator::extend(std::span<Text*> texts, const SearchWatch& watch) {
   std::vector<Tokens> prefixes;
   std::vector<std::int64_t> numbers;
   for (const Text* text : texts) {
-    const auto seen = text->tokens.end() - static_cast<std::ptrdiff_t>(seen_of(*text));
+    const auto seen = text->tokens.end() - static_cast<std::ptrdiff_t>(visible_tokens(*text));
     prefixes.emplace_back(seen, text->tokens.end());
-    // Draws are told apart by a text's number and round.
+    // The number of a draw consists of the text's number and the round.
     numbers.push_back(text->number + (text->round << 40));
   }
   const std::vector<Hypotheses> found =
@@ -129,7 +130,8 @@ void Generator::go_on(std::span<Text*> texts, const SearchWatch& watch) {
   }
 }
 
-// Several tokens may have come at once: those after the one that completes a stop do not count.
+// The search may have gone past the token that completes a stop: finds that token by bisection and
+// drops those after it.
 Continuation Generator::finished(const Text& text) const {
   const auto first_tokens = [&](std::size_t count) {
     Text part = text;
@@ -158,7 +160,7 @@ Continuation Generator::finished(const Text& text) const {
 
 std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts) {
   std::vector<Text> texts;
-  for (const Prompt& prompt : prompts) texts.push_back(begun(prompt));
+  for (const Prompt& prompt : prompts) texts.push_back(start_text(prompt));
   const auto at_once = static_cast<std::size_t>(options_.batch_prompts);
   for (std::size_t first = 0; first < texts.size(); first += at_once) {
     while (true) {
@@ -167,7 +169,7 @@ std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts) {
         if (!is_done(texts[i])) open.push_back(&texts[i]);
       }
       if (open.empty()) break;
-      go_on(open, {});
+      extend(open, {});
       for (Text* text : open) {
         text->stopped = stop_in(after_prompt(*text), options_.stops) != std::string::npos;
       }
@@ -184,30 +186,30 @@ Continuation Generator::generate(const Prompt& prompt, const TextSink& sink) {
     if (sink) sink(found.text);
     return found;
   }
-  Text text = begun(prompt);
+  Text text = start_text(prompt);
   StreamedText streamed(tokenizer_);
   streamed.add(text.tokens);
-  std::size_t told = 0;
-  const auto tell = [&](std::string_view after, std::size_t length) {
-    if (sink && length > told && !sink(after.substr(told, length - told))) text.stopped = true;
-    told = std::max(told, length);
+  std::size_t sent = 0;
+  const auto send = [&](std::string_view after, std::size_t length) {
+    if (sink && length > sent && !sink(after.substr(sent, length - sent))) text.stopped = true;
+    sent = std::max(sent, length);
   };
   const std::size_t most = text.prompt + static_cast<std::size_t>(options_.search.max_length);
   while (!is_done(text)) {
-    // What the search shows begins with the text's last tokens.
-    const std::size_t hidden = text.tokens.size() - seen_of(text);
+    // The search reports the tokens that it was started with too.
+    const std::size_t hidden = text.tokens.size() - visible_tokens(text);
     Text* only = &text;
-    go_on(std::span(&only, 1), [&](std::span<const std::int32_t> tokens) {
+    extend(std::span(&only, 1), [&](std::span<const std::int32_t> tokens) {
       const std::size_t count = std::min(hidden + tokens.size(), most);
       if (count <= streamed.tokens()) return count < most;
       streamed.add(tokens.subspan(streamed.tokens() - hidden, count - streamed.tokens()));
       const std::string_view all = streamed.text();
       const std::string_view after = all.substr(std::min(all.size(), text.shown));
-      // What was told is certain: no stop begins there.
-      const std::string_view untold = after.substr(std::min(told, after.size()));
-      const std::size_t stop = stop_in(untold, options_.stops);
-      text.stopped = stop != untold.npos;
-      tell(after, text.stopped ? told + stop : certain(after, options_.stops));
+      // No stop begins in a part that the sink already has.
+      const std::string_view unsent = after.substr(std::min(sent, after.size()));
+      const std::size_t stop = stop_in(unsent, options_.stops);
+      text.stopped = stop != unsent.npos;
+      send(after, text.stopped ? sent + stop : settled_bytes(after, options_.stops));
       return !text.stopped && count < most;
     });
     if (text.tokens.size() > streamed.tokens()) {
@@ -215,7 +217,7 @@ Continuation Generator::generate(const Prompt& prompt, const TextSink& sink) {
     }
   }
   Continuation found = finished(text);
-  tell(found.text, found.text.size());
+  send(found.text, found.text.size());
   return found;
 }
 

@@ -1,4 +1,4 @@
-// Going on with texts, for models that are language models.
+// Continuing texts with a language model.
 //
 //   const Pipeline pipeline = Pipeline::open("runs/shakespeare-char");
 //   pipeline.generator().generate("ROMEO:").text
@@ -17,58 +17,59 @@ namespace nunchi {
 
 struct GeneratorOptions {
   SearchOptions search;                 // its max_length: tokens after the prompt
-  std::vector<std::string> stops = {};  // a text ends before the first of them
-  std::int64_t batch_prompts = 64;      // that are gone on with at once
+  std::vector<std::string> stops = {};  // a continuation ends before the first of these
+  std::int64_t batch_prompts = 64;      // continued at once
 };
 
 struct Prompt {
-  std::string text;         // empty: the beginning of a line
-  std::int64_t number = 0;  // decides the draws
-  bool cut = false;         // its end was lost before it came here
+  std::string text;         // empty: start at the beginning of a line
+  std::int64_t number = 0;  // selects the random draws when sampling
+  bool cut = false;         // the reader already dropped the end of the prompt
 };
 
 struct Continuation {
-  std::string text;            // what comes after the prompt
-  Tokens tokens;               // of it, and of the stop if it came
-  double log_probability = 0;  // of the tokens
+  std::string text;            // without the prompt and without the stop
+  Tokens tokens;               // without the prompt, with the stop
+  double log_probability = 0;  // of `tokens`
 };
 
-// Gets the next part of a text as soon as it is certain. False: nobody wants more.
+// Gets the next part of a text as soon as it cannot change any more. Returns false to end the text.
 using TextSink = std::function<bool(std::string_view part)>;
 
-// What happened to prompts that were not as they should be; each counts once.
+// How many prompts were not used as they came; a prompt counts at most once in each.
 struct PromptCounts {
-  std::int64_t repaired = 0;  // invalid UTF-8
-  std::int64_t cut = 0;       // longer than the model can look back: only the end was read
-  std::int64_t lost = 0;      // came without their end
+  std::int64_t repaired = 0;  // invalid UTF-8 replaced by U+FFFD
+  std::int64_t cut = 0;       // longer than the model's context: only the end was used
+  std::int64_t lost = 0;      // the reader dropped the end (Prompt::cut)
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //
-// A model that knows so many positions and no more goes on for as long as one likes: when they are
-// full, the last half of the text is what it sees of it from there on.
+// Texts may grow longer than the model's positions: when these are full, the model continues from
+// the last half of the text.
 class Generator {
  public:
-  // Throws Error when the model is no language model or the tokenizer does not fit it, and
-  // UsageError for options that make no sense.
+  // Throws Error when the model is not a language model or the tokenizer does not fit it, and
+  // UsageError for options that contradict each other.
   Generator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
             const GeneratorOptions& options);
 
-  // One for each prompt, in their order; it does not depend on the others.
+  // One continuation for each prompt, in order. It does not depend on the other prompts.
   std::vector<Continuation> generate(std::span<const Prompt> prompts);
-  // Of one prompt; with a sink, part by part as it comes unless a beam is searched with.
+  // Of one prompt. The sink gets the text part by part as it is generated; with a beam, whose best
+  // hypothesis may still change, it gets the whole text at the end.
   Continuation generate(const Prompt& prompt, const TextSink& sink = {});
   Continuation generate(const std::string& prompt) { return generate(Prompt{prompt}); }
 
-  // Of all prompts so far.
+  // Over all calls.
   const PromptCounts& counts() const { return counts_; }
 
  private:
   struct Text;
-  Text begun(const Prompt& prompt);
-  void go_on(std::span<Text*> texts, const SearchWatch& watch);
+  Text start_text(const Prompt& prompt);
+  void extend(std::span<Text*> texts, const SearchWatch& watch);
   bool is_done(const Text& text) const;
-  std::size_t seen_of(const Text& text) const;
+  std::size_t visible_tokens(const Text& text) const;
   std::string after_prompt(const Text& text) const;
   Continuation finished(const Text& text) const;
 

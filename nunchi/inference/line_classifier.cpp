@@ -10,7 +10,7 @@ namespace nunchi {
 LineClassifier::LineClassifier(ContextBase& context, const Model& model,
                                const Tokenizers& tokenizers, const ReaderOptions& options)
     : model_(as_classifier(model)),
-      reading_(as_masked_language_model(model)),
+      encoder_(as_masked_language_model(model)),
       context_(context),
       reader_(model, tokenizers, options) {}
 
@@ -23,7 +23,7 @@ std::vector<std::vector<LabelProbability>> LineClassifier::classify(
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
     std::vector<Tokens> together;
     for (const std::size_t line : batch) together.push_back(texts[line]);
-    const TokenBatch tokens = make_token_batch(context_, together, reading_.vocabulary());
+    const TokenBatch tokens = make_token_batch(context_, together, encoder_.vocabulary());
     const Ragged each = make_ragged(context_, std::vector<std::int32_t>(batch.size(), 1));
     const Tensor scores = model_.label_scores(model_.summary(tokens, each));
     const TopTokens top = top_tokens(scores, static_cast<std::int64_t>(labels.size()));

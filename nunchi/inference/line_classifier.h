@@ -1,4 +1,4 @@
-// The class that a line belongs to.
+// Classifying lines of text.
 #pragma once
 
 #include <span>
@@ -21,16 +21,16 @@ class LineClassifier {
   LineClassifier(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                  const ReaderOptions& options);
 
-  // For each line all labels, likeliest first, in the order of the lines; a line's result does not
-  // depend on the others. Nothing for a line without words.
+  // For each line all labels, most likely first. A line's result does not depend on the other
+  // lines. A line without words has no labels.
   std::vector<std::vector<LabelProbability>> classify(std::span<const SourceLine> lines);
 
-  // Of all lines so far.
+  // Over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
 
  private:
   const Classifier& model_;
-  const MaskedLanguageModel& reading_;  // the same
+  const MaskedLanguageModel& encoder_;  // the same model
   ContextBase& context_;
   TextReader reader_;
 };

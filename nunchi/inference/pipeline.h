@@ -28,8 +28,9 @@ struct PipelineOptions {
   AbilityCheck check = {};
 };
 
-// Movable. A pipeline and what it makes (translator(), generator(), …) are used by one thread at a
-// time, and the pipeline outlives them. Pipelines that share weights may run at the same time.
+// Movable. A pipeline and the parts that it returns (translator(), generator(), …) are used by one
+// thread at a time, and the pipeline outlives the parts. Pipelines that share weights may run at
+// the same time.
 class Pipeline {
  public:
   // Throws Error when the folder cannot be loaded, UsageError for a device that does not exist.

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "nunchi/evaluation/perplexity.h"
 #include "nunchi/inference/length_batches.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
 namespace {
 
-// Numbers of targets that are scored together; each says one token more.
+// Indices of the targets of each batch; a target has one token more, its end.
 std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets,
                                                  std::int64_t batch_tokens) {
   std::vector<std::int64_t> lengths;
@@ -16,17 +17,28 @@ std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets
   return length_batches(lengths, {.tokens = batch_tokens});
 }
 
-// The target's tokens and its end, with their losses, of which there may be more.
-void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> said,
+// Adds pieces and log-probabilities of the labels; `losses` may be longer than `labels`.
+void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> labels,
                 std::span<const double> losses, PairScore& score) {
-  for (std::size_t t = 0; t < said.size(); ++t) {
-    score.pieces.push_back(tokenizer.piece(said[t]));
+  for (std::size_t t = 0; t < labels.size(); ++t) {
+    score.pieces.push_back(tokenizer.piece(labels[t]));
     score.token_scores.push_back(static_cast<float>(-losses[t]));
     score.log_probability -= losses[t];
   }
 }
 
 }  // namespace
+
+void ScoreTotals::add(std::span<const PairScore> scores) {
+  for (const PairScore& score : scores) {
+    ++count;
+    cut += score.cut ? 1 : 0;
+    tokens += std::ssize(score.pieces);
+    log_probability += score.log_probability;
+  }
+}
+
+double ScoreTotals::perplexity() const { return evaluation::perplexity(-log_probability, tokens); }
 
 Scorer::Scorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
                const ScorerOptions& options)
@@ -89,7 +101,7 @@ LineScorer::LineScorer(ContextBase& context, const Model& model, const Tokenizer
 
 std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) const {
   std::vector<PairScore> scores(lines.size());
-  std::vector<Tokens> texts;  // an end of a line, the line, its end
+  std::vector<Tokens> texts;  // end of line, the line, end of line
   for (std::size_t i = 0; i < lines.size(); ++i) {
     Tokens text = tokenizer_.encode(lines[i]);
     const auto most = static_cast<std::size_t>(options_.max_length - 1);

@@ -1,4 +1,4 @@
-// How likely a model finds given translations, or lines of a text.
+// The log-probability of given translations, or of lines of a text.
 #pragma once
 
 #include <span>
@@ -14,26 +14,37 @@ struct TextPair {
 };
 
 struct PairScore {
-  double log_probability = 0;       // of the target and its end, given the source if there is one
-  std::vector<std::string> pieces;  // of the target, its end last
-  std::vector<float> token_scores;  // their log-probabilities
-  bool cut = false;                 // a side was longer than the limit
+  double log_probability = 0;       // of the target and its end, given the source
+  std::vector<std::string> pieces;  // of the target, then its end
+  std::vector<float> token_scores;  // log-probability of each piece
+  bool cut = false;                 // a side was longer than max_length
+};
+
+// Sums over many scores.
+struct ScoreTotals {
+  std::int64_t count = 0;   // of scores
+  std::int64_t cut = 0;     // of those that were cut
+  std::int64_t tokens = 0;  // target tokens, ends included
+  double log_probability = 0;
+
+  void add(std::span<const PairScore> scores);
+  double perplexity() const;  // per target token; at least one token is needed
 };
 
 struct ScorerOptions {
-  std::int64_t max_length = 1024;    // tokens of a side; what is longer is cut
-  std::int64_t batch_tokens = 4096;  // target tokens that are scored at once, about
+  std::int64_t max_length = 1024;    // tokens of a side; longer ones are cut
+  std::int64_t batch_tokens = 4096;  // target tokens scored at once, approximately
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 class Scorer {
  public:
-  // Throws Error when the model does not translate or the tokenizers do not fit it.
+  // Throws Error when the model cannot translate or the tokenizers do not fit it.
   Scorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
          const ScorerOptions& options);
 
-  // One for each pair, in order. A pair's score does not depend on the others. An empty target is
-  // its end alone; an empty source is its end alone, too.
+  // One score for each pair, in order; it does not depend on the other pairs. An empty side
+  // consists of its end alone.
   std::vector<PairScore> score(std::span<const TextPair> pairs) const;
 
  private:
@@ -43,15 +54,15 @@ class Scorer {
   ScorerOptions options_;
 };
 
-// The same for lines of a text, each as if a line had just ended. Used by one thread at a time;
+// The same for lines of a text, each scored after an end of line. Used by one thread at a time;
 // model and tokenizers outlive it.
 class LineScorer {
  public:
-  // Throws Error when the model is no language model or the tokenizer does not fit it.
+  // Throws Error when the model is not a language model or the tokenizer does not fit it.
   LineScorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
              const ScorerOptions& options);
 
-  // One for each line, in order. A line's score does not depend on the others.
+  // One score for each line, in order; it does not depend on the other lines.
   std::vector<PairScore> score(std::span<const std::string> lines) const;
 
  private:

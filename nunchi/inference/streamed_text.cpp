@@ -6,9 +6,9 @@ namespace nunchi {
 namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
-// Tokens that are decoded again and again until they are settled.
+// Unsettled tokens at which we try to settle them.
 constexpr std::size_t kMostOpen = 16;
-// A character has at most so many bytes, each of which may be a token.
+// Bytes of the longest character; each may be a token.
 constexpr std::size_t kLongestCharacter = 4;
 
 }  // namespace
@@ -42,7 +42,7 @@ void StreamedText::add(std::span<const std::int32_t> tokens) {
   decode();
 }
 
-// Each line is a text of its own.
+// Lines are decoded independently of each other.
 void StreamedText::end_line() {
   decode();
   text_ += '\n';
@@ -56,16 +56,17 @@ void StreamedText::decode() {
   text_.resize(settled_);
   text_ += std::string_view(text).substr(std::min(known_bytes_, text.size()));
   if (open_.size() < known_ + kMostOpen) return;
-  // As few tokens as say something whole.
+  // The fewest last tokens whose text is complete and the end of the whole text.
   for (std::size_t last = 1; last <= kLongestCharacter; ++last) {
     const Tokens ending(open_.end() - static_cast<std::ptrdiff_t>(last), open_.end());
-    const std::string said = tokenizer_.decode(ending);
-    const bool whole = !said.empty() && said.find(kReplacement) == said.npos;
-    if (!whole || !text_.ends_with(said)) continue;
+    const std::string text_of_ending = tokenizer_.decode(ending);
+    const bool complete =
+        !text_of_ending.empty() && text_of_ending.find(kReplacement) == text_of_ending.npos;
+    if (!complete || !text_.ends_with(text_of_ending)) continue;
     settled_ = text_.size();
     open_ = ending;
     known_ = last;
-    known_bytes_ = said.size();
+    known_bytes_ = text_of_ending.size();
     return;
   }
 }

@@ -1,4 +1,4 @@
-// The text of tokens that come one after another.
+// Decoding tokens that arrive one after another.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace nunchi {
 
-// The text of tokens that may be many lines: where the tokenizer ends them with </s>, which is no
-// text to it, that is a line break.
+// Decodes tokens that may be several lines. Where the tokenizer marks the end of a line by </s>,
+// each </s> becomes a line break.
 std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens);
 
-// text_of() of all tokens so far, in time linear in their number: what cannot change any more is
-// not decoded again. The tokenizer outlives it.
+// text_of() of all tokens so far, in time linear in their number: text that cannot change any more
+// is not decoded again. The tokenizer outlives it.
 class StreamedText {
  public:
   explicit StreamedText(const Tokenizer& tokenizer);
@@ -30,12 +30,12 @@ class StreamedText {
   bool ends_are_breaks_;
   std::string text_;
   std::size_t count_ = 0;
-  std::size_t settled_ = 0;  // bytes of the text that stay as they are
-  // Tokens whose text comes after that. The first few are settled already: what they say tells how
-  // the others begin, as a piece at the beginning of a text has no space before it.
+  std::size_t settled_ = 0;  // bytes of the text that cannot change any more
+  // The tokens to decode again. The first few of them are settled already and only give the others
+  // their context: a piece at the beginning of a text loses the space before it.
   Tokens open_;
-  std::size_t known_ = 0;        // of them
-  std::size_t known_bytes_ = 0;  // of their text
+  std::size_t known_ = 0;        // settled tokens in open_
+  std::size_t known_bytes_ = 0;  // bytes of their text
 };
 
 }  // namespace nunchi

@@ -1,5 +1,4 @@
-// Lines for models that read whole texts: what filling in, embedding and classifying have in
-// common.
+// Lines as tokens for models that read whole texts: shared by Filler, Embedder and LineClassifier.
 #pragma once
 
 #include <span>
@@ -11,8 +10,8 @@
 namespace nunchi {
 
 struct ReaderOptions {
-  std::int64_t max_length = 1024;    // tokens of a line, <s> and </s> included; more are cut
-  std::int64_t batch_tokens = 4096;  // that are read at once, about
+  std::int64_t max_length = 1024;  // tokens of a line, <s> and </s> included; longer lines are cut
+  std::int64_t batch_tokens = 4096;  // tokens read at once, approximately
 };
 
 // Used by one thread at a time. Model and tokenizers outlive it.
@@ -21,19 +20,18 @@ class TextReader {
   // Throws Error when the tokenizer does not fit the model.
   TextReader(const Model& model, const Tokenizers& tokenizers, const ReaderOptions& options);
 
-  // <s> line </s>; nothing for a line without words.
+  // <s> line </s>; empty for a line without words.
   Tokens tokens_of(const SourceLine& line);
-  // The same of a line whose tokens are known already.
+  // The same for a line that is already tokenised.
   Tokens enclosed_line(const SourceLine& line, const Tokens& tokens);
 
-  // Numbers of texts that are read together: of similar length, longest first. Those without tokens
-  // are in none.
+  // Indices of the texts of each batch; see length_batches().
   std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> texts) const;
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // Tokens that are read of a line, <s> and </s> included.
+  // The most tokens of a line, <s> and </s> included.
   std::int64_t longest() const { return options_.max_length; }
-  // Of all lines so far.
+  // Over all calls.
   const LineCounts& counts() const { return counts_; }
 
  private:

@@ -20,17 +20,17 @@ Translator::Translator(ContextBase& context, const Model& model, const Tokenizer
   options_.max_source_length = std::min(options.max_source_length, model_.max_length());
 }
 
-// Lines that are translated together, as the model sees them.
+// Lines that are translated together.
 struct Translator::Batch {
-  std::vector<std::size_t> lines;  // among those of the call
+  std::vector<std::size_t> lines;  // indices into the lines of the call
   std::vector<Tokens> sources;     // </s> included
   std::vector<Tokens> prefixes;
   std::vector<std::int64_t> numbers;
 };
 
-// One line, as the model sees it.
+// One line as tokens.
 struct Translator::LineTokens {
-  Tokens source;  // </s> included; nothing for a line without words
+  Tokens source;  // </s> included; empty for a line without words
   Tokens prefix;
 };
 
@@ -86,15 +86,15 @@ Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
   }
   tokens.prefix = tokenizers_.target().encode(line.prefix);
   bool cut = line.cut;
-  const auto shorten = [&](Tokens& side, std::int64_t others) {
+  const auto shorten = [&](Tokens& side, std::int64_t reserved) {
     const auto most =
-        static_cast<std::size_t>(std::max<std::int64_t>(0, options_.max_source_length - others));
+        static_cast<std::size_t>(std::max<std::int64_t>(0, options_.max_source_length - reserved));
     if (side.size() <= most) return;
     side.resize(most);
     cut = true;
   };
   shorten(tokens.source, 1);  // </s>
-  shorten(tokens.prefix, 2);  // <s>, and one token at least that the model says
+  shorten(tokens.prefix, 2);  // <s> and at least one token that is generated
   counts_.cut += cut ? 1 : 0;
   tokens.source.push_back(tokenizers_.source().special().end);
   return tokens;
@@ -128,7 +128,7 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
     attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};
-    // A translation that was cut never came to say </s>.
+    // A translation that the length limit ended has no row for </s>.
     attention.weights.resize(attention.targets.size() * pieces.size());
   }
 }

@@ -1,4 +1,4 @@
-// The whole flow, text in and text out.
+// Translation from text to text.
 //
 //   CpuContext context;
 //   const ModelFolder folder(context, "runs/multi30k-tiny", as_translation_model);
@@ -22,19 +22,19 @@ namespace nunchi {
 
 struct TranslatorOptions {
   SearchOptions search;
-  std::int64_t max_source_length = 1024;  // tokens, of prefixes too; what is longer is cut
-  std::int64_t batch_tokens = 2048;       // source tokens that are translated at once, about
+  std::int64_t max_source_length = 1024;  // tokens, of prefixes too; longer ones are cut
+  std::int64_t batch_tokens = 2048;       // source tokens translated at once, approximately
   std::int64_t batch_sentences = 64;
-  bool alignment = false;  // find out which source words each target word came from
+  bool alignment = false;  // fill Translation::attention
 };
 
 struct Translation {
   std::string text;  // one line
   double score = 0;  // normalised log-probability
   double log_probability = 0;
-  std::vector<std::string> pieces;  // target tokens as they look, </s> last if it came
-  std::vector<float> token_scores;  // of each piece
-  AttentionMatrix attention;        // between pieces, if alignment was asked for
+  std::vector<std::string> pieces;  // target pieces, </s> last unless the length limit ended it
+  std::vector<float> token_scores;  // log-probability of each piece
+  AttentionMatrix attention;        // between pieces; empty without TranslatorOptions::alignment
 };
 
 using Translations = std::vector<Translation>;  // best first
@@ -42,18 +42,18 @@ using Translations = std::vector<Translation>;  // best first
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 class Translator {
  public:
-  // Throws Error when the model does not translate or the tokenizers do not fit it, and UsageError
-  // for options that make no sense.
+  // Throws Error when the model cannot translate or the tokenizers do not fit it, and UsageError
+  // for options that contradict each other.
   Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
              const TranslatorOptions& options);
 
-  // For each line its translations, n_best of them or fewer, in the order of the lines. A line
-  // without words has one empty translation. A line's result does not depend on the others.
+  // For each line up to n_best translations. A line without words has one empty translation. A
+  // line's result does not depend on the other lines.
   std::vector<Translations> translate(std::span<const SourceLine> lines);
   // The best translation of one line.
   Translation translate(const std::string& text);
 
-  // Of all lines so far.
+  // Over all calls.
   const LineCounts& counts() const { return counts_; }
 
  private:

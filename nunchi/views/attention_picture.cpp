@@ -23,7 +23,7 @@ constexpr std::string_view kCut = "…";
 constexpr std::string_view kBar = "│";
 
 struct Shade {
-  float from;  // the least weight that is drawn so
+  float from;  // the smallest weight with this shade
   std::string_view cell;
   std::string_view color;
 };
@@ -81,16 +81,16 @@ std::string fitted(const std::string& text, int width) {
   return all;
 }
 
-// A narrow character that reads as well beside another as above it: a digit, punctuation.
+// Whether a character may share a line with another: digits and punctuation.
 bool is_mark(const std::string& glyph) {
   return glyph.size() == 1 && std::isalpha(static_cast<unsigned char>(glyph[0])) == 0;
 }
 
-// A source's heading from top to bottom, a letter or syllable a line, each padded to a cell. Digits
-// and punctuation go two to a line, as numbers do in vertical writing: 20, 26, 년.
+// The heading of a source from top to bottom, one letter or syllable on each line, padded to a
+// cell. Digits and punctuation share a line in pairs, as in vertical writing: 20, 26, 년.
 std::vector<std::string> heading_of(const std::string& source) {
   std::vector<std::string> lines;
-  std::string previous;  // the glyph that stands alone on the last line
+  std::string previous;  // the character alone on the last line
   for (const std::string& glyph : glyphs_of(source)) {
     const bool beside = !previous.empty() && display_width(previous + glyph) == 2 &&
                         (is_mark(previous) || is_mark(glyph));
@@ -126,7 +126,7 @@ std::string cell_of(float weight, bool strongest, bool color) {
   return std::string(strongest ? kStarColor : above->color) + cell + std::string(kNoColor);
 }
 
-// The strongest of a row's sources, the first of equal ones; none where nothing is finite.
+// The strongest source of a row, the first of equal ones; none when no weight is finite.
 std::optional<std::size_t> strongest_of(std::span<const float> row) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -150,7 +150,7 @@ std::vector<Row> rows_of(const AttentionMatrix& attention) {
             std::span(attention.weights).subspan(i * columns, columns)};
     row.best = strongest_of(row.weights);
     if (row.best) {
-      // Clamped, because a view is also shown what should not be.
+      // Clamped: a picture of wrong weights must not crash.
       const double percent = std::clamp(100.0 * row.weights[*row.best], -999.0, 999.0);
       row.strongest = fitted(attention.sources[*row.best], kWidestSource) + " " +
                       std::to_string(std::lround(percent)) + "%";
@@ -177,7 +177,7 @@ std::string band(const std::vector<std::vector<std::string>>& headings,
   for (std::size_t line = 0; line < height; ++line) {
     std::string heading = spaces(left + 2);
     for (std::size_t s = begin; s < end; ++s) {
-      const std::size_t above = height - headings[s].size();  // headings stand on their columns
+      const std::size_t above = height - headings[s].size();  // headings end at their columns
       heading += line < above ? spaces(kCell) : headings[s][line - above];
     }
     text += without_trailing_spaces(heading) + "\n";
@@ -208,7 +208,7 @@ std::string attention_picture(const AttentionMatrix& attention,
   const int beside = widest(rows, &Row::target) + 2 + 2 + widest(rows, &Row::strongest);
   const std::size_t fit = (std::max(options.width, kNarrowest) - beside) / kCell;
   const std::size_t bands = (headings.size() + fit - 1) / fit;
-  const std::size_t each = (headings.size() + bands - 1) / bands;  // as even as they go
+  const std::size_t each = (headings.size() + bands - 1) / bands;  // as evenly as possible
   std::string text;
   for (std::size_t begin = 0; begin < headings.size(); begin += each) {
     text += band(headings, rows, begin, std::min(begin + each, headings.size()), options.color);

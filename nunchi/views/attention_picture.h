@@ -1,4 +1,4 @@
-// Who looks at whom, as text for a terminal: a row for each target, a column for each source.
+// Attention weights as text for a terminal: a row for each target, a column for each source.
 //
 //          서
 //          울 만
@@ -7,9 +7,9 @@
 //   meet │   ██*│ 만나요 97%
 //     in │▓▓*▓▓ │ 서울에서 55%
 //
-// Sources are written downwards over their columns: a Hangul syllable is as wide as a cell, and
-// twenty words stand where sideways only five would. The star marks the strongest source of a
-// row, which stands in words at its end.
+// Sources are written downwards above their columns: a Hangul syllable is as wide as a cell, and
+// twenty words fit where only five would fit sideways. The star marks the strongest source of a
+// row; its name follows at the end of the row.
 #pragma once
 
 #include <string>
@@ -19,16 +19,15 @@
 namespace nunchi {
 
 struct AttentionPictureOptions {
-  // No line takes more columns; where the sources are too many, they continue below. Less than 40
-  // is taken as 40.
+  // The most columns of a line; sources that do not fit continue below. At least 40.
   int width = 80;
-  // Colours of a 256-colour terminal, on top of the shades that are always there.
+  // Adds the colours of a 256-colour terminal to the shades.
   bool color = false;
 };
 
-// The picture, every line ended by '\n'; empty without sources or targets. Text that is no UTF-8 is
-// repaired, control characters are shown as '?', weights that are not finite as "??". Throws Error
-// when there are not T × S weights.
+// The picture, each line with '\n'; empty without sources or targets. Invalid UTF-8 is replaced,
+// control characters are shown as '?', weights that are not finite as "??". Throws Error unless
+// there are T × S weights.
 std::string attention_picture(const AttentionMatrix& attention,
                               const AttentionPictureOptions& options = {});
 

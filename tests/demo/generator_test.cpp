@@ -20,12 +20,12 @@ TEST(DemoTemplates, ThereAreEnough) {
   EXPECT_GE(DemoGenerator::templates(), 30);
   EXPECT_GE(DemoGenerator::possible_sentences(), 100'000'000u);
   for (const Template& patterns : demo::templates()) {
-    // Fewer would be learned by heart.
+    // Fewer could be memorised.
     EXPECT_GE(SentencePair(patterns).sentences(), 4'000u) << patterns.korean;
   }
 }
 
-TEST(DemoTemplates, CountWhatTheyMake) {
+TEST(DemoTemplates, CountTheirSentences) {
   const SentencePair pair({"{weekday}부터 {weekday2}까지", "from {weekday} to {weekday2}"});
   EXPECT_EQ(pair.sentences(), 7u * 6u);
 }
@@ -38,7 +38,7 @@ TEST(DemoTemplates, FillInParticlesAndArticles) {
   EXPECT_EQ(text.english, "Umbrella: a Seoul");
 }
 
-TEST(DemoTemplates, RefuseWhatIsMalformed) {
+TEST(DemoTemplates, RefuseMalformedPatterns) {
   const std::vector<Template> malformed{
       {"서울", "Seoul"},
       {"{city", "{city}"},
@@ -112,7 +112,7 @@ TEST(DemoGenerator, WritesCleanSentences) {
   }
 }
 
-TEST(DemoData, HoldsOutWhatTrainingNeverSaw) {
+TEST(DemoData, HeldOutPairsAreNotInTraining) {
   const DemoData data = make_demo_data(11, 100'000, 6'000);
   ASSERT_EQ(data.training.size(), 100'000u);
   ASSERT_EQ(data.held_out.size(), 6'000u);
@@ -135,7 +135,7 @@ TEST(DemoData, HoldsOutWhatTrainingNeverSaw) {
   EXPECT_EQ(static_cast<int>(templates.size()), DemoGenerator::templates());
 }
 
-TEST(DemoData, HeldOutPairsDoNotDependOnHowMuchIsTrained) {
+TEST(DemoData, HeldOutPairsDoNotDependOnTheTrainingSize) {
   const DemoData little = make_demo_data(2, 10, 100), much = make_demo_data(2, 5'000, 100);
   for (std::size_t i = 0; i < 100; ++i) {
     EXPECT_EQ(little.held_out[i].korean, much.held_out[i].korean);

@@ -28,14 +28,14 @@ TEST(Korean, RieulTakesRo) {
   EXPECT_EQ(particle("서울", "을/를"), "을");  // everywhere else ㄹ is a consonant
 }
 
-TEST(Korean, NoParticleAfterWhatIsNoSyllable) {
+TEST(Korean, RefusesParticlesAfterOtherCharacters) {
   for (const char* text : {"", "3", "Seoul", "한 ", "ㄹ", "é"}) {
     EXPECT_THROW(particle(text, "을/를"), Error) << text;
   }
   EXPECT_THROW(particle("서울", "을"), Error);
 }
 
-TEST(Korean, NativeNumbersStandBeforeCounters) {
+TEST(Korean, NativeNumbersBeforeCounters) {
   EXPECT_EQ(native_number(1), "한");
   EXPECT_EQ(native_number(3), "세");
   EXPECT_EQ(native_number(12), "열두");

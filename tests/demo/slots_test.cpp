@@ -11,7 +11,7 @@
 namespace nunchi::demo {
 namespace {
 
-// The value of the kind that reads so in Korean, in English.
+// The English form of the value with this Korean form.
 std::string english_of(std::string_view kind, const std::string& korean) {
   const SlotKind& slot = slot_kinds()[slot_kind(kind)];
   for (int value = 0; value < slot.values; ++value) {
@@ -21,7 +21,7 @@ std::string english_of(std::string_view kind, const std::string& korean) {
   return "(no value reads " + korean + ")";
 }
 
-TEST(Slots, ValuesOfAKindReadDifferentlyOnBothSides) {
+TEST(Slots, ValuesOfAKindDifferInBothLanguages) {
   for (const SlotKind& kind : slot_kinds()) {
     std::set<std::string> korean, english;
     for (int value = 0; value < kind.values; ++value) {
@@ -34,7 +34,7 @@ TEST(Slots, ValuesOfAKindReadDifferentlyOnBothSides) {
   }
 }
 
-TEST(Slots, EveryValueHasANumberOfItsOwn) {
+TEST(Slots, EachValueHasItsOwnNumber) {
   std::set<int> numbers;
   std::size_t values = 0;
   for (int kind = 0; kind < static_cast<int>(slot_kinds().size()); ++kind) {
@@ -46,7 +46,7 @@ TEST(Slots, EveryValueHasANumberOfItsOwn) {
   EXPECT_GT(*numbers.begin(), 0);
 }
 
-TEST(Slots, WeekdaysAreThoseOfTheCalendar) {
+TEST(Slots, WeekdaysMatchTheCalendar) {
   EXPECT_EQ(english_of("date", "2026년 11월 15일 일요일"), "Sunday, November 15, 2026");
   EXPECT_EQ(english_of("date", "2025년 1월 1일 수요일"), "Wednesday, January 1, 2025");
   EXPECT_EQ(english_of("date", "2028년 2월 29일 화요일"), "Tuesday, February 29, 2028");
@@ -54,7 +54,7 @@ TEST(Slots, WeekdaysAreThoseOfTheCalendar) {
   EXPECT_EQ(english_of("date", "2034년 12월 31일 일요일"), "Sunday, December 31, 2034");
 }
 
-TEST(Slots, DaysOfAYearHaveItsLeapDay) {
+TEST(Slots, LeapYearsHaveALeapDay) {
   EXPECT_EQ(english_of("day", "2월 29일"), "February 29");
   EXPECT_EQ(english_of("day", "12월 31일"), "December 31");
 }

@@ -1,4 +1,4 @@
-// BLEU, chrF and the bootstrap against what sacreBLEU said of the same texts (make_expected.py).
+// BLEU, chrF and the bootstrap compared with sacreBLEU on the same texts (make_expected.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +10,7 @@
 #include "nunchi/evaluation/bleu.h"
 #include "nunchi/evaluation/bootstrap.h"
 #include "nunchi/evaluation/chrf.h"
+#include "nunchi/evaluation/metric.h"
 #include "nunchi/evaluation/perplexity.h"
 #include "tests/paths.h"
 #include "tests/support.h"
@@ -26,7 +27,7 @@ const Json& expected() {
   return json;
 }
 
-// Read plainly, without the help of the reader that the program uses.
+// Reads without the program's own reader.
 Lines fixture(const std::string& name) {
   std::ifstream file(kFolder + "fixtures/" + name, std::ios::binary);
   Lines lines;
@@ -34,25 +35,35 @@ Lines fixture(const std::string& name) {
   return lines;
 }
 
-// A case's files, and one line of each reference.
+// The files of a case.
 struct Texts {
   explicit Texts(const Json& json) : hypotheses(fixture(json.at("hypotheses"))) {
     for (const std::string name : json.at("references")) references.push_back(fixture(name));
-  }
-  Lines references_of(std::size_t line) const {
-    Lines all;
-    for (const Lines& reference : references) all.push_back(reference.at(line));
-    return all;
   }
 
   Lines hypotheses;
   std::vector<Lines> references;
 };
 
-// The last bits of exp and log may differ between C libraries; digits that people see do not.
+// The last bits of exp and log may differ between C libraries.
 void expect_same(double ours, const Json& theirs) { EXPECT_DOUBLE_EQ(ours, theirs.get<double>()); }
 
-TEST(ExpectedScores, ComesFromTheVersionThatSignaturesName) {
+void expect_sentences(const Texts& texts, const std::string& metric, const Json& wanted) {
+  const std::vector<double> scores =
+      sentence_scores(make_metric(metric,
+                                  {.tokenizer = wanted.value("tokenize", "13a"),
+                                   .lowercase = wanted.at("lowercase"),
+                                   .sentence = true},
+                                  texts.references),
+                      texts.hypotheses);
+  ASSERT_EQ(wanted.at("sentences").size(), scores.size());
+  for (std::size_t line = 0; line < scores.size(); ++line) {
+    SCOPED_TRACE(metric + ", line " + std::to_string(line + 1));
+    expect_same(scores[line], wanted.at("sentences").at(line));
+  }
+}
+
+TEST(ExpectedScores, HaveTheVersionOfTheSignatures) {
   EXPECT_EQ(expected().at("sacrebleu").get<std::string>(), kSacreBleuVersion);
   EXPECT_GE(expected().at("cases").size(), 10u);
 }
@@ -90,12 +101,7 @@ TEST(Bleu, EqualsSacreBleuLineByLine) {
     for (const Json& wanted : given.at("bleu")) {
       BleuOptions options{.tokenizer = bleu_tokenizer_of(wanted.at("tokenize").get<std::string>()),
                           .lowercase = wanted.at("lowercase")};
-      ASSERT_EQ(wanted.at("sentences").size(), texts.hypotheses.size());
-      for (std::size_t line = 0; line < texts.hypotheses.size(); ++line) {
-        SCOPED_TRACE(given.at("name").get<std::string>() + ", line " + std::to_string(line + 1));
-        expect_same(sentence_bleu(texts.hypotheses[line], texts.references_of(line), options).score,
-                    wanted.at("sentences").at(line));
-      }
+      expect_sentences(texts, "bleu", wanted);
       options.effective_order = true;
       EXPECT_EQ(signature(options, {.references = texts.references.size()}),
                 wanted.at("sentence_signature").get<std::string>());
@@ -115,11 +121,7 @@ TEST(Chrf, EqualsSacreBleu) {
       EXPECT_EQ(signature(options, {.references = texts.references.size()}),
                 wanted.at("signature").get<std::string>());
       expect_same(corpus_chrf(texts.hypotheses, texts.references, options), wanted.at("score"));
-      ASSERT_EQ(wanted.at("sentences").size(), texts.hypotheses.size());
-      for (std::size_t line = 0; line < texts.hypotheses.size(); ++line) {
-        expect_same(sentence_chrf(texts.hypotheses[line], texts.references_of(line), options),
-                    wanted.at("sentences").at(line));
-      }
+      expect_sentences(texts, options.word_order > 0 ? "chrf++" : "chrf", wanted);
     }
   }
 }
@@ -132,7 +134,7 @@ TEST(Bleu, AnOrderWithoutMatchesCountsAsHalfThenAQuarterOfOne) {
   EXPECT_DOUBLE_EQ(score.precisions[3], 100.0 / (4 * 2));
 }
 
-TEST(Bleu, OfTwoEquallyNearReferencesTheShorterGivesTheLength) {
+TEST(Bleu, UsesTheShorterOfTwoEquallyCloseReferences) {
   const Lines hypothesis{"a b c d"};
   for (const auto& references : {std::vector<Lines>{{"a b c d e"}, {"a b c"}},
                                  std::vector<Lines>{{"a b c"}, {"a b c d e"}}}) {
@@ -155,7 +157,7 @@ TEST(CorpusScores, InvalidBytesCountAsReplacementCharacters) {
   EXPECT_DOUBLE_EQ(corpus_chrf(repaired, broken), 100);
 }
 
-TEST(CorpusScores, TextsThatDoNotFitAreRefused) {
+TEST(CorpusScores, RefuseTextsOfDifferentSizes) {
   const Lines two{"a", "b"}, one{"a"};
   EXPECT_THROW(corpus_bleu(Lines{}, Lines{}), Error);
   EXPECT_THROW(corpus_bleu(two, std::vector<Lines>{}), Error);
@@ -174,7 +176,7 @@ TEST(BootstrapEstimate, EqualsSacreBleus) {
   }
 }
 
-// The draws differ from NumPy's, so the figures agree as those of two seeds do.
+// The draws differ from NumPy's, so results agree like those of two seeds.
 TEST(Bootstrap, AgreesWithSacreBleuUpToItsDraws) {
   const Lines system = fixture("english.hyp"), baseline = fixture("english.ref0");
   const std::vector<Lines> references{fixture("english.ref1"), fixture("english.ref2")};
@@ -198,7 +200,7 @@ TEST(Bootstrap, AgreesWithSacreBleuUpToItsDraws) {
                          [](auto sums) { return chrf_of(sums, {}); }, {}));
 }
 
-// The lines of a resample, seen through statistics that count each line in a place of its own.
+// The lines of a resample, by statistics with one count for each line.
 std::vector<std::int64_t> drawn(std::size_t lines, const BootstrapOptions& options) {
   Statistics each(lines, lines);
   for (std::size_t line = 0; line < lines; ++line) each.line(line)[line] = 1;
@@ -215,7 +217,7 @@ std::vector<std::int64_t> drawn(std::size_t lines, const BootstrapOptions& optio
   return all;
 }
 
-TEST(Bootstrap, DrawsEveryLineAsOftenAsAnyOther) {
+TEST(Bootstrap, DrawsAllLinesEquallyOften) {
   constexpr std::size_t kLines = 10, kResamples = 2000;
   const auto counts = drawn(kLines, {.resamples = kResamples, .seed = 3});
   for (std::size_t line = 0; line < kLines; ++line) {
@@ -244,7 +246,7 @@ TEST(Bootstrap, ASystemDoesNotDifferFromItself) {
   const PairedEstimate found =
       paired_bootstrap(statistics, statistics, score_of, {.resamples = 99});
   EXPECT_EQ(found.system.mean, found.baseline.mean);
-  // No resample's difference exceeds zero: as sacreBLEU has it, only the real one is counted.
+  // No resample's difference exceeds zero: only the real one counts, as in sacreBLEU.
   EXPECT_DOUBLE_EQ(found.p_value, 0.01);
 }
 

@@ -1,4 +1,4 @@
-// Words, characters and n-grams: the rules, one by one.
+// Splitting into words, characters and n-grams.
 #include "nunchi/evaluation/words.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(VisibleCharacters, AreCodePointsWithTheirBytes) {
   }
 }
 
-TEST(Tokenizer13a, SetsPunctuationApartAndKeepsNumbersWhole) {
+TEST(Tokenizer13a, SplitsPunctuationAndKeepsNumbersTogether) {
   EXPECT_EQ(words_13a("Hello, world!"), (Words{"Hello", ",", "world", "!"}));
   EXPECT_EQ(words_13a("1,000.5, 3. .5 v2.x"),
             (Words{"1,000.5", ",", "3", ".", ".", "5", "v2", ".", "x"}));
@@ -62,7 +62,7 @@ TEST(Tokenizer13a, SetsPunctuationApartAndKeepsNumbersWhole) {
   EXPECT_EQ(words_13a("é.ß,가."), (Words{"é", ".", "ß", ",", "가", "."}));
 }
 
-TEST(Tokenizer13a, ReadsEntitiesInTheOrderOfItsScript) {
+TEST(Tokenizer13a, DecodesEntitiesInTheOriginalOrder) {
   EXPECT_EQ(words_13a("&quot;a&quot; &amp;lt; &amp;quot;"),
             (Words{"\"", "a", "\"", "<", "&", "quot", ";"}));
   EXPECT_EQ(words_13a("a<skipped>b"), Words{"ab"});
@@ -75,7 +75,7 @@ TEST(BleuWords, FollowTheOptions) {
   EXPECT_EQ(bleu_words("ΟΔΟΣ İ", {.lowercase = true}), (Words{"οδος", "i\u0307"}));
 }
 
-// Every n-gram of every sequence as itself.
+// Every n-gram of every sequence, as a list of symbols.
 TEST(NgramNumbers, EqualNumbersAreEqualNgrams) {
   std::mt19937 random(11);
   Ngrams ngrams;
@@ -114,7 +114,7 @@ TEST(EvaluationFiles, AreReadLineByLine) {
   EXPECT_EQ(text.repaired, 1);
 }
 
-TEST(EvaluationFiles, ComplaintsNameTheFile) {
+TEST(EvaluationFiles, ErrorsNameTheFile) {
   const testing::TemporaryFolder folder;
   testing::write_text(folder / "empty", "");
   const std::string empty = (folder / "empty").string();

@@ -29,12 +29,12 @@ TEST(CrossAttention, HasARowForEachTargetTokenAndTheEnd) {
                     1, 1e-5);
       }
     }
-    // Nobody looks any more.
+    // The trace is detached again.
     EXPECT_EQ(context.trace(), nullptr);
   }
 }
 
-TEST(CrossAttention, OfAPairDoesNotDependOnTheOthers) {
+TEST(CrossAttention, OfAPairIsIndependentOfOtherPairs) {
   CpuContext context({.threads = 1});
   const auto model = make_small<Transformer>(context, small_config());
   const std::vector<Tokens> sources = sentences_of({5, 3}, 37, 3);
@@ -59,7 +59,7 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
   EXPECT_LT(largest_difference(words.weights, expected), 1e-6);
 }
 
-TEST(MergedIntoWords, OfNothingIsNothing) { EXPECT_TRUE(merged_into_words({}).weights.empty()); }
+TEST(MergedIntoWords, IsEmptyForEmptyInput) { EXPECT_TRUE(merged_into_words({}).weights.empty()); }
 
 TEST(MergedIntoWords, NeedsAWeightForEachPair) {
   EXPECT_EQ(error_of([] {
@@ -69,20 +69,20 @@ TEST(MergedIntoWords, NeedsAWeightForEachPair) {
 }
 
 TEST(HardAlignment, TakesTheStrongestSourceOfEachWord) {
-  // The end takes no part, on neither side: not even where it is looked at most.
+  // </s> is left out on both sides, even where it has the largest weight.
   EXPECT_EQ(hard_alignment({.sources = {"dog", "runs", "</s>"},
                             .targets = {"개가", "달린다", "</s>"},
                             .weights = {0.2f, 0.1f, 0.7f,  //
                                         0.1f, 0.6f, 0.3f,  //
                                         0.9f, 0.1f, 0.0f}}),
             (Pairs{{0, 0}, {1, 1}}));
-  // A translation that was cut has no end.
+  // A translation that the length limit ended has no </s>.
   EXPECT_EQ(hard_alignment(
                 {.sources = {"a", "b", "</s>"}, .targets = {"c"}, .weights = {0.1f, 0.5f, 0.4f}}),
             (Pairs{{1, 0}}));
 }
 
-TEST(HardAlignment, OfNothingIsNothing) {
+TEST(HardAlignment, IsEmptyForEmptyInput) {
   EXPECT_TRUE(hard_alignment({}).empty());
   EXPECT_TRUE(
       hard_alignment({.sources = {"</s>"}, .targets = {"a", "</s>"}, .weights = {1, 1}}).empty());

@@ -1,4 +1,4 @@
-// Going on with texts: what a small model says makes no sense, but all of it is text.
+// Continuing texts with a small untrained model.
 #include "nunchi/inference/generator.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct SmallGenerator {
   Generator generator(const GeneratorOptions& options) {
     return Generator(context, *model, tokenizers, options);
   }
-  // What comes after the tokens, by recomputing all of it for each token.
+  // Greedy continuation that recomputes the whole text for each token.
   Tokens slowly(Tokens text, int count) {
     const std::size_t prompt = text.size();
     for (int i = 0; i < count; ++i) {
@@ -49,7 +49,7 @@ struct SmallGenerator {
 const SearchOptions kGreedy{.max_length = 30, .max_repeats = 0};
 const SearchOptions kSampled{.sample = true, .seed = 3, .max_length = 30};
 
-TEST(Generator, SaysWhatTheModelFindsLikeliest) {
+TEST(Generator, GeneratesTheMostLikelyTokens) {
   SmallGenerator s;
   const Continuation found = s.generator({.search = kGreedy}).generate("the dog");
   EXPECT_EQ(found.tokens, s.slowly(s.tokenizers.target().encode("the dog"), 30));
@@ -57,7 +57,7 @@ TEST(Generator, SaysWhatTheModelFindsLikeliest) {
   EXPECT_LT(found.log_probability, 0);
 }
 
-TEST(Generator, AnEmptyPromptIsTheBeginningOfALine) {
+TEST(Generator, AnEmptyPromptStartsALine) {
   SmallGenerator s;
   EXPECT_EQ(s.generator({.search = kGreedy}).generate("").tokens,
             s.slowly({s.tokenizers.target().line_end()}, 30));
@@ -83,7 +83,7 @@ TEST(Generator, PartsAddUpToTheText) {
   }
 }
 
-// Whatever the tokens and however many come at once.
+// For any tokens, in parts of any size.
 TEST(StreamedText, IsTheTextOfAllTokens) {
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
   tokenizers.push_back(plain(TokenizerKind::characters));
@@ -112,7 +112,7 @@ TEST(StreamedText, IsTheTextOfAllTokens) {
   }
 }
 
-TEST(Generator, WhoHasHeardEnoughEndsIt) {
+TEST(Generator, TheSinkCanEndTheText) {
   SmallGenerator s;
   int parts = 0;
   const Continuation found =
@@ -123,7 +123,7 @@ TEST(Generator, WhoHasHeardEnoughEndsIt) {
   EXPECT_LE(found.tokens.size(), 7u);
 }
 
-TEST(Generator, StopsBeforeAStop) {
+TEST(Generator, EndsBeforeAStop) {
   SmallGenerator s;
   const std::string whole = s.generator({.search = kSampled}).generate("a dog").text;
   for (const std::size_t at : {0, 1, 10, 25}) {
@@ -147,11 +147,11 @@ TEST(Generator, StopsBeforeAStop) {
   }
 }
 
-TEST(Generator, GoesOnWhenPositionsAreFull) {
+TEST(Generator, ContinuesWhenPositionsAreFull) {
   SmallGenerator s(plain(TokenizerKind::characters), 16);
   const Continuation found = s.generator({.search = kGreedy}).generate("the dog");
   ASSERT_EQ(found.tokens.size(), 30u);
-  // 9 tokens fill the 16 positions; the last 8 of all are what it sees then.
+  // 9 tokens fill the 16 positions; the model then continues from the last 8.
   const Tokens prompt = s.tokenizers.target().encode("the dog");
   const Tokens first = s.slowly(prompt, 9);
   EXPECT_EQ(Tokens(found.tokens.begin(), found.tokens.begin() + 9), first);
@@ -159,7 +159,7 @@ TEST(Generator, GoesOnWhenPositionsAreFull) {
   EXPECT_EQ(Tokens(found.tokens.begin() + 9, found.tokens.begin() + 17), second);
 }
 
-TEST(Generator, OfALongPromptTheEndIsRead) {
+TEST(Generator, UsesTheEndOfALongPrompt) {
   SmallGenerator s(plain(TokenizerKind::characters), 16);
   Generator generator = s.generator({.search = kGreedy});
   const std::string prompt = "the quick brown fox jumps";
@@ -168,7 +168,7 @@ TEST(Generator, OfALongPromptTheEndIsRead) {
   EXPECT_EQ(generator.counts().cut, 1);
 }
 
-TEST(Generator, APromptsTextIsTheSameInEveryBatch) {
+TEST(Generator, APromptHasTheSameTextInEveryBatch) {
   SmallGenerator s;
   std::vector<Prompt> prompts;
   for (const std::string& text : some_texts()) {
@@ -184,7 +184,7 @@ TEST(Generator, APromptsTextIsTheSameInEveryBatch) {
   }
 }
 
-TEST(Generator, WithPiecesALineEndIsALineBreak) {
+TEST(Generator, EndOfLineTokensAreLineBreaks) {
   const auto tokenizer = byte_tokenizer();
   const std::int32_t end = tokenizer->line_end();
   Tokens tokens = tokenizer->encode("the dog");
@@ -198,7 +198,7 @@ TEST(Generator, WithPiecesALineEndIsALineBreak) {
   EXPECT_EQ(s.generator({.search = kGreedy}).generate("a fox\nthe").tokens.size(), 30u);
 }
 
-TEST(LineScorer, ScoresAreThoseOfTheSearch) {
+TEST(LineScorer, ScoresEqualThoseOfTheSearch) {
   SmallGenerator s;
   Generator generator = s.generator({.search = kGreedy});
   const LineScorer scorer(s.context, *s.model, s.tokenizers, {.batch_tokens = 50});
@@ -211,7 +211,7 @@ TEST(LineScorer, ScoresAreThoseOfTheSearch) {
     EXPECT_EQ(scores[i].pieces.size(), s.tokenizers.target().encode(lines[i]).size() + 1);
     EXPECT_EQ(scores[i].pieces.back(), "<0x0A>");
   }
-  // What the model says after an empty prompt, up to its first line break, is a line.
+  // The text after an empty prompt, up to the first line break, is a line.
   const Continuation found = generator.generate("");
   Tokens said = found.tokens;
   said.insert(said.begin(), s.tokenizers.target().line_end());
@@ -230,7 +230,7 @@ TEST(LineScorer, LongLinesAreCut) {
   EXPECT_FALSE(scores[1].cut);
 }
 
-TEST(Generator, WhatCannotBe) {
+TEST(Generator, RefusesModelsAndOptionsThatDoNotFit) {
   SmallGenerator s;
   EXPECT_TRUE(error_of([&] { s.generator({.search = kGreedy, .stops = {""}}); }).find("empty") !=
               std::string::npos);

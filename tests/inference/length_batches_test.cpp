@@ -15,37 +15,37 @@ Batches batches_of(const std::vector<std::int64_t>& lengths, const BatchLimits& 
   return length_batches(lengths, limits);
 }
 
-TEST(LengthBatches, NothingIsNoBatch) {
+TEST(LengthBatches, NoTextsGiveNoBatch) {
   EXPECT_EQ(batches_of({}), Batches());
   EXPECT_EQ(batches_of({0, 0, 0}), Batches());
 }
 
-TEST(LengthBatches, TheLongestComeFirstAndEqualOnesInTheirOrder) {
+TEST(LengthBatches, LongestFirstAndStable) {
   EXPECT_EQ(batches_of({2, 5, 3, 5, 2}), (Batches{{1, 3, 2, 0, 4}}));
 }
 
-TEST(LengthBatches, TextsWithoutTokensAreInNone) {
+TEST(LengthBatches, EmptyTextsAreInNoBatch) {
   EXPECT_EQ(batches_of({0, 4, 0, 6}), (Batches{{3, 1}}));
 }
 
-TEST(LengthBatches, TokensFillABatchToTheLastOne) {
+TEST(LengthBatches, RespectsTheTokenLimitExactly) {
   EXPECT_EQ(batches_of({4, 4, 4, 4}, {.tokens = 8}), (Batches{{0, 1}, {2, 3}}));
   EXPECT_EQ(batches_of({4, 4, 4, 4}, {.tokens = 7}), (Batches{{0}, {1}, {2}, {3}}));
   EXPECT_EQ(batches_of({4, 3, 2, 1}, {.tokens = 7}), (Batches{{0, 1}, {2, 3}}));
 }
 
-TEST(LengthBatches, TextsFillABatchToo) {
+TEST(LengthBatches, RespectsTheTextLimit) {
   EXPECT_EQ(batches_of({1, 1, 1, 1, 1}, {.texts = 2}), (Batches{{0, 1}, {2, 3}, {4}}));
   EXPECT_EQ(batches_of({5, 4, 1}, {.tokens = 6, .texts = 2}), (Batches{{0}, {1, 2}}));
 }
 
-// It is translated all the same, and alone.
+// It is translated nevertheless, by itself.
 TEST(LengthBatches, ATextBeyondTheLimitIsABatchOfItsOwn) {
   EXPECT_EQ(batches_of({3, 1000, 3}, {.tokens = 10}), (Batches{{1}, {0, 2}}));
   EXPECT_EQ(batches_of({1000}, {.tokens = 1}), (Batches{{0}}));
 }
 
-TEST(LengthBatches, EveryTextStandsInOneAndNoLimitIsPassed) {
+TEST(LengthBatches, EachTextIsInOneBatchWithinTheLimits) {
   std::vector<std::int64_t> lengths;
   for (const double u : random_values<double>(500, 7)) {
     lengths.push_back(static_cast<std::int64_t>((u + 1) * 20));

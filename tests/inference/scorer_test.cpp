@@ -9,13 +9,13 @@
 namespace nunchi::testing {
 namespace {
 
-// The search adds up what the model finds of each token, the scorer asks it of the whole sentence:
-// the same numbers, whatever the search banned on its way.
+// The search sums log-probabilities token by token, the scorer computes the whole sentence at once:
+// both give the same numbers, even where the search banned tokens.
 void expect_scores_of(const SearchOptions& search) {
   SmallTranslation s(letter_tokenizer());
   Translator translator = s.translator({.search = search});
   const Scorer scorer(s.context, *s.model, s.tokenizers, {});
-  // All begin alike, so that many are cut into pieces as the tokenizer would.
+  // A common prefix makes it likely that decoded text is tokenised into the same pieces.
   const std::string prefix = "fox a";
   const auto given = static_cast<std::ptrdiff_t>(s.tokenizers.target().encode(prefix).size());
   std::vector<SourceLine> lines = lines_of({"a dog", "the fox sees the dog", "zebra", "a", "how"});
@@ -47,13 +47,13 @@ void expect_scores_of(const SearchOptions& search) {
   EXPECT_GE(compared, 5) << "of " << pairs.size();
 }
 
-TEST(Scorer, FindsWhatTheSearchFound) {
+TEST(Scorer, EqualsTheSearch) {
   expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9});
   expect_scores_of({.n_best = 60, .sample = true, .max_length = 12});
   expect_scores_of({.n_best = 60, .sample = true, .temperature = 2, .max_length = 12});
 }
 
-TEST(Scorer, FindsWhatTheSearchFoundBetweenBans) {
+TEST(Scorer, EqualsASearchWithBans) {
   expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9, .no_repeat_ngram = 1});
   expect_scores_of({.n_best = 60,
                     .sample = true,
@@ -72,7 +72,7 @@ std::vector<TextPair> some_pairs() {
   return pairs;
 }
 
-TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
+TEST(Scorer, APairsScoreIsIndependentOfOtherPairs) {
   SmallTranslation s;
   const auto pairs = some_pairs();
   const auto together = Scorer(s.context, *s.model, s.tokenizers, {}).score(pairs);
@@ -91,7 +91,7 @@ TEST(Scorer, APairsScoreDoesNotDependOnTheOthers) {
   }
 }
 
-TEST(Scorer, SaysWhichTokensItScored) {
+TEST(Scorer, NamesTheScoredTokens) {
   SmallTranslation s;
   for (const PairScore& score : Scorer(s.context, *s.model, s.tokenizers, {}).score(some_pairs())) {
     ASSERT_EQ(score.pieces.size(), score.token_scores.size());
@@ -114,7 +114,7 @@ TEST(Scorer, EmptySidesAreTheirEndAlone) {
   EXPECT_TRUE(Scorer(s.context, *s.model, s.tokenizers, {}).score({}).empty());
 }
 
-TEST(Scorer, SaysWhatWasCut) {
+TEST(Scorer, MarksPairsThatWereCut) {
   SmallTranslation s;
   const std::string text = "the lazy dog sleeps under the old tree";
   const auto scores = Scorer(s.context, *s.model, s.tokenizers, {.max_length = 6})
@@ -131,6 +131,19 @@ TEST(Scorer, RefusesTokenizersOfAnotherModel) {
   EXPECT_NE(
       error_of([&] { Scorer(s.context, *s.model, other, {}); }).find("do not belong together"),
       std::string::npos);
+}
+
+TEST(ScoreTotals, SumsScoresOverAllCalls) {
+  const PairScore whole{.log_probability = -3, .pieces = {"a", "b", "</s>"}};
+  const PairScore cut{.log_probability = -1, .pieces = {"</s>"}, .cut = true};
+  ScoreTotals totals;
+  totals.add(std::vector{whole, cut});
+  totals.add(std::vector{whole});
+  EXPECT_EQ(totals.count, 3);
+  EXPECT_EQ(totals.cut, 1);
+  EXPECT_EQ(totals.tokens, 7);
+  EXPECT_EQ(totals.log_probability, -7);
+  EXPECT_DOUBLE_EQ(totals.perplexity(), std::exp(1.0));
 }
 
 }  // namespace

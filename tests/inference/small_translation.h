@@ -1,5 +1,4 @@
-// A tokenizer learned from a few lines and a small Transformer over it. What it says makes no
-// sense, but all of it is text.
+// A tokenizer learned from a few lines and a small Transformer with random weights.
 #pragma once
 
 #include "nunchi/inference/translator.h"
@@ -33,7 +32,7 @@ inline std::unique_ptr<Tokenizer> byte_tokenizer() {
   return make_tokenizer(bytes, "the tokenizer with bytes");
 }
 
-// Letters and few pieces; what else a text has is <unk>.
+// Letters and few pieces; other characters become <unk>.
 inline std::unique_ptr<Tokenizer> letter_tokenizer() {
   static const std::string bytes = learned_bytes({.vocabulary = 34, .byte_fallback = false});
   return make_tokenizer(bytes, "the tokenizer of letters");

@@ -40,7 +40,7 @@ std::string joined_lines(const std::vector<std::string>& texts) {
   return all;
 }
 
-TEST(TranslateStream, GivesALineForALineInOrder) {
+TEST(TranslateStream, KeepsTheOrderOfLines) {
   if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
   SmallTranslation s;
   Translator translator = s.translator();
@@ -60,15 +60,15 @@ TEST(TranslateStream, GivesALineForALineInOrder) {
   EXPECT_EQ(translator.counts().empty, 1 + 4 * 3);
 }
 
-TEST(TranslateStream, OfNothingIsNothing) {
+TEST(TranslateStream, EmptyInputGivesEmptyOutput) {
   SmallTranslation s;
   Translator translator = s.translator();
   EXPECT_EQ(streamed(translator, "", {}).lines, 0);
   EXPECT_EQ(streamed(translator, "\n\n", {}).texts, (std::vector<std::string>{"", ""}));
 }
 
-// Each answer is flushed before the next question is waited for, or this would wait for ever.
-TEST(TranslateStream, AnswersWhoeverWaits) {
+// Would wait forever unless each answer is flushed before the next line is read.
+TEST(TranslateStream, FlushesWhenNoInputIsWaiting) {
   SmallTranslation s;
   Translator translator = s.translator();
   Pipe pipe;
@@ -97,7 +97,7 @@ TEST(TranslateStream, AnswersWhoeverWaits) {
   EXPECT_EQ(answers_at_flush, (std::vector<int>{1, 2, 3, 5}));
 }
 
-TEST(TranslateStream, StopsWhenNobodyWantsMore) {
+TEST(TranslateStream, StopsWhenTheSinkReturnsFalse) {
   SmallTranslation s;
   Translator translator = s.translator();
   Pipe pipe;
@@ -110,7 +110,7 @@ TEST(TranslateStream, StopsWhenNobodyWantsMore) {
   EXPECT_EQ(seen, 2);
 }
 
-TEST(TranslateStream, TakesPrefixesAfterATab) {
+TEST(TranslateStream, ReadsPrefixesAfterATab) {
   SmallTranslation s;
   Translator translator = s.translator();
   const std::string input = "a dog\tthe fox\nthe tree\nzebra\t\na\tb\tc\n";

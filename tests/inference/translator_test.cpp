@@ -102,7 +102,7 @@ TEST(Translator, CutsLongLinesAndCountsThem) {
   EXPECT_EQ(translator.counts().cut, 3);
 }
 
-TEST(Translator, AModelOfFewPositionsCutsItsLinesAndPrefixes) {
+TEST(Translator, CutsLinesAndPrefixesToTheModelsPositions) {
   TransformerConfig config = small_config();
   config.position = nn::PositionKind::learned;
   config.max_positions = 9;
@@ -204,7 +204,7 @@ TEST(Translator, BeginsWithThePrefix) {
   EXPECT_EQ(found[2][0].text, "");
 }
 
-TEST(Translator, DrawsByTheLinesNumber) {
+TEST(Translator, DrawsDependOnTheLinesNumber) {
   if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
   SmallTranslation s;
   const TranslatorOptions options{
@@ -225,7 +225,7 @@ TEST(Translator, DrawsByTheLinesNumber) {
             alone[0][0].text);
 }
 
-// Whoever reads lines must get one for each, even where the model can say "\n".
+// One line for each translation, even though the model can generate "\n".
 TEST(Translator, ATranslationIsOneLine) {
   SmallTranslation s;
   Translator translator =
@@ -239,7 +239,7 @@ TEST(Translator, ATranslationIsOneLine) {
   EXPECT_TRUE(said);
 }
 
-TEST(Translator, RefusesWhatDoesNotFit) {
+TEST(Translator, RefusesTokenizersAndOptionsThatDoNotFit) {
   SmallTranslation s;
   const Tokenizers other(letter_tokenizer());
   const std::string message = error_of([&] { Translator(s.context, *s.model, other, {}); });

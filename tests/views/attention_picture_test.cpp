@@ -22,7 +22,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Where the line's bars stand, in columns of the terminal.
+// The terminal columns of the bars of a line.
 std::vector<int> bars_of(const std::string& line) {
   const std::string bar = "│";
   std::vector<int> columns;
@@ -54,7 +54,7 @@ AttentionMatrix meeting() {
            0.20f, 0.20f, 0.20f, 0.20f, 0.20f}};  // the first of equals has the star
 }
 
-// A matrix of `sources` and `targets` words, whose rows sum to 1 and look at different places.
+// A matrix of `sources` × `targets` words with different rows that sum to 1.
 AttentionMatrix large(int sources, int targets) {
   AttentionMatrix matrix;
   for (int s = 0; s < sources; ++s) matrix.sources.push_back(s % 3 == 0 ? "word" : "낱말에서");
@@ -67,7 +67,7 @@ AttentionMatrix large(int sources, int targets) {
   return matrix;
 }
 
-TEST(AttentionPicture, HangulAndLatinStandInTheirColumns) {
+TEST(AttentionPicture, AlignsHangulAndLatinColumns) {
   EXPECT_EQ(attention_picture(meeting()),
             "          서\n"
             "       20 울    만\n"
@@ -82,7 +82,7 @@ TEST(AttentionPicture, HangulAndLatinStandInTheirColumns) {
             "░░ 5%+  ▒▒ 20%+  ▓▓ 40%+  ██ 60%+  * max\n");
 }
 
-TEST(AttentionPicture, BarsStandInOneColumn) {
+TEST(AttentionPicture, BarsAreAligned) {
   int rows = 0;
   for (const std::string& line : lines_of(attention_picture(meeting()))) {
     const auto bars = bars_of(line);
@@ -111,14 +111,14 @@ TEST(AttentionPicture, StaysWithinItsWidth) {
   }
 }
 
-TEST(AttentionPicture, TwentySourcesStandSideBySide) {
+TEST(AttentionPicture, TwentySourcesFitSideBySide) {
   const auto lines = lines_of(attention_picture(large(20, 1)));
   int rows = 0;
   for (const std::string& line : lines) rows += !bars_of(line).empty();
   EXPECT_EQ(rows, 1);
 }
 
-TEST(AttentionPicture, ANarrowTerminalIsTakenAsForty) {
+TEST(AttentionPicture, IsAtLeastFortyColumnsWide) {
   EXPECT_EQ(attention_picture(large(9, 3), {.width = -5}),
             attention_picture(large(9, 3), {.width = 40}));
 }
@@ -156,7 +156,7 @@ TEST(AttentionPicture, CombiningMarksStayWithTheirLetter) {
       << attention_picture(matrix);
 }
 
-TEST(AttentionPicture, WhatIsNoNumberIsShownAsSuch) {
+TEST(AttentionPicture, MarksWeightsThatAreNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::string picture = attention_picture({{"a", "b"}, {"x", "y"}, {nan, 0.5f, nan, nan}});
   EXPECT_NE(picture.find("x │?? ▓▓*│ b 50%\n"), std::string::npos) << picture;
