@@ -1,16 +1,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 
 #include "cli/bench.h"
+#include "cli/progress_line.h"
 #include "cli/scratch_folder.h"
 #include "cli/set_option.h"
 #include "nunchi/base/error.h"
 #include "nunchi/benchmark/train.h"
-#include "nunchi/models/dropouts.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -33,31 +33,30 @@ class Progress {
         seconds_(options.seconds),
         tokens_(static_cast<double>(options.sentences * options.length)) {}
 
-  void operator()(const benchmark::TrainBenchStep& step) const {
+  void operator()(const benchmark::TrainBenchStep& step) {
     if (!shown_) return;
     const std::string name = step.step < 1 ? "warm-up" : fmt::format("step {}", step.step);
-    fmt::print(stderr, "{}{:<10} {}loss {:.4f}  {:.0f} target tokens/s{}",
-               terminal_ ? "\r\033[K" : "", name, bar(step.spent), step.loss,
-               tokens_ / step.seconds, terminal_ ? "" : "\n");
-    std::fflush(stderr);
+    last_ = fmt::format("{:<10} {}loss {:.4f}  {:.0f} target tokens/s", name,
+                        terminal_ ? time_spent(step.spent) : "", step.loss, tokens_ / step.seconds);
+    terminal_ ? line_.show(last_) : line_.keep(last_);
   }
-  void finish() const {
-    if (shown_ && terminal_) fmt::print(stderr, "\n");
+  // The last line stays.
+  void finish() {
+    if (shown_ && terminal_) line_.keep(last_);
   }
 
  private:
-  std::string bar(double spent) const {
-    if (seconds_ <= 0 || !terminal_) return {};
-    constexpr std::size_t kWidth = 20;
-    const auto filled = static_cast<std::size_t>(kWidth * std::min(1.0, spent / seconds_));
-    return fmt::format("[{}{}] {:.0f}s of {:.0f}s  ", std::string(filled, '#'),
-                       std::string(kWidth - filled, '.'), spent, seconds_);
+  std::string time_spent(double spent) const {
+    if (seconds_ <= 0) return {};
+    return fmt::format("{} {:.0f}s of {:.0f}s  ", bar(spent / seconds_), spent, seconds_);
   }
 
+  ProgressLine line_;
   bool shown_;
   bool terminal_ = ::isatty(STDERR_FILENO) != 0;
   double seconds_;
   double tokens_;
+  std::string last_;
 };
 
 struct Figures {
@@ -133,8 +132,8 @@ void run(const BenchOptions& common, Arguments arguments) {
   if (!arguments.config.empty()) return run_config(common, arguments);
   benchmark::TrainBenchOptions& options = arguments.options;
   options.model = model_preset(arguments.preset);
-  if (arguments.dropout) options.model = with_dropout(options.model, *arguments.dropout);
-  const std::vector<DropoutOption> dropouts = dropouts_of(options.model);
+  if (arguments.dropout) options.model = options.model->with_dropout(*arguments.dropout);
+  const std::vector<FamilyConfig::DropoutOption> dropouts = options.model->dropouts();
   std::string dropped;
   for (const auto& [name, rate] : dropouts) dropped += fmt::format(", {} {}", name, rate);
   options.vocabulary = arguments.vocabulary;
@@ -142,8 +141,9 @@ void run(const BenchOptions& common, Arguments arguments) {
   const benchmark::Limits limits = benchmark::measure_limits(common.device);
   const std::unique_ptr<ContextBase> context = make_context(common.device);
   if (!common.json) print_machine(*context, limits);
-  const Progress progress(options, !common.json);
-  const benchmark::TrainBenchResult r = benchmark::measure_training(*context, options, progress);
+  Progress progress(options, !common.json);
+  const benchmark::TrainBenchResult r =
+      benchmark::measure_training(*context, options, std::ref(progress));
   progress.finish();
   const Figures figures{
       .name = options.model->family() + " " + arguments.preset,

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "nunchi/training/trainer.h"
+#include "nunchi/training/progress.h"
 
 namespace nunchi::cli {
 

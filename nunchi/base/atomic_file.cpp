@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The result of a system call, called again when a signal came in between.
+// The result of a system call, repeated if a signal interrupted it.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -23,14 +23,14 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// Turns a link, or a chain of them, into the name that it leads to, whether or not that exists.
-// False where a link is one of /proc's: it stands for an open file, whatever name that had.
+// Replaces a link, or a chain of them, by its target, which need not exist. Returns false for a
+// link in /proc: it refers to an open file, not to a name.
 bool follow_links(fs::path& path) {
-  constexpr int kMost = 40;  // as in the kernel, so that a circle ends
+  constexpr int kMost = 40;  // as in the kernel, so that a cycle ends
   std::error_code failure;
   for (int i = 0; i < kMost; ++i) {
     const fs::path leads_to = fs::read_symlink(path, failure);
-    if (failure) return true;  // it is no link, or whoever opens it says why not
+    if (failure) return true;  // not a link, or an error that opening it reports
     struct statfs around {};
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
     if (::statfs(folder.c_str(), &around) == 0 && around.f_type == PROC_SUPER_MAGIC) return false;
@@ -57,7 +57,8 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
   }
   make_temporary();
   if (!exists) return;
-  // Whoever may not give files away keeps the new one; the mode comes after, since this changes it.
+  // Without the right to change the owner, the user keeps the new file. Changing the owner can
+  // change the mode, so the mode is set afterwards.
   [[maybe_unused]] const int given = ::fchown(file_.value, there.st_uid, there.st_gid);
   if (::fchmod(file_.value, there.st_mode & 0777u) == 0) return;
   const int reason = errno;
@@ -66,7 +67,7 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
 }
 
 void AtomicFile::open_directly() {
-  // At the end: /dev/stdout may lead to a file that has something in it already.
+  // Appends: /dev/stdout may be a file that has content already.
   file_.value = uninterrupted(
       [&] { return ::open(path_.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC); });
   if (file_.value < 0) fail(errno);
@@ -103,7 +104,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  // EINVAL, EROFS: a terminal, a pipe or a device has no way to sync.
+  // EINVAL, EROFS: a terminal, a pipe or a device cannot be synced.
   const bool synced = uninterrupted([&] { return ::fsync(file_.value); }) == 0;
   if (!synced && !(folder_.value < 0 && (errno == EINVAL || errno == EROFS))) fail(errno);
   if (folder_.value >= 0) {
@@ -115,7 +116,7 @@ void AtomicFile::commit() {
   }
   file_.close();
   if (folder_.value < 0) return;
-  // EINVAL: a file system that has no way to sync a folder.
+  // EINVAL: a file system that cannot sync folders.
   if (uninterrupted([&] { return ::fsync(folder_.value); }) != 0 && errno != EINVAL) fail(errno);
 }
 

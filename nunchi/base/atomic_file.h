@@ -1,13 +1,13 @@
 // A file that appears whole or not at all.
 //
-// The bytes go to a temporary file in the same folder (.nunchi-PID-N.tmp); commit() syncs it, gives
-// it its name in one step and syncs the folder. Whatever happens before that, a crash included,
-// leaves a file that already had the name as it was. A killed process can leave its temporary file
-// behind; it is never read, and never in the way.
+// The bytes go to a temporary file in the same folder (.nunchi-PID-N.tmp); commit() syncs it,
+// renames it in one step and syncs the folder. A failure before that, even a crash, leaves an
+// existing file of that name unchanged. A killed process can leave its temporary file behind; it is
+// never read and does no harm.
 //
-// The new file has the mode of the one that it replaces, and its owner where the system permits. A
-// link stays a link: what it leads to is replaced. What is there and is no file (a terminal, a
-// pipe, /dev/null, what /dev/stdout leads to) cannot be replaced and is written to directly.
+// The new file gets the mode of the file that it replaces, and its owner if the system permits. A
+// link stays a link: its target is replaced. Anything else than a regular file (a terminal, a pipe,
+// /dev/null, the target of /dev/stdout) cannot be replaced and is written to directly.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 
 namespace nunchi {
 
-// Every function throws Error with the system's reason: a missing or read-only folder, a folder in
-// the file's place, and NoRoom for a full disk.
+// Every function throws Error with the system's reason: a missing or read-only folder, a folder of
+// that name; and DiskFull for a full disk.
 class AtomicFile {
  public:
-  // Waits for a reader where the path is a pipe's.
+  // If the path is a pipe, waits for a reader.
   explicit AtomicFile(const std::filesystem::path& path);
   // Removes the temporary file unless it was committed.
   ~AtomicFile();
@@ -33,8 +33,8 @@ class AtomicFile {
   // On return the new file is on the disk under its name, replacing an earlier one.
   void commit();
 
-  // The file that is written to before commit(), for whoever ends the process without destructors;
-  // empty when there is none.
+  // The file that is written to before commit(), for callers that end the process without running
+  // destructors; empty if there is none.
   std::filesystem::path temporary() const;
 
  private:
@@ -48,12 +48,12 @@ class AtomicFile {
   void make_temporary();
   [[noreturn]] void fail(int reason) const;
 
-  std::filesystem::path path_;    // as it was asked for
-  std::filesystem::path target_;  // where that leads to
-  // Held open, so that the file lands where it was asked for even if the folder moves meanwhile.
+  std::filesystem::path path_;    // as given
+  std::filesystem::path target_;  // with links followed
+  // Held open, so that the file stays in its folder even if the folder is moved meanwhile.
   Descriptor folder_;
   Descriptor file_;
-  // Its name inside the folder; empty once it has become the file, and when there is none.
+  // The temporary file's name inside the folder; empty after commit(), and if there is none.
   std::string temporary_;
 };
 

@@ -1,4 +1,4 @@
-// What goes wrong, in words for the person at the terminal: what was wrong, where, what to do.
+// Errors whose messages are for the user: what was wrong, where, what to do.
 #pragma once
 
 #include <stdexcept>

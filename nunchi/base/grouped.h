@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers with separators between groups of digits.
 #pragma once
 
 #include <cstdint>

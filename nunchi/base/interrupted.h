@@ -1,4 +1,4 @@
-// A request to stop, on its way to whoever can tell the user.
+// A request to stop as an exception.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 namespace nunchi {
 
-// Somebody asked to stop before there was anything to keep.
+// The user asked to stop before there was anything worth saving.
 class Interrupted : public Error {
  public:
   Interrupted() : Error("stopped.") {}
 };
 
-// Throws Interrupted once `stop` is true; null: nobody will ask.
+// Throws Interrupted if `stop` is true. Null: there are no such requests.
 inline void check_stop(const std::atomic<bool>* stop) {
   if (stop != nullptr && stop->load()) throw Interrupted();
 }

@@ -14,7 +14,7 @@
 namespace nunchi {
 namespace {
 
-// Closes the descriptor on every way out.
+// Closes the descriptor at the end of its scope.
 struct Descriptor {
   int value;
   ~Descriptor() {

@@ -10,7 +10,7 @@ namespace nunchi {
 // Owns the mapping; the bytes live as long as it does. Movable, not copyable.
 class MappedFile {
  public:
-  // Throws Error when `path` is missing, unreadable or no plain file. An empty file maps to no
+  // Throws Error when `path` is missing, unreadable or not a regular file. An empty file has no
   // bytes.
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();

@@ -25,7 +25,7 @@ std::size_t edits(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kLongest = 64;  // nobody misspells longer ones, and edits cost a square
+  constexpr std::size_t kLongest = 64;  // bounds the time, which is quadratic
   if (word.size() > kLongest) return {};
   std::string best;
   std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;

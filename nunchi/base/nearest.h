@@ -1,4 +1,4 @@
-// The known word nearest to a misspelt one.
+// The known word that is most similar to a misspelt one.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace nunchi {
 
-// The candidate with the fewest edits to `word`; empty when none is near enough to suggest.
+// The candidate with the fewest edits to `word`; empty if none is similar enough to suggest.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace nunchi

@@ -1,5 +1,5 @@
-// Options as they were written down, before anybody knows what they mean: a tree of maps, lists and
-// scalars that comes from YAML or JSON text and remembers where each value stands.
+// Options as they were written, before they are given a meaning: a tree of maps, lists and scalars
+// from YAML or JSON text, which remembers the source and line of each value.
 //
 // The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 deep; keys have at most
 // 100 bytes, and none is twice in a map. Of YAML there is one document, without anchors, aliases
@@ -39,13 +39,13 @@ struct OptionValue {
 // A whole tree; its root is a map.
 class Options {
  public:
-  // `name` stands for the text in errors.
+  // `name` names the text in errors.
   static Options from_yaml(std::string_view text, const std::string& name);
   static Options from_json(std::string_view text, const std::string& name);
   static Options read_yaml(const std::filesystem::path& file);
 
-  // "training.max_steps=100" puts 100, read as YAML, in the place of what stands there; a list or a
-  // map is replaced as a whole. The key need not be known: the reader of the options complains, and
+  // "training.max_steps=100" replaces the value of the key by 100, read as YAML; a list or a map is
+  // replaced as a whole. Unknown keys are accepted here: the reader of the options refuses them and
   // names this assignment. Throws UsageError when the assignment itself is wrong.
   void set(const std::string& assignment);
 
@@ -53,7 +53,7 @@ class Options {
 
   // "configs/tiny.yaml:14", or "--set model.dropout=0.2".
   std::string where(const OptionValue& value) const;
-  // Throws "WHERE: WHAT" as an Error, or as a UsageError for what was set.
+  // Throws "WHERE: WHAT" as an Error, or as a UsageError for a value from an assignment.
   [[noreturn]] void fail(const OptionValue& value, const std::string& what) const;
 
  private:
@@ -62,9 +62,5 @@ class Options {
   OptionValue root_;
   std::vector<std::string> sources_;  // the file, then the assignments as they are shown
 };
-
-// The map as text that reads back as the same options; plain scalars become texts in JSON.
-std::string to_yaml(const OptionValue& map);
-std::string to_json(const OptionValue& map);
 
 }  // namespace nunchi

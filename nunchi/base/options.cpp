@@ -15,7 +15,7 @@ namespace {
 
 using Kind = OptionValue::Kind;
 
-// Quotes make a text of a number.
+// A quoted number is a text.
 bool may_be_number(const OptionValue& value) {
   return value.kind == Kind::literal || value.kind == Kind::plain;
 }
@@ -23,11 +23,11 @@ bool may_be_text(const OptionValue& value) {
   return value.kind == Kind::text || value.kind == Kind::plain;
 }
 
-// How a wrong value is shown behind what was expected: ", not 'abc'".
-std::string but(const OptionValue& value) {
+// The wrong value, for the end of a message: ", not 'abc'".
+std::string instead_of(const OptionValue& value) {
   switch (value.kind) {
     case Kind::nothing:
-      return ", but nothing stands here";
+      return ", but the value is missing";
     case Kind::list:
       return ", not a list";
     case Kind::map:
@@ -39,7 +39,7 @@ std::string but(const OptionValue& value) {
   }
 }
 
-// The number that the whole text is; JSON's and YAML's common ground, so neither 007 nor +7.
+// The whole text as a number that both JSON and YAML accept: neither 007 nor +7.
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
@@ -142,7 +142,7 @@ void OptionReader::texts(std::string_view key, std::vector<std::string>& field) 
 void OptionReader::map(std::string_view key, const std::function<void(OptionReader&)>& read) {
   const OptionValue* value = take(key);
   if (value == nullptr) return;
-  // A key whose lines are all commented out is a map of nothing.
+  // A key whose lines are all commented out is an empty map.
   if (value->kind != Kind::map && value->kind != Kind::nothing) expect(*value, key, "a map");
   OptionReader in(*options_, *value, full(key) + ".");
   read(in);
@@ -172,28 +172,28 @@ void OptionReader::refuse(std::string_view key, const std::string& why) {
   }
 }
 
-// The nearest thing that was given: the key itself, or a map around it.
 bool OptionReader::has(std::string_view key) const {
-  const OptionValue* place = map_;
-  while (place != nullptr && !key.empty()) {
+  const OptionValue* value = map_;
+  while (value != nullptr && !key.empty()) {
     const std::size_t dot = std::min(key.find('.'), key.size());
-    place = place->find(key.substr(0, dot));
+    value = value->find(key.substr(0, dot));
     key.remove_prefix(std::min(dot + 1, key.size()));
   }
-  return place != nullptr;
+  return value != nullptr;
 }
 
-const OptionValue& OptionReader::place_of(std::string_view key) const {
-  const OptionValue* place = map_;
+// The value of the key or, if it is not given, the innermost map around it.
+const OptionValue& OptionReader::nearest_to(std::string_view key) const {
+  const OptionValue* value = map_;
   std::string_view rest = key;
   while (!rest.empty()) {
     const std::size_t dot = std::min(rest.find('.'), rest.size());
-    const OptionValue* below = place->find(rest.substr(0, dot));
+    const OptionValue* below = value->find(rest.substr(0, dot));
     if (below == nullptr) break;
-    place = below;
+    value = below;
     rest.remove_prefix(std::min(dot + 1, rest.size()));
   }
-  return *place;
+  return *value;
 }
 
 void OptionReader::fail(std::string_view key, const std::string& what) const {
@@ -201,12 +201,12 @@ void OptionReader::fail(std::string_view key, const std::string& what) const {
 }
 
 void OptionReader::fail(std::span<const std::string_view> keys, const std::string& what) const {
-  const OptionValue* place = &place_of(keys.front());
+  const OptionValue* culprit = &nearest_to(keys.front());
   for (const std::string_view key : keys) {
-    if (place->source != 0) break;
-    if (place_of(key).source != 0) place = &place_of(key);
+    if (culprit->source != 0) break;
+    if (nearest_to(key).source != 0) culprit = &nearest_to(key);
   }
-  options_->fail(*place, "'" + full(keys.front()) + "' " + what + ".");
+  options_->fail(*culprit, "'" + full(keys.front()) + "' " + what + ".");
 }
 
 void OptionReader::finish() const {
@@ -227,7 +227,7 @@ std::string OptionReader::full(std::string_view key) const { return path_ + std:
 
 void OptionReader::expect(const OptionValue& value, std::string_view key,
                           const std::string& what) const {
-  options_->fail(value, "'" + full(key) + "' is " + what + but(value) + ".");
+  options_->fail(value, "'" + full(key) + "' is " + what + instead_of(value) + ".");
 }
 
 void OptionWriter::number(std::string_view key, float field, double, double) {

@@ -39,18 +39,18 @@ std::string_view name_in(const auto& choices, E value) {
   return "";
 }
 
-// Throws that options do not fit together: the first of these keys is what the sentence is about,
-// the others may be to blame for it. See OptionReader::fail.
+// Throws an error about options that do not fit together: the message is about the first of these
+// keys, the others may be the cause. See OptionReader::fail.
 using FailOption =
     std::function<void(std::initializer_list<std::string_view> keys, const std::string& what)>;
 
-// Takes the fields of one map. A field whose key is missing keeps its value; a wrong value, and in
-// finish() an unknown key, is an Error that says where it stands. The Options outlive the reader.
+// Reads the fields of one map. A field whose key is missing keeps its value; a wrong value, and in
+// finish() an unknown key, is an Error with the file and line. The Options outlive the reader.
 class OptionReader {
  public:
   explicit OptionReader(const Options& options);
 
-  // A whole number from low to high, in digits alone: no 1e3, no 12_000.
+  // A whole number from low to high, written in digits only: no 1e3, no 12_000.
   template <std::integral T>
   void integer(std::string_view key, T& field, std::int64_t low, std::int64_t high) {
     if (const auto value = take_integer(key, low, high)) field = static_cast<T>(*value);
@@ -103,17 +103,17 @@ class OptionReader {
     if (const auto chosen = take_choice(key, names)) field = choices[*chosen].value;
   }
 
-  // Hands the map at `key` to read(reader), and finishes it.
+  // Calls read(reader) for the map at `key`, then finish().
   void map(std::string_view key, const std::function<void(OptionReader&)>& read);
 
-  // The same for a map that may be missing as a whole: read(reader, value).
+  // The same for an optional map: read(reader, value).
   template <class T, class Read>
   void map(std::string_view key, std::optional<T>& field, const Read& read) {
     map(key, [&](OptionReader& in) { read(in, field.emplace()); });
   }
 
-  // A list of maps, each handed to read(reader, item) with a new item; a map alone is a list of
-  // one.
+  // A list of maps: read(reader, item) is called for each with a new item. A single map is a list
+  // of one.
   template <class T, class Read>
   void maps(std::string_view key, std::vector<T>& field, const Read& read) {
     std::vector<T> items;
@@ -121,42 +121,42 @@ class OptionReader {
     field = std::move(items);
   }
 
-  // A key that makes sense elsewhere and is refused here; `why` is a sentence.
+  // Refuses a key that is valid elsewhere; `why` is a sentence.
   void refuse(std::string_view key, const std::string& why);
 
-  // Whether the map or, for a key with dots, one below it says something about the key.
+  // Whether the key is given; with dots, in a map below.
   bool has(std::string_view key) const;
-  // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of one below.
+  // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of a map below.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
-  // The same about the first of several keys that do not fit together; WHERE is the one that was
-  // set on the command line, if any was.
+  // The same about the first of several keys that do not fit together. WHERE is the first of them
+  // that was set on the command line, if any was.
   [[noreturn]] void fail(std::span<const std::string_view> keys, const std::string& what) const;
   [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
                          const std::string& what) const {
     fail(std::span(keys.begin(), keys.size()), what);
   }
-  // The same as a value.
+  // fail() as a function.
   FailOption failing() const {
     return [this](std::initializer_list<std::string_view> keys, const std::string& what) {
       fail(keys, what);
     };
   }
-  // Where this map stands.
+  // The file and line of this map.
   std::string where() const { return options_->where(*map_); }
 
-  // Throws for the first key that nobody asked for, and names the nearest that somebody did.
+  // Throws for the first key that was not read, naming the most similar key that was.
   void finish() const;
 
  private:
   struct Range {
     double low, high;
-    std::string words = "";  // what is expected; empty: from low to high
+    std::string words = "";  // of the error message; empty: "a number from LOW to HIGH"
   };
 
   OptionReader(const Options& options, const OptionValue& map, std::string path);
 
   const OptionValue* take(std::string_view key);
-  const OptionValue& place_of(std::string_view key) const;
+  const OptionValue& nearest_to(std::string_view key) const;
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
                                            std::int64_t high);
   std::optional<double> take_number(std::string_view key, const Range& range);
@@ -194,7 +194,7 @@ class OptionWriter {
   void fraction(std::string_view key, auto field) { number(key, field, 0, 0); }
   void flag(std::string_view key, bool field);
   void text(std::string_view key, const std::string& field);
-  // A path that is empty is not given: nothing is written.
+  // An empty path is not written.
   void path(std::string_view key, const std::filesystem::path& field);
   void texts(std::string_view key, const std::vector<std::string>& field);
 
@@ -222,7 +222,7 @@ class OptionWriter {
     add(key, std::move(list));
   }
 
-  // Takes back the fields for whose keys it is true.
+  // Removes the fields whose keys `which` is true for.
   void leave_out(const std::function<bool(std::string_view key)>& which);
 
   const OptionValue& tree() const { return map_; }

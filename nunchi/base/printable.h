@@ -1,4 +1,4 @@
-// Text from files, made fit for a terminal.
+// Text from files, made safe to print to a terminal.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace nunchi {
 
-// At most 80 bytes of `text`, control characters as '?', so that a file cannot
-// flood or control the terminal it is complained about on.
+// At most 80 bytes of `text`, with control characters replaced by '?': a file must not be able to
+// flood or control the terminal that shows an error about it.
 inline std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 80;
   std::string shown(text.substr(0, kLongest));

@@ -6,7 +6,7 @@
 namespace nunchi {
 namespace {
 
-// What follows "name", blanks and a colon in a file of the form "name : value"; empty if nothing.
+// The value of a field in a file with lines of the form "name : value"; empty if there is none.
 std::string field_of(const char* file, const std::string& name) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {

@@ -1,14 +1,14 @@
-// What the system knows about this process.
+// What the system reports about this process and this machine.
 #pragma once
 
 #include <string>
 
 namespace nunchi {
 
-// The most memory that was resident at any time, in MiB; 0 where the system does not tell.
+// The largest resident memory so far, in MiB; 0 if the system does not report it.
 double peak_resident_mib();
 
-// The machine's memory in MiB; 0 where the system does not tell.
+// The machine's memory in MiB; 0 if the system does not report it.
 double memory_mib();
 
 // The processor's name as the system gives it.

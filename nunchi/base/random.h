@@ -1,6 +1,6 @@
-// Randomness is a function of where it is used, not a state: Philox 4x32-10 (Salmon et al. 2011).
+// Random numbers as a function of where they are used: Philox 4x32-10 (Salmon et al. 2011).
 //
-// A draw is named by the key (seed, step) and by its place: the operation's fixed number in the
+// A draw is identified by a key (seed, step) and a counter: the operation's fixed number in the
 // model, the sentence's index in the global batch, the row in the sentence, the column. So neither
 // the order of a batch nor the number of workers changes a draw.
 #pragma once
@@ -26,7 +26,7 @@ inline constexpr int kRounds = 10;
 using Words = std::array<std::uint32_t, 4>;
 using Key = std::array<std::uint32_t, 2>;
 
-// Seed and step are mixed (splitmix64's finaliser), so that neighbouring ones are unrelated.
+// Seed and step are mixed (splitmix64's finaliser), so that neighbouring keys are unrelated.
 constexpr Key key_of(const RandomKey& random) {
   std::uint64_t z = random.seed + 0x9E3779B97F4A7C15ull * (random.step + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;

@@ -1,4 +1,4 @@
-// What the system says when something cannot be written.
+// Errors of writing files, with the system's reason.
 #pragma once
 
 #include <filesystem>
@@ -7,13 +7,13 @@
 
 namespace nunchi {
 
-// A disk that is full, or a limit on the size of files or on a user's share.
-class NoRoom : public Error {
+// The disk is full, or a limit on the size of files or a quota is reached.
+class DiskFull : public Error {
  public:
-  explicit NoRoom(const std::string& message) : Error(message) {}
+  explicit DiskFull(const std::string& message) : Error(message) {}
 };
 
-// Throws "cannot write PATH: REASON" for the system's error number, as NoRoom where it means that.
+// Throws "cannot write PATH: REASON" for the system's error number, as DiskFull if it means that.
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, int reason);
 
 }  // namespace nunchi

@@ -9,7 +9,7 @@
 namespace nunchi::benchmark {
 
 // Which of a linear layer's three products: y = x Wᵀ, d_x = d_y W (both with W packed) or
-// d_W = d_yᵀ x, which has no constant side.
+// d_W = d_yᵀ x, without a constant operand.
 enum class ProductRole : std::uint8_t { forward, backward_input, backward_weight };
 
 struct GemmShape {
@@ -25,8 +25,7 @@ struct GemmResult {
   double pack_ms = 0;  // packing W once, as each training step does
 };
 
-// The products of the base model with so many tokens and vocabulary, in chunks of 512 for the
-// latter.
+// The products of the base model for a batch of `tokens`; those of the vocabulary in chunks of 512.
 std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocabulary);
 GemmResult measure_gemm(ContextBase& context, const GemmShape& shape);
 

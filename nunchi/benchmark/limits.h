@@ -1,4 +1,4 @@
-// What this machine can do at best, measured: the limit that other figures stand beside.
+// The machine's own limits, measured, to compare other figures with.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct Limits {
   double memory_gbps = 0;     // reading and writing memory
 };
 
-// In memory of its own, which is given back. Takes about a second.
+// Uses a context of its own. Takes about a second.
 Limits measure_limits(const ContextOptions& options);
 
 // Numbers in [-1, 1) of the context's precision.
@@ -30,7 +30,7 @@ inline double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-// The times of `repeats` runs of f on the context; one run before them does not count.
+// The times of `repeats` runs of f on the context, after one untimed run.
 template <class F>
 std::vector<double> timed(ContextBase& context, int repeats, F&& f) {
   f();

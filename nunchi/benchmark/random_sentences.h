@@ -13,10 +13,10 @@ struct RandomSentences {
   std::int64_t count = 0;
   std::int64_t length = 0;
   std::int64_t vocabulary = 0;
-  std::uint32_t place = 0;  // tells sets of sentences apart
+  std::uint32_t stream = 0;  // different sets of sentences
 };
 
-// Tokens past the special ones.
+// Without special tokens.
 inline std::vector<Tokens> random_sentences(const RandomSentences& wanted) {
   constexpr std::int64_t kSpecial = 4;
   std::vector<Tokens> sentences(static_cast<std::size_t>(wanted.count));
@@ -25,7 +25,7 @@ inline std::vector<Tokens> random_sentences(const RandomSentences& wanted) {
   for (std::size_t b = 0; b < sentences.size(); ++b) {
     for (std::int64_t i = 0; i < wanted.length; ++i) {
       const philox::Words words = philox::bits(
-          {static_cast<std::uint32_t>(i), 0, static_cast<std::uint32_t>(b), wanted.place}, key);
+          {static_cast<std::uint32_t>(i), 0, static_cast<std::uint32_t>(b), wanted.stream}, key);
       sentences[b].push_back(
           static_cast<std::int32_t>(std::min(kSpecial, wanted.vocabulary - 1) + words[0] % range));
     }

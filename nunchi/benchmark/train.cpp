@@ -12,7 +12,7 @@
 namespace nunchi::benchmark {
 namespace {
 
-// The context's profile for as long as a step lasts, however it ends.
+// Sets the context's profile for its scope.
 class Measured {
  public:
   Measured(ContextBase& context, Profile* profile) : context_(context) {
@@ -32,13 +32,13 @@ double total_flops(const Profile& profile) {
   return flops;
 }
 
-// The loss of a batch that is made once, as the model's kind of training has it.
+// The loss of a fixed batch, by the family's default objective.
 struct StepLoss {
   std::function<Variable()> total;  // over the labels
   std::int64_t labels = 0;
 };
 
-// 15 % of each text's tokens are to be said, in the same places.
+// About 15 % of each text's tokens are masked, at the same positions.
 StepLoss masked_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options,
                       std::span<const Tokens> texts) {
   constexpr std::size_t kMask = 3, kEvery = 7;
@@ -61,11 +61,11 @@ StepLoss masked_batch(ContextBase& context, const Model& model, const TrainBench
 }
 
 StepLoss random_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options) {
-  const auto sentences = [&](std::int64_t length, std::uint32_t place) {
+  const auto sentences = [&](std::int64_t length, std::uint32_t stream) {
     return random_sentences({.count = options.sentences,
                              .length = length,
                              .vocabulary = options.vocabulary,
-                             .place = place});
+                             .stream = stream});
   };
   const std::int64_t tokens = options.sentences * options.length;
   switch (options.model->objective()) {
@@ -99,9 +99,9 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
                      std::to_string(options.length) + " tokens is too large.");
   }
   if (options.length > options.model->longest()) {
-    throw UsageError("the model knows " + std::to_string(options.model->longest()) +
-                     " positions, which are too few for sentences of " +
-                     std::to_string(options.length) + " tokens.");
+    throw UsageError("the model has " + std::to_string(options.model->longest()) +
+                     " positions, too few for sentences of " + std::to_string(options.length) +
+                     " tokens.");
   }
   const std::unique_ptr<Model> made = options.model->make({options.vocabulary, options.vocabulary});
   Model& model = *made;
@@ -118,7 +118,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
   double spent = 0;
   for (int step = 1 - options.warmup; step <= options.steps; ++step) {
     if (step > 1 && options.seconds > 0 && spent >= options.seconds) break;
-    // The first step counts the work, which is the same in all.
+    // The first step counts the work, which is the same in all steps.
     const bool counting = step == 1 - options.warmup;
     const Measured measured(context, counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();

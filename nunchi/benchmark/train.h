@@ -11,29 +11,29 @@
 namespace nunchi::benchmark {
 
 struct TrainBenchOptions {
-  ModelConfig model;  // is trained for what its family is trained for by default
+  ModelConfig model;  // trained for its family's default objective
   std::int64_t vocabulary = 32000;
   std::int64_t sentences = 128;
-  std::int64_t length = 32;  // tokens of each, on both sides if there are two
+  std::int64_t length = 32;  // tokens of each, on each side
   int warmup = 2;
-  int steps = 8;       // timed ones at the most
-  double seconds = 0;  // stop after so many, if steps are left; 0: no limit
+  int steps = 8;       // timed ones, at most
+  double seconds = 0;  // of timed steps, at most; 0: no limit
   bool profile = false;
 };
 
 struct TrainBenchStep {
   int step = 0;  // from 1; warm-up steps are 0 and below
   double seconds = 0;
-  double spent = 0;  // in timed steps so far
+  double spent = 0;  // seconds of timed steps so far
   double loss = 0;   // per target token
 };
 
 struct TrainBenchResult {
   std::int64_t parameters = 0;
-  std::int64_t target_tokens = 0;  // of a step; of texts with masks all of them
+  std::int64_t target_tokens = 0;  // of a step; for masked texts all tokens
   int steps = 0;
   double seconds_per_step = 0;  // the median
-  double mean_seconds = 0;      // what the profile adds up to
+  double mean_seconds = 0;      // per step, as the profile adds up
   double flops_per_step = 0;    // of products and attention
   double first_loss = 0, last_loss = 0;
   double arena_mib = 0;

@@ -5,12 +5,12 @@
 #include "nunchi/inference/model_folder.h"
 #include "nunchi/inference/translator.h"
 #include "nunchi/models/check_device.h"
-#include "nunchi/models/families/transformer.h"
+#include "nunchi/models/sequence_model.h"
 
 namespace nunchi::benchmark {
 namespace {
 
-// Runs `translate` and then as many rounds of it as asked for; it returns the tokens it made.
+// Runs `translate`, which returns its number of tokens, once and then for `rounds` timed rounds.
 template <class F>
 void measure_rounds(ContextBase& context, int rounds, bool profile, TranslateBenchResult& result,
                     const F& translate) {
@@ -32,14 +32,15 @@ void measure_rounds(ContextBase& context, int rounds, bool profile, TranslateBen
 TranslateBenchResult measure_translation(ContextBase& context,
                                          const TranslateBenchOptions& options) {
   const double start = seconds_now();
-  Transformer model(options.model);
-  check_device(model, context.device(), "the measured model");
-  model.parameters().allocate(context, {});
-  model.parameters().initialize(1);
+  const std::unique_ptr<Model> made = options.model->make();
+  const TranslationModel& model = as_translation_model(*made);
+  check_device(*made, context.device(), "the measured model");
+  made->parameters().allocate(context, {});
+  made->parameters().initialize(1);
   std::vector<Tokens> sources = random_sentences({.count = options.sentences,
                                                   .length = options.source_length,
-                                                  .vocabulary = options.model.source_vocabulary,
-                                                  .place = 1});
+                                                  .vocabulary = model.inputs().source_vocabulary,
+                                                  .stream = 1});
   const SearchOptions search_options{.beam_size = options.beam_size,
                                      .min_length = options.target_length,
                                      .max_length = options.target_length,
@@ -48,7 +49,7 @@ TranslateBenchResult measure_translation(ContextBase& context,
   const DecoderTokens special = decoder_tokens(kUsualSpecialTokens);
   const auto translate = [&](std::size_t begin, std::size_t end) {
     const TokenBatch batch = make_token_batch(
-        context, std::span(sources).subspan(begin, end - begin), options.model.source_vocabulary);
+        context, std::span(sources).subspan(begin, end - begin), model.inputs().source_vocabulary);
     std::int64_t tokens = 0;
     for (const Hypotheses& found : searcher({.source = batch, .tokens = special})) {
       tokens += static_cast<std::int64_t>(found[0].tokens.size());

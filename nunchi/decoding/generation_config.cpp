@@ -2,6 +2,7 @@
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
+#include "nunchi/base/json_options.h"
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
 

@@ -8,7 +8,7 @@
 namespace nunchi {
 namespace {
 
-// Tokens that the model chooses from.
+// The size of the vocabulary that the model chooses tokens from.
 std::int64_t choices_of(const Model& model) {
   if (const auto* sequence = dynamic_cast<const SequenceModel*>(&model)) {
     return sequence->target_vocabulary();
@@ -21,17 +21,17 @@ std::int64_t choices_of(const Model& model) {
 
 }  // namespace
 
-void check_device(const FamilyConfig& config, Device device, const std::string& where) {
+void check_device(const ModelConfig& config, Device device, const std::string& where) {
   const kernels::Limits limits = kernels::limits_of(device);
-  const FamilyConfig::Needs needs = config.needs();
+  const FamilyConfig::Needs needs = config->needs();
   if (needs.head_width > limits.head_width) {
     throw Error(where + ": heads are " + grouped(needs.head_width) +
-                " columns wide, and attention on a GPU takes at most " +
+                " columns wide, and attention on a GPU supports at most " +
                 grouped(limits.head_width) + ". Use more heads, or --device cpu.");
   }
   if (needs.relative_buckets > limits.relative_buckets) {
     throw Error(where + ": there are " + grouped(needs.relative_buckets) +
-                " numbers for relative positions, and attention on a GPU takes at most " +
+                " numbers for relative positions, and attention on a GPU supports at most " +
                 grouped(limits.relative_buckets) +
                 ". Lower relative_buckets or relative_max_distance, or use --device cpu.");
   }

@@ -1,5 +1,5 @@
-// Whether the kernels of a device can serve a model: said in one sentence before anything is read,
-// tokenised or allocated for it, and not at its first step.
+// Whether the kernels of a device support a model: checked before anything is read, tokenised or
+// allocated for it, not at its first step.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace nunchi {
 
-// Throws Error, naming `where`, for options that ask for more than the device's kernels can do
+// Throws Error, naming `where`, for options beyond the limits of the device's kernels
 // (kernels/limits.h).
-void check_device(const FamilyConfig& config, Device device, const std::string& where);
+void check_device(const ModelConfig& config, Device device, const std::string& where);
 // The same for a model, whose vocabulary is known.
 void check_device(const Model& model, Device device, const std::string& where);
 

@@ -3,20 +3,33 @@
 namespace nunchi {
 namespace {
 
-// As it would be written; of lists, which do not decide a function, nothing.
+// As it would be written; lists, which do not decide a function, are empty.
 std::string text_of(const OptionValue* value) {
   return value == nullptr ? "not there" : value->text;
 }
 
 }  // namespace
 
-ModelConfig FamilyConfig::with_labels(const std::vector<std::string>& /*labels*/) const {
-  throw Error("a model of the family " + family() + " cannot be taught to classify.");
+const FamilyConfig& ModelConfig::operator*() const {
+  if (options_ == nullptr) throw Error("the model's family is unknown.");
+  return *options_;
 }
 
-std::optional<OptionDifference> function_difference(const FamilyConfig& first,
-                                                    const FamilyConfig& second) {
-  const OptionValue options = first.function(), others = second.function();
+void ModelConfig::fail_as() const {
+  throw Error("these are options of the family " + (*this)->family() + ".");
+}
+
+std::string Model::family() const { return config_->family(); }
+
+std::string Model::config_json() const { return config_->to_json(); }
+
+const ClassifierConfig* as_classifier_config(const ModelConfig& config) {
+  return dynamic_cast<const ClassifierConfig*>(&*config);
+}
+
+std::optional<OptionDifference> function_difference(const ModelConfig& first,
+                                                    const ModelConfig& second) {
+  const OptionValue options = first->function(), others = second->function();
   for (const OptionValue& option : options.items) {
     const OptionValue* other = others.find(option.key);
     if (text_of(other) == option.text) continue;

@@ -1,39 +1,45 @@
-// What every family of models has: a name, parameters and options that can be written down.
+// What every family of models has: options, a name and parameters.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "nunchi/models/model_config.h"
 #include "nunchi/nn/parameters.h"
 
 namespace nunchi {
 
-// Tokens that a sentence can have where nothing limits them: more than anybody asks for.
+// The most tokens of a sentence where nothing limits them.
 inline constexpr std::int64_t kUnlimitedLength = std::int64_t{1} << 20;
-
-class FamilyConfig;
 
 class Model {
  public:
-  Model() = default;
   virtual ~Model() = default;
   // Parts of a model refer to one another.
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
-  virtual std::string family() const = 0;
-  // The effective options, and the same as config.json's text.
-  virtual const FamilyConfig& config() const = 0;
-  virtual std::string config_json() const = 0;
-  // Whether the parameter belongs to a task of its own (the labels of a classifier): a run that
-  // starts from a model of another task begins with a fresh one.
+
+  // The options that it was made from.
+  const ModelConfig& config() const { return config_; }
+  std::string family() const;
+  // The text of config.json.
+  std::string config_json() const;
+  // Whether the parameter belongs to one task (the labels of a classifier): a run that starts from
+  // a model of another task begins with a fresh one.
   virtual bool belongs_to_task(const std::string& /*parameter*/) const { return false; }
 
   nn::Parameters& parameters() { return parameters_; }
   const nn::Parameters& parameters() const { return parameters_; }
 
  protected:
+  explicit Model(ModelConfig config) : config_(std::move(config)) {}
+
   nn::Parameters parameters_;
+
+ private:
+  ModelConfig config_;
 };
 
 // The model that config.json's text describes, without memory for its parameters yet. Throws Error,

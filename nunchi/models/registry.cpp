@@ -1,52 +1,24 @@
 // The list of families: a new one adds one line here.
-#include <array>
-
 #include "nunchi/base/printable.h"
-#include "nunchi/models/families/bert.h"
-#include "nunchi/models/families/gpt.h"
-#include "nunchi/models/families/rnn.h"
-#include "nunchi/models/families/t5.h"
-#include "nunchi/models/families/transformer.h"
+#include "nunchi/models/families/bert_config.h"
+#include "nunchi/models/families/gpt_config.h"
+#include "nunchi/models/families/rnn_config.h"
+#include "nunchi/models/families/transformer_config.h"
 #include "nunchi/models/family.h"
 
 namespace nunchi {
 namespace {
 
-struct Family {
-  const char* name;
-  std::vector<std::string> (*presets)();
-  std::unique_ptr<Model> (*make)(OptionReader& config_json);
-  ModelConfig (*read)(OptionReader& training_options);
-  ModelConfig (*preset)(const std::string& name);
-};
-
-template <class M>
-constexpr Family family() {
-  using Config = typename M::Config;
-  return {.name = Config::kFamily,
-          .presets =
-              [] {
-                std::vector<std::string> names;
-                for (const Preset<Config>& known : Config::presets())
-                  names.emplace_back(known.name);
-                return names;
-              },
-          .make = [](OptionReader& in) -> std::unique_ptr<Model> {
-            return std::make_unique<M>(Config::from_options(in));
-          },
-          .read = [](OptionReader& in) -> ModelConfig { return Config::from_training_options(in); },
-          .preset = [](const std::string& name) -> ModelConfig {
-            return Config::preset(name, Config().target_vocabulary);
-          }};
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {
+      transformer_family(), gpt_family(), bert_family(), rnn_family(), t5_family(),
+  };
+  return all;
 }
-
-constexpr std::array kFamilies = {
-    family<Transformer>(), family<Gpt>(), family<Bert>(), family<Rnn>(), family<T5>(),
-};
 
 std::string all_names() {
   std::string all;
-  for (const Family& known : kFamilies) all += (all.empty() ? "" : ", ") + std::string(known.name);
+  for (const Family& known : families()) all += (all.empty() ? "" : ", ") + known.name;
   return all;
 }
 
@@ -57,7 +29,7 @@ const Family& named_family(OptionReader& in) {
   }
   std::string name;
   in.text("family", name);
-  for (const Family& known : kFamilies) {
+  for (const Family& known : families()) {
     if (name == known.name) return known;
   }
   in.fail("family", "is one of " + all_names() + ", not '" + printable(name) + "'");
@@ -65,18 +37,24 @@ const Family& named_family(OptionReader& in) {
 
 }  // namespace
 
-std::unique_ptr<Model> make_model(const std::string& config_json, const std::string& where) {
+ModelConfig read_model_config(const std::string& config_json, const std::string& where) {
   const Options options = Options::from_json(config_json, where);
-  OptionReader config(options);
-  return named_family(config).make(config);
+  OptionReader in(options);
+  return named_family(in).read(in);
 }
 
-ModelConfig read_model_options(OptionReader& in) { return named_family(in).read(in); }
+std::unique_ptr<Model> make_model(const std::string& config_json, const std::string& where) {
+  return read_model_config(config_json, where)->make();
+}
+
+ModelConfig read_model_options(OptionReader& in) {
+  return named_family(in).read_training_options(in);
+}
 
 ModelConfig model_preset(const std::string& name) {
   std::string all;
-  for (const Family& known : kFamilies) {
-    for (const std::string& preset : known.presets()) {
+  for (const Family& known : families()) {
+    for (const std::string& preset : known.presets) {
       if (preset == name) return known.preset(name);
       all += (all.empty() ? "" : ", ") + preset;
     }

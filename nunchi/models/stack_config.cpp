@@ -8,7 +8,7 @@ std::int64_t StackConfig::longest() const {
   return position == nn::PositionKind::learned ? max_positions : kUnlimitedLength;
 }
 
-std::string StackConfig::unused(std::string_view key) const {
+std::string StackConfig::unused_in_stack(std::string_view key) const {
   using Kind = nn::PositionKind;
   const auto needs = [&](Kind kind) {
     return position == kind
@@ -25,34 +25,37 @@ std::string StackConfig::unused(std::string_view key) const {
   return key.starts_with("relative_") ? needs(Kind::relative) : std::string();
 }
 
-void StackConfig::keep_function() {
+void StackConfig::keep_stack_function() {
   const nn::AttentionConfig attention = block().attention(Sees::all);
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
 }
 
-void StackConfig::scale_beside_waves(const OptionReader& in) {
-  const bool waves = position == nn::PositionKind::sinusoidal;
-  if (waves && !in.has("scale_embeddings")) scale_embeddings = true;
+void StackConfig::scale_beside_sinusoids(const OptionReader& given) {
+  const bool sinusoids = position == nn::PositionKind::sinusoidal;
+  if (sinusoids && !given.has("scale_embeddings")) scale_embeddings = true;
 }
 
 void StackConfig::check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const {
   constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
-  if (width < 1 || heads < 1 || heads > kMostHeads || feed_forward < 1 || max_positions < 1) {
-    fail({"width", "heads", "feed_forward", "max_positions"},
-         "is at least one, as every size, and there are at most " + std::to_string(kMostHeads) +
-             " heads");
+  check_sizes(fail, {{"width", width},
+                     {"heads", heads},
+                     {"feed_forward", feed_forward},
+                     {"max_positions", max_positions}});
+  if (heads > kMostHeads) {
+    fail({"heads", "preset"},
+         "must be at most " + std::to_string(kMostHeads) + ", not " + std::to_string(heads));
   }
   if (head_width == 0 && width % heads != 0) {
-    fail({"heads", "width", "preset"}, "is " + std::to_string(heads) + ", but a width of " +
-                                           std::to_string(width) +
-                                           " cannot be cut into so many heads of equal width");
+    fail({"heads", "width", "preset"},
+         "is " + std::to_string(heads) + ", but a width of " + std::to_string(width) +
+             " cannot be divided into that many heads of equal width");
   }
   if (kv_heads < 0 || (kv_heads > 0 && heads % kv_heads != 0)) {
     fail({"kv_heads", "heads", "preset"},
          "is " + std::to_string(kv_heads) + ", but " + std::to_string(heads) +
-             " heads cannot share so many heads of keys and values equally");
+             " heads cannot share that many heads of keys and values equally");
   }
   check_positions(fail, stacks);
 }
@@ -79,7 +82,7 @@ void StackConfig::check_positions(const FailOption& fail,
 }
 
 FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<Sees> stacks) const {
-  Needs needs{.head_width = block().attention(Sees::all).head_width};
+  FamilyConfig::Needs needs{.head_width = block().attention(Sees::all).head_width};
   if (position != nn::PositionKind::relative) return needs;
   for (const Sees sees : stacks) {
     needs.relative_buckets =
@@ -88,21 +91,23 @@ FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<Sees> stacks) co
   return needs;
 }
 
-nn::BlockConfig StackConfig::block() const {
-  return {.width = width,
-          .heads = heads,
-          .hidden = feed_forward,
-          .placement = norm_placement,
-          .norm = norm,
-          .activation = activation,
-          .dropout = dropout,
-          .attention_dropout = attention_dropout,
-          .activation_dropout = activation_dropout,
-          .kv_heads = kv_heads,
-          .head_width = head_width,
-          .bias = bias,
-          .scale_attention = scale_attention,
-          .norm_epsilon = norm_epsilon};
+nn::BlockConfig StackConfig::block(Sees sees) const {
+  nn::BlockConfig block{.width = width,
+                        .heads = heads,
+                        .hidden = feed_forward,
+                        .placement = norm_placement,
+                        .norm = norm,
+                        .activation = activation,
+                        .dropout = dropout,
+                        .attention_dropout = attention_dropout,
+                        .activation_dropout = activation_dropout,
+                        .kv_heads = kv_heads,
+                        .head_width = head_width,
+                        .bias = bias,
+                        .scale_attention = scale_attention,
+                        .norm_epsilon = norm_epsilon};
+  block.sees = sees;
+  return block;
 }
 
 nn::Embedding::Options StackConfig::embedding_options() const {

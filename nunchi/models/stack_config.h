@@ -1,18 +1,17 @@
-// What all families of Transformers have in common: the options of a stack of layers, described
-// once, with the paper's base model as defaults.
+// The options that all families of Transformers share: those of a stack of layers, with the paper's
+// base model as defaults.
 #pragma once
 
 #include <array>
 #include <initializer_list>
 
-#include "nunchi/models/family.h"
-#include "nunchi/models/family_options.h"
+#include "nunchi/models/typed_config.h"
 #include "nunchi/nn/blocks.h"
 #include "nunchi/nn/embedding.h"
 
 namespace nunchi {
 
-struct StackConfig : FamilyConfig {
+struct StackConfig {
   std::int64_t width = 512;  // d_model
   int heads = 8;
   std::int64_t feed_forward = 2048;
@@ -35,27 +34,26 @@ struct StackConfig : FamilyConfig {
   int relative_buckets = 32;
   int relative_max_distance = 128;
 
-  std::int64_t model_width() const override { return width; }
-  // The learned positions, or as many as one likes.
-  std::int64_t longest() const override;
-  std::string unused(std::string_view key) const;
-  // See FamilyConfig::function().
-  void keep_function();
+  // The number of learned positions; unlimited for other positions.
+  std::int64_t longest() const;
+  // Why an option of the stack has no effect; empty if it has one.
+  std::string unused_in_stack(std::string_view key) const;
 
-  nn::BlockConfig block() const;
+  using Sees = nn::Sees;  // which tokens a token of the stack attends to
+  nn::BlockConfig block(Sees sees = Sees::all) const;
   nn::Embedding::Options embedding_options() const;
-  using Sees = nn::Sees;  // of a stack's tokens
   nn::PositionOptions position_options(Sees sees) const;
-  // Those of a family with such stacks.
-  Needs needs_of(std::initializer_list<Sees> stacks) const;
+  // Of a model with stacks of these kinds.
+  FamilyConfig::Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
-  // Sinusoidal positions are waves of size 1. For families whose embeddings start much smaller and
-  // would drown in them: scaled unless the options say otherwise.
-  void scale_beside_waves(const OptionReader& in);
-  // Calls `fail` when sizes do not fit together or are absurd. The model's stacks are of these
-  // kinds.
+  // Calls `fail` when sizes do not fit together.
   void check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const;
+  // See FamilyConfig::function().
+  void keep_stack_function();
+  // Sinusoidal positions have values of size 1, beside which embeddings that start much smaller
+  // would be lost: they are scaled unless the options say otherwise.
+  void scale_beside_sinusoids(const OptionReader& given);
 
  private:
   void check_positions(const FailOption& fail, std::initializer_list<Sees> stacks) const;
@@ -82,11 +80,11 @@ inline constexpr std::array kRelativeKinds = {Choice{"t5", nn::RelativeKind::t5}
 
 inline constexpr std::int64_t kLargestWidth = 1 << 16;
 inline constexpr std::int64_t kMostLayers = 1 << 10;
-inline constexpr std::int64_t kMostHeads = 256;  // dropout's draws tell so many apart
+inline constexpr std::int64_t kMostHeads = 256;  // what random draws of dropout can tell apart
 inline constexpr std::int64_t kMostBuckets = 1 << 16;
 inline constexpr double kLargestBase = 1e12;
 
-// Of each layer. A family puts what is its own before, between and after these two.
+// The fields in the order of config.json; a family puts its own before, between and after these.
 void layers(auto& in, auto& config) {
   in.integer("width", config.width, 1, kLargestWidth);
   in.integer("heads", config.heads, 1, kMostHeads);
@@ -102,12 +100,16 @@ void layers(auto& in, auto& config) {
   in.flag("scale_attention", config.scale_attention);
 }
 
-void positions_and_dropouts(auto& in, auto& config) {
-  in.choice("position", config.position, kPositions);
-  in.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
+void dropouts(auto& in, auto& config) {
   in.fraction("dropout", config.dropout);
   in.fraction("attention_dropout", config.attention_dropout);
   in.fraction("activation_dropout", config.activation_dropout);
+}
+
+void positions_and_dropouts(auto& in, auto& config) {
+  in.choice("position", config.position, kPositions);
+  in.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
+  dropouts(in, config);
   in.number("rotary_base", config.rotary_base, 1, kLargestBase);
   in.choice("relative_kind", config.relative_kind, kRelativeKinds);
   in.integer("relative_buckets", config.relative_buckets, 2, kMostBuckets);

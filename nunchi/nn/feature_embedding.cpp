@@ -16,8 +16,8 @@ Variable FeatureEmbedding::operator()(const Tensor& values, const Ragged& batch,
   const Tensor rows = Tensor::empty(
       values.context(), projection_.parameters().weight.value().dtype(), values.shape());
   convert(values, rows);
-  return add_positions(projection_(Variable(rows)), batch, position.embed(batch.max_length),
-                       dropout_);
+  return add_positions(projection_(Variable(rows)), batch,
+                       position.embed(values.context(), batch.max_length), dropout_);
 }
 
 }  // namespace nunchi::nn

@@ -13,7 +13,7 @@ using kernels::AdamNumbers;
 using kernels::AdamReport;
 
 template <class S>
-Tensor room_for(ContextBase& context) {
+Tensor memory_for(ContextBase& context) {
   return Tensor::empty(context, DType::i8, {static_cast<std::int64_t>(sizeof(S))});
 }
 
@@ -26,13 +26,14 @@ S* as(const Tensor& tensor) {
 
 AdamOptimizer::AdamOptimizer(nn::Parameters& parameters, const AdamOptions& options)
     : parameters_(parameters), options_(options) {
-  if (!parameters.gradients().defined()) throw Error("an optimiser needs gradients.");
+  if (!parameters.gradients().defined())
+    throw Error("the optimiser needs parameters with gradients.");
   const Tensor& weights = parameters.weights();
   ContextBase& context = weights.context();
   first_ = zeros(context, weights.dtype(), weights.shape());
   second_ = zeros(context, weights.dtype(), weights.shape());
-  numbers_ = room_for<AdamNumbers>(context);
-  report_ = room_for<AdamReport>(context);
+  numbers_ = memory_for<AdamNumbers>(context);
+  report_ = memory_for<AdamReport>(context);
   squared_norm_ = zeros(context, DType::f64, {1});
 }
 

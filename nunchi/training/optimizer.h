@@ -21,17 +21,17 @@ class AdamOptimizer {
 
   struct Step {
     double learning_rate = 0;
-    double tokens = 1;   // the gradients are sums over so many target tokens
-    Tensor losses = {};  // f64 [any] of the step's batches; may be undefined
+    double tokens = 1;   // target tokens that the gradients are sums over
+    Tensor losses = {};  // f64 [any], of the step's batches; may be undefined
   };
-  // Changes the weights and clears the gradients. Where a gradient or a loss is a NaN or an
-  // infinity nothing changes: report() tells.
+  // Updates the weights and clears the gradients. If a gradient or a loss is NaN or infinite, the
+  // weights stay unchanged, and report() says so.
   void step(const Step& step);
-  // What the last step did; waits for it.
+  // Of the last step; waits for it.
   kernels::AdamReport report() const;
 
-  // Steps taken, those that changed nothing included. A checkpoint puts them back, and the moments
-  // in place.
+  // Steps taken, including those that changed nothing. Loading a checkpoint sets them and writes
+  // the moments.
   std::int64_t steps() const { return steps_; }
   void set_steps(std::int64_t steps) { steps_ = steps; }
   const Tensor& first_moment() const { return first_; }

@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// Where a step stands between the end of the warm-up (0) and the last step (1).
+// The share of the steps after the warm-up that are done, 0 to 1.
 double progress(const Schedule& schedule, std::int64_t step) {
   const auto done = static_cast<double>(step - schedule.warmup);
   return std::min(1.0, done / static_cast<double>(schedule.total_steps - schedule.warmup));
@@ -35,7 +35,7 @@ double after_warmup(const Schedule& schedule, std::int64_t step) {
     case ScheduleKind::constant:
       return peak;
   }
-  throw Error("there is no such schedule.");
+  throw Error("unknown schedule (internal error).");
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ double after_warmup(const Schedule& schedule, std::int64_t step) {
 void check(const Schedule& schedule) {
   const auto sound = [](double rate) { return std::isfinite(rate) && rate >= 0; };
   if (!sound(schedule.peak) || !sound(schedule.factor) || !sound(schedule.final)) {
-    throw Error("learning rates are finite and not below zero.");
+    throw Error("a learning rate must be finite and not negative.");
   }
   if (schedule.warmup < 0) throw Error("the warm-up cannot have a negative number of steps.");
   if (schedule.kind == ScheduleKind::paper && schedule.width < 1) {
@@ -61,7 +61,7 @@ double learning_rate(const Schedule& schedule, std::int64_t step) {
   check(schedule);
   if (step < 1) throw Error("steps are counted from 1.");
   if (step < schedule.warmup) {
-    // The rate at the end of the warm-up is where every kind begins.
+    // Every kind continues from the rate at the end of the warm-up.
     const double top = std::max(after_warmup(schedule, schedule.warmup), schedule.final);
     return top * static_cast<double>(step) / static_cast<double>(schedule.warmup);
   }

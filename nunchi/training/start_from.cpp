@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kRun = "the run's";
 
-// See tokenizer_difference; `name` is what the tokenizer of this side is called.
+// See tokenizer_difference; `name` names the tokenizer of this side.
 std::string difference(const Tokenizer& model, const Tokenizer& run, const char* name) {
   if (model.fingerprint() == run.fingerprint()) return {};
   if (model.vocabulary() != run.vocabulary()) {
@@ -26,40 +26,44 @@ std::string difference(const Tokenizer& model, const Tokenizer& run, const char*
   }
   for (std::int32_t id = 0; id < model.vocabulary(); ++id) {
     if (model.piece(id) == run.piece(id)) continue;
-    return fmt::format("token {} of its {} is '{}', but of the run's '{}'", id, name,
+    return fmt::format("token {} of its {} is '{}', but the run's is '{}'", id, name,
                        printable(model.piece(id)), printable(run.piece(id)));
   }
-  return fmt::format("its {} has the run's tokens, but may cut a text into others of them", name);
+  return fmt::format("its {} has the run's tokens, but may cut a text into other tokens", name);
 }
 
 void check_same_tokenizers(const std::string& cannot, const std::filesystem::path& folder,
                            const Tokenizers& tokenizers) {
-  // Without any beside the weights, nobody can tell.
+  // Without tokenizers in the folder there is nothing to compare.
   if (!has_tokenizers(folder)) return;
   const std::string differs = tokenizer_difference(load_tokenizers(folder), tokenizers);
   if (differs.empty()) return;
   throw Error(fmt::format(
-      "{}: {}. Leave 'tokenizer.source' and 'tokenizer.target' out, and the run takes its.", cannot,
+      "{}: {}. Leave 'tokenizer.source' and 'tokenizer.target' out to use its tokenizers.", cannot,
       differs));
 }
 
 }  // namespace
 
-std::vector<std::string> labels_of(const Model& model) {
-  const auto* classifier = dynamic_cast<const Classifier*>(&model);
+namespace {
+
+std::vector<std::string> labels_of(const ModelConfig& model) {
+  const ClassifierConfig* classifier = as_classifier_config(model);
   return classifier != nullptr ? classifier->labels() : std::vector<std::string>();
 }
 
-void check_same_function(const std::string& cannot, const Model& other, const Model& model,
-                         const std::string& whose) {
-  if (const auto differs = function_difference(other.config(), model.config())) {
+}  // namespace
+
+void check_same_function(const std::string& cannot, const ModelConfig& other,
+                         const ModelConfig& model, const std::string& whose) {
+  if (const auto differs = function_difference(other, model)) {
     throw Error(fmt::format("{}: its '{}' is {}, but {} is {}.", cannot, differs->key,
                             differs->first, whose, differs->second));
   }
 }
 
-void check_same_labels(const std::string& cannot, const Model& other, const Model& model,
-                       const std::string& whose) {
+void check_same_labels(const std::string& cannot, const ModelConfig& other,
+                       const ModelConfig& model, const std::string& whose) {
   const std::vector<std::string> its = labels_of(other), ours = labels_of(model);
   if (its == ours) return;
   throw Error(fmt::format("{}: its labels are '{}', but {} are '{}'.", cannot,
@@ -67,7 +71,7 @@ void check_same_labels(const std::string& cannot, const Model& other, const Mode
 }
 
 void check_resumed(const std::filesystem::path& checkpoint, const TrainConfig& config,
-                   const Model& model) {
+                   const ModelConfig& model) {
   const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
   for (const ConfigChange& change : config_changes(checkpoint, config)) {
     if (!change.key.starts_with("tokenizer.")) continue;
@@ -76,20 +80,20 @@ void check_resumed(const std::filesystem::path& checkpoint, const TrainConfig& c
         "with.",
         cannot, change.key, change.before, change.now));
   }
-  const std::unique_ptr<Model> other = configured_model(checkpoint);
-  check_same_function(cannot, *other, model, kRun);
-  check_same_labels(cannot, *other, model, kRun);
+  const ModelConfig other = load_config(checkpoint);
+  check_same_function(cannot, other, model, kRun);
+  check_same_labels(cannot, other, model, kRun);
 }
 
 std::string start_from(const std::filesystem::path& folder, const Tokenizers& tokenizers,
                        Model& model) {
   nn::Parameters& parameters = model.parameters();
-  const std::string cannot = "'" + folder.string() + "' cannot be what the run starts from";
+  const std::string cannot = "'" + folder.string() + "' cannot be used to start the run";
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  check_same_function(cannot, *other, model, kRun);
+  check_same_function(cannot, other->config(), model.config(), kRun);
   check_same_tokenizers(cannot, folder, tokenizers);
-  const bool same_task = labels_of(*other) == labels_of(model);
+  const bool same_task = labels_of(other->config()) == labels_of(model.config());
   std::string fresh;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const nn::ParameterEntry* found = other->parameters().find(entry.name);
@@ -105,7 +109,8 @@ std::string start_from(const std::filesystem::path& folder, const Tokenizers& to
   parameters.changed();
   if (fresh.empty()) return fresh;
   return fmt::format("'{}' {}: {} start at random", folder.string(),
-                     labels_of(*other).empty() ? "has no labels" : "has other labels", fresh);
+                     labels_of(other->config()).empty() ? "has no labels" : "has other labels",
+                     fresh);
 }
 
 std::string tokenizer_difference(const Tokenizers& model, const Tokenizers& run) {

@@ -13,8 +13,8 @@
 #include "nunchi/base/write_error.h"
 #include "nunchi/decoding/generation_config.h"
 #include "nunchi/models/check_device.h"
-#include "nunchi/training/objectives/classification.h"
-#include "nunchi/training/objectives/label_tokenizer.h"
+#include "nunchi/training/objectives/objectives.h"
+#include "nunchi/training/run_tokenizers.h"
 #include "nunchi/training/start_from.h"
 
 namespace nunchi {
@@ -22,31 +22,16 @@ namespace {
 
 constexpr const char* kModel = "the config's model";
 
-// A model that cannot be held is refused for its size, not for the first allocation that fails.
-void check_memory(const TrainConfig& config) {
-  // Characters are as many as there are; the others are what is asked for.
-  const bool known = config.learns_tokenizer() && config.tokenizer.has_pieces();
-  const std::int64_t tokens = known ? config.tokenizer.options.vocabulary : 4;
-  const std::int64_t count = config.model->make({tokens, tokens})->parameters().count();
+// Refuses a model that is too large for the machine, rather than fail at some allocation.
+void check_memory(const Model& model) {
+  const std::int64_t count = model.parameters().count();
   const double needed = static_cast<double>(count) * 4 * sizeof(float) / (1 << 20);
-  const double there = memory_mib();
-  if (there == 0 || needed <= there) return;
+  const double available = memory_mib();
+  if (available == 0 || needed <= available) return;
   throw Error(
       fmt::format("a model of {} parameters needs {:.0f} GiB with its gradients and moments, and "
                   "this machine has {:.0f}. See 'model.width' and the other sizes.",
-                  grouped(count), needed / 1024, there / 1024));
-}
-
-// Before hours go into tokenising for it.
-const TrainConfig& checked_for(const ContextBase& context, const TrainConfig& config) {
-  check_device(*config.model, context.device(), kModel);
-  if (context.device() == Device::cpu) check_memory(config);
-  if (const auto validation = config.data.validation_part()) {
-    PairReader reader(*validation);
-    for (RawPair pair; reader.next(pair);) {
-    }
-  }
-  return config;
+                  grouped(count), needed / 1024, available / 1024));
 }
 
 ModelInputs inputs_of(const TrainConfig& config, const Tokenizers& tokenizers) {
@@ -54,21 +39,6 @@ ModelInputs inputs_of(const TrainConfig& config, const Tokenizers& tokenizers) {
   return {.source_vocabulary = features > 0 ? 0 : tokenizers.source().vocabulary(),
           .target_vocabulary = tokenizers.target().vocabulary(),
           .source_features = features};
-}
-
-std::unique_ptr<Model> model_for(const TrainConfig& config, const Tokenizers& tokenizers,
-                                 ContextBase& context) {
-  std::unique_ptr<Model> model = config.model->make(inputs_of(config, tokenizers));
-  check_device(*model, context.device(), kModel);
-  model->parameters().allocate(context, {.gradients = true});
-  model->parameters().initialize(config.seed);
-  return model;
-}
-
-// The model's options with the labels of the training data, where it is to learn them.
-ModelConfig with_labels(const TrainConfig& config) {
-  if (!config.has_labels()) return config.model;
-  return config.model->with_labels(labels_in(config.data.train_parts()));
 }
 
 void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
@@ -106,61 +76,114 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
                          const TrainingRunOptions& options)
     : context_(context),
       communicator_(options.communicator != nullptr ? *options.communicator : single_process_),
-      config_(checked_for(context, config)),
-      validation_part_(config.data.validation_part()),
-      tokenizers_(options.checkpoint.empty() ? make_tokenizers(config, options)
-                                             : load_tokenizers(options.checkpoint)) {
-  // What does not fit together is said before anything is tokenised.
-  config_.model = with_labels(config);
-  model_ = model_for(config_, tokenizers_, context);
-  if (!options.checkpoint.empty()) {
-    check_resumed(options.checkpoint, config_, *model_);
-  } else if (!config.initialize_from.empty()) {
-    const std::string note = start_from(config.initialize_from, tokenizers_, *model_);
+      config_(config) {
+  check_device(config.model, context.device(), kModel);
+  read_validation();
+  make_tokenizers(options);
+  make_model(options);
+  prepare_data(options);
+  order_batches();
+  check_stop(options.stop);
+  make_validator();
+}
+
+void TrainingRun::read_validation() {
+  const std::optional<CorpusPart> part = config_.data.validation_part();
+  if (!part) return;
+  const bool keep =
+      Validator::needs_lines(config_) || info_of(config_.training.objective).targets != nullptr;
+  PairReader reader(*part);
+  for (RawPair pair; reader.next(pair);) {
+    if (keep) validation_lines_.push_back(std::move(pair));
+  }
+}
+
+void TrainingRun::make_tokenizers(const TrainingRunOptions& options) {
+  tokenizers_ = share_tokenizers(communicator_, [&] {
+    if (!options.checkpoint.empty()) return load_tokenizers(options.checkpoint);
+    return nunchi::make_tokenizers(config_, {.note = options.note, .stop = options.stop});
+  });
+}
+
+void TrainingRun::make_model(const TrainingRunOptions& options) {
+  const ObjectiveInfo& objective = info_of(config_.training.objective);
+  if (objective.targets != nullptr) {
+    config_.model = objective.targets->configure(config_.model, config_.data.train_parts());
+  }
+  model_ = config_.model->make(inputs_of(config_, *tokenizers_));
+  check_device(*model_, context_.device(), kModel);
+  if (context_.device() == Device::cpu) check_memory(*model_);
+  if (objective.targets != nullptr && config_.data.validation) {
+    objective.targets->check(*config_.data.validation_part(), validation_lines_, *model_);
+  }
+  model_->parameters().allocate(context_, {.gradients = true});
+  set_weights(options);
+  objective_ = objective.make({*model_, context_, *tokenizers_, config_.training});
+}
+
+void TrainingRun::set_weights(const TrainingRunOptions& options) {
+  nn::Parameters& parameters = model_->parameters();
+  parameters.initialize(config_.seed);
+  if (communicator_.is_leader() && !options.checkpoint.empty()) {
+    // The trainer loads the weights, with the rest of the checkpoint.
+    check_resumed(options.checkpoint, config_, model_->config());
+  } else if (communicator_.is_leader() && !config_.initialize_from.empty()) {
+    const std::string note = start_from(config_.initialize_from, *tokenizers_, *model_);
     if (options.note && !note.empty()) options.note(note);
   }
-  objective_ =
-      info_of(config.training.objective).make({*model_, context, tokenizers_, config_.training});
-  if (config.has_labels() && validation_part_) check_labels(*validation_part_, labels_of(*model_));
+  communicator_.broadcast(parameters.weights());
+  if (communicator_.size() > 1) parameters.changed();
+}
 
-  std::optional<LabelTokenizer> labels;
-  if (config.has_labels()) labels.emplace(labels_of(*model_));
-  const PairTokenizers tokenizers{tokenizers_.source(), labels ? *labels : tokenizers_.target()};
-  const PrepareOptions prepare{.limits = config.data.limits,
-                               .cut = config.data.cut,
+void TrainingRun::prepare_data(const TrainingRunOptions& options) {
+  const ObjectiveInfo& objective = info_of(config_.training.objective);
+  std::unique_ptr<Tokenizer> targets;
+  if (objective.targets != nullptr) targets = objective.targets->tokenizer(*model_);
+  const PairTokenizers tokenizers{tokenizers_->source(),
+                                  targets != nullptr ? *targets : tokenizers_->target()};
+  const PrepareOptions prepare{.limits = config_.data.limits,
+                               .cut = config_.data.cut,
                                .cache = options.cache,
                                .threads = options.threads,
                                .progress = [&](const PrepareProgress& progress) {
                                  check_stop(options.stop);
                                  if (options.progress) options.progress(progress);
                                }};
-  const std::vector<CorpusPart> parts = config.data.train_parts();
-  pairs_ = prepare_pairs(parts, tokenizers, prepare);
-  if (validation_part_) validation_pairs_ = prepare_pairs(*validation_part_, tokenizers, prepare);
+  // The others find in the cache what the leader has prepared.
+  if (!communicator_.is_leader()) communicator_.barrier();
+  pairs_ = prepare_pairs(config_.data.train_parts(), tokenizers, prepare);
+  if (const std::optional<CorpusPart> part = config_.data.validation_part()) {
+    validation_pairs_ = prepare_pairs(*part, tokenizers, prepare);
+  }
+  if (communicator_.is_leader()) communicator_.barrier();
+}
 
+void TrainingRun::order_batches() {
+  const std::vector<CorpusPart> parts = config_.data.train_parts();
   std::vector<WeightedPairs> weighted;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     weighted.push_back({&pairs_[i], parts[i].weight});
   }
   order_ = std::make_unique<BatchOrder>(
-      std::move(weighted), BatchOptions{.batch_tokens = config.training.batch_tokens,
-                                        .source_tokens = source_tokens(config.training),
-                                        .seed = config.seed,
-                                        .by = config.training.batch_by,
-                                        .text_window = config.data.text_window()});
-  if (order_->epoch_pairs() == 0) {
-    std::string reports;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      reports += "; " + to_text(pairs_[i].report(), kind_of_line(parts[i]));
-    }
-    throw Error(names_of(parts) + ": there is nothing to learn from (" + reports.substr(2) + ").");
+      std::move(weighted), BatchOptions{.batch_tokens = config_.training.batch_tokens,
+                                        .source_tokens = source_tokens(config_.training),
+                                        .seed = config_.seed,
+                                        .by = config_.training.batch_by,
+                                        .text_window = config_.data.text_window()});
+  if (order_->epoch_pairs() > 0) return;
+  std::string reports;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    reports += "; " + to_text(pairs_[i].report(), kind_of_line(parts[i]));
   }
-  check_stop(options.stop);
-  if (validation_part_) {
-    validator_ = std::make_unique<Validator>(
-        ValidatorParts{*model_, *objective_, tokenizers_, *validation_pairs_, *validation_part_},
-        config);
-  }
+  throw Error(names_of(parts) + ": there is nothing to learn from (" + reports.substr(2) + ").");
+}
+
+void TrainingRun::make_validator() {
+  if (!validation_pairs_) return;
+  validator_ = std::make_unique<Validator>(
+      ValidatorParts{*model_, *objective_, *tokenizers_, *validation_pairs_, validation_lines_},
+      config_);
+  validation_lines_ = {};
 }
 
 TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
@@ -168,8 +191,8 @@ TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
   }
   const auto companions = [this](const std::filesystem::path& into) {
-    save_tokenizers(tokenizers_, into);
-    save_generation_config(search_options(config_.generation), tokenizers_.generation_tokens(),
+    save_tokenizers(*tokenizers_, into);
+    save_generation_config(search_options(config_.generation), tokenizers_->generation_tokens(),
                            into);
     write_config(config_, into);
   };
@@ -179,19 +202,22 @@ TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   check_stop(stop);
   try {
     return trainer.run();
-  } catch (const NoRoom& error) {
+  } catch (const DiskFull& error) {
     const std::vector<std::int64_t> steps = checkpoint_steps(folder->checkpoints());
     const std::string then = steps.empty() ? std::string("begin again")
                                            : fmt::format("--resume from step {}", steps.back());
-    throw NoRoom(fmt::format("{}. Make room and {}.", error.what(), then));
+    throw DiskFull(fmt::format("{}. Make room and {}.", error.what(), then));
   }
+}
+
+LearnerOptions TrainingRun::learner_options() const {
+  return {.adam = config_.training.optimizer.adam, .sum = config_.training.gradient_sum};
 }
 
 StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) {
   using Clock = std::chrono::steady_clock;
-  Learner learner(*model_, *objective_,
-                  {.adam = config_.training.optimizer.adam, .sum = config_.training.gradient_sum},
-                  communicator_);
+  const TrainingOptions& training = config_.training;
+  Learner learner(*model_, *objective_, learner_options(), communicator_);
   BatchQueue queue(*order_);
   std::int64_t tokens = 0, epoch_batches = 0;
   Clock::time_point began;
@@ -202,7 +228,7 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
       context_.set_profile(profile);
     }
     std::vector<HostBatch> batches;
-    for (std::int64_t i = 0; i < config_.training.accumulate; ++i) batches.push_back(queue.next());
+    for (std::int64_t i = 0; i < training.accumulate; ++i) batches.push_back(queue.next());
     epoch_batches = batches.front().epoch_batches;
     const RandomKey key{.seed = config_.seed,
                         .step = static_cast<std::uint64_t>(step + options.warmup)};
@@ -213,11 +239,10 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
   }
   context_.set_profile(nullptr);
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-  const TrainingOptions& limits = config_.training;
   times.seconds_per_step = seconds / options.steps;
   times.target_tokens_per_second = static_cast<double>(tokens) / seconds;
-  times.steps_per_epoch = (epoch_batches + limits.accumulate - 1) / limits.accumulate;
-  times.total_steps = total_steps(limits, epoch_batches);
+  times.steps_per_epoch = (epoch_batches + training.accumulate - 1) / training.accumulate;
+  times.total_steps = total_steps(training, epoch_batches);
   return times;
 }
 

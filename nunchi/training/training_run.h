@@ -1,4 +1,4 @@
-// From a training config to a model in training: tokenizers, prepared data, model, validation.
+// From a training config to a model in training: tokenizers, model, prepared data, validation.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@ namespace nunchi {
 
 struct TrainingRunOptions {
   std::filesystem::path cache;       // where prepared data are kept
-  std::filesystem::path checkpoint;  // whose tokenizers to take; empty: those the config asks for
+  std::filesystem::path checkpoint;  // of a resumed run, which keeps its tokenizers; may be empty
   int threads = 1;                   // that tokenise
-  std::function<void(const std::string&)> note;
-  std::function<void(const PrepareProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;  // true: give up
-  Communicator* communicator = nullptr;     // outlives the run; null: one process
+  std::function<void(const std::string&)> note;          // messages for the user
+  std::function<void(const PrepareProgress&)> progress;  // of preparing the data
+  const std::atomic<bool>* stop = nullptr;               // true: give up
+  Communicator* communicator = nullptr;                  // outlives the run; null: one process
 };
 
 struct MeasureOptions {
@@ -32,59 +32,65 @@ struct MeasureOptions {
   double learning_rate = 0;
 };
 
-// What a few steps told, before a run that may take days.
+// The times of a few steps, before a run that may take days.
 struct StepTimes {
   double seconds_per_step = 0;
   double target_tokens_per_second = 0;
   std::int64_t steps_per_epoch = 0;
-  std::int64_t total_steps = 0;          // 0: nobody knows
-  double first_loss = 0, last_loss = 0;  // of a target token
+  std::int64_t total_steps = 0;          // 0: unknown
+  double first_loss = 0, last_loss = 0;  // per target token
 };
 
 class TrainingRun {
  public:
-  // Reads or learns the tokenizers (see make_tokenizers), prepares the data, and makes the model,
-  // with the weights of `initialize_from` or drawn from the seed. Throws Error for whatever is
-  // missing or does not fit, and Interrupted when it was stopped: what it writes are whole files
-  // of prepared data. (While a tokenizer is learned, a request to stop has to wait.) `context`
-  // outlives it.
+  // Makes or reads the tokenizers, makes the model, with the weights of `initialize_from` or drawn
+  // from the seed, and prepares the data. Throws Error for anything that is missing or does not
+  // fit, and Interrupted when it was stopped: what it writes are whole files of prepared data.
+  // (Learning a tokenizer cannot be interrupted.) `context` outlives it.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
   // See Trainer. `folder` is the leader's, null on other workers. The hook for validation is the
   // run's own. Throws Interrupted when the stop came before the folder was started.
   TrainingEnd train(RunFolder* folder, TrainerHooks hooks);
-  // Takes a few steps, waiting for data included, and leaves no trace but changed weights. While it
-  // times, kernels report to `profile`, if there is one.
+  // Takes a few steps, including the wait for data, and leaves nothing but changed weights. Kernels
+  // report the timed steps to `profile`, if there is one.
   StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
 
   const TrainConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
-  const Tokenizers& tokenizers() const { return tokenizers_; }
-  // Of each part of the training data, and of the validation's.
+  const Tokenizers& tokenizers() const { return *tokenizers_; }
+  // Of each part of the training data, and of the validation data.
   std::vector<PairReport> reports() const;
   std::optional<PairReport> validation_report() const;
 
  private:
+  // The stages of the constructor, in their order. Each reads its files once; what does not fit
+  // together is reported before the long work of preparing the data.
+  void read_validation();
+  void make_tokenizers(const TrainingRunOptions& options);
+  void make_model(const TrainingRunOptions& options);
+  void prepare_data(const TrainingRunOptions& options);
+  void order_batches();
+  void make_validator();
+
+  void set_weights(const TrainingRunOptions& options);
+  LearnerOptions learner_options() const;
+
   ContextBase& context_;
   SingleProcess single_process_;
   Communicator& communicator_;
   TrainConfig config_;
-  std::optional<CorpusPart> validation_part_;
-  Tokenizers tokenizers_;
+  std::vector<RawPair> validation_lines_;  // only those that later stages need
+  std::optional<Tokenizers> tokenizers_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Objective> objective_;
   std::vector<PairStore> pairs_;
   std::optional<PairStore> validation_pairs_;
   std::unique_ptr<BatchOrder> order_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<Objective> objective_;
   std::unique_ptr<Validator> validator_;
 };
 
-// The tokenizers that a config asks for: existing files, or those of the model that the run starts
-// from, or new ones learned from the training data. Of the options, `note` is told what takes time,
-// and `stop` is looked at.
-Tokenizers make_tokenizers(const TrainConfig& config, const TrainingRunOptions& options);
-
-// Throws UsageError when the run starts from something that it would remove from its own folder.
+// Throws UsageError when the run starts from a file that it would remove from its own folder.
 void check_inputs_stay(const TrainConfig& config, const RunFolder& folder);
 
 }  // namespace nunchi

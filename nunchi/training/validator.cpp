@@ -28,20 +28,21 @@ Validator::Validator(const ValidatorParts& parts, const TrainConfig& config)
                                    .text_window = config.data.text_window()}),
       lowercase_(config.validation.lowercase) {
   if (order_.epoch_pairs() == 0) {
-    throw Error(files_of(parts.corpus).front().string() +
-                " has nothing that could be validated with.");
+    const CorpusPart part = *config.data.validation_part();
+    throw Error(names_of(std::span(&part, 1)) + " has no example to validate with.");
   }
-  if (config.validation.metric == ValidationMetric::loss ||
-      config.validation.metric == ValidationMetric::accuracy) {
-    return;
-  }
+  if (!needs_lines(config)) return;
   translator_.emplace(parts.model.parameters().weights().context(), parts.model, parts.tokenizers,
                       translator_options(config));
-  PairReader reader(parts.corpus);
-  for (RawPair pair; reader.next(pair);) {
+  for (const RawPair& pair : parts.lines) {
     sources_.push_back({.text = pair.source});
     references_.push_back(pair.target);
   }
+}
+
+bool Validator::needs_lines(const TrainConfig& config) {
+  return config.validation.metric == ValidationMetric::bleu ||
+         config.validation.metric == ValidationMetric::chrf;
 }
 
 std::optional<ValidationScores> Validator::operator()(const std::atomic<bool>* stop) {

@@ -1,5 +1,5 @@
-// How good a model is on sentences that it does not learn from: the objective's loss and, of a
-// model that translates, BLEU and chrF of what it really does.
+// Measures a model on sentences that it does not learn from: the objective's loss and, if the model
+// translates, BLEU and chrF of its translations.
 #pragma once
 
 #include <atomic>
@@ -17,21 +17,25 @@ struct ValidatorParts {
   const Model& model;
   const Objective& objective;
   const Tokenizers& tokenizers;
-  const PairStore& pairs;    // for the loss
-  const CorpusPart& corpus;  // the same as text: where something is translated, with references
+  const PairStore& pairs;          // for the loss
+  std::span<const RawPair> lines;  // the same as text, for translations and their references
 };
 
 // Used by one thread at a time; the parts outlive it.
 class Validator {
  public:
-  // Reads the corpus. Throws Error when there is nothing in it.
+  // The lines are only looked at if needs_lines(). Throws Error when there are no pairs.
   Validator(const ValidatorParts& parts, const TrainConfig& config);
 
-  // Translates only if the config's metric asks for it. Nothing when `stop` became true meanwhile.
+  // Whether the config's metric compares translations with references.
+  static bool needs_lines(const TrainConfig& config);
+
+  // Translates only if the config's metric asks for it. No scores when `stop` became true
+  // meanwhile.
   std::optional<ValidationScores> operator()(const std::atomic<bool>* stop = nullptr);
 
  private:
-  // The loss and, where the objective counts it, the accuracy.
+  // The loss and, if the objective counts it, the accuracy.
   std::optional<ValidationScores> loss(const std::atomic<bool>* stop) const;
   // False when it was stopped.
   bool translate(const std::atomic<bool>* stop);

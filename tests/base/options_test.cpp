@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/json_options.h"
+#include "nunchi/base/yaml_options.h"
 #include "tests/errors.h"
 #include "tests/files.h"
 #include "tests/paths.h"
@@ -257,7 +259,7 @@ TEST(Options, WholeNumbersAreDigits) {
   EXPECT_EQ(yaml_error("steps: [3]"), expected + "a list.");
   EXPECT_EQ(yaml_error("steps: {a: 3}"), expected + "a map.");
   EXPECT_EQ(yaml_error("steps:"),
-            "a.yaml:1: 'steps' is a whole number from 1 to 1000, but nothing stands here.");
+            "a.yaml:1: 'steps' is a whole number from 1 to 1000, but the value is missing.");
   EXPECT_NE(json_error(R"({"steps": 1e2})").find("not '1e2'"), std::string::npos);
   EXPECT_NE(json_error(R"({"steps": "3"})").find("not the text '3'"), std::string::npos);
   EXPECT_NE(json_error(R"({"steps": null})").find("nothing stands"), std::string::npos);
@@ -361,7 +363,7 @@ TEST(Options, BytesThatAreNoText) {
 
 TEST(Options, EscapesStandForCharacters) {
   EXPECT_EQ(from_yaml("name: \"\\x41\\u00e9\\U0001F600\\n\"").name, "Aé\xF0\x9F\x98\x80\n");
-  const std::string expected = "an escape (\\) stands for no character of a text.";
+  const std::string expected = "an escape (\\) is not a character of a text.";
   for (const char* text : {R"(name: "\0")", R"(name: "\x00")", R"(name: "\_")", R"("\N": a)"}) {
     EXPECT_EQ(yaml_error(text), "a.yaml:1: " + expected) << text;
   }

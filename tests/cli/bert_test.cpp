@@ -294,8 +294,8 @@ TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
                                                {"max_positions", "40", "32"}}) {
     const Ended ended = train(" --set model." + key + "=" + value);
     EXPECT_EQ(ended.code, 1);
-    EXPECT_TRUE(says(ended.error, "bert' cannot be what the run starts from: its '" + key +
-                                      "' is " + was + ", but the run's is " + value + "."))
+    EXPECT_TRUE(says(ended.error, "bert' cannot be used to start the run: its '" + key + "' is " +
+                                      was + ", but the run's is " + value + "."))
         << ended.error;
     EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
   }

@@ -229,10 +229,9 @@ TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
   };
   const Ended refused = started("other.tok");
   EXPECT_EQ(refused.code, 1);
-  EXPECT_TRUE(says(refused.error, "run' cannot be what the run starts from: token "))
-      << refused.error;
+  EXPECT_TRUE(says(refused.error, "run' cannot be used to start the run: token ")) << refused.error;
   EXPECT_TRUE(says(refused.error,
-                   " of its tokenizer is 'ü', but of the run's '가'. Leave 'tokenizer.source' "))
+                   " of its tokenizer is 'ü', but the run's is '가'. Leave 'tokenizer.source' "))
       << refused.error;
   EXPECT_FALSE(says(refused.error, "tokenising")) << refused.error;
   const Ended same = started("same.tok");
@@ -281,7 +280,7 @@ TEST_F(TrainProgram, KeepsFilesThatBelongToNoRun) {
   for (const std::string more : {"", "--overwrite", "--dry-run"}) {
     const Ended ended = run(arguments("mine", more));
     EXPECT_EQ(ended.code, 2) << more;
-    EXPECT_TRUE(says(ended.error, "mine' holds something that no run wrote, '")) << ended.error;
+    EXPECT_TRUE(says(ended.error, "mine' has the entry '")) << ended.error;
   }
   for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }

@@ -99,8 +99,8 @@ TEST_F(BatchQueues, APlaceThatDoesNotExistIsAnErrorAtNext) {
   BatchQueue after(order, {0, 100'000});
   EXPECT_TRUE(says(error_of([&] { after.next(); }), "it cannot be resumed at batch 100,000"));
   BatchQueue before(order, {0, -1});
-  EXPECT_TRUE(says(error_of([&] { before.next(); }), "there is no batch -1"));
-  EXPECT_TRUE(says(error_of([&] { before.next(); }), "there is no batch -1"));
+  EXPECT_TRUE(says(error_of([&] { before.next(); }), "it cannot be resumed at batch -1"));
+  EXPECT_TRUE(says(error_of([&] { before.next(); }), "it cannot be resumed at batch -1"));
   BatchQueue epoch(order, {-3, 0});
   EXPECT_TRUE(says(error_of([&] { epoch.next(); }), "epoch -3 does not exist"));
 }

@@ -58,7 +58,7 @@ TEST(ContentHash, MoreMayFollowADigest) {
   EXPECT_EQ(hash.digest(), digest_of("one two"));
 }
 
-// One bit anywhere changes about half of the 128.
+// Flipping any bit of the input changes about half of the 128 bits.
 TEST(ContentHash, EveryBitCounts) {
   const std::string text = noise(100);
   const Digest before = digest_of(text);

@@ -36,7 +36,7 @@ Read from_file(const std::string& text, std::size_t longest) {
   return read;
 }
 
-// `text` through a pipe in portions of `size` bytes, taken as they come.
+// `text` through a pipe in portions of `size` bytes, read as they arrive.
 Read in_portions(const std::string& text, std::size_t size, std::size_t longest) {
   Pipe pipe;
   LineStream stream(pipe.out(), longest);
@@ -122,7 +122,7 @@ TEST(LineStream, CutsBetweenCharacters) {
   expect_lines("눈눈눈눈\n", {"눈눈눈"}, 11, 1);
   expect_lines("눈눈눈눈\n", {"눈눈눈눈"}, 12);
   expect_lines("🐕🐕🐕\n", {"🐕🐕"}, 11, 1);
-  // Bytes that only ever continue a character are none: they are cut anywhere.
+  // Continuation bytes alone are not characters and are cut anywhere.
   expect_lines(std::string(40, '\x80') + "\n", {std::string(10, '\x80')}, 10, 1);
 }
 

@@ -44,7 +44,7 @@ Lines lines_of_bytes(std::string_view bytes) {
   return lines_of(folder / "text");
 }
 
-// Numbered lines that do not pack to nothing.
+// Numbered lines that do not compress well.
 std::string long_text(int lines) {
   std::string text;
   for (int i = 0; i < lines; ++i) {
@@ -110,7 +110,7 @@ TEST(Lines, AreTheSameFromEveryPacking) {
   const std::string text = "\xEF\xBB\xBF" + long_text(20'000) + "the last\r\n";
   write_text(folder / "plain", text);
   write_text(folder / "gzip", gzipped(text));
-  // The name says one thing, the bytes another.
+  // The name does not match the contents.
   write_text(folder / "xz.gz", xz_packed(text));
   const Lines plain = lines_of(folder / "plain");
   ASSERT_EQ(plain.size(), 20'001u);
@@ -138,7 +138,7 @@ TEST(Lines, OfAnEmptyArchiveAreNone) {
   EXPECT_EQ(lines_of_bytes(xz_packed("")), Lines{});
 }
 
-// Highly repetitive: megabytes wait inside the unpacker after the last packed byte was taken.
+// Highly repetitive: the decompressor still holds megabytes after the last compressed byte.
 TEST(Lines, ThatPackWellComeOutWhole) {
   const std::string line(9'999, 'a');
   std::string text;
@@ -225,8 +225,8 @@ TEST(Lines, OfAnArchiveCutInItsHeaderAreAnError) {
   }
 }
 
-// Whichever byte is wrong, no wrong line passes for the whole. (A few bytes do not matter: a match
-// of deflate's may point to the same text elsewhere.)
+// Whichever byte is wrong, no wrong line is returned. (A few bytes do not matter: a match in the
+// deflate stream may point to the same text elsewhere.)
 TEST(Lines, OfADamagedArchiveAreAnError) {
   const std::string text = long_text(200);
   const Lines lines = lines_of_bytes(text);

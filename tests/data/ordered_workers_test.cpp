@@ -18,7 +18,7 @@ struct Job {
 TEST(OrderedWorkers, GiveJobsBackInOrder) {
   for (const int threads : {1, 4}) {
     OrderedWorkers<Job> workers(threads, [](Job& job) {
-      // Later ones are often done earlier.
+      // Later jobs often finish earlier.
       std::this_thread::sleep_for(std::chrono::microseconds(job.number * 37 % 200));
       job.result = job.number * job.number;
     });

@@ -44,7 +44,7 @@ void write_pairs(const fs::path& path, const std::vector<Pair>& pairs) {
 
 Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), tokens.end()}; }
 
-// The bytes at an address that is a multiple of 8, as a mapping's are.
+// The bytes at an address that is a multiple of 8, like a mapping.
 class Aligned {
  public:
   explicit Aligned(std::string_view text) : words_(text.size() / 8 + 1), size_(text.size()) {
@@ -136,14 +136,14 @@ TEST(PairStore, ThatIsCutShortOrLongerIsRefused) {
   EXPECT_TRUE(says(error_of([&] { PairStore::open(folder / "empty"); }), "is not a whole file"));
 }
 
-// Wherever a byte is wrong: the file is refused, or its tokens are not whole.
+// Whichever byte is wrong, the file is refused or its tokens do not match their digest.
 TEST(PairStore, NoticesEveryWrongByte) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
   const std::string whole = content(folder / "pairs");
   constexpr std::size_t kTokensBegin = 64, kTokensEnd = 64 + 4 * 15;
   for (std::size_t at = 0; at < whole.size(); ++at) {
-    // The four zeros after an odd number of tokens are nobody's.
+    // The four padding bytes after an odd number of tokens are not checked.
     if (at >= kTokensEnd && at < kTokensEnd + 4) continue;
     std::string wrong = whole;
     wrong[at] = static_cast<char>(wrong[at] ^ 0x41);
@@ -159,8 +159,8 @@ TEST(PairStore, NoticesEveryWrongByte) {
   }
 }
 
-// With the digest put right, so that the checks behind it are reached: whatever stands in the index
-// and the footer, no span leaves the file.
+// With a right digest, so that the later checks are reached: whatever the index and the footer
+// contain, no span leaves the file.
 TEST(PairStore, TrustsNoNumberInTheFile) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
@@ -209,7 +209,7 @@ TEST(PairStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
   EXPECT_GE(seeds, 15);
 }
 
-// A limit on the size of files stands in for a full disk: both fail in the middle of the data.
+// A limit on file sizes simulates a full disk: both fail in the middle of the data.
 TEST(PairStore, ADiskThatFillsUpIsAnErrorThatLeavesNothing) {
   const TemporaryFolder folder;
   rlimit before{};

@@ -42,7 +42,7 @@ class Prepare : public ::testing::Test {
 
   PairStore prepare() { return prepare_pairs(part, {english, german}, options); }
 
-  // How many texts were tokenised meanwhile.
+  // How many texts were tokenised during the call.
   template <class Call>
   std::int64_t tokenized(Call call) {
     const std::int64_t before = english.calls() + german.calls();
@@ -142,7 +142,7 @@ TEST_F(Prepare, WhatMattersMakesNewPairsAndWhatDoesNotDoesNot) {
   EXPECT_EQ(cached().size(), 5u);
 }
 
-// Same size, same time: the bytes count.
+// Same size, same time, other bytes.
 TEST_F(Prepare, AChangedFileIsNoticed) {
   write("a dog\n", "ein Hund\n");
   prepare();
@@ -186,7 +186,7 @@ TEST_F(Prepare, DamagedPairsAreMadeAgain) {
   }
 }
 
-// Another corpus' file under this name.
+// The file of another corpus under this name.
 TEST_F(Prepare, AFileWithAnotherKeyIsMadeAgain) {
   write("a dog\n", "ein Hund\n");
   prepare();

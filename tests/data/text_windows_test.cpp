@@ -37,7 +37,7 @@ struct Window {
   auto operator<=>(const Window&) const = default;
 };
 
-// The windows of an epoch, by where they begin; each is a stretch of the text.
+// The windows of an epoch by their first token; each is a part of the text.
 std::vector<Window> windows_in(const BatchOrder& order, std::int64_t epoch) {
   std::vector<Window> windows;
   const EpochBatches batches = order.epoch(epoch);
@@ -116,7 +116,7 @@ TEST(TextWindows, PairsAreNoText) {
   const TemporaryFolder folder;
   const PairStore pairs = random_store(folder / "pairs", 5);
   EXPECT_TRUE(says(error_of([&] { windows_of(pairs, 10); }), "cannot be cut into windows"));
-  EXPECT_TRUE(says(error_of([&] { windows_of(pairs, -1); }), "at least one token"));
+  EXPECT_TRUE(says(error_of([&] { windows_of(pairs, -1); }), "from 1 to 2^24 tokens"));
 }
 
 TEST(TextWindows, TheQueueGathersThem) {

@@ -1,4 +1,4 @@
-// A tokenizer for tests: a token a word.
+// A tokenizer for tests: one token for each word.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class WordTokenizer final : public Tokenizer {
 
   explicit WordTokenizer(std::uint64_t fingerprint = 1) : fingerprint_(fingerprint) {}
 
-  // A word's number is made of its bytes, 4 to 999.
+  // A word's id, 4 to 999, is a hash of its bytes.
   static std::int32_t number_of(std::string_view word) {
     std::uint32_t sum = 0;
     for (const char c : word) sum = sum * 31 + static_cast<unsigned char>(c);

@@ -28,7 +28,7 @@ struct SearchedModel {
   }
 
   TokenBatch batch(const std::vector<Tokens>& sources) {
-    return make_token_batch(context, sources, model->config().source_vocabulary);
+    return make_token_batch(context, sources, model->source_vocabulary());
   }
 
   // The model's scores of what follows `target` (without <s>), by recomputing all of it.
@@ -37,7 +37,7 @@ struct SearchedModel {
     input.insert(input.end(), target.begin(), target.end());
     const TokenBatch sources = batch({source});
     const TokenBatch targets =
-        make_token_batch(context, std::vector<Tokens>{input}, model->config().target_vocabulary);
+        make_token_batch(context, std::vector<Tokens>{input}, model->target_vocabulary());
     const Variable hidden = model->decode(targets, model->encode(sources));
     const Tensor logits = model->logits(hidden, targets.rows).value();
     return to_host_f64(logits.rows(targets.rows.rows - 1, 1));

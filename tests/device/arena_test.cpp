@@ -45,7 +45,7 @@ TEST(Arena, ZeroBytesHaveAnAddressOfTheirOwn) {
 // Batches differ from step to step; once each size was seen, the system is asked for nothing more.
 TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
   CpuContext context({.threads = 2});
-  TransformerConfig config = TransformerConfig::preset("tiny", 500);
+  TransformerConfig config = preset_of<TransformerConfig>("tiny", 500);
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<std::vector<std::int32_t>> lengths = {

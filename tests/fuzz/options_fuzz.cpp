@@ -7,8 +7,10 @@
 #include <string_view>
 
 #include "nunchi/base/error.h"
+#include "nunchi/base/json_options.h"
 #include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
+#include "nunchi/base/yaml_options.h"
 
 namespace {
 

@@ -1,11 +1,8 @@
 #include "nunchi/models/check_device.h"
 
 #include "nunchi/kernels/limits.h"
-#include "nunchi/models/families/bert.h"
-#include "nunchi/models/families/gpt.h"
-#include "nunchi/models/families/rnn.h"
 #include "nunchi/models/families/t5.h"
-#include "tests/support.h"
+#include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
@@ -20,7 +17,7 @@ std::string refusal(const Checked& checked, Device device) {
 TEST(CheckDevice, EveryPresetFitsEveryDevice) {
   for (const Device device : {Device::cpu, Device::cuda}) {
     for (const char* name : {"tiny", "base", "big", "gpt2", "bert-base", "rnn-base", "t5-base"}) {
-      EXPECT_EQ(refusal(*model_preset(name), device), kNoError) << name;
+      EXPECT_EQ(refusal(model_preset(name), device), kNoError) << name;
     }
   }
 }
@@ -32,9 +29,10 @@ TEST(CheckDevice, HeadsAreAsWideAsAttentionTakes) {
   EXPECT_EQ(refusal(config, Device::cuda), kNoError);
   config.heads = 2;
   EXPECT_EQ(refusal(config, Device::cpu), kNoError);
-  EXPECT_EQ(refusal(config, Device::cuda),
-            "here: heads are 2,048 columns wide, and attention on a GPU takes at most 1,024. Use "
-            "more heads, or --device cpu.");
+  EXPECT_EQ(
+      refusal(config, Device::cuda),
+      "here: heads are 2,048 columns wide, and attention on a GPU supports at most 1,024. Use "
+      "more heads, or --device cpu.");
   config.head_width = 1024;
   EXPECT_EQ(refusal(config, Device::cuda), kNoError);
 }
@@ -54,7 +52,7 @@ TEST(CheckDevice, RelativePositionsAreThoseThatTheStacksHave) {
   EXPECT_NE(refusal(clipped_at(GptConfig(), 257), Device::cuda), kNoError);
   EXPECT_NE(refusal(clipped_at(TransformerConfig(), 129), Device::cuda).find("259 numbers"),
             std::string::npos);
-  T5Config t5;
+  TransformerConfig t5 = t5_config();
   t5.relative_buckets = 258;
   t5.relative_max_distance = 1000;
   EXPECT_NE(refusal(t5, Device::cuda).find("relative_buckets"), std::string::npos);
@@ -66,8 +64,7 @@ TEST(CheckDevice, AVocabularyIsOneThatCanBeChosenFrom) {
     EXPECT_NE(refusal(model, Device::cuda).find("the vocabulary has"), std::string::npos);
     EXPECT_EQ(refusal(model, Device::cpu), kNoError);
   };
-  RnnConfig rnn = RnnConfig::preset("rnn-small", most + 1);
-  expect_refused(Rnn(rnn));
+  expect_refused(Rnn(preset_of<RnnConfig>("rnn-small", most + 1)));
   BertConfig bert;
   bert.target_vocabulary = most + 1;
   expect_refused(Bert(bert));

@@ -1,5 +1,5 @@
-// Every family with every encoding of positions that it admits, made small. What every model must
-// show is written once, over this list: every_model_test.cpp, golden_test.cpp,
+// Small models of every family with every encoding of positions that it admits. Tests of all models
+// run over this list: every_model_test.cpp, golden_test.cpp,
 // tests/training/resume_test.cpp and cuda/every_model_test.cpp.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace nunchi::testing {
 inline constexpr std::array<std::string_view, 5> kFamilies = {"transformer", "t5", "gpt", "bert",
                                                               "rnn"};
 
-// Of each family but the recurrent one, which is told no positions.
+// For each family but the recurrent one, which has no positions.
 struct NamedPosition {
   std::string_view name;
   nn::PositionKind kind;
@@ -33,7 +33,7 @@ inline constexpr std::array<NamedPosition, 7> kPositions = {{
     {"alibi", nn::PositionKind::alibi},
 }};
 
-// How large the models of a test are.
+// The size of the models of a test.
 struct ModelSize {
   std::int64_t vocabulary = 37;
   std::int64_t width = 40;
@@ -44,7 +44,7 @@ struct ModelSize {
   int max_distance = 20;
   float dropout = 0;
 };
-// All that acts is met by sentences of a few tokens.
+// So small that sentences of a few tokens reach all buckets and positions.
 inline constexpr ModelSize kTiny = {.vocabulary = 7,
                                     .width = 8,
                                     .head_width = 2,
@@ -57,8 +57,8 @@ struct NamedModel {
   ModelConfig config;
 };
 
-// The family as it is, and with grouped heads of a width of their own, norms in the other place and
-// with biases where it has none.
+// The family with its defaults, and with grouped heads of another width, the other norm placement
+// and the other choice of biases.
 template <class Config>
 std::vector<NamedModel> with_all_positions(Config config, const ModelSize& size) {
   config.width = size.width;
@@ -81,7 +81,7 @@ std::vector<NamedModel> with_all_positions(Config config, const ModelSize& size)
     grouped.norm_placement = config.norm_placement == nn::NormPlacement::pre
                                  ? nn::NormPlacement::post
                                  : nn::NormPlacement::pre;
-    const std::string name = config.family() + ", " + std::string(position.name);
+    const std::string name = ModelConfig(config)->family() + ", " + std::string(position.name);
     all.push_back({name, config});
     all.push_back({name + ", grouped heads", grouped});
   }
@@ -100,26 +100,26 @@ inline std::vector<NamedModel> models_of(std::string_view family, const ModelSiz
     return config;
   };
   if (family == "transformer") return with_all_positions(paired(TransformerConfig()), size);
-  if (family == "t5") return with_all_positions(paired(T5Config()), size);
+  if (family == "t5") return with_all_positions(paired(t5_config()), size);
   if (family == "gpt") return with_all_positions(alone(GptConfig()), size);
   if (family == "bert") return with_all_positions(alone(BertConfig()), size);
   std::vector<NamedModel> all;
   for (RnnConfig config : all_small_rnns(size.vocabulary)) {
     config.width = size.width;
     config.dropout = size.dropout;
-    all.push_back({config.to_json(), config});
+    all.push_back({ModelConfig(config)->to_json(), config});
   }
   return all;
 }
 
-// What models read: families without a source read the target.
+// The input of a model: families without a source read the target.
 struct Sentences {
   std::vector<Tokens> sources, targets;
 
   std::size_t size() const { return targets.size(); }
 };
 
-// Sentences of these lengths, whose tokens depend on their place alone.
+// Sentences of these lengths, whose tokens depend on their index alone.
 inline Sentences pairs_of(const std::vector<std::int32_t>& source_lengths,
                           const std::vector<std::int32_t>& target_lengths,
                           std::int64_t vocabulary) {
@@ -135,7 +135,7 @@ inline Sentences some_of(const Sentences& all, const std::vector<std::size_t>& c
   return some;
 }
 
-// A model of any family, and what is asked of all of them.
+// A model of any family behind one interface.
 class AnyModel {
  public:
   AnyModel(ContextBase& context, std::unique_ptr<Model> model,
@@ -151,10 +151,10 @@ class AnyModel {
 
   const Model& model() const { return *model_; }
   nn::Parameters& parameters() const { return model_->parameters(); }
-  // Whether it writes token by token; then, as what.
+  // Whether it generates token by token, and its interface for that.
   bool generates() const { return dynamic_cast<const SequenceModel*>(model_.get()) != nullptr; }
   const SequenceModel& generator() const { return dynamic_cast<const SequenceModel&>(*model_); }
-  // Null unless it is one.
+  // Null when the model has no such interface.
   const TranslationModel* encoder_decoder() const {
     return dynamic_cast<const TranslationModel*>(model_.get());
   }
@@ -174,7 +174,7 @@ class AnyModel {
       return paired_scores(*found, sentences);
     }
     if (const auto* found = dynamic_cast<const Gpt*>(model_.get())) {
-      const TokenBatch text = texts(sentences, found->config().target_vocabulary);
+      const TokenBatch text = texts(sentences, found->target_vocabulary());
       return real(found->logits(found->hidden(text), text.rows), text.rows);
     }
     const auto& bert = dynamic_cast<const Bert&>(*model_);
@@ -196,7 +196,7 @@ class AnyModel {
                    options);
   }
 
-  // What a search starts from: nothing for a language model.
+  // The source of a search; none for a language model.
   std::optional<Source> source(const std::vector<Tokens>& sources) const {
     const TranslationModel* found = encoder_decoder();
     if (found == nullptr) return std::nullopt;
@@ -234,7 +234,7 @@ class AnyModel {
   std::unique_ptr<Model> model_;
 };
 
-// One test of a family; it goes over the models_of() it.
+// A test of all models_of() a family.
 class EveryModel : public ::testing::TestWithParam<std::string_view> {};
 
 #define FOR_EVERY_FAMILY(Suite)                                       \

@@ -1,4 +1,4 @@
-// What every family with every encoding of positions must show.
+// Properties of every family with every encoding of positions.
 #include "tests/models/every_model.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST_P(EveryModel, AFutureTokenChangesNoEarlierScore) {
   }
 }
 
-// Each sentence alone, and in batches of several sizes in another order, to the bit.
+// Each sentence alone, and in batches of several sizes and orders, to the bit.
 void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
   constexpr std::size_t kSentences = 24;
   std::vector<std::int32_t> source_lengths, target_lengths;
@@ -87,7 +87,7 @@ void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
   }
 }
 
-// One layer of the shapes that people train: the products are those that they run.
+// One layer of realistic shapes, so that the same product kernels are used as in practice.
 ModelConfig base_shaped(std::string_view family) {
   const auto single = [](auto config) {
     config.encoder_layers = config.decoder_layers = 1;
@@ -98,10 +98,10 @@ ModelConfig base_shaped(std::string_view family) {
     return ModelConfig(config);
   };
   if (family == "transformer") return single(TransformerConfig());
-  if (family == "t5") return single(T5Config());
-  if (family == "rnn") return single(RnnConfig::preset("rnn-small", 1000));
-  if (family == "gpt") return alone(GptConfig::preset("small", 1000));
-  return alone(BertConfig::preset("bert-small", 1000));
+  if (family == "t5") return single(t5_config());
+  if (family == "rnn") return single(preset_of<RnnConfig>("rnn-small", 1000));
+  if (family == "gpt") return alone(preset_of<GptConfig>("small", 1000));
+  return alone(preset_of<BertConfig>("bert-small", 1000));
 }
 
 TEST_P(EveryModel, ASentenceGetsTheSameScoresInAnyBatch) {
@@ -159,8 +159,8 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
   EXPECT_LE(most, 1e-5);
 }
 
-// How many attentions a model shows: of each layer, of the encoder's self-attention, the decoder's,
-// and across.
+// The number of attentions that a trace shows: self-attention of each encoder and decoder layer,
+// and cross-attention.
 std::size_t attentions_of(const Model& model) {
   if (const auto* rnn = dynamic_cast<const Rnn*>(&model)) {
     return rnn->config().attention == RnnAttention::none ? 0 : 1;
@@ -187,7 +187,7 @@ TEST_P(EveryModel, TracedWeightsTimesValuesAreTheFusedOutput) {
       const auto find = [&](Tap tap) {
         return trace.find(tap, weights.stack, weights.layer, weights.part);
       };
-      // A recurrent decoder looks at the encoder's states as they are.
+      // A recurrent decoder attends to the encoder's states directly.
       const TapRecord *states = trace.find(Tap::stack_output, "encoder", -1),
                       *values = GetParam() == "rnn" ? states : find(Tap::value),
                       *mixed = find(Tap::attention_context);
@@ -229,7 +229,7 @@ struct Generation {
   std::vector<Tokens> hypotheses;  // <s> left out
 };
 
-// The scores of what follows each hypothesis, by computing all of it anew.
+// The scores of the token after each hypothesis, recomputed from the whole hypothesis.
 std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& all,
                                             const std::vector<Tokens>& sources) {
   Sentences whole{.sources = {}, .targets = all.hypotheses};
@@ -246,8 +246,8 @@ std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generat
   return last;
 }
 
-// The hypotheses' first tokens go in at once, later ones one by one; hypotheses are copied, dropped
-// and put into another order. In f64.
+// The first tokens of all hypotheses are fed at once, later ones one by one; hypotheses are copied,
+// dropped and reordered. In f64.
 void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& context,
                                       Generation generation) {
   const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);

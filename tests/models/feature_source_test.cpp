@@ -160,7 +160,8 @@ TEST(FeatureSource, IsLearnedFromAFolderAndTranslatedByTheSearch) {
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(3);
   const TranslationObjective objective(model, context, tokens, 0);
-  Learner learner(model, objective, {.max_norm = 1});
+  SingleProcess alone;
+  Learner learner(model, objective, {.adam = {.max_norm = 1}}, alone);
   const BatchOrder order({{&pairs, 1}}, {.batch_tokens = 120});
   BatchQueue queue(order);
   for (std::uint64_t step = 1; step <= 120; ++step) {

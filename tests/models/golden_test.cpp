@@ -92,7 +92,7 @@ class GoldenModel {
   Sentences sentences_;
 };
 
-// What a config.json's text says of a key; empty where it says nothing.
+// The value of a key in a config.json's text; empty when it is missing.
 std::string value_in(const std::string& json, const std::string& key) {
   const std::size_t at = json.find("\"" + key + "\": \"");
   if (at == std::string::npos) return {};
@@ -100,7 +100,7 @@ std::string value_in(const std::string& json, const std::string& key) {
   return json.substr(begin, json.find('"', begin) - begin);
 }
 
-// What the models of a family differ in, as a list of all: "clipped", or "gru additive".
+// The variants of a family, such as "clipped" or "gru additive".
 std::string kind_of(const std::string& config) {
   if (value_in(config, "family") == "rnn") {
     return value_in(config, "cell") + " " + value_in(config, "attention");

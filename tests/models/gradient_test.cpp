@@ -1,5 +1,5 @@
-// Options of a whole two-layer model against central differences in f64; families and positions
-// are every_model_test.cpp's.
+// Options of a whole two-layer model against central differences in f64; every_model_test.cpp
+// tests families and positions.
 #include "tests/gradient_check.h"
 #include "tests/models/small_models.h"
 

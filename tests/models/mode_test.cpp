@@ -29,8 +29,8 @@ class ModelMode : public ::testing::Test {
   }
 
   CpuContext context_{CpuOptions{.threads = 1}};
-  PairBatch batch_ = make_pair_batch(context_, sentences_of({5, 9, 3}, 37, 1),
-                                     sentences_of({4, 8, 6}, 37, 2), {37, 37});
+  PairBatch batch_ =
+      pair_batch(context_, sentences_of({5, 9, 3}, 37, 1), sentences_of({4, 8, 6}, 37, 2), 37);
 };
 
 TEST_F(ModelMode, ATapeInEvaluatingModeGivesGradientsWithoutDropout) {

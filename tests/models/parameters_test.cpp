@@ -1,11 +1,11 @@
-// How many parameters there are, and how they start.
+// The number of parameters and their initial values.
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {
 namespace {
 
 TEST(Parameters, TheBaseModelHasThePapersCount) {
-  const TransformerConfig config = TransformerConfig::preset("base", 37000);
+  const TransformerConfig config = preset_of<TransformerConfig>("base", 37000);
   const std::int64_t C = 512, F = 2048, L = 6, V = 37000;
   const std::int64_t expected = V * C + L * (4 * C * C + 4 * C + 2 * C * F + F + C + 4 * C) +
                                 L * (8 * C * C + 8 * C + 2 * C * F + F + C + 6 * C);
@@ -14,7 +14,7 @@ TEST(Parameters, TheBaseModelHasThePapersCount) {
 }
 
 TEST(Parameters, GroupedHeadsAndMissingBiasesAreCounted) {
-  TransformerConfig config = TransformerConfig::preset("base", 37000);
+  TransformerConfig config = preset_of<TransformerConfig>("base", 37000);
   config.kv_heads = 2;
   config.head_width = 32;
   config.bias = false;
@@ -28,7 +28,7 @@ TEST(Parameters, GroupedHeadsAndMissingBiasesAreCounted) {
 
 TEST(Parameters, QueriesStartSmallerWhereScoresAreNotScaled) {
   CpuContext context;
-  TransformerConfig config = TransformerConfig::preset("base", 100);
+  TransformerConfig config = preset_of<TransformerConfig>("base", 100);
   config.encoder_layers = config.decoder_layers = 1;
   const auto scaled = make_small<Transformer>(context, config);
   config.scale_attention = false;
@@ -56,7 +56,7 @@ TEST(Parameters, TheSameSeedGivesTheSameWeightsOnAnyNumberOfThreads) {
 
 TEST(Parameters, StartAsThePaperSays) {
   CpuContext context;
-  TransformerConfig config = TransformerConfig::preset("base", 2000);
+  TransformerConfig config = preset_of<TransformerConfig>("base", 2000);
   config.encoder_layers = config.decoder_layers = 1;
   const auto model = make_small<Transformer>(context, config);
   const auto deviation = [&](const char* name) {

@@ -50,8 +50,8 @@ void expect_same_bits_on_all_threads(const Config& config, const Loss& loss) {
 }
 
 Values pair_losses(const TranslationModel& model, ContextBase& context) {
-  const PairBatch batch = make_pair_batch(context, sentences_of({5, 9, 3, 17}, 37, 1),
-                                          sentences_of({4, 8, 12, 6}, 37, 2), {37, 37});
+  const PairBatch batch = pair_batch(context, sentences_of({5, 9, 3, 17}, 37, 1),
+                                     sentences_of({4, 8, 12, 6}, 37, 2), 37);
   const VocabularyLoss loss = model.loss(batch, {});
   return to_host<float>(loss.tokens.rows(0, batch.target.rows.rows));
 }

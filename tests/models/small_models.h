@@ -1,4 +1,4 @@
-// Small models of each family and batches that several tests look at.
+// Small models of each family and batches, shared by several tests.
 #pragma once
 
 #include "nunchi/models/families/bert.h"
@@ -10,7 +10,13 @@
 
 namespace nunchi::testing {
 
-// What the stacks of layers have in common here.
+// A preset with vocabularies of this size.
+template <class Config>
+Config preset_of(const std::string& name, std::int64_t vocabulary) {
+  return model_preset(name)->with_inputs({vocabulary, vocabulary}).as<Config>();
+}
+
+// The options that all stacks of layers share.
 template <class Config>
 Config small_stack() {
   Config config;
@@ -28,7 +34,7 @@ inline TransformerConfig small_config(std::int64_t vocabulary = 37) {
   return config;
 }
 
-// Of a family that reads texts.
+// For a family that reads texts.
 template <class Config>
 Config small_text_config(std::int64_t vocabulary) {
   auto config = small_stack<Config>();
@@ -58,7 +64,7 @@ inline RnnConfig small_rnn(CellKind cell, RnnAttention attention, bool bidirecti
   return config;
 }
 
-// Both cells with every attention, the encoder reading both ways or one.
+// Both cells with every attention, with a bidirectional encoder and without.
 inline std::vector<RnnConfig> all_small_rnns(std::int64_t vocabulary = 37) {
   std::vector<RnnConfig> all;
   for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
@@ -71,7 +77,7 @@ inline std::vector<RnnConfig> all_small_rnns(std::int64_t vocabulary = 37) {
   return all;
 }
 
-// Makes some tokens likelier than others: weights as GPT-2 draws them make all of them the same.
+// Makes some tokens likelier than others: with GPT-2's initial weights all are equally likely.
 inline void sharpen(nn::Parameters& parameters) {
   const Tensor& weights = parameters.weights();
   std::vector<double> values = to_host_f64(weights);
@@ -85,7 +91,7 @@ inline void sharpen(nn::Parameters& parameters) {
   parameters.changed();
 }
 
-// With memory and weights.
+// A model with memory and initial weights.
 template <class M>
 std::unique_ptr<M> make_small(ContextBase& context, const typename M::Config& config,
                               const nn::Parameters::Memory& memory = {}) {
@@ -125,7 +131,7 @@ inline std::vector<float> logits_of(const auto& model, const PairBatch& batch) {
       model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
 }
 
-// Texts of which every third token is to be said; the second text's none.
+// Texts of which every third token is masked; in the second text none is.
 inline std::vector<MaskedText> masked_texts(const std::vector<Tokens>& sentences) {
   std::vector<MaskedText> texts;
   for (const Tokens& sentence : sentences) {
@@ -160,7 +166,7 @@ inline VocabularyLoss label_loss_of(const Bert& model, const TokenBatch& texts) 
                           from_host(context, labels, {each.capacity}), {.smoothing = 0.1});
 }
 
-// What is said of every row, [rows, V], without dropout.
+// The scores of every row, [rows, V], without dropout.
 inline std::vector<float> scores_of(const Bert& model, const TokenBatch& texts) {
   return to_host<float>(model.scores(model.hidden(texts), texts.rows).rows(0, texts.rows.rows));
 }

@@ -39,8 +39,8 @@ TEST(Learned, RefusesASentenceLongerThanItsTable) {
   const auto position = nn::make_position(
       parameters, "p", {.kind = nn::PositionKind::learned, .width = 4, .maximum = 3});
   parameters.allocate(context, {});
-  EXPECT_EQ(position->embed(3).value().shape(), (Shape{3, 4}));
-  EXPECT_NE(error_of([&] { position->embed(4); }).find("longer than the 3 positions"),
+  EXPECT_EQ(position->embed(context, 3).value().shape(), (Shape{3, 4}));
+  EXPECT_NE(error_of([&] { position->embed(context, 4); }).find("longer than the 3 positions"),
             std::string::npos);
 }
 
@@ -58,7 +58,7 @@ TEST(Rotary, AnglesAreExactAtAHundredThousandPositions) {
   constexpr std::int64_t kWidth = 64, kPositions = 128 << 10;
   Allocated a;
   const nn::Rotary position(a.parameters, {.head_width = kWidth});
-  const std::vector<float> table = to_host<float>(position.reserve(context, kPositions));
+  const std::vector<float> table = to_host<float>(position.reserve(a.context, kPositions));
   double largest = 0;
   for (std::int64_t p = 0; p < kPositions; p += 997) {
     for (std::int64_t i = 0; i < kWidth / 2; ++i) {
@@ -85,15 +85,15 @@ TEST(Positions, WhatIsReservedStaysUntilMoreIsNeeded) {
   const nn::Rotary rotary(a.parameters, {.head_width = 8});
   for (const nn::Position* position :
        {static_cast<const nn::Position*>(&sinusoidal), static_cast<const nn::Position*>(&rotary)}) {
-    const Tensor first = position->reserve(context, 300);
+    const Tensor first = position->reserve(a.context, 300);
     EXPECT_GE(first.size(0), 300);
-    EXPECT_TRUE(position->reserve(context, first.size(0)).same_memory(first));
-    const Tensor more = position->reserve(context, first.size(0) + 1);
+    EXPECT_TRUE(position->reserve(a.context, first.size(0)).same_memory(first));
+    const Tensor more = position->reserve(a.context, first.size(0) + 1);
     EXPECT_FALSE(more.same_memory(first));
     const std::vector<float> before = to_host<float>(first), after = to_host<float>(more);
     EXPECT_TRUE(std::equal(before.begin(), before.end(), after.begin()));
   }
-  EXPECT_FALSE(nn::Alibi(a.parameters, 4).reserve(100).defined());
+  EXPECT_FALSE(nn::Alibi(a.parameters, 4).reserve(a.context, 100).defined());
 }
 
 TEST(Alibi, HasThePapersSlopes) {

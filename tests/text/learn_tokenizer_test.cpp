@@ -50,7 +50,7 @@ TEST(LearnTokenizer, TheSameTextGivesTheSameBytes) {
     const TokenizerOptions options{.kind = kind, .vocabulary = 450, .symbols = {"<2de>"}};
     const std::string first = learn(options).bytes;
     EXPECT_EQ(learn(options).bytes, first);
-    // Decomposed, with other spaces and line ends, it is the same text.
+    // A decomposed text with other spaces and line ends is the same text.
     std::vector<std::string> other;
     for (std::string line : small_corpus()) {
       for (std::size_t at; (at = line.find("ä")) != line.npos;) line.replace(at, 2, "a\u0308");
@@ -137,7 +137,7 @@ TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {
   }
 }
 
-// The numbers in those sentences are right.
+// The numbers in those messages are right.
 TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
   for (const TokenizerKind kind : kKinds) {
     const std::string message = refusal_of({.kind = kind, .vocabulary = 999'999});

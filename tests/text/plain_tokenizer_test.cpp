@@ -53,7 +53,7 @@ TEST(PlainTokenizer, EachByteIsAToken) {
   EXPECT_EQ(tokenizer->encode("눈").size(), 3u);
   EXPECT_EQ(tokenizer->piece(3 + 'A'), "A");
   EXPECT_EQ(tokenizer->piece(3 + 0xEA), "<0xEA>");
-  // Half a character is none.
+  // Half a character is invalid.
   EXPECT_EQ(tokenizer->decode(Tokens{3 + 'A', 3 + 0xEA, 3 + 'B'}), "A\uFFFDB");
 }
 
@@ -69,7 +69,7 @@ TEST(PlainTokenizer, TextsComeBack) {
     for (const std::string& text : texts) {
       EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
     }
-    // Invalid bytes are repaired, and two forms of a text are one.
+    // Invalid bytes are replaced, and equivalent spellings give the same tokens.
     EXPECT_TRUE(is_valid_utf8(tokenizer->decode(tokenizer->encode("a\xFF\xEAz"))));
     EXPECT_EQ(tokenizer->encode("e\u0301"), tokenizer->encode("\u00E9"));
   }

@@ -100,7 +100,7 @@ TEST(SentencePieceCheck, RefusesBrokenFiles) {
   EXPECT_TRUE(refused("\x0A\x20", "a field reaches past the end"));
   EXPECT_NE(refusal_of("Hello, I am a text file.\n"), "no error");
   const std::string file = SmallSpm().bytes();
-  // Some ends fall between two fields, where what is missing may have defaults.
+  // Some cuts fall between two fields, and the missing fields may have defaults.
   int taken = 0;
   for (std::size_t size = 0; size < file.size(); ++size) {
     taken += refusal_of(file.substr(0, size)) == "no error" ? 1 : 0;
@@ -264,7 +264,7 @@ TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
             "a rule's output is too long");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string("\xED\0", 2); }),
             "a rule's output is not UTF-8");
-  // 'a' leads back to itself: a long text would have more matches than the library has room for.
+  // 'a' leads back to itself: a long text would overflow the library's array of matches.
   EXPECT_EQ(
       why([](auto& r) { r.units[kA] = (kA ^ SmallCharsmap::kChildren) << 10 | 1u << 8 | 'a'; }),
       "the trie has a cycle");
@@ -291,7 +291,7 @@ TEST(CharsmapCheck, RefusesRulesThatBeginWithOneAnotherTooOften) {
   }
 }
 
-// Whatever passes the check, the library must survive.
+// The library must survive every file that passes the check.
 TEST(SentencePieceCheck, MutatedModelsAreRefusedOrWork) {
   SmallSpm model;
   model.pieces.push_back({"<x>", kSpmSymbol});
@@ -304,7 +304,7 @@ TEST(SentencePieceCheck, MutatedModelsAreRefusedOrWork) {
     for (int round = 0; round < 1500; ++round) {
       std::string file = sound;
       for (int change = 0; change < 1 + round % 3; ++change) {
-        // The middle is the trie, mostly empty; the ends are where the meaning is.
+        // The middle is the mostly empty trie, so only the ends are mutated.
         const std::size_t place = random() % (round % 2 == 0 ? file.size() : 200);
         file[place] = static_cast<char>(random());
       }

@@ -121,7 +121,7 @@ TEST_P(SentencePiece, SpecialTokensInATextAreText) {
     EXPECT_EQ(with_bytes_->decode(tokens), text);
     expect_in_vocabulary(*without_bytes_, without_bytes_->encode(text));
   }
-  // Even where all of it was in the text that the tokenizer learned from.
+  // Even when the tokenizer was learned from a text that contains them.
   const std::vector<std::string> lines(50, "<s> cat </s> <unk> <0x41> s /s 0x41 unk < > <<>>");
   const auto tokenizer =
       make_tokenizer(learn({.kind = GetParam(), .vocabulary = 274}, lines).bytes, "learned");
@@ -166,7 +166,7 @@ TEST_P(SentencePiece, LongLinesAreEncodedAsShortOnes) {
   EXPECT_EQ(with_bytes_->encode(long_line), expected);
 }
 
-// A copy of all before for each character would make these minutes.
+// Copying all previous characters for each one would take minutes.
 TEST_P(SentencePiece, AMegabyteWithoutASpaceIsEncodedInLittleTime) {
   std::string unknown, known;
   while (unknown.size() < 1'000'000) unknown += "漢字";
@@ -237,7 +237,7 @@ class OneLine final : public sentencepiece::SentenceIterator {
   bool done_ = false;
 };
 
-// What `spm_train` writes when nobody asks for anything else.
+// The output of `spm_train` with default options.
 TEST(LoadTokenizer, ModelsWithRewritingRulesOfSentencePieceAreUnderstood) {
   for (const char* rules : {"nmt_nfkc", "nfkc_cf"}) {
     OneLine lines;

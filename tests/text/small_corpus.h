@@ -1,4 +1,4 @@
-// A little text to learn tokenizers from.
+// A small text to learn tokenizers from.
 #pragma once
 
 #include <cstdint>

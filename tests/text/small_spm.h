@@ -1,4 +1,4 @@
-// .spm files written by hand, right and wrong.
+// Hand-written .spm files, valid and invalid.
 #pragma once
 
 #include <bit>
@@ -45,7 +45,7 @@ struct SpmPiece {
   float score = -1;
 };
 
-// A model of a few pieces; a test changes what it is about.
+// A model of a few pieces, which tests modify.
 struct SmallSpm {
   std::vector<SpmPiece> pieces{{"<unk>", kSpmUnknown}, {"<s>", kSpmControl},  {"</s>", kSpmControl},
                                {"\u2581", 1, -3},      {"a", 1, -2},          {"b", 1, -2},

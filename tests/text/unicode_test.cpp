@@ -1,4 +1,4 @@
-// Against what Python says of the same text: tests/golden/make_unicode.py.
+// Compares with Python on the same texts: tests/golden/make_unicode.py.
 #include "nunchi/text/unicode.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string utf8(std::uint32_t c) {
   return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
 }
 
-// FNV-1a over what `of` makes of each assigned character.
+// FNV-1a over the result of `of` for each assigned character.
 std::string digest(const std::function<std::string(const std::string&)>& of) {
   std::uint64_t hash = 0xCBF29CE484222325;
   for (const auto& range : golden().at("assigned")) {
@@ -111,7 +111,7 @@ TEST(Unicode, ATextMayHoldZeroBytes) {
   EXPECT_TRUE(is_valid_utf8(text));
 }
 
-// A quadratic step would make these minutes.
+// A quadratic step would take minutes.
 TEST(Unicode, LongLinesTakeTimeLikeTheirLength) {
   const std::string marks = "e" + repeated("\u0301\u0327", 500'000);
   EXPECT_EQ(nfc(marks).size(), 1u + 2'000'000u - 1u) << "ȩ takes one cedilla, the rest stays";

@@ -26,9 +26,9 @@ TEST(WordsOf, TheEndsStandAlone) {
 
 TEST(WordsOf, BytesMakeCharacters) {
   EXPECT_EQ(words_of(Texts{"▁", "<0xEB>", "<0x88>", "<0x88>", "치"}).texts, (Texts{"눈치"}));
-  // Bytes that make none are repaired, as they are in a translation.
+  // Invalid bytes are replaced, as in a translation.
   EXPECT_EQ(words_of(Texts{"▁a", "<0xEB>", "<0x88>", "▁b"}).texts, (Texts{"a\uFFFD", "b"}));
-  // What only looks like a byte is text.
+  // A piece that only looks like a byte is text.
   EXPECT_EQ(words_of(Texts{"<0xeb>", "<0xG0>", "<0xEB", "<unk>"}).texts,
             (Texts{"<0xeb><0xG0><0xEB<unk>"}));
 }

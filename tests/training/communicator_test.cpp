@@ -58,11 +58,13 @@ std::vector<std::vector<HostBatch>> some_steps(int steps, int micro_batches) {
     for (std::int32_t i = 0; i < micro_batches; ++i) {
       HostBatch& batch = batches.emplace_back();
       batch.targets = sentences_of({2 + i % 3, 5, 1 + i}, 37, seed++);
+      std::vector<Tokens> sources;
       for (const Tokens& target : batch.targets) {
-        batch.sources.push_back(target);
-        batch.sources.back().push_back(2);
+        sources.push_back(target);
+        sources.back().push_back(kTokens.end);
         batch.pairs.push_back(static_cast<std::int64_t>(batch.pairs.size()));
       }
+      batch.sources = std::move(sources);
     }
   }
   return all;
@@ -82,7 +84,7 @@ Taught teach(const std::vector<std::vector<HostBatch>>& steps, GradientSum sum, 
     TransformerConfig config = small_config();
     config.dropout = config.attention_dropout = 0.2f;
     const auto model = make_small<Transformer>(context, config, {.gradients = true});
-    const TranslationObjective objective(*model, context, 0.1);
+    const TranslationObjective objective(*model, context, kTokens, 0.1);
     Learner learner(*model, objective, {.adam = {.max_norm = 1}, .sum = sum}, communicator);
     Taught& taught = all[static_cast<std::size_t>(communicator.rank())];
     std::uint64_t step = 0;

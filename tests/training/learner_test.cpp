@@ -31,7 +31,7 @@ Taught teach(const std::vector<HostBatch>& batches, std::uint64_t step) {
   TransformerConfig config = small_config();
   config.dropout = config.attention_dropout = 0.2f;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
-  const TranslationObjective objective(*model, context, 0.1);
+  const TranslationObjective objective(*model, context, kTokens, 0.1);
   SingleProcess alone;
   Learner learner(*model, objective, {.adam = {.epsilon = 1e-3, .max_norm = 1}}, alone);
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
@@ -78,7 +78,7 @@ class Steep final : public Objective {
 TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
   CpuContext context({.threads = 1});
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
-  const TranslationObjective inner(*model, context, 0.1);
+  const TranslationObjective inner(*model, context, kTokens, 0.1);
   const Steep steep(inner, model->parameters());
   SingleProcess alone;
   Learner learner(*model, steep, {}, alone);
@@ -133,7 +133,7 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
   config.position = nn::PositionKind::learned;
   config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
-  const TranslationObjective inner(*model, context, 0.1);
+  const TranslationObjective inner(*model, context, kTokens, 0.1);
   Injecting injecting(inner, context);
   SingleProcess alone;
   Learner learner(*model, injecting, {.adam = {.max_norm = 1}}, alone);
@@ -162,7 +162,8 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
 TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
   CpuContext context({.threads = 1});
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
-  const TranslationObjective smooth(*model, context, 0.3), plain(*model, context, 0);
+  const TranslationObjective smooth(*model, context, kTokens, 0.3),
+      plain(*model, context, kTokens, 0);
   const HostBatch batch = batch_of(sentences_of({5, 4}, 37, 1));
   const auto value = [&](const Objective& objective) {
     return to_host<double>(objective.loss(batch, 0).total.value())[0];

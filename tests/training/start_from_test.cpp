@@ -18,7 +18,7 @@ TEST(TokenizerDifference, NamesTheFirstTokenThatIsAnother) {
   const Tokenizers run(pieces({"a", "b", "c"}));
   EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "b", "c"})), run), "");
   EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "x", "y"})), run),
-            "token 4 of its tokenizer is 'x', but of the run's 'b'");
+            "token 4 of its tokenizer is 'x', but the run's is 'b'");
   EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "b"})), run),
             "its tokenizer has 5 tokens, but the run's has 6");
 }
@@ -29,7 +29,7 @@ TEST(TokenizerDifference, IsOfEitherSide) {
   EXPECT_EQ(tokenizer_difference(shared, same_twice), "");
   EXPECT_EQ(tokenizer_difference(other_target, other_target), "");
   EXPECT_EQ(tokenizer_difference(shared, other_target),
-            "token 4 of its target tokenizer is 'b', but of the run's 'c'");
+            "token 4 of its target tokenizer is 'b', but the run's is 'c'");
 }
 
 // The same pieces with other scores, say.
@@ -37,7 +37,7 @@ TEST(TokenizerDifference, CanBeInHowATextIsCut) {
   const Tokenizers model(std::make_unique<WordTokenizer>(1)),
       run(std::make_unique<WordTokenizer>(2));
   EXPECT_EQ(tokenizer_difference(model, run),
-            "its tokenizer has the run's tokens, but may cut a text into others of them");
+            "its tokenizer has the run's tokens, but may cut a text into other tokens");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ inline PairStore tiny_lines(const std::filesystem::path& file, int count, Exampl
 }
 
 inline PairStore tiny_store(const std::filesystem::path& file, ObjectiveKind objective) {
-  const Examples examples = info_of(objective).examples;
+  const Examples examples = info_of(objective).examples.kind;
   return examples == Examples::pairs ? tiny_pairs(file, 60) : tiny_lines(file, 60, examples);
 }
 

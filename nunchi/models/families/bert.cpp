@@ -19,7 +19,8 @@ bool is_post(const BertConfig& config) { return config.norm_placement == nn::Nor
 // parameters: BERT base with V = 30,522 has 109,512,762 (Hugging Face's BertForMaskedLM has two
 // rows of segments more).
 Bert::Bert(const BertConfig& config)
-    : config_(config.checked()),
+    : Model(config),
+      config_(checked(config)),
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
       position_(nn::make_position(parameters_, "encoder.position",

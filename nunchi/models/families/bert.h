@@ -24,9 +24,6 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
 
   explicit Bert(const BertConfig& config);
 
-  std::string family() const override { return BertConfig::kFamily; }
-  std::string config_json() const override { return config_.to_json(); }
-  const BertConfig& config() const override { return config_; }
   // The classifier belongs to one task.
   bool belongs_to_task(const std::string& parameter) const override {
     return parameter.starts_with(kClassifier);

@@ -3,10 +3,63 @@
 #include <algorithm>
 
 #include "nunchi/base/printable.h"
+#include "nunchi/models/described_config.h"
 #include "nunchi/models/families/bert.h"
-#include "nunchi/models/family_definitions.h"
 
 namespace nunchi {
+namespace {
+
+constexpr std::array kPresets = {
+    Preset<BertConfig>{"bert-base", [](BertConfig&) {}},
+    Preset<BertConfig>{"bert-small",
+                       [](BertConfig& config) {
+                         config.layers = 6;
+                         config.width = 512;
+                         config.heads = 8;
+                         config.feed_forward = 2048;
+                       }},
+};
+
+constexpr FamilyInfo<BertConfig> kBert = {
+    .name = "bert", .defaults = [] { return BertConfig(); }, .presets = kPresets};
+
+struct BertFields {
+  using Config = BertConfig;
+  using Model = Bert;
+
+  static const FamilyInfo<Config>& info(const Config&) { return kBert; }
+  static void inputs(auto& in, auto& config) {
+    in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+  }
+  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
+  static void shape(auto& in, auto& config) {
+    in.integer("layers", config.layers, 1, stack_options::kMostLayers);
+    stack_options::layers(in, config);
+    stack_options::positions_and_dropouts(in, config);
+    in.texts("labels", config.labels);
+  }
+};
+
+class BertOptions final : public DescribedConfig<BertFields>, public ClassifierConfig {
+ public:
+  using DescribedConfig::DescribedConfig;
+
+  const std::vector<std::string>& labels() const override { return options().labels; }
+
+  ModelConfig with_labels(const std::vector<std::string>& labels) const override {
+    BertConfig config = options();
+    if (config.labels.empty()) config.labels = labels;
+    for (const std::string& label : labels) {
+      if (std::ranges::find(config.labels, label) == config.labels.end()) {
+        throw Error("the training data have the label '" + printable(label) +
+                    "', which is not among 'model.labels'.");
+      }
+    }
+    return config;
+  }
+};
+
+}  // namespace
 
 BertConfig::BertConfig() {
   width = 768;
@@ -19,59 +72,16 @@ BertConfig::BertConfig() {
   scale_embeddings = false;
 }
 
-void BertConfig::vocabularies(auto& in, auto& config) {
-  in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
-}
-
-void BertConfig::shape(auto& in, auto& config) {
-  in.integer("layers", config.layers, 1, stack_options::kMostLayers);
-  stack_options::layers(in, config);
-  stack_options::positions_and_dropouts(in, config);
-  in.texts("labels", config.labels);
-}
-
-std::span<const Preset<BertConfig>> BertConfig::presets() {
-  static constexpr std::array kPresets = {
-      Preset<BertConfig>{"bert-base", [](BertConfig&) {}},
-      Preset<BertConfig>{"bert-small",
-                         [](BertConfig& config) {
-                           config.layers = 6;
-                           config.width = 512;
-                           config.heads = 8;
-                           config.feed_forward = 2048;
-                         }},
-  };
-  return kPresets;
-}
-
-std::string BertConfig::one_vocabulary() const {
-  return "a bert fills in the tokens that it reads";
-}
-
-ModelConfig BertConfig::with_labels(const std::vector<std::string>& labels) const {
-  BertConfig config = *this;
-  if (config.labels.empty()) config.labels = labels;
-  for (const std::string& label : labels) {
-    if (std::ranges::find(config.labels, label) == config.labels.end()) {
-      throw Error("the training data have the label '" + printable(label) +
-                  "', which is not among 'model.labels'.");
-    }
-  }
-  return config;
-}
-
 void BertConfig::keep_function() {
-  StackConfig::keep_function();
+  keep_stack_function();
   labels.clear();
 }
 
 void BertConfig::check(const FailOption& fail) const {
-  if (layers < 1 || target_vocabulary < 1) {
-    fail({"layers", "vocabulary"}, "is at least one, as every size");
-  }
+  check_sizes(fail, {{"layers", layers}, {"vocabulary", target_vocabulary}});
   check_stack(fail, {Sees::all});
   if (longest() < 3) {
-    fail({"max_positions", "position"}, "is at least 3: a text has <s>, a token and </s>");
+    fail({"max_positions", "position"}, "must be at least 3: a text has <s>, a token and </s>");
   }
   std::vector<std::string> sorted = labels;
   std::ranges::sort(sorted);
@@ -81,6 +91,10 @@ void BertConfig::check(const FailOption& fail) const {
   }
 }
 
-template struct FamilyOptions<BertConfig, StackConfig>;
+std::shared_ptr<const FamilyConfig> describe(BertConfig config) {
+  return std::make_shared<BertOptions>(std::move(config));
+}
+
+Family bert_family() { return describe_family<BertFields>(kBert); }
 
 }  // namespace nunchi

@@ -1,7 +1,6 @@
 // The options of a bidirectional encoder, with BERT base as defaults.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -9,37 +8,27 @@
 
 namespace nunchi {
 
-class Bert;
-
-struct BertConfig final : FamilyOptions<BertConfig, StackConfig> {
-  static constexpr const char* kFamily = "bert";
-  using Made = Bert;
-
+struct BertConfig : StackConfig {
   std::int64_t target_vocabulary = 30522;  // "vocabulary" in config.json
   int layers = 12;
-  // Of the classes that it has been taught to tell apart; empty: none.
-  std::vector<std::string> labels;
+  std::vector<std::string> labels;  // the classes that it tells apart; empty: none
 
   BertConfig();
 
-  static std::span<const Preset<BertConfig>> presets();
-
-  std::vector<ObjectiveKind> objectives() const override {
+  // See models/described_config.h.
+  std::vector<ObjectiveKind> objectives() const {
     return {ObjectiveKind::masked, ObjectiveKind::classification};
   }
-  std::string one_vocabulary() const override;
-  Needs needs() const override { return needs_of({Sees::all}); }
-  std::vector<std::string> named_labels() const override { return labels; }
-  ModelConfig with_labels(const std::vector<std::string>& labels) const override;
-
-  void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
-  // Calls `fail` when sizes do not fit together or are absurd.
+  std::string one_vocabulary() const { return "a bert fills in the tokens that it reads"; }
+  FamilyConfig::Needs needs() const { return needs_of({Sees::all}); }
   void check(const FailOption& fail) const;
+  std::string unused(std::string_view key) const { return unused_in_stack(key); }
+  void take_defaults(const OptionReader& given) { scale_beside_sinusoids(given); }
   void keep_function();
-
-  // See models/family_options.h.
-  static void vocabularies(auto& in, auto& config);
-  static void shape(auto& in, auto& config);
 };
+
+// It is a ClassifierConfig too.
+std::shared_ptr<const FamilyConfig> describe(BertConfig config);
+Family bert_family();  // the registry's line
 
 }  // namespace nunchi

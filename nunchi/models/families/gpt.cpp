@@ -14,7 +14,7 @@ constexpr double kDeviation = 0.02;
 
 // Matrices whose product is added to the stream start smaller: 2 L branches add up.
 nn::BlockConfig block_of(const GptConfig& config) {
-  nn::BlockConfig block = config.block();
+  nn::BlockConfig block = config.block(nn::Sees::past);
   block.init = {.deviation = kDeviation,
                 .branch_deviation = kDeviation / std::sqrt(2.0 * config.layers)};
   return block;
@@ -32,7 +32,8 @@ nn::PositionOptions position_of(const GptConfig& config) {
 //   V·C + N·C + L·(4·C² + 4·C + 2·C·F + F + C + 4·C) + 2·C
 // parameters: GPT-2 with V = 50,257 has 124,439,808.
 Gpt::Gpt(const GptConfig& config)
-    : config_(config.checked()),
+    : Model(config),
+      config_(checked(config)),
       table_(parameters_.add("decoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(kDeviation))),
       output_table_(config.tied_embeddings

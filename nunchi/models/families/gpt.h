@@ -16,10 +16,6 @@ class Gpt final : public Model, public LanguageModel {
 
   explicit Gpt(const GptConfig& config);
 
-  std::string family() const override { return GptConfig::kFamily; }
-  std::string config_json() const override { return config_.to_json(); }
-  const GptConfig& config() const override { return config_; }
-
   // The output of the stack, [T, C]; row t depends on tokens 0 to t.
   Variable hidden(const TokenBatch& text) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].

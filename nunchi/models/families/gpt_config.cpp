@@ -1,9 +1,46 @@
 #include "nunchi/models/families/gpt_config.h"
 
+#include "nunchi/models/described_config.h"
 #include "nunchi/models/families/gpt.h"
-#include "nunchi/models/family_definitions.h"
 
 namespace nunchi {
+namespace {
+
+constexpr std::array kPresets = {
+    Preset<GptConfig>{"gpt2", [](GptConfig&) {}},
+    // For characters, on a small machine.
+    Preset<GptConfig>{"small",
+                      [](GptConfig& config) {
+                        config.layers = 6;
+                        config.width = 384;
+                        config.heads = 6;
+                        config.feed_forward = 1536;
+                        config.max_positions = 256;
+                        config.dropout = config.attention_dropout = 0.2f;
+                      }},
+};
+
+constexpr FamilyInfo<GptConfig> kGpt = {
+    .name = "gpt", .defaults = [] { return GptConfig(); }, .presets = kPresets};
+
+struct GptFields {
+  using Config = GptConfig;
+  using Model = Gpt;
+
+  static const FamilyInfo<Config>& info(const Config&) { return kGpt; }
+  static void inputs(auto& in, auto& config) {
+    in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+  }
+  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
+  static void shape(auto& in, auto& config) {
+    in.integer("layers", config.layers, 1, stack_options::kMostLayers);
+    stack_options::layers(in, config);
+    in.flag("tied_embeddings", config.tied_embeddings);
+    stack_options::positions_and_dropouts(in, config);
+  }
+};
+
+}  // namespace
 
 GptConfig::GptConfig() {
   width = 768;
@@ -17,48 +54,15 @@ GptConfig::GptConfig() {
   scale_embeddings = false;
 }
 
-void GptConfig::vocabularies(auto& in, auto& config) {
-  in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
-}
-
-void GptConfig::shape(auto& in, auto& config) {
-  in.integer("layers", config.layers, 1, stack_options::kMostLayers);
-  stack_options::layers(in, config);
-  in.flag("tied_embeddings", config.tied_embeddings);
-  stack_options::positions_and_dropouts(in, config);
-}
-
-std::span<const Preset<GptConfig>> GptConfig::presets() {
-  static constexpr std::array kPresets = {
-      Preset<GptConfig>{"gpt2", [](GptConfig&) {}},
-      Preset<GptConfig>{"small",
-                        [](GptConfig& config) {
-                          config.layers = 6;
-                          config.width = 384;
-                          config.heads = 6;
-                          config.feed_forward = 1536;
-                          config.max_positions = 256;
-                          config.dropout = config.attention_dropout = 0.2f;
-                        }},
-  };
-  return kPresets;
-}
-
-std::string GptConfig::one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
-
 void GptConfig::check(const FailOption& fail) const {
-  if (layers < 1 || target_vocabulary < 1) {
-    fail({"layers", "vocabulary"}, "is at least one, as every size");
-  }
+  check_sizes(fail, {{"layers", layers}, {"vocabulary", target_vocabulary}});
   check_stack(fail, {Sees::past});
 }
 
-nn::BlockConfig GptConfig::block() const {
-  nn::BlockConfig block = StackConfig::block();
-  block.sees = Sees::past;
-  return block;
+std::shared_ptr<const FamilyConfig> describe(GptConfig config) {
+  return std::make_shared<DescribedConfig<GptFields>>(std::move(config));
 }
 
-template struct FamilyOptions<GptConfig, StackConfig>;
+Family gpt_family() { return describe_family<GptFields>(kGpt); }
 
 }  // namespace nunchi

@@ -1,7 +1,6 @@
 // The options of a causal language model, with GPT-2 (124 million parameters) as defaults.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -9,34 +8,24 @@
 
 namespace nunchi {
 
-class Gpt;
-
-struct GptConfig final : FamilyOptions<GptConfig, StackConfig> {
-  static constexpr const char* kFamily = "gpt";
-  using Made = Gpt;
-
+struct GptConfig : StackConfig {
   std::int64_t target_vocabulary = 50257;  // "vocabulary" in config.json
   int layers = 12;
-  bool tied_embeddings = true;  // the table that reads tokens also says them
+  bool tied_embeddings = true;  // one table for embeddings and the vocabulary projection
 
   GptConfig();
 
-  // gpt2, and one for characters on a small machine.
-  static std::span<const Preset<GptConfig>> presets();
-
-  std::vector<ObjectiveKind> objectives() const override { return {ObjectiveKind::causal}; }
-  std::string one_vocabulary() const override;
-  Needs needs() const override { return needs_of({Sees::past}); }
-
-  void take_defaults(const OptionReader& in) { scale_beside_waves(in); }
-  // Calls `fail` when sizes do not fit together or are absurd.
+  // See models/described_config.h.
+  std::vector<ObjectiveKind> objectives() const { return {ObjectiveKind::causal}; }
+  std::string one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
+  FamilyConfig::Needs needs() const { return needs_of({Sees::past}); }
   void check(const FailOption& fail) const;
-  // A layer of the stack: its tokens see the past.
-  nn::BlockConfig block() const;
-
-  // See models/family_options.h.
-  static void vocabularies(auto& in, auto& config);
-  static void shape(auto& in, auto& config);
+  std::string unused(std::string_view key) const { return unused_in_stack(key); }
+  void take_defaults(const OptionReader& given) { scale_beside_sinusoids(given); }
+  void keep_function() { keep_stack_function(); }
 };
+
+std::shared_ptr<const FamilyConfig> describe(GptConfig config);
+Family gpt_family();  // the registry's line
 
 }  // namespace nunchi

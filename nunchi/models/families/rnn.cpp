@@ -6,6 +6,7 @@
 
 #include "nunchi/base/error.h"
 #include "nunchi/models/decoding_state.h"
+#include "nunchi/models/free_running.h"
 #include "nunchi/nn/recurrent_cache.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/linear.h"
@@ -26,7 +27,8 @@ std::optional<nn::StateAttention> make_attention(nn::Parameters& parameters,
 }  // namespace
 
 Rnn::Rnn(const RnnConfig& config)
-    : config_(config.checked()),
+    : Model(config),
+      config_(checked(config)),
       tables_(parameters_, config.tables()),
       source_embedding_(parameters_, tables_.source,
                         {.width = config.width, .dropout = config.dropout}),
@@ -45,7 +47,7 @@ Rnn::Rnn(const RnnConfig& config)
                 .dropout = config.dropout}),
       attention_(make_attention(parameters_, config)),
       output_dropout_{config.dropout, parameters_.next_place()},
-      own_words_place_(parameters_.next_place()) {}
+      free_running_number_(parameters_.next_place()) {}
 
 Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
   const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
@@ -88,9 +90,14 @@ Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
 
 VocabularyLoss Rnn::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
   const bool free = config_.free_running > 0 && batch.target.ids.context().is_training();
-  const TokenBatch target = free ? with_own_words(batch) : batch.target;
+  const TokenBatch target = free ? free_running_target(batch) : batch.target;
   const Variable hidden = decode(target, encode(batch.source));
   return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
+}
+
+TokenBatch Rnn::free_running_target(const PairBatch& batch) const {
+  return nunchi::free_running_target(
+      *this, batch, {.share = config_.free_running, .number = free_running_number_});
 }
 
 namespace {

@@ -2,11 +2,11 @@
 //
 //   source ids → embedding → GRU or LSTM layers → states, and the last state of each layer
 //   target ids → embedding → GRU or LSTM layers, beginning with those last states → hidden
-//   hidden, looking at the states (attention) or not → vocabulary
+//   hidden, with or without attention to the states → vocabulary
 //
-// Without attention the encoder's last state is the decoder's first and nothing else: whatever the
-// source says has to pass through it. With attention (nn/state_attention.h) every target position
-// reads all of the encoder's states.
+// Without attention the decoder knows the source only through the encoder's last state, with which
+// it begins. With attention (nn/state_attention.h) every target position reads all of the encoder's
+// states.
 //
 // The decoder's layers begin with the states of the encoder's, counted from the top; where the
 // encoder has fewer, the lowest serves several.
@@ -33,10 +33,6 @@ class Rnn final : public Model, public TranslationModel {
   using Config = RnnConfig;
   explicit Rnn(const RnnConfig& config);
 
-  std::string family() const override { return "rnn"; }
-  std::string config_json() const override { return config_.to_json(); }
-  const RnnConfig& config() const override { return config_; }
-
   // The encoder's states and, for each of the decoder's layers, the state that it begins with.
   struct RecurrentMemory : Memory {
     std::vector<RecurrentState> first;  // [B, C]
@@ -46,15 +42,10 @@ class Rnn final : public Model, public TranslationModel {
   Variable decode(const TokenBatch& target, const RecurrentMemory& memory) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
-  // The summed loss of the labels. In training mode, the decoder reads its own words at some
-  // positions if free_running says so (see with_own_words); else the true ones.
+  // The summed loss of the labels. In training mode, with the option free_running, the decoder
+  // reads its own predictions at some positions (models/free_running.h).
   VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
-
-  // The target as the decoder reads it when it runs free (scheduled sampling, Bengio et al. 2015):
-  // at each position but the first a draw of (seed, step, sentence, position) decides whether it
-  // reads the true word or the likeliest after what it has read so far. Words are chosen step by
-  // step without dropout; gradients flow through the rows that were read, not through the choice.
-  TokenBatch with_own_words(const PairBatch& batch) const;
+  TokenBatch free_running_target(const PairBatch& batch) const;
 
   // Generation, token by token.
   ModelInputs inputs() const override {
@@ -70,17 +61,17 @@ class Rnn final : public Model, public TranslationModel {
 
  private:
   void remember(const RecurrentMemory& memory, State& state) const;
-  // From what the uppermost layer says, with attention or without, to what the vocabulary reads.
+  // From the output of the top layer, with or without attention, to the input of the vocabulary.
   Variable finished(const Variable& joined, const Ragged& rows) const;
 
   RnnConfig config_;
   EmbeddingTables tables_;
-  nn::Position nowhere_;  // a recurrent layer knows the order without being told positions
+  nn::Position nowhere_;  // adds nothing: a recurrent layer knows the order of its inputs
   nn::Embedding source_embedding_, target_embedding_;
   nn::RecurrentStack encoder_, decoder_;
   std::optional<nn::StateAttention> attention_;
   Dropout output_dropout_;
-  std::uint32_t own_words_place_;
+  std::uint32_t free_running_number_;
 };
 
 }  // namespace nunchi

@@ -1,58 +1,51 @@
 // The options of the recurrent encoder-decoder.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "nunchi/models/embedding_tables.h"
-#include "nunchi/models/family_options.h"
+#include "nunchi/models/typed_config.h"
 #include "nunchi/ops/recurrent.h"
 
 namespace nunchi {
 
-// How the decoder looks at the encoder's states: not at all, or with which score.
+// How the decoder attends to the encoder's states: not at all, or by which score.
 enum class RnnAttention : std::uint8_t { none, additive, dot };
 
-class Rnn;
-
-struct RnnConfig final : FamilyOptions<RnnConfig, FamilyConfig> {
-  static constexpr const char* kFamily = "rnn";
-  using Made = Rnn;
-
+struct RnnConfig {
   std::int64_t source_vocabulary = 32000;
   std::int64_t target_vocabulary = 32000;
   CellKind cell = CellKind::gru;
   int encoder_layers = 2;
   int decoder_layers = 2;
   std::int64_t width = 512;   // of embeddings and states
-  bool bidirectional = true;  // the encoder reads both ways, each with half of the width
+  bool bidirectional = true;  // the encoder reads in both directions, each with half of the width
   RnnAttention attention = RnnAttention::dot;
   TiedEmbeddings tied_embeddings = TiedEmbeddings::all;
-  float dropout = 0.2f;  // of embeddings, between layers and of what goes to the vocabulary
-  // Training: the share of target positions at which the decoder reads the word that it would have
-  // said itself in place of the true one. 0: teacher forcing.
+  float dropout = 0.2f;  // of embeddings, between layers and before the vocabulary projection
+  // Training: the share of target positions at which the decoder reads the token that it would have
+  // predicted itself in place of the true one. 0: teacher forcing.
   float free_running = 0;
-
-  // rnn-base as above, rnn-small of width 256 for little data.
-  static std::span<const Preset<RnnConfig>> presets();
-
-  std::vector<ObjectiveKind> objectives() const override {
-    return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
-  }
-  std::int64_t model_width() const override { return width; }
-  std::string one_vocabulary() const override;
 
   EmbeddingTables::Options tables() const {
     return {source_vocabulary, target_vocabulary, width, tied_embeddings};
   }
-  // Calls `fail` when sizes do not fit together or are absurd.
-  void check(const FailOption& fail) const;
-  void keep_function();
 
-  // See models/family_options.h.
-  static void vocabularies(auto& in, auto& config);
-  static void shape(auto& in, auto& config);
+  // See models/described_config.h.
+  std::vector<ObjectiveKind> objectives() const {
+    return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
+  }
+  std::int64_t longest() const { return kUnlimitedLength; }
+  std::string one_vocabulary() const { return EmbeddingTables::one_vocabulary(tied_embeddings); }
+  FamilyConfig::Needs needs() const { return {}; }
+  void check(const FailOption& fail) const;
+  std::string unused(std::string_view) const { return {}; }
+  void take_defaults(const OptionReader&) {}
+  void keep_function() { dropout = free_running = 0; }
 };
+
+std::shared_ptr<const FamilyConfig> describe(RnnConfig config);
+Family rnn_family();  // the registry's line
 
 }  // namespace nunchi

@@ -32,7 +32,8 @@ std::optional<nn::FeatureEmbedding> feature_embedding(nn::Parameters& parameters
 //   L·(8·C² + 8·C + 2·C·F + F + C + 6·C)      decoder: two attentions; feed-forward; three norms
 // parameters: base with V = 37,000 has 18,944,000 + 18,914,304 + 25,224,192 = 63,082,496.
 Transformer::Transformer(const TransformerConfig& config)
-    : config_(config.checked()),
+    : Model(config),
+      config_(checked(config)),
       tables_(parameters_, config.tables()),
       source_position_(nn::make_position(parameters_, "encoder.position",
                                          config.position_options(nn::Sees::all))),

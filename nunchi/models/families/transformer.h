@@ -18,16 +18,12 @@
 
 namespace nunchi {
 
-// T5 is one too (models/families/t5.h).
-class Transformer : public Model, public TranslationModel {
+// T5 is one with other defaults (models/families/t5.h).
+class Transformer final : public Model, public TranslationModel {
  public:
   using Config = TransformerConfig;
 
   explicit Transformer(const TransformerConfig& config);
-
-  std::string family() const override { return Config::kFamily; }
-  std::string config_json() const override { return config_.to_json(); }
-  const TransformerConfig& config() const override { return config_; }
 
   Memory encode(const Source& source) const { return encoder_(source); }
   // [T, C]; row t has seen the target's tokens 0 to t and its sentence's memory.

@@ -1,48 +1,76 @@
 #include "nunchi/models/families/transformer_config.h"
 
+#include "nunchi/models/described_config.h"
+#include "nunchi/models/families/t5.h"
 #include "nunchi/models/families/transformer.h"
-#include "nunchi/models/family_definitions.h"
 
 namespace nunchi {
+namespace {
 
-std::span<const Preset<TransformerConfig>> TransformerConfig::presets() {
+using Config = TransformerConfig;
+
+constexpr std::array kPresets = {
+    Preset<Config>{"tiny",
+                   [](Config& config) {
+                     config.width = 128;
+                     config.heads = 4;
+                     config.feed_forward = 256;
+                     config.encoder_layers = config.decoder_layers = 4;
+                     config.dropout = config.attention_dropout = 0.2f;
+                     config.norm_placement = nn::NormPlacement::pre;
+                   }},
+    Preset<Config>{"base", [](Config& config) { config.attention_dropout = config.dropout; }},
+    Preset<Config>{"big",
+                   [](Config& config) {
+                     config.width = 1024;
+                     config.heads = 16;
+                     config.feed_forward = 4096;
+                     config.dropout = config.attention_dropout = 0.3f;
+                   }},
+};
+
+constexpr FamilyInfo<Config> kTransformer = {
+    .name = "transformer", .defaults = [] { return Config(); }, .presets = kPresets};
+
+struct TransformerFields {
   using Config = TransformerConfig;
-  static constexpr std::array kPresets = {
-      Preset<Config>{"tiny",
-                     [](Config& config) {
-                       config.width = 128;
-                       config.heads = 4;
-                       config.feed_forward = 256;
-                       config.encoder_layers = config.decoder_layers = 4;
-                       config.dropout = config.attention_dropout = 0.2f;
-                       config.norm_placement = nn::NormPlacement::pre;
-                     }},
-      Preset<Config>{"base", [](Config& config) { config.attention_dropout = config.dropout; }},
-      Preset<Config>{"big",
-                     [](Config& config) {
-                       config.width = 1024;
-                       config.heads = 16;
-                       config.feed_forward = 4096;
-                       config.dropout = config.attention_dropout = 0.3f;
-                     }},
-  };
-  return kPresets;
-}
+  using Model = Transformer;
 
-std::string TransformerConfig::one_vocabulary() const {
-  return source_features > 0 ? std::string() : EmbeddingTables::one_vocabulary(tied_embeddings);
-}
+  static const FamilyInfo<Config>& info(const Config& config) {
+    return config.variant == TransformerVariant::t5 ? t5_info() : kTransformer;
+  }
+  static void inputs(auto& in, auto& config) {
+    in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
+    in.optional_integer("source_features", config.source_features, 1, stack_options::kLargestWidth,
+                        std::int64_t{0});
+    in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+  }
+  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
+  static void shape(auto& in, auto& config) {
+    in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMostLayers);
+    in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMostLayers);
+    stack_options::layers(in, config);
+    in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
+    in.flag("scale_output", config.scale_output);
+    stack_options::positions_and_dropouts(in, config);
+  }
+};
+
+}  // namespace
 
 void TransformerConfig::check(const FailOption& fail) const {
-  if (decoder_layers < 1 || encoder_layers < 0 || target_vocabulary < 1 || source_features < 0 ||
-      (source_features == 0 && source_vocabulary < 1)) {
-    fail({"decoder_layers", "source_vocabulary", "target_vocabulary"},
-         "is at least one, as every size");
-  }
+  check_sizes(fail, {{"decoder_layers", decoder_layers}, {"target_vocabulary", target_vocabulary}});
+  check_sizes(fail, {{"encoder_layers", encoder_layers}, {"source_features", source_features}}, 0);
+  if (source_features == 0) check_sizes(fail, {{"source_vocabulary", source_vocabulary}});
   check_stack(fail, {Sees::all, Sees::past});
   EmbeddingTables::check(tables(), fail);
 }
 
-template struct FamilyOptions<TransformerConfig, StackConfig>;
+std::shared_ptr<const FamilyConfig> describe(TransformerConfig config) {
+  return std::make_shared<DescribedConfig<TransformerFields>>(std::move(config));
+}
+
+Family transformer_family() { return describe_family<TransformerFields>(kTransformer); }
+Family t5_family() { return describe_family<TransformerFields>(t5_info()); }
 
 }  // namespace nunchi

@@ -8,6 +8,7 @@
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/models/check_device.h"
+#include "nunchi/models/family.h"
 #include "nunchi/models/format/safetensors.h"
 #include "nunchi/ops/tensors.h"
 
@@ -146,8 +147,12 @@ void load_weights(Model& model, const std::filesystem::path& folder, ContextBase
   parameters.changed();
 }
 
+ModelConfig load_config(const std::filesystem::path& folder) {
+  return read_model_config(read_config(folder), (folder / kConfig).string());
+}
+
 std::unique_ptr<Model> configured_model(const std::filesystem::path& folder) {
-  return make_model(read_config(folder), (folder / kConfig).string());
+  return load_config(folder)->make();
 }
 
 ModelDescription describe_model(const std::filesystem::path& folder) {

@@ -23,10 +23,12 @@ void save_model(const Model& model, const std::filesystem::path& folder);
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory = {});
 
+// The options in the folder's config.json; no other file is read.
+ModelConfig load_config(const std::filesystem::path& folder);
+
 // load_model() in two steps, for callers that check the model before its weights are read.
 //
-// The model that the folder's config.json describes, without looking at anything else; not
-// allocated.
+// The model of the options in config.json, not allocated.
 std::unique_ptr<Model> configured_model(const std::filesystem::path& folder);
 // Allocates the parameters of such a model and reads them from the same folder.
 void load_weights(Model& model, const std::filesystem::path& folder, ContextBase& context,

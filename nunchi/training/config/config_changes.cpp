@@ -8,7 +8,7 @@
 namespace nunchi {
 namespace {
 
-// Each scalar of a tree with its whole key.
+// Each scalar of a tree with its full key.
 using Scalars = std::vector<std::pair<std::string, std::string>>;
 
 void collect(const OptionValue& value, const std::string& key, Scalars& found) {

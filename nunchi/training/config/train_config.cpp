@@ -4,9 +4,10 @@
 #include <array>
 #include <functional>
 
+#include "nunchi/base/yaml_options.h"
 #include "nunchi/decoding/generation_config.h"
-#include "nunchi/text/mask_symbol.h"
 #include "nunchi/training/config/train_config_check.h"
+#include "nunchi/training/config/train_config_used.h"
 #include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
@@ -149,20 +150,18 @@ void fields(auto& in, auto& config) {
   in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
 }
 
-// A tokenizer that is learned for it gets the symbol that the objective cannot do without.
-void add_mask_symbol(TrainConfig& config) {
+// A tokenizer that is learned gets the first of the symbols that the objective needs one of.
+void add_symbol(std::span<const std::string_view> needed, TrainConfig& config) {
   std::vector<std::string>& symbols = config.tokenizer.options.symbols;
-  const auto is_mask = [](const std::string& symbol) {
-    return std::ranges::find(kMaskSymbols, symbol) != kMaskSymbols.end();
+  const auto is_needed = [&](const std::string& symbol) {
+    return std::ranges::find(needed, symbol) != needed.end();
   };
-  // Characters and bytes have no symbols, which the checks say.
+  // Characters and bytes have no symbols: check_train_config refuses them.
   const bool has_symbols = config.learns_tokenizer() && config.tokenizer.has_pieces();
-  if (has_symbols && std::ranges::none_of(symbols, is_mask)) {
-    symbols.emplace_back(kMaskSymbols.front());
-  }
+  if (has_symbols && std::ranges::none_of(symbols, is_needed)) symbols.emplace_back(needed.front());
 }
 
-// Lengths that the model's positions are enough for.
+// Default lengths that fit the model's positions.
 void take_lengths(const std::function<bool(const char*)>& given, TrainConfig& config) {
   const std::int64_t exist = config.model->longest();
   if (config.data.cut == TextCut::windows) {
@@ -172,25 +171,25 @@ void take_lengths(const std::function<bool(const char*)>& given, TrainConfig& co
   const ObjectiveInfo& objective = info_of(config.training.objective);
   std::int64_t& most = config.data.limits.max_length;
   while (!given("data.max_length") && most > 1 &&
-         objective.longest(most, config.training) > exist) {
+         objective.examples.longest(most, config.training) > exist) {
     --most;
   }
-  if (objective.generates && !given("generation.max_length")) {
+  if (objective.generates() && !given("generation.max_length")) {
     config.generation.max_length = std::min(config.generation.max_length, exist);
   }
 }
 
-// What the family and its objective decide unless the config says otherwise.
+// The defaults that depend on the family and the objective.
 void take_defaults(const std::function<bool(const char*)>& given, TrainConfig& config) {
   if (!given("training.objective")) config.training.objective = config.model->objective();
   const ObjectiveInfo& objective = info_of(config.training.objective);
   if (!given("training.label_smoothing")) {
     config.training.label_smoothing = objective.label_smoothing;
   }
-  if (!given("data.cut")) config.data.cut = objective.cut;
-  if (objective.masks) add_mask_symbol(config);
-  // Sorted by length they would be sorted by the length of their labels.
-  if (!given("training.batch_by") && objective.examples == Examples::labelled) {
+  if (!given("data.cut")) config.data.cut = objective.examples.cut;
+  if (objective.tokenizer.adds_symbol) add_symbol(objective.tokenizer.symbols, config);
+  // Sorting by the length of the targets would sort by the length of the labels.
+  if (!given("training.batch_by") && objective.examples.kind == Examples::labelled) {
     config.training.batch_by = BatchBy::chance;
   }
   take_lengths(given, config);
@@ -199,7 +198,7 @@ void take_defaults(const std::function<bool(const char*)>& given, TrainConfig& c
   if (!given("generation.beam_size")) config.generation.beam_size = 1;
 }
 
-// What a config would be that says nothing but what the others depend on.
+// The config of a user who sets only the options that defaults depend on.
 TrainConfig defaults_of(const TrainConfig& config) {
   TrainConfig defaults;
   defaults.initialize_from = config.initialize_from;
@@ -237,12 +236,8 @@ std::optional<CorpusPart> DataConfig::validation_part() const {
 }
 
 std::int64_t source_tokens(const TrainingOptions& training) {
-  const bool labelled = info_of(training.objective).examples == Examples::labelled;
+  const bool labelled = info_of(training.objective).examples.kind == Examples::labelled;
   return labelled ? training.batch_tokens : 0;
-}
-
-bool TrainConfig::has_labels() const {
-  return info_of(training.objective).examples == Examples::labelled;
 }
 
 TrainConfig read_train_config(const Options& options) {

@@ -13,7 +13,7 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
   const TokenizerConfig& tokenizer = config.tokenizer;
   if (tokenizer.shared && !tokenizer.target.empty()) {
     in.fail({"tokenizer.target", "tokenizer.shared"},
-            "has no use while 'tokenizer.shared' is true: source is for both");
+            "has no effect while 'tokenizer.shared' is true: 'tokenizer.source' is for both sides");
   }
   if (!tokenizer.shared && tokenizer.source.empty() != tokenizer.target.empty()) {
     const std::string_view given =
@@ -23,7 +23,7 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
             "is missing: two tokenizers are read from files, or both are learned");
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  if (objective.one_tokenizer && !tokenizer.shared) {
+  if (objective.tokenizer.shared && !tokenizer.shared) {
     in.fail({"tokenizer.shared", "training.objective", "model.family"},
             fmt::format("is true for the objective {}: one text is both sides", objective.name));
   }
@@ -32,11 +32,11 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
   }
 }
 
-// A tokenizer that is read from a file is looked at when it has been read.
+// A tokenizer that is read from a file is checked when it is read.
 void check_symbols(const TrainConfig& config, const OptionReader& in) {
   const ObjectiveInfo& objective = info_of(config.training.objective);
   const std::vector<std::string>& symbols = config.tokenizer.options.symbols;
-  if (!config.learns_tokenizer() || objective.symbols.empty()) return;
+  if (!config.learns_tokenizer() || objective.tokenizer.symbols.empty()) return;
   const auto is_there = [&](std::string_view symbol) {
     return std::ranges::find(symbols, symbol) != symbols.end();
   };
@@ -44,17 +44,17 @@ void check_symbols(const TrainConfig& config, const OptionReader& in) {
     in.fail({"tokenizer.kind", "training.objective", "model.family"},
             fmt::format("is bpe or unigram for the objective {}: it needs the symbol {}, and "
                         "characters and bytes have no symbols",
-                        objective.name, objective.symbols.front()));
+                        objective.name, objective.tokenizer.symbols.front()));
   }
-  if (std::ranges::none_of(objective.symbols, is_there)) {
+  if (std::ranges::none_of(objective.tokenizer.symbols, is_there)) {
     in.fail({"tokenizer.symbols", "training.objective", "model.family"},
-            fmt::format("has to name what stands for tokens that were taken out, {} for the first: "
-                        "the objective {} cannot do without",
-                        objective.symbols.front(), objective.name));
+            fmt::format("has to name the symbols for tokens that are taken out, {} for the first: "
+                        "the objective {} needs them",
+                        objective.tokenizer.symbols.front(), objective.name));
   }
 }
 
-// What the family cannot be taught is known before anything is read.
+// The family has to support the objective.
 void check_objective(const TrainConfig& config, const OptionReader& in) {
   const std::vector<ObjectiveKind> learned = config.model->objectives();
   if (std::ranges::find(learned, config.training.objective) != learned.end()) return;
@@ -75,7 +75,7 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
   const auto fail = [&](const std::string& what) {
     in.fail({key, "training.objective", "model.family"}, what);
   };
-  if (objective.examples == Examples::text) {
+  if (objective.examples.kind == Examples::text) {
     if (part.text.empty() || !part.source.empty() || !part.features.empty() ||
         !part.target.empty() || !part.tsv.empty()) {
       fail(fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
@@ -89,7 +89,7 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
                     objective.name));
   }
   if (!part.features.empty()) {
-    if (objective.examples != Examples::pairs) {
+    if (objective.examples.kind != Examples::pairs) {
       fail(fmt::format("names 'features', which the objective {} cannot learn from",
                        objective.name));
     }
@@ -119,14 +119,14 @@ void check_positions(const TrainConfig& config, const OptionReader& in) {
     return;
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  const std::int64_t longest = objective.longest(data.limits.max_length, config.training);
+  const std::int64_t longest = objective.examples.longest(data.limits.max_length, config.training);
   if (exist < longest) {
     fail(
         fmt::format("sentences have up to {} tokens, <s> and </s> included; see "
                     "'data.max_length', which is {}",
                     longest, data.limits.max_length));
   }
-  if (objective.generates && exist < config.generation.max_length) {
+  if (objective.generates() && exist < config.generation.max_length) {
     fail(fmt::format("up to {} tokens are generated; see 'generation.max_length'",
                      config.generation.max_length));
   }
@@ -138,9 +138,9 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   if (data.train.empty()) {
     in.fail({"data.train", "data"},
             fmt::format("is missing; it names the {} to learn from",
-                        objective.examples == Examples::text    ? "text"
-                        : objective.examples == Examples::pairs ? "pairs of sentences"
-                                                                : "texts and labels"));
+                        objective.examples.kind == Examples::text    ? "text"
+                        : objective.examples.kind == Examples::pairs ? "pairs of sentences"
+                                                                     : "texts and labels"));
   }
   for (const CorpusPart& part : data.train) check_part(part, objective, "data.train", in);
   if (data.validation) check_part(*data.validation, objective, "data.validation", in);
@@ -155,12 +155,13 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
     in.fail({"validation.metric", "data.train"},
             "compares translations of text, but the sources are features; use 'loss'");
   }
-  if (objective.only_cut && data.cut != objective.cut) {
+  if (objective.examples.kind == Examples::text && data.cut != objective.examples.cut) {
     in.fail({"data.cut", "training.objective", "model.family"},
             fmt::format("is '{}' for the objective {}",
-                        objective.cut == TextCut::lines ? "lines" : "windows", objective.name));
+                        objective.examples.cut == TextCut::lines ? "lines" : "windows",
+                        objective.name));
   }
-  if (objective.examples != Examples::text && data.cut != TextCut::lines) {
+  if (objective.examples.kind != Examples::text && data.cut != TextCut::lines) {
     in.fail({"data.cut", "training.objective", "model.family"},
             fmt::format("is for texts, and the objective {} has none", objective.name));
   }
@@ -199,15 +200,16 @@ void check_metric(const TrainConfig& config, const OptionReader& in) {
   const Metric metric = config.validation.metric;
   const bool translations = metric == Metric::bleu || metric == Metric::chrf;
   const bool fits = metric == Metric::loss || (translations && objective.translates()) ||
-                    (metric == Metric::accuracy && objective.counts_right);
+                    (metric == Metric::accuracy && objective.answers == Answers::choices);
   if (fits) return;
   if (objective.translates()) {
     in.fail({"validation.metric", "training.objective", "model.family"},
             fmt::format("is not 'accuracy' for the objective {}", objective.name));
   }
-  in.fail({"validation.metric", "training.objective", "model.family"},
-          fmt::format("is 'loss'{} for the objective {}: nothing is translated",
-                      objective.counts_right ? " or 'accuracy'" : "", objective.name));
+  in.fail(
+      {"validation.metric", "training.objective", "model.family"},
+      fmt::format("is 'loss'{} for the objective {}: nothing is translated",
+                  objective.answers == Answers::choices ? " or 'accuracy'" : "", objective.name));
 }
 
 void check_training(const TrainConfig& config, const OptionReader& in) {

@@ -1,7 +1,8 @@
+#include "nunchi/training/config/train_config_used.h"
+
 #include <string>
 #include <vector>
 
-#include "nunchi/training/config/train_config_check.h"
 #include "nunchi/training/objectives/objectives.h"
 
 namespace nunchi {
@@ -9,8 +10,8 @@ namespace {
 
 class Used {
  public:
-  // `why`: a reason for which the next keys have no effect; empty: they have one. `because`: the
-  // keys that decide it.
+  // `why`: the reason why the next keys have no effect; empty: they have one. `because`: the keys
+  // that decide it.
   Used(const OptionReader& in, std::string why, std::vector<std::string_view> because)
       : in_(in), why_(std::move(why)), because_(std::move(because)) {}
 
@@ -28,12 +29,12 @@ class Used {
   std::vector<std::string_view> because_;
 };
 
-// What decides the objective.
+// The keys that decide the objective.
 const std::vector<std::string_view> kObjective = {"training.objective", "model.family"};
 
 void check_tokenizer(const TrainConfig& config, const TrainConfig& defaults,
                      const OptionReader& in) {
-  // One that is read in the place of the one that is described: the run says so (training_run.h).
+  // If a tokenizer is read instead of learned, the run notes it (run_tokenizers.h).
   if (!config.learns_tokenizer()) return;
   const TokenizerOptions &given = config.tokenizer.options, &usual = defaults.tokenizer.options;
   const bool bytes = given.kind == TokenizerKind::bytes;
@@ -55,7 +56,7 @@ void check_data(const TrainConfig& config, const TrainConfig& defaults, const Op
                                                               usual.window);
   Used(in, windows ? "a text that is cut into windows has no lines that are too long" : "", cut)(
       "data.max_length", data.limits.max_length, usual.limits.max_length);
-  const bool pairs = info_of(config.training.objective).examples == Examples::pairs;
+  const bool pairs = info_of(config.training.objective).examples.kind == Examples::pairs;
   Used(in, pairs ? "" : "a text has no other side", kObjective)(
       "data.max_ratio", data.limits.max_ratio, usual.limits.max_ratio);
   const auto check_columns = [&](const CorpusPart& part, const char* key) {
@@ -73,20 +74,21 @@ void check_data(const TrainConfig& config, const TrainConfig& defaults, const Op
 void check_training(const TrainConfig& config, const TrainConfig& defaults,
                     const OptionReader& in) {
   const TrainingOptions &training = config.training, &usual = defaults.training;
-  const std::string objective =
-      "'training.objective' is " + std::string(info_of(training.objective).name);
-  const bool corrupts = training.objective == ObjectiveKind::span_corruption;
-  Used(in, corrupts ? "" : objective, kObjective)("training.span_corruption.noise",
-                                                  training.span_corruption.noise,
-                                                  usual.span_corruption.noise)(
-      "training.span_corruption.mean_span", training.span_corruption.mean_span,
-      usual.span_corruption.mean_span);
-  Used(in, info_of(training.objective).masks ? "" : objective, kObjective)(
+  const ObjectiveInfo& info = info_of(training.objective);
+  const std::string objective = "'training.objective' is " + std::string(info.name);
+  Used(in, info.reads("span_corruption.noise") ? "" : objective, kObjective)(
+      "training.span_corruption.noise", training.span_corruption.noise,
+      usual.span_corruption.noise)("training.span_corruption.mean_span",
+                                   training.span_corruption.mean_span,
+                                   usual.span_corruption.mean_span);
+  Used(in, info.reads("mask_share") ? "" : objective, kObjective)(
       "training.mask_share", training.mask_share, usual.mask_share)(
       "training.whole_words", training.whole_words, usual.whole_words);
-  const bool labelled = info_of(training.objective).examples == Examples::labelled;
-  Used(in, labelled ? "" : objective + ", which teaches no labels", kObjective)(
-      "model.labels", config.model->named_labels(), {});
+  if (const ClassifierConfig* classifier = as_classifier_config(config.model)) {
+    const bool labelled = info.examples.kind == Examples::labelled;
+    Used(in, labelled ? "" : objective + ", which teaches no labels", kObjective)(
+        "model.labels", classifier->labels(), {});
+  }
   const std::vector<std::string_view> schedule = {"training.schedule.kind"};
   const bool paper = training.schedule.kind == ScheduleKind::paper;
   Used(in, paper ? "" : "only the paper's schedule has a factor", schedule)(
@@ -94,11 +96,10 @@ void check_training(const TrainConfig& config, const TrainConfig& defaults,
   Used(in, paper ? "the paper's schedule has a 'factor' in place of it" : "", schedule)(
       "training.schedule.learning_rate", training.schedule.peak, usual.schedule.peak);
   const bool constant = training.schedule.kind == ScheduleKind::constant;
-  Used(in, constant ? "a constant rate stays what it is" : "", schedule)(
+  Used(in, constant ? "a constant rate does not change" : "", schedule)(
       "training.schedule.final", training.schedule.final, usual.schedule.final);
-  Used(in, info_of(training.objective).generates ? "" : objective + ", which generates nothing",
-       kObjective)("generation.beam_size", config.generation.beam_size,
-                   defaults.generation.beam_size)(
+  Used(in, info.generates() ? "" : objective + ", which generates nothing", kObjective)(
+      "generation.beam_size", config.generation.beam_size, defaults.generation.beam_size)(
       "generation.normalize", config.generation.normalize, defaults.generation.normalize)(
       "generation.max_length", config.generation.max_length, defaults.generation.max_length);
 }

@@ -1,7 +1,6 @@
 #include "nunchi/training/objectives/classification.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <set>
 
@@ -18,14 +17,13 @@ namespace {
 
 constexpr std::size_t kMostLabels = 10'000;
 
-// Calls see(label, reader) for each line of a part that has a text and a label.
-void for_each_label(const CorpusPart& part,
-                    const std::function<void(const std::string&, const PairReader&)>& see) {
-  PairReader reader(part);
-  for (RawPair pair; reader.next(pair);) {
-    const std::string label = pair.cut ? std::string() : label_of(pair.target);
-    if (!label.empty() && !pair.source.empty()) see(label, reader);
-  }
+// The label of a line; empty if the line cannot be an example.
+std::string label_in(const RawPair& pair) {
+  return pair.cut || pair.source.empty() ? std::string() : label_of(pair.target);
+}
+
+std::string location_of(const CorpusPart& part, std::int64_t line) {
+  return files_of(part).back().string() + ":" + std::to_string(line);
 }
 
 }  // namespace
@@ -33,13 +31,15 @@ void for_each_label(const CorpusPart& part,
 std::vector<std::string> labels_in(std::span<const CorpusPart> parts) {
   std::set<std::string> labels;
   for (const CorpusPart& part : parts) {
-    for_each_label(part, [&](const std::string& label, const PairReader& reader) {
-      if (!labels.insert(label).second || labels.size() <= kMostLabels) return;
-      throw Error(files_of(part).back().string() + ":" + std::to_string(reader.line_number()) +
-                  ": more than " + grouped(static_cast<std::int64_t>(kMostLabels)) +
+    PairReader reader(part);
+    for (RawPair pair; reader.next(pair);) {
+      const std::string label = label_in(pair);
+      if (label.empty() || !labels.insert(label).second || labels.size() <= kMostLabels) continue;
+      throw Error(location_of(part, reader.line_number()) + ": more than " +
+                  grouped(static_cast<std::int64_t>(kMostLabels)) +
                   " labels. A line is its text, a tab and its label; see "
                   "'data.train.target_column'.");
-    });
+    }
   }
   if (labels.size() < 2) {
     throw Error(labels.empty() ? std::string("the training data have no labels.")
@@ -49,14 +49,31 @@ std::vector<std::string> labels_in(std::span<const CorpusPart> parts) {
   return {labels.begin(), labels.end()};
 }
 
-void check_labels(const CorpusPart& part, std::span<const std::string> labels) {
-  for_each_label(part, [&](const std::string& label, const PairReader& reader) {
-    if (std::ranges::find(labels, label) != labels.end()) return;
-    throw Error(files_of(part).back().string() + ":" + std::to_string(reader.line_number()) +
+void check_labels(const CorpusPart& part, std::span<const RawPair> pairs,
+                  std::span<const std::string> labels) {
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const std::string label = label_in(pairs[i]);
+    if (label.empty() || std::ranges::find(labels, label) != labels.end()) continue;
+    throw Error(location_of(part, part.first_line + static_cast<std::int64_t>(i)) +
                 ": the label '" + printable(label) +
                 "' is neither in the training data nor among 'model.labels'.");
-  });
+  }
 }
+
+const TargetNeeds kLabels = {
+    .configure = [](const ModelConfig& model, std::span<const CorpusPart> train) -> ModelConfig {
+      const ClassifierConfig* classifier = as_classifier_config(model);
+      if (classifier == nullptr) {
+        throw Error("a model of the family " + model->family() + " cannot learn to classify.");
+      }
+      return classifier->with_labels(labels_in(train));
+    },
+    .tokenizer = [](const Model& model) -> std::unique_ptr<Tokenizer> {
+      return std::make_unique<LabelTokenizer>(as_classifier(model).labels());
+    },
+    .check = [](const CorpusPart& part, std::span<const RawPair> pairs,
+                const Model& model) { check_labels(part, pairs, as_classifier(model).labels()); },
+};
 
 ClassificationObjective::ClassificationObjective(const ObjectiveParts& parts)
     : model_(as_classifier(parts.model)),

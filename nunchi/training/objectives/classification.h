@@ -30,7 +30,11 @@ class ClassificationObjective final : public Objective {
 // The labels of these parts, sorted, without repetitions. Throws Error when there is only one or
 // when there are more than 10,000.
 std::vector<std::string> labels_in(std::span<const CorpusPart> parts);
-// Throws Error, with file and line, when the part has a label that is not among these.
-void check_labels(const CorpusPart& part, std::span<const std::string> labels);
+// Throws Error, with file and line, for a label in the pairs of the part that is not among these.
+void check_labels(const CorpusPart& part, std::span<const RawPair> pairs,
+                  std::span<const std::string> labels);
+
+// The labels of the training data are those of the model, and each is one token.
+extern const TargetNeeds kLabels;
 
 }  // namespace nunchi

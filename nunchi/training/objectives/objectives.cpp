@@ -23,6 +23,10 @@ std::int64_t enclosed_length(std::int64_t max_length, const TrainingOptions&) {
   return max_length + 1;
 }
 
+constexpr std::array<std::string_view, 2> kSpanKeys = {"span_corruption.noise",
+                                                       "span_corruption.mean_span"};
+constexpr std::array<std::string_view, 2> kMaskKeys = {"mask_share", "whole_words"};
+
 using Kind = ObjectiveKind;
 constexpr std::array kObjectives = {
     ObjectiveInfo{.kind = Kind::translation,
@@ -31,35 +35,28 @@ constexpr std::array kObjectives = {
                   .make = make<TranslationObjective>},
     ObjectiveInfo{.kind = Kind::causal,
                   .name = "causal",
-                  .examples = Examples::text,
-                  .cut = TextCut::windows,
-                  .only_cut = true,
+                  .answers = Answers::texts,
+                  .examples = {.kind = Examples::text, .cut = TextCut::windows},
                   .make = make<CausalObjective>},
     ObjectiveInfo{.kind = Kind::span_corruption,
                   .name = "span_corruption",
-                  .examples = Examples::text,
-                  .cut = TextCut::lines,
-                  .only_cut = true,
-                  .one_tokenizer = true,
-                  .symbols = kFirstSentinel,
-                  .longest = longest_corruption,
+                  .answers = Answers::texts,
+                  .examples = {.kind = Examples::text, .longest = longest_corruption},
+                  .tokenizer = {.shared = true, .symbols = kFirstSentinel},
+                  .keys = kSpanKeys,
                   .make = make<SpanCorruptionObjective>},
     ObjectiveInfo{.kind = Kind::masked,
                   .name = "masked",
-                  .examples = Examples::text,
-                  .only_cut = true,
-                  .generates = false,
-                  .masks = true,
-                  .symbols = kMaskSymbols,
-                  .counts_right = true,
-                  .longest = enclosed_length,
+                  .answers = Answers::choices,
+                  .examples = {.kind = Examples::text, .longest = enclosed_length},
+                  .tokenizer = {.symbols = kMaskSymbols, .adds_symbol = true},
+                  .keys = kMaskKeys,
                   .make = make<MaskedObjective>},
     ObjectiveInfo{.kind = Kind::classification,
                   .name = "classification",
-                  .examples = Examples::labelled,
-                  .generates = false,
-                  .counts_right = true,
-                  .longest = enclosed_length,
+                  .answers = Answers::choices,
+                  .examples = {.kind = Examples::labelled, .longest = enclosed_length},
+                  .targets = &kLabels,
                   .make = make<ClassificationObjective>},
 };
 

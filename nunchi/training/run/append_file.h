@@ -1,4 +1,4 @@
-// A file that grows at its end while others read it.
+// A file that is appended to while others may read it.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,13 @@ namespace nunchi {
 // Every function throws Error with the system's reason.
 class AppendFile {
  public:
-  // Opens the file at its end, or makes it.
+  // Opens the file for appending; creates it if it is missing.
   explicit AppendFile(const std::filesystem::path& path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // In the file when it returns; in one piece unless the disk is full.
+  // On return the bytes are in the file, written in one piece unless the disk is full.
   void write(std::string_view bytes);
 
   const std::filesystem::path& path() const { return path_; }

@@ -22,13 +22,13 @@ fs::path parent_of(const fs::path& path) {
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) fail_to_write(folder, errno);
-  // EINVAL: a file system that has no way to sync a folder.
+  // EINVAL: a file system that cannot sync folders.
   const int reason = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
   ::close(descriptor);
   if (reason != 0) fail_to_write(folder, reason);
 }
 
-// A name beside `path` that nothing has.
+// An unused name in the same folder as `path`.
 fs::path temporary_beside(const fs::path& path) {
   for (int n = 0;; ++n) {
     fs::path name = parent_of(path) /
@@ -58,14 +58,14 @@ AtomicFolder::~AtomicFolder() {
 void AtomicFolder::fill(const std::function<void(const fs::path&)>& write) const {
   const auto renamed = [this](std::string message) {
     const std::string inner = temporary_.string();
-    const std::string place = (path_ / "").parent_path().string();  // "runs/mean/" is "runs/mean"
+    const std::string final = (path_ / "").parent_path().string();  // "runs/mean/" is "runs/mean"
     const std::size_t at = message.find(inner);
-    return at == message.npos ? message : message.replace(at, inner.size(), place);
+    return at == message.npos ? message : message.replace(at, inner.size(), final);
   };
   try {
     write(temporary_);
-  } catch (const NoRoom& error) {
-    throw NoRoom(renamed(error.what()));
+  } catch (const DiskFull& error) {
+    throw DiskFull(renamed(error.what()));
   } catch (const Error& error) {
     throw Error(renamed(error.what()));
   }
@@ -77,7 +77,7 @@ void AtomicFolder::commit() {
   if (done) {
     temporary_.clear();
   } else if (errno == ENOTEMPTY || errno == EEXIST) {
-    // The two change places in one step; the destructor removes the earlier folder.
+    // The two are exchanged in one step; the destructor removes the earlier folder.
     done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   }
   if (!done) fail_to_write(path_, errno);
@@ -86,8 +86,8 @@ void AtomicFolder::commit() {
 
 void move_files(const fs::path& from, const fs::path& into) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const fs::path place = into / entry.path().filename();
-    if (::rename(entry.path().c_str(), place.c_str()) != 0) fail_to_write(place, errno);
+    const fs::path to = into / entry.path().filename();
+    if (::rename(entry.path().c_str(), to.c_str()) != 0) fail_to_write(to, errno);
   }
   sync_folder(into);
 }

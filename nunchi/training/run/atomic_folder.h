@@ -1,8 +1,8 @@
 // A folder that appears whole or not at all.
 //
-// It is filled under a temporary name (.nunchi-PID-N.tmp) beside its place; commit() syncs it,
-// gives it its name in one step and syncs what it stands in. A killed process can leave its
-// temporary folder behind: remove_leftovers() clears those away.
+// It is filled under a temporary name (.nunchi-PID-N.tmp) in the same parent folder; commit() syncs
+// it, renames it in one step and syncs the parent. A killed process can leave its temporary folder
+// behind: remove_leftovers() removes those.
 #pragma once
 
 #include <filesystem>
@@ -19,26 +19,27 @@ class AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  // Where to write the files, each synced by whoever writes it (see AtomicFile).
+  // Where to write the files. The caller syncs each of them (see AtomicFile).
   const std::filesystem::path& temporary() const { return temporary_; }
-  // Calls write(temporary()). Errors name the place that a file was meant for.
+  // Calls write(temporary()). Errors name the final path of a file, not the temporary one.
   void fill(const std::function<void(const std::filesystem::path&)>& write) const;
-  // On return the folder is on the disk under its name; an earlier one of that name is gone.
+  // On return the folder is on the disk under its name; it replaces an earlier one of that name.
   void commit();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path temporary_;  // empty once it has become the folder
+  std::filesystem::path temporary_;  // empty after commit()
 };
 
-// Moves the files of one folder into another, each in one step, where they replace others.
+// Moves the files of one folder into another, each in one step; they replace files of their names.
 void move_files(const std::filesystem::path& from, const std::filesystem::path& into);
 
-// Removes a folder with all that is in it. It loses its name first, so that nobody sees it half.
+// Removes a folder with its contents. It is renamed first, so that a partly removed folder is never
+// visible under its name.
 void remove_folder(const std::filesystem::path& path);
 
-// Removes what killed writers left among a folder's entries: files and folders with temporary
-// names. Only for whoever knows that nobody else writes there.
+// Removes the temporary files and folders that killed writers left in a folder. The caller makes
+// sure that no other process writes there.
 void remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace nunchi

@@ -35,7 +35,7 @@ void add(const SafetensorsEntry& entry, std::vector<double>& sum) {
   add_values<float>(entry, sum);
 }
 
-// The other files that make a folder a model's.
+// The other files of a model folder.
 std::vector<fs::path> companions(const fs::path& folder) {
   std::vector<fs::path> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -52,9 +52,9 @@ bool same_content(const fs::path& a, const fs::path& b) {
   return std::ranges::equal(left.bytes(), right.bytes());
 }
 
-// Throws when the mean of both would be no model. Their tensors are those of their configs.
-void check_like_first(const fs::path& first, const fs::path& other, const Model& a,
-                      const Model& b) {
+// Throws when the mean of both would not be a model. Their tensors are those of their configs.
+void check_like_first(const fs::path& first, const fs::path& other, const ModelConfig& a,
+                      const ModelConfig& b) {
   const std::string cannot =
       "'" + other.string() + "' cannot be averaged with '" + first.string() + "'";
   const std::string whose = "the other's";
@@ -75,10 +75,10 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
   std::vector<std::unique_ptr<Model>> models;
   std::vector<SafetensorsFile> files;
   for (const fs::path& folder : folders) {
-    // A whole model, with the tensors that its config asks for.
+    // Checks that the folder has the tensors that its config asks for.
     models.push_back(std::move(describe_model(folder).model));
     files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
-    check_like_first(folders.front(), folder, *models.front(), *models.back());
+    check_like_first(folders.front(), folder, models.front()->config(), models.back()->config());
   }
   // All values live here until the file is written.
   std::vector<std::vector<float>> means;
@@ -94,11 +94,11 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
   }
   std::error_code failure;
   // "runs/mean/" is "runs/mean".
-  const fs::path place = out.has_filename() ? out : out.parent_path();
-  const bool occupied = fs::exists(place, failure) && !fs::is_empty(place, failure);
-  if (place.has_parent_path()) fs::create_directories(place.parent_path(), failure);
-  // Where other things are, the files are made inside and then moved to their places.
-  AtomicFolder made(occupied ? place / "" : place);
+  const fs::path target = out.has_filename() ? out : out.parent_path();
+  const bool occupied = fs::exists(target, failure) && !fs::is_empty(target, failure);
+  if (target.has_parent_path()) fs::create_directories(target.parent_path(), failure);
+  // In a folder with other files, the new ones are written to a temporary folder inside and moved.
+  AtomicFolder made(occupied ? target / "" : target);
   made.fill([&](const fs::path& into) {
     for (const fs::path& name : companions(folders.front())) {
       const MappedFile content(folders.front() / name);
@@ -109,7 +109,7 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
     write_safetensors(into / "model.safetensors", entries, {{"format", "nunchi"}});
   });
   if (occupied) {
-    move_files(made.temporary(), place);
+    move_files(made.temporary(), target);
   } else {
     made.commit();
   }

@@ -7,10 +7,10 @@
 namespace nunchi {
 
 // Saves in `out` the model whose weights are the means of those in `folders`, summed in f64 in the
-// given order. The rest of a model folder (config.json, tokenizers, generation_config.json) is the
-// first one's. The folder appears whole or not at all; one that is there already keeps what else it
-// holds. Throws Error, before anything is written, when a folder's model is another function of its
-// weights, tells other labels apart or has other tokenizers than the first.
+// given order. The other files of a model folder (config.json, tokenizers, generation_config.json)
+// are copied from the first. The folder appears whole or not at all; an existing one keeps its
+// other files. Throws Error, before anything is written, when a folder's model computes another
+// function of its weights or has other labels or other tokenizers than the first.
 void average_models(std::span<const std::filesystem::path> folders,
                     const std::filesystem::path& out);
 

@@ -7,6 +7,7 @@
 
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
+#include "nunchi/base/json_options.h"
 #include "nunchi/base/mapped_file.h"
 #include "nunchi/base/options.h"
 #include "nunchi/base/printable.h"
@@ -24,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFirst = "first_moment.";
 constexpr const char* kSecond = "second_moment.";
-// How products were computed, where that was found out by measurement.
+// The algorithms of products that were chosen by measurement.
 constexpr const char* kAlgorithms = "algorithms.txt";
 
 void write_file(const fs::path& path, const std::string& content) {
@@ -39,7 +40,7 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
   return sizes;
 }
 
-// trainer.json, both ways.
+// The fields of trainer.json.
 void fields(auto& in, auto& state) {
   constexpr double kMost = std::numeric_limits<double>::max();
   const auto count = [&](const char* key, auto& field) { in.integer(key, field, 0, INT64_MAX); };
@@ -115,7 +116,7 @@ void check_shapes(const Stored& stored, const nn::Parameters& parameters, const 
   for (const SafetensorsEntry& entry : stored.file.entries()) {
     if (entry.name.starts_with(stored.prefix) &&
         parameters.find(entry.name.substr(stored.prefix.size())) == nullptr) {
-      fail("its tensor '" + printable(entry.name) + "' has no place in the model");
+      fail("its tensor '" + printable(entry.name) + "' is not part of the model");
     }
   }
 }

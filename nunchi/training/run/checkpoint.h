@@ -1,15 +1,14 @@
-// Checkpoints: everything that a run needs to go on as if it had never stopped.
+// Checkpoints: everything that a run needs to continue as if it had never stopped.
 //
 //   checkpoints/step-N/
 //     config.json, model.safetensors    the model (see models/format/folder.h)
 //     optimizer.safetensors             Adam's moments, first_moment.NAME and second_moment.NAME
-//     for
-//                                       each parameter, and in the metadata its count of steps
+//                                       for each parameter, and in the metadata its count of steps
 //     trainer.json                      the TrainerState
-//     and what the run puts beside them: config.yaml, tokenizers, generation_config.json
+//     config.yaml, tokenizers, generation_config.json    written by the run
 //
-// So a checkpoint is a model folder too. A checkpoint appears whole or not at all (AtomicFolder),
-// and numbers come back bit for bit.
+// So a checkpoint is a model folder too. It appears whole or not at all (AtomicFolder), and numbers
+// are read back bit for bit.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +30,14 @@ struct StepScore {
   bool operator==(const StepScore&) const = default;
 };
 
-// Where a run stands, beside its weights and moments.
+// The state of a run, beside its weights and moments.
 struct TrainerState {
   std::int64_t step = 0;      // steps taken
   std::int64_t epoch = 0;     // of the next batch, from 0
   std::int64_t batch = 0;     // its number in the epoch, from 0
-  std::string order_digest;   // of the data and their order, which that number belongs to
+  std::string order_digest;   // of the data and their order, which `batch` refers to
   std::uint64_t seed = 0;     // below 2^63
-  std::string config_digest;  // of the options that the run had
+  std::string config_digest;  // of the run's options
 
   std::int64_t last_validation = 0;  // the step
   std::int64_t validations_without_gain = 0;
@@ -47,8 +46,8 @@ struct TrainerState {
   double elapsed_seconds = 0;
   std::int64_t skipped_steps = 0;
   std::int64_t skipped_in_a_row = 0;
-  double window_loss = 0;          // summed since the log's last line
-  std::int64_t window_tokens = 0;  // that it is the sum over
+  double window_loss = 0;          // the sum since the last line of the log
+  std::int64_t window_tokens = 0;  // target tokens of that sum
   bool operator==(const TrainerState&) const = default;
 };
 
@@ -60,24 +59,24 @@ struct CheckpointParts {
   const Model& model;
   const AdamOptimizer& optimizer;
   const TrainerState& state;
-  // Writes the other files into a folder that it is given, each with AtomicFile.
+  // Writes the other files into the given folder, each with AtomicFile.
   const std::function<void(const std::filesystem::path& folder)>& companions;
 };
 
 // Writes checkpoints/step-N, N being the state's step. `checkpoints` exists. Throws Error with the
-// system's reason when the disk is full or read-only; nothing half-written stays then.
+// system's reason when the disk is full or read-only; no partial checkpoint is left then.
 void write_checkpoint(const std::filesystem::path& checkpoints, const CheckpointParts& parts);
 
-// The steps of which there are checkpoints, in ascending order.
+// The steps that have checkpoints, in ascending order.
 std::vector<std::int64_t> checkpoint_steps(const std::filesystem::path& checkpoints);
 std::filesystem::path checkpoint_path(const std::filesystem::path& checkpoints, std::int64_t step);
 
-// Puts weights, moments and the count of steps back. Throws Error, before anything is changed, when
-// the checkpoint is of another shape than the model, saying where they differ.
+// Restores weights, moments and the count of steps. Throws Error, before anything is changed, when
+// the checkpoint has another shape than the model, saying where they differ.
 TrainerState load_checkpoint(const std::filesystem::path& checkpoint, Model& model,
                              AdamOptimizer& optimizer);
 
-// Removes all checkpoints but the last `keep_last` and those in `best`.
+// Removes all checkpoints except the last `keep_last` and those in `best`.
 void remove_old_checkpoints(const std::filesystem::path& checkpoints, std::size_t keep_last,
                             std::span<const StepScore> best);
 

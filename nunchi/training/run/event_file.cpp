@@ -12,7 +12,7 @@
 namespace nunchi {
 namespace {
 
-// One byte's worth of CRC-32C's polynomial, bits reversed.
+// CRC-32C of each byte, with the polynomial's bits reversed.
 constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -47,7 +47,7 @@ std::string named_scalar(const NamedValue& named) {
       .message();
 }
 
-// The first free name in the folder, which is made if need be.
+// The first unused name in the folder, which is created if it is missing.
 std::filesystem::path next_in(const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);

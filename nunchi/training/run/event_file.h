@@ -16,10 +16,10 @@
 //   3  string   "brain.Event:2", in a file's first event only
 //   5  message  the summary: field 1, for each value: {1: its name, 2: float}
 //   7  message  the session's log: {1: 1} says that a session starts at this step, so that readers
-//               drop what earlier files say about this and later steps
+//               drop the values of this and later steps in earlier files
 //
 // A record reaches the file in one write, so other processes can follow the file as it grows. A
-// killed writer leaves at most one record cut short, at the end, which readers pass over.
+// killed writer leaves at most one truncated record, at the end, which readers skip.
 #pragma once
 
 #include <cstdint>

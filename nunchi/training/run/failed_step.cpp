@@ -31,7 +31,7 @@ std::filesystem::path write_failed_step(const std::filesystem::path& folder,
                        {"sources", sources_of(batch)},
                        {"targets", batch.targets}});
   }
-  // JSON has no NaN: what is not finite becomes null.
+  // JSON has no NaN: numbers that are not finite become null.
   const Json json = {{"step", failed.step},
                      {"seed", failed.seed},
                      {"operation", failed.operation},

@@ -1,4 +1,4 @@
-// A step whose loss or gradients were not finite, on disk: enough to find out why.
+// A file about a step whose loss or gradients were not finite, with what is needed to repeat it.
 #pragma once
 
 #include <filesystem>
@@ -14,12 +14,13 @@ struct FailedStep {
   std::int64_t step = 0;
   std::uint64_t seed = 0;
   const LearnedStep& learned;
-  std::string operation;  // which made the first number that was not finite
+  std::string operation;  // the first whose result was not finite
   std::span<const HostBatch> batches;
 };
 
-// Writes FOLDER/step-N.json, making the folder if need be: the step's numbers, and of each
-// micro-batch its place in the data, the pairs' numbers and their tokens. Returns its path.
+// Writes FOLDER/step-N.json and returns its path; creates the folder if it is missing. It has the
+// step's numbers and, of each micro-batch, its epoch and number, the indices of its pairs and their
+// tokens.
 std::filesystem::path write_failed_step(const std::filesystem::path& folder,
                                         const FailedStep& failed);
 

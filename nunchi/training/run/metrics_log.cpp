@@ -8,23 +8,23 @@
 namespace nunchi {
 namespace {
 
-// Whether a line of the log is whole and about a step up to `last`.
-bool stays(const std::string& line, std::int64_t last) {
+// Whether a line of the log is complete and of a step up to `last`.
+bool keeps(const std::string& line, std::int64_t last) {
   const auto json = nlohmann::json::parse(line, nullptr, false);
   if (!json.is_object()) return false;
   const auto step = json.find("step");
   return step != json.end() && step->is_number_integer() && step->get<std::int64_t>() <= last;
 }
 
-// The log without what is not to stay.
+// Removes the other lines; returns the path.
 std::filesystem::path cut_after(const std::filesystem::path& path, std::int64_t last) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return path;
   std::string kept, line;
   bool cut = false;
   while (std::getline(file, line)) {
-    // The last line, without its end, was cut short even if it looks whole.
-    if (!file.eof() && stays(line, last)) {
+    // A last line without a line end is truncated even if it looks complete.
+    if (!file.eof() && keeps(line, last)) {
       kept += line + "\n";
     } else {
       cut = true;

@@ -1,8 +1,9 @@
-// The numbers of a run, as they come: for programs in log.jsonl, for people in TensorBoard.
+// The metrics of a run as it goes: log.jsonl for programs, TensorBoard's events for people.
 //
-// log.jsonl has one JSON object a line, {"step": 50, "train/loss": 4.2, …}: the step, then the
-// values in the order given, in as many digits as it takes to read the same double again (null for
-// what is not finite). events/ has the same values as f32. Both are written when write() returns.
+// Each line of log.jsonl is a JSON object, {"step": 50, "train/loss": 4.2, …}: the step, then the
+// values in the order given, with enough digits to read back the same double (null for values that
+// are not finite). events/ has the same values as f32. On return from write() both are in the
+// files.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +16,9 @@ namespace nunchi {
 
 class MetricsLog {
  public:
-  // Continues the logs of a run's folder after `step`, 0 for a run that begins: lines about later
-  // steps, which will be taken again, and a line cut short by a crash go away; an event file is
-  // begun. Throws Error with the system's reason.
+  // Continues the logs of a run's folder after `step`, 0 for a new run. Lines of later steps, which
+  // will be repeated, and a line truncated by a crash are removed; a new event file is started.
+  // Throws Error with the system's reason.
   MetricsLog(const std::filesystem::path& folder, std::int64_t step);
 
   void write(std::int64_t step, std::span<const NamedValue> values);

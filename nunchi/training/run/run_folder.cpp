@@ -32,7 +32,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// Throws for a run that this version cannot continue.
+// Throws for a run that this version of the program cannot continue.
 void check_format(const fs::path& run) {
   const MappedFile file(run / kMarker);
   const auto* text = reinterpret_cast<const char*>(file.bytes().data());
@@ -47,7 +47,7 @@ void check_format(const fs::path& run) {
   }
 }
 
-// The entries of a folder, which may be missing, whose names begin so.
+// The entries of a folder whose names begin so; none if the folder is missing.
 std::vector<fs::path> entries_like(const fs::path& folder, std::string_view beginning) {
   std::vector<fs::path> found;
   std::error_code failure;
@@ -57,7 +57,7 @@ std::vector<fs::path> entries_like(const fs::path& folder, std::string_view begi
   return found;
 }
 
-// Whether `inner` is `outer` or lies below it.
+// Whether `inner` is `outer` or below it.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   std::error_code ignored;
   const fs::path a = fs::weakly_canonical(inner, ignored), b = fs::weakly_canonical(outer, ignored);
@@ -87,25 +87,26 @@ void RunFolder::check(const fs::path& path, Begin begin, std::span<const std::st
   const bool is_model = is_there(path / "config.json") || is_there(path / kWeights);
   const std::string name = "'" + path.string() + "'";
   if (begin == Begin::resume && !is_marked) {
-    throw UsageError(name + " holds no run that could be resumed.");
+    throw UsageError(name + " has no run to resume.");
   }
   if (begin == Begin::resume && is_model && checkpoint_steps(path / "checkpoints").empty()) {
-    throw UsageError(name + " holds a run's model but none of its checkpoints, so that it cannot " +
-                     "be resumed.");
+    throw UsageError(name +
+                     " has a run's model but none of its checkpoints, so it cannot be resumed.");
   }
   if (begin == Begin::fresh && holds_run(path)) {
     throw UsageError(name +
-                     " holds a run already. Continue it with --resume, or remove it and begin "
-                     "again with --overwrite.");
+                     " has a run already. Continue it with --resume, or replace it with "
+                     "--overwrite.");
   }
   if (!is_marked && is_model) {
-    throw UsageError(name + " holds a model that no run of this program wrote. Choose another " +
-                     "output folder.");
+    throw UsageError(name +
+                     " has a model that was not written by a run. Choose another output folder.");
   }
   if (is_marked) return check_format(path);
   if (const std::string other = foreign_entry(path, own); !other.empty()) {
-    throw UsageError(name + " holds something that no run wrote, '" + printable(other) +
-                     "', and a run might replace it. Choose another output folder.");
+    throw UsageError(
+        name + " has the entry '" + printable(other) +
+        "', which no run wrote and a run might overwrite. Choose another output folder.");
   }
 }
 
@@ -115,15 +116,15 @@ RunFolder::RunFolder(const fs::path& path, Begin begin, std::span<const std::str
   try {
     make_folder();
     take_lock();
-    check(path, begin, own);  // another process may have been quicker
+    check(path, begin, own);  // again: another process may have changed it before the lock
     for (const fs::path& folder : {path, path / "cache", checkpoints()}) remove_leftovers(folder);
   } catch (...) {
-    let_go();
+    release();
     throw;
   }
 }
 
-RunFolder::~RunFolder() { let_go(); }
+RunFolder::~RunFolder() { release(); }
 
 void RunFolder::make_folder() {
   std::error_code failure;
@@ -152,7 +153,7 @@ void RunFolder::take_lock() {
                   "' is in use by another run. Wait until it ends or stop it, or choose another "
                   "output folder.");
     }
-    // Whoever held it before may have removed the file in the moment before this one locked it.
+    // The previous holder may have removed the file just before this process locked it.
     const bool same = ::fstat(lock_, &held) == 0 && ::stat(file.c_str(), &named) == 0 &&
                       held.st_ino == named.st_ino && held.st_dev == named.st_dev;
     if (same && is_new) made_.insert(made_.begin(), file);
@@ -161,7 +162,7 @@ void RunFolder::take_lock() {
   }
 }
 
-void RunFolder::let_go() {
+void RunFolder::release() {
   std::error_code ignored;
   if (!started_ && lock_ >= 0) fs::remove(path_ / "cache", ignored);  // if it is empty
   if (!started_) {
@@ -182,7 +183,7 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   add(entries_like(path_ / "events", "events.out.tfevents."));
   add(entries_like(failed(), "step-"));
   add({path_ / "log.jsonl"});
-  // They come with the weights; without them they are somebody's own.
+  // Without weights beside them these are not the run's but the user's own files.
   if (is_there(path_ / kWeights)) {
     for (const char* name : {"config.json", "generation_config.json", kWeights}) {
       add({path_ / name});

@@ -1,6 +1,6 @@
-// The folder of a run, held by one process at a time.
+// The folder of a run, locked by one process at a time.
 //
-//   run.json               {"format": 1}: this is a run, and how its files are to be read
+//   run.json               {"format": 1}: marks a run, with the version of its format
 //   lock                   locked (flock) by the process that trains
 //   checkpoints/step-N/    see checkpoint.h
 //   log.jsonl, events/     see metrics_log.h
@@ -9,10 +9,9 @@
 //   config.json, model.safetensors, *.spm, generation_config.json
 //                          the model: at the end the folder is itself a model folder
 //
-// Before start() nothing of an earlier run is touched, so that whatever can fail does so while it
-// is still there. A run that has neither a checkpoint nor a model is none: the next takes its
-// folder. A folder with other things in it that is no run's is refused: they might have the names
-// of a run's files.
+// Before start() nothing of an earlier run is changed, so that errors leave it intact. A run
+// without a checkpoint and without a model does not count: the next run takes its folder. A folder
+// with other files that is not a run's is refused: a run might overwrite them.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +25,22 @@ namespace nunchi {
 class RunFolder {
  public:
   enum class Begin : std::uint8_t {
-    fresh,      // where nothing is, or a run that is none
-    resume,     // where a run is
-    overwrite,  // a fresh run; what an earlier one left is removed, nothing else
+    fresh,      // a new run; the folder holds none
+    resume,     // continues the folder's run
+    overwrite,  // a new run; the files of an earlier one are removed, nothing else
   };
 
-  // Makes the folder if need be, locks it and clears away what killed writers left. Throws
-  // UsageError when `begin` does not fit what is there, and Error when another process holds the
-  // folder, when it was written by a later version, or when it cannot be written. `own` names
-  // entries that the caller put there itself, before there was a run.
+  // Creates the folder if it is missing, locks it and removes temporary files of killed writers.
+  // Throws UsageError when `begin` does not fit the folder's contents, and Error when another
+  // process holds the lock, when the folder was written by a later version, or when it cannot be
+  // written. `own` names entries that the caller created before the run.
   RunFolder(const std::filesystem::path& path, Begin begin, std::span<const std::string> own = {});
-  // Lets go of the lock. What was made for a run that never started goes, prepared data excepted.
+  // Releases the lock. Removes what was created for a run that never started, except prepared data.
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
-  // From here on the folder is this run's. Unless it is resumed, an earlier one is gone.
+  // From here on the folder is this run's. Unless it is resumed, an earlier run is removed.
   void start();
   // Throws UsageError when start() would remove the file `input`; `key` is the option that named
   // it.
@@ -50,30 +49,30 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path failed() const { return path_ / "failed"; }
-  // Where a resumed run goes on; empty when there is none and the run begins at the beginning.
+  // Where a resumed run continues; empty if there is none and the run starts at the first step.
   std::filesystem::path last_checkpoint() const;
 
-  // What the constructor would refuse, without touching anything; a lock that is held excepted.
+  // Throws what the constructor would, except for a lock that is held; changes nothing.
   static void check(const std::filesystem::path& path, Begin begin,
                     std::span<const std::string> own = {});
-  // An entry of the folder, which may be missing, that is neither among `own` nor what a run leaves
-  // that was killed before start(). Empty: there is none.
+  // The name of an entry of the folder that is neither among `own` nor left by a run that was
+  // killed before start(). Empty: there is none, or no such folder.
   static std::string foreign_entry(const std::filesystem::path& path,
                                    std::span<const std::string> own = {});
-  // Whether a run has left something in the folder that took time to make.
+  // Whether the folder has a run with a checkpoint or a model.
   static bool holds_run(const std::filesystem::path& path);
 
  private:
   void make_folder();
   void take_lock();
-  void let_go();
+  void release();
   std::vector<std::filesystem::path> files_to_remove() const;
 
   std::filesystem::path path_;
   Begin begin_;
   bool started_ = false;
-  std::vector<std::filesystem::path>
-      made_;  // the lock and folders that were not there, inner first
+  // The lock and the folders that this object created, inner ones first.
+  std::vector<std::filesystem::path> made_;
   int lock_ = -1;
 };
 

@@ -1,5 +1,5 @@
-// What is the bidirectional encoder's own; what it shares with other families is
-// every_model_test.cpp's and golden_test.cpp's.
+// Tests of the bidirectional encoder alone; every_model_test.cpp and golden_test.cpp test what all
+// families share.
 #include "nunchi/models/families/bert.h"
 
 #include "nunchi/models/format/folder.h"
@@ -59,7 +59,7 @@ TEST(Bert, ItsLabelsAreReadAsTheyWereWritten) {
 }
 
 TEST(Bert, HasAsManyParametersAsHuggingFacesWithoutSegments) {
-  EXPECT_EQ(Bert(BertConfig::preset("bert-base", 30522)).parameters().count(), 109512762);
+  EXPECT_EQ(Bert(preset_of<BertConfig>("bert-base", 30522)).parameters().count(), 109512762);
 }
 
 TEST(Bert, SaysWhatItCanAndCannotDo) {
@@ -95,7 +95,9 @@ TEST(Bert, RefusesOptionsThatDoNotFit) {
   EXPECT_NE(message([](BertConfig& c) { c.max_positions = 2; }).find("max_positions"),
             std::string::npos);
   EXPECT_NE(message([](BertConfig& c) { c.heads = 3; }).find("heads"), std::string::npos);
-  EXPECT_NE(error_of([] { BertConfig::preset("huge", 10); }).find("bert-base"), std::string::npos);
+  EXPECT_EQ(message([](BertConfig& c) { c.target_vocabulary = 0; }),
+            "the model's options: 'vocabulary' must be at least 1, not 0.");
+  EXPECT_NE(error_of([] { model_preset("huge"); }).find("bert-base"), std::string::npos);
 }
 
 TEST(Bert, RefusesTextsThatItCannotRead) {

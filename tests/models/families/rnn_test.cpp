@@ -1,5 +1,5 @@
-// What is the recurrent models' own: the bottleneck, words of its own. What they share with other
-// families is every_model_test.cpp's and golden_test.cpp's.
+// Tests of the recurrent models alone: the bottleneck, free running. every_model_test.cpp and
+// golden_test.cpp test what all families share.
 #include "nunchi/models/families/rnn.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 TEST(RnnGradients, AgreeWithDifferencesUntiedAndInUnlikeStacks) {
   for (RnnConfig config : all_small_rnns(7)) {
-    SCOPED_TRACE(config.to_json());
+    SCOPED_TRACE(ModelConfig(config)->to_json());
     CpuContext context({.threads = 1});
     context.arena().poison();
     config.width = 4;
@@ -43,7 +43,7 @@ TEST(RnnBottleneck, WithoutAttentionOnlyTheLastStateCounts) {
   }
 }
 
-// What the decoder reads when it runs free.
+// The tokens that the decoder reads when it runs free.
 class RnnFreeRunning : public ::testing::Test {
  protected:
   Tokens read(float share, std::uint64_t seed, const std::vector<std::size_t>& sentences) {
@@ -57,7 +57,7 @@ class RnnFreeRunning : public ::testing::Test {
     }
     batch_ = pair_batch(context_, sources, targets, 37, static_cast<std::int32_t>(sentences[0]));
     context_.set_random({.seed = seed, .step = 4});
-    const TokenBatch own = model->with_own_words(batch_);
+    const TokenBatch own = model->free_running_target(batch_);
     Tokens ids = to_host<std::int32_t>(own.ids);
     ids.resize(static_cast<std::size_t>(own.rows.rows));
     return ids;
@@ -78,7 +78,7 @@ TEST_F(RnnFreeRunning, DependsOnSeedAndSentenceAlone) {
   const Tokens all = read(0.4f, 7, {0, 1, 2, 3});
   EXPECT_EQ(all, read(0.4f, 7, {0, 1, 2, 3}));
   EXPECT_NE(all, read(0.4f, 8, {0, 1, 2, 3}));
-  // In another batch, with the same number, a sentence reads the same.
+  // In another batch with the same number, a sentence reads the same tokens.
   const Tokens last = read(0.4f, 7, {2, 3});
   EXPECT_TRUE(std::equal(last.rbegin(), last.rend(), all.rbegin()));
 }
@@ -92,11 +92,11 @@ TEST_F(RnnFreeRunning, ReplacesItsShare) {
   EXPECT_NEAR(changed / static_cast<double>(some.size()), 0.4, 0.08);
 }
 
-// Alone, each word is the likeliest after what was read before it, and <s> stays.
-TEST_F(RnnFreeRunning, TakesTheLikeliestAfterWhatItHasRead) {
+// Each token is the likeliest after those read before it, and <s> is kept.
+TEST_F(RnnFreeRunning, ReadsTheLikeliestTokenAfterThoseBefore) {
   const Tokens own = read(1, 7, {0});
   ASSERT_EQ(own.size(), 51u);
-  EXPECT_EQ(own[0], 1);
+  EXPECT_EQ(own[0], kTokens.start);
   const auto model = make_small<Rnn>(context_, small_rnn(CellKind::gru, RnnAttention::dot));
   const TokenBatch target = make_token_batch(context_, std::vector<Tokens>{own}, 37);
   const Variable hidden = model->decode(target, model->encode(batch_.source));
@@ -134,12 +134,13 @@ TEST(RnnConfigs, GoToJsonAndBack) {
   config.tied_embeddings = TiedEmbeddings::target;
   config.dropout = 0.25f;
   config.free_running = 1;
-  EXPECT_EQ(RnnConfig::from_json(config.to_json(), "config.json").to_json(), config.to_json());
+  const std::string written = ModelConfig(config)->to_json();
+  EXPECT_EQ(read_model_config(written, "config.json")->to_json(), written);
 }
 
 TEST(RnnConfigs, WhatMakesNoSenseIsRefusedInWords) {
   const auto refusal = [](const std::string& json) {
-    return error_of([&] { RnnConfig::from_json(json, "config.json"); });
+    return error_of([&] { read_model_config(json, "config.json"); });
   };
   EXPECT_NE(refusal(R"({"family": "rnn", "width": 5})").find("even width"), std::string::npos);
   EXPECT_NE(refusal(R"({"family": "rnn", "cell": "elman"})").find("lstm"), std::string::npos);

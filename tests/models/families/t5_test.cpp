@@ -7,8 +7,8 @@
 namespace nunchi::testing {
 namespace {
 
-T5Config small_t5() {
-  T5Config config = T5Config::preset("t5-tiny", 37);
+TransformerConfig small_t5() {
+  auto config = preset_of<TransformerConfig>("t5-tiny", 37);
   config.width = 16;
   config.head_width = 6;
   config.feed_forward = 20;
@@ -18,7 +18,7 @@ T5Config small_t5() {
 
 TEST(T5, HasAsManyParametersAsHuggingFaces) {
   const auto count = [](const char* name) {
-    return T5(T5Config::preset(name, 32128)).parameters().count();
+    return Transformer(preset_of<TransformerConfig>(name, 32128)).parameters().count();
   };
   EXPECT_EQ(count("t5-small"), 60506624);
   EXPECT_EQ(count("t5-base"), 222903552);
@@ -28,7 +28,8 @@ TEST(T5, HasAsManyParametersAsHuggingFaces) {
 
 TEST(T5, KeepsItsDefaultsWhereAConfigSaysNothing) {
   const auto model = make_model(R"({"family": "t5", "width": 32, "heads": 2})", "x");
-  const TransformerConfig& config = dynamic_cast<const Transformer&>(*model).config();
+  EXPECT_EQ(model->family(), "t5");
+  const auto& config = model->config().as<TransformerConfig>();
   EXPECT_EQ(config.width, 32);
   EXPECT_EQ(config.position, nn::PositionKind::relative);
   EXPECT_EQ(config.norm, NormKind::rms);
@@ -41,18 +42,18 @@ TEST(T5, KeepsItsDefaultsWhereAConfigSaysNothing) {
 
 TEST(T5, OneTableForBothSidesNeedsOneVocabulary) {
   for (const TiedEmbeddings tied : {TiedEmbeddings::all, TiedEmbeddings::inputs}) {
-    T5Config config = small_t5();
+    TransformerConfig config = small_t5();
     config.tied_embeddings = tied;
     config.source_vocabulary = 41;
-    EXPECT_NE(error_of([&] { T5{config}; }).find("needs one vocabulary"), std::string::npos);
+    EXPECT_NE(error_of([&] { Transformer{config}; }).find("needs one vocabulary"),
+              std::string::npos);
   }
 }
 
-// Scores and embeddings that nobody scales start as large as those that somebody does.
+// Although neither scores nor embeddings are scaled.
 TEST(T5, StartsWithScoresAndLogitsOfAReasonableSize) {
   CpuContext context;
-  T5Config config = T5Config::preset("t5-tiny", 500);
-  T5 model(config);
+  Transformer model(preset_of<TransformerConfig>("t5-tiny", 500));
   model.parameters().allocate(context, {});
   model.parameters().initialize(3);
   const PairBatch batch =

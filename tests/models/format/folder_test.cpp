@@ -64,8 +64,10 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
   config.relative_max_distance = 100;
   for (const auto& [name, position] : stack_options::kPositions) {
     config.position = position;
-    const TransformerConfig read = TransformerConfig::from_json(config.to_json(), "x");
-    EXPECT_EQ(read.to_json(), config.to_json());
+    const std::string written = ModelConfig(config)->to_json();
+    const ModelConfig model = read_model_config(written, "x");
+    EXPECT_EQ(model->to_json(), written);
+    const auto& read = model.as<TransformerConfig>();
     EXPECT_EQ(read.dropout, 0.3f);
     const bool learned = position == nn::PositionKind::learned,
                rotary = position == nn::PositionKind::rotary,
@@ -79,11 +81,11 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
 
 // A folder may name options of positions that its model does not have.
 TEST_F(ModelFolder, WhatHasNoEffectIsReadButNotWritten) {
-  const TransformerConfig read = TransformerConfig::from_json(
+  const ModelConfig read = read_model_config(
       R"({"family": "transformer", "position": "rotary", "max_positions": 9})", "x");
-  EXPECT_EQ(read.max_positions, 9);
-  EXPECT_EQ(read.to_json().find("max_positions"), std::string::npos) << read.to_json();
-  EXPECT_NE(read.to_json().find("rotary_base"), std::string::npos) << read.to_json();
+  EXPECT_EQ(read.as<TransformerConfig>().max_positions, 9);
+  EXPECT_EQ(read->to_json().find("max_positions"), std::string::npos) << read->to_json();
+  EXPECT_NE(read->to_json().find("rotary_base"), std::string::npos) << read->to_json();
 }
 
 TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
@@ -118,12 +120,12 @@ TEST_F(ModelFolder, WrongValues) {
 
 TEST_F(ModelFolder, HeadsThatDoNotFit) {
   change_config("\"heads\": 2", "\"heads\": 3");
-  expect_refused("'heads' is 3, but a width of 40 cannot be cut into so many heads");
+  expect_refused("'heads' is 3, but a width of 40 cannot be divided into that many heads");
 }
 
 TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
   change_config("\"kv_heads\": 0", "\"kv_heads\": 3");
-  expect_refused("'kv_heads' is 3, but 2 heads cannot share so many");
+  expect_refused("'kv_heads' is 3, but 2 heads cannot share that many");
   change_config("\"kv_heads\": 3", "\"kv_heads\": 1");
   change_config("\"head_width\": 0", "\"head_width\": 5");
   change_config("\"position\": \"sinusoidal\"", "\"position\": \"rotary\"");

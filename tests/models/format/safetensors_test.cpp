@@ -331,13 +331,13 @@ TEST(Safetensors, MissingAndUnknownFieldsAreRefused) {
 TEST(Safetensors, ValuesOfTheWrongKindAreRefused) {
   for (const char* value : {"null", "true", "1", "-1", "1.5", "1e999", "\"text\"", "[]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":" + v + "}"), "in a place where the format has none")) << v;
-    EXPECT_TRUE(refused(file_of("{\"__metadata__\":" + v + "}"), "in place of text")) << v;
+    EXPECT_TRUE(refused(file_of("{\"x\":" + v + "}"), "where the format has none")) << v;
+    EXPECT_TRUE(refused(file_of("{\"__metadata__\":" + v + "}"), "instead of text")) << v;
   }
   for (const char* value : {"null", "false", "7", "{}", "[\"F32\"]"}) {
     const std::string v = value;
     EXPECT_TRUE(refused(file_of("{\"x\":{\"dtype\":" + v + "}}"), "in a place")) << v;
-    EXPECT_TRUE(refused(file_of("{\"__metadata__\":{\"a\":" + v + "}}"), "in place of text")) << v;
+    EXPECT_TRUE(refused(file_of("{\"__metadata__\":{\"a\":" + v + "}}"), "instead of text")) << v;
   }
   for (const char* value : {"null", "7", "{}", "\"[1]\"", "[null]", "[true]", "[\"1\"]", "[[1]]"}) {
     const std::string v = value;

@@ -26,7 +26,7 @@ TEST(TrainConfig, PairsAreTwoFilesOrOne) {
 TEST(TrainConfig, WhatIsSetOnTheCommandLineIsToBlame) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"model.kv_heads=3", "'model.kv_heads' is 3, but 8 heads"},
-      {"output=", "'output' is a text, but nothing stands here"},
+      {"output=", "'output' is a text, but the value is missing"},
       {"model.position=", "'model.position' is one of"},
       {"model={family: gpt}", "'data.train' names a 'text' and nothing else"},
       {"model.family=gpt", "'data.train' names a 'text' and nothing else"},
@@ -246,7 +246,7 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
   says(error_with({"training.schedule={kind: paper, warmup: 9, learning_rate: 0.1}"}),
        "'training.schedule.learning_rate' has no effect");
   says(error_with({"training.schedule={kind: constant, final: 1e-5}"}),
-       "'training.schedule.final' has no effect: a constant rate stays what it is");
+       "'training.schedule.final' has no effect: a constant rate does not change");
   says(error_with({"validation={metric: loss, lowercase: true}"}), "nothing is translated");
   says(error_with({"validation={metric: loss, beam_size: 3}"}), "nothing is translated");
   says(error_with({"tokenizer={kind: bytes, vocabulary: 300}"}), "there are 256 bytes");

@@ -55,7 +55,8 @@ TEST(TrainConfig, EmbeddingsAreScaledBesideWavesUnlessTheConfigSaysOtherwise) {
     EXPECT_TRUE(scaled({model, "model.scale_embeddings=true"})) << family;
   }
   // A model that was saved is what its file says, and what it was before it could say so.
-  EXPECT_FALSE(GptConfig::from_json("{\"family\": \"gpt\", \"position\": \"sinusoidal\"}", "a")
+  EXPECT_FALSE(read_model_config("{\"family\": \"gpt\", \"position\": \"sinusoidal\"}", "a")
+                   .as<GptConfig>()
                    .scale_embeddings);
 }
 

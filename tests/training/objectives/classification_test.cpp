@@ -1,4 +1,4 @@
-// Classification: labels from the data to the model, and what is learned from them.
+// Classification: labels from the data to the model, and learning from them.
 #include "nunchi/training/objectives/classification.h"
 
 #include "nunchi/autograd/tape.h"
@@ -41,11 +41,10 @@ TEST(Labels, ThatAreOneOrNoneOrTooManyAreRefused) {
 }
 
 TEST(Labels, OfTheValidationAreThoseOfTheTraining) {
-  const TemporaryFolder folder;
-  write_text(folder / "x.tsv", "a\tpos\nb\tneg\nc\tneutral\n");
-  const CorpusPart part{.tsv = folder / "x.tsv"};
-  check_labels(part, Labels{"neg", "neutral", "pos"});
-  const std::string message = error_of([&] { check_labels(part, Labels{"neg", "pos"}); });
+  const CorpusPart part{.tsv = "x.tsv"};
+  const std::vector<RawPair> pairs = {{"a", "pos"}, {"b", "neg"}, {"c", "neutral"}};
+  check_labels(part, pairs, Labels{"neg", "neutral", "pos"});
+  const std::string message = error_of([&] { check_labels(part, pairs, Labels{"neg", "pos"}); });
   EXPECT_NE(message.find("x.tsv:3: the label 'neutral' is neither in the training data nor"),
             std::string::npos)
       << message;
@@ -53,14 +52,17 @@ TEST(Labels, OfTheValidationAreThoseOfTheTraining) {
 
 TEST(Labels, OfTheOptionsGoBeforeThoseOfTheData) {
   BertConfig config = small_bert_config();
-  EXPECT_EQ(config.with_labels({"a", "b"}).as<BertConfig>().labels, (Labels{"a", "b"}));
+  const auto labels_with = [&](const Labels& labels) {
+    return as_classifier_config(config)->with_labels(labels).as<BertConfig>().labels;
+  };
+  EXPECT_EQ(labels_with({"a", "b"}), (Labels{"a", "b"}));
   config.labels = {"b", "a", "c"};
-  EXPECT_EQ(config.with_labels({"a", "b"}).as<BertConfig>().labels, (Labels{"b", "a", "c"}));
-  EXPECT_NE(error_of([&] { config.with_labels({"a", "d"}); }).find("'d'"), std::string::npos);
-  EXPECT_NE(error_of([] {
-              small_config().with_labels({"a", "b"});
-            }).find("cannot be taught"),
-            std::string::npos);
+  EXPECT_EQ(labels_with({"a", "b"}), (Labels{"b", "a", "c"}));
+  EXPECT_NE(error_of([&] { labels_with({"a", "d"}); }).find("'d'"), std::string::npos);
+  EXPECT_EQ(as_classifier_config(small_config()), nullptr);
+  EXPECT_NE(
+      error_of([] { kLabels.configure(small_config(), {}); }).find("cannot learn to classify"),
+      std::string::npos);
 }
 
 class Classification : public ::testing::Test {
@@ -71,7 +73,7 @@ class Classification : public ::testing::Test {
     model_ = make_small<Bert>(context_, config, {.gradients = true});
   }
 
-  // Texts of one word said so many times, and whether that is even or odd.
+  // Texts that repeat one word; the label tells whether the count is even or odd.
   HostBatch batch(int first, int count) const {
     HostBatch batch;
     for (int i = first; i < first + count; ++i) {

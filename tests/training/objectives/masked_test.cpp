@@ -1,4 +1,4 @@
-// Masked language modelling: what is taken out, and what is said of it.
+// Masked language modelling: which tokens are masked, and learning to predict them.
 #include "nunchi/training/objectives/masked.h"
 
 #include "tests/training/tiny_run.h"
@@ -118,7 +118,7 @@ TEST(Masker, TakesOutWholeWords) {
     }
   }
   for (const int times : taken) EXPECT_GT(times, 50);
-  // One long word is more than the share, and still there is something to say.
+  // One long word exceeds the share, but is masked all the same.
   const MaskedText one = masker({4, 5, 7, 9, 11}, kLong, {});
   EXPECT_EQ(one.positions.size(), 5u);
 }
@@ -184,7 +184,7 @@ TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne
   ASSERT_TRUE(first.right.has_value());
   EXPECT_EQ(first.tokens, 4);
   EXPECT_EQ(first.read, 4 * 2 + 7 + 7 + 4 + 5);
-  // Whatever the batch is.
+  // The batch does not matter.
   double sum = 0;
   for (const std::uint32_t one : some) sum += value_of(loss_in(run, std::vector{one}));
   EXPECT_NEAR(sum, value_of(first), 1e-4);

@@ -31,7 +31,7 @@ CorruptedText corrupted(int length, std::uint64_t step, std::uint32_t sentence =
                        {.key = {.seed = 3, .step = step}, .sentence = sentence});
 }
 
-// What follows each sentinel of the target put into its place in the source.
+// Replaces each sentinel of the source by the tokens that follow it in the target.
 Tokens put_back(const CorruptedText& text) {
   std::map<std::int32_t, Tokens> spans;
   std::int32_t last = 0;
@@ -108,7 +108,7 @@ TEST(SpanCorruption, ShortTextsLoseATokenAndLongOnesUseTheSentinelsThereAre) {
   EXPECT_EQ(count_sentinels(text.source), 4);
   EXPECT_EQ(text.target.size(), 154u);
   EXPECT_EQ(put_back(text), text_of(1000));
-  // More noise than can be told apart.
+  // More noise than spans can hold apart.
   EXPECT_EQ(put_back(corrupted(10, 1, 0, {.noise = 0.9, .mean_span = 1})), text_of(10));
   EXPECT_NE(error_of([] { corrupt_spans({}, {}, sentinels(4), {}); }).find("without tokens"),
             std::string::npos);
@@ -126,7 +126,7 @@ TEST(SpanCorruption, ReachesEveryTokenAboutAsOften) {
   for (int draw = 0; draw < kDraws; ++draw) {
     int at = 0;
     const CorruptedText text = corrupted(kLength, static_cast<std::uint64_t>(draw));
-    // The length of each stretch, from the target.
+    // The length of each span, from the target.
     std::vector<int> lengths;
     for (const std::int32_t token : text.target) {
       if (is_sentinel(token)) {
@@ -145,7 +145,7 @@ TEST(SpanCorruption, ReachesEveryTokenAboutAsOften) {
       }
     }
   }
-  // Two stretches of three: those inside are reached from both sides, those at the ends from one.
+  // Two spans of three tokens: inner tokens are reached from both sides, outer ones from one.
   for (int i = 0; i < kLength; ++i) {
     const double share = static_cast<double>(taken[static_cast<std::size_t>(i)]) / kDraws;
     EXPECT_GT(share, i < 4 || i >= kLength - 4 ? 0.04 : 0.13) << i;
@@ -220,7 +220,7 @@ TEST_F(SpanObjective, LearnsFromOtherStretchesInEachStepAndIsJudgedByTheSame) {
 
 TEST_F(SpanObjective, CountsTheTokensThatAreToBeSaid) {
   const Tokenizers tokenizers(with_sentinels());
-  // 1, 5, 1 and 2 tokens in 1, 2, 1 and 1 stretches; a sentinel for each, and </s>.
+  // 1, 5, 1 and 2 tokens in 1, 2, 1 and 1 spans; a sentinel for each, and </s>.
   EXPECT_EQ(objective(tokenizers)->loss(batch_, 0).tokens, 1 + 5 + 1 + 2 + 1 + 2 + 1 + 1 + 4);
 }
 

@@ -139,7 +139,7 @@ TEST(RunFolder, AFolderWithSomethingElseInItIsRefused) {
     write_text(folder / name, "precious");
     for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
       const std::string message = error_of([&] { RunFolder(folder.path(), begin); });
-      EXPECT_TRUE(says(message, "holds something that no run wrote, '" + name + "'")) << message;
+      EXPECT_TRUE(says(message, "has the entry '" + name + "', which no run wrote")) << message;
       EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
     }
     EXPECT_EQ(content(folder / name), "precious");

@@ -1,41 +1,42 @@
-// The decoder reads its own words: the search's steps without a search.
+#include "nunchi/models/free_running.h"
+
 #include <algorithm>
 #include <numeric>
 
 #include "nunchi/autograd/tape.h"
-#include "nunchi/models/families/rnn.h"
 #include "nunchi/ops/decode/top_tokens.h"
 #include "nunchi/ops/tensors.h"
 
 namespace nunchi {
 namespace {
 
-// Whether the decoder reads its own word at a position.
+// Decides at which positions the decoder reads its own prediction.
 class Draws {
  public:
-  Draws(const ContextBase& context, float share, std::uint32_t place)
-      : below_(static_cast<std::uint64_t>(double{share} * 0x1p32)),
-        place_(place),
+  Draws(const ContextBase& context, const FreeRunning& options)
+      : below_(static_cast<std::uint64_t>(double{options.share} * 0x1p32)),
+        number_(options.number),
         key_(philox::key_of(context.random_key())) {}
   bool own(std::int32_t sentence, std::int64_t position) const {
     const philox::Words counter = {0, static_cast<std::uint32_t>(position),
-                                   static_cast<std::uint32_t>(sentence), place_};
+                                   static_cast<std::uint32_t>(sentence), number_};
     return philox::bits(counter, key_)[0] < below_;
   }
 
  private:
   std::uint64_t below_;
-  std::uint32_t place_;
+  std::uint32_t number_;
   philox::Key key_;
 };
 
 }  // namespace
 
-TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
+TokenBatch free_running_target(const TranslationModel& model, const PairBatch& batch,
+                               const FreeRunning& options) {
   ContextBase& context = batch.target.ids.context();
   const TapePause pause(context);
   const ModeScope scope(context, Mode::evaluating);
-  const Draws draws(context, config_.free_running, own_words_place_);
+  const Draws draws(context, options);
   const Ragged& rows = batch.target.rows;
   const auto sentences = static_cast<std::size_t>(rows.sentences);
   std::vector<std::int32_t> order(sentences), begin(sentences), parents(sentences);
@@ -43,13 +44,13 @@ TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
   std::iota(parents.begin(), parents.end(), 0);
   std::exclusive_scan(rows.lengths.begin(), rows.lengths.end(), begin.begin(), 0);
   const auto length = [&](std::int32_t b) { return rows.lengths[std::size_t(b)]; };
-  // The longest first: sentences that go on are always the first ones.
+  // The longest first, so that the unfinished sentences are always the first ones.
   std::stable_sort(order.begin(), order.end(),
                    [&](auto a, auto b) { return length(a) > length(b); });
   const std::vector<std::int32_t> number = to_host<std::int32_t>(rows.sentence_index);
   Tokens ids = to_host<std::int32_t>(batch.target.ids);
 
-  const std::unique_ptr<State> state = start(batch.source);
+  const std::unique_ptr<SequenceModel::State> state = model.start(batch.source);
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
   const Tensor all_sentences = from_host(context, order, {rows.sentences});
   std::int64_t going = rows.sentences;
@@ -59,14 +60,15 @@ TokenBatch Rnn::with_own_words(const PairBatch& batch) const {
     for (std::int64_t i = 0; i < going; ++i) {
       newest[std::size_t(i)] = ids[std::size_t(begin[std::size_t(order[std::size_t(i)])] + t)];
     }
-    const Tensor hidden = step(*state, {.hypotheses = going,
-                                        .tokens = going,
-                                        .room = rows.sentences,
-                                        .ids = from_host(context, newest, {std::ssize(newest)}),
-                                        .parents = t > 0 ? all_parents.part(0, {going}) : Tensor(),
-                                        .sentences = all_sentences.part(0, {going})});
+    const Tensor hidden =
+        model.step(*state, {.hypotheses = going,
+                            .tokens = going,
+                            .room = rows.sentences,
+                            .ids = from_host(context, newest, {std::ssize(newest)}),
+                            .parents = t > 0 ? all_parents.part(0, {going}) : Tensor(),
+                            .sentences = all_sentences.part(0, {going})});
     const std::vector<std::int32_t> own =
-        to_host<std::int32_t>(top_tokens(next_scores(hidden).rows(0, going), 1).ids);
+        to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, going), 1).ids);
     for (std::int64_t i = 0; i < going; ++i) {
       const auto b = static_cast<std::size_t>(order[std::size_t(i)]);
       if (draws.own(number[b], t + 1)) ids[std::size_t(begin[b] + t + 1)] = own[std::size_t(i)];

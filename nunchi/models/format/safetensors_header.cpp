@@ -1,0 +1,321 @@
+#include "nunchi/models/format/safetensors_header.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi::safetensors {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the reference implementation's limit
+constexpr std::size_t kMaxDimensions = 8;
+constexpr std::size_t kDataAlignment = 64;
+constexpr std::uint64_t kMaxNumber = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t kMaxShownBytes = 80;
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+struct StoredType {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array<StoredType, 6> kStoredTypes{{{"F32", DType::f32},
+                                                  {"F64", DType::f64},
+                                                  {"BF16", DType::bf16},
+                                                  {"I8", DType::i8},
+                                                  {"I32", DType::i32},
+                                                  {"I64", DType::i64}}};
+
+// Text from a file, safe to print: in quotes, ASCII only, of limited length.
+std::string shown(std::string_view text) {
+  const Json clipped(text.substr(0, kMaxShownBytes));
+  std::string quoted = clipped.dump(-1, ' ', true, Json::error_handler_t::replace);
+  quoted.front() = quoted.back() = '\'';
+  return text.size() > kMaxShownBytes ? quoted + "..." : quoted;
+}
+
+// The bytes of a tensor; nothing if they exceed kMaxNumber. The other dimensions are checked even if
+// one is zero: a caller may use their product.
+std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t> shape) {
+  std::uint64_t bytes = size_of(dtype);
+  bool empty = false;
+  for (const std::int64_t dimension : shape) {
+    const auto factor = static_cast<std::uint64_t>(std::max<std::int64_t>(dimension, 1));
+    if (bytes > kMaxNumber / factor) return std::nullopt;
+    bytes *= factor;
+    empty = empty || dimension == 0;
+  }
+  return empty ? 0 : bytes;
+}
+
+// Receives the header's JSON value by value and refuses each value that the format does not allow
+// there. So nothing is ever nested deeper than header, tensor, shape.
+class HeaderReader {
+ public:
+  HeaderReader(const std::string& file, std::uint64_t data_bytes)
+      : file_(file), data_bytes_(data_bytes) {}
+
+  Header take() && { return std::move(header_); }
+
+  bool null() { misplaced("a null"); }
+  bool boolean(bool) { misplaced("a truth value"); }
+  bool binary(Json::binary_t&) { misplaced("binary data"); }
+  bool number_integer(std::int64_t value) { bad_number(std::to_string(value)); }
+  bool number_float(double, const std::string& text) { bad_number(text); }
+
+  bool number_unsigned(std::uint64_t value) {
+    if (!in_list()) misplaced("a number");
+    if (value > kMaxNumber) bad_number(std::to_string(value));
+    if (list_->size() == (level_ == Level::shape ? kMaxDimensions : 2)) {
+      fail_tensor(level_ == Level::shape
+                      ? fmt::format("has more than {} dimensions", kMaxDimensions)
+                      : "has more than two data_offsets");
+    }
+    list_->push_back(static_cast<std::int64_t>(value));
+    return true;
+  }
+
+  bool string(std::string& text) {
+    if (level_ == Level::metadata) {
+      header_.metadata[key_] = std::move(text);
+    } else if (level_ == Level::tensor && key_ == "dtype") {
+      const auto type = std::find_if(kStoredTypes.begin(), kStoredTypes.end(),
+                                     [&](const StoredType& known) { return known.name == text; });
+      if (type == kStoredTypes.end()) {
+        fail_tensor(
+            fmt::format("is of type {}, which is not supported: F32, F64, BF16, I8, I32 "
+                        "and I64 are",
+                        shown(text)));
+      }
+      dtype_ = type->dtype;
+    } else {
+      misplaced("text");
+    }
+    return true;
+  }
+
+  bool start_object(std::size_t) {
+    switch (level_) {
+      case Level::outside:
+        level_ = Level::header;
+        return true;
+      case Level::header:
+        level_ = name_ == kMetadataKey ? Level::metadata : Level::tensor;
+        dtype_.reset();
+        shape_.reset();
+        offsets_.reset();
+        return true;
+      default:
+        misplaced("an object");
+    }
+  }
+
+  bool key(std::string& text) {
+    switch (level_) {
+      case Level::header:
+        name_ = std::move(text);
+        if (name_ == kMetadataKey ? std::exchange(has_metadata_, true)
+                                  : header_.index.contains(name_)) {
+          fail(fmt::format("the name {} is there twice", shown(name_)));
+        }
+        return true;
+      case Level::metadata:
+        key_ = std::move(text);
+        if (header_.metadata.contains(key_)) {
+          fail(fmt::format("the metadata have {} twice", shown(key_)));
+        }
+        return true;
+      default:
+        key_ = std::move(text);
+        if ((key_ == "dtype" && dtype_) || (key_ == "shape" && shape_) ||
+            (key_ == "data_offsets" && offsets_)) {
+          fail_tensor(fmt::format("has {} twice", key_));
+        }
+        if (key_ != "dtype" && key_ != "shape" && key_ != "data_offsets") {
+          fail_tensor(fmt::format("has the unknown field {}", shown(key_)));
+        }
+        return true;
+    }
+  }
+
+  bool end_object() {
+    if (level_ == Level::tensor) finish_tensor();
+    level_ = level_ == Level::header ? Level::outside : Level::header;
+    return true;
+  }
+
+  bool start_array(std::size_t) {
+    if (level_ != Level::tensor || key_ == "dtype") misplaced("a list");
+    level_ = key_ == "shape" ? Level::shape : Level::offsets;
+    list_ = &(level_ == Level::shape ? shape_ : offsets_).emplace();
+    return true;
+  }
+
+  bool end_array() {
+    level_ = Level::tensor;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& error) {
+    constexpr int kNumberOutOfRange = 406;
+    if (error.id == kNumberOutOfRange) bad_number(token);
+    fail(fmt::format("the header is not valid JSON in UTF-8; its byte {} is wrong", position));
+  }
+
+ private:
+  enum class Level { outside, header, metadata, tensor, shape, offsets };
+
+  bool in_list() const { return level_ == Level::shape || level_ == Level::offsets; }
+
+  void finish_tensor() {
+    if (!dtype_) fail_tensor("has no dtype");
+    if (!shape_) fail_tensor("has no shape");
+    if (!offsets_ || offsets_->size() != 2) fail_tensor("has no pair of data_offsets");
+    const Range range{static_cast<std::uint64_t>((*offsets_)[0]),
+                      static_cast<std::uint64_t>((*offsets_)[1])};
+    if (range.begin > range.end) {
+      fail_tensor(
+          fmt::format("has bytes {}..{}, which end before they begin", range.begin, range.end));
+    }
+    if (range.end > data_bytes_) {
+      fail_tensor(
+          fmt::format("has bytes {}..{} but the file has only {} bytes of data: "
+                      "was it cut short?",
+                      range.begin, range.end, data_bytes_));
+    }
+    const std::optional<std::uint64_t> needed = bytes_of(*dtype_, *shape_);
+    const std::string form = fmt::format("[{}] of {}", fmt::join(*shape_, ", "), name_of(*dtype_));
+    if (!needed) fail_tensor(fmt::format("has the shape {}, too large for any file", form));
+    if (*needed != range.end - range.begin) {
+      fail_tensor(fmt::format("has bytes {}..{} but its shape {} needs {} bytes", range.begin,
+                              range.end, form, *needed));
+    }
+    header_.index.emplace(name_, header_.entries.size());
+    header_.entries.push_back({name_, *dtype_, std::move(*shape_), {}});
+    header_.ranges.push_back(range);
+  }
+
+  [[noreturn]] void fail(const std::string& what) const { throw Error(file_ + ": " + what); }
+  [[noreturn]] void fail_tensor(const std::string& what) const {
+    fail(fmt::format("tensor {} {}", shown(name_), what));
+  }
+  [[noreturn]] void misplaced(std::string_view what) const {
+    if (name_ == kMetadataKey) fail(fmt::format("the metadata have {} instead of text", what));
+    fail_tensor(fmt::format("has {} where the format has none", what));
+  }
+  [[noreturn]] void bad_number(std::string_view text) const {
+    if (!in_list()) misplaced("a number");
+    fail_tensor(fmt::format("has {} in its {}: not a whole number from 0 to {}", shown(text),
+                            level_ == Level::shape ? "shape" : "data_offsets", kMaxNumber));
+  }
+
+  const std::string& file_;
+  std::uint64_t data_bytes_;
+  Header header_;
+  bool has_metadata_ = false;
+
+  Level level_ = Level::outside;
+  std::string name_;  // of the tensor
+  std::string key_;   // of the field in it, or in the metadata
+  std::optional<DType> dtype_;
+  std::optional<std::vector<std::int64_t>> shape_;
+  std::optional<std::vector<std::int64_t>> offsets_;
+  std::vector<std::int64_t>* list_ = nullptr;  // the one of the two that is being filled
+};
+
+void check_coverage(const Header& header, std::uint64_t data_bytes, const std::string& file) {
+  const auto fail = [&](const std::string& what) { throw Error(file + ": " + what); };
+  std::vector<std::size_t> order(header.entries.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Range &left = header.ranges[a], &right = header.ranges[b];
+    return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
+  });
+  std::uint64_t covered = 0;
+  std::string_view before;
+  for (const std::size_t i : order) {
+    const Range& range = header.ranges[i];
+    const std::string& name = header.entries[i].name;
+    if (range.begin < covered) {
+      fail(fmt::format("tensors {} and {} overlap at byte {} of the data", shown(before),
+                       shown(name), range.begin));
+    }
+    if (range.begin > covered) {
+      fail(fmt::format("bytes {}..{} of the data, before tensor {}, belong to no tensor", covered,
+                       range.begin, shown(name)));
+    }
+    covered = range.end;
+    before = name;
+  }
+  if (covered != data_bytes) {
+    fail(fmt::format("bytes {}..{} of the data, after the last tensor, belong to no tensor",
+                     covered, data_bytes));
+  }
+}
+
+std::string json_of(const std::string& text, const std::string& file) try {
+  return Json(text).dump();
+} catch (const Json::type_error&) {
+  throw Error(fmt::format("{}: the name or text {} is not valid UTF-8", file, shown(text)));
+}
+
+}  // namespace
+
+Header read_header(std::string_view text, std::uint64_t data_bytes, const std::string& file) {
+  if (text.size() > kMaxHeaderBytes) {
+    throw Error(fmt::format("{}: a header of {} bytes is too long; {} are allowed", file,
+                            text.size(), kMaxHeaderBytes));
+  }
+  // The parser would skip a byte order mark, and take a zero byte for the end of the text.
+  if (!text.starts_with('{')) {
+    throw Error(file + ": the header does not begin with '{': not a safetensors file");
+  }
+  if (const std::size_t zero = text.find('\0'); zero != text.npos) {
+    throw Error(fmt::format("{}: the header has a zero byte at {}", file, zero));
+  }
+  HeaderReader reader(file, data_bytes);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  Header header = std::move(reader).take();
+  check_coverage(header, data_bytes, file);
+  return header;
+}
+
+std::string header_text(std::span<const SafetensorsEntry> entries,
+                        const std::map<std::string, std::string>& metadata,
+                        const std::string& file) {
+  std::vector<std::string> members;
+  if (!metadata.empty()) {
+    std::vector<std::string> texts;
+    for (const auto& [key, text] : metadata) {
+      texts.push_back(json_of(key, file) + ":" + json_of(text, file));
+    }
+    members.push_back(fmt::format(R"("{}":{{{}}})", kMetadataKey, fmt::join(texts, ",")));
+  }
+  std::uint64_t begin = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    const auto type = std::find_if(kStoredTypes.begin(), kStoredTypes.end(),
+                                   [&](const StoredType& t) { return t.dtype == entry.dtype; });
+    const std::uint64_t end = begin + entry.bytes.size();
+    members.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                                  json_of(entry.name, file), type->name,
+                                  fmt::join(entry.shape, ","), begin, end));
+    begin = end;
+  }
+  std::string text = fmt::format("{{{}}}", fmt::join(members, ","));
+  const std::size_t past = (kLengthBytes + text.size()) % kDataAlignment;
+  if (past != 0) text.append(kDataAlignment - past, ' ');
+  return text;
+}
+
+}  // namespace nunchi::safetensors

@@ -1,0 +1,41 @@
+// The header of a safetensors file: see safetensors.h for the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "nunchi/models/format/safetensors.h"
+
+namespace nunchi::safetensors {
+
+inline constexpr std::size_t kLengthBytes = 8;  // before the header
+
+struct Range {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+// A header that keeps the rules. The entries have no bytes yet: ranges[i] says where those of
+// entries[i] are in the data.
+struct Header {
+  std::vector<SafetensorsEntry> entries;
+  std::vector<Range> ranges;
+  std::map<std::string, std::size_t, std::less<>> index;  // of the entries, by name
+  std::map<std::string, std::string> metadata;
+};
+
+// Throws Error, naming `file`, for a header that breaks a rule or does not fit so much data.
+Header read_header(std::string_view text, std::uint64_t data_bytes, const std::string& file);
+
+// The header of these entries in this order, padded so that the data is aligned to 64 bytes. Throws
+// Error for names and texts that are not UTF-8.
+std::string header_text(std::span<const SafetensorsEntry> entries,
+                        const std::map<std::string, std::string>& metadata,
+                        const std::string& file);
+
+}  // namespace nunchi::safetensors

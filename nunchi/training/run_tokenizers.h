@@ -1,0 +1,26 @@
+// The tokenizers of a run: read from files, taken from another model, or learned.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "nunchi/models/format/tokenizers.h"
+#include "nunchi/training/communicator.h"
+#include "nunchi/training/config/train_config.h"
+
+namespace nunchi {
+
+struct RunTokenizerOptions {
+  std::function<void(const std::string&)> note;  // told what takes time; may be empty
+  const std::atomic<bool>* stop = nullptr;       // true: throw Interrupted
+};
+
+// The tokenizers that a config asks for: existing files, those of the model that the run starts
+// from, or new ones learned from the training data.
+Tokenizers make_tokenizers(const TrainConfig& config, const RunTokenizerOptions& options);
+
+// Calls `make` on the leader and gives every worker its tokenizers.
+Tokenizers share_tokenizers(Communicator& communicator, const std::function<Tokenizers()>& make);
+
+}  // namespace nunchi
