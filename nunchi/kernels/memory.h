@@ -56,37 +56,6 @@ struct Convert {
 template <class Target, class From, class To>
 void compute(ContextOf<Target>& ctx, const Convert<From, To>& p);
 
-// Quantizes a matrix to int8 with a scale per row: q = round(x / scale), scale = max |x| / 127 (1
-// for rows of zeros).
-struct QuantizeRows {
-  std::int64_t rows = 0;
-  std::int64_t width = 0;
-  const float* from = nullptr;  // [rows, width]
-  std::int8_t* to = nullptr;    // [rows, width]
-  float* scale = nullptr;       // [rows]
-
-  const char* name() const { return "quantize_rows"; }
-  Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
-};
-
-template <class Target>
-void compute(ContextOf<Target>& ctx, const QuantizeRows& p);
-
-// The inverse: x = q * scale.
-struct DequantizeRows {
-  std::int64_t rows = 0;
-  std::int64_t width = 0;
-  const std::int8_t* from = nullptr;  // [rows, width]
-  const float* scale = nullptr;       // [rows]
-  float* to = nullptr;                // [rows, width]
-
-  const char* name() const { return "dequantize_rows"; }
-  Work work() const { return {.bytes = 5.0 * static_cast<double>(rows * width)}; }
-};
-
-template <class Target>
-void compute(ContextOf<Target>& ctx, const DequantizeRows& p);
-
 // out[r, c] += x[r, c]
 template <class T>
 struct AddInto {

@@ -1,4 +1,4 @@
-// From what is known at run time (device, element type) to what a kernel knows when it is compiled.
+// From run-time device and element type to the compile-time types of a kernel.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace nunchi {
 
-// Calls f(context) with the context as what it is: Context<Device::cpu>& or Context<Device::cuda>&.
+// Calls f(context) with the context's own type: Context<Device::cpu>& or Context<Device::cuda>&.
 template <class F>
 decltype(auto) on_device(ContextBase& context, F&& f) {
 #if NUNCHI_CUDA

@@ -1,4 +1,4 @@
-// A Trace records what layers compute while a model runs: they write it to named taps.
+// A Trace records intermediate values while a model runs: layers write them to named taps.
 //
 // Attach it to a context (set_trace) and run the model; every tap below is copied out of the arena,
 // so that it outlives the step. Values that fusion hides (attention's weights) are computed only

@@ -12,7 +12,7 @@ class FiniteCheck : public ::testing::Test {
     const std::vector<Tokens> sentences = sentences_of({5, 3}, 37, 1);
     batch_ = pair_batch(context_, sentences, sentences, 37);
   }
-  // What a checked step says.
+  // The message of a checked step.
   std::string complaint() {
     fill(model_->parameters().gradients(), 0);
     try {
@@ -36,9 +36,9 @@ class FiniteCheck : public ::testing::Test {
   PairBatch batch_;
 };
 
-TEST_F(FiniteCheck, SaysNothingAboutASoundStep) { EXPECT_EQ(complaint(), "nothing"); }
+TEST_F(FiniteCheck, AcceptsAFiniteStep) { EXPECT_EQ(complaint(), "nothing"); }
 
-TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
+TEST_F(FiniteCheck, NamesTheFirstOperationThatIsNotFinite) {
   set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   const std::string forward = complaint();
   EXPECT_TRUE(says(forward, "feed_forward (operation ")) << forward;
@@ -46,13 +46,13 @@ TEST_F(FiniteCheck, NamesTheOperationThatMadeTheFirst) {
   EXPECT_TRUE(says(forward, "40]")) << forward;
 }
 
-TEST_F(FiniteCheck, LooksAtGradientsToo) {
+TEST_F(FiniteCheck, ChecksGradientsToo) {
   // Finite in the forward pass: the norm's output is its bias. Its input's gradient is infinite.
   set("shared.embedding.weight", 40, 3e38f);
   EXPECT_NE(complaint(), "nothing");
 }
 
-TEST_F(FiniteCheck, IsOffUnlessAskedFor) {
+TEST_F(FiniteCheck, IsOffByDefault) {
   set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
   Tape tape(context_);
   EXPECT_NO_THROW(tape.backward(model_->loss(batch_, {}).total));

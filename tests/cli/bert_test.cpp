@@ -159,7 +159,8 @@ TEST_F(BertProgram, AnOverlongLineIsReturnedWhole) {
   EXPECT_EQ(lines[2], middle.substr(1) + " [MASK]");
   EXPECT_TRUE(says(lines[3], middle + "\t")) << lines[3];
   EXPECT_TRUE(says(ended.error, "3 lines too long: only the beginning was read")) << ended.error;
-  EXPECT_TRUE(says(ended.error, "(see --max-length), in line 2, 3\n")) << ended.error;
+  EXPECT_TRUE(says(ended.error, "[MASK] beyond --max-length was not filled in, in line 2, 3\n"))
+      << ended.error;
   EXPECT_TRUE(says(ended.error, "1 line without [MASK] left unchanged")) << ended.error;
 }
 
@@ -227,7 +228,8 @@ TEST_F(BertProgram, RefusesModelsWithoutTheAbility) {
   EXPECT_TRUE(says(classify.error, "has no labels yet")) << classify.error;
   const Ended translate = answer("translate " + path("bert"), "x\n");
   EXPECT_EQ(translate.code, 1);
-  EXPECT_TRUE(says(translate.error, "bert cannot translate. It can fill in: see 'nunchi fill"))
+  EXPECT_TRUE(says(translate.error,
+                   "bert cannot translate. It can predict masked tokens: see 'nunchi fill"))
       << translate.error;
   const Ended score = run("score " + path("bert") + " " + path("valid.txt"));
   EXPECT_EQ(score.code, 1);
@@ -237,7 +239,7 @@ TEST_F(BertProgram, RefusesModelsWithoutTheAbility) {
   write_text(*folder_ / "gpt/config.json", R"({"family": "gpt", "vocabulary": 40})");
   for (const auto& [command, what] : {std::pair{"embed ", "embed texts"},
                                       {"classify ", "classify texts"},
-                                      {"fill ", "fill in"}}) {
+                                      {"fill ", "predict masked tokens"}}) {
     const Ended ended = answer(command + path("gpt"), "x\n");
     EXPECT_EQ(ended.code, 1) << command;
     EXPECT_TRUE(says(ended.error, "a model of the family gpt cannot " + std::string(what) + ". It"))

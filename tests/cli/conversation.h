@@ -50,8 +50,18 @@ class Conversation {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "error").c_str(),
                                      O_WRONLY | O_CREAT, 0600);
+    // A shell that starts the tests in the background lets them ignore SIGINT; the program must not
+    // inherit that.
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&defaults, signal);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
     const int failed =
-        ::posix_spawn(&child_, NUNCHI_PROGRAM, &actions, nullptr, argv.data(), environ);
+        ::posix_spawn(&child_, NUNCHI_PROGRAM, &actions, &attributes, argv.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     ::close(in[0]);
     ::close(out[1]);

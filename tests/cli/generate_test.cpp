@@ -71,7 +71,7 @@ TEST_F(GenerateProgram, APromptThatIsTooLongIsCounted) {
   const Ended ended = generate("--max-tokens 2", std::string((1 << 20) + 5, 'a') + "\nthe dog\n");
   EXPECT_EQ(ended.code, 0) << ended.error;
   EXPECT_EQ(std::ranges::count(ended.out, '\n'), 2);
-  EXPECT_TRUE(says(ended.error, "1 prompt too long for a line: only the beginning was read"))
+  EXPECT_TRUE(says(ended.error, "1 prompt too long: only the beginning of the line was read"))
       << ended.error;
 }
 
@@ -103,7 +103,7 @@ TEST_F(GenerateProgram, WrongCallsAreOneSentence) {
            {"--prompt a --max-tokens 0", "--max-tokens"},
            {"--prompt a --sample --temperature 0", "--temperature must be a number above 0"},
            {"--prompt a --sample --beam-size 2", "exclude each other"},
-           {"--prompt a --stop ''", "cannot stop at an empty text"},
+           {"--prompt a --stop ''", "a stop cannot be empty"},
            {"--promt a", "--promt"}}) {
     const Ended ended = generate(options);
     EXPECT_EQ(ended.code, 2) << options;

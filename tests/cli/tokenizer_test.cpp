@@ -122,7 +122,7 @@ TEST_F(TokenizerProgram, ModelFoldersHoldOneOrTwoTokenizers) {
   const Ended which = run("encode " + path("two"), "cat");
   EXPECT_EQ(which.code, 1);
   EXPECT_EQ(which.error, "nunchi: '" + path("two") +
-                             "' has no tokenizer.spm or tokenizer.tok, but one for each side: say "
+                             "' has no tokenizer.spm or tokenizer.tok, but one for each side: add "
                              "--side source or --side target.\n");
   fs::create_directory(folder_ / "one");
   EXPECT_EQ(run("encode " + path("one"), "cat").error,

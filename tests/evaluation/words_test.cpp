@@ -119,14 +119,14 @@ TEST(EvaluationFiles, ErrorsNameTheFile) {
   testing::write_text(folder / "empty", "");
   const std::string empty = (folder / "empty").string();
   EXPECT_EQ(testing::error_of([&] { read_text(empty); }),
-            empty + " is empty: there is nothing to score.");
+            empty + " is empty; there is nothing to score.");
   const std::string missing = (folder / "missing").string();
   EXPECT_NE(testing::error_of([&] { read_text(missing); }).find(missing), std::string::npos);
   EXPECT_EQ(testing::error_of([] {
               check_same_lines({.name = "hyp", .lines = Lines(1000)},
                                {.name = "ref", .lines = Lines(999)});
             }),
-            "ref has 999 lines but hyp has 1,000. A score needs one line for each line.");
+            "ref has 999 lines but hyp has 1,000. Each line needs exactly one counterpart.");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <thread>
 
 #include "nunchi/base/error.h"
 #include "tests/inference/small_translation.h"
@@ -102,6 +103,32 @@ TEST_F(PipelineFolder, WorkersShareTheWeights) {
   const Pipeline worker = pipeline.worker(1);
   EXPECT_EQ(&worker.model(), &pipeline.model());
   EXPECT_NE(&worker.context(), &pipeline.context());
+}
+
+TEST_F(PipelineFolder, WorkersOfTwoThreadsTranslateAtOnceToTheSameBits) {
+  const std::vector<SourceLine> lines = lines_of(some_texts());
+  const TranslatorOptions options{.search = {.beam_size = 3, .n_best = 2, .max_length = 12}};
+  const auto expected = small_.translator(options).translate(lines);
+  const Pipeline pipeline = Pipeline::open(folder_.path(), kOneThread);
+  std::array<std::vector<Translations>, 2> found;
+  {
+    std::vector<std::jthread> threads;
+    for (std::vector<Translations>& result : found) {
+      // Both threads need the packed weights at the same time, the first time they are needed.
+      threads.emplace_back([&result, &lines, &options, worker = pipeline.worker(1)] {
+        result = worker.translator(options).translate(lines);
+      });
+    }
+  }
+  for (const std::vector<Translations>& result : found) {
+    ASSERT_EQ(result.size(), expected.size());
+    for (std::size_t line = 0; line < expected.size(); ++line) {
+      ASSERT_EQ(result[line].size(), expected[line].size());
+      for (std::size_t i = 0; i < expected[line].size(); ++i) {
+        EXPECT_TRUE(same(result[line][i], expected[line][i])) << lines[line].text;
+      }
+    }
+  }
 }
 
 class BrokenFolder : public ::testing::Test {

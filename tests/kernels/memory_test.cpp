@@ -13,9 +13,7 @@ namespace {
 using kernels::AddInto;
 using kernels::Convert;
 using kernels::CopyBytes;
-using kernels::DequantizeRows;
 using kernels::Fill;
-using kernels::QuantizeRows;
 using kernels::RandomFill;
 using kernels::Scale;
 
@@ -156,68 +154,6 @@ TEST(Scale, MultipliesEachElement) {
       for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(out[i], x[i] * static_cast<T>(-0.3));
     }
   });
-}
-
-struct Quantized {
-  std::vector<std::int8_t> numbers;
-  std::vector<float> scale, back;
-};
-
-Quantized quantized(CpuContext& ctx, std::int64_t rows, std::int64_t width,
-                    const std::vector<float>& from) {
-  Quantized q{std::vector<std::int8_t>(from.size()), unwritten<float>(rows),
-              unwritten<float>(rows * width)};
-  kernels::run(ctx, QuantizeRows{rows, width, from.data(), q.numbers.data(), q.scale.data()});
-  kernels::run(ctx, DequantizeRows{rows, width, q.numbers.data(), q.scale.data(), q.back.data()});
-  return q;
-}
-
-TEST(QuantizeRows, ErrorIsAtMostHalfAScale) {
-  for (const Isa isa : all_isas()) {
-    CpuContext ctx({.threads = 2, .isa = isa});
-    for (const std::int64_t width : kWidths) {
-      // Rows of very different magnitudes, each with its own scale.
-      auto from = random_values<float>(33 * width, 1);
-      for (std::int64_t i = 0; i < 33 * width; ++i) {
-        from[i] *= std::pow(10.0f, static_cast<float>(i / width) - 16);
-      }
-      const Quantized q = quantized(ctx, 33, width, from);
-      for (std::int64_t r = 0; r < 33; ++r) {
-        float largest = 0;
-        int most = 0;
-        for (std::int64_t i = r * width; i < (r + 1) * width; ++i) {
-          ASSERT_LE(std::fabs(from[i] - q.back[i]), 0.5001f * q.scale[r]);
-          largest = std::max(largest, std::fabs(from[i]));
-          most = std::max(most, std::abs(int{q.numbers[i]}));
-        }
-        EXPECT_FLOAT_EQ(q.scale[r], largest / 127);
-        EXPECT_EQ(most, 127);
-      }
-    }
-  }
-}
-
-TEST(QuantizeRows, RowOfZerosStaysZero) {
-  for (const Isa isa : all_isas()) {
-    CpuContext ctx({.threads = 1, .isa = isa});
-    const Quantized q = quantized(ctx, 2, 3, {0, -0.0f, 0, 127, -127, 63.4f});
-    EXPECT_EQ(q.scale, (std::vector<float>{1, 1}));
-    EXPECT_EQ(q.numbers, (std::vector<std::int8_t>{0, 0, 0, 127, -127, 63}));
-    expect_zero_from("zeros", part(q.back, 0, 3), 0);
-  }
-}
-
-// Rows whose scale would underflow: their numbers must still fit into int8.
-TEST(QuantizeRows, TinyRowsStayTiny) {
-  const float tiny = std::numeric_limits<float>::denorm_min();
-  for (const Isa isa : all_isas()) {
-    CpuContext ctx({.threads = 1, .isa = isa});
-    for (const float largest : {tiny, 60 * tiny, 150 * tiny, 1e-38f}) {
-      const std::vector<float> from{largest, -largest, 0};
-      const Quantized q = quantized(ctx, 1, 3, from);
-      for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(q.back[i], from[i], 0.5001 * q.scale[0]);
-    }
-  }
 }
 
 TEST(RandomFill, EveryElementDependsOnItsIndexOnly) {

@@ -1,4 +1,4 @@
-// How the weights of attention start.
+// The initial weights of attention.
 #include "nunchi/nn/attention.h"
 
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 namespace nunchi::testing {
 namespace {
 
-// Each of Q, K and V as if it stood alone, however many heads share keys and values.
-TEST(AttentionWeights, StartAsMatricesOfTheirOwn) {
+// Q, K and V are each initialised as a matrix of its own, however many heads share keys and values.
+TEST(AttentionWeights, AreInitialisedAsSeparateMatrices) {
   CpuContext context;
   for (const int kv_heads : {8, 2, 1}) {
     nn::Parameters parameters;

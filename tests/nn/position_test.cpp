@@ -27,13 +27,13 @@ TEST(Sinusoidal, EqualsTheFormulaForPositionsZeroToTenThousand) {
   EXPECT_LE(largest, 1e-6);
 }
 
-TEST(Sinusoidal, LooksAsTheNotesShow) {
+TEST(Sinusoidal, HasThePatternOfTheNotes) {
   EXPECT_NEAR(nn::sinusoid(3, 0, 512), std::sin(3.0), 1e-15);
   EXPECT_NEAR(nn::sinusoid(3, 1, 512), std::cos(3.0), 1e-15);
   EXPECT_NEAR(nn::sinusoid(3, 510, 512), std::sin(3.0 / std::pow(10000.0, 510.0 / 512)), 1e-15);
 }
 
-TEST(Learned, RefusesASentenceLongerThanItsTable) {
+TEST(Learned, RejectsASentenceLongerThanItsTable) {
   CpuContext context;
   nn::Parameters parameters;
   const auto position = nn::make_position(
@@ -44,7 +44,7 @@ TEST(Learned, RefusesASentenceLongerThanItsTable) {
             std::string::npos);
 }
 
-// Parameters with memory, for encodings that have none of their own.
+// Allocated parameters for encodings without parameters of their own.
 struct Allocated {
   explicit Allocated(DType dtype = DType::f32) {
     parameters.add("any", {1}, nn::Init::zeros());
@@ -73,13 +73,13 @@ TEST(Rotary, AnglesAreExactAtAHundredThousandPositions) {
   EXPECT_LE(largest, 1e-7);
 }
 
-TEST(Rotary, RefusesHeadsOfAnOddWidth) {
+TEST(Rotary, RejectsHeadsOfAnOddWidth) {
   Allocated a;
   EXPECT_NE(error_of([&] { nn::Rotary(a.parameters, {.head_width = 5}); }).find("a head has 5"),
             std::string::npos);
 }
 
-TEST(Positions, WhatIsReservedStaysUntilMoreIsNeeded) {
+TEST(Positions, AReservedTableStaysUntilALongerOneIsNeeded) {
   Allocated a;
   const nn::Sinusoidal sinusoidal(a.parameters, 8);
   const nn::Rotary rotary(a.parameters, {.head_width = 8});
@@ -122,7 +122,7 @@ TEST(Relative, HasARowForEachBucketOrDistance) {
   EXPECT_EQ(rows({.kind = RelativeKind::clipped, .max_distance = 16, .bidirectional = true}), 33);
 }
 
-TEST(Relative, RefusesBucketsThatReachNowhere) {
+TEST(Relative, RejectsBucketsThatCannotReachTheDistance) {
   EXPECT_NE(error_of([] {
               nn::RelativeOptions{.buckets = 32, .max_distance = 16}.check();
             }).find("32 buckets of relative positions cannot reach a distance of 16"),

@@ -1,4 +1,4 @@
-// Additive attention keeps its weights for those who need them, and for nobody else.
+// Additive attention keeps its weights only if a backward pass or a trace needs them.
 #include "nunchi/ops/additive_attention.h"
 
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@ class OpGradients : public ::testing::Test {
     context_.arena().poison();
   }
   CpuContext context_{CpuOptions{.threads = 2}};
-  // Nine rows, capacity sixteen: the tail is there and must not matter.
+  // Nine rows with a capacity of sixteen: rows past the count must not matter.
   const std::vector<std::int32_t> lengths_ = {4, 1, 4};
   const Ragged batch_ = make_ragged(context_, lengths_);
   const Dropout dropout_{.probability = 0.3f, .place = 5};
@@ -68,8 +68,8 @@ TEST_F(OpGradients, FeedForwardWithoutBiases) {
   });
 }
 
-TEST_F(OpGradients, FeedForwardGivesEachWhatIsWanted) {
-  // Only one of them is to be learned.
+TEST_F(OpGradients, FeedForwardComputesOnlyWantedGradients) {
+  // One input at a time wants a gradient.
   for (int learned = 0; learned < 5; ++learned) {
     const std::vector<Leaf> all = {leaf(context_, "x", {16, 5}, 1),
                                    leaf(context_, "up", {11, 5}, 2), leaf(context_, "b", {11}, 3),
@@ -127,7 +127,7 @@ TEST_F(OpGradients, FeedForwardWithGeluIsItsPartsToTheBit) {
   EXPECT_TRUE(same_bits(run(true), run(false)));
 }
 
-TEST_F(OpGradients, FeedForwardRefusesWhatDoesNotFit) {
+TEST_F(OpGradients, FeedForwardRejectsWrongShapes) {
   const Leaf x = leaf(context_, "x", {4, 5}, 1), up = leaf(context_, "up", {6, 5}, 2),
              down = leaf(context_, "down", {5, 7}, 3);
   const std::string message = error_of([&] {
@@ -168,8 +168,8 @@ TEST_F(OpGradients, AttentionClearsTheTailOfGradientsThatAreItsOwn) {
   });
 }
 
-TEST_F(OpGradients, AGradientThatTwoShareIsChangedForNeither) {
-  // Without dropout the norm hands one tensor to its residual and to its branch.
+TEST_F(OpGradients, ASharedGradientIsCopiedBeforeItIsChanged) {
+  // Without dropout the norm gives the same tensor to its residual and its branch.
   const Leaf r = leaf(context_, "r", {16, 6}, 1), x = leaf(context_, "x", {16, 5}, 2),
              w = leaf(context_, "w", {6, 5}, 3), v = leaf(context_, "v", {6, 6}, 6),
              gamma = leaf(context_, "gamma", {6}, 4), beta = leaf(context_, "beta", {6}, 5);
@@ -181,7 +181,7 @@ TEST_F(OpGradients, AGradientThatTwoShareIsChangedForNeither) {
   });
 }
 
-TEST_F(OpGradients, AViewAddsToNoGradientThatAnotherReads) {
+TEST_F(OpGradients, AViewCopiesASharedGradientBeforeItAdds) {
   const Leaf r = leaf(context_, "r", {16, 6}, 1), v = leaf(context_, "v", {6, 6}, 6),
              gamma = leaf(context_, "gamma", {6}, 4), beta = leaf(context_, "beta", {6}, 5);
   const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
@@ -193,7 +193,7 @@ TEST_F(OpGradients, AViewAddsToNoGradientThatAnotherReads) {
   });
 }
 
-TEST_F(OpGradients, AWeightWithoutMemoryOfItsOwnStartsFromZero) {
+TEST_F(OpGradients, AWeightWithoutAllocatedGradientStartsFromZero) {
   const Variable x(random_tensor<double>(context_, {4, 3}, 1), true);
   const Variable w(random_tensor<double>(context_, {2, 3}, 2), true);
   Tape tape(context_);
@@ -202,7 +202,7 @@ TEST_F(OpGradients, AWeightWithoutMemoryOfItsOwnStartsFromZero) {
   for (const double value : to_host<double>(w.gradient())) EXPECT_TRUE(std::isfinite(value));
 }
 
-TEST_F(OpGradients, TheWayBackRefusesWhatDoesNotFit) {
+TEST_F(OpGradients, BackwardRejectsWrongShapesAndViews) {
   const Leaf x = leaf(context_, "x", {4, 4}, 1), w = leaf(context_, "w", {4, 4}, 2);
   Tape tape(context_);
   const Variable y = linear(x.variable, {.weight = w.variable});
@@ -249,7 +249,7 @@ TEST_F(OpGradients, ResidualNormThroughItsNormAndItsSum) {
 }
 
 TEST_F(OpGradients, ResidualNormWhoseSumIsUsedAgain) {
-  // As pre-norm uses it: the sum is the next residual, the norm the next branch.
+  // As in pre-norm: the sum is the next residual, the norm the input of the next branch.
   const Leaf x = leaf(context_, "x", {16, 6}, 1), y = leaf(context_, "y", {16, 6}, 2),
              gamma = leaf(context_, "gamma", {6}, 3), beta = leaf(context_, "beta", {6}, 4);
   const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
@@ -340,8 +340,8 @@ TEST_F(OpGradients, AdditiveAttention) {
   });
 }
 
-// As a model uses it: keys are made of the values, whose gradient is added to.
-TEST_F(OpGradients, AdditiveAttentionOverKeysMadeOfItsValues) {
+// As in a model: keys are computed from the values, whose gradient gets both parts.
+TEST_F(OpGradients, AdditiveAttentionOverKeysComputedFromItsValues) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
              scorer = leaf(context_, "scorer", {5}, 4, 2);
   expect_gradients(context_, {x, w, scorer}, batch_.rows, [&] {
@@ -360,7 +360,7 @@ TEST_F(OpGradients, LinearSum) {
   });
 }
 
-TEST_F(OpGradients, LinearSumRefusesWhatDoesNotFit) {
+TEST_F(OpGradients, LinearSumRejectsWrongShapes) {
   const Leaf x = leaf(context_, "x", {4, 5}, 1), w = leaf(context_, "w", {7, 5}, 2),
              other = leaf(context_, "other", {6, 5}, 3), bias = leaf(context_, "bias", {7}, 4);
   const std::string message = error_of([&] {
@@ -384,7 +384,7 @@ TEST_F(OpGradients, AttentionWithClippedDistancesAndTheirTable) {
   }
 }
 
-// The first two of three heads are turned, in the memory of a product that nobody else reads.
+// The first two of three heads are rotated in place, in the memory of a product.
 TEST_F(OpGradients, Rotary) {
   const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {12, 5}, 2);
   const Rotary rotation{.heads = 2, .table = random_tensor<double>(context_, {4, 4}, 3)};
@@ -403,7 +403,7 @@ TEST_F(OpGradients, RotaryUnderViewsOfColumns) {
   });
 }
 
-TEST_F(OpGradients, RotaryRefusesWhatDoesNotFit) {
+TEST_F(OpGradients, RotaryRejectsWrongShapes) {
   const Leaf x = leaf(context_, "x", {16, 8}, 1);
   const auto refused = [&](int heads, const Shape& table) {
     return error_of([&] {
@@ -426,7 +426,7 @@ TEST_F(OpGradients, GatheredRows) {
   const Tensor index = from_host(context_, std::vector<std::int32_t>{6, 0, 3, 8, 1, 0, 0, 0}, {8});
   const Leaf alone = leaf(context_, "alone", {16, 5}, 1);
   expect_gradients(context_, {alone}, 5, [&] { return gather_rows(alone.variable, taken, index); });
-  // Rows of something that is itself computed, from what is used elsewhere too.
+  // Rows of a computed tensor whose input has another use.
   const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
              gamma = leaf(context_, "gamma", {5}, 3);
   expect_gradients(context_, {x, w, gamma}, 5, [&] {
@@ -437,7 +437,7 @@ TEST_F(OpGradients, GatheredRows) {
   });
 }
 
-TEST_F(OpGradients, GatheredRowsAreTheRowsAndThenZeros) {
+TEST_F(OpGradients, GatheredRowsAreFollowedByZeros) {
   const Ragged taken = make_ragged(context_, std::vector<std::int32_t>{2, 1});
   const Leaf x = leaf(context_, "x", {4, 2}, 1);
   const Tensor index = from_host(context_, std::vector<std::int32_t>{3, 1, 0, 0}, {4});

@@ -1,5 +1,5 @@
-// A recurrent layer's gradients against central differences, and its single steps against the
-// whole.
+// The gradients of recurrent layers against central differences, and single steps against whole
+// sentences.
 #include "nunchi/ops/recurrent.h"
 
 #include "tests/gradient_check.h"
@@ -60,7 +60,7 @@ TEST_P(Recurrent, GradientsOfTwoDirectionsFromZero) {
                    [&] { return recurrent(x.variable, layer.layer, batch_).out; });
 }
 
-// As an encoder and a decoder: the states alone connect them.
+// As in an encoder and a decoder, which only their states connect.
 TEST_P(Recurrent, GradientsFlowThroughTheLastStates) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1),
              y = leaf(context_, "y", {target_.capacity, 4}, 2);
@@ -82,7 +82,7 @@ TEST_P(Recurrent, GradientsFlowThroughRowsAndStatesAtOnce) {
   });
 }
 
-TEST_P(Recurrent, GivesEachWhatIsWanted) {
+TEST_P(Recurrent, ComputesOnlyWantedGradients) {
   const std::size_t inputs = 5;
   for (std::size_t learned = 0; learned < inputs; ++learned) {
     const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1);
@@ -99,7 +99,7 @@ TEST_P(Recurrent, GivesEachWhatIsWanted) {
   }
 }
 
-TEST_P(Recurrent, StepByStepItIsTheSame) {
+TEST_P(Recurrent, SingleStepsEqualWholeSentences) {
   const bool lstm = GetParam() == CellKind::lstm;
   const std::vector<std::int32_t> lengths(6, 5);
   const Ragged batch = make_ragged(context_, lengths);
@@ -132,7 +132,7 @@ TEST_P(Recurrent, StepByStepItIsTheSame) {
   }
 }
 
-TEST_P(Recurrent, RefusesWhatDoesNotFit) {
+TEST_P(Recurrent, RejectsWrongShapes) {
   const Layer layer(context_, GetParam(), 3, 5, 1, 10);
   const Leaf x = leaf(context_, "x", {batch_.capacity, 4}, 1), h = leaf(context_, "h", {3, 5}, 2),
              fits = leaf(context_, "x", {batch_.capacity, 3}, 1);

@@ -1,4 +1,4 @@
-// The fused vocabulary loss against what it is made of: a product, then cross-entropy of its rows.
+// The fused vocabulary loss against a product followed by cross-entropy.
 #include "nunchi/ops/vocabulary_loss.h"
 
 #include "nunchi/autograd/tape.h"
@@ -42,7 +42,7 @@ class VocabularyLossTest : public ::testing::Test {
   Variable hidden_{Tensor(), true}, weight_{Tensor(), true};
 };
 
-TEST_F(VocabularyLossTest, EqualsAProductAndThenCrossEntropy) {
+TEST_F(VocabularyLossTest, EqualsAProductFollowedByCrossEntropy) {
   const std::vector<double> h = to_host_f64(hidden_.value()), w = to_host_f64(weight_.value());
   std::vector<double> d_hidden(h.size(), 0), d_weight(w.size(), 0), losses(kCapacity, 0);
   for (std::size_t t = 0; t < kRows; ++t) {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "nunchi/kernels/cpu/parallel.h"
 #include "nunchi/kernels/cpu/simd.h"
@@ -110,32 +109,5 @@ void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<float>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const RandomFill<double>&);
-
-template <>
-void compute<Cpu<kIsa>>(CpuContext& ctx, const QuantizeRows& p) {
-  parallel_ranges(ctx, p.rows, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const float* from = p.from + r * p.width;
-      float largest = 0;
-      for (std::int64_t i = 0; i < p.width; ++i) largest = std::max(largest, std::fabs(from[i]));
-      const float scale = largest >= std::numeric_limits<float>::min() ? largest / 127 : 1;
-      p.scale[r] = scale;
-      for (std::int64_t i = 0; i < p.width; ++i) {
-        p.to[r * p.width + i] = static_cast<std::int8_t>(std::nearbyint(from[i] / scale));
-      }
-    }
-  });
-}
-
-template <>
-void compute<Cpu<kIsa>>(CpuContext& ctx, const DequantizeRows& p) {
-  parallel_ranges(ctx, p.rows, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::int64_t i = 0; i < p.width; ++i) {
-        p.to[r * p.width + i] = static_cast<float>(p.from[r * p.width + i]) * p.scale[r];
-      }
-    }
-  });
-}
 
 }  // namespace nunchi::kernels
