@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/search_options.h"
 
 namespace nunchi::cli {
 

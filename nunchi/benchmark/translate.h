@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nunchi/benchmark/limits.h"
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/models/family.h"
 
 namespace nunchi::benchmark {

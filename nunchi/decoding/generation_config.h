@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/search_options.h"
 #include "nunchi/models/format/generation_tokens.h"
 
 namespace nunchi {

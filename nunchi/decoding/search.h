@@ -1,100 +1,145 @@
-// Searching for the sentences that a model finds likely, for anything that generates.
+// Search for the sentences that a model finds likely, for any model that generates.
 //
-// The result for a sentence depends on that sentence and the options alone, to the bit: not on the
-// batch it came in, nor on its place there.
+//   Search search(model, context, {.limits = …});
+//   search.admit({.source = source, .options = …});   sentences enter
+//   while (search.step() > 0) …                       each active unit gets one token
+//   search.collect()                                  sentences that are finished leave
+//
+// The search runs over units: a sentence, or each of its samples, is a unit of `beam_size`
+// hypotheses. Each unit has its own position, limits and options; units enter and leave between
+// steps. The result for a sentence depends on that sentence and its options only, to the bit: not
+// on the other sentences or on the step at which it entered.
+//
+// Memory has hard bounds. What a sentence can need at most is set aside when it enters, so that it
+// never runs out of memory later; a sentence that does not fit has to wait until others have left.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "nunchi/decoding/search_memory.h"
+#include "nunchi/decoding/search_options.h"
+#include "nunchi/decoding/search_request.h"
+#include "nunchi/decoding/step_replay.h"
 #include "nunchi/models/sequence_model.h"
 
 namespace nunchi {
 
-struct SearchOptions {
-  int beam_size = 1;     // 1: greedy
-  double normalize = 1;  // scores are log-probabilities divided by length^normalize
-  int n_best = 1;        // at most beam_size, unless sampling
-
-  bool sample = false;     // draw tokens instead, n_best independent sentences
-  std::int64_t top_k = 0;  // from the so many likeliest; 0: all
-  double top_p = 1;        // from the likeliest that hold so much of the probability
-  double temperature = 1;
-  std::uint64_t seed = 0;
-
-  std::int64_t min_length = 0;  // tokens, </s> not counted
-  // And never more than 3 times the source's + 20; without a source, tokens beyond the prefix.
-  std::int64_t max_length = 256;
-  int no_repeat_ngram = 0;  // no n tokens in a row come twice; 0: allowed
-  int max_repeats = 8;      // how often a few tokens may follow one another; 0: for ever
-
-  // Throws UsageError for what makes no sense.
-  void check() const;
+// The hard bounds of a search.
+struct SearchLimits {
+  std::int64_t units = 1;          // sentences, or samples of them, at a time
+  std::int64_t beam_size = 1;      // of every unit
+  std::int64_t max_tokens = 256;   // of a hypothesis, prefix included
+  std::int64_t cached_tokens = 0;  // of all hypotheses; 0: as many as all units can have
+  std::int64_t source_rows = 0;    // tokens, or rows of features, of all sources
+  std::int64_t source_length = 0;  // of one source
 };
 
-// Told the tokens of a hypothesis so far; false: that is enough.
-using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
-
-// What the search starts from.
-struct SearchInput {
-  std::optional<Source> source = {};           // of an encoder-decoder; a language model has none
-  std::span<const Tokens> prefixes = {};       // what each target begins with; empty: nothing
-  std::span<const std::int64_t> numbers = {};  // of the sentences, for draws; empty: 0, 1, 2, …
+struct SearchSetup {
+  SearchLimits limits;
   DecoderTokens tokens = {};  // without a start token, prefixes begin the texts and are not empty
-  SearchWatch watch = {};     // asked now and then; for one sentence and one hypothesis
 };
 
-struct Hypothesis {
-  Tokens tokens;                    // forced first token and prefix included, the end token not
-  std::vector<float> token_scores;  // log-probabilities; zero for a prefix; one more for </s>
-  double log_probability = 0;       // their sum
-  double score = 0;                 // normalised
-  bool ended = false;               // by </s>; else cut at its maximum length
+// Whether the sentences of a request entered: all or none do.
+struct Admission {
+  std::vector<std::int64_t> ids;  // of the sentences, in order; empty: they were refused
+  std::int64_t fitting = 0;       // so many of the first sentences would have fitted
+  std::string refusal;            // why not all of them do, in words
 };
 
-using Hypotheses = std::vector<Hypothesis>;  // best first
+// The result for a sentence. No hypotheses: the model's scores were not numbers.
+struct FoundSentence {
+  std::int64_t id = 0;
+  Hypotheses hypotheses;  // at most n_best
+};
 
-// n_best hypotheses, or fewer, for each sentence of the source, on the source's context; or for
-// each prefix, which a language model continues. Throws Error when the model's scores are not
-// numbers.
-std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
-                               const SearchOptions& options);
-std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
-                               const SearchInput& input, const SearchOptions& options);
-
-// The same for one batch after another. Memory is kept from batch to batch where the device gains
-// by it. The model and the context outlive it; one thread at a time.
-class Searcher {
+// Model and context outlive it; used by one thread at a time.
+class Search {
  public:
-  // Throws UsageError for options that make no sense.
-  Searcher(const TranslationModel& model, const SearchOptions& options);
-  Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options);
-  ~Searcher();
+  Search(GeneratingModel model, ContextBase& context, const SearchSetup& setup);
+  ~Search();
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
 
-  std::vector<Hypotheses> operator()(const SearchInput& input);
+  // Lets sentences in, or refuses them while too little is free. Throws Error for a request that is
+  // wrong or can never fit, and UsageError for wrong options.
+  Admission admit(const SearchRequest& request);
+  // Takes a step, or up to `at_most` steps where the device gains by it: each gives every active
+  // unit one token. Returns the number of active units.
+  std::int64_t step(std::int64_t at_most = 1);
+  // The sentences that have finished since the last call, in the order in which they entered. Their
+  // ids and units become free.
+  std::vector<FoundSentence> collect();
+
+  // The hypothesis of an active sentence as it is now; nothing when it has finished. Only for
+  // sentences of one hypothesis.
+  std::optional<Hypothesis> so_far(std::int64_t id) const;
+  // All sentences leave without a result.
+  void clear();
+
+  std::int64_t active_units() const { return active_; }
+  std::int64_t free_units() const { return static_cast<std::int64_t>(free_units_.size()); }
+  std::int64_t free_cached_tokens() const { return state_->cache.free_slots(); }
+  std::int64_t free_source_rows() const { return state_->cache.free_memory_rows(); }
+  const SearchSetup& setup() const { return setup_; }
+  ContextBase& context() const { return context_; }
 
  private:
-  class Search;
-  // One of the two is null.
-  struct Searched {
-    const TranslationModel* encoder_decoder = nullptr;
-    const LanguageModel* language_model = nullptr;
+  struct Sentence;
+  struct Unit;
+  struct StepRows;
+  struct StepKind;
 
-    const SequenceModel& model() const {
-      if (encoder_decoder != nullptr) return *encoder_decoder;
-      return *language_model;
-    }
-  };
+  std::vector<Sentence> planned(const SearchRequest& request) const;
+  void check_limits(const PlannedSentence& sentence) const;
+  Admission reserve(std::vector<Sentence>& sentences);
+  std::string reserve(Sentence& sentence);
+  void release(Sentence& sentence);
+  void release_memory(Sentence& sentence);
+  void enter(const SearchRequest& request, std::vector<Sentence>& sentences);
+  nn::StepTokens first_tokens(std::span<const Sentence> sentences);
+  nn::StepTokens next_tokens(std::int64_t units, bool counted) const;
 
-  std::vector<Hypotheses> forced(SearchInput input);
+  StepReplay::Taken replay_steps(std::int64_t steps);
+  void take_step(std::int64_t units, bool counted);
+  void provide_slots(std::int64_t steps);
+  void choose(const Tensor& hidden, const StepRows& step);
+  StepKind kind_of_units() const;
+  std::int64_t steps_left() const;
+  void swap_buffers();
+  void note_finished();
+  Hypotheses results(const Sentence& sentence, const kernels::FinishedRows& rows) const;
 
-  Searched searched_;
-  ContextBase* context_ = nullptr;  // null: each source brings its own
-  SearchOptions options_;
-  std::unique_ptr<Search> search_;
+  GeneratingModel generating_;
+  const SequenceModel& model_;
+  ContextBase& context_;
+  SearchSetup setup_;
+  std::int64_t beam_, stride_;
+  std::int64_t candidates_;  // of each row
+  RowMemory now_, next_rows_, entering_;
+  bool swapped_ = false;  // now_ and next_rows_, an odd number of times
+  FinishedMemory finished_;
+  UnitOptionsMemory options_;
+  Tensor suppressed_;      // i32: all suppressed tokens but the first; undefined: no more
+  Tensor banned_;          // f64 [rows] of a step
+  Tensor next_, parents_;  // i32 [rows] the newest tokens and where their hypotheses come from
+  Tensor counts_before_;   // i32 [2] the counts before units enter
+  StepReplay replay_;
+  std::unique_ptr<SequenceModel::State> state_;
+
+  std::vector<Unit> units_;
+  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_units_;
+  std::map<std::int64_t, Sentence> sentences_;  // by id
+  std::int64_t next_id_ = 0;
+  std::int64_t active_ = 0;   // units
+  std::int64_t running_ = 0;  // units that are not known to be done: active_ or more
+  std::int64_t steps_ = 0;    // of all units, first ones included
 };
 
 }  // namespace nunchi

@@ -1,17 +1,18 @@
-// What a search keeps in device memory: the hypotheses that go on and those that have ended.
+// What a search keeps in device memory: the hypotheses of active units and the finished ones.
 #pragma once
 
+#include <span>
 #include <vector>
 
-#include "nunchi/decoding/search_units.h"
 #include "nunchi/kernels/search.h"
+#include "nunchi/tensor/tensor.h"
 
 namespace nunchi {
 
-// The hypotheses of one step, in device memory.
+// The hypotheses of one step.
 struct RowMemory {
-  Tensor tokens, token_scores, score, unit;
-  Tensor counts;  // i32 [2] active units, tokens beyond the prefix
+  Tensor tokens, token_scores, score, unit, length;
+  Tensor counts;  // i32 [2] active units, steps so far
 
   RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride);
 
@@ -19,29 +20,56 @@ struct RowMemory {
     return {.tokens = tokens.data<std::int32_t>(),
             .token_scores = token_scores.data<float>(),
             .score = score.data<double>(),
-            .unit = unit.data<std::int32_t>()};
+            .unit = unit.data<std::int32_t>(),
+            .length = length.data<std::int32_t>()};
   }
 };
 
-// What was found, in one piece of memory, so that it comes to the host at once.
+// The finished hypotheses of all units, in one buffer, so that one copy brings them to the host.
 class FinishedMemory {
  public:
-  FinishedMemory(ContextBase& context, const Units& units);
+  struct Size {
+    std::int64_t units = 0, beam = 1, stride = 0;
+  };
+  FinishedMemory(ContextBase& context, const Size& size);
 
   kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
-  // Nothing is finished.
-  void clear() const;
-  // On the host, in `room`.
-  kernels::FinishedRows download(std::vector<std::int8_t>& room) const;
+  // The unit has no finished hypotheses and is not done.
+  void clear(std::int64_t first_unit, std::int64_t units) const;
+  // Which units are done: i32 [units].
+  std::vector<std::int32_t> done() const;
+  // All of it on the host, in `buffer`.
+  kernels::FinishedRows download(std::vector<std::int8_t>& buffer) const;
 
  private:
-  std::int64_t bytes() const {
-    return 8 * hypotheses_ + 8 * tokens_ + 8 * hypotheses_ + 4 * units_;
-  }
+  std::int64_t hypotheses() const { return size_.units * size_.beam; }
+  std::int64_t tokens() const { return hypotheses() * size_.stride; }
+  std::int64_t bytes() const { return 16 * hypotheses() + 8 * tokens() + 8 * size_.units; }
   kernels::FinishedRows rows_at(std::int8_t* memory) const;
 
-  std::int64_t hypotheses_, tokens_, units_;
+  Size size_;
   Tensor memory_;
+};
+
+// The options of all units, on the host and on the device.
+class UnitOptionsMemory {
+ public:
+  UnitOptionsMemory(ContextBase& context, std::int64_t units);
+
+  kernels::UnitOptions& operator[](std::int64_t unit) {
+    return host_[static_cast<std::size_t>(unit)];
+  }
+  const kernels::UnitOptions& operator[](std::int64_t unit) const {
+    return host_[static_cast<std::size_t>(unit)];
+  }
+  void upload(std::int64_t first_unit, std::int64_t units) const;
+  const kernels::UnitOptions* data() const {
+    return reinterpret_cast<const kernels::UnitOptions*>(device_.data<std::int8_t>());
+  }
+
+ private:
+  std::vector<kernels::UnitOptions> host_;
+  Tensor device_;  // bytes
 };
 
 }  // namespace nunchi

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/inference/streamed_text.h"
 #include "nunchi/models/format/tokenizers.h"
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <memory>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/models/format/tokenizers.h"
 
 namespace nunchi {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/inference/alignment.h"
 #include "nunchi/inference/source_line.h"
 #include "nunchi/models/format/tokenizers.h"

@@ -1,8 +1,8 @@
-// Attention of a decode step: few queries over keys and values that stand anywhere.
+// Attention of a decode step: few queries over keys and values at any address.
 //
 // Self-attention reads its cache through a table of slots, so that a beam is reordered by copying
-// numbers, not keys; cross-attention reads the memory of the row's sentence, which all its
-// hypotheses share. A row's result depends on its own query and keys alone, in a fixed order.
+// indices, not keys; cross-attention reads the memory of the row's source, which all hypotheses of
+// a unit share. A row's result depends on its own query and keys only, in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,21 @@
 
 namespace nunchi::kernels {
 
-// Where the keys of each row stand: row r sees the rows key(r, 0) to key(r, length[r] - 1) of k,
-// with
+// Which keys each row sees: the rows key(r, 0) to key(r, length[r] - 1) of k, with
 //   key(r, p) = slot[hypothesis[r] * slot_stride + p], or begin[r] + p without slots.
 struct KeyPlaces {
   const std::int32_t* slot = nullptr;  // [hypotheses, slot_stride]
-  // [R]; null: row r is hypothesis r, and the table has rows for spare ones too, up to the capacity
+  // [R]; null: row r is hypothesis r, and the table has rows up to the capacity, for spare ones too
   const std::int32_t* hypothesis = nullptr;
   std::int64_t slot_stride = 0;
   const std::int32_t* begin = nullptr;   // [R]
   const std::int32_t* length = nullptr;  // [R]
 };
 
-// The newest key and value of each row, which join the cache on the way: no row sees another's.
+// The newest key and value of each row, which the kernel adds to the cache. No row sees another's.
 template <class T>
 struct NewKeys {
-  const std::int32_t* slot = nullptr;  // [R] where they go
+  const std::int32_t* slot = nullptr;  // [R] their slots
   const T* k = nullptr;                // [R, kv_heads * D]; null: all keys are in the cache already
   const T* v = nullptr;                // [R, kv_heads * D]
   std::int64_t k_stride = 0, v_stride = 0;
@@ -36,7 +35,7 @@ struct NewKeys {
   T* to_v = nullptr;
 };
 
-// out[r] = softmax(q[r] kᵀ * scale + bias) v for each head; the query stands at the last key.
+// out[r] = softmax(q[r] kᵀ * scale + bias) v for each head; the query's position is the last key's.
 template <class T>
 struct DecodeAttention {
   Rows rows;
@@ -56,7 +55,7 @@ struct DecodeAttention {
   std::int64_t out_stride = 0;
 
   const char* name() const { return keys.slot != nullptr ? "self_attention" : "cross_attention"; }
-  // At most: how many keys each row sees stands in device memory.
+  // An upper bound: the number of keys of each row is in device memory.
   Work work() const {
     return {.flops = 4.0 * static_cast<double>(rows.capacity * max_keys * heads * head_width)};
   }
@@ -65,7 +64,7 @@ struct DecodeAttention {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p);
 
-// to[index[r]] = from[r]: new keys and values join a cache. Without an index, to[r] = from[r].
+// to[index[r]] = from[r], or to[r] = from[r] without an index.
 template <class T>
 struct ScatterRows {
   Rows rows;
@@ -104,45 +103,60 @@ struct GatherRows {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const GatherRows<T>& p);
 
-// The next step's table of slots. Hypothesis h goes on from hypothesis parent[h] of the step before
-// with the tokens from offset[h] to offset[h + 1]; the token of row r gets slot first_slot + r.
+// Where the tokens and the source of one unit of a search are in the cache, in device memory.
+struct UnitSlots {
+  std::int32_t prompt = 0;         // tokens of its first step, which all its hypotheses share
+  std::int32_t memory_begin = 0;   // first row of its source's memory
+  std::int32_t memory_length = 0;  // rows of it; 0: it has no source
+};
+
+// Builds the slot table of the next step. Hypothesis h continues hypothesis parent[h] of the step
+// before with the tokens from offset[h] to offset[h + 1], which get slots of its unit. The slots of
+// a unit come in blocks; of its n-th slot,
+//   slot(unit, n) = block[unit, n / block_slots] * block_slots + n % block_slots,
+// the first `prompt` hold the tokens of the unit's first step, and later positions have `width`
+// slots each, one for each hypothesis of the unit.
 struct ExtendSlots {
   std::int64_t hypotheses = 0;
-  std::int64_t first_slot = 0;
-  // The same from device memory, so that a step can be replayed: hypotheses is *active · width, at
-  // most `hypotheses`, and the first slot is *taken_before. Null: as said above.
+  // In device memory, so that a captured step can be replayed: there are *active * width
+  // hypotheses, at most `hypotheses`. Null: exactly as many.
   const std::int32_t* active = nullptr;
-  std::int64_t width = 1;
-  const std::int32_t* taken_before = nullptr;
-  std::int64_t capacity = 0;               // of the arrays of rows
-  const std::int32_t* parent = nullptr;    // [hypotheses]; null: there was no step before
-  const std::int32_t* sentence = nullptr;  // [hypotheses]
+  std::int64_t width = 1;     // hypotheses of a unit: h is the (h % width)-th of its unit
+  std::int64_t capacity = 0;  // of the arrays of rows
+  const std::int32_t* parent = nullptr;    // [hypotheses]; null: the units' first step
+  const std::int32_t* unit = nullptr;      // [hypotheses]
   const std::int32_t* offset = nullptr;    // [hypotheses + 1]; null: one token each
   const std::int32_t* old_slot = nullptr;  // [hypotheses before, old_stride]
   std::int64_t old_stride = 0;
   const std::int32_t* old_length = nullptr;  // [hypotheses before]
-  std::int32_t* slot = nullptr;              // [hypotheses, stride]
+  const UnitSlots* units = nullptr;          // [units]
+  const std::int32_t* block = nullptr;       // [units, block_stride]; null: the cache has no slots
+  std::int64_t block_stride = 0;
+  std::int64_t block_slots = 1;
+  std::int32_t* slot = nullptr;  // [hypotheses, stride]
   std::int64_t stride = 0;
-  std::int32_t* length = nullptr;  // [hypotheses] tokens so far, the new ones included
-  // Where the memory of each sentence stands; null: there is none.
-  const std::int32_t* memory_begin = nullptr;   // [sentences]
-  const std::int32_t* memory_length = nullptr;  // [sentences]
-  // Of rows, past the last: zeros.
+  std::int32_t* length = nullptr;  // [hypotheses] tokens so far, including the new ones
+  // Of the rows; zero for spare rows.
   std::int32_t* row_hypothesis = nullptr;  // [capacity]
-  std::int32_t* row_position = nullptr;    // [capacity] place in the hypothesis
+  std::int32_t* row_position = nullptr;    // [capacity] in the hypothesis
   std::int32_t* row_visible = nullptr;     // [capacity] keys that the row sees: position + 1
   std::int32_t* row_slot = nullptr;        // [capacity]
-  std::int32_t* row_begin = nullptr;       // [capacity] memory_begin of the row's sentence
-  std::int32_t* row_memory = nullptr;      // [capacity] memory_length of the row's sentence
+  std::int32_t* row_begin = nullptr;       // [capacity] memory_begin of the row's unit
+  std::int32_t* row_memory = nullptr;      // [capacity] memory_length of the row's unit
   std::int32_t* last_row = nullptr;        // [hypotheses] the row of the newest token
   std::int32_t* count = nullptr;           // [2] rows, hypotheses
-  std::int32_t* taken = nullptr;           // [1] slots that are taken now; may be null
 
   constexpr std::int64_t hypotheses_now() const {
     return active != nullptr ? *active * width : hypotheses;
   }
-  constexpr std::int64_t first_slot_now() const {
-    return taken_before != nullptr ? *taken_before : first_slot;
+  // The slot of hypothesis h's token at `position`.
+  constexpr std::int32_t slot_of(std::int64_t h, std::int64_t position) const {
+    if (block == nullptr) return 0;
+    const std::int64_t prompt = units[unit[h]].prompt;
+    const std::int64_t n =
+        position < prompt ? position : prompt + (position - prompt) * width + h % width;
+    return static_cast<std::int32_t>(block[unit[h] * block_stride + n / block_slots] * block_slots +
+                                     n % block_slots);
   }
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return "extend_slots"; }

@@ -1,5 +1,5 @@
-// From what a model makes of the newest tokens to the hypotheses that go on: the candidates of each
-// row and a step of beam search, in fewer kernels where a device gains by it.
+// From hidden rows to the hypotheses that continue: the candidates of each row and a step of beam
+// search, in fewer kernels where that is faster.
 #pragma once
 
 #include "nunchi/kernels/top_of_product.h"
@@ -9,7 +9,7 @@ namespace nunchi::kernels {
 template <class T>
 struct NextHypotheses {
   TopOfProduct<T> top;
-  BeamStep<Summed<T>> step;  // its candidates are what `top` finds
+  BeamStep<Accumulator<T>> step;  // reads the candidates that `top` finds
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;

@@ -6,9 +6,9 @@
 namespace nunchi {
 namespace {
 
-struct MemoryState final : DecodingState {
-  using DecodingState::DecodingState;
-  // Of each layer, [S, key_value_width or more]: computed once for all steps.
+struct MemoryState final : TransformerState {
+  using TransformerState::TransformerState;
+  // Of each layer, [memory rows, key_value_width or more]: computed once for all steps.
   std::vector<Variable> memory_kv;
 };
 
@@ -38,31 +38,26 @@ Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory
                  {.rows = target.rows, .memory_kv = memory_kv, .memory = &memory.batch});
 }
 
-std::unique_ptr<SequenceModel::State> DecoderStack::make_state(ContextBase& context,
-                                                               const Ragged& memory) const {
+std::unique_ptr<SequenceModel::State> DecoderStack::make_state(
+    ContextBase& context, const nn::CacheLimits& limits) const {
   const nn::DecoderCache::Options options{.layers = static_cast<int>(layers_.size()),
                                           .width = key_value_width_,
-                                          .dtype = memory_kv_.parameters().weight.value().dtype(),
-                                          .memory = &memory};
-  auto state = std::make_unique<MemoryState>(context, options);
+                                          .dtype = memory_kv_.parameters().weight.value().dtype()};
+  auto state = std::make_unique<MemoryState>(context, options, limits);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     state->memory_kv.emplace_back(
-        nn::key_value_rows(context, options.dtype, memory.capacity, options.width));
+        nn::key_value_rows(context, options.dtype, limits.memory_rows, options.width));
   }
   return state;
 }
 
-bool DecoderStack::fits(const SequenceModel::State& any_state, const Ragged& memory) const {
-  const auto& state = static_cast<const MemoryState&>(any_state);
-  return state.cache.fits(memory) && memory.capacity <= state.memory_kv.front().value().size(0);
-}
-
-void DecoderStack::remember(SequenceModel::State& any_state, const Memory& memory) const {
+void DecoderStack::add_memory(SequenceModel::State& any_state, const Memory& memory,
+                              std::span<const std::int64_t> memory_begin) const {
   auto& state = static_cast<MemoryState&>(any_state);
-  state.cache.restart(memory.batch);
+  const Tensor rows = memory_rows(memory.batch, memory_begin);
   const Variable all_kv = memory_kv_(memory.rows);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    scatter_rows(memory_of_layer(all_kv, i).value(), memory.batch, {},
+    scatter_rows(memory_of_layer(all_kv, i).value(), memory.batch, rows,
                  state.memory_kv[i].value().columns(0, key_value_width_));
   }
 }
@@ -76,9 +71,8 @@ Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens&
   return newest_rows(hidden.value(), tokens, step);
 }
 
-bool DecoderStack::reserve(SequenceModel::State& state,
-                           const SequenceModel::ReplayedSteps& steps) const {
-  return static_cast<MemoryState&>(state).reserve(input_.position, steps);
+bool DecoderStack::prepare_replay(SequenceModel::State& state) const {
+  return static_cast<MemoryState&>(state).prepare_replay(input_.position);
 }
 
 }  // namespace nunchi

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "nunchi/models/layer_stack.h"
 #include "nunchi/models/memory.h"
@@ -31,17 +32,14 @@ class DecoderStack {
   // [T, C]; row t has seen the target's tokens 0 to t and all of its sentence's memory.
   Variable operator()(const TokenBatch& target, const Memory& memory) const;
 
-  // Generation: the same layers over a cache. See SequenceModel for step() and reserve().
-  //
-  // A state with room for a memory of this shape; remember() fills it.
+  // Generation: the same layers over a cache. See SequenceModel for all but add_memory(), which
+  // adds the memory of new sources.
   std::unique_ptr<SequenceModel::State> make_state(ContextBase& context,
-                                                   const Ragged& memory) const;
-  // Whether a state has room for a memory of this shape.
-  bool fits(const SequenceModel::State& state, const Ragged& memory) const;
-  // Begins to generate from this memory, which fits.
-  void remember(SequenceModel::State& state, const Memory& memory) const;
+                                                   const nn::CacheLimits& limits) const;
+  void add_memory(SequenceModel::State& state, const Memory& memory,
+                  std::span<const std::int64_t> memory_begin) const;
   Tensor step(SequenceModel::State& state, const nn::StepTokens& tokens) const;
-  bool reserve(SequenceModel::State& state, const SequenceModel::ReplayedSteps& steps) const;
+  bool prepare_replay(SequenceModel::State& state) const;
 
  private:
   // Layer i's columns of the keys and values of all layers.

@@ -1,7 +1,11 @@
 #include "nunchi/models/decoding_state.h"
 
+#include <utility>
+#include <vector>
+
 #include "nunchi/base/error.h"
 #include "nunchi/ops/decode/decode_attention.h"
+#include "nunchi/ops/tensors.h"
 
 namespace nunchi {
 namespace {
@@ -15,21 +19,56 @@ ContextBase& not_recording(ContextBase& context) {
 
 }  // namespace
 
-DecodingState::DecodingState(ContextBase& context, const nn::DecoderCache::Options& options)
-    : cache(not_recording(context), options), context_(context) {}
+SequenceModel::State::State(ContextBase& context, const nn::DecoderCache::Options& options,
+                            const nn::CacheLimits& limits)
+    : cache(not_recording(context), options, limits) {}
 
-bool DecodingState::reserve(const nn::Position& position,
-                            const SequenceModel::ReplayedSteps& steps) {
-  const bool moved = cache.reserve(steps.steps, steps.hypotheses);
-  // A table of positions that grew in a replayed step would be filled again each time.
-  const Tensor before = positions;
-  positions = position.reserve(context_, steps.longest);
-  const bool same = !before.defined() || before.same_memory(positions);
-  return moved || !same;
+bool TransformerState::prepare_replay(const nn::Position& position) {
+  const bool cache_moved = cache.take_moved();
+  // A table of positions that grew in a captured step would be filled again by each replay.
+  const Tensor before =
+      std::exchange(positions_, position.reserve(cache.context(), cache.limits().positions));
+  return cache_moved || (before.defined() && !before.same_memory(positions_));
 }
 
 Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn::DecodeStep& step) {
   return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
+}
+
+Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin) {
+  if (begin.size() != batch.lengths.size()) {
+    throw Error(std::to_string(batch.lengths.size()) + " sources came with memory for " +
+                std::to_string(begin.size()) + " (internal error).");
+  }
+  std::vector<std::int32_t> rows;
+  for (std::size_t b = 0; b < begin.size(); ++b) {
+    for (std::int32_t i = 0; i < batch.lengths[b]; ++i) {
+      rows.push_back(static_cast<std::int32_t>(begin[b]) + i);
+    }
+  }
+  rows.resize(static_cast<std::size_t>(batch.capacity), 0);
+  return from_host(batch.offsets.context(), rows, {batch.capacity});
+}
+
+std::unique_ptr<SequenceModel::State> state_for(const TranslationModel& model, const Source& source,
+                                                std::int64_t positions, std::int64_t hypotheses) {
+  const Ragged& rows = source.rows();
+  auto state = model.make_state(source.context(), {.units = rows.sentences,
+                                                   .beam = hypotheses,
+                                                   .positions = positions,
+                                                   .memory_rows = rows.rows,
+                                                   .source_length = rows.max_length});
+  std::vector<std::int64_t> begin;
+  for (std::int64_t b = 0; b < rows.sentences; ++b) {
+    const std::int64_t length = rows.lengths[static_cast<std::size_t>(b)];
+    begin.push_back(state->cache.take_memory(length).value());
+    state->cache.admit(
+        b, {.longest = positions, .memory_begin = begin.back(), .memory_length = length});
+    state->cache.provide_slots(b, positions);
+  }
+  state->cache.publish();
+  model.add_sources(*state, source, begin);
+  return state;
 }
 
 }  // namespace nunchi

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "nunchi/autograd/tape.h"
+#include "nunchi/models/decoding_state.h"
 #include "nunchi/ops/decode/top_tokens.h"
 #include "nunchi/ops/tensors.h"
 
@@ -50,8 +51,12 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   const std::vector<std::int32_t> number = to_host<std::int32_t>(rows.sentence_index);
   Tokens ids = to_host<std::int32_t>(batch.target.ids);
 
-  const std::unique_ptr<SequenceModel::State> state = model.start(batch.source);
+  const auto state = state_for(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
+  // The first step's rows of the cache's table.
+  const auto first_row = static_cast<std::int32_t>(state->cache.first_rows());
+  for (std::int32_t& parent : parents) parent += first_row;
+  const Tensor first_parents = from_host(context, parents, {rows.sentences});
   const Tensor all_sentences = from_host(context, order, {rows.sentences});
   std::int64_t going = rows.sentences;
   for (std::int64_t t = 0; t + 1 < rows.max_length; ++t) {
@@ -60,13 +65,13 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
     for (std::int64_t i = 0; i < going; ++i) {
       newest[std::size_t(i)] = ids[std::size_t(begin[std::size_t(order[std::size_t(i)])] + t)];
     }
-    const Tensor hidden =
-        model.step(*state, {.hypotheses = going,
-                            .tokens = going,
-                            .room = rows.sentences,
-                            .ids = from_host(context, newest, {std::ssize(newest)}),
-                            .parents = t > 0 ? all_parents.part(0, {going}) : Tensor(),
-                            .sentences = all_sentences.part(0, {going})});
+    nn::StepTokens tokens{.hypotheses = going,
+                          .tokens = going,
+                          .ids = from_host(context, newest, {std::ssize(newest)}),
+                          .units = all_sentences.part(0, {going}),
+                          .sources = all_sentences.part(0, {going})};
+    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).part(0, {going});
+    const Tensor hidden = model.step(*state, tokens);
     const std::vector<std::int32_t> own =
         to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, going), 1).ids);
     for (std::int64_t i = 0; i < going; ++i) {

@@ -1,8 +1,9 @@
 // Models that generate text, token by token, and the other abilities that a model can have.
 //
-//   state = model.start(source)              an encoder-decoder; a language model takes no source
-//   hidden = model.step(*state, tokens)      the newest tokens of each hypothesis
-//   scores = model.next_scores(hidden)       of the token that comes next
+//   state = model.make_state(context, limits)   for the units of a search, which enter and leave
+//   model.add_sources(*state, source, …)        an encoder-decoder encodes new units' sources
+//   hidden = model.step(*state, tokens)         the newest tokens of each hypothesis
+//   scores = model.next_scores(hidden)          of the token that comes next
 //
 // Scores are most often hidden times a table of the vocabulary. A model that has such an
 // output_table() leaves the product to the search, which finds the likeliest tokens
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,27 +28,30 @@ namespace nunchi {
 
 class SequenceModel {
  public:
-  // What the model keeps during a generation; opaque to the search.
+  // What the model keeps for the units of a search, which enter and leave through the cache. Models
+  // that keep more derive from it.
   class State {
    public:
+    // Throws Error while a tape records or in training mode.
+    State(ContextBase& context, const nn::DecoderCache::Options& options,
+          const nn::CacheLimits& limits);
     virtual ~State() = default;
+
+    nn::DecoderCache cache;
   };
 
   virtual ~SequenceModel() = default;
   virtual std::int64_t target_vocabulary() const = 0;
   // Upper bound for the tokens of a sentence on either side, <s> and </s> included.
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
-  // The hidden rows of the newest token of each hypothesis: [decode_capacity(H), C].
+  // A state for a search within these limits. The context must not record.
+  virtual std::unique_ptr<State> make_state(ContextBase& context,
+                                            const nn::CacheLimits& limits) const = 0;
+  // The hidden row of each hypothesis' newest token: [decode_capacity(H), C].
   virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
-  // Makes room for so many steps that can be replayed (see StepTokens::active), each with one token
-  // of at most so many hypotheses of at most `longest` tokens.
-  struct ReplayedSteps {
-    std::int64_t steps = 0;
-    std::int64_t hypotheses = 0;
-    std::int64_t longest = 0;
-  };
-  // Returns whether memory moved, so that steps that were noted before cannot be replayed any more.
-  virtual bool reserve(State& state, const ReplayedSteps& steps) const = 0;
+  // Called before steps are captured or replayed. Returns whether memory moved since the last call,
+  // so that steps that were captured before must not be replayed.
+  virtual bool prepare_replay(State& state) const = 0;
   // [rows of hidden, V], in the type that hidden's is summed in.
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
   // [V, C]: next_scores(hidden) is hidden times its transpose. Undefined: it is something else.
@@ -57,11 +62,11 @@ class SequenceModel {
 class TranslationModel : public SequenceModel {
  public:
   virtual ModelInputs inputs() const = 0;
-  // Encodes the source and prepares to generate from it. The context must not record.
-  virtual std::unique_ptr<State> start(const Source& source) const = 0;
-  // The same in the memory of an earlier generation. Returns false, and leaves the state as it was,
-  // when the source does not fit there.
-  virtual bool restart(State& state, const Source& source) const = 0;
+  // Encodes sources. Sentence b's memory gets the state's memory rows from memory_begin[b] on
+  // (DecoderCache::take_memory), and units whose first step comes next refer to it by b
+  // (StepTokens::sources).
+  virtual void add_sources(State& state, const Source& source,
+                           std::span<const std::int64_t> memory_begin) const = 0;
   // The summed loss of the labels under teacher forcing.
   virtual VocabularyLoss loss(const PairBatch& batch,
                               const VocabularyLossOptions& options) const = 0;
@@ -70,11 +75,6 @@ class TranslationModel : public SequenceModel {
 // A language model: it continues a text, and learns from texts.
 class LanguageModel : public SequenceModel {
  public:
-  // Prepares to generate; the texts to continue are the tokens of the first step. The context must
-  // not record.
-  virtual std::unique_ptr<State> start(ContextBase& context) const = 0;
-  // The same in the memory of an earlier generation.
-  virtual void restart(State& state) const = 0;
   // The summed loss of the labels, each given the tokens before it.
   virtual VocabularyLoss loss(const TextBatch& batch,
                               const VocabularyLossOptions& options) const = 0;

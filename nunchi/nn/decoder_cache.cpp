@@ -2,27 +2,31 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
+#include <utility>
 
 #include "nunchi/base/error.h"
 #include "nunchi/kernels/decode_attention.h"
 #include "nunchi/kernels/memory.h"
+#include "nunchi/ops/tensors.h"
 #include "nunchi/tensor/dispatch.h"
 
 namespace nunchi::nn {
 namespace {
 
-// At least `needed`, and so much more than `now` that growing costs little in the end.
-std::int64_t grown(std::int64_t now, std::int64_t needed, std::int64_t least) {
-  return std::max({needed, 2 * now, least});
+constexpr std::int64_t kUnitNumbers = sizeof(kernels::UnitSlots) / sizeof(std::int32_t);
+
+std::int32_t* data(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
 }
 
-// The first elements of `to`.
-void copy(const Tensor& from, const Tensor& to) {
-  on_device(from.context(), [&](auto& ctx) {
-    kernels::run(ctx, kernels::CopyBytes{.bytes = from.bytes(),
-                                         .from = from.data<std::int32_t>(),
-                                         .to = to.data<std::int32_t>()});
-  });
+CacheLimits with_slots(CacheLimits limits) {
+  const std::int64_t each = SlotBlocks::blocks_for(limits.slots_for(1, limits.positions));
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() / SlotBlocks::kSlots;
+  const std::int64_t asked =
+      limits.slots == 0 ? limits.units * each : SlotBlocks::blocks_for(limits.slots);
+  limits.slots = std::min(asked, most) * SlotBlocks::kSlots;
+  return limits;
 }
 
 }  // namespace
@@ -39,86 +43,99 @@ std::int64_t decode_capacity(std::int64_t rows) {
   return (rows + unit - 1) / unit * unit;
 }
 
-DecoderCache::DecoderCache(ContextBase& context, const Options& options)
-    : context_(context), width_(options.width), dtype_(options.dtype) {
-  if (options.memory != nullptr) {
-    memory_begin_ = Tensor::empty(context, DType::i32, {options.memory->sentences});
-    memory_length_ = Tensor::empty(context, DType::i32, {options.memory->sentences});
-    memory_longest_ = options.memory->max_length;
-    restart(*options.memory);
-  }
+DecoderCache::DecoderCache(ContextBase& context, const Options& options, const CacheLimits& limits)
+    : context_(context),
+      width_(options.width),
+      dtype_(options.dtype),
+      limits_(with_slots(limits)),
+      blocks_({.units = limits_.units,
+               .unit_slots = limits_.slots_for(1, limits_.positions),
+               .slots = limits_.slots}),
+      memory_(limits_.memory_rows),
+      unit_slots_(static_cast<std::size_t>(limits_.units * kUnitNumbers)),
+      device_unit_slots_(Tensor::empty(context, DType::i32, {limits_.units, kUnitNumbers})) {
   for (int i = 0; i < options.layers; ++i) {
     layers_.push_back(key_value_rows(context, dtype_, 0, width_));
   }
-}
-
-bool DecoderCache::fits(const Ragged& memory) const {
-  if (!memory_begin_.defined()) return true;
-  return memory.sentences <= memory_begin_.size(0) && memory.max_length <= memory_longest_;
-}
-
-void DecoderCache::restart(const Ragged& memory) {
-  slots_ = positions_ = 0;
-  if (turned_) turn();
-  if (!memory_begin_.defined()) return;
-  copy(memory.begin, memory_begin_);
-  copy(memory.length, memory_length_);
-}
-
-void DecoderCache::turn() {
-  std::swap(now_, before_);
-  turned_ = !turned_;
-}
-
-bool DecoderCache::reserve_slots(std::int64_t slots) {
-  if (slots > std::numeric_limits<std::int32_t>::max()) {
-    throw Error("decoding needs " + std::to_string(slots) +
-                " slots for keys and values, which is too many; use smaller batches or a lower "
-                "maximum length.");
+  if (!layers_.empty()) {
+    device_blocks_ = Tensor::empty(context, DType::i32, {limits_.units, blocks_.stride()});
   }
-  bool moved = false;
+  for (Table* table : {&now_, &before_}) {
+    table->slots = Tensor::empty(context, DType::i32, {table_rows(), limits_.positions});
+    table->lengths = Tensor::empty(context, DType::i32, {table_rows()});
+  }
+}
+
+bool DecoderCache::admit(std::int64_t unit, const Unit& needs) {
+  if (needs.longest > limits_.positions || needs.memory_length > limits_.source_length)
+    return false;
+  if (!blocks_.reserve(unit, limits_.slots_for(needs.prompt, needs.longest))) return false;
+  std::int32_t* const to = unit_slots_.data() + unit * kUnitNumbers;
+  to[0] = static_cast<std::int32_t>(needs.prompt);
+  to[1] = static_cast<std::int32_t>(needs.memory_begin);
+  to[2] = static_cast<std::int32_t>(needs.memory_length);
+  units_changed_ = true;
+  return true;
+}
+
+void DecoderCache::release(std::int64_t unit) { blocks_.release(unit); }
+
+void DecoderCache::provide_slots(std::int64_t unit, std::int64_t tokens) {
+  if (layers_.empty()) return;
+  const std::int64_t prompt = unit_slots_[static_cast<std::size_t>(unit * kUnitNumbers)];
+  if (blocks_.take(unit, limits_.slots_for(prompt, tokens))) blocks_changed_ = true;
+}
+
+void DecoderCache::publish() {
+  if (std::exchange(units_changed_, false)) {
+    copy_from_host(std::span<const std::int32_t>(unit_slots_), device_unit_slots_);
+  }
+  if (layers_.empty() || !std::exchange(blocks_changed_, false)) return;
+  copy_from_host(blocks_.table(), device_blocks_);
+  grow_layers(blocks_.used_slots());
+}
+
+// Doubles the layers, up to the bound, so that growing costs little in the end.
+void DecoderCache::grow_layers(std::int64_t slots) {
+  constexpr std::int64_t kLeast = 64;
   for (Tensor& layer : layers_) {
-    if (layer.size(0) >= slots) continue;
-    moved = true;
-    constexpr std::int64_t kLeast = 64;
-    const Tensor larger =
-        key_value_rows(context_, dtype_, grown(layer.size(0), slots, kLeast), width_);
+    const std::int64_t before = layer.size(0);
+    if (before >= slots) continue;
+    moved_ = true;
+    const std::int64_t size =
+        std::max(slots, std::min(std::max(2 * before, kLeast), blocks_.bound()));
+    const Tensor larger = key_value_rows(context_, dtype_, size, width_);
     dispatch(layer, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CopyBytes{
-                            .bytes = static_cast<std::size_t>(slots_ * layer.size(1)) * sizeof(T),
+                            .bytes = static_cast<std::size_t>(before * layer.size(1)) * sizeof(T),
                             .from = layer.data<T>(),
                             .to = larger.data<T>()});
     });
     layer = larger;
   }
-  return moved;
 }
 
-bool DecoderCache::make_room(std::int64_t hypotheses, std::int64_t positions) {
-  if (now_.slots.defined() && now_.slots.size(0) >= hypotheses && now_.slots.size(1) >= positions) {
-    return false;
-  }
-  constexpr std::int64_t kLeastPositions = 32;
-  const std::int64_t before = before_.slots.defined() ? before_.slots.size(1) : 0;
-  const std::int64_t stride =
-      before >= positions ? before : grown(before, positions, kLeastPositions);
-  // Rows for spare ones too: where each row is a hypothesis, attention looks them up.
-  const std::int64_t rows = decode_capacity(hypotheses);
-  now_ = {.slots = Tensor::empty(context_, DType::i32, {rows, stride}),
-          .lengths = Tensor::empty(context_, DType::i32, {rows}),
-          .taken = Tensor::empty(context_, DType::i32, {1})};
-  return true;
+bool DecoderCache::take_moved() { return std::exchange(moved_, false); }
+
+void DecoderCache::swap_buffers() {
+  std::swap(now_, before_);
+  swapped_ = !swapped_;
 }
 
-bool DecoderCache::reserve(std::int64_t steps, std::int64_t hypotheses) {
-  if (!now_.slots.defined()) throw Error("a step that is replayed follows one that is not.");
-  bool moved = reserve_slots(slots_ + steps * hypotheses) || moved_;
-  moved_ = false;
-  slots_ += steps * hypotheses;
-  turn();
-  moved = make_room(before_.slots.size(0), before_.slots.size(1)) || moved;
-  turn();
-  return moved;
+void DecoderCache::reset_buffers() {
+  if (swapped_) swap_buffers();
+  entered_ = 0;
+}
+
+void DecoderCache::skip_steps(std::int64_t steps) {
+  if (steps % 2 != 0) swap_buffers();
+  entered_ = 0;
+}
+
+// Attention reads the slots of spare rows too, up to the capacity of a step.
+std::int64_t DecoderCache::table_rows() const {
+  constexpr std::int64_t kSpare = 16;
+  return first_row() + limits_.units + kSpare;
 }
 
 struct DecoderCache::Planned {
@@ -138,77 +155,102 @@ DecoderCache::Embedded DecoderCache::extend(const StepTokens& tokens, const Embe
   return {planned.step, embedding.step(tokens.ids, planned.step.rows, position, planned.slots)};
 }
 
-DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
-  const std::int64_t capacity = tokens.ids.size(0), hypotheses = tokens.hypotheses;
-  if (capacity != decode_capacity(tokens.tokens)) {
-    throw Error("a step of " + std::to_string(tokens.tokens) + " tokens came with room for " +
-                std::to_string(capacity) + ".");
+void DecoderCache::check(const StepTokens& tokens) const {
+  if (tokens.ids.size(0) != decode_capacity(tokens.tokens)) {
+    throw Error("a step of " + std::to_string(tokens.tokens) + " tokens came with ids for " +
+                std::to_string(tokens.ids.size(0)) + " (internal error).");
   }
-  const bool replayed = tokens.active.defined();
-  if (!replayed) moved_ = reserve_slots(slots_ + tokens.tokens) || moved_;
-  positions_ += tokens.most;
-  if (tokens.longest > 0)
-    positions_ = replayed ? tokens.longest : std::min(positions_, tokens.longest);
-  turn();
-  moved_ =
-      make_room(std::max(hypotheses, tokens.room), std::max(positions_, tokens.longest)) || moved_;
+  const bool first = !tokens.parents.defined();
+  const std::int64_t most = first ? free_first_rows() : limits_.rows();
+  if (tokens.hypotheses > most) {
+    throw Error("a step of " + std::to_string(tokens.hypotheses) +
+                " hypotheses does not fit into a cache for " + std::to_string(most) +
+                " (internal error).");
+  }
+}
 
-  // last_row [H], six columns of the rows, the count.
-  const Tensor numbers = Tensor::empty(context_, DType::i32, {hypotheses + 6 * capacity + 2});
-  const auto of_rows = [&](int i) { return numbers.part(hypotheses + i * capacity, {capacity}); };
-  const Tensor last_row = numbers.part(0, {hypotheses});
-  const Tensor hypothesis = of_rows(0), position = of_rows(1), visible = of_rows(2),
-               slot = of_rows(3), begin = of_rows(4), memory = of_rows(5);
-  const Tensor count = numbers.part(hypotheses + 6 * capacity, {2});
-  const auto data = [](const Tensor& tensor) {
-    return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
-  };
+struct DecoderCache::RowNumbers {
+  Tensor last_row, count;                                                   // [H], [2]
+  Tensor hypothesis, position, visible, slot, memory_begin, memory_length;  // [capacity]
+
+  RowNumbers(ContextBase& context, std::int64_t hypotheses, std::int64_t capacity) {
+    const Tensor all = Tensor::empty(context, DType::i32, {hypotheses + 6 * capacity + 2});
+    std::int64_t taken = 0;
+    const auto take = [&](std::int64_t size) {
+      taken += size;
+      return all.part(taken - size, {size});
+    };
+    last_row = take(hypotheses);
+    for (Tensor* column :
+         {&hypothesis, &position, &visible, &slot, &memory_begin, &memory_length}) {
+      *column = take(capacity);
+    }
+    count = take(2);
+  }
+};
+
+DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
+  check(tokens);
+  const bool first = !tokens.parents.defined();
+  const std::int64_t hypotheses = tokens.hypotheses;
+  // First steps add rows to the newest table; other steps write the next one.
+  const std::int64_t table_row = first ? first_rows() : 0;
+  if (!first) swap_buffers();
+  entered_ = first ? entered_ + hypotheses : 0;
+  const std::int64_t rows_left = table_rows() - table_row;
+  const Table table{now_.slots.rows(table_row, rows_left),
+                    now_.lengths.part(table_row, {rows_left})};
+  const RowNumbers rows(context_, hypotheses, tokens.ids.size(0));
   const kernels::ExtendSlots slots{
       .hypotheses = hypotheses,
-      .first_slot = slots_,
       .active = data(tokens.active),
-      .width = tokens.width,
-      .taken_before = replayed ? data(before_.taken) : nullptr,
-      .capacity = capacity,
+      .width = first ? 1 : limits_.beam,
+      .capacity = tokens.ids.size(0),
       .parent = data(tokens.parents),
-      .sentence = data(tokens.sentences),
+      .unit = data(tokens.units),
       .offset = data(tokens.offsets),
-      .old_slot = data(before_.slots),
-      .old_stride = before_.slots.defined() ? before_.slots.size(1) : 0,
-      .old_length = data(before_.lengths),
-      .slot = data(now_.slots),
-      .stride = now_.slots.size(1),
-      .length = data(now_.lengths),
-      .memory_begin = data(memory_begin_),
-      .memory_length = data(memory_length_),
-      .row_hypothesis = data(hypothesis),
-      .row_position = data(position),
-      .row_visible = data(visible),
-      .row_slot = data(slot),
-      .row_begin = data(begin),
-      .row_memory = data(memory),
-      .last_row = data(last_row),
-      .count = data(count),
-      .taken = data(now_.taken)};
-  if (!replayed) slots_ += tokens.tokens;
+      .old_slot = first ? nullptr : data(before_.slots),
+      .old_stride = limits_.positions,
+      .old_length = first ? nullptr : data(before_.lengths),
+      .units = reinterpret_cast<const kernels::UnitSlots*>(data(device_unit_slots_)),
+      .block = data(device_blocks_),
+      .block_stride = blocks_.stride(),
+      .block_slots = SlotBlocks::kSlots,
+      .slot = data(table.slots),
+      .stride = limits_.positions,
+      .length = data(table.lengths),
+      .row_hypothesis = data(rows.hypothesis),
+      .row_position = data(rows.position),
+      .row_visible = data(rows.visible),
+      .row_slot = data(rows.slot),
+      .row_begin = data(rows.memory_begin),
+      .row_memory = data(rows.memory_length),
+      .last_row = data(rows.last_row),
+      .count = data(rows.count)};
 
-  DecodeStep step{.last_row = last_row,
-                  .one_each = !tokens.offsets.defined(),
-                  .row_slot = slot,
-                  .past = {.slot = now_.slots,
-                           .hypothesis = tokens.offsets.defined() ? hypothesis : Tensor(),
-                           .length = visible,
-                           .max_keys = positions_},
-                  .memory = {.begin = begin, .length = memory, .max_keys = memory_longest_}};
+  const std::int64_t longest = tokens.longest > 0 ? tokens.longest : limits_.positions;
+  const bool one_each = !tokens.offsets.defined();
+  DecodeStep step{.last_row = rows.last_row,
+                  .one_each = one_each,
+                  .buffer = swapped_ ? 1 : 0,
+                  .table_row = table_row,
+                  .row_slot = rows.slot,
+                  .past = {.slot = table.slots,
+                           .hypothesis = one_each ? Tensor() : rows.hypothesis,
+                           .length = rows.visible,
+                           .max_keys = longest},
+                  .memory = {.begin = rows.memory_begin,
+                             .length = rows.memory_length,
+                             .max_keys = limits_.source_length}};
   step.rows.rows = tokens.tokens;
-  step.rows.capacity = capacity;
-  step.rows.max_length = positions_;
-  step.rows.count = count.part(0, {1});
-  step.rows.row_sentence = hypothesis;
-  step.rows.row_position = position;
+  step.rows.capacity = tokens.ids.size(0);
+  step.rows.max_length = longest;
+  step.rows.count = rows.count.part(0, {1});
+  step.rows.row_sentence = rows.hypothesis;
+  step.rows.row_position = rows.position;
   step.last = step.rows;
   step.last.rows = hypotheses;
-  step.last.count = count.part(1, {1});
+  step.last.count = rows.count.part(1, {1});
   step.last.capacity = decode_capacity(hypotheses);
   return {step, slots};
 }

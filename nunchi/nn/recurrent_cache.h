@@ -1,9 +1,11 @@
 // What a recurrent decoder remembers while it generates: the newest state of every hypothesis.
 //
-// A step gathers the states of its hypotheses' parents and leaves the new ones in other memory; the
-// next step goes the other way. So two steps leave everything where it was and can be replayed.
+// States have the rows of a DecoderCache's table. A step gathers the states of its hypotheses'
+// parents from one buffer and leaves the new ones in the other.
 #pragma once
 
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "nunchi/nn/decoder_cache.h"
@@ -19,29 +21,22 @@ class RecurrentCache {
     bool cells = false;      // lstm's c beside h
     DType dtype = DType::f32;
   };
-  RecurrentCache(ContextBase& context, const Options& options)
-      : context_(context), options_(options) {}
+  // `rows`: those of the DecoderCache's table.
+  RecurrentCache(ContextBase& context, const Options& options, std::int64_t rows);
 
-  // Forgets all hypotheses; those of the next step begin with the states of their sentences, [B, C]
-  // of each layer.
-  void restart(std::vector<StateRows> first);
+  // The states of the newest sources, [B, C] of each layer. Units that enter begin with the state
+  // of their source (StepTokens::sources).
+  void set_first(std::vector<StateRows> first) { first_ = std::move(first); }
 
   struct Step {
     std::vector<StateRows> before, after;  // of each layer, [step.last.capacity, C]
   };
-  // The states that the hypotheses of a step meet, and room for those that they leave.
-  Step extend(const StepTokens& tokens, const DecodeStep& step);
-  // Makes the memory of the step after next as large as the next one's. Returns whether any moved.
-  bool reserve();
+  // The states that the hypotheses of a step begin with, and memory for those that they leave.
+  Step extend(const StepTokens& tokens, const DecodeStep& step) const;
 
  private:
-  bool make_room(std::int64_t rows);  // in now_; whether it moved
-  void turn();
-
-  ContextBase& context_;
-  Options options_;
-  std::vector<StateRows> first_, now_, before_;
-  bool turned_ = false;  // they have changed places an odd number of times
+  std::vector<StateRows> first_;
+  std::array<std::vector<StateRows>, 2> buffers_;  // [rows, C] of each layer
 };
 
 }  // namespace nunchi::nn

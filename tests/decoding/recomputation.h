@@ -28,7 +28,7 @@ struct SearchedModel {
   }
 
   TokenBatch batch(const std::vector<Tokens>& sources) {
-    return make_token_batch(context, sources, model->source_vocabulary());
+    return make_token_batch(context, sources, model->inputs().source_vocabulary);
   }
 
   // The model's scores of what follows `target` (without <s>), by recomputing all of it.

@@ -1,8 +1,9 @@
 // Search over recurrent models: the same code as for every other family.
 #include <algorithm>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/kernels/product.h"
+#include "nunchi/models/decoding_state.h"
 #include "tests/decoding/recomputation.h"
 #include "tests/models/small_models.h"
 
@@ -11,32 +12,45 @@ namespace {
 
 using SmallRnn = SearchedModel<Rnn>;
 
-TEST(RnnDecoding, AStateStartsOverWithAnotherSource) {
+// A unit that takes the place of others, in the same memory, gets what it gets in a fresh state.
+TEST(RnnDecoding, AUnitFollowsOthersInTheSameMemory) {
   for (const RnnConfig& config : all_small_rnns()) {
     SmallRnn s(config);
-    const std::vector<Tokens> first = with_end(sentences_of({9, 7}, 37, 3)),
-                              second = with_end(sentences_of({4, 9}, 37, 4)),
-                              longer = with_end(sentences_of({4, 50}, 37, 5));
-    const TokenBatch sources = s.batch(first), others = s.batch(second),
-                     long_ones = s.batch(longer);
+    const Source sources = s.batch(with_end(sentences_of({9, 7}, 37, 3))),
+                 other = s.batch(with_end(sentences_of({8}, 37, 4)));
     const auto tensor = [&](const std::vector<std::int32_t>& values) {
       return from_host(s.context, values, {static_cast<std::int64_t>(values.size())});
     };
-    const auto say = [&](SequenceModel::State& state, std::int32_t token, const Tensor& parents) {
-      return to_host<float>(s.model->step(state, {.hypotheses = 2,
-                                                  .tokens = 2,
-                                                  .ids = tensor({token, token}),
-                                                  .parents = parents,
-                                                  .sentences = tensor({0, 1})}));
+    // A token each; without parents, the units' first.
+    const auto say = [&](SequenceModel::State& state, std::int32_t token,
+                         const std::vector<std::int32_t>& units,
+                         const std::vector<std::int32_t>& parents) {
+      nn::StepTokens tokens{.hypotheses = std::ssize(units),
+                            .tokens = std::ssize(units),
+                            .ids = tensor(std::vector<std::int32_t>(units.size(), token)),
+                            .units = tensor(units),
+                            .sources = tensor({0, 1})};
+      if (!parents.empty()) tokens.parents = tensor(parents);
+      return to_host<float>(s.model->step(state, tokens));
     };
-    const auto fresh = s.model->start(others), used = s.model->start(sources);
-    for (std::int32_t i = 0; i < 3; ++i) say(*used, i, i > 0 ? tensor({1, 0}) : Tensor());
-    EXPECT_FALSE(s.model->restart(*used, long_ones));
-    ASSERT_TRUE(s.model->restart(*used, others));
-    for (std::int32_t i = 0; i < 4; ++i) {
-      const Tensor parents = i > 0 ? tensor({0, 1}) : Tensor();
-      EXPECT_TRUE(same_bits(say(*fresh, 5 + i, parents), say(*used, 5 + i, parents)));
-    }
+    const auto fresh = state_for(*s.model, other, 8), used = state_for(*s.model, sources, 8);
+    const auto parent = static_cast<std::int32_t>(used->cache.first_rows());
+    say(*used, 3, {0, 1}, {});
+    say(*used, 4, {0, 1}, {parent + 1, parent});
+    // Both leave; the new unit is number 1 and has the memory of the first source.
+    for (const std::int64_t unit : {0, 1}) used->cache.release(unit);
+    used->cache.release_memory(0, 10);
+    ASSERT_EQ(used->cache.take_memory(9), 0);
+    ASSERT_TRUE(used->cache.admit(1, {.longest = 8, .memory_begin = 0, .memory_length = 9}));
+    used->cache.provide_slots(1, 8);
+    used->cache.publish();
+    const std::vector<std::int64_t> begin{0};
+    s.model->add_sources(*used, other, begin);
+    const auto used_parent = static_cast<std::int32_t>(used->cache.first_rows()),
+               fresh_parent = static_cast<std::int32_t>(fresh->cache.first_rows());
+    EXPECT_TRUE(same_bits(say(*fresh, 5, {0}, {}), say(*used, 5, {1}, {})));
+    EXPECT_TRUE(same_bits(say(*fresh, 6, {0}, {fresh_parent}), say(*used, 6, {1}, {used_parent})));
+    EXPECT_TRUE(same_bits(say(*fresh, 7, {0}, {0}), say(*used, 7, {1}, {0})));
   }
 }
 

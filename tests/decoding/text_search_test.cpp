@@ -1,7 +1,7 @@
 // Searching with a model that has no source.
 #include <algorithm>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "tests/models/small_models.h"
 
 namespace nunchi::testing {

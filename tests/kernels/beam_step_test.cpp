@@ -1,3 +1,4 @@
+#include <limits>
 #include <map>
 #include <set>
 
@@ -10,16 +11,27 @@ namespace {
 
 using kernels::BanTokens;
 using kernels::BeamStep;
+using kernels::UnitOptions;
 
 constexpr std::int32_t kBegin = 1, kEnd = 2;
 
-// Random hypotheses of few different tokens, so that much is repeated.
+// Random hypotheses of few different tokens, so that much is repeated. Unit 3 has rules of its own.
 template <class T>
 void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t generated) {
   constexpr std::int64_t kRows = 12, kVocabulary = 7, kStride = 40;
   const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
-  std::vector<std::int32_t> tokens(kRows * kStride, -1), unit;
+  std::vector<std::int32_t> tokens(kRows * kStride, -1), unit, lengths;
   std::vector<Tokens> hypotheses;
+  std::vector<reference::BanRules> rules_of_unit(4, rules);
+  rules_of_unit[3].min_length = 20;
+  rules_of_unit[3].no_repeat_ngram = 2;
+  rules_of_unit[3].max_repeats = 3;
+  std::vector<UnitOptions> options;
+  for (const reference::BanRules& each : rules_of_unit) {
+    options.push_back({.min_length = static_cast<std::int32_t>(each.min_length),
+                       .no_repeat_ngram = static_cast<std::int32_t>(each.no_repeat_ngram),
+                       .max_repeats = static_cast<std::int32_t>(each.max_repeats)});
+  }
   for (std::int64_t r = 0; r < kRows; ++r) {
     unit.push_back(static_cast<std::int32_t>(r % 4));
     const auto length = static_cast<std::size_t>(prefix_length[unit.back()] + generated);
@@ -31,6 +43,7 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
       one.push_back(r % 2 == 0 ? 3 + place % cycle % 4 : static_cast<std::int32_t>((u + 1) * 3.5));
     }
     std::copy(one.begin(), one.end(), tokens.begin() + r * kStride);
+    lengths.push_back(static_cast<std::int32_t>(one.size()));
     hypotheses.push_back(one);
   }
   auto logits = random_values<T>(kRows * kVocabulary, 1, 3);
@@ -40,21 +53,20 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
   kernels::run(ctx, BanTokens<T>{.rows = kRows,
                                  .vocabulary = kVocabulary,
                                  .stride = kStride,
-                                 .begin_token = rules.begin_token,
+                                 .suppressed_token = rules.suppressed_token,
                                  .end_token = rules.end_token,
-                                 .generated = generated,
-                                 .min_length = rules.min_length,
-                                 .no_repeat_ngram = rules.no_repeat_ngram,
-                                 .max_repeats = rules.max_repeats,
-                                 .hypotheses = {.tokens = tokens.data(), .unit = unit.data()},
-                                 .prefix_length = prefix_length.data(),
+                                 .hypotheses = {.tokens = tokens.data(),
+                                                .unit = unit.data(),
+                                                .length = lengths.data()},
+                                 .options = options.data(),
+                                 .any_ngram = true,
                                  .logits = logits.data(),
                                  .banned = banned.data()});
   for (std::int64_t r = 0; r < kRows; ++r) {
     std::vector<double> taken;
     for (std::int32_t token = 0; token < kVocabulary; ++token) {
       const T was = before[r * kVocabulary + token], is = logits[r * kVocabulary + token];
-      if (reference::is_banned(hypotheses[r], token, rules)) {
+      if (reference::is_banned(hypotheses[r], token, rules_of_unit[unit[r]])) {
         ASSERT_EQ(is, static_cast<T>(-INFINITY)) << "row " << r << ", token " << token;
         taken.push_back(was);
       } else {
@@ -80,7 +92,7 @@ TEST(BanTokens, AreThoseThatBreakARule) {
         check_bans<T>(ctx, {.min_length = length}, generated);
       }
       check_bans<T>(ctx,
-                    {.begin_token = 0,
+                    {.suppressed_token = 0,
                      .end_token = 4,
                      .min_length = 9,
                      .no_repeat_ngram = 2,
@@ -90,20 +102,49 @@ TEST(BanTokens, AreThoseThatBreakARule) {
   });
 }
 
+TEST(BanTokens, SuppressedTokensNeverCome) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    std::vector<std::int32_t> tokens{3, 4}, unit{0}, length{2};
+    const std::vector<std::int32_t> suppressed{5, 0, 5};
+    const UnitOptions options{};
+    const std::vector<T> before{1, 2, 3, 4, 5, 6};
+    std::vector<T> logits = before;
+    double banned = 0;
+    kernels::run(ctx, BanTokens<T>{.rows = 1,
+                                   .vocabulary = 6,
+                                   .stride = 2,
+                                   .suppressed_token = 1,
+                                   .suppressed_count = 3,
+                                   .suppressed = suppressed.data(),
+                                   .end_token = kEnd,
+                                   .hypotheses = {.tokens = tokens.data(),
+                                                  .unit = unit.data(),
+                                                  .length = length.data()},
+                                   .options = &options,
+                                   .logits = logits.data(),
+                                   .banned = &banned});
+    constexpr T kNever = -std::numeric_limits<T>::infinity();
+    EXPECT_EQ(logits, (std::vector<T>{kNever, kNever, 3, 4, 5, kNever}));
+    EXPECT_NEAR(banned, reference::log_sum({1, 2, 6}), 1e-6);
+  });
+}
+
 TEST(BanTokens, TheEndMayAlwaysCome) {
   CpuContext ctx;
   // Only the end is left: every other token has come.
-  std::vector<std::int32_t> tokens{0, 2, 3, 2}, unit{0};
-  const std::int32_t prefix_length = 0;
+  std::vector<std::int32_t> tokens{0, 2, 3, 2}, unit{0}, length{4};
+  const UnitOptions options{.no_repeat_ngram = 1, .max_repeats = 1};
   std::vector<float> logits(4, 0);
   kernels::run(ctx, BanTokens<float>{.rows = 1,
                                      .vocabulary = 4,
                                      .stride = 4,
-                                     .generated = 4,
-                                     .no_repeat_ngram = 1,
-                                     .max_repeats = 1,
-                                     .hypotheses = {.tokens = tokens.data(), .unit = unit.data()},
-                                     .prefix_length = &prefix_length,
+                                     .suppressed_token = kBegin,
+                                     .end_token = kEnd,
+                                     .hypotheses = {.tokens = tokens.data(),
+                                                    .unit = unit.data(),
+                                                    .length = length.data()},
+                                     .options = &options,
+                                     .any_ngram = true,
                                      .logits = logits.data()});
   EXPECT_EQ(logits, (std::vector<float>{-INFINITY, -INFINITY, 0, -INFINITY}));
 }
@@ -131,8 +172,11 @@ class BeamSearch {
         finished_(units_ * setup.beam, stride_),
         finished_length_(index(units_ * setup.beam), -1),
         finished_ended_(index(units_ * setup.beam), -1),
-        finished_count_(index(units_), 0) {
+        finished_count_(index(units_), 0),
+        finished_done_(index(units_), 0) {
     for (std::int32_t u = 0; u < units_; ++u) {
+      options_.push_back(
+          {.prefix_length = setup.prefix_length[u], .max_length = setup.max_length[u]});
       reference::BeamRow row;
       for (std::int32_t i = 0; i < setup.prefix_length[u]; ++i) {
         row.tokens.push_back(3 + i);
@@ -142,6 +186,7 @@ class BeamSearch {
       }
       now_.score[u] = 0;
       now_.unit[u] = u;
+      now_.length[u] = setup.prefix_length[u];
       active_.push_back({.number = u, .rows = {row}});
     }
   }
@@ -163,14 +208,15 @@ class BeamSearch {
         : tokens(index(rows * stride), -1),
           token_scores(index(rows * stride), NAN),
           score(index(rows), NAN),
-          unit(index(rows), -1) {}
+          unit(index(rows), -1),
+          length(index(rows), -1) {}
     kernels::SearchRows rows() {
-      return {tokens.data(), token_scores.data(), score.data(), unit.data()};
+      return {tokens.data(), token_scores.data(), score.data(), unit.data(), length.data()};
     }
     std::vector<std::int32_t> tokens;
     std::vector<float> token_scores;
     std::vector<double> score;
-    std::vector<std::int32_t> unit;
+    std::vector<std::int32_t> unit, length;
   };
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -209,21 +255,17 @@ class BeamSearch {
     std::vector<T> log_probs;
     std::vector<std::int32_t> ids;
     invent(active * width, step, log_probs, ids);
-    std::vector<std::int32_t> parents(index(after), -1), next(index(after), -1),
-        row_source(index(after), -1), unit_source;
-    for (std::int32_t u = 0; u < units_; ++u) unit_source.push_back(100 + u);
+    std::vector<std::int32_t> parents(index(after), -1), next(index(after), -1);
     std::int32_t going_on = -1;
     kernels::run(ctx, BeamStep<T>{.units = active,
                                   .width = width,
                                   .beam = setup_.beam,
                                   .candidates = setup_.candidates,
                                   .stride = stride_,
-                                  .generated = step,
                                   .end_token = kEnd,
                                   .log_probs = log_probs.data(),
                                   .ids = ids.data(),
-                                  .prefix_length = setup_.prefix_length.data(),
-                                  .max_length = setup_.max_length.data(),
+                                  .options = options_.data(),
                                   .from = now_.rows(),
                                   .to = then_.rows(),
                                   .finished = {.tokens = finished_.tokens.data(),
@@ -231,11 +273,10 @@ class BeamSearch {
                                                .score = finished_.score.data(),
                                                .length = finished_length_.data(),
                                                .ended = finished_ended_.data(),
-                                               .count = finished_count_.data()},
+                                               .count = finished_count_.data(),
+                                               .done = finished_done_.data()},
                                   .parents = parents.data(),
                                   .next = next.data(),
-                                  .row_source = row_source.data(),
-                                  .unit_source = unit_source.data(),
                                   .active = &going_on});
 
     std::vector<reference::BeamUnit> left;
@@ -250,6 +291,7 @@ class BeamSearch {
       const bool goes_on = reference::beam_step(
           unit, candidates,
           {.beam = setup_.beam, .max_length = setup_.max_length[unit.number], .end_token = kEnd});
+      ASSERT_EQ(finished_done_[unit.number], goes_on ? 0 : 1);
       if (goes_on) {
         left.push_back(unit);
       } else {
@@ -262,8 +304,8 @@ class BeamSearch {
         const std::int64_t row = static_cast<std::int64_t>(u) * setup_.beam + j;
         SCOPED_TRACE("step " + std::to_string(step) + ", row " + std::to_string(row));
         ASSERT_EQ(then_.unit[row], left[u].number);
-        ASSERT_EQ(row_source[row], 100 + left[u].number);
-        if (index(j) >= left[u].rows.size()) {  // an empty place: nothing can come of it
+        ASSERT_EQ(then_.length[row], static_cast<std::int32_t>(left[u].rows[0].tokens.size()));
+        if (index(j) >= left[u].rows.size()) {  // an empty row: it cannot finish
           ASSERT_EQ(then_.score[row], -INFINITY);
           ASSERT_TRUE(parents[row] >= 0 && parents[row] < active * width);
           ASSERT_TRUE(next[row] >= 0 && next[row] < setup_.vocabulary);
@@ -308,7 +350,8 @@ class BeamSearch {
   BeamSetup setup_;
   std::int64_t units_, stride_;
   Rows now_, then_, finished_;
-  std::vector<std::int32_t> finished_length_, finished_ended_, finished_count_;
+  std::vector<std::int32_t> finished_length_, finished_ended_, finished_count_, finished_done_;
+  std::vector<UnitOptions> options_;
   std::vector<reference::BeamUnit> active_, done_;
 };
 
@@ -386,30 +429,30 @@ StepResult take(const OneStep& one) {
   std::vector<std::int32_t> tokens(room, 5), to_tokens(room), done_tokens(room);
   std::vector<float> scores(room, 0), to_scores(room), done_scores(room);
   std::vector<double> score(rows, 0), to_score(rows), done_score(rows);
-  std::vector<std::int32_t> unit(rows, 0), to_unit(rows), length(rows), ended(rows), parents(rows),
-      next(rows, -1), source(rows);
-  std::int32_t count = one.already_finished, active = -1;
-  const std::int32_t prefix_length = 0, unit_source = 0;
-  kernels::run(ctx, BeamStep<float>{
-                        .units = 1,
-                        .width = width,
-                        .beam = beam,
-                        .candidates = static_cast<std::int64_t>(one.rows[0].size()),
-                        .stride = kStride,
-                        .generated = 3,
-                        .log_probs = log_probs.data(),
-                        .ids = ids.data(),
-                        .prefix_length = &prefix_length,
-                        .max_length = &one.max_length,
-                        .from = {tokens.data(), scores.data(), score.data(), unit.data()},
-                        .to = {to_tokens.data(), to_scores.data(), to_score.data(), to_unit.data()},
-                        .finished = {done_tokens.data(), done_scores.data(), done_score.data(),
-                                     length.data(), ended.data(), &count},
-                        .parents = parents.data(),
-                        .next = next.data(),
-                        .row_source = source.data(),
-                        .unit_source = &unit_source,
-                        .active = &active});
+  std::vector<std::int32_t> unit(rows, 0), row_length(rows, 3), to_unit(rows), to_length(rows),
+      length(rows), ended(rows), parents(rows), next(rows, -1);
+  std::int32_t count = one.already_finished, active = -1, done = 0;
+  const UnitOptions options{.max_length = one.max_length};
+  kernels::run(
+      ctx, BeamStep<float>{
+               .units = 1,
+               .width = width,
+               .beam = beam,
+               .candidates = static_cast<std::int64_t>(one.rows[0].size()),
+               .stride = kStride,
+               .end_token = kEnd,
+               .log_probs = log_probs.data(),
+               .ids = ids.data(),
+               .options = &options,
+               .from = {tokens.data(), scores.data(), score.data(), unit.data(), row_length.data()},
+               .to = {to_tokens.data(), to_scores.data(), to_score.data(), to_unit.data(),
+                      to_length.data()},
+               .finished = {done_tokens.data(), done_scores.data(), done_score.data(),
+                            length.data(), ended.data(), &count, &done},
+               .parents = parents.data(),
+               .next = next.data(),
+               .active = &active});
+  EXPECT_EQ(done, active == 0 ? 1 : 0);
   StepResult result{.active = active};
   for (std::int32_t f = one.already_finished; f < count; ++f)
     result.finished.push_back(done_score[f]);
@@ -423,15 +466,71 @@ TEST(BeamStep, ReportsThatNoUnitIsActive) {
   CpuContext ctx;
   EXPECT_EQ(ctx.make_host_signal(), nullptr);
   std::int64_t signal[HostSignal::kSlots] = {};
-  std::int32_t active = -1, generated = -1;
+  const std::int32_t steps_before = 12;
+  std::int32_t active = -1, steps = -1;
   kernels::run(ctx, BeamStep<float>{.units = 0,
-                                    .generated = 12,
+                                    .counts = {.steps = &steps_before},
                                     .active = &active,
-                                    .generated_next = &generated,
+                                    .steps = &steps,
                                     .signal = signal});
   EXPECT_EQ(active, 0);
-  EXPECT_EQ(generated, 13);
+  EXPECT_EQ(steps, 13);
   EXPECT_EQ(signal[13 % HostSignal::kSlots], HostSignal::message_of(13, 0));
+}
+
+// Units that enter get the rows after those of the active ones, which stay as they are.
+TEST(BeamStep, UnitsEnterBehindTheActiveOnes) {
+  constexpr std::int64_t kStride = 4, kRows = 8;
+  CpuContext ctx;
+  const std::vector<float> log_probs{-1, -2, -3, -4, -5, -6, -7, -8, -9};
+  const std::vector<std::int32_t> ids{7, 8, 9, kEnd, 5, 6, 3, 4, 5};
+  // Three units enter; unit 2 finishes at once, since it may get one token only.
+  const std::vector<UnitOptions> options{
+      {}, {}, {.max_length = 1}, {.max_length = 4}, {.max_length = 4}};
+  std::vector<std::int32_t> tokens(3 * kStride), unit{3, 2, 4}, length{0, 0, 0};
+  std::vector<float> scores(3 * kStride);
+  std::vector<double> score(3, 0);
+  std::vector<std::int32_t> to_tokens(kRows * kStride, -1), to_unit(kRows, -1),
+      to_length(kRows, -1), parents(kRows, -1), next(kRows, -1);
+  std::vector<float> to_scores(kRows * kStride, NAN);
+  std::vector<double> to_score(kRows, NAN);
+  std::vector<std::int32_t> done_tokens(10 * kStride), done_length(10), ended(10), count(5),
+      done(5);
+  std::vector<float> done_scores(10 * kStride);
+  std::vector<double> done_score(10);
+  const std::int32_t units_before = 2, steps_before = 6;
+  std::int32_t active = -1, steps = -1;
+  kernels::run(ctx,
+               BeamStep<float>{
+                   .units = 3,
+                   .width = 1,
+                   .beam = 2,
+                   .candidates = 3,
+                   .stride = kStride,
+                   .counts = {.steps = &steps_before},
+                   .end_token = kEnd,
+                   .log_probs = log_probs.data(),
+                   .ids = ids.data(),
+                   .options = options.data(),
+                   .from = {tokens.data(), scores.data(), score.data(), unit.data(), length.data()},
+                   .to = {to_tokens.data(), to_scores.data(), to_score.data(), to_unit.data(),
+                          to_length.data()},
+                   .finished = {done_tokens.data(), done_scores.data(), done_score.data(),
+                                done_length.data(), ended.data(), count.data(), done.data()},
+                   .first_unit = &units_before,
+                   .first_parent = 40,
+                   .parents = parents.data(),
+                   .next = next.data(),
+                   .active = &active,
+                   .steps = &steps});
+  EXPECT_EQ(active, 4);
+  EXPECT_EQ(steps, 7);
+  EXPECT_EQ(to_unit, (std::vector<std::int32_t>{-1, -1, -1, -1, 3, 3, 4, 4}));
+  EXPECT_EQ(to_length, (std::vector<std::int32_t>{-1, -1, -1, -1, 1, 1, 1, 1}));
+  EXPECT_EQ(parents, (std::vector<std::int32_t>{-1, -1, -1, -1, 40, 40, 42, 42}));
+  EXPECT_EQ(next, (std::vector<std::int32_t>{-1, -1, -1, -1, 7, 8, 3, 4}));
+  EXPECT_EQ(done, (std::vector<std::int32_t>{0, 0, 1, 0, 0}));
+  EXPECT_EQ(count, (std::vector<std::int32_t>{0, 0, 2, 0, 0}));
 }
 
 TEST(BeamStep, AnEndCountsAmongTheFirstBeamOnly) {

@@ -353,28 +353,36 @@ class ExtendedSlots {
   // Runs the kernel and holds what it wrote against lists.
   void step(const StepShape& shape) {
     const auto hypotheses = static_cast<std::int64_t>(shape.tokens.size());
-    std::vector<std::int32_t> offsets{0}, sentence;
+    std::vector<std::int32_t> offsets{0};
     for (const std::int32_t tokens : shape.tokens) offsets.push_back(offsets.back() + tokens);
-    for (std::int32_t h = 0; h < hypotheses; ++h) sentence.push_back(h * 5 % 3);
-    const std::int32_t first_slot = lists_.taken;
     lists_.extend(shape.parents, shape.tokens);
+    const std::vector<std::int32_t>& unit = lists_.units;
+    std::vector<kernels::UnitSlots> units;
+    for (std::size_t u = 0; u < kUnits; ++u) {
+      units.push_back(
+          {.prompt = u < lists_.prompts.size() ? static_cast<std::int32_t>(lists_.prompts[u]) : 0,
+           .memory_begin = shape.memory ? kMemoryBegin[u] : 0,
+           .memory_length = shape.memory ? kMemoryLength[u] : 0});
+    }
     const std::int64_t capacity = offsets.back() + 4, stride = old_stride_ + 5;
     SlotStep now(hypotheses, capacity, stride);
     const bool first = shape.parents.empty();
     kernels::run(ctx_, ExtendSlots{.hypotheses = hypotheses,
-                                   .first_slot = first_slot,
+                                   .width = kWidth,
                                    .capacity = capacity,
                                    .parent = first ? nullptr : shape.parents.data(),
-                                   .sentence = sentence.data(),
+                                   .unit = unit.data(),
                                    .offset = shape.one_each ? nullptr : offsets.data(),
                                    .old_slot = first ? nullptr : old_.slot.data(),
                                    .old_stride = old_stride_,
                                    .old_length = first ? nullptr : old_.length.data(),
+                                   .units = units.data(),
+                                   .block = blocks_.data(),
+                                   .block_stride = kBlocks,
+                                   .block_slots = kBlockSlots,
                                    .slot = now.slot.data(),
                                    .stride = stride,
                                    .length = now.length.data(),
-                                   .memory_begin = shape.memory ? kMemoryBegin : nullptr,
-                                   .memory_length = shape.memory ? kMemoryLength : nullptr,
                                    .row_hypothesis = now.columns[0].data(),
                                    .row_position = now.columns[1].data(),
                                    .row_visible = now.columns[2].data(),
@@ -395,8 +403,8 @@ class ExtendedSlots {
         EXPECT_EQ(now.columns[1][row], position);
         EXPECT_EQ(now.columns[2][row], position + 1);
         EXPECT_EQ(now.columns[3][row], list[static_cast<std::size_t>(position)]);
-        EXPECT_EQ(now.columns[4][row], shape.memory ? kMemoryBegin[sentence[h]] : 0);
-        EXPECT_EQ(now.columns[5][row], shape.memory ? kMemoryLength[sentence[h]] : 0);
+        EXPECT_EQ(now.columns[4][row], shape.memory ? kMemoryBegin[unit[h]] : 0);
+        EXPECT_EQ(now.columns[5][row], shape.memory ? kMemoryLength[unit[h]] : 0);
       }
       EXPECT_EQ(now.last_row[h], static_cast<std::int32_t>(row) - 1);
     }
@@ -410,9 +418,23 @@ class ExtendedSlots {
   }
 
  private:
+  std::vector<std::vector<std::int32_t>> slots_of_units() const {
+    std::vector<std::vector<std::int32_t>> slots(kUnits);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      for (std::int32_t j = 0; j < kBlockSlots; ++j) {
+        slots[i / kBlocks].push_back(blocks_[i] * static_cast<std::int32_t>(kBlockSlots) + j);
+      }
+    }
+    return slots;
+  }
+
+  static constexpr std::size_t kUnits = 3;
+  static constexpr std::int64_t kWidth = 5, kBlocks = 20, kBlockSlots = 4;
   static constexpr std::int32_t kMemoryBegin[] = {4, 0, 11}, kMemoryLength[] = {3, 4, 9};
   CpuContext ctx_;
-  reference::Slots lists_;
+  // [kUnits, kBlocks], in no order.
+  std::vector<std::int32_t> blocks_ = shuffled(kUnits * kBlocks);
+  reference::Slots lists_{.width = kWidth, .unit_slots = slots_of_units()};
   SlotStep old_{0, 0, 0};
   std::int64_t old_stride_ = 0;
 };

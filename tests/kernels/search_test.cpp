@@ -114,8 +114,8 @@ TEST(TopTokens, LogProbabilitiesCountWhatWasBanned) {
   for_every_version([]<class T>(CpuContext& ctx) {
     constexpr std::int64_t kVocabulary = 65;
     auto logits = logits_of<T>(3, kVocabulary);
-    const std::vector<std::int32_t> none(3, 0);
-    std::vector<std::int32_t> unit{0, 1, 2};
+    const std::vector<kernels::UnitOptions> options(3, {.min_length = 1});
+    std::vector<std::int32_t> unit{0, 1, 2}, length(3, 0);
     std::vector<double> banned(3, NAN);
     // Row 2's likeliest token is what may not come.
     logits[2 * kVocabulary + kBegin] = 30;
@@ -123,9 +123,10 @@ TEST(TopTokens, LogProbabilitiesCountWhatWasBanned) {
     kernels::run(ctx, BanTokens<T>{.rows = 3,
                                    .vocabulary = kVocabulary,
                                    .stride = 1,
-                                   .min_length = 1,
-                                   .hypotheses = {.unit = unit.data()},
-                                   .prefix_length = none.data(),
+                                   .suppressed_token = kBegin,
+                                   .end_token = kEnd,
+                                   .hypotheses = {.unit = unit.data(), .length = length.data()},
+                                   .options = options.data(),
                                    .logits = logits.data(),
                                    .banned = banned.data()});
     Top<T> top{unwritten<T>(3), {0, 0, 0}};
@@ -205,22 +206,25 @@ Draws<T> draw(CpuContext& ctx, const std::vector<T>& logits, std::int64_t vocabu
               const DrawSetup& setup) {
   const auto rows = static_cast<std::int64_t>(logits.size()) / vocabulary;
   // Units in the order opposite to their rows'.
-  std::vector<std::int32_t> unit(static_cast<std::size_t>(rows));
-  std::vector<std::int64_t> stream(static_cast<std::size_t>(rows));
+  constexpr std::int32_t kPrefix = 2;
+  std::vector<std::int32_t> unit(static_cast<std::size_t>(rows)),
+      length(static_cast<std::size_t>(rows), kPrefix + setup.position);
+  std::vector<kernels::UnitOptions> options(static_cast<std::size_t>(rows),
+                                            {.seed = setup.seed,
+                                             .temperature = setup.cuts.temperature,
+                                             .top_p = setup.cuts.top_p,
+                                             .top_k = setup.cuts.top_k,
+                                             .sample = 1,
+                                             .prefix_length = kPrefix});
   for (std::int64_t r = 0; r < rows; ++r) {
     unit[r] = static_cast<std::int32_t>(rows - 1 - r);
-    stream[unit[r]] = setup.streams.empty() ? r : setup.streams[r];
+    options[unit[r]].stream = setup.streams.empty() ? r : setup.streams[r];
   }
   Draws<T> draws{std::vector<std::int32_t>(static_cast<std::size_t>(rows), -1), unwritten<T>(rows)};
   kernels::run(ctx, SampleTokens<T>{.rows = rows,
                                     .vocabulary = vocabulary,
-                                    .temperature = setup.cuts.temperature,
-                                    .top_k = setup.cuts.top_k,
-                                    .top_p = setup.cuts.top_p,
-                                    .seed = setup.seed,
-                                    .position = setup.position,
-                                    .unit = unit.data(),
-                                    .stream = stream.data(),
+                                    .hypotheses = {.unit = unit.data(), .length = length.data()},
+                                    .options = options.data(),
                                     .logits = logits.data(),
                                     .log_probs = draws.log_probs.data(),
                                     .ids = draws.ids.data()});
@@ -387,6 +391,27 @@ TEST(SampleTokens, ADrawIsAFunctionOfStreamPositionAndSeed) {
     other = setup;
     for (std::int64_t r = 0; r < 64; ++r) other.streams.push_back(r + (std::int64_t{1} << 32));
     EXPECT_NE(draw(ctx, logits, 300, other).ids, all.ids);
+  });
+}
+
+// Rows of units that do not sample keep what they have.
+TEST(SampleTokens, AreDrawnForUnitsThatSampleOnly) {
+  for_every_version([]<class T>(CpuContext& ctx) {
+    const auto logits = logits_of<T>(3, 50);
+    std::vector<std::int32_t> unit{1, 0, 2}, length(3, 0), ids(3, -1);
+    const std::vector<kernels::UnitOptions> options{{}, {.stream = 4, .sample = 1}, {}};
+    std::vector<T> log_probs(3, T(7));
+    kernels::run(ctx, SampleTokens<T>{.rows = 3,
+                                      .vocabulary = 50,
+                                      .hypotheses = {.unit = unit.data(), .length = length.data()},
+                                      .options = options.data(),
+                                      .logits = logits.data(),
+                                      .log_probs = log_probs.data(),
+                                      .ids = ids.data()});
+    EXPECT_GE(ids[0], 0);
+    EXPECT_LE(log_probs[0], T(0));
+    EXPECT_EQ(part(ids, 1, 2), (std::vector<std::int32_t>{-1, -1}));
+    EXPECT_EQ(part(log_probs, 1, 2), (std::vector<T>{T(7), T(7)}));
   });
 }
 

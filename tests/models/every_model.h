@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/models/families/t5.h"
 #include "tests/models/small_models.h"
 
@@ -202,10 +202,33 @@ class AnyModel {
     if (found == nullptr) return std::nullopt;
     return make_token_batch(context_, sources, found->inputs().source_vocabulary);
   }
-  // The state of a generation from these sources; a language model has none.
-  std::unique_ptr<SequenceModel::State> start(const std::vector<Tokens>& sources) const {
-    if (const TranslationModel* found = encoder_decoder()) return found->start(*source(sources));
-    return language_model()->start(context_);
+  // The state of a generation with a unit for each source (of which a language model sees nothing)
+  // and of so many hypotheses in all. Unit i reads prompts[i] tokens in its first step.
+  std::unique_ptr<SequenceModel::State> started(const std::vector<Tokens>& sources,
+                                                const std::vector<std::int64_t>& prompts,
+                                                std::int64_t hypotheses) const {
+    constexpr std::int64_t kPositions = 120, kMemoryRows = 64;
+    auto state = generator().make_state(context_, {.units = std::ssize(sources),
+                                                   .beam = hypotheses,
+                                                   .positions = kPositions,
+                                                   .memory_rows = kMemoryRows,
+                                                   .source_length = kMemoryRows});
+    std::vector<std::int64_t> begins;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      const auto unit = static_cast<std::int64_t>(i);
+      const std::int64_t rows = has_source() ? std::ssize(sources[i]) : 0;
+      begins.push_back(state->cache.take_memory(rows).value());
+      EXPECT_TRUE(state->cache.admit(unit, {.prompt = prompts[i],
+                                            .longest = kPositions,
+                                            .memory_begin = begins.back(),
+                                            .memory_length = rows}));
+      state->cache.provide_slots(unit, kPositions);
+    }
+    state->cache.publish();
+    if (const TranslationModel* found = encoder_decoder()) {
+      found->add_sources(*state, *source(sources), begins);
+    }
+    return state;
   }
   Searcher searcher(const SearchOptions& options) const {
     if (const TranslationModel* found = encoder_decoder()) return {*found, options};

@@ -163,7 +163,7 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
 // and cross-attention.
 std::size_t attentions_of(const Model& model) {
   if (const auto* rnn = dynamic_cast<const Rnn*>(&model)) {
-    return rnn->config().attention == RnnAttention::none ? 0 : 1;
+    return rnn->config().as<RnnConfig>().attention == RnnAttention::none ? 0 : 1;
   }
   return model.family() == "gpt" || model.family() == "bert" ? 2 : 6;
 }
@@ -251,18 +251,20 @@ std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generat
 void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& context,
                                       Generation generation) {
   const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
-  const auto state = model.start(sources);
   const auto tensor = [&](const std::vector<std::int32_t>& values) {
     return from_host(context, values, {static_cast<std::int64_t>(values.size())});
   };
   std::vector<std::int32_t> newest, offsets{0}, parents;
-  std::int64_t most = 0;
+  std::vector<std::int64_t> prompts;
   for (const Tokens& hypothesis : generation.hypotheses) {
     if (model.has_source()) newest.push_back(kTokens.start);
     newest.insert(newest.end(), hypothesis.begin(), hypothesis.end());
     offsets.push_back(static_cast<std::int32_t>(newest.size()));
-    most = std::max<std::int64_t>(most, offsets.back() - offsets[offsets.size() - 2]);
+    prompts.push_back(offsets.back() - offsets[offsets.size() - 2]);
   }
+  constexpr std::int64_t kMostHypotheses = 7;
+  const auto state = model.started(sources, prompts, kMostHypotheses);
+  std::int64_t first_parent = state->cache.first_rows();
   for (int step = 0; step < 20; ++step) {
     const auto count = static_cast<std::int64_t>(newest.size());
     newest.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);
@@ -270,11 +272,9 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
                           .tokens = count,
                           .ids = tensor(newest),
                           .parents = step > 0 ? tensor(parents) : Tensor(),
-                          .sentences = tensor(generation.sentences)};
-    if (step == 0 && most > 1) {
-      tokens.most = most;
-      tokens.offsets = tensor(offsets);
-    }
+                          .units = tensor(generation.sentences),
+                          .sources = tensor(generation.sentences)};
+    if (step == 0 && *std::ranges::max_element(prompts) > 1) tokens.offsets = tensor(offsets);
     const Tensor scores = model.generator().next_scores(model.generator().step(*state, tokens));
     const auto expected = recomputed(model, generation, sources);
     for (std::size_t r = 0; r < expected.size(); ++r) {
@@ -293,12 +293,14 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
     parents.clear();
     for (std::size_t i = 0, many = 1 + draw(15, 7); i < many; ++i) {
       const std::size_t parent = draw(i, generation.hypotheses.size());
-      parents.push_back(static_cast<std::int32_t>(parent));
+      parents.push_back(
+          static_cast<std::int32_t>(first_parent + static_cast<std::int64_t>(parent)));
       newest.push_back(static_cast<std::int32_t>(draw(i + 7, 37)));
       next.sentences.push_back(generation.sentences[parent]);
       next.hypotheses.push_back(generation.hypotheses[parent]);
       next.hypotheses.back().push_back(newest.back());
     }
+    first_parent = 0;
     generation = std::move(next);
   }
 }

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "nunchi/data/prepare.h"
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "nunchi/kernels/product.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/training/learner.h"
@@ -105,7 +105,7 @@ TEST(FeatureSource, AnotherKindOfSourceIsRefused) {
             }).find("features of width 6"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
-              RnnConfig().make({.target_vocabulary = 9, .source_features = 2});
+              ModelConfig(RnnConfig())->make({.target_vocabulary = 9, .source_features = 2});
             }).find("reads tokens, not features"),
             std::string::npos);
 }

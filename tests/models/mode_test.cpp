@@ -52,14 +52,15 @@ TEST_F(ModelMode, DropoutActsInTrainingModeAloneWithOrWithoutATape) {
 
 TEST_F(ModelMode, AModelGeneratesInEvaluatingModeWithoutATape) {
   const auto generating = model(0);
-  generating->start(batch_.source);
+  const nn::CacheLimits limits{.positions = 8, .memory_rows = 64, .source_length = 16};
+  generating->make_state(context_, limits);
   {
     const ModeScope scope(context_, Mode::training);
-    EXPECT_NE(error_of([&] { generating->start(batch_.source); }).find("evaluating mode"),
+    EXPECT_NE(error_of([&] { generating->make_state(context_, limits); }).find("evaluating mode"),
               std::string::npos);
   }
   const Tape tape(context_);
-  EXPECT_NE(error_of([&] { generating->start(batch_.source); }).find("without a tape"),
+  EXPECT_NE(error_of([&] { generating->make_state(context_, limits); }).find("without a tape"),
             std::string::npos);
 }
 

@@ -50,20 +50,34 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
   return out;
 }
 
-// The slots of every hypothesis, as a list each.
+// The slots of every hypothesis, as a list each. In the first step hypothesis h is that of unit h;
+// a unit has a list of slots to take from.
 struct Slots {
-  std::vector<std::vector<std::int32_t>> hypotheses;
-  std::int32_t taken = 0;
+  std::size_t width = 1;                              // hypotheses of a unit at most
+  std::vector<std::vector<std::int32_t>> unit_slots;  // of each unit
+  std::vector<std::vector<std::int32_t>> hypotheses = {};
+  std::vector<std::int32_t> units = {};   // of each hypothesis
+  std::vector<std::size_t> prompts = {};  // tokens of each unit's first step
 
-  // Each goes on from its parent (none in the first step) with so many tokens.
+  // Each continues its parent (none in the first step) with so many tokens.
   void extend(const std::vector<std::int32_t>& parents, const std::vector<std::int32_t>& tokens) {
     std::vector<std::vector<std::int32_t>> next;
+    std::vector<std::int32_t> next_units;
     for (std::size_t h = 0; h < tokens.size(); ++h) {
-      next.push_back(parents.empty() ? std::vector<std::int32_t>()
-                                     : hypotheses[static_cast<std::size_t>(parents[h])]);
-      for (std::int32_t i = 0; i < tokens[h]; ++i) next.back().push_back(taken++);
+      const bool first = parents.empty();
+      const auto parent = first ? 0 : static_cast<std::size_t>(parents[h]);
+      next_units.push_back(first ? static_cast<std::int32_t>(h) : units[parent]);
+      next.push_back(first ? std::vector<std::int32_t>() : hypotheses[parent]);
+      if (first) prompts.push_back(static_cast<std::size_t>(tokens[h]));
+      const auto unit = static_cast<std::size_t>(next_units.back());
+      for (std::int32_t i = 0; i < tokens[h]; ++i) {
+        const std::size_t position = next.back().size();
+        const std::size_t after = first ? 0 : (position - prompts[unit]) * width + h % width;
+        next.back().push_back(unit_slots[unit][first ? position : prompts[unit] + after]);
+      }
     }
     hypotheses = std::move(next);
+    units = std::move(next_units);
   }
 };
 

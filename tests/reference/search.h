@@ -66,7 +66,7 @@ inline std::vector<double> sample_probabilities(const std::vector<double>& logit
 }
 
 struct BanRules {
-  std::int32_t begin_token = 1, end_token = 2;
+  std::int32_t suppressed_token = 1, end_token = 2;
   std::int64_t min_length = 0, no_repeat_ngram = 0, max_repeats = 0, longest_cycle = 8;
 };
 
@@ -81,7 +81,7 @@ inline bool has_period(const Tokens& tokens, std::size_t size, std::size_t perio
 
 // Whether `token` may not follow `before`.
 inline bool is_banned(const Tokens& before, std::int32_t token, const BanRules& rules) {
-  if (token == rules.begin_token) return true;
+  if (token == rules.suppressed_token) return true;
   if (token == rules.end_token) {
     return static_cast<std::int64_t>(before.size()) < rules.min_length;
   }

@@ -58,12 +58,12 @@ void softmax(std::int64_t count, T* scores) {
   });
 }
 
-// One row after another; Vectors of W elements make up a head, 0: any number, and some left over.
+// Computes one row after another. A head has `Vectors` vectors of W elements; 0: any width.
 template <class T, int Vectors>
 class DecodeRow {
  public:
-  DecodeRow(const DecodeAttention<T>& p, T* scores, std::int64_t* places)
-      : p_(p), scores_(scores), places_(places) {}
+  DecodeRow(const DecodeAttention<T>& p, T* scores, std::int64_t* key_rows)
+      : p_(p), scores_(scores), key_rows_(key_rows) {}
 
   void run(std::int64_t row) {
     const std::int64_t keys = p_.keys.length[row], width = p_.head_width;
@@ -86,16 +86,16 @@ class DecodeRow {
   using V = Vec<T>;
   static constexpr int W = kLanes<T>;
 
-  // Which rows of k and v the keys of a row are.
+  // Looks up which rows of k and v are the keys of a row.
   void find_keys(std::int64_t row, std::int64_t keys) {
     const KeyPlaces& from = p_.keys;
     if (from.slot == nullptr) {
-      for (std::int64_t p = 0; p < keys; ++p) places_[p] = from.begin[row] + p;
+      for (std::int64_t p = 0; p < keys; ++p) key_rows_[p] = from.begin[row] + p;
       return;
     }
     const std::int64_t hypothesis = from.hypothesis != nullptr ? from.hypothesis[row] : row;
     const std::int32_t* slot = from.slot + hypothesis * from.slot_stride;
-    for (std::int64_t p = 0; p < keys; ++p) places_[p] = slot[p];
+    for (std::int64_t p = 0; p < keys; ++p) key_rows_[p] = slot[p];
   }
 
   int vectors() const { return Vectors > 0 ? Vectors : static_cast<int>(p_.head_width / W); }
@@ -108,7 +108,7 @@ class DecodeRow {
       V rows[W] = {};
       T rest[W] = {};
       for (std::int64_t j = 0; j < some; ++j) {
-        const T* key = k + places_[first + j] * p_.k_stride;
+        const T* key = k + key_rows_[first + j] * p_.k_stride;
         V sum{};
         const auto add = [&](int i) {
           sum = multiply_add(load<V>(q + i * W), load<V>(key + i * W), sum);
@@ -135,7 +135,7 @@ class DecodeRow {
     if constexpr (Vectors > 0) {
       V sums[Vectors] = {};
       for (std::int64_t p = 0; p < keys; ++p) {
-        const T* value = v + places_[p] * p_.v_stride;
+        const T* value = v + key_rows_[p] * p_.v_stride;
         const V weight = splat<V>(scores_[p]);
 #pragma GCC unroll 8
         for (int i = 0; i < Vectors; ++i) {
@@ -147,15 +147,15 @@ class DecodeRow {
     } else {
       std::fill_n(out, p_.head_width, T(0));
       for (std::int64_t p = 0; p < keys; ++p) {
-        const T* value = v + places_[p] * p_.v_stride;
+        const T* value = v + key_rows_[p] * p_.v_stride;
         for (std::int64_t i = 0; i < p_.head_width; ++i) out[i] += scores_[p] * value[i];
       }
     }
   }
 
   const DecodeAttention<T>& p_;
-  T* scores_;             // [max_keys, and up to W - 1 more]
-  std::int64_t* places_;  // [max_keys]
+  T* scores_;               // [max_keys, and up to W - 1 more]
+  std::int64_t* key_rows_;  // [max_keys]
 };
 
 template <int Vectors, class T>
@@ -164,15 +164,15 @@ void decode_rows(CpuContext& ctx, const DecodeAttention<T>& p) {
   const auto threads = static_cast<std::size_t>(ctx.threads());
   const auto buffer = static_cast<std::size_t>(keys);
   const ScratchMemory scores(ctx.arena(), threads * buffer * sizeof(T));
-  const ScratchMemory places(ctx.arena(), threads * buffer * sizeof(std::int64_t));
-  // Threads are worth waking for some ten microseconds of work.
+  const ScratchMemory key_rows(ctx.arena(), threads * buffer * sizeof(std::int64_t));
+  // Waking threads pays off for about ten microseconds of work.
   constexpr std::int64_t kWorthIt = 1 << 16;
   const std::int64_t work = keys * p.heads * p.head_width;
   const std::int64_t grain = std::max<std::int64_t>(1, kWorthIt / work);
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     DecodeRow<T, Vectors> rows(p, scores.as<T>() + thread * buffer,
-                               places.as<std::int64_t>() + thread * buffer);
+                               key_rows.as<std::int64_t>() + thread * buffer);
     for (std::int64_t r = begin; r < end; ++r) rows.run(r);
   });
 }
@@ -212,7 +212,7 @@ void scatter(CpuContext& ctx, const ScatterRows<T>& p) {
   });
 }
 
-// The newest keys and values go where all the others are.
+// Adds the newest keys and values to the cache.
 template <class T>
 void add_newest(CpuContext& ctx, const DecodeAttention<T>& p) {
   const NewKeys<T>& n = p.newest;

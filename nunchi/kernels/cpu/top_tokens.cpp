@@ -18,7 +18,7 @@ T highest_of(std::int64_t size, const T* x) {
   return highest.total();
 }
 
-// log Σ exp(x) of a row, given the highest x, with what was banned.
+// log Σ exp(x) of a row, given the highest x, including the banned tokens.
 template <class Args, class T>
 double log_sum(const Args& p, std::int64_t row, T top) {
   const std::int64_t size = p.vocabulary;
@@ -70,7 +70,7 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   const T* x = p.logits + row * p.vocabulary;
   T* values = p.log_probs + row * p.count;
   Best<T> best(p.count, values, p.ids + row * p.count);
-  // Blocks whose highest value does not pass the threshold are passed over: nearly all of them.
+  // Nearly all blocks are skipped, because their highest value does not exceed the threshold.
   constexpr std::int64_t kBlock = 64;
   for (std::int64_t begin = 0; begin < p.vocabulary; begin += kBlock) {
     const std::int64_t size = std::min(kBlock, p.vocabulary - begin);
@@ -83,7 +83,7 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   }
 }
 
-// Draws one token of a row after another.
+// Draws a token for one row after another.
 template <class T>
 class Sampler {
  public:
@@ -91,6 +91,8 @@ class Sampler {
       : p_(p), weights_(weights), order_(order) {}
 
   void draw(std::int64_t row) {
+    unit_ = p_.options[p_.hypotheses.unit[row]];
+    if (unit_.sample == 0) return;
     const T* x = p_.logits + row * p_.vocabulary;
     const T top = highest_of(p_.vocabulary, x);
     const std::int32_t id = pick(x, top, uniform(row));
@@ -100,11 +102,12 @@ class Sampler {
 
  private:
   double uniform(std::int64_t row) const {
-    const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[row]]);
-    const philox::Words words = philox::bits(
-        {static_cast<std::uint32_t>(p_.now.tokens(p_.position)), static_cast<std::uint32_t>(stream),
-         static_cast<std::uint32_t>(stream >> 32), kPlace},
-        philox::key_of({.seed = p_.seed}));
+    const auto stream = static_cast<std::uint64_t>(unit_.stream);
+    const std::int32_t generated = p_.hypotheses.length[row] - unit_.prefix_length;
+    const philox::Words words =
+        philox::bits({static_cast<std::uint32_t>(generated), static_cast<std::uint32_t>(stream),
+                      static_cast<std::uint32_t>(stream >> 32), kPlace},
+                     philox::key_of({.seed = unit_.seed}));
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
@@ -113,8 +116,8 @@ class Sampler {
     for (std::int64_t i = 0; i < p_.vocabulary; ++i) {
       order_[i] = static_cast<std::int32_t>(i);
       const double weight =
-          std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / p_.temperature);
-      // What is no number cannot be sorted; the log-probability will show it.
+          std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / unit_.temperature);
+      // A NaN cannot be sorted; the log-probability will show it.
       weights_[i] = weight >= 0 ? weight : 0;
     }
     const std::int64_t kept = cut_by_mass(cut_by_number());
@@ -123,7 +126,7 @@ class Sampler {
       left -= weights_[order_[i]];
       if (left < 0 && weights_[order_[i]] > 0) return order_[i];
     }
-    // Rounding can leave a crumb: it belongs to the last that can come at all.
+    // What rounding leaves belongs to the last token with a weight above 0.
     for (std::int64_t i = kept - 1; i > 0; --i) {
       if (weights_[order_[i]] > 0) return order_[i];
     }
@@ -146,16 +149,16 @@ class Sampler {
   }
 
   std::int64_t cut_by_number() {
-    if (p_.top_k == 0 || p_.top_k >= p_.vocabulary) return p_.vocabulary;
-    bring_forward(p_.top_k, p_.vocabulary);
-    return p_.top_k;
+    if (unit_.top_k == 0 || unit_.top_k >= p_.vocabulary) return p_.vocabulary;
+    bring_forward(unit_.top_k, p_.vocabulary);
+    return unit_.top_k;
   }
 
-  // Sorting all of a vocabulary for the few that hold most of its mass would take far longer than
-  // trying with a few first.
+  // Few tokens hold most of the mass: trying with a few first is far faster than sorting the whole
+  // vocabulary.
   std::int64_t cut_by_mass(std::int64_t size) {
-    if (p_.top_p >= 1) return size;
-    const double wanted = p_.top_p * mass(size);
+    if (unit_.top_p >= 1) return size;
+    const double wanted = unit_.top_p * mass(size);
     constexpr std::int64_t kFirst = 64, kGrowth = 8;
     for (std::int64_t tried = std::min(kFirst, size);; tried = std::min(tried * kGrowth, size)) {
       bring_forward(tried, size);
@@ -170,6 +173,7 @@ class Sampler {
 
   static constexpr std::uint32_t kPlace = 0x5A3B1E00u;
   const SampleTokens<T>& p_;
+  UnitOptions unit_;  // of the row
   double* weights_;
   std::int32_t* order_;
 };
@@ -191,7 +195,7 @@ void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
   const auto size = static_cast<std::size_t>(p.vocabulary);
   const ScratchMemory weights(ctx.arena(), threads * size * sizeof(double));
   const ScratchMemory order(ctx.arena(), threads * size * sizeof(std::int32_t));
-  parallel_ranges(ctx, p.now.rows(p.rows), 1, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(ctx, p.counts.rows(p.rows), 1, [&](std::int64_t begin, std::int64_t end) {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     Sampler<T> sampler(p, weights.as<double>() + thread * size,
                        order.as<std::int32_t>() + thread * size);

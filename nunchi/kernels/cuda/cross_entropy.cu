@@ -1,6 +1,6 @@
 #include "nunchi/kernels/cross_entropy.h"
 
-#include "nunchi/kernels/cuda/search/held_row.h"
+#include "nunchi/kernels/cuda/search/row_registers.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -24,7 +24,7 @@ __device__ void clear_row(N* x, int size) {
 template <class N, int Threads, int Groups, bool Wide, bool Held>
 __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
                                            : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
-  using Row = HeldRow<N, Threads, Groups, Wide>;
+  using Row = RowRegisters<N, Threads, Groups, Wide>;
   constexpr int kWarps = Threads / kWarp;
   constexpr float kLowest = -INFINITY;
   __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];

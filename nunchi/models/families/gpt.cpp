@@ -62,25 +62,26 @@ VocabularyLoss Gpt::loss(const TextBatch& batch, const VocabularyLossOptions& op
                          options);
 }
 
-std::unique_ptr<SequenceModel::State> Gpt::start(ContextBase& context) const {
-  return std::make_unique<DecodingState>(
-      context, nn::DecoderCache::Options{.layers = config_.layers,
-                                         .width = config_.block().key_value_width(),
-                                         .dtype = parameters_.dtype()});
+std::unique_ptr<SequenceModel::State> Gpt::make_state(ContextBase& context,
+                                                      const nn::CacheLimits& limits) const {
+  return std::make_unique<TransformerState>(
+      context,
+      nn::DecoderCache::Options{.layers = config_.layers,
+                                .width = config_.block().key_value_width(),
+                                .dtype = parameters_.dtype()},
+      limits);
 }
 
-void Gpt::restart(State& state) const { static_cast<DecodingState&>(state).cache.restart({}); }
-
 Tensor Gpt::step(State& any_state, const nn::StepTokens& tokens) const {
-  auto& state = static_cast<DecodingState&>(any_state);
+  auto& state = static_cast<TransformerState&>(any_state);
   const auto [step, embedded] = state.cache.extend(tokens, embedding_, *position_);
   const Variable hidden =
       layers_(embedded, {.rows = step.rows, .step = &step, .cache = &state.cache});
   return newest_rows(hidden.value(), tokens, step);
 }
 
-bool Gpt::reserve(State& state, const ReplayedSteps& steps) const {
-  return static_cast<DecodingState&>(state).reserve(*position_, steps);
+bool Gpt::prepare_replay(State& state) const {
+  return static_cast<TransformerState&>(state).prepare_replay(*position_);
 }
 
 Tensor Gpt::next_scores(const Tensor& hidden) const {

@@ -25,10 +25,10 @@ class Gpt final : public Model, public LanguageModel {
   // Generation, token by token: the same layers over a cache.
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
-  std::unique_ptr<State> start(ContextBase& context) const override;
-  void restart(State& state) const override;
+  std::unique_ptr<State> make_state(ContextBase& context,
+                                    const nn::CacheLimits& limits) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
-  bool reserve(State& state, const ReplayedSteps& steps) const override;
+  bool prepare_replay(State& state) const override;
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return output_table_; }
 

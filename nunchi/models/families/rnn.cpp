@@ -102,24 +102,25 @@ TokenBatch Rnn::free_running_target(const PairBatch& batch) const {
 
 namespace {
 
-struct RnnState final : SequenceModel::State {
-  RnnState(ContextBase& context, const Ragged& source, const nn::RecurrentCache::Options& options)
-      : places(context, {.memory = &source}), states(context, options) {}
-  nn::StateMemory memory;   // computed once for all steps; undefined without attention
-  nn::DecoderCache places;  // counts rows and finds each one's memory; it keeps no keys
-  nn::RecurrentCache states;
-  Tensor one_each;     // i32: 0, 1, 2, …, which a replayed step reads where they are
-  bool moved = false;  // they did since the last reserve()
-};
-
-// Whether the numbers had to move.
-bool count_to(std::int64_t last, ContextBase& context, Tensor& numbers) {
-  if (numbers.defined() && numbers.size(0) > last) return false;
-  std::vector<std::int32_t> all(static_cast<std::size_t>(last + 1));
+// i32: 0, 1, 2, … below `count`.
+Tensor numbers_below(std::int64_t count, ContextBase& context) {
+  std::vector<std::int32_t> all(static_cast<std::size_t>(count));
   std::iota(all.begin(), all.end(), 0);
-  numbers = from_host(context, all, {last + 1});
-  return true;
+  return from_host(context, all, {count});
 }
+
+struct RnnState final : SequenceModel::State {
+  // The cache keeps no keys: it counts rows and finds each one's memory.
+  RnnState(ContextBase& context, const nn::RecurrentCache::Options& options,
+           const nn::CacheLimits& limits)
+      : State(context, {}, limits),
+        states(context, options, cache.table_rows()),
+        numbers(numbers_below(nn::decode_capacity(limits.rows()) + 1, context)) {}
+
+  nn::StateMemory memory;  // [memory rows, C] of all sources; undefined without attention
+  nn::RecurrentCache states;
+  Tensor numbers;
+};
 
 // Several tokens of each hypothesis, as a batch of sentences.
 Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
@@ -133,55 +134,44 @@ Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
 
 }  // namespace
 
-std::unique_ptr<SequenceModel::State> Rnn::start(const Source& source) const {
-  ContextBase& context = source.context();
-  if (context.tape() != nullptr || context.is_training()) {
-    throw Error("a model generates in evaluating mode, without a tape.");
-  }
+std::unique_ptr<SequenceModel::State> Rnn::make_state(ContextBase& context,
+                                                      const nn::CacheLimits& limits) const {
   const nn::RecurrentCache::Options options{
       .layers = static_cast<std::size_t>(config_.decoder_layers),
       .width = config_.width,
       .cells = config_.cell == CellKind::lstm,
       .dtype = parameters_.dtype()};
-  auto state = std::make_unique<RnnState>(context, source.rows(), options);
+  auto state = std::make_unique<RnnState>(context, options, limits);
   if (attention_) {
-    const Shape shape{source.rows().capacity, config_.width};
+    const Shape shape{limits.memory_rows, config_.width};
     state->memory.values = Variable(Tensor::empty(context, options.dtype, shape));
     state->memory.keys = config_.attention == RnnAttention::dot
                              ? state->memory.values
                              : Variable(Tensor::empty(context, options.dtype, shape));
   }
-  remember(encode(source), *state);
   return state;
 }
 
-void Rnn::remember(const RecurrentMemory& memory, State& any_state) const {
+void Rnn::add_sources(State& any_state, const Source& source,
+                      std::span<const std::int64_t> memory_begin) const {
   auto& state = static_cast<RnnState&>(any_state);
-  state.places.restart(memory.batch);
+  const RecurrentMemory memory = encode(source);
   std::vector<StateRows> first;
   for (const RecurrentState& layer : memory.first) {
     first.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
   }
-  state.states.restart(std::move(first));
+  state.states.set_first(std::move(first));
   if (!attention_) return;
+  const Tensor rows = memory_rows(memory.batch, memory_begin);
   const nn::StateMemory attended = attention_->memory(memory.rows);
-  scatter_rows(attended.values.value(), memory.batch, {}, state.memory.values.value());
+  scatter_rows(attended.values.value(), memory.batch, rows, state.memory.values.value());
   if (config_.attention == RnnAttention::dot) return;
-  scatter_rows(attended.keys.value(), memory.batch, {}, state.memory.keys.value());
-}
-
-bool Rnn::restart(State& any_state, const Source& source) const {
-  auto& state = static_cast<RnnState&>(any_state);
-  const Ragged& rows = source.rows();
-  if (!state.places.fits(rows)) return false;
-  if (attention_ && rows.capacity > state.memory.values.value().size(0)) return false;
-  remember(encode(source), state);
-  return true;
+  scatter_rows(attended.keys.value(), memory.batch, rows, state.memory.keys.value());
 }
 
 Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<RnnState&>(any_state);
-  const nn::DecodeStep step = state.places.extend(tokens);
+  const nn::DecodeStep step = state.cache.extend(tokens);
   const nn::RecurrentCache::Step states = state.states.extend(tokens, step);
   const Variable x = target_embedding_(tokens.ids, step.rows, nowhere_);
   Variable hidden;
@@ -204,21 +194,16 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
     hidden = read.out;
   }
   if (attention_) {
-    ContextBase& context = x.value().context();
-    if (count_to(nn::decode_capacity(tokens.room), context, state.one_each)) state.moved = true;
-    Tensor numbers = state.one_each;
-    count_to(step.rows.capacity, context, numbers);  // a prefix's tokens may be more
+    // A prefix may have more tokens than there are hypotheses.
+    const bool enough = step.rows.capacity < state.numbers.size(0);
+    const Tensor numbers =
+        enough ? state.numbers : numbers_below(step.rows.capacity + 1, x.value().context());
     hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
   }
   return newest_rows(finished(hidden, step.rows).value(), tokens, step);
 }
 
-bool Rnn::reserve(State& any_state, const ReplayedSteps& steps) const {
-  auto& state = static_cast<RnnState&>(any_state);
-  const bool moved = state.places.reserve(steps.steps, steps.hypotheses);
-  const bool numbers_moved = std::exchange(state.moved, false);
-  return state.states.reserve() || moved || numbers_moved;
-}
+bool Rnn::prepare_replay(State& state) const { return state.cache.take_moved(); }
 
 Tensor Rnn::next_scores(const Tensor& hidden) const {
   return vocabulary_scores(hidden, tables_.output);

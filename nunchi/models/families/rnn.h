@@ -52,15 +52,16 @@ class Rnn final : public Model, public TranslationModel {
     return {config_.source_vocabulary, config_.target_vocabulary};
   }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
-  std::unique_ptr<State> start(const Source& source) const override;
+  std::unique_ptr<State> make_state(ContextBase& context,
+                                    const nn::CacheLimits& limits) const override;
+  void add_sources(State& state, const Source& source,
+                   std::span<const std::int64_t> memory_begin) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;
-  bool reserve(State& state, const ReplayedSteps& steps) const override;
-  bool restart(State& state, const Source& source) const override;
+  bool prepare_replay(State& state) const override;
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return tables_.output; }
 
  private:
-  void remember(const RecurrentMemory& memory, State& state) const;
   // From the output of the top layer, with or without attention, to the input of the vocabulary.
   Variable finished(const Variable& joined, const Ragged& rows) const;
 

@@ -67,18 +67,6 @@ VocabularyLoss Transformer::loss(const PairBatch& batch,
   return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
 }
 
-std::unique_ptr<SequenceModel::State> Transformer::start(const Source& source) const {
-  auto state = decoder_.make_state(source.context(), source.rows());
-  decoder_.remember(*state, encode(source));
-  return state;
-}
-
-bool Transformer::restart(State& state, const Source& source) const {
-  if (!decoder_.fits(state, source.rows())) return false;
-  decoder_.remember(state, encode(source));
-  return true;
-}
-
 Tensor Transformer::next_scores(const Tensor& hidden) const {
   return vocabulary_scores(hidden, tables_.output);
 }

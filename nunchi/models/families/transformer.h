@@ -39,14 +39,18 @@ class Transformer final : public Model, public TranslationModel {
   ModelInputs inputs() const override { return config_.inputs(); }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
-  std::unique_ptr<State> start(const Source& source) const override;
-  bool restart(State& state, const Source& source) const override;
+  std::unique_ptr<State> make_state(ContextBase& context,
+                                    const nn::CacheLimits& limits) const override {
+    return decoder_.make_state(context, limits);
+  }
+  void add_sources(State& state, const Source& source,
+                   std::span<const std::int64_t> memory_begin) const override {
+    decoder_.add_memory(state, encode(source), memory_begin);
+  }
   Tensor step(State& state, const nn::StepTokens& tokens) const override {
     return decoder_.step(state, tokens);
   }
-  bool reserve(State& state, const ReplayedSteps& steps) const override {
-    return decoder_.reserve(state, steps);
-  }
+  bool prepare_replay(State& state) const override { return decoder_.prepare_replay(state); }
   Tensor next_scores(const Tensor& hidden) const override;
   Variable output_table() const override { return tables_.output; }
 

@@ -1,14 +1,13 @@
-// Attention of a decode step, and the rows that it moves. Nothing here is recorded: a model that
-// decodes is not being trained.
+// Attention of a decode step, and rows that are scattered and gathered. Inference only.
 #pragma once
 
 #include "nunchi/ops/attention.h"
 
 namespace nunchi {
 
-// Where the keys of each row stand; see kernels/decode_attention.h.
+// Which keys each row sees; see kernels/decode_attention.h.
 struct KeyPlaces {
-  Tensor slot;                // i32 [hypotheses, positions]; undefined: keys stand in a row
+  Tensor slot;                // i32 [hypotheses, positions]; undefined: keys are adjacent rows
   Tensor hypothesis;          // i32 [R], with slots; undefined: each row is its own hypothesis
   Tensor begin;               // i32 [R], without
   Tensor length;              // i32 [R]
@@ -21,15 +20,16 @@ struct DecodeHeads {
   Tensor v;  // [slots, kv_heads · D]
 };
 
-// The newest key and value of each row, which join the cache (DecodeHeads' k and v) on the way.
+// The newest key and value of each row, which are added to the cache (DecodeHeads' k and v).
 struct NewKeys {
   Tensor k;     // [R, kv_heads · D]
   Tensor v;     // [R, kv_heads · D]
   Tensor slot;  // i32 [R]
 };
 
-// [R, H · D]. The query of a row stands at its last key; options' causal and dropout mean nothing.
-// With `newest`, no row may see another's newest key: each is of another hypothesis.
+// [R, H · D]. The position of a row's query is that of its last key; the options' causal and
+// dropout are ignored. With `newest`, each row is of another hypothesis: none sees another's newest
+// key.
 Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
                         const AttentionOptions& options, const NewKeys& newest = {});
 

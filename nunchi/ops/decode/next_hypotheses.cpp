@@ -13,12 +13,12 @@ void next_hypotheses(const Tensor& hidden, const Variable& table,
   constexpr const char* kName = "next_hypotheses";
   check_shape(kName, "hidden", hidden, {hidden.size(0), table.value().size(1)});
   check(allowed.top.rows <= hidden.size(0) && allowed.top.vocabulary == table.value().size(0),
-        kName, "rows or tokens are more than there are");
+        kName, "asked for more rows or tokens than hidden and table have");
   check(hidden.context().tape() == nullptr, kName,
         "it is inference-only but was called while a tape records");
   const ProductWeight weight = forward_weight(hidden.context(), table);
   dispatch(hidden, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<Summed<T>, S>) {
+    if constexpr (std::is_same_v<Accumulator<T>, S>) {
       auto product = product_of<T, S>(weight, hidden, {});
       product.label = "vocabulary";
       kernels::run(ctx, kernels::NextHypotheses<T>{.top = {.product = product, .allowed = allowed},

@@ -1,4 +1,4 @@
-// The likeliest of many scores, row by row. Not recorded.
+// The most likely tokens of each row of scores. Inference only.
 #pragma once
 
 #include "nunchi/tensor/tensor.h"
@@ -6,7 +6,7 @@
 namespace nunchi {
 
 struct TopTokens {
-  Tensor ids;        // i32 [R, n], likeliest first, of equals the lower
+  Tensor ids;        // i32 [R, n], most likely first, of equals the lower
   Tensor log_probs;  // [R, n] in the type that scores are summed in
 };
 

@@ -6,13 +6,14 @@
 namespace nunchi::testing {
 namespace {
 
-// A step without units: it only reports.
-void empty_step(auto& context, std::int64_t generated, const Tensor& counts, std::int64_t* signal) {
-  kernels::run(context, kernels::BeamStep<float>{.units = 0,
-                                                 .generated = generated,
-                                                 .active = counts.data<std::int32_t>(),
-                                                 .generated_next = counts.data<std::int32_t>() + 1,
-                                                 .signal = signal});
+// A step without units: it counts and reports.
+void empty_step(auto& context, const Tensor& counts, std::int64_t* signal) {
+  kernels::run(context,
+               kernels::BeamStep<float>{.units = 0,
+                                        .counts = {.steps = counts.data<std::int32_t>() + 1},
+                                        .active = counts.data<std::int32_t>(),
+                                        .steps = counts.data<std::int32_t>() + 1,
+                                        .signal = signal});
 }
 
 TEST(CudaHostSignal, EveryMessageArrivesWhileTheDeviceContinues) {
@@ -20,10 +21,10 @@ TEST(CudaHostSignal, EveryMessageArrivesWhileTheDeviceContinues) {
   CudaContext cuda;
   const auto signal = cuda.make_host_signal();
   ASSERT_NE(signal, nullptr);
-  const Tensor counts = from_host(cuda, std::vector<std::int32_t>{7, 7}, {2});
+  const Tensor counts = from_host(cuda, std::vector<std::int32_t>{7, 0}, {2});
   constexpr std::int32_t kAhead = HostSignal::kSlots / 2;
   for (std::int32_t step = 1; step <= 500; ++step) {
-    empty_step(cuda, step - 1, counts, signal->slots());
+    empty_step(cuda, counts, signal->slots());
     if (step > kAhead) {
       EXPECT_EQ(signal->wait(step - kAhead), 0);
     }
@@ -36,8 +37,8 @@ TEST(CudaHostSignal, WaitingForAMessageThatNoStepSendsIsAnError) {
   CudaContext cuda;
   const auto signal = cuda.make_host_signal();
   EXPECT_THROW(signal->wait(3), Error);
-  const Tensor counts = zeros(cuda, DType::i32, {2});
-  empty_step(cuda, 2, counts, signal->slots());
+  const Tensor counts = from_host(cuda, std::vector<std::int32_t>{0, 2}, {2});
+  empty_step(cuda, counts, signal->slots());
   EXPECT_EQ(signal->wait(3), 0);
   EXPECT_THROW(signal->wait(3 + HostSignal::kSlots), Error);  // the same slot
   signal->clear();

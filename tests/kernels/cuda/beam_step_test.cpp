@@ -2,6 +2,7 @@
 
 #include "nunchi/kernels/search.h"
 #include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/unit_options.h"
 #include "tests/kernels/cuda/values.h"
 
 namespace nunchi::testing {
@@ -10,7 +11,7 @@ namespace {
 constexpr std::int32_t kBegin = 1, kEnd = 2;
 
 struct BanRules {
-  std::int32_t begin_token = kBegin, end_token = kEnd;
+  std::int32_t suppressed_token = kBegin, end_token = kEnd;
   std::int64_t min_length = 0, no_repeat_ngram = 0, max_repeats = 0;
 };
 
@@ -21,13 +22,18 @@ struct Banned {
 // Random hypotheses of few different tokens, so that much is repeated; every second one a cycle.
 struct BanInputs {
   static constexpr std::int64_t kRows = 37, kStride = 160;
-  Tensor logits, tokens, units, prefixes, banned;
+  Tensor logits, tokens, units, lengths, banned;
+  BanRules rules;
+  DeviceOptions options;
 
-  BanInputs(ContextBase& context, DType dtype, std::int64_t vocabulary) {
+  BanInputs(ContextBase& context, DType dtype, std::int64_t vocabulary, const BanRules& given,
+            std::int32_t generated)
+      : rules(given) {
     const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
-    std::vector<std::int32_t> histories, unit;
+    std::vector<std::int32_t> histories, unit, length;
     for (std::int64_t r = 0; r < kRows; ++r) {
       unit.push_back(static_cast<std::int32_t>(r % 4));
+      length.push_back(prefix_length[static_cast<std::size_t>(r % 4)] + generated);
       const auto draws = random_values<double>(kStride, 70 + static_cast<std::uint64_t>(r));
       for (std::int64_t i = 0; i < kStride; ++i) {
         const double u = (draws[static_cast<std::size_t>(i)] + 1) / 2;
@@ -40,33 +46,40 @@ struct BanInputs {
     logits = rounded_tensor(context, dtype, values, {kRows, vocabulary});
     tokens = from_host(context, histories, {kRows, kStride});
     units = from_host(context, unit, {kRows});
-    prefixes = from_host(context, prefix_length, {4});
+    lengths = from_host(context, length, {kRows});
+    // The last unit has rules of its own.
+    std::vector<kernels::UnitOptions> all(
+        4, {.min_length = static_cast<std::int32_t>(rules.min_length),
+            .no_repeat_ngram = static_cast<std::int32_t>(rules.no_repeat_ngram),
+            .max_repeats = static_cast<std::int32_t>(rules.max_repeats)});
+    all[3].min_length += 11;
+    if (rules.max_repeats > 0) ++all[3].max_repeats;
+    if (rules.no_repeat_ngram > 0) all[3].no_repeat_ngram = 0;
+    options = {context, all};
     banned = unwritten_tensor(context, DType::f64, {kRows});
   }
 
   template <class T>
-  kernels::BanTokens<T> bans(const BanRules& rules, std::int64_t generated) const {
-    return {
-        .rows = kRows,
-        .vocabulary = logits.size(1),
-        .stride = kStride,
-        .begin_token = rules.begin_token,
-        .end_token = rules.end_token,
-        .generated = generated,
-        .min_length = rules.min_length,
-        .no_repeat_ngram = rules.no_repeat_ngram,
-        .max_repeats = rules.max_repeats,
-        .hypotheses = {.tokens = tokens.data<std::int32_t>(), .unit = units.data<std::int32_t>()},
-        .prefix_length = prefixes.data<std::int32_t>(),
-        .logits = logits.data<T>(),
-        .banned = banned.data<double>()};
+  kernels::BanTokens<T> bans() const {
+    return {.rows = kRows,
+            .vocabulary = logits.size(1),
+            .stride = kStride,
+            .suppressed_token = rules.suppressed_token,
+            .end_token = rules.end_token,
+            .hypotheses = {.tokens = tokens.data<std::int32_t>(),
+                           .unit = units.data<std::int32_t>(),
+                           .length = lengths.data<std::int32_t>()},
+            .options = options.data(),
+            .any_ngram = rules.no_repeat_ngram > 0,
+            .most_banned = kernels::UnitOptions::kLongestCycle + 1,
+            .logits = logits.data<T>(),
+            .banned = banned.data<double>()};
   }
 };
 
-Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int64_t generated) {
-  const BanInputs inputs(context, dtype, 13);
-  dispatch(inputs.logits,
-           [&]<class T>(auto& ctx) { kernels::run(ctx, inputs.bans<T>(rules, generated)); });
+Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int32_t generated) {
+  const BanInputs inputs(context, dtype, 13, rules, generated);
+  dispatch(inputs.logits, [&]<class T>(auto& ctx) { kernels::run(ctx, inputs.bans<T>()); });
   return {to_host_f64(inputs.logits), to_host_f64(inputs.banned)};
 }
 
@@ -78,17 +91,17 @@ struct TopOfAllowed {
 TopOfAllowed top_of_allowed(ContextBase& context, DType dtype, const BanRules& rules,
                             std::int64_t vocabulary) {
   constexpr std::int64_t kCount = 3;
-  const BanInputs inputs(context, dtype, vocabulary);
+  const BanInputs inputs(context, dtype, vocabulary, rules, 40);
   const Tensor log_probs = unwritten_tensor(context, summed(dtype), {BanInputs::kRows, kCount});
   const Tensor ids = zeros(context, DType::i32, {BanInputs::kRows, kCount});
   dispatch(inputs.logits, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::TopAllowed<T>{.bans = inputs.bans<T>(rules, 40),
+    kernels::run(ctx, kernels::TopAllowed<T>{.bans = inputs.bans<T>(),
                                              .top = {.rows = BanInputs::kRows,
                                                      .vocabulary = vocabulary,
                                                      .count = kCount,
                                                      .logits = inputs.logits.data<T>(),
                                                      .banned = inputs.banned.data<double>(),
-                                                     .log_probs = log_probs.data<Summed<T>>(),
+                                                     .log_probs = log_probs.data<Accumulator<T>>(),
                                                      .ids = ids.data<std::int32_t>()}});
   });
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
@@ -102,9 +115,12 @@ TEST(BanTokensOnGpu, AreTheCpus) {
   for (const std::int64_t n : {1, 2, 3, 4, 9}) all.push_back({.no_repeat_ngram = n});
   for (const std::int64_t repeats : {1, 2, 3, 8}) all.push_back({.max_repeats = repeats});
   for (const std::int64_t length : {1, 5, 14, 1000}) all.push_back({.min_length = length});
-  all.push_back(
-      {.begin_token = 0, .end_token = 4, .min_length = 9, .no_repeat_ngram = 2, .max_repeats = 2});
-  for (const std::int64_t generated : {0, 1, 2, 8, 30, 100, 150}) {
+  all.push_back({.suppressed_token = 0,
+                 .end_token = 4,
+                 .min_length = 9,
+                 .no_repeat_ngram = 2,
+                 .max_repeats = 2});
+  for (const std::int32_t generated : {0, 1, 2, 8, 30, 100, 150}) {
     for (const BanRules& rules : all) {
       SCOPED_TRACE(std::to_string(generated) + " tokens, n-grams of " +
                    std::to_string(rules.no_repeat_ngram) + ", repeats " +
@@ -127,7 +143,7 @@ TEST(TopAllowedOnGpu, AreTheCpus) {
   for (const std::int64_t vocabulary : {14, 1001, 9000}) {
     for (const BanRules& rules :
          {BanRules{}, BanRules{.max_repeats = 2}, BanRules{.min_length = 43},
-          BanRules{.begin_token = 0, .end_token = 4, .min_length = 90, .max_repeats = 3},
+          BanRules{.suppressed_token = 0, .end_token = 4, .min_length = 90, .max_repeats = 3},
           BanRules{.no_repeat_ngram = 2, .max_repeats = 2}}) {
       SCOPED_TRACE(std::to_string(vocabulary) + " tokens, repeats " +
                    std::to_string(rules.max_repeats));
@@ -154,19 +170,18 @@ class BeamSearch {
  public:
   BeamSearch(ContextBase& context, const BeamSetup& setup)
       : context_(context), setup_(setup), stride_(setup.longest + 1) {
-    std::vector<std::int32_t> prefix, longest, source, number;
+    std::vector<std::int32_t> prefix, number;
+    std::vector<kernels::UnitOptions> options;
     std::vector<std::int32_t> tokens(index(all_rows() * stride_), -1);
     for (std::int64_t u = 0; u < setup.units; ++u) {
       prefix.push_back(static_cast<std::int32_t>(u * 5 % 4));
-      longest.push_back(std::max<std::int32_t>(
-          prefix.back() + 1, setup.longest - static_cast<std::int32_t>(u * 7 % 23)));
-      source.push_back(static_cast<std::int32_t>(1000 + u / 2));
+      options.push_back(
+          {.max_length = std::max<std::int32_t>(
+               prefix.back() + 1, setup.longest - static_cast<std::int32_t>(u * 7 % 23))});
       number.push_back(static_cast<std::int32_t>(u));
       for (std::int32_t i = 0; i < prefix.back(); ++i) tokens[index(u * stride_ + i)] = 3 + i;
     }
-    prefix_ = from_host(context, prefix, {setup.units});
-    longest_ = from_host(context, longest, {setup.units});
-    source_ = from_host(context, source, {setup.units});
+    options_ = {context, options};
     now_ = rows();
     then_ = rows();
     finished_ = rows();
@@ -174,21 +189,23 @@ class BeamSearch {
     fill(now_.token_scores, 0);
     fill(now_.score, 0);
     number.resize(index(all_rows()), -1);
+    prefix.resize(index(all_rows()), -1);
     copy_from_host(std::span<const std::int32_t>(number), now_.unit);
+    copy_from_host(std::span<const std::int32_t>(prefix), now_.length);
     length_ = integers(all_rows()), ended_ = integers(all_rows());
     count_ = zeros(context, DType::i32, {setup.units});
-    prefix_of_ = prefix;
+    done_ = zeros(context, DType::i32, {setup.units});
   }
 
   // What a step made of `log_probs` and `ids`, as one list of numbers; the first is how many units
   // go on.
-  std::vector<double> step(std::int64_t units, std::int64_t width, std::int64_t generated,
+  std::vector<double> step(std::int64_t units, std::int64_t width,
                            const std::vector<float>& log_probs,
                            const std::vector<std::int32_t>& ids) {
     const Tensor scores = from_host(context_, log_probs, {units * width, setup_.candidates});
     const Tensor tokens = from_host(context_, ids, {units * width, setup_.candidates});
     const Tensor parents = integers(units * setup_.beam), next = integers(units * setup_.beam),
-                 source = integers(units * setup_.beam), active = integers(1);
+                 active = integers(1);
     on_device(context_, [&](auto& ctx) {
       kernels::run(ctx, kernels::BeamStep<float>{
                             .units = units,
@@ -196,12 +213,10 @@ class BeamSearch {
                             .beam = setup_.beam,
                             .candidates = setup_.candidates,
                             .stride = stride_,
-                            .generated = generated,
                             .end_token = kEnd,
                             .log_probs = scores.data<float>(),
                             .ids = tokens.data<std::int32_t>(),
-                            .prefix_length = prefix_.data<std::int32_t>(),
-                            .max_length = longest_.data<std::int32_t>(),
+                            .options = options_.data(),
                             .from = now_.kernels_rows(),
                             .to = then_.kernels_rows(),
                             .finished = {.tokens = finished_.tokens.data<std::int32_t>(),
@@ -209,11 +224,10 @@ class BeamSearch {
                                          .score = finished_.score.data<double>(),
                                          .length = length_.data<std::int32_t>(),
                                          .ended = ended_.data<std::int32_t>(),
-                                         .count = count_.data<std::int32_t>()},
+                                         .count = count_.data<std::int32_t>(),
+                                         .done = done_.data<std::int32_t>()},
                             .parents = parents.data<std::int32_t>(),
                             .next = next.data<std::int32_t>(),
-                            .row_source = source.data<std::int32_t>(),
-                            .unit_source = source_.data<std::int32_t>(),
                             .active = active.data<std::int32_t>()});
     });
     std::swap(now_, then_);
@@ -222,14 +236,15 @@ class BeamSearch {
     const std::int64_t rows = left * setup_.beam;
     append(made, to_host<std::int32_t>(parents), 0, rows);
     append(made, to_host<std::int32_t>(next), 0, rows);
-    append(made, to_host<std::int32_t>(source), 0, rows);
     append(made, to_host<double>(now_.score), 0, rows);
-    const auto unit = to_host<std::int32_t>(now_.unit);
-    append(made, unit, 0, rows);
+    append(made, to_host<std::int32_t>(now_.unit), 0, rows);
+    append(made, to_host<std::int32_t>(done_), 0, setup_.units);
+    const auto lengths = to_host<std::int32_t>(now_.length);
+    append(made, lengths, 0, rows);
     const auto history = to_host<std::int32_t>(now_.tokens);
     const auto history_scores = to_host<float>(now_.token_scores);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t length = prefix_of_[index(unit[index(r)])] + generated + 1;
+      const std::int64_t length = lengths[index(r)];
       append(made, history, r * stride_, length);
       append(made, history_scores, r * stride_, length);
     }
@@ -257,10 +272,10 @@ class BeamSearch {
 
  private:
   struct RowMemory {
-    Tensor tokens, token_scores, score, unit;
+    Tensor tokens, token_scores, score, unit, length;
     kernels::SearchRows kernels_rows() const {
       return {tokens.data<std::int32_t>(), token_scores.data<float>(), score.data<double>(),
-              unit.data<std::int32_t>()};
+              unit.data<std::int32_t>(), length.data<std::int32_t>()};
     }
   };
 
@@ -280,16 +295,16 @@ class BeamSearch {
     return {Tensor::empty(context_, DType::i32, {all_rows(), stride_}),
             Tensor::empty(context_, DType::f32, {all_rows(), stride_}),
             Tensor::empty(context_, DType::f64, {all_rows()}),
+            Tensor::empty(context_, DType::i32, {all_rows()}),
             Tensor::empty(context_, DType::i32, {all_rows()})};
   }
 
   ContextBase& context_;
   BeamSetup setup_;
   std::int64_t stride_;
-  Tensor prefix_, longest_, source_;
+  DeviceOptions options_;
   RowMemory now_, then_, finished_;
-  Tensor length_, ended_, count_;
-  std::vector<std::int32_t> prefix_of_;
+  Tensor length_, ended_, count_, done_;
 };
 
 // Descending scores of different tokens, </s> now and then among them.
@@ -333,8 +348,8 @@ void expect_search(const BeamSetup& setup) {
     std::vector<float> log_probs;
     std::vector<std::int32_t> ids;
     invent(setup, units * width, step, log_probs, ids);
-    const std::vector<double> here = expected.step(units, width, step, log_probs, ids);
-    ASSERT_EQ(found.step(units, width, step, log_probs, ids), here) << "step " << step;
+    const std::vector<double> here = expected.step(units, width, log_probs, ids);
+    ASSERT_EQ(found.step(units, width, log_probs, ids), here) << "step " << step;
     units = static_cast<std::int64_t>(here[0]);
   }
   EXPECT_EQ(found.finished(), expected.finished());
@@ -376,9 +391,9 @@ TEST(BeamStepOnGpu, AUnitWithoutAnyCandidateLeavesWithNothing) {
   for (const float bad : {-INFINITY, NAN}) {
     const std::vector<float> log_probs = {bad, bad, bad, -1, -2, bad, bad, bad, bad};
     BeamSearch expected(cpu, setup), found(cuda, setup);
-    const auto here = expected.step(3, 1, 0, log_probs, ids);
+    const auto here = expected.step(3, 1, log_probs, ids);
     EXPECT_EQ(here[0], 1);
-    EXPECT_EQ(found.step(3, 1, 0, log_probs, ids), here);
+    EXPECT_EQ(found.step(3, 1, log_probs, ids), here);
     EXPECT_EQ(found.finished(), expected.finished());
   }
 }

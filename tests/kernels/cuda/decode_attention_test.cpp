@@ -253,6 +253,8 @@ TEST(CudaGatherRows, AgreesWithTheCpu) {
   }
 }
 
+constexpr std::int64_t kBlocks = 110;  // of a unit
+
 struct SlotCase {
   Numbers parents;  // none: the first step
   Numbers tokens;   // none: one each
@@ -268,16 +270,18 @@ Job slot_job(const SlotCase& c) {
       offsets.push_back(offsets.back() + (c.tokens.empty() ? 1 : c.tokens[h]));
     }
     const std::int64_t capacity = offsets.back() + 4, old_stride = 100, stride = 160;
-    Numbers old_slot(4 * old_stride), sentence;
+    Numbers old_slot(4 * old_stride), unit, blocks(3 * kBlocks);
     std::iota(old_slot.begin(), old_slot.end(), 1000);
-    for (std::int64_t h = 0; h < hypotheses; ++h) {
-      sentence.push_back(static_cast<std::int32_t>(h % 3));
+    for (std::int64_t h = 0; h < hypotheses; ++h) unit.push_back(static_cast<std::int32_t>(h % 3));
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      blocks[i] = static_cast<std::int32_t>(i * 7 % blocks.size());
     }
     const Tensor parent = numbers(context, c.parents), offset = numbers(context, offsets),
-                 of_sentence = numbers(context, sentence), old = numbers(context, old_slot),
-                 old_length = numbers(context, {5, 90, 0, 64}),
-                 memory_begin = numbers(context, {4, 0, 11}),
-                 memory_length = numbers(context, {3, 4, 9});
+                 of_unit = numbers(context, unit), old = numbers(context, old_slot),
+                 old_length = numbers(context, {5, 90, 0, 64}), block = numbers(context, blocks);
+    // Of each unit: tokens of its first step, begin and length of its memory.
+    const Tensor units = numbers(context, c.memory ? Numbers{3, 4, 3, 1, 0, 4, 5, 11, 9}
+                                                   : Numbers{3, 0, 0, 1, 0, 0, 5, 0, 0});
     const Tensor slot = zeros(context, DType::i32, {hypotheses * stride}),
                  length = zeros(context, DType::i32, {hypotheses}),
                  last_row = zeros(context, DType::i32, {hypotheses}),
@@ -290,29 +294,31 @@ Job slot_job(const SlotCase& c) {
     const auto data = [](const Tensor& tensor) { return tensor.data<std::int32_t>(); };
     const bool first = c.parents.empty();
     on_device(context, [&](auto& ctx) {
-      kernels::run(ctx,
-                   kernels::ExtendSlots{.hypotheses = hypotheses,
-                                        .first_slot = 700,
-                                        .capacity = capacity,
-                                        .parent = first ? nullptr : data(parent),
-                                        .sentence = data(of_sentence),
-                                        .offset = c.tokens.empty() ? nullptr : data(offset),
-                                        .old_slot = first ? nullptr : data(old),
-                                        .old_stride = old_stride,
-                                        .old_length = first ? nullptr : data(old_length),
-                                        .slot = data(slot),
-                                        .stride = stride,
-                                        .length = data(length),
-                                        .memory_begin = c.memory ? data(memory_begin) : nullptr,
-                                        .memory_length = c.memory ? data(memory_length) : nullptr,
-                                        .row_hypothesis = data(columns[0]),
-                                        .row_position = data(columns[1]),
-                                        .row_visible = data(columns[2]),
-                                        .row_slot = data(columns[3]),
-                                        .row_begin = data(columns[4]),
-                                        .row_memory = data(columns[5]),
-                                        .last_row = data(last_row),
-                                        .count = data(count)});
+      kernels::run(ctx, kernels::ExtendSlots{
+                            .hypotheses = hypotheses,
+                            .width = 5,
+                            .capacity = capacity,
+                            .parent = first ? nullptr : data(parent),
+                            .unit = data(of_unit),
+                            .offset = c.tokens.empty() ? nullptr : data(offset),
+                            .old_slot = first ? nullptr : data(old),
+                            .old_stride = old_stride,
+                            .old_length = first ? nullptr : data(old_length),
+                            .units = reinterpret_cast<const kernels::UnitSlots*>(data(units)),
+                            .block = data(block),
+                            .block_stride = kBlocks,
+                            .block_slots = 8,
+                            .slot = data(slot),
+                            .stride = stride,
+                            .length = data(length),
+                            .row_hypothesis = data(columns[0]),
+                            .row_position = data(columns[1]),
+                            .row_visible = data(columns[2]),
+                            .row_slot = data(columns[3]),
+                            .row_begin = data(columns[4]),
+                            .row_memory = data(columns[5]),
+                            .last_row = data(last_row),
+                            .count = data(count)});
     });
     std::vector<Output> found = {output("slot", slot), output("length", length),
                                  output("last_row", last_row), output("count", count)};

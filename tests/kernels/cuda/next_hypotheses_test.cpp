@@ -1,6 +1,7 @@
 #include "nunchi/kernels/next_hypotheses.h"
 
 #include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/unit_options.h"
 #include "tests/kernels/cuda/values.h"
 
 namespace nunchi::testing {
@@ -29,21 +30,24 @@ class Steps {
  public:
   Steps(ContextBase& context, DType dtype, const Setup& setup)
       : context_(context), dtype_(dtype), setup_(setup), now_(*this), then_(*this), ended_(*this) {
-    std::vector<std::int32_t> prefix, longest, source, number;
+    std::vector<std::int32_t> prefix, number;
+    std::vector<kernels::UnitOptions> options;
     for (std::int64_t u = 0; u < setup.units; ++u) {
       prefix.push_back(static_cast<std::int32_t>(u % 3));
-      longest.push_back(static_cast<std::int32_t>(kLongest - u % 5));
-      source.push_back(static_cast<std::int32_t>(1000 + u));
+      options.push_back({.min_length = static_cast<std::int32_t>(u % 4),
+                         .max_length = static_cast<std::int32_t>(kLongest - u % 5),
+                         .no_repeat_ngram = static_cast<std::int32_t>(setup.no_repeat_ngram),
+                         .max_repeats = 8});
       number.push_back(static_cast<std::int32_t>(u));
     }
-    prefix_ = from_host(context, prefix, {setup.units});
-    longest_ = from_host(context, longest, {setup.units});
-    source_ = from_host(context, source, {setup.units});
+    options_ = {context, options};
+    copy_from_host(std::span<const std::int32_t>(prefix), now_.length.part(0, {setup.units}));
     copy_from_host(std::span<const std::int32_t>(number), now_.unit.part(0, {setup.units}));
-    for (Tensor* x : {&parents_, &next_, &row_source_}) {
+    for (Tensor* x : {&parents_, &next_}) {
       *x = zeros(context, DType::i32, {setup.units * setup.beam});
     }
     count_ = zeros(context, DType::i32, {setup.units});
+    done_ = zeros(context, DType::i32, {setup.units});
     length_ = zeros(context, DType::i32, {setup.units * setup.beam});
     by_end_ = zeros(context, DType::i32, {setup.units * setup.beam});
     auto values = grid(setup.vocabulary * kWidth, 5, 64, 1.0f / 128);
@@ -70,14 +74,10 @@ class Steps {
     const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates});
     const Tensor banned = unwritten_tensor(context_, DType::f64, {rows});
     fill(ids, 0);
-    kernels::StepNow now;
-    if (setup_.counted) {
-      now = {.active = now_.counts.data<std::int32_t>(),
-             .generated = now_.counts.data<std::int32_t>() + 1,
-             .width = width};
-    }
+    kernels::StepCounts counts{.steps = now_.counts.data<std::int32_t>() + 1, .width = width};
+    if (setup_.counted) counts.active = now_.counts.data<std::int32_t>();
     dispatch(hidden, [&]<class T>(auto& ctx) {
-      if constexpr (std::is_same_v<Summed<T>, float>) {
+      if constexpr (std::is_same_v<Accumulator<T>, float>) {
         kernels::run(ctx,
                      kernels::NextHypotheses<T>{
                          .top = {.product = {.m = rows,
@@ -89,15 +89,13 @@ class Steps {
                                  .allowed = {.bans = {.rows = rows,
                                                       .vocabulary = setup_.vocabulary,
                                                       .stride = kLongest + 1,
-                                                      .begin_token = kBegin,
+                                                      .suppressed_token = kBegin,
                                                       .end_token = kEnd,
-                                                      .generated = generated,
-                                                      .now = now,
-                                                      .min_length = 3,
-                                                      .no_repeat_ngram = setup_.no_repeat_ngram,
-                                                      .max_repeats = 8,
+                                                      .counts = counts,
                                                       .hypotheses = now_.rows(),
-                                                      .prefix_length = prefix_.data<std::int32_t>(),
+                                                      .options = options_.data(),
+                                                      .any_ngram = setup_.no_repeat_ngram > 0,
+                                                      .most_banned = 2,
                                                       .banned = banned.data<double>()},
                                              .top = {.rows = rows,
                                                      .vocabulary = setup_.vocabulary,
@@ -110,13 +108,11 @@ class Steps {
                                   .beam = setup_.beam,
                                   .candidates = candidates,
                                   .stride = kLongest + 1,
-                                  .generated = generated,
-                                  .now = now,
+                                  .counts = counts,
                                   .end_token = kEnd,
                                   .log_probs = log_probs.data<float>(),
                                   .ids = ids.data<std::int32_t>(),
-                                  .prefix_length = prefix_.data<std::int32_t>(),
-                                  .max_length = longest_.data<std::int32_t>(),
+                                  .options = options_.data(),
                                   .from = now_.rows(),
                                   .to = then_.rows(),
                                   .finished = {.tokens = ended_.tokens.data<std::int32_t>(),
@@ -124,13 +120,12 @@ class Steps {
                                                .score = ended_.score.data<double>(),
                                                .length = length_.data<std::int32_t>(),
                                                .ended = by_end_.data<std::int32_t>(),
-                                               .count = count_.data<std::int32_t>()},
+                                               .count = count_.data<std::int32_t>(),
+                                               .done = done_.data<std::int32_t>()},
                                   .parents = parents_.data<std::int32_t>(),
                                   .next = next_.data<std::int32_t>(),
-                                  .row_source = row_source_.data<std::int32_t>(),
-                                  .unit_source = source_.data<std::int32_t>(),
                                   .active = then_.counts.data<std::int32_t>(),
-                                  .generated_next = then_.counts.data<std::int32_t>() + 1}});
+                                  .steps = then_.counts.data<std::int32_t>() + 1}});
       }
     });
     std::swap(now_, then_);
@@ -139,7 +134,7 @@ class Steps {
 
  private:
   struct Hypotheses {
-    Tensor tokens, token_scores, score, unit, counts;
+    Tensor tokens, token_scores, score, unit, length, counts;
 
     explicit Hypotheses(const Steps& of) {
       const std::int64_t rows = of.setup_.units * of.setup_.beam;
@@ -147,11 +142,12 @@ class Steps {
       token_scores = zeros(of.context_, DType::f32, {rows, kLongest + 1});
       score = zeros(of.context_, DType::f64, {rows});
       unit = zeros(of.context_, DType::i32, {rows});
+      length = zeros(of.context_, DType::i32, {rows});
       counts = zeros(of.context_, DType::i32, {2});
     }
     kernels::SearchRows rows() const {
       return {tokens.data<std::int32_t>(), token_scores.data<float>(), score.data<double>(),
-              unit.data<std::int32_t>()};
+              unit.data<std::int32_t>(), length.data<std::int32_t>()};
     }
   };
 
@@ -171,16 +167,17 @@ class Steps {
       left.numbers.insert(left.numbers.end(), all.begin(), all.begin() + count);
     };
     const std::int64_t rows = left.active * setup_.beam, most = setup_.units * setup_.beam;
-    for (const Tensor* x : {&now_.unit, &parents_, &next_, &row_source_}) take(*x, rows);
+    for (const Tensor* x : {&now_.unit, &now_.length, &parents_, &next_}) take(*x, rows);
     take(count_, setup_.units);
+    take(done_, setup_.units);
     take(length_, most);
     take(by_end_, most);
     const std::vector<double> now = to_host<double>(now_.score);
     left.scores.assign(now.begin(), now.begin() + rows);
     for (const double x : to_host<double>(ended_.score)) left.scores.push_back(x);
 
-    // What stands behind a hypothesis means nothing.
-    const auto unit = to_host<std::int32_t>(now_.unit), prefix = to_host<std::int32_t>(prefix_),
+    // Tokens behind the end of a hypothesis mean nothing.
+    const auto row_length = to_host<std::int32_t>(now_.length),
                length = to_host<std::int32_t>(length_), by_end = to_host<std::int32_t>(by_end_);
     const auto take_row = [&](const Hypotheses& from, std::int64_t row, std::int64_t tokens,
                               std::int64_t scores) {
@@ -189,8 +186,8 @@ class Steps {
       left.scores.insert(left.scores.end(), all.begin(), all.begin() + scores);
     };
     for (std::int64_t r = 0; r < rows; ++r) {
-      const auto u = static_cast<std::size_t>(unit[static_cast<std::size_t>(r)]);
-      take_row(now_, r, prefix[u] + counts[1], prefix[u] + counts[1]);
+      const std::int32_t tokens = row_length[static_cast<std::size_t>(r)];
+      take_row(now_, r, tokens, tokens);
     }
     for (std::int64_t r = 0; r < most; ++r) {
       const auto at = static_cast<std::size_t>(r);
@@ -203,7 +200,8 @@ class Steps {
   DType dtype_;
   Setup setup_;
   Hypotheses now_, then_, ended_;
-  Tensor prefix_, longest_, source_, parents_, next_, row_source_, count_, length_, by_end_, table_;
+  DeviceOptions options_;
+  Tensor parents_, next_, count_, done_, length_, by_end_, table_;
 };
 
 // From the first step on until all have ended, on both devices.

@@ -1,6 +1,7 @@
 #include "nunchi/kernels/search.h"
 
 #include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/unit_options.h"
 #include "tests/kernels/cuda/values.h"
 
 namespace nunchi::testing {
@@ -45,7 +46,7 @@ Found top_of(ContextBase& context, DType dtype, const Rows& rows, std::int64_t c
                                        .count = count,
                                        .logits = logits.data<T>(),
                                        .banned = banned.defined() ? banned.data<double>() : nullptr,
-                                       .log_probs = log_probs.data<Summed<T>>(),
+                                       .log_probs = log_probs.data<Accumulator<T>>(),
                                        .ids = ids.data<std::int32_t>()});
   });
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
@@ -193,14 +194,22 @@ Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts
   const Tensor logits =
       rounded_tensor(context, dtype, rows.logits, {rows.count(), rows.vocabulary});
   // Units in the order opposite to their rows'.
-  std::vector<std::int32_t> unit;
-  std::vector<std::int64_t> stream;
+  std::vector<std::int32_t> unit, length;
+  std::vector<kernels::UnitOptions> options;
   for (std::int64_t r = 0; r < rows.count(); ++r) {
     unit.push_back(static_cast<std::int32_t>(rows.count() - 1 - r));
-    stream.push_back(r * 1000003 + (r % 2 << 33));
+    length.push_back(static_cast<std::int32_t>(3 + (rows.count() - 1 - r) % 2));
+    options.push_back({.stream = r * 1000003 + (r % 2 << 33),
+                       .seed = 77,
+                       .temperature = cuts.temperature,
+                       .top_p = cuts.top_p,
+                       .top_k = cuts.top_k,
+                       .sample = 1,
+                       .prefix_length = static_cast<std::int32_t>(r % 2)});
   }
   const Tensor units = from_host(context, unit, {rows.count()});
-  const Tensor streams = from_host(context, stream, {rows.count()});
+  const Tensor lengths = from_host(context, length, {rows.count()});
+  const DeviceOptions unit_options(context, options);
   const Tensor banned =
       rows.banned.empty() ? Tensor() : from_host(context, rows.banned, {rows.count()});
   const Tensor log_probs = unwritten_tensor(context, summed(dtype), {rows.count()});
@@ -210,16 +219,12 @@ Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts
     kernels::run(
         ctx, kernels::SampleTokens<T>{.rows = rows.count(),
                                       .vocabulary = rows.vocabulary,
-                                      .temperature = cuts.temperature,
-                                      .top_k = cuts.top_k,
-                                      .top_p = cuts.top_p,
-                                      .seed = 77,
-                                      .position = 3,
-                                      .unit = units.data<std::int32_t>(),
-                                      .stream = streams.data<std::int64_t>(),
+                                      .hypotheses = {.unit = units.data<std::int32_t>(),
+                                                     .length = lengths.data<std::int32_t>()},
+                                      .options = unit_options.data(),
                                       .logits = logits.data<T>(),
                                       .banned = banned.defined() ? banned.data<double>() : nullptr,
-                                      .log_probs = log_probs.data<Summed<T>>(),
+                                      .log_probs = log_probs.data<Accumulator<T>>(),
                                       .ids = ids.data<std::int32_t>()});
   });
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};

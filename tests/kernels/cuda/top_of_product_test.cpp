@@ -2,6 +2,7 @@
 
 #include "nunchi/ops/tensors.h"
 #include "tests/kernels/cuda/compare.h"
+#include "tests/kernels/cuda/unit_options.h"
 #include "tests/kernels/cuda/values.h"
 
 namespace nunchi::testing {
@@ -13,7 +14,7 @@ struct Inputs {
   std::int64_t rows = 1, vocabulary = 1, width = 64, count = 1;
   int levels = 128;  // of the table's elements: with few, many logits are equal
   std::int64_t min_length = 0, max_repeats = 0;
-  std::int32_t begin_token = 1;
+  std::int32_t suppressed_token = 1;
   std::int64_t active = 0;  // so many rows are there, the others are zeros; 0: all are
   std::vector<std::pair<std::int64_t, float>> extremes = {};  // logits of these tokens, in all rows
 
@@ -21,7 +22,7 @@ struct Inputs {
     return std::to_string(rows) + " rows of " + std::to_string(width) + " times " +
            std::to_string(vocabulary) + ", first " + std::to_string(count) + ", levels " +
            std::to_string(levels) + ", at least " + std::to_string(min_length) + ", repeats " +
-           std::to_string(max_repeats) + ", <s> " + std::to_string(begin_token) + ", active " +
+           std::to_string(max_repeats) + ", <s> " + std::to_string(suppressed_token) + ", active " +
            std::to_string(active);
   }
 };
@@ -51,9 +52,13 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
     table[static_cast<std::size_t>(token * in.width)] = logit;
   }
   // Every second hypothesis is a cycle; tokens are among the first, where the best are not.
-  std::vector<std::int32_t> histories, unit;
+  std::vector<std::int32_t> histories, unit, length;
+  const kernels::UnitOptions options{.min_length = static_cast<std::int32_t>(in.min_length),
+                                     .max_repeats = static_cast<std::int32_t>(in.max_repeats)};
+  const DeviceOptions device_options(context, {options, options});
   for (std::int64_t r = 0; r < in.rows; ++r) {
     unit.push_back(static_cast<std::int32_t>(r % 2));
+    length.push_back(static_cast<std::int32_t>(kGenerated + r % 2 * 3));
     for (std::int64_t i = 0; i < kStride; ++i) {
       const std::int64_t at = r % 2 == 0 ? i % (r / 2 % 9 + 1) : i * i + r;
       histories.push_back(static_cast<std::int32_t>(at * 7 % in.vocabulary));
@@ -64,14 +69,14 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                tokens = from_host(context, histories, {in.rows, kStride}),
                units = from_host(context, unit, {in.rows}),
                active = from_host(context, std::vector{static_cast<std::int32_t>(real)}, {1}),
-               prefixes = from_host(context, std::vector<std::int32_t>{0, 3}, {2}),
+               lengths = from_host(context, length, {in.rows}),
                banned = unwritten_tensor(context, DType::f64, {in.rows}),
                log_probs = unwritten_tensor(context, DType::f32, {in.rows, in.count}),
                ids = Tensor::empty(context, DType::i32, {in.rows, in.count});
   fill(ids, -1);
   Found found;
   dispatch(rows, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<Summed<T>, float>) {
+    if constexpr (std::is_same_v<Accumulator<T>, float>) {
       const kernels::TopOfProduct<T> job{
           .product = {.m = in.rows,
                       .n = in.vocabulary,
@@ -82,15 +87,14 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
           .allowed = {.bans = {.rows = in.rows,
                                .vocabulary = in.vocabulary,
                                .stride = kStride,
-                               .begin_token = in.begin_token,
+                               .suppressed_token = in.suppressed_token,
                                .end_token = 2,
-                               .generated = kGenerated,
-                               .now = {.active = active.data<std::int32_t>()},
-                               .min_length = in.min_length,
-                               .max_repeats = in.max_repeats,
+                               .counts = {.active = active.data<std::int32_t>()},
                                .hypotheses = {.tokens = tokens.data<std::int32_t>(),
-                                              .unit = units.data<std::int32_t>()},
-                               .prefix_length = prefixes.data<std::int32_t>(),
+                                              .unit = units.data<std::int32_t>(),
+                                              .length = lengths.data<std::int32_t>()},
+                               .options = device_options.data(),
+                               .most_banned = kernels::most_banned(options),
                                .banned = banned.data<double>()},
                       .top = {.rows = in.rows,
                               .vocabulary = in.vocabulary,
@@ -211,9 +215,9 @@ TEST(TopOfProductOnGpu, WhatIsBannedCountsAndDoesNotCome) {
           expect_like_cpu(in);
         }
       }
-      in.begin_token = -1;
+      in.suppressed_token = -1;
       expect_like_cpu(in);
-      in.begin_token = static_cast<std::int32_t>(vocabulary) - 1;
+      in.suppressed_token = static_cast<std::int32_t>(vocabulary) - 1;
       in.extremes.emplace_back(vocabulary - 1, 80.0f);
       expect_like_cpu(in);
     }

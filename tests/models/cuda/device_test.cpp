@@ -2,7 +2,7 @@
 // every_model_test.cpp's.
 #include <algorithm>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "tests/models/cuda/found.h"
 #include "tests/models/cuda/trained.h"
 #include "tests/models/small_models.h"

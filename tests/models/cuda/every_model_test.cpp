@@ -2,7 +2,7 @@
 // the CPU's does.
 #include "tests/models/every_model.h"
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "tests/models/cuda/found.h"
 #include "tests/models/cuda/trained.h"
 

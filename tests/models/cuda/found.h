@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 
 namespace nunchi::testing {
 

@@ -1,5 +1,5 @@
 // A language model on the GPU goes on with texts, one batch after another, and is watched.
-#include "nunchi/decoding/search.h"
+#include "nunchi/decoding/searcher.h"
 #include "tests/kernels/cuda/compare.h"
 #include "tests/models/small_models.h"
 

@@ -8,7 +8,7 @@ namespace nunchi::kernels {
 template <>
 void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
   std::int64_t row = 0;
-  const std::int64_t hypotheses = p.hypotheses_now(), first_slot = p.first_slot_now();
+  const std::int64_t hypotheses = p.hypotheses_now();
   for (std::int64_t h = 0; h < hypotheses; ++h) {
     std::int32_t* slot = p.slot + h * p.stride;
     std::int32_t length = 0;
@@ -17,15 +17,14 @@ void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
       std::copy_n(p.old_slot + p.parent[h] * p.old_stride, length, slot);
     }
     const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
-    const std::int32_t sentence = p.sentence[h];
+    const UnitSlots& unit = p.units[p.unit[h]];
     for (std::int32_t i = 0; i < tokens; ++i, ++row) {
-      slot[length] = static_cast<std::int32_t>(first_slot + row);
+      slot[length] = p.row_slot[row] = p.slot_of(h, length);
       p.row_hypothesis[row] = static_cast<std::int32_t>(h);
       p.row_position[row] = length;
       p.row_visible[row] = ++length;
-      p.row_slot[row] = static_cast<std::int32_t>(first_slot + row);
-      p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
-      p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
+      p.row_begin[row] = unit.memory_begin;
+      p.row_memory[row] = unit.memory_length;
     }
     p.length[h] = length;
     p.last_row[h] = static_cast<std::int32_t>(row - 1);
@@ -36,7 +35,6 @@ void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
   }
   p.count[0] = static_cast<std::int32_t>(row);
   p.count[1] = static_cast<std::int32_t>(hypotheses);
-  if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + row);
 }
 
 template <class Target, class T>

@@ -7,7 +7,7 @@ namespace nunchi::kernels {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
   const ScratchMemory scores(ctx.arena(), p.score_bytes());
-  const auto [product, allowed] = p.parts(scores.as<Summed<T>>());
+  const auto [product, allowed] = p.parts(scores.as<Accumulator<T>>());
   run(ctx, product);
   run(ctx, allowed);
 }

@@ -1,5 +1,5 @@
-#include "nunchi/kernels/cuda/search/bans.h"
-#include "nunchi/kernels/cuda/search/logits.h"
+#include "nunchi/kernels/cuda/search/ban_rules.h"
+#include "nunchi/kernels/cuda/search/logit_keys.h"
 #include "nunchi/kernels/search.h"
 
 namespace nunchi::kernels {
@@ -8,8 +8,8 @@ namespace {
 template <class N>
 struct BanJob {
   BanRules rules;
-  std::int64_t vocabulary, no_repeat_ngram, suppressed_count;
-  const std::int32_t* suppressed;
+  std::int64_t vocabulary;
+  bool any_ngram;
   N* logits;
   double* banned;
 };
@@ -23,7 +23,7 @@ class RowBans {
   // Called by all lanes, each with a token of its own to be banned or not.
   __device__ void ban(bool wanted, std::int32_t token) {
     const int lane = lane_of_thread();
-    // Of lanes with one token the first counts it.
+    // Of several lanes with the same token, the first counts it.
     const unsigned same = __match_any_sync(kAllLanes, wanted ? token : -1 - lane);
     if (wanted && __ffs(static_cast<int>(same)) == lane + 1) {
       const double logit = to_float(logits_[token]);
@@ -32,10 +32,10 @@ class RowBans {
         logits_[token] = from_float<N>(-INFINITY);
       }
     }
-    __syncwarp();  // what is banned now is not counted again by another lane
+    __syncwarp();  // so that no other lane counts the token again
   }
 
-  // log Σ exp of all that was banned, the same in all lanes.
+  // log Σ exp of all banned tokens, the same in all lanes.
   __device__ double total() const {
     if (__ballot_sync(kAllLanes, own_ != -INFINITY) == 0) return -INFINITY;
     double top = own_;
@@ -53,7 +53,7 @@ class RowBans {
 
  private:
   N* logits_;
-  double own_ = -INFINITY;  // of what this lane banned
+  double own_ = -INFINITY;  // log Σ exp of the tokens that this lane banned
 };
 
 __device__ bool same_tokens(const std::int32_t* a, const std::int32_t* b, std::int64_t count) {
@@ -71,29 +71,32 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
   wait_for_previous_kernel();
   const BanRules& rules = p.rules;
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
-  if (row >= rules.now.rows(rules.rows)) return;
+  if (row >= rules.counts.rows(rules.rows)) return;
   const int lane = lane_of_thread();
   const std::int32_t* tokens = rules.hypotheses.tokens + row * rules.stride;
-  const std::int64_t length = rules.length(row);
+  const std::int64_t length = rules.hypotheses.length[row];
   RowBans<N> bans(p.logits + row * p.vocabulary);
 
-  if (const std::int64_t n = p.no_repeat_ngram; n > 0 && length >= n) {
+  const std::int64_t n =
+      p.any_ngram ? rules.options[rules.hypotheses.unit[row]].no_repeat_ngram : 0;
+  if (n > 0 && length >= n) {
     const std::int32_t* recent = tokens + length - (n - 1);
     for (std::int64_t begin = 0; begin + n <= length; begin += kWarp) {
       const std::int64_t i = begin + lane;
       const bool repeats = i + n <= length && same_tokens(recent, tokens + i, n - 1);
       const std::int32_t token = repeats ? tokens[i + n - 1] : rules.end_token;
-      // What is banned for its repetition can be anything but the end.
+      // Rules on repetition never ban the end.
       const bool wanted = token != rules.end_token;
       if (__any_sync(kAllLanes, wanted)) bans.ban(wanted, token);
     }
   }
-  for (std::int64_t begin = 0; begin < p.suppressed_count; begin += kWarp) {
+  // Those that have no lane of their own.
+  for (std::int64_t begin = kSuppressedLanes; begin < rules.suppressed_count; begin += kWarp) {
     const std::int64_t i = begin + lane;
-    const bool wanted = i < p.suppressed_count;
-    bans.ban(wanted, wanted ? p.suppressed[i] : 0);
+    const bool wanted = i < rules.suppressed_count;
+    bans.ban(wanted, wanted ? rules.suppressed[i] : 0);
   }
-  const Ban other = ban_of_lane(rules, row, length);
+  const Ban other = ban_of_lane(rules, row);
   bans.ban(other.wanted, other.token);
   if (p.banned == nullptr) return;
   const double total = bans.total();
@@ -107,9 +110,7 @@ void compute(ContextOf<Target>& ctx, const BanTokens<T>& p) {
   if (p.rows == 0) return;
   const BanJob<Native<T>> job{.rules = rules_of(p),
                               .vocabulary = p.vocabulary,
-                              .no_repeat_ngram = p.no_repeat_ngram,
-                              .suppressed_count = p.suppressed_count,
-                              .suppressed = p.suppressed,
+                              .any_ngram = p.any_ngram,
                               .logits = native(p.logits),
                               .banned = p.banned};
   launch_overlapped(ctx, p.name(), ban_tokens_kernel<Native<T>>,

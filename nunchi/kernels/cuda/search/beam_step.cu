@@ -3,24 +3,25 @@
 namespace nunchi::kernels {
 namespace {
 
-// What is decided for each unit before it is known where its rows will stand.
+// What is decided for each unit before the positions of its next rows are known.
 struct Plan {
-  Candidate* next;        // [units, beam] of units that go on
-  std::int32_t* goes_on;  // [units] 1: this one does
+  Candidate* next;          // [units, beam] of units that continue
+  std::int32_t* continues;  // [units] 1: the unit continues
 
   // By a warp.
-  __device__ void decide(const BeamStep<float>& p, std::int64_t u, const Heads& heads) const {
+  __device__ void decide(const BeamStep<float>& p, std::int64_t u, const RowHeads& heads) const {
     const bool does = plan_unit(p, u, heads, next + u * p.beam);
-    if (lane_of_thread() == 0) goes_on[u] = does ? 1 : 0;
+    if (lane_of_thread() == 0) continues[u] = does ? 1 : 0;
   }
 };
 
-// Where the heads of units stand, one after another.
-struct HeadRoom {
-  bool keeps;
+// Shared memory for the heads of `units` units, one after another, with copies of their candidates
+// where those fit.
+struct HeadMemory {
+  bool has_candidates;
   std::size_t bytes;  // of a unit
 
-  HeadRoom(const BeamStep<float>& p, std::int64_t units) {
+  HeadMemory(const BeamStep<float>& p, std::int64_t units) {
     constexpr std::size_t kSharedBytes = 48 << 10;
     const auto width = static_cast<std::size_t>(p.width),
                all = width * static_cast<std::size_t>(p.candidates);
@@ -28,28 +29,28 @@ struct HeadRoom {
     const std::size_t least = round(width * (sizeof(double) + sizeof(std::int32_t)));
     const std::size_t more =
         round(least + width * sizeof(double) + all * (sizeof(float) + sizeof(std::int32_t)));
-    keeps = static_cast<std::size_t>(units) * more <= kSharedBytes;
-    bytes = keeps ? more : least;
+    has_candidates = static_cast<std::size_t>(units) * more <= kSharedBytes;
+    bytes = has_candidates ? more : least;
   }
 
-  // Of active unit u, in the room of this number, by a warp.
-  __device__ Heads at(const BeamStep<float>& p, double* memory, std::int64_t u,
-                      std::int64_t room) const {
-    double* begin = memory + static_cast<std::size_t>(room) * bytes / sizeof(double);
+  // The heads of active unit u, in the i-th part of the memory, by a warp.
+  __device__ RowHeads at(const BeamStep<float>& p, double* memory, std::int64_t u,
+                         std::int64_t i) const {
+    double* begin = memory + static_cast<std::size_t>(i) * bytes / sizeof(double);
     const std::int64_t first_row = u * p.width, all = p.width * p.candidates;
-    Heads heads{.score = begin,
-                .place = reinterpret_cast<std::int32_t*>(begin + p.width),
-                .before = p.from.score + first_row,
-                .log_probs = p.log_probs + first_row * p.candidates,
-                .ids = p.ids + first_row * p.candidates};
-    if (!keeps) return heads;
+    RowHeads heads{.score = begin,
+                   .rank = reinterpret_cast<std::int32_t*>(begin + p.width),
+                   .before = p.from.score + first_row,
+                   .log_probs = p.log_probs + first_row * p.candidates,
+                   .ids = p.ids + first_row * p.candidates};
+    if (!has_candidates) return heads;
     double* before = begin + p.width + (p.width + 1) / 2;
     auto* log_probs = reinterpret_cast<float*>(before + p.width);
     auto* ids = reinterpret_cast<std::int32_t*>(log_probs + all);
     for (std::int64_t j = lane_of_thread(); j < p.width; j += kWarp) before[j] = heads.before[j];
-    for (std::int64_t i = lane_of_thread(); i < all; i += kWarp) {
-      log_probs[i] = heads.log_probs[i];
-      ids[i] = heads.ids[i];
+    for (std::int64_t c = lane_of_thread(); c < all; c += kWarp) {
+      log_probs[c] = heads.log_probs[c];
+      ids[c] = heads.ids[c];
     }
     __syncwarp();
     heads.before = before, heads.log_probs = log_probs, heads.ids = ids;
@@ -57,7 +58,7 @@ struct HeadRoom {
   }
 };
 
-// A step that has no unit to decide on says so.
+// A step without units only reports.
 __global__ void no_units_kernel(const BeamStep<float> p) {
   wait_for_previous_kernel();
   end_step(p, 0);
@@ -67,54 +68,55 @@ constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 
 // All of a step in one block, a warp for each unit and then one for each row.
 __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p, Plan plan,
-                                                                HeadRoom room) {
+                                                                HeadMemory heads) {
   extern __shared__ double memory[];
   wait_for_previous_kernel();
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = lane_of_thread();
-  const std::int64_t units = p.now.units(p.units);
-  if (warp < units) plan.decide(p, warp, room.at(p, memory, warp, warp));
+  const std::int64_t units = p.counts.units(p.units), units_before = p.units_before();
+  if (warp < units) plan.decide(p, warp, heads.at(p, memory, warp, warp));
   __syncthreads();
-  const unsigned going_on = __ballot_sync(kAllLanes, lane < units && plan.goes_on[lane] != 0);
-  if (threadIdx.x == 0) end_step(p, __popc(going_on));
+  const unsigned continuing = __ballot_sync(kAllLanes, lane < units && plan.continues[lane] != 0);
+  if (threadIdx.x == 0) end_step(p, __popc(continuing));
   for (std::int64_t i = warp; i < units * p.beam; i += kFewThreads / kWarp) {
     const std::int64_t u = i / p.beam;
-    if ((going_on >> u & 1) == 0) continue;
-    const std::int64_t before = __popc(going_on & ((1u << u) - 1));
+    if ((continuing >> u & 1) == 0) continue;
+    const std::int64_t before = units_before + __popc(continuing & ((1u << u) - 1));
     write_row(p, u, plan.next[i], before * p.beam + i % p.beam);
   }
 }
 
 // One warp for each unit.
-__global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadRoom room) {
+__global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadMemory heads) {
   extern __shared__ double memory[];
   wait_for_previous_kernel();
-  if (blockIdx.x >= p.now.units(p.units)) return;
-  plan.decide(p, blockIdx.x, room.at(p, memory, blockIdx.x, 0));
+  if (blockIdx.x >= p.counts.units(p.units)) return;
+  plan.decide(p, blockIdx.x, heads.at(p, memory, blockIdx.x, 0));
 }
 
-// One block for each unit; units before it that go on say where its rows stand.
+// One block for each unit, whose rows come after those of the continuing units before it.
 __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep<float> p,
                                                                   Plan plan) {
   __shared__ int before_of_warp[kRowThreads / kWarp];
   wait_for_previous_kernel();
-  const std::int64_t u = blockIdx.x, units = p.now.units(p.units);
+  const std::int64_t u = blockIdx.x, units = p.counts.units(p.units),
+                     units_before = p.units_before();
   if (u >= units) {
     if (units == 0 && u == 0 && threadIdx.x == 0) end_step(p, 0);
     return;
   }
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   int before = 0;
-  for (std::int64_t v = threadIdx.x; v < u; v += kRowThreads) before += plan.goes_on[v];
+  for (std::int64_t v = threadIdx.x; v < u; v += kRowThreads) before += plan.continues[v];
   before = __reduce_add_sync(kAllLanes, before);
   if (lane_of_thread() == 0) before_of_warp[warp] = before;
   __syncthreads();
   before = 0;
   for (const int part : before_of_warp) before += part;
-  const bool goes_on = plan.goes_on[u] != 0;
-  if (u + 1 == units && threadIdx.x == 0) end_step(p, before + (goes_on ? 1 : 0));
-  if (!goes_on) return;
+  const bool continues = plan.continues[u] != 0;
+  if (u + 1 == units && threadIdx.x == 0) end_step(p, before + (continues ? 1 : 0));
+  if (!continues) return;
   for (std::int64_t k = warp; k < p.beam; k += kRowThreads / kWarp) {
-    write_row(p, u, plan.next[u * p.beam + k], before * p.beam + k);
+    write_row(p, u, plan.next[u * p.beam + k], (units_before + before) * p.beam + k);
   }
 }
 
@@ -126,10 +128,10 @@ void compute<Cuda>(CudaContext& ctx, const BeamStep<float>& p) {
   const auto units = static_cast<std::size_t>(p.units);
   const ScratchMemory next(ctx.arena(),
                            units * static_cast<std::size_t>(p.beam) * sizeof(Candidate));
-  const ScratchMemory goes_on(ctx.arena(), units * sizeof(std::int32_t));
-  const Plan plan{.next = next.as<Candidate>(), .goes_on = goes_on.as<std::int32_t>()};
-  const HeadRoom all(p, p.units), one(p, 1);
-  if (p.units <= kFewUnits && all.keeps) {
+  const ScratchMemory continues(ctx.arena(), units * sizeof(std::int32_t));
+  const Plan plan{.next = next.as<Candidate>(), .continues = continues.as<std::int32_t>()};
+  const HeadMemory all(p, p.units), one(p, 1);
+  if (p.units <= kFewUnits && all.has_candidates) {
     launch_overlapped(ctx, p.name(), few_units_kernel, {1, kFewThreads, units * all.bytes}, p, plan,
                       all);
   } else {

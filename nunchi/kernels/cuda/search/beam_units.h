@@ -1,5 +1,5 @@
-// The parts of a step of beam search, each by a warp: which candidates a unit goes on with, what of
-// it has ended, its rows where they will stand.
+// The parts of a step of beam search, each by a warp: choose the candidates that a unit continues
+// with, write the hypotheses that finish, write the unit's next rows.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -11,15 +11,15 @@ namespace nunchi::kernels {
 struct Candidate {
   double score;
   std::int32_t row;
-  std::int32_t place;  // among the row's candidates
+  std::int32_t rank;  // among the row's candidates
 };
 
-// What a warp knows of a unit's candidates. What they come from is kept in shared memory where
-// there is room, since choosing among them is one load after another.
-struct Heads {
-  // Each lane looks at its own rows alone.
-  double* score;            // [width] of the row's first candidate that was not taken; -inf: none
-  std::int32_t* place;      // [width]
+// A unit's candidates and, of each row, the best one that was not taken yet. They are copied to
+// shared memory where they fit, because choosing is a chain of dependent loads.
+struct RowHeads {
+  // Each lane reads and writes its own rows only.
+  double* score;            // [width] of the row's best candidate that was not taken; -inf: none
+  std::int32_t* rank;       // [width] of that candidate
   const double* before;     // [width] scores of the rows' hypotheses
   const float* log_probs;   // [width, candidates]
   const std::int32_t* ids;  // [width, candidates]
@@ -27,13 +27,13 @@ struct Heads {
 
 // Everything about a unit that is the same for its rows.
 struct Unit {
-  std::int32_t number;
+  std::int32_t index;
   std::int64_t first_row, length;
 
   __device__ Unit(const BeamStep<float>& p, std::int64_t u)
-      : number(p.from.unit[u * p.width]),
+      : index(p.from.unit[u * p.width]),
         first_row(u * p.width),
-        length(p.prefix_length[number] + p.now.tokens(p.generated)) {}
+        length(p.from.length[u * p.width]) {}
 };
 
 // The row's tokens so far, and the candidate's, by a warp.
@@ -46,7 +46,7 @@ __device__ inline void copy_history(const BeamStep<float>& p, const Unit& unit, 
     scores[i] = from_scores[i];
   }
   if (lane_of_thread() == 0) {
-    const std::int64_t at = c.row * p.candidates + c.place;
+    const std::int64_t at = c.row * p.candidates + c.rank;
     tokens[unit.length] = p.ids[at];
     scores[unit.length] = p.log_probs[at];
   }
@@ -55,13 +55,13 @@ __device__ inline void copy_history(const BeamStep<float>& p, const Unit& unit, 
 // A unit's candidates, best first: a merge of its rows, which are sorted. By a warp.
 class Candidates {
  public:
-  __device__ Candidates(const BeamStep<float>& p, const Unit& unit, const Heads& heads)
+  __device__ Candidates(const BeamStep<float>& p, const Unit& unit, const RowHeads& heads)
       : p_(p), first_row_(unit.first_row), heads_(heads) {
     for (std::int64_t j = lane_of_thread(); j < p.width; j += kWarp) move_to(j, 0);
     find_own();
   }
 
-  // False when there is none left that can come at all.
+  // False when none is left whose score is above -inf.
   __device__ bool next(Candidate& best) {
     double score = own_score_;
     std::int32_t row = own_row_;
@@ -76,23 +76,23 @@ class Candidates {
     }
     if (!(score > -INFINITY)) return false;
     const int owner = row % kWarp;
-    const std::int32_t place = __shfl_sync(kAllLanes, own_place_, owner);
-    best = {score, static_cast<std::int32_t>(first_row_ + row), place};
+    const std::int32_t rank = __shfl_sync(kAllLanes, own_rank_, owner);
+    best = {score, static_cast<std::int32_t>(first_row_ + row), rank};
     if (lane_of_thread() == owner) {
-      move_to(row, place + 1);
+      move_to(row, rank + 1);
       find_own();
     }
     return true;
   }
 
  private:
-  __device__ void move_to(std::int64_t j, std::int32_t place) {
+  __device__ void move_to(std::int64_t j, std::int32_t rank) {
     double score = -INFINITY;
-    if (place < p_.candidates) {
-      score = heads_.before[j] + static_cast<double>(heads_.log_probs[j * p_.candidates + place]);
+    if (rank < p_.candidates) {
+      score = heads_.before[j] + static_cast<double>(heads_.log_probs[j * p_.candidates + rank]);
     }
     heads_.score[j] = score > -INFINITY ? score : -INFINITY;
-    heads_.place[j] = place;
+    heads_.rank[j] = rank;
   }
   // The best of this lane's rows, of equals the first.
   __device__ void find_own() {
@@ -102,32 +102,32 @@ class Candidates {
       if (heads_.score[j] > own_score_) {
         own_score_ = heads_.score[j];
         own_row_ = static_cast<std::int32_t>(j);
-        own_place_ = heads_.place[j];
+        own_rank_ = heads_.rank[j];
       }
     }
   }
 
   const BeamStep<float>& p_;
   std::int64_t first_row_;
-  Heads heads_;
+  RowHeads heads_;
   double own_score_ = -INFINITY;
-  std::int32_t own_row_ = 0, own_place_ = 0;
+  std::int32_t own_row_ = 0, own_rank_ = 0;
 };
 
-// Decides on one unit and writes what ended, by a warp. Returns whether it goes on; then `next` is
-// what with, one for each place of the beam.
-__device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const Heads& heads,
+// Chooses the candidates that a unit continues with and writes the hypotheses that finish, by a
+// warp. Returns whether the unit continues; then `next` is one candidate for each row of the beam.
+__device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const RowHeads& heads,
                                  Candidate* next) {
   const int lane = lane_of_thread();
   const Unit unit(p, u);
   Candidates candidates(p, unit, heads);
   const FinishedRows& to = p.finished;
-  const std::int32_t finished_before = to.count[unit.number];
+  const std::int32_t finished_before = to.count[unit.index];
   std::int64_t finished = finished_before;
-  const bool last_step = unit.length + 1 >= p.max_length[unit.number];
+  const bool last_step = unit.length + 1 >= p.options[unit.index].max_length;
 
   const auto finish = [&](const Candidate& c, bool ended) {
-    const std::int64_t at = unit.number * p.beam + finished++;
+    const std::int64_t at = unit.index * p.beam + finished++;
     copy_history(p, unit, c, to.tokens + at * p.stride, to.token_scores + at * p.stride);
     if (lane == 0) {
       to.score[at] = c.score;
@@ -135,42 +135,43 @@ __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const
       to.ended[at] = ended ? 1 : 0;
     }
   };
-  std::int64_t going_on = 0;
+  std::int64_t continuing = 0;
   Candidate c{}, last{};
-  for (std::int64_t rank = 0; going_on < p.beam && candidates.next(c); ++rank) {
-    if (heads.ids[(c.row - unit.first_row) * p.candidates + c.place] == p.end_token) {
+  for (std::int64_t rank = 0; continuing < p.beam && candidates.next(c); ++rank) {
+    if (heads.ids[(c.row - unit.first_row) * p.candidates + c.rank] == p.end_token) {
       if (rank < p.beam && finished < p.beam) finish(c, true);
     } else if (last_step) {
       if (finished == p.beam) break;
       finish(c, false);
-      ++going_on;
+      ++continuing;
     } else {
       last = c;
-      if (lane == 0) next[going_on] = c;
-      ++going_on;
+      if (lane == 0) next[continuing] = c;
+      ++continuing;
     }
   }
-  const bool goes_on = finished < p.beam && !last_step && going_on > 0;
-  // Places in the beam for which there was no candidate: nothing comes of them.
+  const bool continues = finished < p.beam && !last_step && continuing > 0;
+  // Rows of the beam for which there was no candidate: their score keeps them from finishing.
   last.score = -INFINITY;
-  for (std::int64_t k = going_on + lane; goes_on && k < p.beam; k += kWarp) next[k] = last;
+  for (std::int64_t k = continuing + lane; continues && k < p.beam; k += kWarp) next[k] = last;
   if (lane == 0 && finished != finished_before) {
-    to.count[unit.number] = static_cast<std::int32_t>(finished);
+    to.count[unit.index] = static_cast<std::int32_t>(finished);
   }
-  return goes_on;
+  if (lane == 0 && !continues) to.done[unit.index] = 1;
+  return continues;
 }
 
-// One of a unit's rows where it will stand, by a warp.
+// Writes one of a unit's next rows, by a warp.
 __device__ inline void write_row(const BeamStep<float>& p, std::int64_t u, const Candidate& c,
                                  std::int64_t row) {
   const Unit unit(p, u);
   copy_history(p, unit, c, p.to.tokens + row * p.stride, p.to.token_scores + row * p.stride);
   if (lane_of_thread() == 0) {
     p.to.score[row] = c.score;
-    p.to.unit[row] = unit.number;
-    p.parents[row] = c.row;
-    p.next[row] = p.ids[c.row * p.candidates + c.place];
-    p.row_source[row] = p.unit_source[unit.number];
+    p.to.unit[row] = unit.index;
+    p.to.length[row] = static_cast<std::int32_t>(unit.length + 1);
+    p.parents[row] = static_cast<std::int32_t>(p.first_parent + c.row);
+    p.next[row] = p.ids[c.row * p.candidates + c.rank];
   }
 }
 
@@ -180,14 +181,14 @@ __device__ inline void write_signal(std::int64_t* slot, std::int64_t message) {
   asm volatile("st.relaxed.sys.b64 [%0], %1;" ::"l"(slot), "l"(message) : "memory");
 }
 
-// What the next step starts from. One thread does this, where nobody reads the old numbers any more
-// or they stand elsewhere.
+// Writes the counts that the next step reads. Called by one thread, when no other reads the old
+// counts any more or they are elsewhere. `active` does not include the units before this step's.
 __device__ inline void end_step(const BeamStep<float>& p, std::int64_t active) {
+  active += p.units_before();
+  const std::int64_t steps = p.steps_after();
   *p.active = static_cast<std::int32_t>(active);
   p.report(active, write_signal);
-  if (p.generated_next != nullptr) {
-    *p.generated_next = static_cast<std::int32_t>(p.now.tokens(p.generated) + 1);
-  }
+  if (p.steps != nullptr) *p.steps = static_cast<std::int32_t>(steps);
 }
 
 }  // namespace nunchi::kernels

@@ -7,11 +7,10 @@ namespace {
 
 constexpr int kSlotThreads = 64;
 
-// Block h has hypothesis h, the one after them the rows behind the last.
+// Block h has hypothesis h, the last block the spare rows.
 __device__ void extend_slots(const ExtendSlots& p) {
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now(),
-                     first_slot = p.first_slot_now();
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
   if (h == p.hypotheses) {
     const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
     for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
@@ -25,7 +24,6 @@ __device__ void extend_slots(const ExtendSlots& p) {
     if (thread == 0) {
       p.count[0] = static_cast<std::int32_t>(rows);
       p.count[1] = static_cast<std::int32_t>(hypotheses);
-      if (p.taken != nullptr) *p.taken = static_cast<std::int32_t>(first_slot + rows);
     }
     return;
   }
@@ -40,17 +38,17 @@ __device__ void extend_slots(const ExtendSlots& p) {
   }
   const std::int64_t first = p.offset != nullptr ? p.offset[h] - p.offset[0] : h;
   const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
-  const std::int32_t sentence = p.sentence[h];
+  const UnitSlots unit = p.units[p.unit[h]];
   for (std::int32_t i = thread; i < tokens; i += kSlotThreads) {
     const std::int64_t row = first + i;
-    const std::int32_t new_slot = static_cast<std::int32_t>(first_slot + row);
+    const std::int32_t new_slot = p.slot_of(h, length + i);
     slot[length + i] = new_slot;
     p.row_hypothesis[row] = static_cast<std::int32_t>(h);
     p.row_position[row] = length + i;
     p.row_visible[row] = length + i + 1;
     p.row_slot[row] = new_slot;
-    p.row_begin[row] = p.memory_begin != nullptr ? p.memory_begin[sentence] : 0;
-    p.row_memory[row] = p.memory_begin != nullptr ? p.memory_length[sentence] : 0;
+    p.row_begin[row] = unit.memory_begin;
+    p.row_memory[row] = unit.memory_length;
   }
   if (thread == 0) {
     p.length[h] = length + tokens;
@@ -63,7 +61,7 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
   extend_slots(p);
 }
 
-// With one token each, which is row h of what is embedded.
+// Of one token each: the token of hypothesis h is row h of the embedded rows.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
                                                                  const Embedding<N> e,
@@ -73,7 +71,7 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   // Tokens so far.
   const std::int32_t position =
       h < hypotheses && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
-  // Spare rows are zeros; those beyond all blocks are the last one's.
+  // Spare rows become zeros; the last block has those beyond the number of blocks.
   const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
   for (std::int64_t row = h; row < end; ++row) {
     for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
@@ -95,7 +93,7 @@ void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   const Embedding<T>& e = p.embedding;
-  // Several tokens each: their rows are not known yet where they are embedded.
+  // With several tokens each, the embedding needs the rows that the first kernel finds.
   if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
     run(ctx, p.slots);
     return run(ctx, e);

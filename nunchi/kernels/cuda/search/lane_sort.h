@@ -1,13 +1,12 @@
-// Numbers of neighbouring lanes in order, without memory.
+// Sorts numbers across adjacent lanes, in registers.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
 
 namespace nunchi::kernels {
 
-// Of `Lanes` neighbouring lanes, each with `Each` numbers: the highest first, lane after lane. Both
-// are powers of two, and all lanes of the warp take part. Bitonic: who is compared with whom
-// depends on places alone.
+// Sorts the numbers of `Lanes` adjacent lanes, `Each` numbers in a lane, the highest first, lane
+// after lane. Both are powers of two, and all lanes of the warp take part. A bitonic network.
 template <int Lanes, int Each>
 __device__ void sort_descending(float (&x)[Each]) {
   const int first = static_cast<int>(threadIdx.x) % Lanes * Each;

@@ -1,48 +1,48 @@
 // A step of a search in two kernels: the product that finds candidates (top_of_product.cu), and one
-// with a block for each unit, which merges what was found of its rows, decides which of them go on,
-// waits until the units before it have decided, and writes its rows where they will stand then.
+// with a block for each unit, which merges the candidates of its rows, chooses those that continue,
+// waits until the units before it have chosen, and writes its rows behind theirs.
 //
-// A block takes the next unit when it begins: those before it have begun, so that it never waits
-// for one that has not.
+// Blocks take units in the order in which they begin to run, so that a block never waits for one
+// that is not running.
 #include "nunchi/kernels/next_hypotheses.h"
 
 #include "nunchi/kernels/cuda/search/beam_units.h"
-#include "nunchi/kernels/cuda/search/tiles_found.h"
+#include "nunchi/kernels/cuda/search/tiled_top.h"
 
 namespace nunchi::kernels {
 namespace {
 
 constexpr int kMaxWidth = 16, kMaxWarps = 8;
 
-// What a unit's block tells those behind it. 0: nothing yet.
-enum Decision : std::int32_t { kLeaves = 1, kGoesOn = 2 };
+// What a unit's block reports to the blocks of later units. 0: nothing yet.
+enum Decision : std::int32_t { kLeaves = 1, kContinues = 2 };
 
 __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge merge,
                                                                   const BeamStep<float> p,
                                                                   volatile std::int32_t* decision,
                                                                   std::int32_t* begun) {
   __shared__ double score[kMaxWidth], before[kMaxWidth];
-  __shared__ std::int32_t place[kMaxWidth], ids[kMaxWidth * kMaxWidth];
+  __shared__ std::int32_t ranks[kMaxWidth], ids[kMaxWidth * kMaxWidth];
   __shared__ float log_probs[kMaxWidth * kMaxWidth];
   __shared__ Candidate next[kMaxWidth];
-  __shared__ MergeRoom room[kMaxWarps];
+  __shared__ MergeBuffer buffers[kMaxWarps];
   __shared__ int before_of_warp[kMaxWarps];
-  __shared__ bool goes_on;
+  __shared__ bool continues;
   __shared__ std::int32_t unit;
   wait_for_previous_kernel();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp,
             warps = static_cast<int>(blockDim.x) / kWarp;
   if (thread == 0) unit = atomicAdd(begun, 1);
   __syncthreads();
-  const std::int64_t u = unit, units = p.now.units(p.units);
+  const std::int64_t u = unit, units = p.counts.units(p.units), first_unit = p.units_before();
   if (u >= units) {
     if (units == 0 && u == 0 && thread == 0) end_step(p, 0);
     return;
   }
   const int first_row = static_cast<int>(u * p.width);
   for (int j = warp; j < p.width; j += warps) {
-    __syncwarp();  // the row before has done with the room
-    merge_row(merge, first_row + j, room[warp], [&](int rank, float log_prob, std::int32_t id) {
+    __syncwarp();  // the buffer is still in use by the row before
+    merge_row(merge, first_row + j, buffers[warp], [&](int rank, float log_prob, std::int32_t id) {
       log_probs[j * p.candidates + rank] = log_prob;
       ids[j * p.candidates + rank] = id;
     });
@@ -50,10 +50,10 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
   }
   __syncthreads();
   if (warp == 0) {
-    const bool does = plan_unit(p, u, {score, place, before, log_probs, ids}, next);
+    const bool does = plan_unit(p, u, {score, ranks, before, log_probs, ids}, next);
     if (thread == 0) {
-      goes_on = does;
-      decision[u] = does ? kGoesOn : kLeaves;
+      continues = does;
+      decision[u] = does ? kContinues : kLeaves;
     }
   }
   int units_before = 0;
@@ -61,7 +61,7 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
     std::int32_t said = 0;
     while ((said = decision[v]) == 0) {
     }
-    units_before += said == kGoesOn ? 1 : 0;
+    units_before += said == kContinues ? 1 : 0;
   }
   __syncwarp();
   units_before = __reduce_add_sync(kAllLanes, units_before);
@@ -69,14 +69,14 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
   __syncthreads();
   units_before = 0;
   for (int w = 0; w < warps; ++w) units_before += before_of_warp[w];
-  if (u + 1 == units && thread == 0) end_step(p, units_before + (goes_on ? 1 : 0));
-  if (!goes_on) return;
+  if (u + 1 == units && thread == 0) end_step(p, units_before + (continues ? 1 : 0));
+  if (!continues) return;
   for (std::int64_t k = warp; k < p.beam; k += warps) {
-    write_row(p, u, next[k], units_before * p.beam + k);
+    write_row(p, u, next[k], (first_unit + units_before) * p.beam + k);
   }
 }
 
-// What a profile shows.
+// What a profile shows as one kernel.
 struct ChooseInTiles {
   const NextHypotheses<BFloat16>& all;
   const char* name() const { return "next_hypotheses"; }
@@ -97,7 +97,7 @@ void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
   const auto units = static_cast<std::size_t>(step.units);
   const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
   auto* decision = numbers.as<std::int32_t>();
-  const TilesFound found(ctx, p.all.top, {decision, static_cast<int>(units) + 1});
+  const TiledTop found(ctx, p.all.top, {decision, static_cast<int>(units) + 1});
   const std::int64_t warps = std::min<std::int64_t>(std::max(step.width, step.beam), kMaxWarps);
   launch_overlapped(ctx, "next_hypotheses", choose_kernel,
                     {static_cast<unsigned>(units), static_cast<unsigned>(warps * kWarp)},

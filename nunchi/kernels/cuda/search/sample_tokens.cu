@@ -1,14 +1,14 @@
 // Samples: one block for each row.
 //
-// Weights are whole numbers, the likeliest token's 2^42: their sums do not depend on the order in
-// which threads come. With cuts, tokens count in the order of their logits (on the CPU, of their
-// weights: the same unless f64 cannot tell two weights apart), of equals the lower id first. That
-// order is never made: one token of it, the first with which the sum of weights (or the number of
-// tokens) passes a limit, is found digit by digit, from histograms of the logits' bits. Cuts and
-// the draw itself all are such limits.
+// Weights are integers, that of the most likely token is 2^42, so that their sums do not depend on
+// the order of threads. With top_k or top_p, tokens are taken in the order of their logits (on the
+// CPU, of their weights: the same unless f64 cannot tell two weights apart), of equal ones the
+// lower id first. They are never sorted: the first token in that order with which the sum of
+// weights, or the number of tokens, exceeds a limit is found digit by digit, from histograms of the
+// logits' bits. top_k, top_p and the draw itself are such limits.
 #include <string>
 
-#include "nunchi/kernels/cuda/search/logits.h"
+#include "nunchi/kernels/cuda/search/logit_keys.h"
 #include "nunchi/kernels/limits.h"
 #include "nunchi/kernels/search.h"
 
@@ -17,27 +17,22 @@ namespace {
 
 constexpr int kThreads = 1024, kWarps = kThreads / kWarp;
 constexpr int kBins = kThreads, kBits = 10;
-// Weights are added in three parts of 14 bits: 32 bits are what shared memory adds at once, and
-// have room for as many as kMaxTokens of them.
+// Weights are added in three parts of 14 bits: shared memory adds 32 bits at once, which holds the
+// sum of kMaxTokens parts.
 constexpr int kParts = 3, kPartBits = 14;
 constexpr double kOne = 0x1p42;
 constexpr std::int64_t kMaxTokens = limits_of(Device::cuda).vocabulary;
 static_assert(kMaxTokens < std::int64_t{1} << (32 - kPartBits));
-constexpr std::uint32_t kPlace = 0x5A3B1E00u;  // the CPU's, for the same draws
+constexpr std::uint32_t kDrawCounter = 0x5A3B1E00u;  // the CPU's, for the same draws
 
 using Sum = unsigned long long;
 
 template <class N>
 struct Job {
   int vocabulary;
-  double temperature;
-  std::int64_t top_k;  // 0: all
-  double top_p;
-  std::uint64_t seed;
-  std::int32_t position;
-  StepNow now;
-  const std::int32_t* unit;
-  const std::int64_t* stream;
+  StepCounts counts;
+  SearchRows hypotheses;
+  const UnitOptions* options;
   const N* logits;
   const double* banned;
   float* log_probs;
@@ -45,7 +40,7 @@ struct Job {
 };
 
 struct Shared {
-  // Of the first digit, which every search begins with, and of the one at hand.
+  // Histograms of the first digit, with which every search begins, and of the current one.
   unsigned mass[2][kParts][kBins];
   unsigned count[2][kBins];
   Sum warp_sums[kWarps];
@@ -90,14 +85,17 @@ __device__ Sum block_sum(Shared& shared, Sum x) {
 template <class N>
 class RowSampler {
  public:
-  __device__ RowSampler(const Job<N>& p, Shared& shared)
-      : p_(p), x_(p.logits + std::int64_t{blockIdx.x} * p.vocabulary), shared_(shared) {}
+  __device__ RowSampler(const Job<N>& p, const UnitOptions& unit, Shared& shared)
+      : p_(p),
+        unit_(unit),
+        x_(p.logits + std::int64_t{blockIdx.x} * p.vocabulary),
+        shared_(shared) {}
 
   __device__ void draw() {
     find_top();
     const double log_of_all = log_of_sum();
-    const bool by_number = p_.top_k > 0 && p_.top_k < p_.vocabulary;
-    const int id = by_number || p_.top_p < 1 ? draw_cut(by_number) : draw_from_all();
+    const bool by_number = unit_.top_k > 0 && unit_.top_k < p_.vocabulary;
+    const int id = by_number || unit_.top_p < 1 ? draw_cut(by_number) : draw_from_all();
     if (threadIdx.x == 0) {
       p_.ids[blockIdx.x] = id;
       p_.log_probs[blockIdx.x] =
@@ -113,7 +111,7 @@ class RowSampler {
   static constexpr int kLowest = sizeof(N) == 4 ? 0 : 12;  // below(kLevels - 1)
 
   // A token of the sorted order: all that have the same logit, and which of them.
-  struct Place {
+  struct RankedToken {
     std::uint32_t digits;  // the upper bits of their order_of()
     Sum tie;               // so many equals come before it
     Sum mass;              // of the tokens up to this one
@@ -144,40 +142,42 @@ class RowSampler {
     sum = warp_sum(sum);
     if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = sum;
     __syncthreads();
-    if (threadIdx.x != 0) return 0;  // nobody else asks
+    if (threadIdx.x != 0) return 0;  // only thread 0 uses it
     double all = 0;
     for (const float part : shared_.warp_values) all += part;
     return log_sum(top_, all, p_.banned != nullptr ? p_.banned + blockIdx.x : nullptr);
   }
 
-  // What is no number has no weight.
+  // A NaN has no weight.
   __device__ Sum weight(float value) const {
-    const double w = exp((static_cast<double>(value) - static_cast<double>(top_)) / p_.temperature);
+    const double w =
+        exp((static_cast<double>(value) - static_cast<double>(top_)) / unit_.temperature);
     return w >= 0 ? __double2ull_rn(w * kOne) : 0;
   }
 
   __device__ double uniform() const {
-    const auto stream = static_cast<std::uint64_t>(p_.stream[p_.unit[blockIdx.x]]);
-    const philox::Words words = philox::bits(
-        {static_cast<std::uint32_t>(p_.now.tokens(p_.position)), static_cast<std::uint32_t>(stream),
-         static_cast<std::uint32_t>(stream >> 32), kPlace},
-        philox::key_of({.seed = p_.seed, .step = 0}));
+    const auto stream = static_cast<std::uint64_t>(unit_.stream);
+    const std::int32_t generated = p_.hypotheses.length[blockIdx.x] - unit_.prefix_length;
+    const philox::Words words =
+        philox::bits({static_cast<std::uint32_t>(generated), static_cast<std::uint32_t>(stream),
+                      static_cast<std::uint32_t>(stream >> 32), kDrawCounter},
+                     philox::key_of({.seed = unit_.seed, .step = 0}));
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
-  // The draw as a limit: the token with which the sum passes it is drawn.
+  // The draw as a limit: the token with which the sum exceeds it is drawn.
   __device__ Sum drawn_limit(Sum mass) const {
     return min(__double2ull_rd(uniform() * __ull2double_rn(mass)), mass - 1);
   }
 
-  // In the order of ids, the first token with which the sum of f(logit) passes limit(all of it);
-  // 0 where that is nothing. Each warp has a stretch of the row.
+  // In the order of ids, the first token with which the sum of f(logit) exceeds limit(total sum);
+  // 0 where the sum is 0. Each warp has a part of the row.
   template <class F, class Limit>
   __device__ int first_past(F&& f, Limit&& limit_of) {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     const int lane = static_cast<int>(threadIdx.x % kWarp);
-    const int stretch = (p_.vocabulary + kThreads - 1) / kThreads * kWarp;
-    const int begin = warp * stretch, end = min(begin + stretch, p_.vocabulary);
+    const int size = (p_.vocabulary + kThreads - 1) / kThreads * kWarp;
+    const int begin = warp * size, end = min(begin + size, p_.vocabulary);
     const auto value_at = [&](int i) { return i < end ? f(to_float(x_[i])) : Sum{0}; };
     Sum own = 0;
     for (int i = begin + lane; i < end; i += kWarp) own += value_at(i);
@@ -228,7 +228,7 @@ class RowSampler {
       const Sum w = weight(value);
 #pragma unroll
       for (int part = 0; part < kParts; ++part) {
-        // The last one has what is above, too: 2^14 for the likeliest.
+        // The last part also has the bits above: 2^14 for the most likely token.
         const auto here = static_cast<unsigned>(w >> (part * kPartBits));
         const unsigned bits = part + 1 < kParts ? here & ((1u << kPartBits) - 1) : here;
         if (bits > 0) atomicAdd(&mass[part][bin], bits);
@@ -248,7 +248,7 @@ class RowSampler {
   // The first token of the sorted order with which the sum of weights, or the number of tokens,
   // passes `limit`, which is less than all there is.
   template <bool ByMass>
-  __device__ Place find(Sum limit) {
+  __device__ RankedToken find(Sum limit) {
     Sum mass_before = 0, count_before = 0;
     std::uint32_t digits = 0;
     for (int level = 0; level < kLevels; ++level) {
@@ -271,7 +271,7 @@ class RowSampler {
       count_before = shared_.count_before;
       __syncthreads();
     }
-    // What is left are equals. The bits that bf16 does not have are all 0, or all 1 where negative.
+    // The tokens left are equal. Bits that bf16 does not have are all 0, or all 1 where negative.
     const bool negative = digits >> (31 - kLowest) == 0;
     const std::uint32_t order = digits << kLowest | (negative ? (1u << kLowest) - 1 : 0);
     const Sum each = weight(value_of(order));
@@ -281,21 +281,22 @@ class RowSampler {
 
   __device__ int draw_cut(bool by_number) {
     count_digits(0, 0);
-    Sum mass = by_number ? find<false>(static_cast<Sum>(p_.top_k) - 1).mass
+    Sum mass = by_number ? find<false>(static_cast<Sum>(unit_.top_k) - 1).mass
                          : block_sum(shared_, mass_of(false, static_cast<int>(threadIdx.x)));
     if (mass == 0) return 0;
-    if (p_.top_p < 1) {
+    if (unit_.top_p < 1) {
       // The first sum that is at least this one is the first that passes the number before.
-      const Sum wanted = __double2ull_ru(p_.top_p * __ull2double_rn(mass));
+      const Sum wanted = __double2ull_ru(unit_.top_p * __ull2double_rn(mass));
       mass = find<true>(min(max(wanted, Sum{1}), mass) - 1).mass;
     }
-    const Place drawn = find<true>(drawn_limit(mass));
+    const RankedToken drawn = find<true>(drawn_limit(mass));
     return first_past(
         [&](float value) { return Sum{order_of(value) >> kLowest == drawn.digits ? 1u : 0u}; },
         [&](Sum) { return drawn.tie; });
   }
 
   const Job<N>& p_;
+  const UnitOptions& unit_;
   const N* x_;
   Shared& shared_;
   float top_ = -INFINITY;
@@ -304,8 +305,10 @@ class RowSampler {
 template <class N>
 __global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p) {
   __shared__ Shared shared;
-  if (blockIdx.x >= p.now.rows(gridDim.x)) return;
-  RowSampler<N>(p, shared).draw();
+  if (blockIdx.x >= p.counts.rows(gridDim.x)) return;
+  const UnitOptions unit = p.options[p.hypotheses.unit[blockIdx.x]];
+  if (unit.sample == 0) return;
+  RowSampler<N>(p, unit, shared).draw();
 }
 
 }  // namespace
@@ -318,14 +321,9 @@ void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
                 " is larger than " + std::to_string(kMaxTokens) + ".");
   }
   const Job<Native<T>> job{.vocabulary = static_cast<int>(p.vocabulary),
-                           .temperature = p.temperature,
-                           .top_k = p.top_k,
-                           .top_p = p.top_p,
-                           .seed = p.seed,
-                           .position = p.position,
-                           .now = p.now,
-                           .unit = p.unit,
-                           .stream = p.stream,
+                           .counts = p.counts,
+                           .hypotheses = p.hypotheses,
+                           .options = p.options,
                            .logits = native(p.logits),
                            .banned = p.banned,
                            .log_probs = p.log_probs,

@@ -1,25 +1,24 @@
-// A tile of logits, 64 rows in the registers of four warps, and what they find in it: for each row
-// what merge_row() wants to know of a stretch.
+// A tile of logits, 64 rows in the registers of four warps, which find in it what merge_row() needs
+// to know about a chunk of each row.
 //
-// Four lanes have a row. Their columns are cut into groups; the kept-th highest of the groups' tops
-// is a threshold that at least so many logits reach, and seldom many more.
+// Four lanes have a row. Their columns are divided into groups; at least `kept` logits, and seldom
+// many more, reach the kept-th highest of the groups' maxima.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/mma.h"
 #include "nunchi/kernels/cuda/common/wgmma.h"
 #include "nunchi/kernels/cuda/search/lane_sort.h"
-#include "nunchi/kernels/cuda/search/stretches.h"
+#include "nunchi/kernels/cuda/search/vocabulary_chunks.h"
 
 namespace nunchi::kernels {
 
-// A tile's place among the others.
-struct TilePlace {
-  int first_row, rows;  // of those behind the last row nobody wants to know
-  int stretch, first_column, columns;
-  int begin_token;  // counts in the sums, and does not come
+struct TilePosition {
+  int first_row, rows;  // rows past these are not written
+  int chunk, first_column, columns;
+  int suppressed_token;  // is banned: counts in the sums only
 };
 
-// if (logit >= least) *to++ = key; but nobody branches.
+// if (logit >= least) *to++ = key, without a branch.
 __device__ inline void store_if_reached(Key*& to, float logit, float least, Key key) {
   asm volatile(
       "{\n"
@@ -40,9 +39,9 @@ __device__ inline void store_if_reached(Key*& to, float logit, float least, Key 
 template <int Columns>
 class TileLogits {
  public:
-  static constexpr int kMaxKept = 4 * 4;  // a threshold is one of the groups' tops
+  static constexpr int kMaxKept = 4 * 4;  // the number of groups of a row
 
-  // Adds the products over four times 16 elements, or begins with them; they are on their way.
+  // Starts to add the products over 64 elements of K; the first ones replace what was there.
   __device__ void add(std::uint32_t x, std::uint32_t table, bool first) {
     wgmma_fence();
 #pragma unroll
@@ -52,16 +51,16 @@ class TileLogits {
     wgmma_commit();
   }
 
-  // The products have come; nobody reads sums before.
+  // Waits until the products are added. Sums must not be read before.
   __device__ void wait() {
     wgmma_wait();
 #pragma unroll
     for (float& sum : value_) asm volatile("" : "+f"(sum)::"memory");
   }
 
-  // When all was added and has come: writes what is found of each row.
-  __device__ void find(const TilePlace& at, const Stretches& to) {
-    if (at.rows <= first_row()) return;  // none of this warp's
+  // Writes the summaries and keys of the tile's rows, when all products are added.
+  __device__ void find(const TilePosition& at, const VocabularyChunks& to) {
+    if (at.rows <= first_row()) return;  // this warp has none of the rows
     if (at.columns < Columns) drop([&](int column) { return column >= at.columns; });
     float groups[2][kGroups], sum[2], top[2];
     find_tops(groups);
@@ -70,37 +69,38 @@ class TileLogits {
       top[h] = quad_max(highest(groups[h]));
       const float shift = -shift_of(top[h]) * kLog2E;
       sum[h] = 0;
-      // To some 20 bits, as good as a sum of so many needs it.
+      // About 20 bits are exact, which suffices for a sum of so many.
       each_value(h, [&](float x, int) { sum[h] += fast_exp2(fmaf(x, kLog2E, shift)); });
-      // What rounding the shift took from each of them.
+      // Makes up for the rounding of the shift.
       sum[h] *= fast_exp2(-fmaf(shift_of(top[h]), kLog2E, shift));
       sum[h] = quad_sum(sum[h]);
     }
-    const int begin_at = at.begin_token - at.first_column;
-    const bool begins = begin_at >= 0 && begin_at < at.columns;
-    if (begins) {
-      drop([&](int column) { return column == begin_at; });
+    const int suppressed_at = at.suppressed_token - at.first_column;
+    const bool has_suppressed = suppressed_at >= 0 && suppressed_at < at.columns;
+    if (has_suppressed) {
+      drop([&](int column) { return column == suppressed_at; });
       find_tops(groups);
     }
-    const int wanted = min(to.kept, at.columns - (begins ? 1 : 0));
+    const int wanted = min(to.kept, at.columns - (has_suppressed ? 1 : 0));
     bool slow = false;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int row = first_row() + lane_of_thread() / 4 + 8 * h;
-      const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
+      const std::int64_t here = std::int64_t{at.first_row + row} * to.per_row + at.chunk;
       const float best = quad_max(highest(groups[h]));
       const float least = least_of(groups[h], to.kept);
       const int count = keep(at, to, h, here, row < at.rows ? least : NAN);
       if (row >= at.rows) continue;
       if (quad_lane() == 0) {
-        to.heads[here] = {.top = top[h], .sum = sum[h], .best = order_of(best), .count = count};
+        to.summaries[here] = {.top = top[h], .sum = sum[h], .best = order_of(best), .count = count};
       }
-      // Many equals may be too many. NaNs reach no threshold: a row of them can leave too few.
-      slow = slow || count < wanted || count > to.room;
+      // Equal logits can be too many; NaNs reach no threshold, so that too few may be left.
+      slow = slow || count < wanted || count > to.capacity;
     }
     if (!__any_sync(kAllLanes, slow)) return;
-    __syncwarp();  // keys are written anew
-    find_one_by_one(at, to, [&](int column) { return column < at.columns && column != begin_at; });
+    __syncwarp();  // keys are overwritten
+    find_one_by_one(at, to,
+                    [&](int column) { return column < at.columns && column != suppressed_at; });
   }
 
  private:
@@ -123,7 +123,7 @@ class TileLogits {
       for (int e = 0; e < 2; ++e) f(value_[4 * j + 2 * h + e], column_of(j, e));
     }
   }
-  // Columns for which which(column) become -infinity.
+  // Columns for which which(column) holds become -infinity.
   template <class Which>
   __device__ void drop(Which&& which) {
 #pragma unroll
@@ -152,7 +152,7 @@ class TileLogits {
     return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
   }
 
-  // The kept-th highest of a row's groups; NaN, which nothing reaches, where they are fewer.
+  // The kept-th highest of a row's groups; NaN, which nothing reaches, where there are fewer.
   __device__ static float least_of(float (&groups)[kGroups], int kept) {
     sort_descending<4>(groups);
     const int i = (kept - 1) % kGroups;
@@ -162,8 +162,8 @@ class TileLogits {
     return least > -INFINITY ? least : NAN;
   }
 
-  // Writes the keys of what reaches the threshold, if there is room, and returns how many do.
-  __device__ int keep(const TilePlace& at, const Stretches& to, int h, std::int64_t here,
+  // Writes the keys of the logits that reach the threshold, if they fit, and returns how many do.
+  __device__ int keep(const TilePosition& at, const VocabularyChunks& to, int h, std::int64_t here,
                       float least) const {
     int own = 0;
     each_value(h, [&](float x, int) { own += x >= least ? 1 : 0; });
@@ -174,9 +174,9 @@ class TileLogits {
       if (quad_lane() >= lanes) up_to_own += left;
     }
     const int all = __shfl_sync(kAllLanes, up_to_own, lane_of_thread() | 3);
-    Key* next = to.keys + here * to.room + up_to_own - own;
-    if (all > to.room) least = NAN;
-    // For each row anew: ids of all columns are not worth registers.
+    Key* next = to.keys + here * to.capacity + up_to_own - own;
+    if (all > to.capacity) least = NAN;
+    // Recomputed for each row, to save the registers of all columns' ids.
     int first = at.first_column;
     asm volatile("" : "+r"(first));
     each_value(h, [&](float x, int column) {
@@ -186,11 +186,12 @@ class TileLogits {
   }
 
   template <class Comes>
-  __device__ void find_one_by_one(const TilePlace& at, const Stretches& to, Comes&& comes) const {
+  __device__ void find_one_by_one(const TilePosition& at, const VocabularyChunks& to,
+                                  Comes&& comes) const {
 #pragma unroll 1
     for (int h = 0; h < 2; ++h) {
       const int row = first_row() + lane_of_thread() / 4 + 8 * h;
-      const std::int64_t here = std::int64_t{at.first_row + row} * to.each + at.stretch;
+      const std::int64_t here = std::int64_t{at.first_row + row} * to.per_row + at.chunk;
       Key limit = ~Key{0};
       for (int rank = 0; rank < to.kept; ++rank) {
         Key best = 0;
@@ -200,7 +201,7 @@ class TileLogits {
           for (int e = 0; e < 2; ++e) {
             const int column = column_of(i / 4, e);
             float x = h == 0 ? value_[i + e] : value_[i + 2 + e];
-            // Nothing of this is worth registers before it is needed.
+            // Keeps the compiler from computing keys early, which would take registers.
             asm volatile("" : "+f"(x));
             const Key key = comes(column) ? key_of(x, at.first_column + column) : 0;
             if (key < limit) best = max(best, key);
@@ -208,10 +209,10 @@ class TileLogits {
         }
         limit = quad_max(best);
         if (quad_lane() != 0 || row >= at.rows) continue;
-        to.keys[here * to.room + rank] = limit;
+        to.keys[here * to.capacity + rank] = limit;
         if (rank > 0) continue;
-        to.heads[here].best = static_cast<std::uint32_t>(limit >> 32);
-        to.heads[here].count = to.kept;
+        to.summaries[here].best = static_cast<std::uint32_t>(limit >> 32);
+        to.summaries[here].count = to.kept;
       }
     }
   }

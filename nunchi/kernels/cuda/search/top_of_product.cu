@@ -1,17 +1,16 @@
-// The best of each tile of a product, where it was computed: a block multiplies a tile of rows by a
-// tile of the vocabulary and finds what merge_row() needs (tile_logits.h). Blocks take one tile
-// after another, and the copies of the next are on their way meanwhile; the table's first stages
-// are fetched before wait_for_previous_kernel(). Tiles of one part of the vocabulary follow one
-// another, so that the table comes from memory once.
+// A block multiplies a tile of rows by a tile of the vocabulary and finds what merge_row() needs
+// (tile_logits.h). Blocks take one tile after another, and copy the next one while they compute;
+// the table's first stages are fetched before wait_for_previous_kernel(). Tiles of the same part of
+// the vocabulary are computed one after another, so that the table is read from memory once.
 //
-// Bans: <s> is left out here. What else may be banned depends on a row's hypothesis; so many keys
-// more are kept, and the merge strikes them out.
+// Bans: one suppressed token is removed here. As many more keys are kept as the other rules can
+// ban, and the merge removes those.
 #include "nunchi/kernels/cuda/search/top_of_product.h"
 
 #include "nunchi/kernels/cuda/common/smem_tile.h"
 #include "nunchi/kernels/cuda/product/few_rows_tile.h"
 #include "nunchi/kernels/cuda/search/tile_logits.h"
-#include "nunchi/kernels/cuda/search/tiles_found.h"
+#include "nunchi/kernels/cuda/search/tiled_top.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -23,45 +22,44 @@ constexpr int kTableRows = 256;  // of a tile
 
 struct Job {
   int rows, vocabulary;
-  StepNow now;           // of the rows, which are a bound if it knows better
+  StepCounts counts;     // of the rows, which are a bound where it has a count
   int row_tiles, tiles;  // row_tiles * tiles of the vocabulary
-  int begin_token;
+  int suppressed_token;
   std::int64_t k;
   const __nv_bfloat16* x;      // [rows, k]
   const __nv_bfloat16* table;  // [vocabulary, k]
-  Stretches found;
+  VocabularyChunks found;
   Zeros zeros;
 
-  // Stretches are as long as one another, but for one column.
-  __device__ int first_column(int stretch) const {
-    return static_cast<int>(std::int64_t{stretch} * vocabulary / found.each);
+  // Chunks differ in length by at most one column.
+  __device__ int first_column(int vocabulary_chunk) const {
+    return static_cast<int>(std::int64_t{vocabulary_chunk} * vocabulary / found.per_row);
   }
 };
 
-// The two groups of warps stand below one another, each with 64 rows of a stretch, or side by side,
-// each with a stretch.
+// The two groups of warps have 64 rows each of the same chunk, or the same rows and a chunk each.
 template <int Rows>
 struct Shape {
   static constexpr int kDown = Rows / kWgmmaRows, kAcross = kWarpGroups / kDown;
-  static constexpr int kColumns = kTableRows / kAcross;  // of a stretch
+  static constexpr int kColumns = kTableRows / kAcross;  // of a chunk
   static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
   static constexpr int kStages = Rows == 64 ? 5 : 4;
-  static constexpr int kFolds = 1024;  // memory is folded from a multiple of that on
+  static constexpr int kFolds = 1024;  // alignment that the swizzled layout needs
   static constexpr int kBytes = kStages * kStageBytes + kFolds;
   static_assert(kDown * kAcross == kWarpGroups && kBytes <= 227 << 10);
 };
 
-// Rows of a matrix, of which a thread copies every kTogether-th, 16 bytes of each.
+// Copies rows of a matrix: a thread copies 16 bytes of every kTogether-th row.
 class Source {
  public:
   static constexpr int kTogether = kThreads / Tile::kChunks;
 
-  // From row `first` on of `all`: the last one again past the last; nothing comes of that.
+  // From row `first` on of `all`. Rows past the end repeat the last row; they are not used.
   __device__ Source(const __nv_bfloat16* matrix, std::int64_t k, int first, int all)
       : at_(row_at(matrix, k, min(first + row(), all - 1)) + 8 * chunk()),
         stride_(k),
         left_(max(all - 1 - first - row(), 0)) {}
-  // The copies of `Count` rows of one stage begin.
+  // Starts to copy `Count` rows of one stage.
   template <int Count>
   __device__ void fetch(std::uint32_t to, int stage) const {
     static_assert(Count % kTogether == 0);
@@ -75,16 +73,16 @@ class Source {
   }
 
  private:
-  static_assert(kTogether % 8 == 0);  // places in a row repeat after eight
+  static_assert(kTogether % 8 == 0);  // the layout repeats after eight rows
   __device__ static int row() { return static_cast<int>(threadIdx.x) / Tile::kChunks; }
   __device__ static int chunk() { return static_cast<int>(threadIdx.x) % Tile::kChunks; }
 
   const __nv_bfloat16* at_;
   std::int64_t stride_;
-  int left_;  // rows behind the thread's first
+  int left_;  // rows after the thread's first
 };
 
-// What a block fetches: stage after stage of tile after tile, into places in turn.
+// What a block fetches: stage after stage of tile after tile, into a ring of buffers.
 template <int Rows>
 class Feed {
  public:
@@ -101,13 +99,13 @@ class Feed {
   __device__ bool more() const { return tile_ < p_.tiles; }
   __device__ void fetch_table() const {
     constexpr int kHalf = kTableRows / 2;
-    const std::uint32_t to = place() + Rows * Tile::kRowBytes;
+    const std::uint32_t to = buffer() + Rows * Tile::kRowBytes;
     left_.template fetch<kHalf>(to, stage_);
     right_.template fetch<kHalf>(to + kHalf * Tile::kRowBytes, stage_);
   }
-  __device__ void fetch_rows() const { x_.template fetch<Rows>(place(), stage_); }
+  __device__ void fetch_rows() const { x_.template fetch<Rows>(buffer(), stage_); }
   __device__ void advance() {
-    place_ = place_ + 1 < Of::kStages ? place_ + 1 : 0;
+    buffer_ = buffer_ + 1 < Of::kStages ? buffer_ + 1 : 0;
     if (++stage_ < p_.k / kStage) return;
     stage_ = 0;
     tile_ += static_cast<int>(gridDim.x);
@@ -118,36 +116,36 @@ class Feed {
 
  private:
   __device__ Source rows() const { return {p_.x, p_.k, tile_ % p_.row_tiles * Rows, p_.rows}; }
-  // Half of them: of one stretch, or a stretch.
+  // Half of them: half of a chunk, or a chunk.
   __device__ Source columns(int half) const {
     const int part = tile_ / p_.row_tiles;
     const int first = Of::kAcross == 1 ? p_.first_column(part) + half * kTableRows / 2
                                        : p_.first_column(2 * part + half);
     return {p_.table, p_.k, first, p_.vocabulary};
   }
-  __device__ std::uint32_t place() const {
-    return memory_ + static_cast<std::uint32_t>(place_ * Of::kStageBytes);
+  __device__ std::uint32_t buffer() const {
+    return memory_ + static_cast<std::uint32_t>(buffer_ * Of::kStageBytes);
   }
 
   const Job& p_;
   std::uint32_t memory_;
-  int tile_, stage_ = 0, place_ = 0;
+  int tile_, stage_ = 0, buffer_ = 0;
   Source x_, left_, right_;
 };
 
-// The tile of one of the groups.
+// The part of a tile that one of the groups has.
 template <int Rows>
-__device__ TilePlace dropout_row(const Job& p, int tile, int group, int rows) {
+__device__ TilePosition position_of(const Job& p, int tile, int group, int rows) {
   using Of = Shape<Rows>;
   const int first_row = tile % p.row_tiles * Rows + group / Of::kAcross * kWgmmaRows;
-  const int stretch = tile / p.row_tiles * Of::kAcross + group % Of::kAcross;
-  const int first_column = p.first_column(stretch);
+  const int chunk = tile / p.row_tiles * Of::kAcross + group % Of::kAcross;
+  const int first_column = p.first_column(chunk);
   return {.first_row = first_row,
-          .rows = stretch < p.found.each ? min(kWgmmaRows, rows - first_row) : 0,
-          .stretch = stretch,
+          .rows = chunk < p.found.per_row ? min(kWgmmaRows, rows - first_row) : 0,
+          .chunk = chunk,
           .first_column = first_column,
-          .columns = p.first_column(stretch + 1) - first_column,
-          .begin_token = p.begin_token};
+          .columns = p.first_column(chunk + 1) - first_column,
+          .suppressed_token = p.suppressed_token};
 }
 
 template <int Rows>
@@ -173,34 +171,34 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
     commit_copies();
     same.advance();
   }
-  const int rows = static_cast<int>(p.now.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
+  const int rows = static_cast<int>(p.counts.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
   const int group = static_cast<int>(threadIdx.x) / (kWgmmaWarps * kWarp);
   const int own_x = group / Of::kAcross * kWgmmaRows,
             own_table = Rows + group % Of::kAcross * Of::kColumns;
-  int place = 0;
+  int buffer = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles;
        tile += static_cast<int>(gridDim.x)) {
     TileLogits<Of::kColumns> logits;
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage) {
-      // Of the groups since this stage's, one came after each stage before it.
+      // Copies of later stages may still be under way.
       wait_for_copy_groups<Of::kStages - 2>();
       fence_shared_writes();
       __syncthreads();
-      const std::uint32_t x = base + static_cast<std::uint32_t>(place * Of::kStageBytes);
+      const std::uint32_t x = base + static_cast<std::uint32_t>(buffer * Of::kStageBytes);
       logits.add(x + static_cast<std::uint32_t>(own_x * Tile::kRowBytes),
                  x + static_cast<std::uint32_t>(own_table * Tile::kRowBytes), stage == 0);
-      // All have done with the stage before: another takes its place.
+      // No thread reads the stage before any more: its buffer is filled again.
       if (ahead.more()) {
         ahead.fetch_table();
         ahead.fetch_rows();
       }
       commit_copies();
       ahead.advance();
-      place = place + 1 < Of::kStages ? place + 1 : 0;
+      buffer = buffer + 1 < Of::kStages ? buffer + 1 : 0;
       logits.wait();
     }
-    logits.find(dropout_row<Rows>(p, tile, group, rows), p.found);
+    logits.find(position_of<Rows>(p, tile, group, rows), p.found);
   }
 }
 
@@ -209,7 +207,7 @@ void start(CudaContext& ctx, Job job) {
   using Of = Shape<Rows>;
   constexpr auto kernel = top_of_product_kernel<Rows>;
   job.row_tiles = static_cast<int>(div_ceil(job.rows, Rows));
-  job.tiles = job.row_tiles * static_cast<int>(div_ceil(job.found.each, Of::kAcross));
+  job.tiles = job.row_tiles * static_cast<int>(div_ceil(job.found.per_row, Of::kAcross));
   allow_shared_memory(kernel, Of::kBytes);
   launch_overlapped(
       ctx, "top_of_product", kernel,
@@ -219,32 +217,26 @@ void start(CudaContext& ctx, Job job) {
       job);
 }
 
-// Of more keys the wide stretches' groups tell too little.
+// Wide chunks have too few groups for a good threshold if more keys are kept.
 constexpr std::int64_t kGoodKept = 8;
 
-// Calls f.operator()<Rows>() for the tiles that suit.
+// Calls f.operator()<Rows>() with the rows of the best tile.
 template <class F>
 decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
   if (rows <= 64 || kept > kGoodKept) return f.template operator()<64>();
   return f.template operator()<128>();
 }
 
-// How many tokens other than <s> may be banned for one row, at most.
-std::int64_t most_bans(const BanTokens<float>& p) {
-  constexpr std::int64_t kCycles = BanTokens<float>::kLongestCycle;
-  // Cycles that have come as often as the longest is long all go on with the same token.
-  const std::int64_t cycles = p.max_repeats == 0 ? 0 : p.max_repeats >= kCycles ? 1 : kCycles;
-  return cycles + (p.min_length > 0 ? 1 : 0);
+constexpr std::int64_t kMaxTileRows = 1024, kMaxKept = 16;
+// Keys of a chunk: a few times as many as are kept. Only rows with many equal logits have more.
+constexpr int kCapacity = kWarp;
+static_assert(kMaxKept <= TileLogits<kTableRows>::kMaxKept && kMaxKept <= kCapacity);
+
+std::int64_t kept_of(const TopAllowed<float>& p) {
+  return p.top.count + p.bans.most_banned + p.bans.suppressed_count;
 }
 
-constexpr std::int64_t kMaxTileRows = 1024, kMaxKept = 16;
-// Keys of a stretch: a few times what is kept. More come of rows with many equals.
-constexpr int kRoom = kWarp;
-static_assert(kMaxKept <= TileLogits<kTableRows>::kMaxKept && kMaxKept <= kRoom);
-
-std::int64_t kept_of(const TopAllowed<float>& p) { return p.top.count + most_bans(p.bans); }
-
-// What a profile shows.
+// What a profile shows as one kernel.
 struct TopOfTiles {
   const TopOfProduct<BFloat16>& all;
   const char* name() const { return "top_of_product"; }
@@ -256,14 +248,14 @@ struct TopOfTiles {
 bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
   const Product<BFloat16, float>& q = p.product;
   const std::int64_t kept = kept_of(p.allowed);
-  return !ctx.deterministic() && p.allowed.bans.no_repeat_ngram == 0 &&
-         p.allowed.bans.suppressed_count == 0 && p.allowed.top.rows <= kMaxTileRows &&
-         kept <= kMaxKept && q.n > kept && q.n < 1 << 24 && q.k % kStage == 0 && q.k > 0 &&
-         !q.transpose_a && q.transpose_b && !q.accumulate && q.bias == nullptr && !q.relu &&
-         q.added == nullptr && aligned(q.a) && aligned(q.b);
+  return !ctx.deterministic() && !p.allowed.bans.any_ngram &&
+         p.allowed.bans.suppressed_count <= kSuppressedLanes &&
+         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
+         q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
+         q.bias == nullptr && !q.relu && q.added == nullptr && aligned(q.a) && aligned(q.b);
 }
 
-std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {
+std::size_t TiledTop::chunks_of(const TopOfProduct<BFloat16>& p) {
   const std::int64_t rows = p.allowed.top.rows;
   const std::int64_t each = with_rows(rows, kept_of(p.allowed), [&]<int Rows>() {
     return div_ceil(p.product.n, Shape<Rows>::kColumns);
@@ -271,23 +263,24 @@ std::size_t TilesFound::stretches_of(const TopOfProduct<BFloat16>& p) {
   return static_cast<std::size_t>(rows * each);
 }
 
-std::size_t TilesFound::bytes_of(const TopOfProduct<BFloat16>& p) {
-  return stretches_of(p) * (kRoom * sizeof(Key) + sizeof(StretchHead));
+std::size_t TiledTop::bytes_of(const TopOfProduct<BFloat16>& p) {
+  return chunks_of(p) * (kCapacity * sizeof(Key) + sizeof(ChunkSummary));
 }
 
-TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros)
+TiledTop::TiledTop(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros)
     : memory_(ctx.arena(), bytes_of(p)) {
   const Product<BFloat16, float>& q = p.product;
   const TopTokens<float>& top = p.allowed.top;
   const std::int64_t kept = kept_of(p.allowed);
-  const std::size_t all = stretches_of(p);
+  const std::size_t all = chunks_of(p);
   auto* keys = memory_.as<Key>();
-  auto* heads = reinterpret_cast<StretchHead*>(keys + all * kRoom);
-  const Stretches found{.each = static_cast<int>(all / static_cast<std::size_t>(top.rows)),
-                        .kept = static_cast<int>(kept),
-                        .room = kRoom,
-                        .keys = keys,
-                        .heads = heads};
+  auto* summaries = reinterpret_cast<ChunkSummary*>(keys + all * kCapacity);
+  const VocabularyChunks found{
+      .per_row = static_cast<int>(all / static_cast<std::size_t>(top.rows)),
+      .kept = static_cast<int>(kept),
+      .capacity = kCapacity,
+      .keys = keys,
+      .summaries = summaries};
   merge_ = {.from = found,
             .rows = static_cast<int>(top.rows),
             .count = static_cast<int>(top.count),
@@ -298,10 +291,10 @@ TilesFound::TilesFound(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const 
             .ids = top.ids};
   const Job job{.rows = merge_.rows,
                 .vocabulary = static_cast<int>(q.n),
-                .now = p.allowed.bans.now,
+                .counts = p.allowed.bans.counts,
                 .row_tiles = 0,
                 .tiles = 0,
-                .begin_token = p.allowed.bans.begin_token,
+                .suppressed_token = p.allowed.bans.suppressed_token,
                 .k = q.k,
                 .x = native(q.a),
                 .table = native(q.b),
@@ -314,8 +307,8 @@ namespace {
 
 template <class Target>
 void compute(ContextOf<Target>& ctx, const TopOfTiles& p) {
-  const TilesFound found(ctx, p.all);
-  merge_stretches(ctx, found.merge());
+  const TiledTop found(ctx, p.all);
+  merge_chunks(ctx, found.merge());
 }
 
 }  // namespace
@@ -327,7 +320,7 @@ void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
     if (found_in_tiles(ctx, p)) return run(ctx, TopOfTiles{p});
   }
   const ScratchMemory scores(ctx.arena(), p.score_bytes());
-  const auto [product, allowed] = p.parts(scores.as<Summed<T>>());
+  const auto [product, allowed] = p.parts(scores.as<Accumulator<T>>());
   run(ctx, product);
   run(ctx, allowed);
 }

@@ -1,55 +1,54 @@
-// The most likely tokens of rows. A block takes one stretch of a row and keeps it in registers; few
-// rows are cut into many stretches, so that all of the device has a share, and a second kernel
-// merges what they found.
+// The most likely tokens of rows. A block keeps one chunk of a row in registers; few rows are
+// divided into many chunks, to use all of the device, and a second kernel merges the results.
 #include <limits>
 #include <string>
 
-#include "nunchi/kernels/cuda/search/stretches.h"
+#include "nunchi/kernels/cuda/search/vocabulary_chunks.h"
 #include "nunchi/kernels/search.h"
 
 namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
-// Candidates that a block sorts at once. More than that come of rows with very many equals.
+// Candidates that a block sorts at once. Only rows with very many equal logits have more.
 constexpr int kMaxCandidates = 1024;
-// Of a row: a lane for each where they are merged.
-constexpr int kMaxStretches = kWarp;
+// Of a row: the merge has a lane for each.
+constexpr int kMaxChunks = kWarp;
 
 template <class N>
 struct Job {
   int vocabulary;
   int count;             // n
-  int group_lanes;       // lanes that share a place in the search for a threshold; 0: no search
+  int group_lanes;       // lanes of a group, whose maxima give a threshold; 0: no threshold
   const N* logits;       // [R, V]
   const double* banned;  // [R] or null
   bool bans;             // by these rules, of tokens that are still among the logits
   BanRules rules;
-  float* log_probs;     // [R, n]
-  std::int32_t* ids;    // [R, n]
-  Stretches stretches;  // of each row, n keys each; memory is theirs where they are several
+  float* log_probs;         // [R, n]
+  std::int32_t* ids;        // [R, n]
+  VocabularyChunks chunks;  // of each row, n keys each; without memory where there is one chunk
 };
 
-// Where a block's results go: to the row's, or to the stretch's for the merge.
+// Writes a block's results: those of the row, or those of the chunk for the merge.
 template <class N>
 class Writer {
  public:
   // `writing`: this thread will call write().
   __device__ Writer(const Job<N>& p, float top, float sum, bool writing) : p_(p) {
-    if (p.stretches.each == 1) {
+    if (p.chunks.per_row == 1) {
       if (!writing) return;
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
       log_sum_ = log_sum(top, sum, banned);
     } else if (threadIdx.x == 0) {
-      StretchHead& head = p.stretches.heads[blockIdx.x];
-      head.top = top;
-      head.sum = sum;
+      ChunkSummary& summary = p.chunks.summaries[blockIdx.x];
+      summary.top = top;
+      summary.sum = sum;
     }
   }
   __device__ void write(int rank, Key key) const {
     const std::int64_t at = std::int64_t{blockIdx.x} * p_.count + rank;
-    if (p_.stretches.each > 1) {
-      p_.stretches.keys[at] = key;
+    if (p_.chunks.per_row > 1) {
+      p_.chunks.keys[at] = key;
     } else {
       p_.log_probs[at] = static_cast<float>(static_cast<double>(logit_of(key)) - log_sum_);
       p_.ids[at] = id_of(key);
@@ -72,8 +71,7 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
   return best;
 }
 
-// Groups of rows that are so many that blocks take their turns: shorter ones keep the memory busy
-// while others compute.
+// Groups for so many rows that not all blocks run at once: small blocks load while others compute.
 constexpr int kShort = 3;
 
 // Blocks of a multiprocessor.
@@ -82,12 +80,12 @@ constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
                           : sizeof(N) * Groups == 4 * kShort ? 3
                                                              : 2;
 
-// Blocks are numbered row by row, a row's stretches one after another.
+// Blocks are numbered row by row, the chunks of a row one after another.
 template <class N, int Groups, bool Wide>
 __global__ __launch_bounds__(kThreads,
                              kTogether<N, Groups, Wide>) void top_tokens_kernel(const Job<N> p) {
   wait_for_previous_kernel();
-  using Row = HeldRow<N, kThreads, Groups, Wide>;
+  using Row = RowRegisters<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
   __shared__ Key candidates[kMaxCandidates];
   __shared__ int found;
@@ -97,9 +95,9 @@ __global__ __launch_bounds__(kThreads,
   __shared__ int bans;
 
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp, lane = thread % kWarp;
-  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.stretches.each);
+  const std::int64_t r = blockIdx.x / static_cast<unsigned>(p.chunks.per_row);
   const int first_id =
-      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.stretches.each)) * Row::kCapacity;
+      static_cast<int>(blockIdx.x % static_cast<unsigned>(p.chunks.per_row)) * Row::kCapacity;
   const int size = min(p.vocabulary - first_id, Row::kCapacity);
   Row row;
   row.load(p.logits + r * p.vocabulary + first_id, size);
@@ -111,7 +109,7 @@ __global__ __launch_bounds__(kThreads,
   if (thread == 0) found = bans = 0;
   if (p.bans && warp == 0) {
     Ban ban;
-    if (r < p.rules.now.rows(p.rules.rows)) ban = ban_of_lane(p.rules, r, p.rules.length(r));
+    if (r < p.rules.counts.rows(p.rules.rows)) ban = ban_of_lane(p.rules, r);
     const unsigned all = __ballot_sync(kAllLanes, ban.wanted);
     if (ban.wanted) banned[__popc(all & ((1u << lane) - 1))] = ban.token;
     if (lane == 0) bans = __popc(all);
@@ -121,24 +119,24 @@ __global__ __launch_bounds__(kThreads,
   for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
   const float shift = shift_of(top);
   float sum = 0;
-  // To some 20 bits, as good as a sum of so many needs it.
+  // About 20 bits are exact, which suffices for a sum of so many.
   row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
   sum = warp_sum(sum);
   if (lane == 0) warp_sums[warp] = sum;
 
-  // What is banned counts in the sum, and comes no more.
+  // Banned tokens count in the sum only.
   bool changed = false;
   for (int i = 0; i < bans; ++i) {
     const int at = banned[i] - first_id;
     if (at < 0 || at >= size || !Row::has(at)) continue;
-    row.take_out(at);
+    row.remove(at);
     changed = true;
   }
   if (changed) {
     own_top = -INFINITY;
     row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
   }
-  // The n-th highest of the tops of at least n disjoint groups: n logits or more reach it.
+  // At least n logits reach the n-th highest of the maxima of disjoint groups.
   const int lanes = p.group_lanes;
   if (lanes > 0) {
     float group_top = own_top;
@@ -166,13 +164,13 @@ __global__ __launch_bounds__(kThreads,
     if (own_top >= least) {
       row.each([&](float value, int i) {
         if (value >= least) {
-          const int place = atomicAdd(&found, 1);
-          if (place < kMaxCandidates) candidates[place] = key_of(value, first_id + i);
+          const int at = atomicAdd(&found, 1);
+          if (at < kMaxCandidates) candidates[at] = key_of(value, first_id + i);
         }
       });
     }
     __syncthreads();
-    // NaNs reach no threshold: a row of them can leave too few.
+    // NaNs reach no threshold, so that too few candidates may be left.
     if (found >= min(p.count, size) && found <= kMaxCandidates) {
       const Writer<N> writer(p, top, sum, thread < max(found, p.count));
       for (int i = thread; i < max(found, p.count); i += kThreads) {
@@ -189,7 +187,7 @@ __global__ __launch_bounds__(kThreads,
     }
   }
 
-  // One after another: for many tokens, and where too many are equal.
+  // One after another: for many tokens, and where too many logits are equal.
   const Writer<N> writer(p, top, sum, thread == 0);
   Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
   for (int rank = 0; rank < p.count; ++rank) {
@@ -205,7 +203,7 @@ __global__ __launch_bounds__(kThreads,
   }
 }
 
-// How many lanes share a place: at least two places for each token wanted make a good threshold.
+// Lanes of a group: two groups for each token asked for give a good threshold.
 int group_lanes(std::int64_t count) {
   for (const int lanes : {32, 8, 2}) {
     if (2 * count <= kThreads / lanes) return lanes;
@@ -215,52 +213,52 @@ int group_lanes(std::int64_t count) {
 
 template <class N, bool Wide, int Groups>
 void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
-  constexpr int kCapacity = HeldRow<N, kThreads, Groups, Wide>::kCapacity;
+  constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Wide>::kCapacity;
   const int each = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
   const std::int64_t blocks = rows * each;
   const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
   const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
-  const ScratchMemory heads(ctx.arena(), all * sizeof(StretchHead));
-  job.stretches = {.each = each,
-                   .kept = job.count,
-                   .room = job.count,
-                   .keys = keys.as<Key>(),
-                   .sorted = true,
-                   .heads = heads.as<StretchHead>()};
+  const ScratchMemory summaries(ctx.arena(), all * sizeof(ChunkSummary));
+  job.chunks = {.per_row = each,
+                .kept = job.count,
+                .capacity = job.count,
+                .keys = keys.as<Key>(),
+                .sorted = true,
+                .summaries = summaries.as<ChunkSummary>()};
   launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
                     {static_cast<unsigned>(blocks), kThreads}, job);
   if (each == 1) return;
-  merge_stretches(ctx, {.from = job.stretches,
-                        .rows = static_cast<int>(rows),
-                        .count = job.count,
-                        .banned = job.banned,
-                        .bans = false,
-                        .rules = {},
-                        .log_probs = job.log_probs,
-                        .ids = job.ids});
+  merge_chunks(ctx, {.from = job.chunks,
+                     .rows = static_cast<int>(rows),
+                     .count = job.count,
+                     .banned = job.banned,
+                     .bans = false,
+                     .rules = {},
+                     .log_probs = job.log_probs,
+                     .ids = job.ids});
 }
 
 template <class N, bool Wide>
 void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
-  // Stretches as short as they can be while all blocks still run at once. Where a row's bits must
-  // not depend on the others, always the same.
+  // Chunks as short as possible while all blocks still run at once. Where a row's bits must not
+  // depend on other rows, always the same.
   const auto suits = [&](int groups) {
-    const std::int64_t stretches =
+    const std::int64_t chunks =
         blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
-    if (stretches > kMaxStretches) return false;
+    if (chunks > kMaxChunks) return false;
     if (ctx.deterministic()) return groups >= 2;
-    return rows * stretches <= 3 * ctx.multiprocessors();
+    return rows * chunks <= 3 * ctx.multiprocessors();
   };
   if (suits(1)) return launch<N, Wide, 1>(ctx, job, rows);
   if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
   if constexpr (sizeof(N) == 4) {
-    constexpr int kCapacity = HeldRow<N, kThreads, kShort, Wide>::kCapacity;
-    if (blocks_for(job.vocabulary, kCapacity) <= kMaxStretches) {
+    constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Wide>::kCapacity;
+    if (blocks_for(job.vocabulary, kCapacity) <= kMaxChunks) {
       return launch<N, Wide, kShort>(ctx, job, rows);
     }
   }
   constexpr int kMaxGroups = 5;
-  constexpr int kLargest = HeldRow<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxStretches;
+  constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxChunks;
   if (job.vocabulary > kLargest) {
     throw Error("top_tokens: a vocabulary of " + std::to_string(job.vocabulary) +
                 " is larger than " + std::to_string(kLargest) + ".");
@@ -281,7 +279,7 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
                    .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
                    .log_probs = p.log_probs,
                    .ids = p.ids,
-                   .stretches = {}};
+                   .chunks = {}};
   if (wide(job.logits, p.vocabulary)) {
     choose<N, true>(ctx, job, p.rows);
   } else {
@@ -301,8 +299,10 @@ template void compute<Cuda>(CudaContext&, const TopTokens<BFloat16>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
-  // N-grams and the list of suppressed tokens may ban any number of tokens.
-  if (p.bans.no_repeat_ngram == 0 && p.bans.suppressed_count == 0) {
+  // N-grams and suppressed tokens may ban more tokens than there are lanes for. Where a row's bits
+  // must not depend on other rows, neither may they depend on whether some other unit restricts
+  // n-grams.
+  if (!p.bans.any_ngram && p.bans.suppressed_count <= kSuppressedLanes && !ctx.deterministic()) {
     return top_tokens(ctx, p.top, &p.bans);
   }
   execute(ctx, p.bans);

@@ -1,4 +1,4 @@
-// The rows that a decode step moves.
+// Scatters and gathers rows.
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/decode_attention.h"
 
@@ -8,13 +8,12 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class N>
-struct Moved {
+struct RowMove {
   Rows rows;
   std::int64_t width;
-  const std::int32_t *from_index, *to_index;  // null: the row's own number
+  const std::int32_t *from_index, *to_index;  // null: the row's own index
   const N* from;
   std::int64_t from_stride;
-
   N* to;
   std::int64_t to_stride;
   bool clear_tail;
@@ -22,7 +21,7 @@ struct Moved {
 
 // One thread for Width neighbouring columns of a row.
 template <class N, int Width>
-__global__ void move_kernel(Moved<N> p) {
+__global__ void move_kernel(RowMove<N> p) {
   wait_for_previous_kernel();
   const std::int64_t columns = p.width / Width;
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -30,7 +29,7 @@ __global__ void move_kernel(Moved<N> p) {
   if (row >= p.rows.capacity) return;
   const bool real = row < real_rows(p.rows);
   if (!real && !p.clear_tail) return;
-  // The indices of spare rows mean nothing.
+  // The indices of spare rows are undefined.
   const std::int64_t source = real && p.from_index != nullptr ? p.from_index[row] : row;
   const std::int64_t target = real && p.to_index != nullptr ? p.to_index[row] : row;
   const N* from = p.from + source * p.from_stride + column;
@@ -44,7 +43,7 @@ __global__ void move_kernel(Moved<N> p) {
 }
 
 template <class N>
-void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
+void move(CudaContext& ctx, const RowMove<N>& p, const char* name) {
   if (p.rows.capacity * p.width == 0) return;
   constexpr int kWide = 16 / sizeof(N);
   const auto aligned = [](const N* pointer, std::int64_t stride) {
@@ -65,16 +64,15 @@ void move(CudaContext& ctx, const Moved<N>& p, const char* name) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ScatterRows<T>& p) {
   move(ctx,
-       Moved<Native<T>>{.rows = p.rows,
-                        .width = p.width,
-                        .from_index = nullptr,
-                        .to_index = p.index,
-                        .from = native(p.from),
-                        .from_stride = p.from_stride,
-
-                        .to = native(p.to),
-                        .to_stride = p.to_stride,
-                        .clear_tail = false},
+       RowMove<Native<T>>{.rows = p.rows,
+                          .width = p.width,
+                          .from_index = nullptr,
+                          .to_index = p.index,
+                          .from = native(p.from),
+                          .from_stride = p.from_stride,
+                          .to = native(p.to),
+                          .to_stride = p.to_stride,
+                          .clear_tail = false},
        p.name());
 }
 template void compute<Cuda>(CudaContext&, const ScatterRows<float>&);
@@ -83,16 +81,15 @@ template void compute<Cuda>(CudaContext&, const ScatterRows<BFloat16>&);
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const GatherRows<T>& p) {
   move(ctx,
-       Moved<Native<T>>{.rows = p.rows,
-                        .width = p.width,
-                        .from_index = p.index,
-                        .to_index = nullptr,
-                        .from = native(p.from),
-                        .from_stride = p.from_stride,
-
-                        .to = native(p.to),
-                        .to_stride = p.width,
-                        .clear_tail = true},
+       RowMove<Native<T>>{.rows = p.rows,
+                          .width = p.width,
+                          .from_index = p.index,
+                          .to_index = nullptr,
+                          .from = native(p.from),
+                          .from_stride = p.from_stride,
+                          .to = native(p.to),
+                          .to_stride = p.width,
+                          .clear_tail = true},
        p.name());
 }
 template void compute<Cuda>(CudaContext&, const GatherRows<float>&);

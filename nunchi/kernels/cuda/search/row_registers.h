@@ -1,23 +1,23 @@
-// A stretch of a row that a block keeps in registers: read once, looked at several times.
+// Part of a row that a block keeps in registers: loaded once, read several times.
 //
-// Which thread has which elements depends on the block's size and on Wide alone, not on where the
-// row stands, so that sums over a row have one order.
+// Which thread has which elements depends on the block's size and on Wide only, not on the row's
+// address, so that sums over a row have one order.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
 
 namespace nunchi::kernels {
 
-// Each thread has `Groups` groups of 16 bytes. Wide: a group is read at once; the row is aligned to
-// 16 bytes and its size a multiple of a group's. Otherwise elements are read one by one, with
-// neighbours in neighbouring threads.
+// Each thread has `Groups` groups of 16 bytes. Wide: a group is one load; the row is aligned to 16
+// bytes and its size is a multiple of a group's. Otherwise elements are loaded one by one, adjacent
+// ones by adjacent threads.
 template <class N, int Threads, int Groups, bool Wide>
-class HeldRow {
+class RowRegisters {
  public:
   static constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
   static constexpr int kCapacity = Threads * Groups * kGroup;
 
-  // Of `size` elements the first kCapacity are read.
+  // Loads the first kCapacity of `size` elements.
   __device__ void load(const N* x, int size) {
     size_ = size;
 #pragma unroll
@@ -78,8 +78,8 @@ class HeldRow {
     }
   }
 
-  // The element at `at` becomes -infinity where this thread has it.
-  __device__ void take_out(int at) {
+  // Sets the element at `at` to -infinity, if this thread has it.
+  __device__ void remove(int at) {
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
 #pragma unroll
@@ -95,8 +95,8 @@ class HeldRow {
     }
   }
 
-  // Whether this thread has the element at `at` of a row that is read from its beginning, one
-  // capacity after another.
+  // Whether this thread has the element at `at` of a row that is loaded from its beginning,
+  // kCapacity elements at a time.
   __device__ static bool has(int at) {
     return (Wide ? at / kGroup : at) % Threads == static_cast<int>(threadIdx.x);
   }

@@ -1,7 +1,7 @@
-// Rows of logits as searches see them: their order, and the logarithm of the sum of exponentials.
+// Logits as sortable keys, and the logarithm of a sum of their exponentials.
 #pragma once
 
-#include "nunchi/kernels/cuda/search/held_row.h"
+#include "nunchi/kernels/cuda/search/row_registers.h"
 
 namespace nunchi::kernels {
 
@@ -11,19 +11,18 @@ __device__ inline double log_add(double a, double b) {
   return top + log(exp(a - top) + exp(b - top));
 }
 
-// log Σ exp of a row whose highest logit is `top` and whose Σ exp(x - top) is `sum`, with what was
-// banned. NaN where nothing can come.
+// log Σ exp of a row whose highest logit is `top` and whose Σ exp(x - top) is `sum`, including the
+// banned tokens. NaN where all logits are -inf.
 __device__ inline double log_sum(float top, double sum, const double* banned) {
   const double allowed =
       top > -INFINITY ? static_cast<double>(top) + log(sum) : static_cast<double>(NAN);
   return banned != nullptr ? log_add(allowed, *banned) : allowed;
 }
 
-// What exponentials are taken relative to: the highest, or 0 where all are -inf and the highest
-// would make NaNs of them.
+// What is subtracted from logits before exp: the highest, or 0 where all are -inf, to avoid NaN.
 __device__ inline float shift_of(float top) { return top > -INFINITY ? top : 0.0f; }
 
-// Numbers that compare as the floats do; NaN below all of them, and both zeros equal.
+// Integers that compare as the floats do; NaN is below all, and both zeros are equal.
 __device__ inline std::uint32_t order_of(float x) {
   const std::uint32_t bits = __float_as_uint(__fadd_rn(x, 0.0f));
   if (x != x) return 0;
@@ -34,14 +33,14 @@ __device__ inline float value_of(std::uint32_t order) {
   return __uint_as_float(order >> 31 != 0 ? order & 0x7FFFFFFFu : ~order);
 }
 
-// A token with its logit as one number: larger for a higher logit, of equals for a lower id. Never
-// 0, which stands for no token.
+// A token and its logit as one integer: larger for a higher logit and, of equal ones, for a lower
+// id. Never 0, which means no token.
 using Key = unsigned long long;
 
 __device__ inline Key key_of(float logit, std::int64_t id) {
   return Key{order_of(logit)} << 32 | static_cast<std::uint32_t>(~static_cast<std::uint32_t>(id));
 }
-// Of what is a number.
+// The same for a logit that is not NaN.
 __device__ inline Key number_key(float logit, std::int32_t id) {
   const int bits = __float_as_int(__fadd_rn(logit, 0.0f));
   const auto order =

@@ -1,0 +1,57 @@
+// Sentences that ask to enter a search, and what each of them can need.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "nunchi/decoding/search_options.h"
+#include "nunchi/models/sequence_model.h"
+
+namespace nunchi {
+
+// The model behind a search: one of the two is null.
+struct GeneratingModel {
+  const TranslationModel* encoder_decoder = nullptr;
+  const LanguageModel* language_model = nullptr;
+
+  GeneratingModel(const TranslationModel& model) : encoder_decoder(&model) {}
+  GeneratingModel(const LanguageModel& model) : language_model(&model) {}
+  const SequenceModel& model() const {
+    if (encoder_decoder != nullptr) return *encoder_decoder;
+    return *language_model;
+  }
+};
+
+// Sentences that enter together: they are encoded and their prefixes are read at once.
+struct SearchRequest {
+  std::optional<Source> source = {};      // of an encoder-decoder; a language model has none
+  std::span<const Tokens> prefixes = {};  // the beginning of each target; empty: none
+  std::span<const std::int64_t> numbers =
+      {};                                  // of the sentences, for random numbers; empty: 0, 1, …
+  std::span<const SearchOptions> options;  // of each sentence, or one for all
+};
+
+// A sentence of a request with its limits.
+struct PlannedSentence {
+  SearchOptions options;
+  Tokens prefix;                   // begins with the forced first token, if there is one
+  std::int64_t number = 0;         // for random numbers
+  std::int64_t source = 0;         // index in the request
+  std::int64_t source_length = 0;  // 0 without a source
+  std::int64_t max_length = 0;     // tokens, prefix included
+  std::int64_t prompt = 0;         // tokens of its first step: the start token and the prefix
+
+  std::int64_t samples() const { return options.sample ? options.n_best : 1; }
+  // Tokens that the decoder reads: the last one is not read.
+  std::int64_t read_tokens() const {
+    return prompt + max_length - static_cast<std::int64_t>(prefix.size()) - 1;
+  }
+};
+
+// Throws Error for a request that the model cannot fulfil, and UsageError for wrong options.
+std::vector<PlannedSentence> plan_request(const GeneratingModel& model,
+                                          const SearchRequest& request,
+                                          const DecoderTokens& tokens);
+
+}  // namespace nunchi

@@ -1,0 +1,128 @@
+#include "nunchi/decoding/searcher.h"
+
+#include <algorithm>
+
+#include "nunchi/base/error.h"
+
+namespace nunchi {
+namespace {
+
+// Steps between two looks at a search: the device may take all of them at once.
+constexpr std::int64_t kSteps = 64, kWatchedSteps = 8;
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// The memory that these sentences need together.
+SearchLimits limits_of(std::span<const PlannedSentence> sentences, const SearchOptions& options,
+                       const Ragged* source) {
+  SearchLimits limits{.units = 0,
+                      .beam_size = options.sample ? 1 : options.beam_size,
+                      .max_tokens = 0,
+                      .source_rows = source != nullptr ? source->capacity : 0,
+                      .source_length = source != nullptr ? source->max_length : 0};
+  for (const PlannedSentence& sentence : sentences) {
+    limits.units += sentence.samples();
+    limits.max_tokens = std::max(limits.max_tokens, sentence.max_length);
+  }
+  return limits;
+}
+
+bool fits(const SearchLimits& needed, const SearchLimits& limits) {
+  return needed.units == limits.units && needed.beam_size == limits.beam_size &&
+         needed.max_tokens <= limits.max_tokens && needed.source_rows <= limits.source_rows &&
+         needed.source_length <= limits.source_length;
+}
+
+}  // namespace
+
+Searcher::Searcher(const TranslationModel& model, const SearchOptions& options)
+    : model_(model), options_(options) {
+  options.check();
+}
+Searcher::Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options)
+    : model_(model), context_(&context), options_(options) {
+  options.check();
+}
+Searcher::~Searcher() = default;
+
+std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
+  const SearchRequest request{.source = input.source,
+                              .prefixes = input.prefixes,
+                              .numbers = input.numbers,
+                              .options = std::span(&options_, 1)};
+  const std::vector<PlannedSentence> sentences = plan_request(model_, request, input.tokens);
+  if (sentences.empty()) return {};
+  ContextBase& context = input.source ? input.source->context() : *context_;
+  prepare(context, input, sentences);
+  try {
+    return run(request, input.watch);
+  } catch (...) {
+    search_ = nullptr;
+    throw;
+  }
+}
+
+// Makes a search that the sentences fit into. Where steps are replayed, the last one is kept if
+// they fit there.
+void Searcher::prepare(ContextBase& context, const SearchInput& input,
+                       std::span<const PlannedSentence> sentences) {
+  const Ragged* source = input.source ? &input.source->rows() : nullptr;
+  SearchSetup setup{.limits = limits_of(sentences, options_, source), .tokens = input.tokens};
+  const bool keeps = search_ != nullptr && context.replays() && &search_->context() == &context &&
+                     search_->setup().tokens == setup.tokens;
+  if (keeps && fits(setup.limits, search_->setup().limits)) return;
+  if (context.replays()) {
+    // Batches of about the same length share captured steps.
+    constexpr std::int64_t kTokens = 32;
+    SearchLimits& limits = setup.limits;
+    limits.max_tokens = rounded_up(limits.max_tokens + 1, kTokens) - 1;
+    if (keeps && search_->setup().limits.units == limits.units) {
+      const SearchLimits& last = search_->setup().limits;
+      limits.max_tokens = std::max(limits.max_tokens, last.max_tokens);
+      limits.source_rows = std::max(limits.source_rows, last.source_rows);
+      limits.source_length = std::max(limits.source_length, last.source_length);
+    }
+  }
+  search_ = nullptr;  // gives its memory back first
+  search_ = std::make_unique<Search>(model_, context, setup);
+}
+
+std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const SearchWatch& watch) {
+  const Admission admission = search_->admit(request);
+  if (!admission.refusal.empty()) {
+    throw Error(admission.refusal + " Use smaller batches or a lower maximum length.");
+  }
+  const std::int64_t first = admission.ids.front();
+  if (!watch) {
+    while (search_->step(kSteps) > 0) {
+    }
+  } else {
+    do {
+      const std::optional<Hypothesis> so_far = search_->so_far(first);
+      if (so_far && !watch(so_far->tokens)) {
+        search_->clear();
+        return {{*so_far}};
+      }
+    } while (search_->step(kWatchedSteps) > 0);
+  }
+  std::vector<Hypotheses> found(admission.ids.size());
+  for (FoundSentence& sentence : search_->collect()) {
+    if (sentence.hypotheses.empty()) throw Error("the model's scores are not numbers.");
+    found[static_cast<std::size_t>(sentence.id - first)] = std::move(sentence.hypotheses);
+  }
+  return found;
+}
+
+std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
+                               const SearchOptions& options) {
+  return Searcher(model, options)(input);
+}
+
+std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
+                               const SearchInput& input, const SearchOptions& options) {
+  return Searcher(model, context, options)(input);
+}
+
+}  // namespace nunchi

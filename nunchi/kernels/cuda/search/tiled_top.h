@@ -1,0 +1,31 @@
+// The best of each chunk of the vocabulary, left by a product's kernel for the kernel that is
+// launched next, which merges them.
+#pragma once
+
+#include "nunchi/kernels/cuda/search/top_of_product.h"
+#include "nunchi/kernels/cuda/search/vocabulary_chunks.h"
+
+namespace nunchi::kernels {
+
+// Integers that the product's kernel sets to 0 for the kernel after it.
+struct Zeros {
+  std::int32_t* at = nullptr;
+  int count = 0;
+};
+
+// The best of each chunk, to be merged by the kernel that is launched next. Only where
+// found_in_tiles().
+class TiledTop {
+ public:
+  // Launches the product.
+  TiledTop(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros = {});
+  const Merge& merge() const { return merge_; }
+
+ private:
+  static std::size_t chunks_of(const TopOfProduct<BFloat16>& p);
+  static std::size_t bytes_of(const TopOfProduct<BFloat16>& p);
+  ScratchMemory memory_;  // of the chunks
+  Merge merge_;
+};
+
+}  // namespace nunchi::kernels
