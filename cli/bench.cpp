@@ -34,7 +34,7 @@ void add_machine(Json& json, const ContextBase& context, const benchmark::Limits
 void print_profile(const Profile& profile, const benchmark::Limits& limits,
                    const Profiled& profiled) {
   fmt::print("{:<28}{:>7}{:>10}{:>9}{:>10}{:>9}\n", "kernel", "calls", "ms", "share", "floor ms",
-             "x floor");
+             "of floor");
   std::vector<std::pair<std::string, ProfileEntry>> entries(profile.entries().begin(),
                                                             profile.entries().end());
   std::sort(entries.begin(), entries.end(),

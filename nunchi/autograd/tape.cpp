@@ -66,6 +66,22 @@ void copy_to_host(Context& ctx, const double* from, double& to) {
                                        .to = &to});
 }
 
+// A view of columns, copied.
+Tensor copy_of_columns(const Tensor& x) {
+  const Tensor copy = empty_like(x);
+  set_zero(copy);
+  add_into(x, copy);
+  return copy;
+}
+
+// The gradient that an operation computes for one of its inputs, a node. While the gradient of a
+// whole is written by columns, the other columns may hold anything.
+Tensor computed_gradient(const auto& input) {
+  const auto& owner = input.parent != nullptr ? *input.parent : input;
+  if (!owner.gradient.defined() || !owner.by_columns) return owner.gradient;
+  return owner.gradient.columns(input.first_column, input.value.size(1));
+}
+
 // The sum of squares is finite if and only if all numbers are: the square of any f32 fits in f64.
 bool all_finite(const Tensor& x) {
   if (x.elements() == 0) return true;
@@ -216,16 +232,18 @@ void Tape::check_gradients(const Record& record, std::size_t number, Pass pass) 
   for (const auto& input : record.inputs) {
     if (input == nullptr || !input->needs_gradient) continue;
     const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
-    if (!owner.written || !owner.gradient.defined() || all_finite(owner.gradient)) continue;
-    throw not_finite(record.name, number, pass, owner.gradient);
+    if (!owner.written || !owner.gradient.defined()) continue;
+    const Tensor gradient = computed_gradient(*input);
+    if (all_finite(gradient.contiguous() ? gradient : copy_of_columns(gradient))) continue;
+    throw not_finite(record.name, number, pass, gradient);
   }
 }
 
 void Tape::show_gradients(const Record& record, std::size_t number) const {
   for (const auto& input : record.inputs) {
     if (input == nullptr || !input->needs_gradient) continue;
-    const Variable::Node& owner = input->parent != nullptr ? *input->parent : *input;
-    if (owner.gradient.defined()) observer_(Pass::backward, number, record.name, owner.gradient);
+    const Tensor gradient = computed_gradient(*input);
+    if (gradient.defined()) observer_(Pass::backward, number, record.name, gradient);
   }
 }
 

@@ -491,7 +491,7 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
         .next = next_.data<std::int32_t>(),
         .active = to.counts.data<std::int32_t>(),
         .steps = to.counts.data<std::int32_t>() + 1,
-        .signal = replay_.signal()};
+        .signal = replay_.signal_slots()};
     if constexpr (std::is_same_v<T, Accumulator<T>>) {
       if (table.defined()) return next_hypotheses(hidden, table, {bans, top}, beam_step);
     }

@@ -46,7 +46,7 @@ class StepReplay {
   Taken run(const Steps& steps);
 
   // The slots of the signal that steps report to; null where the device has none.
-  std::int64_t* signal() const { return signal_ != nullptr ? signal_->slots() : nullptr; }
+  std::int64_t* signal_slots() const { return signal_ != nullptr ? signal_->slots() : nullptr; }
   // Waits for this step of the search, the newest or one of the last few. Only with a signal.
   std::int64_t active_after(std::int64_t step) const;
 

@@ -203,6 +203,7 @@ template void copy_from_host(std::span<const double>, const Tensor&);
 template void copy_from_host(std::span<const BFloat16>, const Tensor&);
 template void copy_from_host(std::span<const std::int32_t>, const Tensor&);
 template void copy_from_host(std::span<const std::int64_t>, const Tensor&);
+template void copy_from_host(std::span<const std::int8_t>, const Tensor&);
 template std::vector<float> to_host(const Tensor&);
 template std::vector<double> to_host(const Tensor&);
 template std::vector<std::int32_t> to_host(const Tensor&);

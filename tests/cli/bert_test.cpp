@@ -372,7 +372,7 @@ TEST_F(BertProgram, AnExistingTokenizerWinsOverTokenizerOptions) {
                           " --set training.max_steps=1 --set output=" + path("read") +
                           " --set initialize_from=" + path("bert"));
   EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_TRUE(says(ended.error, "what the config says about learning one has no effect"))
+  EXPECT_TRUE(says(ended.error, "the config's options for learning one have no effect"))
       << ended.error;
 }
 

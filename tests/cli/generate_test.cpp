@@ -166,7 +166,7 @@ TEST(BenchTrain, EveryFamilyHasPresets) {
   EXPECT_TRUE(says(run("bench train --preset huge").error, "there is no preset 'huge'"));
   const Ended longer = run("bench train --preset bert-small --sentences 1 --length 513");
   EXPECT_EQ(longer.code, 2);
-  EXPECT_TRUE(says(longer.error, "the model knows 512 positions")) << longer.error;
+  EXPECT_TRUE(says(longer.error, "the model has 512 positions")) << longer.error;
 }
 
 }  // namespace

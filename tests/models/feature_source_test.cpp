@@ -154,6 +154,7 @@ TEST(FeatureSource, IsLearnedFromAFolderAndTranslatedByTheSearch) {
 
   CpuContext context({.threads = 2});
   TransformerConfig config = small_config();
+  config.norm_placement = nn::NormPlacement::pre;
   const auto made = ModelConfig(config)->make(
       {.target_vocabulary = tokenizer.vocabulary(), .source_features = pairs.features()->width()});
   auto& model = dynamic_cast<Transformer&>(*made);
@@ -164,9 +165,11 @@ TEST(FeatureSource, IsLearnedFromAFolderAndTranslatedByTheSearch) {
   Learner learner(model, objective, {.adam = {.max_norm = 1}}, alone);
   const BatchOrder order({{&pairs, 1}}, {.batch_tokens = 120});
   BatchQueue queue(order);
-  for (std::uint64_t step = 1; step <= 120; ++step) {
+  constexpr std::uint64_t kSteps = 400;
+  for (std::uint64_t step = 1; step <= kSteps; ++step) {
     const HostBatch batch = queue.next();
-    learner.step(std::span(&batch, 1), {.seed = 1, .step = step}, 3e-3);
+    learner.step(std::span(&batch, 1), {.seed = 1, .step = step},
+                 3e-3 * static_cast<double>(kSteps - step) / kSteps);
   }
 
   std::vector<Features> sources;

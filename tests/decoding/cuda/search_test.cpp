@@ -37,7 +37,7 @@ TEST(CudaSearch, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
 TEST(CudaSearch, RecurrentUnitsGetResultsOfTheirOwn) {
   SKIP_WITHOUT_GPU();
   for (const RnnConfig& config : all_small_rnns(kVocabulary)) {
-    SCOPED_TRACE(config.to_json());
+    SCOPED_TRACE(ModelConfig(config)->to_json());
     CudaContext context({.precision = Precision::f32, .deterministic = true});
     const auto model = make_small<Rnn>(context, config);
     const SearchCase tested{.model = *model, .context = context, .source_vocabulary = kVocabulary};

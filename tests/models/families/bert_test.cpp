@@ -65,8 +65,8 @@ TEST(Bert, HasAsManyParametersAsHuggingFacesWithoutSegments) {
 TEST(Bert, SaysWhatItCanAndCannotDo) {
   const Bert plain(small_bert_config());
   EXPECT_EQ(error_of([&] { as_translation_model(plain); }),
-            "a model of the family bert cannot translate. It can fill in: see 'nunchi fill "
-            "--help'.");
+            "a model of the family bert cannot translate. It can predict masked tokens: see "
+            "'nunchi fill --help'.");
   EXPECT_NE(error_of([&] { as_classifier(plain); }).find("has no labels yet"), std::string::npos);
   EXPECT_EQ(&as_masked_language_model(plain), &plain);
   BertConfig config = small_bert_config();
@@ -76,8 +76,7 @@ TEST(Bert, SaysWhatItCanAndCannotDo) {
   const Transformer transformer(small_config());
   EXPECT_EQ(error_of([&] { as_masked_language_model(transformer); }),
             "a model of the family transformer cannot predict masked tokens. It can translate: see "
-            "'nunchi "
-            "translate --help'.");
+            "'nunchi translate --help'.");
   EXPECT_NE(error_of([&] { as_classifier(transformer); }).find("cannot classify texts"),
             std::string::npos);
 }

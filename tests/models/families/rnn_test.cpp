@@ -152,7 +152,7 @@ TEST(RnnConfigs, WhatMakesNoSenseIsRefusedInWords) {
             std::string::npos);
   EXPECT_NE(refusal(R"({"family": "rnn", "source_vocabulary": 7})").find("tied_embeddings"),
             std::string::npos);
-  EXPECT_NE(refusal(R"({"family": "transformer"})").find("rnn"), std::string::npos);
+  EXPECT_NE(refusal(R"({"family": "rnm"})").find("rnn"), std::string::npos);
 }
 
 }  // namespace

@@ -272,9 +272,9 @@ TEST(Safetensors, DeepJsonIsRefusedAtItsThirdBracket) {
   const std::string deep(2'000'000, '[');
   std::string objects;
   for (int i = 0; i < 200'000; ++i) objects += R"({"a":)";
-  EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + deep), "tensor 'x' has a list in a place"));
-  EXPECT_TRUE(refused(file_of(R"({"x":)" + deep), "tensor 'x' has a list in a place"));
-  EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + objects), "'x' has an object in a place"));
+  EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + deep), "tensor 'x' has a list where"));
+  EXPECT_TRUE(refused(file_of(R"({"x":)" + deep), "tensor 'x' has a list where"));
+  EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + objects), "'x' has an object where"));
   EXPECT_TRUE(refused(file_of(R"({"__metadata__":)" + objects), "metadata have an object"));
   EXPECT_TRUE(refused(file_of(objects), "tensor 'a' has the unknown field 'a'"));
   EXPECT_TRUE(refused(file_of(deep), "does not begin with '{'"));
@@ -336,13 +336,17 @@ TEST(Safetensors, ValuesOfTheWrongKindAreRefused) {
   }
   for (const char* value : {"null", "false", "7", "{}", "[\"F32\"]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":{\"dtype\":" + v + "}}"), "in a place")) << v;
+    EXPECT_TRUE(refused(file_of("{\"x\":{\"dtype\":" + v + "}}"), "where the format has none"))
+        << v;
     EXPECT_TRUE(refused(file_of("{\"__metadata__\":{\"a\":" + v + "}}"), "instead of text")) << v;
   }
   for (const char* value : {"null", "7", "{}", "\"[1]\"", "[null]", "[true]", "[\"1\"]", "[[1]]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":{\"shape\":" + v + "}}"), "in a place")) << v;
-    EXPECT_TRUE(refused(file_of("{\"x\":{\"data_offsets\":" + v + "}}"), "in a place")) << v;
+    EXPECT_TRUE(refused(file_of("{\"x\":{\"shape\":" + v + "}}"), "where the format has none"))
+        << v;
+    EXPECT_TRUE(
+        refused(file_of("{\"x\":{\"data_offsets\":" + v + "}}"), "where the format has none"))
+        << v;
   }
 }
 

@@ -89,7 +89,7 @@ TEST(TrainConfig, AveragesAndPatienceNeedSomethingToGoBy) {
 
 TEST(TrainConfig, TokenizersFitTheModel) {
   EXPECT_EQ(error_with({"tokenizer.source=a.spm"}), "no error");
-  EXPECT_NE(error_with({"tokenizer.target=a.spm"}).find("has no use"), std::string::npos);
+  EXPECT_NE(error_with({"tokenizer.target=a.spm"}).find("has no effect"), std::string::npos);
   EXPECT_NE(error_with({"tokenizer.shared=false"})
                 .find("'tokenizer.shared' is false, but 'model.tied_embeddings' is 'all'"),
             std::string::npos);

@@ -35,14 +35,16 @@ TEST(TrainConfig, TheSmallestHasTheDefaults) {
   EXPECT_EQ(config.generation.beam_size, 5);
 }
 
-// Waves of size 1 on embeddings that start at 0.02 would leave nothing to be read.
-TEST(TrainConfig, EmbeddingsAreScaledBesideWavesUnlessTheConfigSaysOtherwise) {
+// Embeddings that start at 0.02 would be lost beside sinusoidal positions of size 1.
+TEST(TrainConfig, EmbeddingsAreScaledBesideSinusoidsUnlessTheConfigSaysOtherwise) {
   const auto scaled = [](const std::vector<std::string>& assignments) {
     const TrainConfig config = config_of(kText, assignments);
-    // What is written says it, so that it stays so whatever the default becomes.
+    // The written config has the value, so that it stays even if the default changes.
     const std::string key = "scale_embeddings: ";
     const std::string text = to_yaml(config);
-    const bool is = dynamic_cast<const StackConfig&>(*config.model).scale_embeddings;
+    const bool is = config.model->family() == "gpt"
+                        ? config.model.as<GptConfig>().scale_embeddings
+                        : config.model.as<BertConfig>().scale_embeddings;
     EXPECT_NE(text.find(key + (is ? "true" : "false")), text.npos) << text;
     return is;
   };
