@@ -68,9 +68,7 @@ struct AccumulatorOf<BFloat16> {
 template <class T>
 using Accumulator = typename AccumulatorOf<T>::Type;
 
-constexpr DType accumulator_type(DType dtype) {
-  return dtype == DType::bf16 ? DType::f32 : dtype;
-}
+constexpr DType accumulator_type(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
 
 // The former names of the two.
 template <class T>

@@ -44,8 +44,8 @@ std::string shown(std::string_view text) {
   return text.size() > kMaxShownBytes ? quoted + "..." : quoted;
 }
 
-// The bytes of a tensor; nothing if they exceed kMaxNumber. The other dimensions are checked even if
-// one is zero: a caller may use their product.
+// The bytes of a tensor; nothing if they exceed kMaxNumber. The other dimensions are checked even
+// if one is zero: a caller may use their product.
 std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t> shape) {
   std::uint64_t bytes = size_of(dtype);
   bool empty = false;
