@@ -7,8 +7,9 @@
 //
 // The search runs over units: a sentence, or each of its samples, is a unit of `beam_size`
 // hypotheses. Each unit has its own position, limits and options; units enter and leave between
-// steps. The result for a sentence depends on that sentence and its options only, to the bit: not
-// on the other sentences or on the step at which it entered.
+// steps. The result for a sentence depends on that sentence and its options only, not on the other
+// sentences or on the step at which it entered: to the bit on the CPU; on a GPU the last bits of
+// scores may differ with the number of rows.
 //
 // Memory has hard bounds. What a sentence can need at most is set aside when it enters, so that it
 // never runs out of memory later; a sentence that does not fit has to wait until others have left.
@@ -49,7 +50,7 @@ struct SearchSetup {
 // Whether the sentences of a request entered: all or none do.
 struct Admission {
   std::vector<std::int64_t> ids;  // of the sentences, in order; empty: they were refused
-  std::int64_t fitting = 0;       // so many of the first sentences would have fitted
+  std::int64_t fitting = 0;       // sentences, from the first on, that would have fitted
   std::string refusal;            // why not all of them do, in words
 };
 

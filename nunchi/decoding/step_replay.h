@@ -19,7 +19,7 @@ namespace nunchi {
 
 class StepReplay {
  public:
-  // For a search of at most so many units.
+  // `units`: the largest number of units of the search.
   StepReplay(ContextBase& context, std::int64_t units);
 
   bool enabled() const { return context_.replays(); }
@@ -29,8 +29,8 @@ class StepReplay {
   // What a step needs to be told, and how the buffers that alternate from step to step are kept
   // right when steps are replayed.
   struct Steps {
-    std::function<void(std::int64_t units)> take;  // launches one step of at most so many units
-    std::function<void(std::int64_t steps)> skip;  // swaps buffers as so many steps do
+    std::function<void(std::int64_t units)> take;  // launches one step of at most `units` units
+    std::function<void(std::int64_t steps)> skip;  // swaps buffers as `steps` steps do
     bool swapped = false;                          // which buffers the first step reads
     std::int64_t kind = 0;    // steps of different kinds launch different kernels
     std::int64_t taken = 0;   // steps of the search before these

@@ -113,7 +113,7 @@ class RowSampler {
   // A token of the sorted order: all that have the same logit, and which of them.
   struct RankedToken {
     std::uint32_t digits;  // the upper bits of their order_of()
-    Sum tie;               // so many equals come before it
+    Sum tie;               // number of equal logits before it
     Sum mass;              // of the tokens up to this one
   };
 

@@ -69,7 +69,7 @@ class TileLogits {
       top[h] = quad_max(highest(groups[h]));
       const float shift = -shift_of(top[h]) * kLog2E;
       sum[h] = 0;
-      // About 20 bits are exact, which suffices for a sum of so many.
+      // About 20 bits are exact, enough for a sum over the vocabulary.
       each_value(h, [&](float x, int) { sum[h] += fast_exp2(fmaf(x, kLog2E, shift)); });
       // Makes up for the rounding of the shift.
       sum[h] *= fast_exp2(-fmaf(shift_of(top[h]), kLog2E, shift));

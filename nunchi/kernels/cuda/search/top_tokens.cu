@@ -71,7 +71,7 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
   return best;
 }
 
-// Groups for so many rows that not all blocks run at once: small blocks load while others compute.
+// Groups for more rows than blocks can run at once: small blocks load while others compute.
 constexpr int kShort = 3;
 
 // Blocks of a multiprocessor.
@@ -119,7 +119,7 @@ __global__ __launch_bounds__(kThreads,
   for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
   const float shift = shift_of(top);
   float sum = 0;
-  // About 20 bits are exact, which suffices for a sum of so many.
+  // About 20 bits are exact, enough for a sum over the vocabulary.
   row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
   sum = warp_sum(sum);
   if (lane == 0) warp_sums[warp] = sum;
