@@ -14,10 +14,6 @@ namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-std::string count_of(std::int64_t count, const std::string& things) {
-  return std::to_string(count) + " " + things + (count == 1 ? "" : "s");
-}
-
 void copy(const Tensor& from, const Tensor& to) {
   on_device(from.context(), [&](auto& ctx) {
     kernels::run(ctx, kernels::CopyBytes{.bytes = from.bytes(),
@@ -56,20 +52,6 @@ nn::CacheLimits cache_limits(const SearchSetup& setup, const SequenceModel& mode
 }
 
 }  // namespace
-
-// A sentence that was admitted and not collected.
-struct Search::Sentence : PlannedSentence {
-  std::int64_t memory_begin = -1;  // of its memory; -1: it has none
-  std::vector<std::int64_t> units = {};
-  std::int64_t running = 0;  // of its units
-};
-
-struct Search::Unit {
-  std::int64_t sentence = -1;  // its id; -1: the unit is free
-  bool running = false;        // not known to be done
-  std::int64_t read = 0;       // tokens that the decoder has read, the steps under way included
-  std::int64_t to_read = 0;    // at most
-};
 
 // What the options of the units of a step ask for. It decides which kernels are launched.
 struct Search::StepKind {
@@ -118,9 +100,7 @@ Search::Search(GeneratingModel model, ContextBase& context, const SearchSetup& s
       counts_before_(Tensor::empty(context, DType::i32, {2})),
       replay_(context, setup.limits.units),
       state_(model_.make_state(context, cache_limits(setup, model_))),
-      units_(index(setup.limits.units)) {
-  for (std::int64_t u = 0; u < setup.limits.units; ++u) free_units_.push(u);
-}
+      units_(state_->cache, model.encoder_decoder != nullptr) {}
 
 Search::~Search() = default;
 
@@ -144,7 +124,7 @@ void Search::check_limits(const PlannedSentence& sentence) const {
                "rows for its source");
 }
 
-std::vector<Search::Sentence> Search::planned(const SearchRequest& request) const {
+std::vector<SearchUnits::Sentence> Search::planned(const SearchRequest& request) const {
   std::vector<Sentence> sentences;
   for (PlannedSentence& sentence : plan_request(generating_, request, setup_.tokens)) {
     check_limits(sentence);
@@ -157,91 +137,11 @@ Admission Search::admit(const SearchRequest& request) {
   std::vector<Sentence> sentences = planned(request);
   if (sentences.empty()) return {};
   note_finished();
-  Admission admission = reserve(sentences);
+  Admission admission = units_.reserve(sentences);
   if (!admission.refusal.empty()) return admission;
   enter(request, sentences);
-  for (Sentence& sentence : sentences) {
-    for (const std::int64_t u : sentence.units) units_[index(u)].sentence = next_id_;
-    admission.ids.push_back(next_id_);
-    sentences_.emplace(next_id_++, std::move(sentence));
-  }
+  admission.ids = units_.add(std::move(sentences));
   return admission;
-}
-
-// Sets aside what the sentences need; all of it or nothing.
-Admission Search::reserve(std::vector<Sentence>& sentences) {
-  Admission admission;
-  const std::int64_t first_rows = state_->cache.free_first_rows();
-  std::int64_t entering = 0;
-  for (Sentence& sentence : sentences) {
-    entering += sentence.samples();
-    admission.refusal = reserve(sentence);
-    if (admission.refusal.empty() && entering > first_rows) {
-      admission.refusal = "as many units as there are have entered since the last step";
-    }
-    if (!admission.refusal.empty()) break;
-    ++admission.fitting;
-  }
-  if (admission.refusal.empty()) return admission;
-  admission.refusal = "only " + std::to_string(admission.fitting) + " of " +
-                      count_of(std::ssize(sentences), "sentence") +
-                      " can enter the search: " + admission.refusal + ".";
-  for (Sentence& sentence : sentences) release(sentence);
-  return admission;
-}
-
-// Returns what is missing, in words, where too little is free; part of it may be set aside then.
-std::string Search::reserve(Sentence& sentence) {
-  nn::DecoderCache& cache = state_->cache;
-  if (generating_.encoder_decoder != nullptr) {
-    const auto begin = cache.take_memory(sentence.source_length);
-    if (!begin) {
-      return "a source needs " + count_of(sentence.source_length, "adjacent row") + ", and " +
-             std::to_string(cache.free_memory_rows()) + " of " +
-             std::to_string(setup_.limits.source_rows) + " are free";
-    }
-    sentence.memory_begin = *begin;
-  }
-  const std::int64_t longest = sentence.read_tokens();
-  for (std::int64_t i = 0; i < sentence.samples(); ++i) {
-    if (free_units_.empty()) return "all " + count_of(setup_.limits.units, "unit") + " are taken";
-    const std::int64_t u = free_units_.top();
-    if (!cache.admit(u, {.prompt = sentence.prompt,
-                         .longest = longest,
-                         .memory_begin = std::max<std::int64_t>(0, sentence.memory_begin),
-                         .memory_length = sentence.source_length})) {
-      return "a unit can need " +
-             std::to_string(cache.limits().slots_for(sentence.prompt, longest)) +
-             " slots of the cache, and " + std::to_string(cache.free_slots()) + " of " +
-             std::to_string(cache.limits().slots) + " are free";
-    }
-    free_units_.pop();
-    sentence.units.push_back(u);
-    units_[index(u)] = {.running = true, .read = sentence.prompt, .to_read = longest};
-    ++sentence.running;
-    ++running_;
-  }
-  return {};
-}
-
-// Gives back all that a sentence still has.
-void Search::release(Sentence& sentence) {
-  for (const std::int64_t u : sentence.units) {
-    if (units_[index(u)].running) {
-      state_->cache.release(u);
-      --running_;
-    }
-    units_[index(u)] = {};
-    free_units_.push(u);
-  }
-  sentence.units.clear();
-  release_memory(sentence);
-}
-
-void Search::release_memory(Sentence& sentence) {
-  if (sentence.memory_begin < 0) return;
-  state_->cache.release_memory(sentence.memory_begin, sentence.source_length);
-  sentence.memory_begin = -1;
 }
 
 void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentences) {
@@ -316,32 +216,35 @@ nn::StepTokens Search::first_tokens(std::span<const Sentence> sentences) {
     }
   }
   const std::int64_t count = std::ssize(units), tokens = std::ssize(ids);
-  copy_from_host(std::span<const std::int32_t>(history), entering_.tokens.rows(0, count));
-  copy_from_host(std::span<const std::int32_t>(units), entering_.unit.part(0, {count}));
-  copy_from_host(std::span<const std::int32_t>(lengths), entering_.length.part(0, {count}));
-  fill(entering_.token_scores.rows(0, count), 0);
   ids.resize(index(nn::decode_capacity(tokens)), 0);
-  const auto on_device = [&](const std::vector<std::int32_t>& values) {
-    return from_host(context_, values, {std::ssize(values)});
+  // One copy to the device for all of them.
+  std::vector<std::int32_t> numbers;
+  for (const auto* part : {&ids, &units, &lengths, &sources, &offsets, &history}) {
+    numbers.insert(numbers.end(), part->begin(), part->end());
+  }
+  const Tensor all = from_host(context_, numbers, {std::ssize(numbers)});
+  std::int64_t taken = 0;
+  const auto take = [&](const std::vector<std::int32_t>& values) {
+    taken += std::ssize(values);
+    return all.part(taken - std::ssize(values), {std::ssize(values)});
   };
-  return {.hypotheses = count,
-          .tokens = tokens,
-          .longest = longest,
-          .ids = on_device(ids),
-          .units = entering_.unit.part(0, {count}),
-          .sources = on_device(sources),
-          .offsets = longest > 1 ? on_device(offsets) : Tensor()};
+  nn::StepTokens first{.hypotheses = count, .tokens = tokens, .longest = longest};
+  first.ids = take(ids);
+  first.units = entering_.unit = take(units);
+  entering_.length = take(lengths);
+  first.sources = take(sources);
+  const Tensor first_token = take(offsets);
+  if (longest > 1) first.offsets = first_token;
+  entering_.tokens = take(history);
+  fill(entering_.token_scores.rows(0, count), 0);
+  return first;
 }
 
 nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
   const std::int64_t rows = units * beam_;
-  std::int64_t longest = 0;
-  for (const Unit& unit : units_) {
-    if (unit.running) longest = std::max(longest, unit.read + 1);
-  }
   return {.hypotheses = rows,
           .tokens = rows,
-          .longest = counted ? 0 : longest,
+          .longest = counted ? 0 : units_.longest(),
           .active = counted ? now_.counts.part(0, {1}) : Tensor(),
           .ids = next_.part(0, {nn::decode_capacity(rows)}),
           .parents = parents_,
@@ -349,7 +252,7 @@ nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
 }
 
 std::int64_t Search::step(std::int64_t at_most) {
-  const std::int64_t steps = std::min(at_most, steps_left());
+  const std::int64_t steps = std::min(at_most, units_.steps_left());
   std::int64_t taken = 0;
   if (!replay_.enabled()) {
     active_ = to_host<std::int32_t>(now_.counts)[0];
@@ -368,20 +271,14 @@ std::int64_t Search::step(std::int64_t at_most) {
     active_ = 0;  // units that still run have finished in their first step
   }
   steps_ += taken;
-  for (Unit& unit : units_) {
-    if (unit.running) unit.read = std::min(unit.read + taken, unit.to_read);
-  }
+  units_.advance(taken);
   note_finished();
   return active_;
 }
 
-// Steps after which no unit that runs now is active.
-std::int64_t Search::steps_left() const {
-  std::int64_t left = 0;
-  for (const Unit& unit : units_) {
-    if (unit.running) left = std::max(left, unit.to_read - unit.read);
-  }
-  return left;
+void Search::provide_slots(std::int64_t steps) {
+  units_.provide_slots(steps);
+  state_->cache.publish();
 }
 
 StepReplay::Taken Search::replay_steps(std::int64_t steps) {
@@ -400,16 +297,6 @@ StepReplay::Taken Search::replay_steps(std::int64_t steps) {
                       .most = steps});
 }
 
-void Search::provide_slots(std::int64_t steps) {
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    const Unit& unit = units_[u];
-    if (!unit.running) continue;
-    state_->cache.provide_slots(static_cast<std::int64_t>(u),
-                                std::min(unit.read + steps, unit.to_read));
-  }
-  state_->cache.publish();
-}
-
 // One token for each active unit. `counted`: their number is read from device memory.
 void Search::take_step(std::int64_t units, bool counted) {
   choose(model_.step(*state_, next_tokens(units, counted)),
@@ -424,9 +311,7 @@ void Search::swap_buffers() {
 
 Search::StepKind Search::kind_of_units() const {
   StepKind kind;
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    if (units_[u].running) kind.add(options_[static_cast<std::int64_t>(u)]);
-  }
+  units_.for_each_running([&](std::int64_t u) { kind.add(options_[u]); });
   return kind;
 }
 
@@ -514,38 +399,24 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
   });
 }
 
-// Units that have finished give their slots back, and sources that no unit reads any more their
-// rows.
+// Units that have finished give back what they hold.
 void Search::note_finished() {
-  if (running_ <= active_) return;
-  const std::vector<std::int32_t> done = finished_.done();
-  for (std::size_t u = 0; u < units_.size(); ++u) {
-    Unit& unit = units_[u];
-    if (!unit.running || done[u] == 0) continue;
-    unit.running = false;
-    --running_;
-    state_->cache.release(static_cast<std::int64_t>(u));
-    Sentence& sentence = sentences_.at(unit.sentence);
-    if (--sentence.running == 0) release_memory(sentence);
+  if (units_.running() <= active_) return;
+  if (active_ == 0) {
+    units_.note_all_done();
+  } else {
+    units_.note_done(finished_.done());
   }
 }
 
 std::vector<FoundSentence> Search::collect() {
-  const auto is_finished = [](const auto& entry) { return entry.second.running == 0; };
   std::vector<FoundSentence> found;
-  if (std::ranges::none_of(sentences_, is_finished)) return found;
+  if (!units_.any_finished()) return found;
   std::vector<std::int8_t> buffer;
   const kernels::FinishedRows rows = finished_.download(buffer);
-  for (auto at = sentences_.begin(); at != sentences_.end();) {
-    auto& [id, sentence] = *at;
-    if (sentence.running > 0) {
-      ++at;
-      continue;
-    }
+  units_.remove_finished([&](std::int64_t id, const Sentence& sentence) {
     found.push_back({.id = id, .hypotheses = results(sentence, rows)});
-    release(sentence);
-    at = sentences_.erase(at);
-  }
+  });
   return found;
 }
 
@@ -573,11 +444,7 @@ Hypotheses Search::results(const Sentence& sentence, const kernels::FinishedRows
 }
 
 std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
-  const auto entry = sentences_.find(id);
-  if (entry == sentences_.end()) {
-    throw Error("there is no sentence " + std::to_string(id) + " in the search (internal error).");
-  }
-  const Sentence& sentence = entry->second;
+  const Sentence& sentence = units_.sentence(id);
   if (beam_ != 1 || sentence.units.size() != 1) {
     throw Error("only a sentence with one hypothesis can be watched.");
   }
@@ -598,8 +465,7 @@ std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
 }
 
 void Search::clear() {
-  for (auto& [id, sentence] : sentences_) release(sentence);
-  sentences_.clear();
+  units_.clear();
   active_ = 0;
   const std::vector<std::int32_t> counts{0, static_cast<std::int32_t>(steps_)};
   copy_from_host(std::span<const std::int32_t>(counts), now_.counts);

@@ -8,18 +8,15 @@
 // The search runs over units: a sentence, or each of its samples, is a unit of `beam_size`
 // hypotheses. Each unit has its own position, limits and options; units enter and leave between
 // steps. The result for a sentence depends on that sentence and its options only, not on the other
-// sentences or on the step at which it entered: to the bit on the CPU; on a GPU the last bits of
-// scores may differ with the number of rows.
+// sentences or on the step at which it entered: to the bit on the CPU, and on a GPU with a
+// deterministic context.
 //
 // Memory has hard bounds. What a sentence can need at most is set aside when it enters, so that it
 // never runs out of memory later; a sentence that does not fit has to wait until others have left.
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +24,7 @@
 #include "nunchi/decoding/search_memory.h"
 #include "nunchi/decoding/search_options.h"
 #include "nunchi/decoding/search_request.h"
+#include "nunchi/decoding/search_units.h"
 #include "nunchi/decoding/step_replay.h"
 #include "nunchi/models/sequence_model.h"
 
@@ -45,13 +43,6 @@ struct SearchLimits {
 struct SearchSetup {
   SearchLimits limits;
   DecoderTokens tokens = {};  // without a start token, prefixes begin the texts and are not empty
-};
-
-// Whether the sentences of a request entered: all or none do.
-struct Admission {
-  std::vector<std::int64_t> ids;  // of the sentences, in order; empty: they were refused
-  std::int64_t fitting = 0;       // sentences, from the first on, that would have fitted
-  std::string refusal;            // why not all of them do, in words
 };
 
 // The result for a sentence. No hypotheses: the model's scores were not numbers.
@@ -85,24 +76,19 @@ class Search {
   void clear();
 
   std::int64_t active_units() const { return active_; }
-  std::int64_t free_units() const { return static_cast<std::int64_t>(free_units_.size()); }
+  std::int64_t free_units() const { return units_.free(); }
   std::int64_t free_cached_tokens() const { return state_->cache.free_slots(); }
   std::int64_t free_source_rows() const { return state_->cache.free_memory_rows(); }
   const SearchSetup& setup() const { return setup_; }
   ContextBase& context() const { return context_; }
 
  private:
-  struct Sentence;
-  struct Unit;
+  using Sentence = SearchUnits::Sentence;
   struct StepRows;
   struct StepKind;
 
   std::vector<Sentence> planned(const SearchRequest& request) const;
   void check_limits(const PlannedSentence& sentence) const;
-  Admission reserve(std::vector<Sentence>& sentences);
-  std::string reserve(Sentence& sentence);
-  void release(Sentence& sentence);
-  void release_memory(Sentence& sentence);
   void enter(const SearchRequest& request, std::vector<Sentence>& sentences);
   nn::StepTokens first_tokens(std::span<const Sentence> sentences);
   nn::StepTokens next_tokens(std::int64_t units, bool counted) const;
@@ -112,7 +98,6 @@ class Search {
   void provide_slots(std::int64_t steps);
   void choose(const Tensor& hidden, const StepRows& step);
   StepKind kind_of_units() const;
-  std::int64_t steps_left() const;
   void swap_buffers();
   void note_finished();
   Hypotheses results(const Sentence& sentence, const kernels::FinishedRows& rows) const;
@@ -133,14 +118,9 @@ class Search {
   Tensor counts_before_;   // i32 [2] the counts before units enter
   StepReplay replay_;
   std::unique_ptr<SequenceModel::State> state_;
-
-  std::vector<Unit> units_;
-  std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free_units_;
-  std::map<std::int64_t, Sentence> sentences_;  // by id
-  std::int64_t next_id_ = 0;
-  std::int64_t active_ = 0;   // units
-  std::int64_t running_ = 0;  // units that are not known to be done: active_ or more
-  std::int64_t steps_ = 0;    // of all units, first ones included
+  SearchUnits units_;
+  std::int64_t active_ = 0;  // units that the next step may continue
+  std::int64_t steps_ = 0;   // of all units, first ones included
 };
 
 }  // namespace nunchi

@@ -149,14 +149,14 @@ struct ExtendSlots {
   constexpr std::int64_t hypotheses_now() const {
     return active != nullptr ? *active * width : hypotheses;
   }
-  // The slot of hypothesis h's token at `position`.
-  constexpr std::int32_t slot_of(std::int64_t h, std::int64_t position) const {
+  // The slot of the token at `position` of hypothesis h, whose unit has this index and prompt.
+  constexpr std::int32_t slot_of(std::int64_t unit_index, std::int64_t prompt, std::int64_t h,
+                                 std::int64_t position) const {
     if (block == nullptr) return 0;
-    const std::int64_t prompt = units[unit[h]].prompt;
     const std::int64_t n =
         position < prompt ? position : prompt + (position - prompt) * width + h % width;
-    return static_cast<std::int32_t>(block[unit[h] * block_stride + n / block_slots] * block_slots +
-                                     n % block_slots);
+    return static_cast<std::int32_t>(
+        block[unit_index * block_stride + n / block_slots] * block_slots + n % block_slots);
   }
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return "extend_slots"; }

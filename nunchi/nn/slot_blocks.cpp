@@ -42,8 +42,8 @@ bool SlotBlocks::take(std::int64_t unit, std::int64_t slots) {
     if (free_.empty()) {
       ++used_;
     } else {
-      block = free_.top();
-      free_.pop();
+      block = free_.back();
+      free_.pop_back();
     }
     table_[index(unit * stride_ + u.taken++)] = block;
   }
@@ -52,7 +52,8 @@ bool SlotBlocks::take(std::int64_t unit, std::int64_t slots) {
 
 void SlotBlocks::release(std::int64_t unit) {
   Unit& u = units_[index(unit)];
-  for (std::int64_t i = 0; i < u.taken; ++i) free_.push(table_[index(unit * stride_ + i)]);
+  // The unit's first block is taken again first.
+  for (std::int64_t i = u.taken; i-- > 0;) free_.push_back(table_[index(unit * stride_ + i)]);
   reserved_ -= u.reserved;
   u = {};
 }

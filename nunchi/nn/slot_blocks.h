@@ -2,13 +2,11 @@
 //
 // Slots come in blocks of kSlots. A unit reserves when it enters as many slots as it can ever need,
 // so that it never runs out of them later; it takes blocks one by one as it grows, and gives them
-// back when it leaves. The free block with the lowest index is taken first, which keeps the used
-// part of the cache compact.
+// back when it leaves. A new block is used only when no block is free, which keeps the used part of
+// the cache compact.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <queue>
 #include <span>
 #include <vector>
 
@@ -53,8 +51,7 @@ class SlotBlocks {
   std::int64_t used_ = 0;  // blocks that were ever taken
   std::vector<Unit> units_;
   std::vector<std::int32_t> table_;  // [units, stride]
-  std::priority_queue<std::int32_t, std::vector<std::int32_t>, std::greater<>>
-      free_;  // below used_
+  std::vector<std::int32_t> free_;   // blocks below used_, the next one last
 };
 
 }  // namespace nunchi::nn

@@ -47,7 +47,7 @@ TEST(SlotBlocks, AUnitTakesWhatItReserved) {
   EXPECT_THROW(blocks.reserve(0, 1), Error);
 }
 
-TEST(SlotBlocks, TheLowestFreeBlockIsTakenFirst) {
+TEST(SlotBlocks, FreeBlocksAreTakenBeforeNewOnes) {
   SlotBlocks blocks({.units = 3, .unit_slots = 64, .slots = 192});
   for (const std::int64_t unit : {0, 1, 2}) ASSERT_TRUE(blocks.reserve(unit, 64));
   blocks.take(0, 16);

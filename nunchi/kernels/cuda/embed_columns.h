@@ -40,13 +40,14 @@ template <bool Wide, class N>
 __device__ void embed_columns(const Embedding<N>& p, float scale, std::int64_t id,
                               std::int64_t position, std::int64_t column, float (&x)[8]) {
   load_columns<Wide>(p.table + id * p.width + column, p.width - column, x);
+  // Explicit fused multiply-add: the compiler would contract it in some of the kernels only, and
+  // a token's bits must not depend on the kernel that embeds it.
+  float shift[8] = {};
+  if (p.positions != nullptr) {
+    load_columns<Wide>(p.positions + position * p.width + column, p.width - column, shift);
+  }
 #pragma unroll
-  for (int j = 0; j < 8; ++j) x[j] *= scale;
-  if (p.positions == nullptr) return;
-  float more[8];
-  load_columns<Wide>(p.positions + position * p.width + column, p.width - column, more);
-#pragma unroll
-  for (int j = 0; j < 8; ++j) x[j] += more[j];
+  for (int j = 0; j < 8; ++j) x[j] = fmaf(x[j], scale, shift[j]);
 }
 
 }  // namespace nunchi::kernels

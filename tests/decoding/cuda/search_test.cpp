@@ -47,11 +47,14 @@ TEST(CudaSearch, RecurrentUnitsGetResultsOfTheirOwn) {
 
 TEST(CudaSearch, UnitsOfALanguageModelGetResultsOfTheirOwn) {
   SKIP_WITHOUT_GPU();
-  CudaContext context({.deterministic = true});
-  const auto model = make_small<Gpt>(context, small_gpt_config(kVocabulary));
-  const SearchCase tested{.model = *model, .context = context, .tokens = {.suppressed = {1, 5, 6}}};
-  for (const int beam : {1, 3}) {
-    expect_results_of_their_own(tested, random_jobs(30, beam, false, kVocabulary), beam, 5);
+  for (const Precision precision : {Precision::f32, Precision::bf16}) {
+    CudaContext context({.precision = precision, .deterministic = true});
+    const auto model = make_small<Gpt>(context, small_gpt_config(kVocabulary));
+    const SearchCase tested{
+        .model = *model, .context = context, .tokens = {.suppressed = {1, 5, 6}}};
+    for (const int beam : {1, 3}) {
+      expect_results_of_their_own(tested, random_jobs(60, beam, false, kVocabulary), beam, 5);
+    }
   }
 }
 

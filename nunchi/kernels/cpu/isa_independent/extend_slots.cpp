@@ -19,7 +19,7 @@ void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
     const std::int32_t tokens = p.offset != nullptr ? p.offset[h + 1] - p.offset[h] : 1;
     const UnitSlots& unit = p.units[p.unit[h]];
     for (std::int32_t i = 0; i < tokens; ++i, ++row) {
-      slot[length] = p.row_slot[row] = p.slot_of(h, length);
+      slot[length] = p.row_slot[row] = p.slot_of(p.unit[h], unit.prompt, h, length);
       p.row_hypothesis[row] = static_cast<std::int32_t>(h);
       p.row_position[row] = length;
       p.row_visible[row] = ++length;
