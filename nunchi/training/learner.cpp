@@ -41,7 +41,7 @@ void add_into(const Tensor& from, const Tensor& to) {
   constexpr std::int64_t kWidth = 4096;
   const std::int64_t rows = to.elements() / kWidth, rest = to.elements() % kWidth;
   dispatch(to, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<T, Summed<T>>) {
+    if constexpr (std::is_same_v<T, Accumulator<T>>) {
       const auto add = [&](std::int64_t count, std::int64_t width, std::int64_t offset) {
         kernels::run(ctx, kernels::AddInto<T>{.rows = count,
                                               .width = width,

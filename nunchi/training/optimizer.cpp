@@ -49,7 +49,7 @@ void AdamOptimizer::step(const Step& step) {
                             .tokens = step.tokens,
                             .step = ++steps_};
   dispatch(weights, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<T, Summed<T>>) {
+    if constexpr (std::is_same_v<T, Accumulator<T>>) {
       kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
                                            .bytes = sizeof numbers,
                                            .from = &numbers,
