@@ -12,6 +12,7 @@ namespace {
 using kernels::AdamNumbers;
 using kernels::AdamReport;
 
+// Device memory for one S.
 template <class S>
 Tensor memory_for(ContextBase& context) {
   return Tensor::empty(context, DType::i8, {static_cast<std::int64_t>(sizeof(S))});

@@ -198,8 +198,8 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
       run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
   EXPECT_EQ(tokens.code, 1);
   EXPECT_TRUE(says(tokens.error,
-                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run keeps the "
-                   "tokenizers that it began with."))
+                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run must keep the "
+                   "tokenizers that it started with."))
       << tokens.error;
   const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
   EXPECT_EQ(longer.code, 0) << longer.error;
@@ -384,7 +384,7 @@ TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
         {"tokenizer.shared=false", "'model.tied_embeddings' is 'all'"},
         {"training.schedule.final=1", "'training.schedule.final' is above"},
         {"training.max_steps=0", "'training' never ends"},
-        {"data.max_ratio=0.5", "'data.max_ratio' is a factor of 1 or more"},
+        {"data.max_ratio=0.5", "'data.max_ratio' must be 1 or more"},
         {"generation.max_length=1048577", "from 1 to 1048576"}}) {
     const Ended ended = run(arguments("run", std::string("--set ") + assignment));
     EXPECT_EQ(ended.code, 2) << ended.error;

@@ -9,7 +9,7 @@ namespace {
 // The log's lines, checkpoints and, with so few batches, epochs are interrupted in their middle.
 TEST(Resume, ARunOfTwoEpochsGoesOnBitForBit) {
   for (const int threads : {1, 2}) {
-    expect_resumed_run_is_whole(tiny_config(), {.threads = threads}, {2, 5, 11, 12});
+    expect_same_when_resumed(tiny_config(), {.threads = threads}, {2, 5, 11, 12});
   }
 }
 
@@ -35,7 +35,7 @@ class ResumeOf : public EveryModel {};
 TEST_P(ResumeOf, EveryModelGoesOnBitForBit) {
   for (const NamedModel& named : models_of(GetParam(), kSmallest)) {
     SCOPED_TRACE(named.name);
-    expect_resumed_run_is_whole(short_run(named.config), {.threads = 1}, {1, 4});
+    expect_same_when_resumed(short_run(named.config), {.threads = 1}, {1, 4});
   }
 }
 
@@ -44,7 +44,7 @@ FOR_EVERY_FAMILY(ResumeOf);
 TEST(Resume, SpanCorruptionDrawsTheSameSpansAgain) {
   TrainConfig config = short_run(models_of("t5", kSmallest).front().config);
   config.training.objective = ObjectiveKind::span_corruption;
-  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+  expect_same_when_resumed(config, {.threads = 1}, {1, 4});
 }
 
 TEST(Resume, ClassificationGoesOnBitForBit) {
@@ -52,13 +52,13 @@ TEST(Resume, ClassificationGoesOnBitForBit) {
   model.labels = {"even", "odd"};
   TrainConfig config = short_run(model);
   config.training.objective = ObjectiveKind::classification;
-  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+  expect_same_when_resumed(config, {.threads = 1}, {1, 4});
 }
 
 TEST(Resume, ARecurrentModelReadsTheSameWordsOfItsOwnAgain) {
   RnnConfig model = models_of("rnn", kSmallest).front().config.as<RnnConfig>();
   model.free_running = 0.3f;
-  expect_resumed_run_is_whole(short_run(model), {.threads = 1}, {1, 4});
+  expect_same_when_resumed(short_run(model), {.threads = 1}, {1, 4});
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ class Classification : public ::testing::Test {
 TEST_F(Classification, IsLearned) {
   const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
   const ObjectiveLoss before = objective.loss(batch(0, 18), 0);
-  EXPECT_EQ(before.tokens, 18);
-  EXPECT_EQ(before.read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
+  EXPECT_EQ(before.target_tokens, 18);
+  EXPECT_EQ(before.tokens_read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
   SingleProcess alone;
   Learner learner(*model_, objective, {.adam = {.max_norm = 1}}, alone);
   for (std::uint64_t step = 1; step <= 60; ++step) {
@@ -108,7 +108,7 @@ TEST_F(Classification, IsLearned) {
                  2e-3);
   }
   const ObjectiveLoss after = objective.loss(batch(0, 18), 0);
-  EXPECT_EQ(after.right, 18);
+  EXPECT_EQ(after.correct, 18);
   EXPECT_LT(to_host<double>(after.total.value())[0], to_host<double>(before.total.value())[0] / 4);
 }
 

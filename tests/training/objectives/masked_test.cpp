@@ -27,7 +27,7 @@ Tokens text_of(std::int32_t length, std::uint64_t seed) {
 TEST(Masker, TakesOutTheShareThatIsAskedForAndOneAtLeast) {
   const PieceTokenizer tokenizer(pieces(100));
   for (const double share : {0.15, 0.5}) {
-    const Masker masker(tokenizer, {.share = share});
+    const Masker masker(tokenizer, {.fraction = share});
     for (const std::int32_t length : {1, 2, 3, 10, 33, 100}) {
       const Tokens text = text_of(length, 1);
       const MaskedText masked = masker(text, kLong, {{.seed = 1, .step = 2}, 5});
@@ -93,7 +93,7 @@ TEST(Masker, IsAFunctionOfSeedStepAndSentence) {
 
 TEST(Masker, TakesOutWholeWords) {
   const PieceTokenizer tokenizer(pieces(100));
-  const Masker masker(tokenizer, {.share = 0.3, .whole_words = true});
+  const Masker masker(tokenizer, {.fraction = 0.3, .whole_words = true});
   // Words of one to three pieces.
   Tokens text;
   std::vector<std::size_t> word;
@@ -149,9 +149,9 @@ TEST(CountRight, CountsRowsWhoseHighestIsTheLabel) {
   CpuContext context;
   const Tensor scores =
       from_host(context, std::vector<float>{0, 2, 1, 5, 4, 4, 1, 1, 3, 9, 0, 0}, {4, 3});
-  EXPECT_EQ(count_right(scores, std::vector<std::int32_t>{1, 0, 0}), 2);
-  EXPECT_EQ(count_right(scores, std::vector<std::int32_t>{1, 0, 2, 0}), 4);
-  EXPECT_EQ(count_right(scores, std::vector<std::int32_t>{}), 0);
+  EXPECT_EQ(count_correct(scores, std::vector<std::int32_t>{1, 0, 0}), 2);
+  EXPECT_EQ(count_correct(scores, std::vector<std::int32_t>{1, 0, 2, 0}), 4);
+  EXPECT_EQ(count_correct(scores, std::vector<std::int32_t>{}), 0);
 }
 
 TrainConfig masked_config() {
@@ -182,9 +182,9 @@ TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne
   const ObjectiveLoss first = loss_in(run, some);
   run.context().set_random({.seed = 1, .step = 2});
   EXPECT_EQ(value_of(loss_in(run, some, 100)), value_of(first));
-  ASSERT_TRUE(first.right.has_value());
-  EXPECT_EQ(first.tokens, 4);
-  EXPECT_EQ(first.read, 4 * 2 + 7 + 7 + 4 + 5);
+  ASSERT_TRUE(first.correct.has_value());
+  EXPECT_EQ(first.target_tokens, 4);
+  EXPECT_EQ(first.tokens_read, 4 * 2 + 7 + 7 + 4 + 5);
   // The batch does not matter.
   double sum = 0;
   for (const std::uint32_t one : some) sum += value_of(loss_in(run, std::vector{one}));
@@ -193,7 +193,7 @@ TEST(MaskedObjective, IsTheSameAtEachCallWithoutATapeAndAnotherInEachStepWithOne
     run.context().set_random({.seed = 1, .step = step});
     const ModeScope scope(run.context(), Mode::training);
     const ObjectiveLoss loss = loss_in(run, some, sentence);
-    EXPECT_FALSE(loss.right.has_value());
+    EXPECT_FALSE(loss.correct.has_value());
     return value_of(loss);
   };
   EXPECT_EQ(recorded(1, 0), recorded(1, 0));
@@ -214,7 +214,7 @@ TEST(MaskedObjective, LearnsToFillIn) {
   run.train();
   const ObjectiveLoss after = loss_in(run, all);
   EXPECT_LT(value_of(after), 0.3 * value_of(before));
-  EXPECT_GT(static_cast<double>(*after.right), 0.8 * static_cast<double>(after.tokens));
+  EXPECT_GT(static_cast<double>(*after.correct), 0.8 * static_cast<double>(after.target_tokens));
 }
 
 TEST(MaskedObjective, RefusesModelsThatDoNotFillIn) {

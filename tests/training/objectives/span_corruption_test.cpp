@@ -221,7 +221,8 @@ TEST_F(SpanObjective, LearnsFromOtherStretchesInEachStepAndIsJudgedByTheSame) {
 TEST_F(SpanObjective, CountsTheTokensThatAreToBeSaid) {
   const Tokenizers tokenizers(with_sentinels());
   // 1, 5, 1 and 2 tokens in 1, 2, 1 and 1 spans; a sentinel for each, and </s>.
-  EXPECT_EQ(objective(tokenizers)->loss(batch_, 0).tokens, 1 + 5 + 1 + 2 + 1 + 2 + 1 + 1 + 4);
+  EXPECT_EQ(objective(tokenizers)->loss(batch_, 0).target_tokens,
+            1 + 5 + 1 + 2 + 1 + 2 + 1 + 1 + 4);
 }
 
 TEST_F(SpanObjective, NeedsSentinelsOfOneTokenizer) {
