@@ -13,7 +13,7 @@ namespace {
 using Begin = RunFolder::Begin;
 
 TEST(Communicator, SumsInATreeOverTheRanks) {
-  // The tree adds 1e8 - 1e8 and 1 + 1 first. In other orders a 1 is lost beside 1e8.
+  // The tree adds 1e8 - 1e8 and 1 + 1 first. In some other orders a 1 would be lost beside 1e8.
   const std::vector<float> values = {1e8f, -1e8f, 1, 1};
   ThreadGroup::run(4, [&](Communicator& communicator) {
     CpuContext context({.threads = 1});
