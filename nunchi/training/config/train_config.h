@@ -82,8 +82,8 @@ struct TrainingOptions {
   std::int64_t log_every = 50;  // steps
 };
 
-// The value of BatchOptions::source_tokens. For classification batch_tokens limits the source side,
-// since a target is a single label; 0 for other objectives.
+// The value for BatchOptions::source_tokens: batch_tokens for classification, whose targets are
+// single labels, and 0, the default, for other objectives.
 std::int64_t source_tokens(const TrainingOptions& training);
 
 struct CheckpointConfig {
