@@ -32,7 +32,7 @@ class RunClock {
   RunClock(std::int64_t steps, double seconds) : earlier_steps_(steps), earlier_seconds_(seconds) {}
 
   void start();
-  // Seconds since the run started, including those of earlier processes.
+  // Seconds that the run has taken in this and in earlier processes.
   double elapsed() const;
 
   // Speed is measured over a window of steps, from one line of the log to the next.

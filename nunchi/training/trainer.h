@@ -50,7 +50,7 @@ struct TrainerParts {
 
 enum class TrainingEnd : std::uint8_t {
   finished,     // a limit was reached
-  early,        // early stopping: validation has not improved for validation.patience times
+  early,        // validation has not improved validation.patience times in a row
   interrupted,  // by a request to stop, after writing a checkpoint
 };
 

@@ -25,8 +25,8 @@ namespace nunchi {
 struct TokenizerConfig {
   TokenizerOptions options;
   bool shared = true;            // one tokenizer for both sides, or one for each
-  std::filesystem::path source;  // an existing file, for both sides if shared; empty: learn one
-  std::filesystem::path target;  // an existing file; empty if shared
+  std::filesystem::path source;  // an existing file, used for both sides if shared; may be empty
+  std::filesystem::path target;  // an existing file; empty if shared or if source is empty
 
   // Whether this kind of tokenizer has subword pieces and can have extra symbols.
   bool is_subword() const {
@@ -90,7 +90,8 @@ struct CheckpointConfig {
   std::int64_t every = 500;    // steps between checkpoints
   std::int64_t keep_last = 5;  // number of newest checkpoints that are kept
   std::int64_t keep_best = 5;  // number of best checkpoints that are kept, by validation.metric
-  std::int64_t average = 5;    // number of best checkpoints whose mean is the run's model
+  // Number of best checkpoints, or last ones without validation, whose mean is the run's model.
+  std::int64_t average = 5;
 };
 
 enum class ValidationMetric : std::uint8_t { bleu, chrf, loss, accuracy };
