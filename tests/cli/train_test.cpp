@@ -280,7 +280,7 @@ TEST_F(TrainProgram, KeepsFilesThatBelongToNoRun) {
   for (const std::string more : {"", "--overwrite", "--dry-run"}) {
     const Ended ended = run(arguments("mine", more));
     EXPECT_EQ(ended.code, 2) << more;
-    EXPECT_TRUE(says(ended.error, "mine' has the entry '")) << ended.error;
+    EXPECT_TRUE(says(ended.error, "mine' contains '")) << ended.error;
   }
   for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
@@ -378,7 +378,7 @@ TEST_F(TrainProgram, StoppedDuringPreparationItLeavesNothing) {
 
 TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
   for (const auto& [assignment, why] :
-       {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is more than"},
+       {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is larger than"},
         {"model.heads=5", "'model.heads' is 5, but a width of 48"},
         {"model.width=49", "'model.heads' is 2, but a width of 49"},
         {"tokenizer.shared=false", "'model.tied_embeddings' is 'all'"},
@@ -409,8 +409,8 @@ TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
   const Ended full = run(arguments("run", "--resume --set training.max_steps=9"), limited);
   EXPECT_EQ(full.code, 1) << full.error;
   EXPECT_TRUE(says(full.error,
-                   "run/checkpoints/step-9/model.safetensors: File too large. Make "
-                   "room and --resume from step 5."))
+                   "run/checkpoints/step-9/model.safetensors: File too large. Free "
+                   "disk space and --resume from step 5."))
       << full.error;
   const Ended averaged =
       run("average " + path("mean") + " " + path("run/checkpoints/step-5"), limited);
