@@ -16,7 +16,8 @@ AttentionBenchResult measure_attention(ContextBase& context, const AttentionBenc
   const Tensor d_out = random_tensor(context, {rows.capacity, columns});
   const Tensor d_qkv = Tensor::empty(context, type, qkv.shape());
   const Tensor out = Tensor::empty(context, type, d_out.shape());
-  const Tensor log_sum = Tensor::empty(context, summed(type), {options.heads, rows.capacity});
+  const Tensor log_sum =
+      Tensor::empty(context, accumulator_type(type), {options.heads, rows.capacity});
   const double pairs = static_cast<double>(options.length) * static_cast<double>(options.length) *
                        (options.causal ? 0.5 : 1.0);
   AttentionBenchResult result;
@@ -44,7 +45,7 @@ AttentionBenchResult measure_attention(ContextBase& context, const AttentionBenc
                                         .rows = rows_of(rows),
                                         .out = out.data<T>(),
                                         .out_stride = columns,
-                                        .log_sum = log_sum.data<Summed<T>>()};
+                                        .log_sum = log_sum.data<Accumulator<T>>()};
     const kernels::AttentionBackward<T> backward{.in = in,
                                                  .rows = rows_of(rows),
                                                  .key_rows = rows_of(rows),
@@ -52,7 +53,7 @@ AttentionBenchResult measure_attention(ContextBase& context, const AttentionBenc
                                                  .d_out = d_out.data<T>(),
                                                  .out_stride = columns,
                                                  .d_out_stride = columns,
-                                                 .log_sum = log_sum.data<Summed<T>>(),
+                                                 .log_sum = log_sum.data<Accumulator<T>>(),
                                                  .d_q = d_qkv.data<T>(),
                                                  .d_k = d_qkv.data<T>() + columns,
                                                  .d_v = d_qkv.data<T>() + 2 * columns,

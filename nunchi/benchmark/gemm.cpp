@@ -70,7 +70,7 @@ GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
   const bool transpose_b = shape.role == ProductRole::forward;
   const Tensor a = random_tensor(context, {shape.m, shape.k}),
                b = random_tensor(context, {shape.k, shape.n});
-  const DType out = of_weight ? summed(a.dtype()) : a.dtype();
+  const DType out = of_weight ? accumulator_type(a.dtype()) : a.dtype();
   const Tensor c = zeros(context, out, {shape.m, shape.n});
   GemmResult result{.shape = shape};
   dispatch(a, [&]<class T>(auto& ctx) {
@@ -101,8 +101,8 @@ GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
                                         .accumulate = of_weight});
       }));
     };
-    const double seconds =
-        of_weight ? measure.template operator()<Summed<T>>() : measure.template operator()<T>();
+    const double seconds = of_weight ? measure.template operator()<Accumulator<T>>()
+                                     : measure.template operator()<T>();
     result.product_ms = seconds * 1e3;
     result.gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                     static_cast<double>(shape.k) / seconds;

@@ -73,9 +73,9 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                     for (const int input : {0, 1}) {
                       if (!d.wanted(input)) continue;
                       gradients[input] = sums[input] = d.sum(input);
-                      if (sums[input].dtype() == dtype_of<Summed<T>>) continue;
-                      sums[input] =
-                          zeros(d_out.context(), dtype_of<Summed<T>>, gradients[input].shape());
+                      if (sums[input].dtype() == dtype_of<Accumulator<T>>) continue;
+                      sums[input] = zeros(d_out.context(), dtype_of<Accumulator<T>>,
+                                          gradients[input].shape());
                     }
                     const auto data = [&](int input) {
                       return sums[input].defined() ? sums[input].data<Accumulator<T>>() : nullptr;

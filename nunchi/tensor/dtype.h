@@ -70,11 +70,6 @@ using Accumulator = typename AccumulatorOf<T>::Type;
 
 constexpr DType accumulator_type(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
 
-// The former names of the two.
-template <class T>
-using Summed = Accumulator<T>;
-constexpr DType summed(DType dtype) { return accumulator_type(dtype); }
-
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:

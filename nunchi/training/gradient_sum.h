@@ -6,8 +6,8 @@
 namespace nunchi {
 
 enum class GradientSum : std::uint8_t {
-  sequential,  // each worker adds its own one after another
-  tree,        // a fixed binary tree over all micro-batches: the number of workers changes no bit
+  sequential,  // each worker adds the gradients of its micro-batches one after another
+  tree,        // a fixed binary tree over all micro-batches: bits do not depend on the workers
 };
 
 }  // namespace nunchi

@@ -14,7 +14,7 @@
 namespace nunchi {
 namespace {
 
-// The index in the step of each micro-batch's first sentence.
+// The index of each micro-batch's first sentence in the step.
 std::vector<std::int32_t> first_sentences(std::span<const HostBatch> batches) {
   std::vector<std::int32_t> first;
   std::int32_t sentence = 0;
@@ -36,12 +36,12 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-// to += from. In rows, which threads share.
+// to += from, as a matrix whose rows are divided among the threads.
 void add_into(const Tensor& from, const Tensor& to) {
   constexpr std::int64_t kWidth = 4096;
   const std::int64_t rows = to.elements() / kWidth, rest = to.elements() % kWidth;
   dispatch(to, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<T, Summed<T>>) {
+    if constexpr (std::is_same_v<T, Accumulator<T>>) {
       const auto add = [&](std::int64_t count, std::int64_t width, std::int64_t offset) {
         kernels::run(ctx, kernels::AddInto<T>{.rows = count,
                                               .width = width,
@@ -58,10 +58,10 @@ void add_into(const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
-// What a worker accumulates from.
-struct Learner::Share {
-  std::span<const HostBatch> batches;   // of the whole step
-  std::vector<std::int32_t> sentences;  // the index of each one's first sentence
+// The micro-batches of a whole step.
+struct Learner::StepBatches {
+  std::span<const HostBatch> batches;
+  std::vector<std::int32_t> first_sentences;  // index in the step of each batch's first sentence
 };
 
 Learner::Learner(Model& model, const Objective& objective, const LearnerOptions& options,
@@ -81,64 +81,67 @@ LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& k
 
 StepSums Learner::accumulate(std::span<const HostBatch> batches, const RandomKey& key) {
   const auto workers = static_cast<std::size_t>(communicator_.size());
-  check_shares(std::ssize(batches), sum_, communicator_.size());
+  check_worker_count(std::ssize(batches), sum_, communicator_.size());
   ContextBase& context = model_.parameters().weights().context();
   context.set_random(key);
   const ModeScope scope(context, Mode::training);
   const Shape shape{std::ssize(batches)};
-  // Each micro-batch's loss is written by the worker that has it; the others add zeros to it.
+  // Each worker writes the losses of its own micro-batches; the all-reduce adds zeros to them.
   StepSums sums{.losses = workers == 1 ? Tensor::empty(context, DType::f64, shape)
                                        : zeros(context, DType::f64, shape)};
-  const Share share{batches, first_sentences(batches)};
+  const StepBatches step{batches, first_sentences(batches)};
   const std::size_t count = batches.size() / workers;
   const std::size_t first = count * static_cast<std::size_t>(communicator_.rank());
   if (sum_ == GradientSum::tree) {
-    add_tree(share, first, first + count, sums);
+    add_tree(step, first, first + count, sums);
   } else {
-    for (std::size_t i = first; i < first + count; ++i) add_gradients(share, i, sums);
+    for (std::size_t i = first; i < first + count; ++i) add_gradients(step, i, sums);
   }
   return sums;
 }
 
-void Learner::add_gradients(const Share& share, std::size_t batch, StepSums& sums) {
+void Learner::add_gradients(const StepBatches& step, std::size_t batch, StepSums& sums) {
   Tape tape(model_.parameters().weights().context());
-  const ObjectiveLoss loss = objective_.loss(share.batches[batch], share.sentences[batch]);
+  const ObjectiveLoss loss = objective_.loss(step.batches[batch], step.first_sentences[batch]);
   tape.backward(loss.total);
   convert(loss.total.value(), sums.losses.part(static_cast<std::int64_t>(batch), {1}));
-  sums.tokens += loss.tokens;
-  sums.read += loss.read > 0 ? loss.read : loss.tokens;
+  sums.target_tokens += loss.target_tokens;
+  sums.tokens_read += loss.tokens_read > 0 ? loss.tokens_read : loss.target_tokens;
 }
 
-// The halves are summed each from zero, so that a subtree has the same bits on every worker.
-void Learner::add_tree(const Share& share, std::size_t first, std::size_t end, StepSums& sums) {
-  if (end - first == 1) return add_gradients(share, first, sums);
+// Each half is summed starting from zero, so that a subtree gives the same bits on every worker.
+void Learner::add_tree(const StepBatches& step, std::size_t first, std::size_t end,
+                       StepSums& sums) {
+  if (end - first == 1) return add_gradients(step, first, sums);
   const Tensor& gradients = model_.parameters().gradients();
   const std::size_t middle = first + (end - first) / 2;
-  add_tree(share, first, middle, sums);
-  const Tensor lower = copy_of(gradients);
+  add_tree(step, first, middle, sums);
+  const Tensor lower_half = copy_of(gradients);
   fill(gradients, 0);
-  add_tree(share, middle, end, sums);
-  add_into(lower, gradients);
+  add_tree(step, middle, end, sums);
+  add_into(lower_half, gradients);
 }
 
 void Learner::reduce(StepSums& sums) {
   if (communicator_.size() == 1) return;
   communicator_.all_reduce(model_.parameters().gradients());
   communicator_.all_reduce(sums.losses);
-  sums.tokens = communicator_.sum(sums.tokens);
-  sums.read = communicator_.sum(sums.read);
+  sums.target_tokens = communicator_.sum(sums.target_tokens);
+  sums.tokens_read = communicator_.sum(sums.tokens_read);
 }
 
 LearnedStep Learner::apply(const StepSums& sums, double learning_rate) {
   optimizer_.step({.learning_rate = learning_rate,
-                   .tokens = static_cast<double>(sums.tokens),
+                   .tokens = static_cast<double>(sums.target_tokens),
                    .losses = sums.losses});
-  // Only now does the host wait for the device.
+  // The host waits for the device only here.
   const kernels::AdamReport report = optimizer_.report();
-  LearnedStep result{.tokens = sums.tokens, .read = sums.read, .finite = report.scale != 0};
+  LearnedStep result{.target_tokens = sums.target_tokens,
+                     .tokens_read = sums.tokens_read,
+                     .finite = report.scale != 0};
   for (const double loss : to_host<double>(sums.losses)) result.loss += loss;
   result.gradient_norm = std::isfinite(result.loss) ? report.gradient_norm : NAN;
-  // Adam corrects its moments for their number of updates, and this was none.
+  // Adam's bias correction counts updates of the moments; a skipped step is not one.
   if (!result.finite) optimizer_.set_steps(optimizer_.steps() - 1);
   return result;
 }
@@ -147,12 +150,12 @@ std::string Learner::first_not_finite(std::span<const HostBatch> batches, const 
   ContextBase& context = model_.parameters().weights().context();
   context.set_random(key);
   const ModeScope scope(context, Mode::training);
-  std::string found = "the results of all operations are finite, their sums are not";
-  const std::vector<std::int32_t> sentences = first_sentences(batches);
+  std::string found = "the result of every operation is finite, but their sums are not";
+  const std::vector<std::int32_t> first = first_sentences(batches);
   try {
     for (std::size_t i = 0; i < batches.size(); ++i) {
       Tape tape(context, {.check_finite = true});
-      tape.backward(objective_.loss(batches[i], sentences[i]).total);
+      tape.backward(objective_.loss(batches[i], first[i]).total);
     }
   } catch (const NotFinite& error) {
     found = error.what();
@@ -161,7 +164,7 @@ std::string Learner::first_not_finite(std::span<const HostBatch> batches, const 
   return found;
 }
 
-void check_shares(std::int64_t micro_batches, GradientSum sum, int workers) {
+void check_worker_count(std::int64_t micro_batches, GradientSum sum, int workers) {
   if (micro_batches % workers != 0) {
     throw Error(
         fmt::format("training.accumulate is {}, but {} workers need a multiple of {}: each takes "

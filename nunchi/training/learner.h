@@ -1,5 +1,5 @@
-// One step of learning in three parts: accumulate the gradients of the micro-batches, reduce them
-// over the workers, apply them to the weights.
+// A training step in three parts: accumulate the gradients of the micro-batches, reduce them over
+// the workers, apply them to the weights.
 #pragma once
 
 #include <cstdint>
@@ -19,54 +19,54 @@ struct LearnerOptions {
   GradientSum sum = GradientSum::sequential;
 };
 
-// The sums of a step beside the gradients, which are in the model's flat buffer. Of this worker's
-// micro-batches after accumulate(), of all after reduce().
+// The sums of a step, except the gradients, which are in the model's flat buffer. They cover this
+// worker's micro-batches after accumulate() and those of all workers after reduce().
 struct StepSums {
-  Tensor losses;            // f64 [micro-batches of the step], each summed over its target tokens
-  std::int64_t tokens = 0;  // target tokens
-  std::int64_t read = 0;    // tokens that the model read
+  Tensor losses;  // f64 [micro-batches of the step], each summed over its target tokens
+  std::int64_t target_tokens = 0;
+  std::int64_t tokens_read = 0;  // tokens that the model read
 };
 
 struct LearnedStep {
   double loss = 0;  // summed over the target tokens
-  std::int64_t tokens = 0;
-  std::int64_t read = 0;     // tokens that the model read
-  double gradient_norm = 0;  // of the mean gradient, before clipping
-  bool finite = true;        // if not, nothing was learned: weights and moments are unchanged
+  std::int64_t target_tokens = 0;
+  std::int64_t tokens_read = 0;  // tokens that the model read
+  double gradient_norm = 0;      // of the mean gradient, before clipping
+  bool finite = true;            // false: the step was skipped; weights and moments are unchanged
 };
 
-// Model, objective and communicator outlive it.
+// Model, objective and communicator must outlive the learner.
 class Learner {
  public:
   Learner(Model& model, const Objective& objective, const LearnerOptions& options,
           Communicator& communicator);
 
-  // accumulate, reduce, apply. `batches` are the micro-batches of the whole step, the same on all
-  // workers. Throws Error when the workers cannot share them equally.
+  // Calls accumulate, reduce and apply. `batches` are the micro-batches of the whole step, the same
+  // on all workers. Throws Error when they cannot be divided equally among the workers.
   LearnedStep step(std::span<const HostBatch> batches, const RandomKey& key, double learning_rate);
 
-  // Adds the gradients of this worker's share of the step's micro-batches to the flat buffer, which
-  // is zero before. Random draws depend on `key` and on a sentence's index in the whole step, not
-  // on the worker.
+  // Adds the gradients of this worker's micro-batches to the flat buffer, which must be zero before
+  // the call. Random draws depend on `key` and on a sentence's index in the whole step, not on the
+  // worker.
   StepSums accumulate(std::span<const HostBatch> batches, const RandomKey& key);
   // Sums gradients, losses and counts over the workers.
   void reduce(StepSums& sums);
-  // Divides the gradients once by the step's target tokens, clips them and updates the weights;
-  // clears the gradients.
+  // Divides the gradients by the number of target tokens of the step, clips them, updates the
+  // weights and clears the gradients.
   LearnedStep apply(const StepSums& sums, double learning_rate);
 
-  // Repeats the step's micro-batches, those of all workers, with the same key and names the
-  // operation whose result was the first that is not finite. Changes neither weights nor moments;
-  // clears the gradients. Not collective.
+  // Repeats the micro-batches of all workers with the same key and names the first operation whose
+  // result is not finite. Changes neither weights nor moments; clears the gradients. Not
+  // collective.
   std::string first_not_finite(std::span<const HostBatch> batches, const RandomKey& key);
 
   AdamOptimizer& optimizer() { return optimizer_; }
   const AdamOptimizer& optimizer() const { return optimizer_; }
 
  private:
-  struct Share;
-  void add_gradients(const Share& share, std::size_t batch, StepSums& sums);
-  void add_tree(const Share& share, std::size_t first, std::size_t end, StepSums& sums);
+  struct StepBatches;
+  void add_gradients(const StepBatches& step, std::size_t batch, StepSums& sums);
+  void add_tree(const StepBatches& step, std::size_t first, std::size_t end, StepSums& sums);
 
   Model& model_;
   const Objective& objective_;
@@ -75,8 +75,9 @@ class Learner {
   AdamOptimizer optimizer_;
 };
 
-// Throws Error unless the workers can share so many micro-batches of a step equally, and, for a
-// tree, each worker's share is a subtree: the number of workers is a power of two then.
-void check_shares(std::int64_t micro_batches, GradientSum sum, int workers);
+// Throws Error unless the micro-batches of a step can be divided equally among the workers. For
+// GradientSum::tree the number of workers must also be a power of two, so that the micro-batches of
+// each worker are a subtree.
+void check_worker_count(std::int64_t micro_batches, GradientSum sum, int workers);
 
 }  // namespace nunchi

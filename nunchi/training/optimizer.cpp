@@ -12,6 +12,7 @@ namespace {
 using kernels::AdamNumbers;
 using kernels::AdamReport;
 
+// Device memory for one S.
 template <class S>
 Tensor memory_for(ContextBase& context) {
   return Tensor::empty(context, DType::i8, {static_cast<std::int64_t>(sizeof(S))});
@@ -49,7 +50,7 @@ void AdamOptimizer::step(const Step& step) {
                             .tokens = step.tokens,
                             .step = ++steps_};
   dispatch(weights, [&]<class T>(auto& ctx) {
-    if constexpr (std::is_same_v<T, Summed<T>>) {
+    if constexpr (std::is_same_v<T, Accumulator<T>>) {
       kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
                                            .bytes = sizeof numbers,
                                            .from = &numbers,

@@ -16,32 +16,32 @@ double RunClock::seconds_since(Clock::time_point from) {
 }
 
 void RunClock::start() {
-  began_ = Clock::now();
-  begin_window();
+  start_time_ = Clock::now();
+  start_window();
 }
 
-double RunClock::elapsed() const { return seconds_before_ + seconds_since(began_); }
+double RunClock::elapsed() const { return earlier_seconds_ + seconds_since(start_time_); }
 
-void RunClock::begin_window() {
-  window_began_ = Clock::now();
+void RunClock::start_window() {
+  window_start_ = Clock::now();
   window_tokens_ = 0;
 }
 
 double RunClock::tokens_per_second() const {
-  return static_cast<double>(window_tokens_) / seconds_since(window_began_);
+  return static_cast<double>(window_tokens_) / seconds_since(window_start_);
 }
 
-void RunClock::leave_out_since(Clock::time_point began) { window_began_ += Clock::now() - began; }
+void RunClock::exclude_since(Clock::time_point from) { window_start_ += Clock::now() - from; }
 
 double RunClock::seconds_left(std::int64_t step, std::int64_t total, double max_minutes) const {
   double left = -1;
   if (total > 0) {
-    const double per_step = seconds_since(began_) / static_cast<double>(step - steps_before_);
+    const double per_step = seconds_since(start_time_) / static_cast<double>(step - earlier_steps_);
     left = per_step * static_cast<double>(std::max<std::int64_t>(total - step, 0));
   }
   if (max_minutes > 0) {
-    const double until = std::max(0.0, 60 * max_minutes - elapsed());
-    left = left < 0 ? until : std::min(left, until);
+    const double until_limit = std::max(0.0, 60 * max_minutes - elapsed());
+    left = left < 0 ? until_limit : std::min(left, until_limit);
   }
   return left;
 }

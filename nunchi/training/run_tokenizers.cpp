@@ -14,7 +14,7 @@ namespace {
 
 enum class Side : std::uint8_t { source, target, both };
 
-// The lines of one side of the training data, or of both, pair by pair.
+// Reads the lines of one side of the training data, or of both sides alternately.
 class TrainingLines {
  public:
   TrainingLines(std::vector<CorpusPart> parts, Side side) : parts_(std::move(parts)), side_(side) {}
@@ -33,9 +33,9 @@ class TrainingLines {
       reader_.emplace(parts_[part_++]);
     }
     const CorpusPart& part = parts_[part_ - 1];
-    const bool only_target = !part.text.empty() || !part.features.empty();
-    target_is_next_ = side_ == Side::both && !only_target;
-    line = std::move(side_ == Side::target || only_target ? pair_.target : pair_.source);
+    const bool has_only_target = !part.text.empty() || !part.features.empty();
+    target_is_next_ = side_ == Side::both && !has_only_target;
+    line = std::move(side_ == Side::target || has_only_target ? pair_.target : pair_.source);
     return true;
   }
 
@@ -49,19 +49,19 @@ class TrainingLines {
   bool ended_ = false;
 };
 
-// Labels are names, not text.
+// False for labels, which are names and not text to learn a tokenizer from.
 bool has_text_targets(const TrainConfig& config) {
   return info_of(config.training.objective).targets == nullptr;
 }
 
-std::string words_of(const TokenizerOptions& options) {
+std::string description_of(const TokenizerOptions& options) {
   if (options.kind == TokenizerKind::characters) return "characters";
   if (options.kind == TokenizerKind::bytes) return "bytes";
   return grouped(options.vocabulary) + " tokens";
 }
 
-std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
-                                   const RunTokenizerOptions& options) {
+std::unique_ptr<Tokenizer> learn(const TrainConfig& config, Side side,
+                                 const RunTokenizerOptions& options) {
   if (options.note) {
     const char* from = side == Side::both          ? "both sides"
                        : !has_text_targets(config) ? "the texts"
@@ -69,7 +69,7 @@ std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
                                                    : "the targets";
     const bool is_text = !config.data.train.front().text.empty();
     options.note(fmt::format("learning a tokenizer of {} from {}",
-                             words_of(config.tokenizer.options),
+                             description_of(config.tokenizer.options),
                              is_text ? "the text" : fmt::format("{} of the training data", from)));
   }
   const std::vector<CorpusPart> parts = config.data.train_parts();
@@ -79,22 +79,22 @@ std::unique_ptr<Tokenizer> learned(const TrainConfig& config, Side side,
     return lines(line);
   };
   try {
-    LearnedTokenizer found = learn_tokenizer(config.tokenizer.options, next_line);
-    return make_tokenizer(std::move(found.bytes), "the tokenizer of the run");
+    LearnedTokenizer learned = learn_tokenizer(config.tokenizer.options, next_line);
+    return make_tokenizer(std::move(learned.bytes), "the tokenizer of the run");
   } catch (const Error& error) {
-    // An error after the last line is about the text.
+    // An error after the last line concerns the text as a whole, so it names the files.
     if (!lines.ended()) throw;
     throw Error(names_of(parts) + ": " + error.what());
   }
 }
 
-// Whether the config says how a tokenizer is to be learned.
-bool describes_another(const TokenizerOptions& options) {
-  const TokenizerOptions usual;
-  return options.kind != usual.kind || options.vocabulary != usual.vocabulary ||
-         options.byte_fallback != usual.byte_fallback ||
-         options.character_coverage != usual.character_coverage || !options.symbols.empty() ||
-         options.split_digits != usual.split_digits || options.max_lines != usual.max_lines;
+// Whether an option for learning a tokenizer differs from its default.
+bool has_learning_options(const TokenizerOptions& options) {
+  const TokenizerOptions defaults;
+  return options.kind != defaults.kind || options.vocabulary != defaults.vocabulary ||
+         options.byte_fallback != defaults.byte_fallback ||
+         options.character_coverage != defaults.character_coverage || !options.symbols.empty() ||
+         options.split_digits != defaults.split_digits || options.max_lines != defaults.max_lines;
 }
 
 GenerationTokens share_generation_tokens(Communicator& communicator,
@@ -113,43 +113,44 @@ GenerationTokens share_generation_tokens(Communicator& communicator,
 }  // namespace
 
 Tokenizers make_tokenizers(const TrainConfig& config, const RunTokenizerOptions& options) {
-  const TokenizerConfig& asked = config.tokenizer;
-  if (options.note && !config.learns_tokenizer() && describes_another(asked.options)) {
-    options.note(
-        fmt::format("the tokenizer is read from '{}': the config's options for learning one have "
-                    "no effect",
-                    (asked.source.empty() ? config.initialize_from : asked.source).string()));
+  const TokenizerConfig& tokenizer = config.tokenizer;
+  if (options.note && !config.learns_tokenizer() && has_learning_options(tokenizer.options)) {
+    options.note(fmt::format(
+        "the tokenizer is read from '{}': the config's options for learning one have "
+        "no effect",
+        (tokenizer.source.empty() ? config.initialize_from : tokenizer.source).string()));
   }
-  if (!asked.source.empty()) {
+  if (!tokenizer.source.empty()) {
     GenerationTokens tokens;
     if (!config.initialize_from.empty()) tokens = load_generation_tokens(config.initialize_from);
-    if (asked.shared) return Tokenizers(load_tokenizer(asked.source), std::move(tokens));
-    return {load_tokenizer(asked.source), load_tokenizer(asked.target), std::move(tokens)};
+    if (tokenizer.shared) return Tokenizers(load_tokenizer(tokenizer.source), std::move(tokens));
+    return {load_tokenizer(tokenizer.source), load_tokenizer(tokenizer.target), std::move(tokens)};
   }
   if (!config.initialize_from.empty()) return load_tokenizers(config.initialize_from);
-  if (asked.shared) {
+  if (tokenizer.shared) {
     const Side side = has_text_targets(config) ? Side::both : Side::source;
-    return Tokenizers(learned(config, side, options));
+    return Tokenizers(learn(config, side, options));
   }
-  std::unique_ptr<Tokenizer> source = learned(config, Side::source, options);
-  return {std::move(source), learned(config, Side::target, options)};
+  std::unique_ptr<Tokenizer> source = learn(config, Side::source, options);
+  return {std::move(source), learn(config, Side::target, options)};
 }
 
 Tokenizers share_tokenizers(Communicator& communicator, const std::function<Tokenizers()>& make) {
   if (communicator.size() == 1) return make();
-  std::optional<Tokenizers> leaders;
-  if (communicator.is_leader()) leaders.emplace(make());
-  const bool shared = communicator.of_leader(leaders && leaders->shared());
-  GenerationTokens tokens = leaders ? leaders->generation_tokens() : GenerationTokens();
+  std::optional<Tokenizers> made;
+  if (communicator.is_leader()) made.emplace(make());
+  const bool shared = communicator.from_leader(made && made->shared());
+  GenerationTokens tokens = made ? made->generation_tokens() : GenerationTokens();
   tokens = share_generation_tokens(communicator, tokens);
-  const auto receive = [&](const Tokenizer* tokenizer) {
+  // `tokenizer` is null except on the leader.
+  const auto broadcast = [&](const Tokenizer* tokenizer) {
     std::string bytes = tokenizer != nullptr ? tokenizer->serialized() : std::string();
     communicator.broadcast(bytes);
     return make_tokenizer(std::move(bytes), "the tokenizer of the run");
   };
-  std::unique_ptr<Tokenizer> source = receive(leaders ? &leaders->source() : nullptr);
+  std::unique_ptr<Tokenizer> source = broadcast(made ? &made->source() : nullptr);
   if (shared) return Tokenizers(std::move(source), std::move(tokens));
-  std::unique_ptr<Tokenizer> target = receive(leaders ? &leaders->target() : nullptr);
+  std::unique_ptr<Tokenizer> target = broadcast(made ? &made->target() : nullptr);
   return {std::move(source), std::move(target), std::move(tokens)};
 }
 

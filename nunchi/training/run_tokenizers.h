@@ -12,7 +12,7 @@
 namespace nunchi {
 
 struct RunTokenizerOptions {
-  std::function<void(const std::string&)> note;  // told what takes time; may be empty
+  std::function<void(const std::string&)> note;  // receives messages for the user; may be empty
   const std::atomic<bool>* stop = nullptr;       // true: throw Interrupted
 };
 
@@ -20,7 +20,7 @@ struct RunTokenizerOptions {
 // from, or new ones learned from the training data.
 Tokenizers make_tokenizers(const TrainConfig& config, const RunTokenizerOptions& options);
 
-// Calls `make` on the leader and gives every worker its tokenizers.
+// Calls `make` on the leader only and returns the leader's tokenizers on every worker.
 Tokenizers share_tokenizers(Communicator& communicator, const std::function<Tokenizers()>& make);
 
 }  // namespace nunchi

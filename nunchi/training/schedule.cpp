@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// The share of the steps after the warm-up that are done, 0 to 1.
+// The fraction of the steps after the warm-up that is done, 0 to 1.
 double progress(const Schedule& schedule, std::int64_t step) {
   const auto done = static_cast<double>(step - schedule.warmup);
   return std::min(1.0, done / static_cast<double>(schedule.total_steps - schedule.warmup));
@@ -41,8 +41,8 @@ double after_warmup(const Schedule& schedule, std::int64_t step) {
 }  // namespace
 
 void check(const Schedule& schedule) {
-  const auto sound = [](double rate) { return std::isfinite(rate) && rate >= 0; };
-  if (!sound(schedule.peak) || !sound(schedule.factor) || !sound(schedule.final)) {
+  const auto is_valid = [](double rate) { return std::isfinite(rate) && rate >= 0; };
+  if (!is_valid(schedule.peak) || !is_valid(schedule.factor) || !is_valid(schedule.final)) {
     throw Error("a learning rate must be finite and not negative.");
   }
   if (schedule.warmup < 0) throw Error("the warm-up cannot have a negative number of steps.");
@@ -61,9 +61,9 @@ double learning_rate(const Schedule& schedule, std::int64_t step) {
   check(schedule);
   if (step < 1) throw Error("steps are counted from 1.");
   if (step < schedule.warmup) {
-    // Every kind continues from the rate at the end of the warm-up.
-    const double top = std::max(after_warmup(schedule, schedule.warmup), schedule.final);
-    return top * static_cast<double>(step) / static_cast<double>(schedule.warmup);
+    // The warm-up rises linearly to the rate at its end.
+    const double peak = std::max(after_warmup(schedule, schedule.warmup), schedule.final);
+    return peak * static_cast<double>(step) / static_cast<double>(schedule.warmup);
   }
   return std::max(after_warmup(schedule, step), schedule.final);
 }

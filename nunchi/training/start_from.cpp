@@ -15,10 +15,10 @@
 namespace nunchi {
 namespace {
 
-constexpr const char* kRun = "the run's";
+constexpr const char* kRunOwner = "the run's";
 
-// See tokenizer_difference; `name` names the tokenizer of this side.
-std::string difference(const Tokenizer& model, const Tokenizer& run, const char* name) {
+// tokenizer_difference() for one side; `name` is the tokenizer's name in the clause.
+std::string side_difference(const Tokenizer& model, const Tokenizer& run, const char* name) {
   if (model.fingerprint() == run.fingerprint()) return {};
   if (model.vocabulary() != run.vocabulary()) {
     return fmt::format("its {} has {} tokens, but the run's has {}", name, model.vocabulary(),
@@ -29,18 +29,19 @@ std::string difference(const Tokenizer& model, const Tokenizer& run, const char*
     return fmt::format("token {} of its {} is '{}', but the run's is '{}'", id, name,
                        printable(model.piece(id)), printable(run.piece(id)));
   }
-  return fmt::format("its {} has the run's tokens, but may cut a text into other tokens", name);
+  return fmt::format("its {} has the same tokens as the run's, but may tokenise text differently",
+                     name);
 }
 
-void check_same_tokenizers(const std::string& cannot, const std::filesystem::path& folder,
+void check_same_tokenizers(const std::string& prefix, const std::filesystem::path& folder,
                            const Tokenizers& tokenizers) {
   // Without tokenizers in the folder there is nothing to compare.
   if (!has_tokenizers(folder)) return;
-  const std::string differs = tokenizer_difference(load_tokenizers(folder), tokenizers);
-  if (differs.empty()) return;
+  const std::string difference = tokenizer_difference(load_tokenizers(folder), tokenizers);
+  if (difference.empty()) return;
   throw Error(fmt::format(
-      "{}: {}. Leave 'tokenizer.source' and 'tokenizer.target' out to use its tokenizers.", cannot,
-      differs));
+      "{}: {}. Leave 'tokenizer.source' and 'tokenizer.target' out to use its tokenizers.", prefix,
+      difference));
 }
 
 }  // namespace
@@ -54,70 +55,71 @@ std::vector<std::string> labels_of(const ModelConfig& model) {
 
 }  // namespace
 
-void check_same_function(const std::string& cannot, const ModelConfig& other,
-                         const ModelConfig& model, const std::string& whose) {
-  if (const auto differs = function_difference(other, model)) {
-    throw Error(fmt::format("{}: its '{}' is {}, but {} is {}.", cannot, differs->key,
-                            differs->first, whose, differs->second));
+void check_same_function(const std::string& prefix, const ModelConfig& other,
+                         const ModelConfig& model, const std::string& owner) {
+  if (const auto found = function_difference(other, model)) {
+    throw Error(fmt::format("{}: its '{}' is {}, but {} is {}.", prefix, found->key, found->first,
+                            owner, found->second));
   }
 }
 
-void check_same_labels(const std::string& cannot, const ModelConfig& other,
-                       const ModelConfig& model, const std::string& whose) {
-  const std::vector<std::string> its = labels_of(other), ours = labels_of(model);
-  if (its == ours) return;
-  throw Error(fmt::format("{}: its labels are '{}', but {} are '{}'.", cannot,
-                          fmt::join(its, "', '"), whose, fmt::join(ours, "', '")));
+void check_same_labels(const std::string& prefix, const ModelConfig& other,
+                       const ModelConfig& model, const std::string& owner) {
+  const std::vector<std::string> other_labels = labels_of(other), labels = labels_of(model);
+  if (other_labels == labels) return;
+  throw Error(fmt::format("{}: its labels are '{}', but {} are '{}'.", prefix,
+                          fmt::join(other_labels, "', '"), owner, fmt::join(labels, "', '")));
 }
 
-void check_resumed(const std::filesystem::path& checkpoint, const TrainConfig& config,
-                   const ModelConfig& model) {
-  const std::string cannot = "'" + checkpoint.string() + "' cannot be resumed with this config";
+void check_resumable(const std::filesystem::path& checkpoint, const TrainConfig& config,
+                     const ModelConfig& model) {
+  const std::string prefix = "'" + checkpoint.string() + "' cannot be resumed with this config";
   for (const ConfigChange& change : config_changes(checkpoint, config)) {
     if (!change.key.starts_with("tokenizer.")) continue;
     throw Error(fmt::format(
-        "{}: its '{}' is {}, but the run's is {}, and a run keeps the tokenizers that it began "
-        "with.",
-        cannot, change.key, change.before, change.now));
+        "{}: its '{}' is {}, but the run's is {}, and a run must keep the tokenizers that "
+        "it started with.",
+        prefix, change.key, change.old_value, change.new_value));
   }
   const ModelConfig other = load_config(checkpoint);
-  check_same_function(cannot, other, model, kRun);
-  check_same_labels(cannot, other, model, kRun);
+  check_same_function(prefix, other, model, kRunOwner);
+  check_same_labels(prefix, other, model, kRunOwner);
 }
 
 std::string start_from(const std::filesystem::path& folder, const Tokenizers& tokenizers,
                        Model& model) {
   nn::Parameters& parameters = model.parameters();
-  const std::string cannot = "'" + folder.string() + "' cannot be used to start the run";
+  const std::string prefix = "'" + folder.string() + "' cannot be used to start the run";
   const std::unique_ptr<Model> other =
       load_model(folder, parameters.weights().context(), {.dtype = parameters.weights().dtype()});
-  check_same_function(cannot, other->config(), model.config(), kRun);
-  check_same_tokenizers(cannot, folder, tokenizers);
-  const bool same_task = labels_of(other->config()) == labels_of(model.config());
-  std::string fresh;
+  check_same_function(prefix, other->config(), model.config(), kRunOwner);
+  check_same_tokenizers(prefix, folder, tokenizers);
+  const bool same_labels = labels_of(other->config()) == labels_of(model.config());
+  std::string random_parameters;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const nn::ParameterEntry* found = other->parameters().find(entry.name);
-    if (!same_task && model.belongs_to_task(entry.name)) {
-      fresh += (fresh.empty() ? "" : ", ") + entry.name;
+    if (!same_labels && model.belongs_to_task(entry.name)) {
+      random_parameters += (random_parameters.empty() ? "" : ", ") + entry.name;
     } else if (found != nullptr && found->shape == entry.shape) {
       convert(other->parameters().weight(*found), parameters.weight(entry));
     } else {
-      throw Error(cannot + ": its parameter '" + entry.name +
-                  "' is missing or of another shape than the config's model has.");
+      throw Error(prefix + ": its parameter '" + entry.name +
+                  "' is missing or has another shape than in the config's model.");
     }
   }
   parameters.changed();
-  if (fresh.empty()) return fresh;
-  return fmt::format("'{}' {}: {} start at random", folder.string(),
+  if (random_parameters.empty()) return random_parameters;
+  return fmt::format("'{}' {}: {} start with random weights", folder.string(),
                      labels_of(other->config()).empty() ? "has no labels" : "has other labels",
-                     fresh);
+                     random_parameters);
 }
 
 std::string tokenizer_difference(const Tokenizers& model, const Tokenizers& run) {
-  if (model.shared() && run.shared()) return difference(model.source(), run.source(), "tokenizer");
-  const std::string source = difference(model.source(), run.source(), "source tokenizer");
+  if (model.shared() && run.shared())
+    return side_difference(model.source(), run.source(), "tokenizer");
+  const std::string source = side_difference(model.source(), run.source(), "source tokenizer");
   if (!source.empty()) return source;
-  return difference(model.target(), run.target(), "target tokenizer");
+  return side_difference(model.target(), run.target(), "target tokenizer");
 }
 
 }  // namespace nunchi

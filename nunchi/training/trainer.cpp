@@ -30,20 +30,21 @@ std::string digest_of(const BatchOrder& order) {
   return fmt::format("{:016x}", order.fingerprint());
 }
 
-// " ('seed', 'training.max_steps')"; empty when the checkpoint has no config to compare with.
+// The changed keys in parentheses: " ('seed', 'training.max_steps')". Empty if the checkpoint has
+// no config to compare with.
 std::string changed_keys(const std::filesystem::path& checkpoint, const TrainConfig& config) {
-  constexpr std::size_t kNamed = 8;
+  constexpr std::size_t kMaxNames = 8;
   const std::vector<ConfigChange> changes = config_changes(checkpoint, config);
   if (changes.empty()) return {};
   std::string names;
-  for (std::size_t i = 0; i < std::min(kNamed, changes.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxNames, changes.size()); ++i) {
     names += (i == 0 ? "'" : ", '") + changes[i].key + "'";
   }
-  if (changes.size() > kNamed) names += fmt::format(" and {} more", changes.size() - kNamed);
+  if (changes.size() > kMaxNames) names += fmt::format(" and {} more", changes.size() - kMaxNames);
   return " (" + names + ")";
 }
 
-// What to do when the newest checkpoint cannot be read.
+// Advice for the user whose newest checkpoint cannot be read; empty if there is no other one.
 std::string advice(const std::filesystem::path& checkpoints, const std::filesystem::path& newest) {
   const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
   if (steps.size() < 2) return {};
@@ -61,8 +62,8 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
                {.adam = config.training.optimizer.adam, .sum = config.training.gradient_sum},
                parts_.communicator) {
   check(schedule_);
-  check_shares(config.training.accumulate, config.training.gradient_sum,
-               parts_.communicator.size());
+  check_worker_count(config.training.accumulate, config.training.gradient_sum,
+                     parts_.communicator.size());
   resume();
   state_.seed = config.seed;
   state_.config_digest = digest_of(config);
@@ -91,7 +92,7 @@ void Trainer::load_last_checkpoint() {
                      (checkpoint / "config.yaml").string(), changed_keys(checkpoint, config_)));
   }
   if (state_.order_digest != digest_of(parts_.order)) {
-    note(fmt::format("the training data or their order have changed: epoch {} begins again",
+    note(fmt::format("the training data or their order have changed: epoch {} starts again",
                      state_.epoch + 1));
     state_.batch = 0;
   }
@@ -109,7 +110,7 @@ void Trainer::share_state() {
   AdamOptimizer& optimizer = learner_.optimizer();
   communicator.broadcast(optimizer.first_moment());
   communicator.broadcast(optimizer.second_moment());
-  optimizer.set_steps(communicator.of_leader(optimizer.steps()));
+  optimizer.set_steps(communicator.from_leader(optimizer.steps()));
 }
 
 TrainingEnd Trainer::run() {
@@ -119,9 +120,9 @@ TrainingEnd Trainer::run() {
   }
   clock_.start();
   BatchQueue queue(parts_.order, {state_.epoch, state_.batch});
-  if (validation_due()) validate();  // a request to stop had interrupted it
-  Next now = next();
-  while (now == Next::step) {
+  if (validation_due()) validate();  // the previous process was stopped during it
+  Next next_action = next();
+  while (next_action == Next::step) {
     ++state_.step;
     saved_ = false;
     const std::vector<HostBatch> batches = next_batches(queue);
@@ -130,10 +131,10 @@ TrainingEnd Trainer::run() {
     if (!learned.finite) skip(batches, learned);
     report(learned);
     if (validation_due()) validate();
-    now = next();
-    if (now == Next::step && checkpoint_due()) save();
+    next_action = next();
+    if (next_action == Next::step && checkpoint_due()) save();
   }
-  if (now == Next::stop) {
+  if (next_action == Next::interrupt) {
     save();
     return TrainingEnd::interrupted;
   }
@@ -145,10 +146,10 @@ TrainingEnd Trainer::run() {
 }
 
 Trainer::Next Trainer::next() const {
-  // Clocks differ: the leader's counts.
-  if (parts_.communicator.of_leader(limit_reached())) return Next::end;
-  const bool asked = hooks_.stop != nullptr && hooks_.stop->load();
-  return parts_.communicator.any(asked) ? Next::stop : Next::step;
+  // Clocks differ between workers, so the leader decides.
+  if (parts_.communicator.from_leader(limit_reached())) return Next::finish;
+  const bool stop_requested = hooks_.stop != nullptr && hooks_.stop->load();
+  return parts_.communicator.any(stop_requested) ? Next::interrupt : Next::step;
 }
 
 bool Trainer::limit_reached() const {
@@ -171,7 +172,7 @@ bool Trainer::validation_due() const {
 }
 
 bool Trainer::checkpoint_due() const {
-  // A validated step is kept, in case it is the best.
+  // A validated step gets a checkpoint, since it may be one of the best.
   return state_.step % config_.checkpoints.every == 0 ||
          (hooks_.validate && state_.last_validation == state_.step);
 }
@@ -195,7 +196,7 @@ RandomKey Trainer::key() const {
 double Trainer::rate() const { return learning_rate(schedule_, state_.step); }
 
 void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learned) {
-  constexpr std::int64_t kMostInARow = 3;
+  constexpr std::int64_t kMaxSkippedInARow = 3;
   ++state_.skipped_steps;
   ++state_.skipped_in_a_row;
   std::string reason = fmt::format("step {}: the {} not finite", state_.step,
@@ -208,15 +209,15 @@ void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learne
                                                     .learned = learned,
                                                     .operation = operation,
                                                     .batches = batches});
-    reason += fmt::format(": {}. The batch is in {}", operation, saved.string());
+    reason += fmt::format(": {}. Its batches are in {}", operation, saved.string());
   }
-  if (state_.skipped_in_a_row >= kMostInARow) {
+  if (state_.skipped_in_a_row >= kMaxSkippedInARow) {
     throw Error(
-        fmt::format("{}. {} steps in a row could not be used, so the run ends here; lower "
+        fmt::format("{}. {} steps in a row were skipped, so the run ends here; lower "
                     "training.schedule.learning_rate and {}.",
-                    reason, kMostInARow,
+                    reason, kMaxSkippedInARow,
                     saved_step_ > 0 ? fmt::format("--resume from step {}", saved_step_)
-                                    : "begin again: there is no checkpoint yet"));
+                                    : "start again: there is no checkpoint yet"));
   }
   note(reason + "; the step is skipped.");
 }
@@ -225,18 +226,18 @@ void Trainer::report(const LearnedStep& learned) {
   if (learned.finite) {
     state_.skipped_in_a_row = 0;
     state_.window_loss += learned.loss;
-    state_.window_tokens += learned.tokens;
+    state_.window_tokens += learned.target_tokens;
   }
-  clock_.add_tokens(learned.read);
-  const TrainingProgress now = progress(learned);
-  if (leads() && hooks_.progress) hooks_.progress(now);
-  if (state_.step % config_.training.log_every == 0) write_log(now);
+  clock_.add_tokens(learned.tokens_read);
+  const TrainingProgress current = progress(learned);
+  if (leads() && hooks_.progress) hooks_.progress(current);
+  if (state_.step % config_.training.log_every == 0) write_log(current);
 }
 
 TrainingProgress Trainer::progress(const LearnedStep& learned) const {
   const TrainingOptions& limits = config_.training;
   std::int64_t total = total_steps(limits, epoch_batches_);
-  // Epochs differ in length, so the estimate may turn out too low.
+  // Epochs differ in length, so the estimate from this epoch may be too low.
   if (total > 0 && limits.max_steps == 0) total = std::max(total, state_.step);
   return {.step = state_.step,
           .total_steps = total,
@@ -262,15 +263,15 @@ void Trainer::write_log(const TrainingProgress& progress) {
   }
   state_.window_loss = 0;
   state_.window_tokens = 0;
-  clock_.begin_window();
+  clock_.start_window();
 }
 
 void Trainer::validate() {
   if (!hooks_.validate) return;
-  const auto began = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   const std::optional<ValidationScores> scores =
-      parts_.communicator.of_leader(leads() ? hooks_.validate() : std::nullopt);
-  clock_.leave_out_since(began);
+      parts_.communicator.from_leader(leads() ? hooks_.validate() : std::nullopt);
+  clock_.exclude_since(start);
   if (!scores) return;
   state_.last_validation = state_.step;
   saved_ = false;
@@ -287,7 +288,7 @@ void Trainer::save() {
   if (saved_ || !leads()) return;
   state_.elapsed_seconds = clock_.elapsed();
   write_checkpoint(parts_.folder->checkpoints(),
-                   {parts_.model, learner_.optimizer(), state_, parts_.companions});
+                   {parts_.model, learner_.optimizer(), state_, parts_.write_companions});
   saved_step_ = state_.step;
   saved_ = true;
   remove_old_checkpoints(parts_.folder->checkpoints(),
@@ -298,7 +299,7 @@ void Trainer::make_model_folder() const {
   const std::vector<std::int64_t> existing = checkpoint_steps(parts_.folder->checkpoints());
   std::vector<std::int64_t> steps;
   for (const StepScore& best : state_.best) {
-    // The user may have removed one.
+    // The user may have removed this checkpoint.
     if (std::binary_search(existing.begin(), existing.end(), best.step)) steps.push_back(best.step);
   }
   if (steps.empty()) steps.assign(existing.rbegin(), existing.rend());

@@ -1,8 +1,9 @@
-// The whole of training: batch → forward → loss → backward → clip → step → log → validate →
+// The training loop: batch → forward → loss → backward → clip → step → log → validate →
 // checkpoint, until the run ends or is asked to stop.
 //
-// With the same build, instruction set, number of threads and of workers a run gives the same bits,
-// and a run that was stopped or killed and resumed gives those of the run that never was.
+// Runs are deterministic for the same build, instruction set, number of threads and number of
+// workers. A run that was stopped or killed and then resumed gives the same bits as an
+// uninterrupted run.
 #pragma once
 
 #include <atomic>
@@ -24,50 +25,52 @@
 
 namespace nunchi {
 
-// All are called on the thread that trains; each may be empty. Only `stop` and `before_step` matter
-// on workers other than the leader.
+// Callbacks, all called on the training thread; each may be empty. Workers other than the leader
+// use only `stop` and `before_step`.
 struct TrainerHooks {
   std::function<void(const TrainingProgress&)> progress;  // after each step
   std::function<void(const std::string&)> note;           // a message for the user
-  // No scores when a request to stop interrupted it: it is called again when the run is resumed.
+  // Returns no scores if a request to stop interrupted it; it is called again when the run is
+  // resumed.
   std::function<std::optional<ValidationScores>()> validate;
   std::function<void(std::int64_t step)> before_step;  // for tests
   const std::atomic<bool>* stop = nullptr;             // true: end after the current step
 };
 
-// What a run is made of; all of it outlives the trainer.
+// The objects that a trainer uses; all must outlive it.
 struct TrainerParts {
   Model& model;  // allocated with gradients, and initialised
   const Objective& objective;
   const BatchOrder& order;
   Communicator& communicator;
-  RunFolder* folder;  // the leader's, started when the trainer runs; null on other workers
-  // Writes the files beside the weights in checkpoints and model folders: tokenizers, configs.
-  std::function<void(const std::filesystem::path& folder)> companions;
+  RunFolder* folder;  // null on workers other than the leader; run() starts it
+  // Writes the other files of a checkpoint (tokenizers, configs) into the given folder.
+  std::function<void(const std::filesystem::path& folder)> write_companions;
 };
 
 enum class TrainingEnd : std::uint8_t {
   finished,     // a limit was reached
-  early,        // validation has not improved for as long as the config's patience
-  interrupted,  // by a request to stop; a checkpoint is written
+  early,        // validation has not improved validation.patience times in a row
+  interrupted,  // by a request to stop, after writing a checkpoint
 };
 
 class Trainer {
  public:
-  // Resumes from the folder's last checkpoint, if there is one. Throws Error when it does not fit.
+  // Resumes from the folder's last checkpoint, if there is one. Throws Error when the checkpoint
+  // does not fit the model.
   Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks);
 
-  // Starts the run's folder. At the end, unless the run was interrupted, the folder is a model
-  // folder: the mean of the best checkpoints, or of the last ones if nothing was validated. Throws
-  // Error after three steps in a row whose loss or gradients were not finite; each such step is
-  // skipped and its batch saved.
+  // Starts the run's folder and trains. Unless the run is interrupted, the folder is a model folder
+  // afterwards: the mean of the best checkpoints, or of the last ones without validation. A step
+  // whose loss or gradients are not finite is skipped and its batches saved; throws Error after
+  // three such steps in a row.
   TrainingEnd run();
 
   const TrainerState& state() const { return state_; }
 
  private:
-  enum class Next : std::uint8_t { step, end, stop };
-  // The same on all workers.
+  enum class Next : std::uint8_t { step, finish, interrupt };
+  // Collective: all workers get the same result.
   Next next() const;
   bool limit_reached() const;
   bool out_of_patience() const;
@@ -99,8 +102,8 @@ class Trainer {
   TrainerState state_;
   RunClock clock_;
   std::optional<MetricsLog> log_;
-  std::int64_t saved_step_ = 0;     // of the newest checkpoint; 0: there is none
-  bool saved_ = false;              // nothing has changed since that checkpoint
+  std::int64_t saved_step_ = 0;     // step of the newest checkpoint; 0: there is none
+  bool saved_ = false;              // whether that checkpoint has the current state
   std::int64_t epoch_batches_ = 0;  // micro-batches of the current epoch
 };
 

@@ -22,15 +22,15 @@ namespace {
 
 constexpr const char* kModel = "the config's model";
 
-// Refuses a model that is too large for the machine, rather than fail at some allocation.
+// Throws Error for a model that is too large for the machine, before an allocation fails.
 void check_memory(const Model& model) {
   const std::int64_t count = model.parameters().count();
   const double needed = static_cast<double>(count) * 4 * sizeof(float) / (1 << 20);
   const double available = memory_mib();
   if (available == 0 || needed <= available) return;
   throw Error(
-      fmt::format("a model of {} parameters needs {:.0f} GiB with its gradients and moments, and "
-                  "this machine has {:.0f}. See 'model.width' and the other sizes.",
+      fmt::format("a model of {} parameters needs {:.0f} GiB with its gradients and moments, but "
+                  "this machine has {:.0f} GiB. Lower 'model.width' or the model's other sizes.",
                   grouped(count), needed / 1024, available / 1024));
 }
 
@@ -60,7 +60,7 @@ SearchOptions search_options(const GenerationConfig& config) {
 
 void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
   const auto check = [&](const std::filesystem::path& file, const char* key) {
-    if (!file.empty()) folder.check_stays(file, key);
+    if (!file.empty()) folder.check_not_removed(file, key);
   };
   check(config.tokenizer.source, "tokenizer.source");
   check(config.tokenizer.target, "tokenizer.target");
@@ -90,11 +90,11 @@ TrainingRun::TrainingRun(ContextBase& context, const TrainConfig& config,
 void TrainingRun::read_validation() {
   const std::optional<CorpusPart> part = config_.data.validation_part();
   if (!part) return;
-  const bool keep =
+  const bool needs_lines =
       Validator::needs_lines(config_) || info_of(config_.training.objective).targets != nullptr;
   PairReader reader(*part);
   for (RawPair pair; reader.next(pair);) {
-    if (keep) validation_lines_.push_back(std::move(pair));
+    if (needs_lines) validation_lines_.push_back(std::move(pair));
   }
 }
 
@@ -126,7 +126,7 @@ void TrainingRun::set_weights(const TrainingRunOptions& options) {
   parameters.initialize(config_.seed);
   if (communicator_.is_leader() && !options.checkpoint.empty()) {
     // The trainer loads the weights, with the rest of the checkpoint.
-    check_resumed(options.checkpoint, config_, model_->config());
+    check_resumable(options.checkpoint, config_, model_->config());
   } else if (communicator_.is_leader() && !config_.initialize_from.empty()) {
     const std::string note = start_from(config_.initialize_from, *tokenizers_, *model_);
     if (options.note && !note.empty()) options.note(note);
@@ -137,10 +137,11 @@ void TrainingRun::set_weights(const TrainingRunOptions& options) {
 
 void TrainingRun::prepare_data(const TrainingRunOptions& options) {
   const ObjectiveInfo& objective = info_of(config_.training.objective);
-  std::unique_ptr<Tokenizer> targets;
-  if (objective.targets != nullptr) targets = objective.targets->tokenizer(*model_);
-  const PairTokenizers tokenizers{tokenizers_->source(),
-                                  targets != nullptr ? *targets : tokenizers_->target()};
+  std::unique_ptr<Tokenizer> target_tokenizer;
+  if (objective.targets != nullptr) target_tokenizer = objective.targets->tokenizer(*model_);
+  const PairTokenizers tokenizers{tokenizers_->source(), target_tokenizer != nullptr
+                                                             ? *target_tokenizer
+                                                             : tokenizers_->target()};
   const PrepareOptions prepare{.limits = config_.data.limits,
                                .cut = config_.data.cut,
                                .cache = options.cache,
@@ -149,7 +150,7 @@ void TrainingRun::prepare_data(const TrainingRunOptions& options) {
                                  check_stop(options.stop);
                                  if (options.progress) options.progress(progress);
                                }};
-  // The others find in the cache what the leader has prepared.
+  // The leader prepares the data first; the other workers then read them from the cache.
   if (!communicator_.is_leader()) communicator_.barrier();
   pairs_ = prepare_pairs(config_.data.train_parts(), tokenizers, prepare);
   if (const std::optional<CorpusPart> part = config_.data.validation_part()) {
@@ -190,23 +191,23 @@ TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   if (validator_) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
   }
-  const auto companions = [this](const std::filesystem::path& into) {
+  const auto write_companions = [this](const std::filesystem::path& into) {
     save_tokenizers(*tokenizers_, into);
     save_generation_config(search_options(config_.generation), tokenizers_->generation_tokens(),
                            into);
     write_config(config_, into);
   };
   const std::atomic<bool>* stop = hooks.stop;
-  Trainer trainer({*model_, *objective_, *order_, communicator_, folder, companions}, config_,
+  Trainer trainer({*model_, *objective_, *order_, communicator_, folder, write_companions}, config_,
                   std::move(hooks));
   check_stop(stop);
   try {
     return trainer.run();
   } catch (const DiskFull& error) {
     const std::vector<std::int64_t> steps = checkpoint_steps(folder->checkpoints());
-    const std::string then = steps.empty() ? std::string("begin again")
-                                           : fmt::format("--resume from step {}", steps.back());
-    throw DiskFull(fmt::format("{}. Make room and {}.", error.what(), then));
+    const std::string advice = steps.empty() ? std::string("start again")
+                                             : fmt::format("--resume from step {}", steps.back());
+    throw DiskFull(fmt::format("{}. Free disk space and {}.", error.what(), advice));
   }
 }
 
@@ -220,11 +221,11 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
   Learner learner(*model_, *objective_, learner_options(), communicator_);
   BatchQueue queue(*order_);
   std::int64_t tokens = 0, epoch_batches = 0;
-  Clock::time_point began;
+  Clock::time_point start;
   StepTimes times;
   for (int step = 1 - options.warmup; step <= options.steps; ++step) {
     if (step == 1) {
-      began = Clock::now();
+      start = Clock::now();
       context_.set_profile(profile);
     }
     std::vector<HostBatch> batches;
@@ -233,12 +234,12 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
     const RandomKey key{.seed = config_.seed,
                         .step = static_cast<std::uint64_t>(step + options.warmup)};
     const LearnedStep learned = learner.step(batches, key, options.learning_rate);
-    times.last_loss = learned.loss / static_cast<double>(learned.tokens);
+    times.last_loss = learned.loss / static_cast<double>(learned.target_tokens);
     if (step == 1 - options.warmup) times.first_loss = times.last_loss;
-    if (step > 0) tokens += learned.read;
+    if (step > 0) tokens += learned.tokens_read;
   }
   context_.set_profile(nullptr);
-  const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   times.seconds_per_step = seconds / options.steps;
   times.target_tokens_per_second = static_cast<double>(tokens) / seconds;
   times.steps_per_epoch = (epoch_batches + training.accumulate - 1) / training.accumulate;

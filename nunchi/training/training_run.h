@@ -1,4 +1,4 @@
-// From a training config to a model in training: tokenizers, model, prepared data, validation.
+// Sets up training from a config: tokenizers, model, prepared data, validation.
 #pragma once
 
 #include <atomic>
@@ -17,22 +17,22 @@
 namespace nunchi {
 
 struct TrainingRunOptions {
-  std::filesystem::path cache;       // where prepared data are kept
-  std::filesystem::path checkpoint;  // of a resumed run, which keeps its tokenizers; may be empty
-  int threads = 1;                   // that tokenise
-  std::function<void(const std::string&)> note;          // messages for the user
-  std::function<void(const PrepareProgress&)> progress;  // of preparing the data
-  const std::atomic<bool>* stop = nullptr;               // true: give up
-  Communicator* communicator = nullptr;                  // outlives the run; null: one process
+  std::filesystem::path cache;       // folder of the prepared data
+  std::filesystem::path checkpoint;  // of a resumed run, whose tokenizers are kept; else empty
+  int threads = 1;                   // threads that tokenise
+  std::function<void(const std::string&)> note;          // receives messages for the user
+  std::function<void(const PrepareProgress&)> progress;  // progress of preparing the data
+  const std::atomic<bool>* stop = nullptr;               // true: throw Interrupted
+  Communicator* communicator = nullptr;                  // must outlive the run; null: one process
 };
 
 struct MeasureOptions {
-  int warmup = 1;  // untimed steps before the others
-  int steps = 3;
+  int warmup = 1;  // untimed steps before the timed ones
+  int steps = 3;   // timed steps
   double learning_rate = 0;
 };
 
-// The times of a few steps, before a run that may take days.
+// The speed of a few steps and estimates for the whole run.
 struct StepTimes {
   double seconds_per_step = 0;
   double target_tokens_per_second = 0;
@@ -43,29 +43,31 @@ struct StepTimes {
 
 class TrainingRun {
  public:
-  // Makes or reads the tokenizers, makes the model, with the weights of `initialize_from` or drawn
-  // from the seed, and prepares the data. Throws Error for anything that is missing or does not
-  // fit, and Interrupted when it was stopped: what it writes are whole files of prepared data.
-  // (Learning a tokenizer cannot be interrupted.) `context` outlives it.
+  // Learns or reads the tokenizers, makes the model, whose weights come from `initialize_from` or
+  // are drawn from the seed, and prepares the data. Throws Error for anything that is missing or
+  // does not fit together, and Interrupted when `stop` becomes true; it writes only complete files
+  // of prepared data. Learning a tokenizer cannot be interrupted once it has read its lines.
+  // `context` must outlive the run.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
-  // See Trainer. `folder` is the leader's, null on other workers. The hook for validation is the
-  // run's own. Throws Interrupted when the stop came before the folder was started.
+  // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate by the
+  // run's validator. Throws Interrupted when the request to stop came before the folder was
+  // started.
   TrainingEnd train(RunFolder* folder, TrainerHooks hooks);
-  // Takes a few steps, including the wait for data, and leaves nothing but changed weights. Kernels
-  // report the timed steps to `profile`, if there is one.
+  // Takes a few steps and measures their time, including the wait for data. Changes only the
+  // weights. Kernels report the timed steps to `profile`, if there is one.
   StepTimes measure(const MeasureOptions& options, Profile* profile = nullptr);
 
   const TrainConfig& config() const { return config_; }
   const Model& model() const { return *model_; }
   const Tokenizers& tokenizers() const { return *tokenizers_; }
-  // Of each part of the training data, and of the validation data.
+  // The reports of each part of the training data, and of the validation data.
   std::vector<PairReport> reports() const;
   std::optional<PairReport> validation_report() const;
 
  private:
-  // The stages of the constructor, in their order. Each reads its files once; what does not fit
-  // together is reported before the long work of preparing the data.
+  // The stages of the constructor, in order. Each reads its files once. Inputs that do not fit
+  // together are reported before the data are prepared, which takes long.
   void read_validation();
   void make_tokenizers(const TrainingRunOptions& options);
   void make_model(const TrainingRunOptions& options);
@@ -80,7 +82,7 @@ class TrainingRun {
   SingleProcess single_process_;
   Communicator& communicator_;
   TrainConfig config_;
-  std::vector<RawPair> validation_lines_;  // only those that later stages need
+  std::vector<RawPair> validation_lines_;  // empty unless later stages need them
   std::optional<Tokenizers> tokenizers_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Objective> objective_;
@@ -90,7 +92,7 @@ class TrainingRun {
   std::unique_ptr<Validator> validator_;
 };
 
-// Throws UsageError when the run starts from a file that it would remove from its own folder.
+// Throws UsageError when RunFolder::start() would remove a file that the config names as an input.
 void check_inputs_stay(const TrainConfig& config, const RunFolder& folder);
 
 }  // namespace nunchi

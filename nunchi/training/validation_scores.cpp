@@ -48,9 +48,9 @@ bool add_score(TrainerState& state, double score, ValidationMetric metric, std::
   const bool improved = std::isfinite(score) && (best.empty() || better(score, best.front().score));
   state.validations_without_gain = improved ? 0 : state.validations_without_gain + 1;
   if (!std::isfinite(score)) return false;
-  const auto at = std::find_if(best.begin(), best.end(),
-                               [&](const StepScore& other) { return better(score, other.score); });
-  best.insert(at, {state.step, score});
+  const auto position = std::find_if(
+      best.begin(), best.end(), [&](const StepScore& other) { return better(score, other.score); });
+  best.insert(position, {state.step, score});
   if (best.size() > keep_best) best.resize(keep_best);
   return improved;
 }

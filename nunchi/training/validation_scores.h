@@ -1,4 +1,4 @@
-// The result of a validation, what is logged and said about it, and the list of the best.
+// The scores of a validation, how they are logged and displayed, and the list of the best ones.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@ namespace nunchi {
 
 struct ValidationScores {
   double loss = 0;                   // per target token, without label smoothing
-  std::optional<double> bleu, chrf;  // if the config's metric asks for translations
-  std::optional<double> accuracy;    // 0 to 1, of objectives that count it
+  std::optional<double> bleu, chrf;  // set if the config's metric is bleu or chrf
+  std::optional<double> accuracy;    // 0 to 1; set by objectives that report it
 };
 
-// The score that the metric names. It has to be there.
+// The score of the metric, which must be set.
 double score_of(const ValidationScores& scores, ValidationMetric metric);
 
-// For the log, with their names there.
+// The scores with their names in the log, and the perplexity.
 std::vector<NamedValue> log_values(const ValidationScores& scores);
 
 // "validation loss 2.1034, BLEU 31.20"
 std::string to_text(const ValidationScores& scores);
 
-// Adds the score of the state's step: `state` remembers the best `keep_best` steps and how many
-// validations have passed since the last improvement. Of equal scores the earlier one is better; a
-// score that is not finite never is. Returns whether it is the best so far.
+// Adds the score of the current step to `state`, which keeps the `keep_best` best steps and counts
+// the validations since the last improvement. Of equal scores the earlier one is better; a score
+// that is not finite is never kept. Returns whether the score is the best so far.
 bool add_score(TrainerState& state, double score, ValidationMetric metric, std::size_t keep_best);
 
 }  // namespace nunchi

@@ -60,25 +60,25 @@ std::optional<ValidationScores> Validator::loss(const std::atomic<bool>* stop) c
   const EpochBatches batches = order_.epoch(0);
   double sum = 0;
   std::int64_t tokens = 0;
-  std::optional<std::int64_t> right;
+  std::optional<std::int64_t> correct;
   for (std::int64_t i = 0; i < batches.size(); ++i) {
     if (stopped(stop)) return std::nullopt;
     const ObjectiveLoss loss = objective_.loss(gather(order_, batches.batch(i)), 0);
     sum += to_host<double>(loss.total.value())[0];
-    tokens += loss.tokens;
-    if (loss.right) right = right.value_or(0) + *loss.right;
+    tokens += loss.target_tokens;
+    if (loss.correct) correct = correct.value_or(0) + *loss.correct;
   }
   ValidationScores scores{.loss = sum / static_cast<double>(tokens)};
-  if (right) scores.accuracy = static_cast<double>(*right) / static_cast<double>(tokens);
+  if (correct) scores.accuracy = static_cast<double>(*correct) / static_cast<double>(tokens);
   return scores;
 }
 
 bool Validator::translate(const std::atomic<bool>* stop) {
-  constexpr std::size_t kAtOnce = 512;
+  constexpr std::size_t kLinesPerCall = 512;
   translations_.clear();
-  for (std::size_t first = 0; first < sources_.size(); first += kAtOnce) {
+  for (std::size_t first = 0; first < sources_.size(); first += kLinesPerCall) {
     if (stopped(stop)) return false;
-    const std::size_t count = std::min(kAtOnce, sources_.size() - first);
+    const std::size_t count = std::min(kLinesPerCall, sources_.size() - first);
     const auto lines = std::span<const SourceLine>(sources_).subspan(first, count);
     for (Translations& found : translator_->translate(lines)) {
       translations_.push_back(std::move(found.front().text));

@@ -1,5 +1,5 @@
-// Measures a model on sentences that it does not learn from: the objective's loss and, if the model
-// translates, BLEU and chrF of its translations.
+// Measures a model on the validation data: the objective's loss, its accuracy if it has one and, if
+// the metric asks for them, BLEU and chrF of translations.
 #pragma once
 
 #include <atomic>
@@ -18,31 +18,30 @@ struct ValidatorParts {
   const Objective& objective;
   const Tokenizers& tokenizers;
   const PairStore& pairs;          // for the loss
-  std::span<const RawPair> lines;  // the same as text, for translations and their references
+  std::span<const RawPair> lines;  // the same pairs as text: sources to translate and references
 };
 
-// Used by one thread at a time; the parts outlive it.
+// Not thread-safe. The parts must outlive the validator, except `lines`, which is copied.
 class Validator {
  public:
-  // The lines are only looked at if needs_lines(). Throws Error when there are no pairs.
+  // Reads the lines only if needs_lines(). Throws Error when there are no pairs.
   Validator(const ValidatorParts& parts, const TrainConfig& config);
 
   // Whether the config's metric compares translations with references.
   static bool needs_lines(const TrainConfig& config);
 
-  // Translates only if the config's metric asks for it. No scores when `stop` became true
-  // meanwhile.
+  // Translates only if needs_lines(). Returns no scores if `stop` becomes true during the call.
   std::optional<ValidationScores> operator()(const std::atomic<bool>* stop = nullptr);
 
  private:
-  // The loss and, if the objective counts it, the accuracy.
+  // The loss and, if the objective reports it, the accuracy; none if stopped.
   std::optional<ValidationScores> loss(const std::atomic<bool>* stop) const;
-  // False when it was stopped.
+  // Fills translations_; false if stopped.
   bool translate(const std::atomic<bool>* stop);
 
   const Objective& objective_;
   BatchOrder order_;
-  std::optional<Translator> translator_;  // only if the metric asks for it
+  std::optional<Translator> translator_;  // only if needs_lines()
   bool lowercase_;
   std::vector<SourceLine> sources_;
   std::vector<std::string> references_, translations_;

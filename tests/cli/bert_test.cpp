@@ -313,7 +313,7 @@ TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
   const std::string from = " --set initialize_from=" + path("labels");
   const Ended again = train(from);
   EXPECT_EQ(again.code, 0) << again.error;
-  EXPECT_FALSE(says(again.error, "start at random")) << again.error;
+  EXPECT_FALSE(says(again.error, "start with random weights")) << again.error;
   const Ended others = train(from + " --set 'model.labels=[counts, repeats, sings]'");
   EXPECT_EQ(others.code, 0) << others.error;
   EXPECT_TRUE(says(others.error, "has other labels: classifier.dense.weight")) << others.error;

@@ -198,8 +198,8 @@ TEST_F(TrainProgram, LeavesAModelThatTranslates) {
       run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
   EXPECT_EQ(tokens.code, 1);
   EXPECT_TRUE(says(tokens.error,
-                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run keeps the "
-                   "tokenizers that it began with."))
+                   "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run must keep the "
+                   "tokenizers that it started with."))
       << tokens.error;
   const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
   EXPECT_EQ(longer.code, 0) << longer.error;
@@ -280,7 +280,7 @@ TEST_F(TrainProgram, KeepsFilesThatBelongToNoRun) {
   for (const std::string more : {"", "--overwrite", "--dry-run"}) {
     const Ended ended = run(arguments("mine", more));
     EXPECT_EQ(ended.code, 2) << more;
-    EXPECT_TRUE(says(ended.error, "mine' has the entry '")) << ended.error;
+    EXPECT_TRUE(says(ended.error, "mine' contains '")) << ended.error;
   }
   for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
@@ -378,13 +378,13 @@ TEST_F(TrainProgram, StoppedDuringPreparationItLeavesNothing) {
 
 TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
   for (const auto& [assignment, why] :
-       {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is more than"},
+       {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is larger than"},
         {"model.heads=5", "'model.heads' is 5, but a width of 48"},
         {"model.width=49", "'model.heads' is 2, but a width of 49"},
         {"tokenizer.shared=false", "'model.tied_embeddings' is 'all'"},
         {"training.schedule.final=1", "'training.schedule.final' is above"},
         {"training.max_steps=0", "'training' never ends"},
-        {"data.max_ratio=0.5", "'data.max_ratio' is a factor of 1 or more"},
+        {"data.max_ratio=0.5", "'data.max_ratio' must be 1 or more"},
         {"generation.max_length=1048577", "from 1 to 1048576"}}) {
     const Ended ended = run(arguments("run", std::string("--set ") + assignment));
     EXPECT_EQ(ended.code, 2) << ended.error;
@@ -409,8 +409,8 @@ TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
   const Ended full = run(arguments("run", "--resume --set training.max_steps=9"), limited);
   EXPECT_EQ(full.code, 1) << full.error;
   EXPECT_TRUE(says(full.error,
-                   "run/checkpoints/step-9/model.safetensors: File too large. Make "
-                   "room and --resume from step 5."))
+                   "run/checkpoints/step-9/model.safetensors: File too large. Free "
+                   "disk space and --resume from step 5."))
       << full.error;
   const Ended averaged =
       run("average " + path("mean") + " " + path("run/checkpoints/step-5"), limited);

@@ -1,4 +1,4 @@
-// Several workers train one model: which sums they agree on, and that their number changes no bit.
+// Several workers train one model: their sums, and results that do not depend on their number.
 #include "nunchi/training/communicator.h"
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace {
 
 using Begin = RunFolder::Begin;
 
-TEST(Communicator, SumsByATreeOverTheRanks) {
-  // One after another these would give 0: 1 is lost beside 1e8.
+TEST(Communicator, SumsInATreeOverTheRanks) {
+  // The tree adds 1e8 - 1e8 and 1 + 1 first. In some other orders a 1 would be lost beside 1e8.
   const std::vector<float> values = {1e8f, -1e8f, 1, 1};
   ThreadGroup::run(4, [&](Communicator& communicator) {
     CpuContext context({.threads = 1});
@@ -27,7 +27,7 @@ TEST(Communicator, SumsByATreeOverTheRanks) {
   });
 }
 
-TEST(Communicator, BroadcastsWhatTheLeaderHas) {
+TEST(Communicator, BroadcastsTheLeadersValues) {
   ThreadGroup::run(3, [&](Communicator& communicator) {
     CpuContext context({.threads = 1});
     const Tensor tensor = zeros(context, DType::f64, {3});
@@ -37,24 +37,24 @@ TEST(Communicator, BroadcastsWhatTheLeaderHas) {
     std::string text(static_cast<std::size_t>(communicator.rank()) + 1, 'x');
     communicator.broadcast(text);
     EXPECT_EQ(text, "x");
-    EXPECT_EQ(communicator.of_leader(std::optional<double>(communicator.rank())), 0.0);
+    EXPECT_EQ(communicator.from_leader(std::optional<double>(communicator.rank())), 0.0);
     communicator.barrier();
   });
 }
 
-TEST(Communicator, ASingleProcessKeepsItsOwn) {
-  SingleProcess alone;
-  EXPECT_TRUE(alone.is_leader());
-  EXPECT_EQ(alone.sum(7), 7);
-  EXPECT_EQ(alone.of_leader(2.5), 2.5);
+TEST(Communicator, ASingleProcessKeepsItsValues) {
+  SingleProcess single;
+  EXPECT_TRUE(single.is_leader());
+  EXPECT_EQ(single.sum(7), 7);
+  EXPECT_EQ(single.from_leader(2.5), 2.5);
 }
 
-// The micro-batches of some steps, of unequal sizes.
-std::vector<std::vector<HostBatch>> some_steps(int steps, int micro_batches) {
-  std::vector<std::vector<HostBatch>> all;
+// The micro-batches of each step, of different sizes.
+std::vector<std::vector<HostBatch>> make_steps(int steps, int micro_batches) {
+  std::vector<std::vector<HostBatch>> batches_of_step;
   std::uint64_t seed = 1;
   for (int step = 0; step < steps; ++step) {
-    std::vector<HostBatch>& batches = all.emplace_back();
+    std::vector<HostBatch>& batches = batches_of_step.emplace_back();
     for (std::int32_t i = 0; i < micro_batches; ++i) {
       HostBatch& batch = batches.emplace_back();
       batch.targets = sentences_of({2 + i % 3, 5, 1 + i}, 37, seed++);
@@ -67,18 +67,19 @@ std::vector<std::vector<HostBatch>> some_steps(int steps, int micro_batches) {
       batch.sources = std::move(sources);
     }
   }
-  return all;
+  return batches_of_step;
 }
 
-struct Taught {
+struct TrainingResult {
   std::vector<float> weights;
   std::vector<double> losses, norms;
   std::int64_t tokens = 0;
 };
 
-// What each of the workers has in the end is the same; returns one.
-Taught teach(const std::vector<std::vector<HostBatch>>& steps, GradientSum sum, int workers) {
-  std::vector<Taught> all(static_cast<std::size_t>(workers));
+// Checks that all workers end with the same weights; returns the result of one.
+TrainingResult train_steps(const std::vector<std::vector<HostBatch>>& steps, GradientSum sum,
+                           int workers) {
+  std::vector<TrainingResult> results(static_cast<std::size_t>(workers));
   ThreadGroup::run(workers, [&](Communicator& communicator) {
     CpuContext context({.threads = 1});
     TransformerConfig config = small_config();
@@ -86,103 +87,105 @@ Taught teach(const std::vector<std::vector<HostBatch>>& steps, GradientSum sum, 
     const auto model = make_small<Transformer>(context, config, {.gradients = true});
     const TranslationObjective objective(*model, context, kTokens, 0.1);
     Learner learner(*model, objective, {.adam = {.max_norm = 1}, .sum = sum}, communicator);
-    Taught& taught = all[static_cast<std::size_t>(communicator.rank())];
+    TrainingResult& result = results[static_cast<std::size_t>(communicator.rank())];
     std::uint64_t step = 0;
     for (const std::vector<HostBatch>& batches : steps) {
       const LearnedStep learned = learner.step(batches, {.seed = 1, .step = ++step}, 1e-3);
       EXPECT_TRUE(learned.finite);
-      taught.losses.push_back(learned.loss);
-      taught.norms.push_back(learned.gradient_norm);
-      taught.tokens += learned.tokens;
+      result.losses.push_back(learned.loss);
+      result.norms.push_back(learned.gradient_norm);
+      result.tokens += learned.target_tokens;
     }
-    taught.weights = to_host<float>(model->parameters().weights());
+    result.weights = to_host<float>(model->parameters().weights());
   });
-  for (const Taught& taught : all) EXPECT_TRUE(same_bits(taught.weights, all[0].weights));
-  return all[0];
+  for (const TrainingResult& result : results)
+    EXPECT_TRUE(same_bits(result.weights, results[0].weights));
+  return results[0];
 }
 
-TEST(Workers, WithATreeTheirNumberChangesNoBit) {
+TEST(Workers, ATreeSumGivesTheSameBitsForAnyNumberOfWorkers) {
   for (const int micro_batches : {4, 12}) {
-    const auto steps = some_steps(3, micro_batches);
-    const Taught alone = teach(steps, GradientSum::tree, 1);
+    const auto steps = make_steps(3, micro_batches);
+    const TrainingResult single = train_steps(steps, GradientSum::tree, 1);
     for (const int workers : {2, 4}) {
       SCOPED_TRACE(workers);
-      const Taught together = teach(steps, GradientSum::tree, workers);
-      EXPECT_TRUE(same_bits(together.weights, alone.weights));
-      EXPECT_EQ(together.losses, alone.losses);
-      EXPECT_EQ(together.norms, alone.norms);
-      EXPECT_EQ(together.tokens, alone.tokens);
+      const TrainingResult several = train_steps(steps, GradientSum::tree, workers);
+      EXPECT_TRUE(same_bits(several.weights, single.weights));
+      EXPECT_EQ(several.losses, single.losses);
+      EXPECT_EQ(several.norms, single.norms);
+      EXPECT_EQ(several.tokens, single.tokens);
     }
   }
 }
 
-TEST(Workers, OfOneMicroBatchEverySumIsTheSame) {
-  const auto steps = some_steps(3, 1);
-  EXPECT_TRUE(same_bits(teach(steps, GradientSum::tree, 1).weights,
-                        teach(steps, GradientSum::sequential, 1).weights));
+TEST(Workers, TreeAndSequentialSumsAgreeForOneMicroBatch) {
+  const auto steps = make_steps(3, 1);
+  EXPECT_TRUE(same_bits(train_steps(steps, GradientSum::tree, 1).weights,
+                        train_steps(steps, GradientSum::sequential, 1).weights));
 }
 
-TEST(Workers, InSequenceTheySumTheSameGradients) {
-  const auto steps = some_steps(1, 6);
-  const Taught alone = teach(steps, GradientSum::sequential, 1);
-  const Taught together = teach(steps, GradientSum::sequential, 3);
-  EXPECT_EQ(together.losses, alone.losses);
-  EXPECT_NEAR(together.norms[0], alone.norms[0], 1e-6);
-  EXPECT_EQ(together.tokens, alone.tokens);
+TEST(Workers, SequentialSumsDifferOnlyByRounding) {
+  const auto steps = make_steps(1, 6);
+  const TrainingResult single = train_steps(steps, GradientSum::sequential, 1);
+  const TrainingResult several = train_steps(steps, GradientSum::sequential, 3);
+  EXPECT_EQ(several.losses, single.losses);
+  EXPECT_NEAR(several.norms[0], single.norms[0], 1e-6);
+  EXPECT_EQ(several.tokens, single.tokens);
 }
 
-TEST(Workers, ShareTheMicroBatchesEqually) {
-  check_shares(12, GradientSum::tree, 4);
-  check_shares(12, GradientSum::sequential, 3);
-  EXPECT_EQ(error_of([] { check_shares(6, GradientSum::sequential, 4); }),
+TEST(Workers, MicroBatchesMustDivideEqually) {
+  check_worker_count(12, GradientSum::tree, 4);
+  check_worker_count(12, GradientSum::sequential, 3);
+  EXPECT_EQ(error_of([] { check_worker_count(6, GradientSum::sequential, 4); }),
             "training.accumulate is 6, but 4 workers need a multiple of 4: each takes the same "
             "number of a step's micro-batches.");
-  EXPECT_EQ(error_of([] { check_shares(6, GradientSum::tree, 3); }),
+  EXPECT_EQ(error_of([] { check_worker_count(6, GradientSum::tree, 3); }),
             "training.gradient_sum: tree needs 1, 2, 4, 8, ... workers, not 3.");
 }
 
-// A whole run of so many workers, which validate, write checkpoints, are stopped and resumed. Only
-// the leader has a run's folder. Returns the weights.
-std::vector<float> train_together(const std::filesystem::path& folder, const TrainConfig& config,
-                                  int workers, const std::vector<std::int64_t>& stops) {
+// A run with `workers` workers that validates, writes checkpoints, and is stopped after each of the
+// steps `stops` and resumed. Only the leader has a run's folder. Returns the weights.
+std::vector<float> train_with_workers(const std::filesystem::path& folder,
+                                      const TrainConfig& config, int workers,
+                                      const std::vector<std::int64_t>& stops) {
   std::vector<float> weights;
   for (const std::int64_t stop_after : stops) {
     ThreadGroup::run(workers, [&](Communicator& communicator) {
-      const std::filesystem::path own = folder / std::to_string(communicator.rank());
-      std::filesystem::create_directories(own);
-      const Begin begin = stop_after == stops.front() ? Begin::fresh : Begin::resume;
-      TinyRun run(own, begin, config, ContextOptions{.threads = 1}, &communicator);
+      const std::filesystem::path worker_folder = folder / std::to_string(communicator.rank());
+      std::filesystem::create_directories(worker_folder);
+      const Begin mode = stop_after == stops.front() ? Begin::fresh : Begin::resume;
+      TinyRun run(worker_folder, mode, config, ContextOptions{.threads = 1}, &communicator);
       TrainerHooks hooks;
       hooks.validate = [&] {
         EXPECT_TRUE(communicator.is_leader());
         return ValidationScores{.loss = 3};
       };
-      // The request to stop reaches one worker, the last.
-      std::atomic<bool> mine = false;
-      hooks.stop = &mine;
+      // Only the last worker receives the request to stop.
+      std::atomic<bool> stop = false;
+      hooks.stop = &stop;
       hooks.before_step = [&](std::int64_t step) {
-        mine = step == stop_after && communicator.rank() == workers - 1;
+        stop = step == stop_after && communicator.rank() == workers - 1;
       };
       const TrainingEnd end = run.train(hooks);
       EXPECT_EQ(end, stop_after == stops.back() ? TrainingEnd::finished : TrainingEnd::interrupted);
       EXPECT_EQ(run.state().step, stop_after);
       EXPECT_EQ(run.state().best.size(), 2u);
-      EXPECT_EQ(std::filesystem::exists(own / "checkpoints"), communicator.is_leader());
+      EXPECT_EQ(std::filesystem::exists(worker_folder / "checkpoints"), communicator.is_leader());
       if (communicator.is_leader()) weights = run.weights();
     });
   }
   return weights;
 }
 
-TEST(Workers, TrainTheModelThatOneTrains) {
+TEST(Workers, SeveralTrainTheSameModelAsOne) {
   TrainConfig config = tiny_config();
   config.training.accumulate = 4;
   config.training.gradient_sum = GradientSum::tree;
   config.validation = {.every = 2, .metric = ValidationMetric::loss};
   const TemporaryFolder folder;
-  const std::vector<float> alone = train_together(folder / "1", config, 1, {12});
-  EXPECT_TRUE(same_bits(train_together(folder / "2", config, 2, {12}), alone));
-  EXPECT_TRUE(same_bits(train_together(folder / "4", config, 4, {5, 12}), alone));
+  const std::vector<float> single = train_with_workers(folder / "1", config, 1, {12});
+  EXPECT_TRUE(same_bits(train_with_workers(folder / "2", config, 2, {12}), single));
+  EXPECT_TRUE(same_bits(train_with_workers(folder / "4", config, 4, {5, 12}), single));
   EXPECT_EQ(timeless_log(folder / "1/0"), timeless_log(folder / "4/0"));
   for (const char* name : {"checkpoints/step-12/model.safetensors", "model.safetensors"}) {
     EXPECT_EQ(content(folder / "1/0" / name), content(folder / "2/0" / name));

@@ -1,4 +1,4 @@
-// One step: what micro-batches, keys and objectives have to do with one another.
+// One training step: micro-batches, random keys, and results that are not finite.
 #include "nunchi/training/learner.h"
 
 #include "nunchi/autograd/tape.h"
@@ -21,33 +21,33 @@ HostBatch batch_of(const std::vector<Tokens>& sentences) {
   return batch;
 }
 
-struct Taught {
+struct StepResult {
   std::vector<float> weights;
   LearnedStep step;
 };
 
-Taught teach(const std::vector<HostBatch>& batches, std::uint64_t step) {
+StepResult take_step(const std::vector<HostBatch>& batches, std::uint64_t step) {
   CpuContext context({.threads = 1});
   TransformerConfig config = small_config();
   config.dropout = config.attention_dropout = 0.2f;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective objective(*model, context, kTokens, 0.1);
-  SingleProcess alone;
-  Learner learner(*model, objective, {.adam = {.epsilon = 1e-3, .max_norm = 1}}, alone);
+  SingleProcess single_process;
+  Learner learner(*model, objective, {.adam = {.epsilon = 1e-3, .max_norm = 1}}, single_process);
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
   return {to_host<float>(model->parameters().weights()), learned};
 }
 
-// Draws go by a sentence's index in the step, so that where the step is cut changes nothing but the
-// order of sums.
-TEST(Learner, MicroBatchesAreOneBatch) {
+// Random draws depend on a sentence's index in the step, so that the division of a step into
+// micro-batches changes only the order of the additions.
+TEST(Learner, MicroBatchesGiveTheSameStepAsOneBatch) {
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 3, 7, 4}, 37, 1);
   const std::vector<Tokens> front(sentences.begin(), sentences.begin() + 2);
   const std::vector<Tokens> back(sentences.begin() + 2, sentences.end());
-  const Taught whole = teach({batch_of(sentences)}, 1);
-  const Taught parts = teach({batch_of(front), batch_of(back)}, 1);
-  EXPECT_EQ(whole.step.tokens, 35);
-  EXPECT_EQ(parts.step.tokens, 35);
+  const StepResult whole = take_step({batch_of(sentences)}, 1);
+  const StepResult parts = take_step({batch_of(front), batch_of(back)}, 1);
+  EXPECT_EQ(whole.step.target_tokens, 35);
+  EXPECT_EQ(parts.step.target_tokens, 35);
   EXPECT_NEAR(whole.step.loss, parts.step.loss, 1e-4);
   EXPECT_NEAR(whole.step.gradient_norm, parts.step.gradient_norm, 1e-6);
   EXPECT_LT(largest_difference(whole.weights, parts.weights), 1e-6);
@@ -55,14 +55,14 @@ TEST(Learner, MicroBatchesAreOneBatch) {
 
 TEST(Learner, DrawsDependOnTheStep) {
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
-  EXPECT_TRUE(same_bits(teach(batches, 1).weights, teach(batches, 1).weights));
-  EXPECT_FALSE(same_bits(teach(batches, 1).weights, teach(batches, 2).weights));
+  EXPECT_TRUE(same_bits(take_step(batches, 1).weights, take_step(batches, 1).weights));
+  EXPECT_FALSE(same_bits(take_step(batches, 1).weights, take_step(batches, 2).weights));
 }
 
-// Finite losses, infinite gradients.
-class Steep final : public Objective {
+// An objective with finite losses and infinite gradients.
+class InfiniteGradients final : public Objective {
  public:
-  Steep(const Objective& inner, nn::Parameters& parameters)
+  InfiniteGradients(const Objective& inner, nn::Parameters& parameters)
       : inner_(inner), parameters_(parameters) {}
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     const ObjectiveLoss loss = inner_.loss(batch, first_sentence);
@@ -75,13 +75,13 @@ class Steep final : public Objective {
   nn::Parameters& parameters_;
 };
 
-TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
+TEST(Learner, AStepWithInfiniteGradientsChangesNothing) {
   CpuContext context({.threads = 1});
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   const TranslationObjective inner(*model, context, kTokens, 0.1);
-  const Steep steep(inner, model->parameters());
-  SingleProcess alone;
-  Learner learner(*model, steep, {}, alone);
+  const InfiniteGradients objective(inner, model->parameters());
+  SingleProcess single_process;
+  Learner learner(*model, objective, {}, single_process);
   const std::vector<float> before = to_host<float>(model->parameters().weights());
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
   const LearnedStep learned = learner.step(batches, {.seed = 1, .step = 1}, 1e-3);
@@ -94,36 +94,37 @@ TEST(Learner, GradientsThatAreNotFiniteTeachNothing) {
   for (const float value : to_host<float>(model->parameters().gradients())) ASSERT_EQ(value, 0);
 }
 
-// Puts a NaN into what one operation makes.
-class Injecting final : public Objective {
+// An objective that writes a NaN into the result of one operation.
+class NanInjector final : public Objective {
  public:
-  Injecting(const Objective& inner, ContextBase& context) : inner_(inner), context_(context) {}
+  NanInjector(const Objective& inner, ContextBase& context) : inner_(inner), context_(context) {}
 
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     bool done = false;
     context_.tape()->set_observer([this, done](Tape::Pass pass, std::size_t number,
-                                               const char* operation, const Tensor& made) mutable {
+                                               const char* operation,
+                                               const Tensor& result) mutable {
       if (pass == Tape::Pass::forward) names.resize(std::max(names.size(), number));
       if (pass == Tape::Pass::forward) names[number - 1] = operation;
       if (done || pass != this->pass || number != target) return;
-      // Of a gradient that is written by columns, the first row of the columns.
-      const Tensor first = made.contiguous() ? made.part(0, {1}) : made.rows(0, 1);
+      // A tensor that is not contiguous is a slice of columns: only its first row is filled.
+      const Tensor first = result.contiguous() ? result.part(0, {1}) : result.rows(0, 1);
       fill(first, NAN);
       done = true;
     });
     return inner_.loss(batch, first_sentence);
   }
 
-  std::size_t target = 0;  // 0: none
+  std::size_t target = 0;  // number of the operation, from 1; 0: none
   Tape::Pass pass = Tape::Pass::forward;
-  mutable std::vector<std::string> names;  // of all operations
+  mutable std::vector<std::string> names;  // names of all operations
 
  private:
   const Objective& inner_;
   ContextBase& context_;
 };
 
-TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
+TEST(Learner, ANanFromAnyOperationIsDetectedAndNamed) {
   CpuContext context({.threads = 1});
   context.arena().poison();
   TransformerConfig config = small_config();
@@ -133,19 +134,19 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
   config.dropout = config.attention_dropout = config.activation_dropout = 0.1f;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   const TranslationObjective inner(*model, context, kTokens, 0.1);
-  Injecting injecting(inner, context);
-  SingleProcess alone;
-  Learner learner(*model, injecting, {.adam = {.max_norm = 1}}, alone);
+  NanInjector injector(inner, context);
+  SingleProcess single_process;
+  Learner learner(*model, injector, {.adam = {.max_norm = 1}}, single_process);
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
   const RandomKey key{.seed = 1, .step = 1};
   EXPECT_TRUE(learner.step(batches, key, 1e-3).finite);
-  const std::vector<std::string> names = injecting.names;
+  const std::vector<std::string> names = injector.names;
   EXPECT_GT(names.size(), 30u);
   const std::vector<float> before = to_host<float>(model->parameters().weights());
   for (const Tape::Pass pass : {Tape::Pass::forward, Tape::Pass::backward}) {
-    injecting.pass = pass;
+    injector.pass = pass;
     for (std::size_t i = 1; i <= names.size(); ++i) {
-      injecting.target = i;
+      injector.target = i;
       const std::string where = "(operation " + std::to_string(i) + " of the " +
                                 (pass == Tape::Pass::forward ? "forward" : "backward") + " pass)";
       EXPECT_FALSE(learner.step(batches, key, 1e-3).finite) << names[i - 1] << " " << where;
@@ -154,11 +155,11 @@ TEST(Learner, ANaNOfEveryOperationIsCaughtAndNamed) {
       EXPECT_NE(found.find(names[i - 1] + " " + where), std::string::npos) << found;
     }
   }
-  injecting.target = 0;
+  injector.target = 0;
   EXPECT_TRUE(learner.step(batches, key, 1e-3).finite);
 }
 
-TEST(TranslationObjective, SmoothsLabelsOnlyWhileLearning) {
+TEST(TranslationObjective, SmoothsLabelsOnlyInTrainingMode) {
   CpuContext context({.threads = 1});
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   const TranslationObjective smooth(*model, context, kTokens, 0.3),

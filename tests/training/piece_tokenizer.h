@@ -1,4 +1,4 @@
-// A tokenizer for tests: a token a piece, of words that are named one by one.
+// A tokenizer for tests with a given list of pieces.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace nunchi::testing {
 
-// Pieces are separated by spaces in a text; one that is not known is <unk>.
+// The pieces of a text are separated by spaces; each is one token, <unk> if it is not in the list.
 class PieceTokenizer final : public Tokenizer {
  public:
   explicit PieceTokenizer(std::vector<std::string> pieces) : pieces_{"<unk>", "<s>", "</s>"} {

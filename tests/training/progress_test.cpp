@@ -7,7 +7,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(TotalSteps, AreThoseOfTheFirstLimit) {
+TEST(TotalSteps, TheFirstLimitDecides) {
   EXPECT_EQ(total_steps({.max_minutes = 5}, 100), 0);
   EXPECT_EQ(total_steps({.max_steps = 70}, 100), 70);
   EXPECT_EQ(total_steps({.max_epochs = 2}, 100), 200);
@@ -15,25 +15,25 @@ TEST(TotalSteps, AreThoseOfTheFirstLimit) {
   EXPECT_EQ(total_steps({.max_steps = 700, .max_epochs = 2}, 100), 200);
 }
 
-TEST(TotalSteps, TheLastStepOfAnEpochMayBeginTheNext) {
+TEST(TotalSteps, AStepMaySpanTwoEpochs) {
   EXPECT_EQ(total_steps({.accumulate = 8, .max_epochs = 2}, 100), 25);
   EXPECT_EQ(total_steps({.accumulate = 7, .max_epochs = 1}, 100), 15);
 }
 
-TEST(RunClock, ContinuesThatOfEarlierProcesses) {
+TEST(RunClock, AddsTheTimeOfEarlierProcesses) {
   RunClock clock(10, 1000);
   clock.start();
   EXPECT_GE(clock.elapsed(), 1000);
   EXPECT_LT(clock.elapsed(), 1100);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  // Two steps in 20 ms or more, of this process: the others take as long.
+  // This process took two steps in at least 20 ms, so the last two will take as long.
   const double left = clock.seconds_left(12, 14, 0);
   EXPECT_GE(left, 0.02);
   EXPECT_LT(left, 100);
   EXPECT_EQ(clock.seconds_left(14, 14, 0), 0);
 }
 
-TEST(RunClock, KnowsTheTimeLeftOnlyIfThereIsALimit) {
+TEST(RunClock, TheTimeLeftIsUnknownWithoutALimit) {
   RunClock clock;
   clock.start();
   EXPECT_LT(clock.seconds_left(1, 0, 0), 0);
@@ -42,17 +42,17 @@ TEST(RunClock, KnowsTheTimeLeftOnlyIfThereIsALimit) {
   EXPECT_EQ(RunClock(5, 700).seconds_left(6, 0, 10), 0);
 }
 
-TEST(RunClock, TheSpeedLeavesOutOtherWork) {
+TEST(RunClock, ExcludedTimeDoesNotCountInTheSpeed) {
   RunClock clock;
   clock.start();
   clock.add_tokens(1000);
-  const auto began = std::chrono::steady_clock::now();
+  const auto start = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const double with_pause = clock.tokens_per_second();
   EXPECT_LE(with_pause, 1000 / 0.05);
-  clock.leave_out_since(began);
+  clock.exclude_since(start);
   EXPECT_GT(clock.tokens_per_second(), with_pause);
-  clock.begin_window();
+  clock.start_window();
   EXPECT_EQ(clock.tokens_per_second(), 0);
 }
 

@@ -1,4 +1,4 @@
-// A run that was stopped and resumed is the run that never stopped, bit for bit: for every model
+// A run that was stopped and resumed gives the same bits as an uninterrupted run, for every model
 // and every objective.
 #include "tests/models/every_model.h"
 #include "tests/training/resumed_run.h"
@@ -6,10 +6,10 @@
 namespace nunchi::testing {
 namespace {
 
-// The log's lines, checkpoints and, with so few batches, epochs are interrupted in their middle.
-TEST(Resume, ARunOfTwoEpochsGoesOnBitForBit) {
+// The stops are between lines of the log, between checkpoints and within epochs.
+TEST(Resume, ARunOfTwoEpochsContinuesBitForBit) {
   for (const int threads : {1, 2}) {
-    expect_resumed_run_is_whole(tiny_config(), {.threads = threads}, {2, 5, 11, 12});
+    expect_same_when_resumed(tiny_config(), {.threads = threads}, {2, 5, 11, 12});
   }
 }
 
@@ -19,7 +19,7 @@ constexpr ModelSize kSmallest = {.vocabulary = kTinyVocabulary,
                                  .feed_forward = 20,
                                  .dropout = 0.1f};
 
-// A few steps for what it is trained for unless somebody says otherwise.
+// A few steps with the model's default objective.
 TrainConfig short_run(const ModelConfig& model) {
   TrainConfig config = tiny_config();
   config.model = model;
@@ -32,33 +32,33 @@ TrainConfig short_run(const ModelConfig& model) {
 
 class ResumeOf : public EveryModel {};
 
-TEST_P(ResumeOf, EveryModelGoesOnBitForBit) {
+TEST_P(ResumeOf, EveryModelContinuesBitForBit) {
   for (const NamedModel& named : models_of(GetParam(), kSmallest)) {
     SCOPED_TRACE(named.name);
-    expect_resumed_run_is_whole(short_run(named.config), {.threads = 1}, {1, 4});
+    expect_same_when_resumed(short_run(named.config), {.threads = 1}, {1, 4});
   }
 }
 
 FOR_EVERY_FAMILY(ResumeOf);
 
-TEST(Resume, SpanCorruptionDrawsTheSameSpansAgain) {
+TEST(Resume, SpanCorruptionContinuesBitForBit) {
   TrainConfig config = short_run(models_of("t5", kSmallest).front().config);
   config.training.objective = ObjectiveKind::span_corruption;
-  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+  expect_same_when_resumed(config, {.threads = 1}, {1, 4});
 }
 
-TEST(Resume, ClassificationGoesOnBitForBit) {
+TEST(Resume, ClassificationContinuesBitForBit) {
   BertConfig model = models_of("bert", kSmallest).front().config.as<BertConfig>();
   model.labels = {"even", "odd"};
   TrainConfig config = short_run(model);
   config.training.objective = ObjectiveKind::classification;
-  expect_resumed_run_is_whole(config, {.threads = 1}, {1, 4});
+  expect_same_when_resumed(config, {.threads = 1}, {1, 4});
 }
 
-TEST(Resume, ARecurrentModelReadsTheSameWordsOfItsOwnAgain) {
+TEST(Resume, AFreeRunningDecoderContinuesBitForBit) {
   RnnConfig model = models_of("rnn", kSmallest).front().config.as<RnnConfig>();
   model.free_running = 0.3f;
-  expect_resumed_run_is_whole(short_run(model), {.threads = 1}, {1, 4});
+  expect_same_when_resumed(short_run(model), {.threads = 1}, {1, 4});
 }
 
 }  // namespace

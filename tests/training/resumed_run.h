@@ -1,4 +1,4 @@
-// A run that is stopped and resumed, against the run that never was.
+// Compares a run that is stopped and resumed with an uninterrupted run.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace nunchi::testing {
 
-// What the log says, without what depends on the clock.
+// The lines of the log without the values that depend on the clock.
 inline std::vector<nlohmann::json> timeless_log(const std::filesystem::path& run) {
   std::vector<nlohmann::json> lines;
   std::istringstream text(content(run / "log.jsonl"));
@@ -22,7 +22,7 @@ inline std::vector<nlohmann::json> timeless_log(const std::filesystem::path& run
   return lines;
 }
 
-// Stops after so many steps.
+// Hooks that set `stop` after `steps` steps.
 inline TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) {
   TrainerHooks hooks;
   hooks.stop = &stop;
@@ -32,9 +32,10 @@ inline TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) 
   return hooks;
 }
 
-// Stopped after each of these steps, of which the last is the run's.
-inline void expect_resumed_run_is_whole(const TrainConfig& config, const ContextOptions& device,
-                                        const std::vector<std::int64_t>& stops) {
+// Compares an uninterrupted run with one that is stopped after each of the steps `stops`; the last
+// is the run's last step. Both must give the same bits.
+inline void expect_same_when_resumed(const TrainConfig& config, const ContextOptions& device,
+                                     const std::vector<std::int64_t>& stops) {
   using Begin = RunFolder::Begin;
   const TemporaryFolder folder;
   TinyRun whole(folder / "whole", Begin::fresh, config, device);

@@ -8,7 +8,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Schedule, ThePapersFormula) {
+TEST(Schedule, PaperFollowsThePapersFormula) {
   const Schedule schedule{.kind = ScheduleKind::paper, .factor = 2, .warmup = 4000, .width = 512};
   for (const double s : {1.0, 2.0, 3999.0, 4000.0, 4001.0, 100000.0}) {
     const double expected =
@@ -40,7 +40,7 @@ TEST(Schedule, CosineAndLinearEndAtTheFinalRateAndStayThere) {
   }
 }
 
-TEST(Schedule, ACosineIsFlatWhereALineIsNot) {
+TEST(Schedule, CosineFollowsACosine) {
   const Schedule schedule{.kind = ScheduleKind::cosine, .peak = 1, .warmup = 0, .total_steps = 100};
   EXPECT_NEAR(learning_rate(schedule, 25), (1 + std::sqrt(0.5)) / 2, 1e-12);
 }
@@ -52,7 +52,7 @@ TEST(Schedule, ConstantIsConstantAfterTheWarmup) {
   EXPECT_DOUBLE_EQ(learning_rate(schedule, 1000000), 3e-4);
 }
 
-TEST(Schedule, NoRateAfterTheWarmupIsBelowTheFinalOne) {
+TEST(Schedule, TheFinalRateIsALowerBoundAfterTheWarmup) {
   const Schedule schedule{
       .kind = ScheduleKind::inverse_sqrt, .peak = 1e-3, .warmup = 10, .final = 1e-4};
   EXPECT_LT(learning_rate(schedule, 1), 1e-3);
@@ -69,7 +69,7 @@ TEST(Schedule, EveryKindWorksWithoutAWarmup) {
   }
 }
 
-TEST(Schedule, WhatCannotBeIsAnError) {
+TEST(Schedule, InvalidNumbersAreErrors) {
   EXPECT_THROW(learning_rate({}, 0), Error);
   EXPECT_THROW(learning_rate({.peak = NAN}, 1), Error);
   EXPECT_THROW(learning_rate({.peak = -1}, 1), Error);

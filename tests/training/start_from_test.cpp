@@ -14,7 +14,7 @@ std::unique_ptr<Tokenizer> pieces(std::vector<std::string> pieces) {
   return std::make_unique<PieceTokenizer>(std::move(pieces));
 }
 
-TEST(TokenizerDifference, NamesTheFirstTokenThatIsAnother) {
+TEST(TokenizerDifference, NamesTheFirstTokenThatDiffers) {
   const Tokenizers run(pieces({"a", "b", "c"}));
   EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "b", "c"})), run), "");
   EXPECT_EQ(tokenizer_difference(Tokenizers(pieces({"a", "x", "y"})), run),
@@ -23,7 +23,7 @@ TEST(TokenizerDifference, NamesTheFirstTokenThatIsAnother) {
             "its tokenizer has 5 tokens, but the run's has 6");
 }
 
-TEST(TokenizerDifference, IsOfEitherSide) {
+TEST(TokenizerDifference, IsFoundOnEitherSide) {
   const Tokenizers shared(pieces({"a", "b"})), same_twice(pieces({"a", "b"}), pieces({"a", "b"})),
       other_target(pieces({"a", "b"}), pieces({"a", "c"}));
   EXPECT_EQ(tokenizer_difference(shared, same_twice), "");
@@ -32,12 +32,12 @@ TEST(TokenizerDifference, IsOfEitherSide) {
             "token 4 of its target tokenizer is 'b', but the run's is 'c'");
 }
 
-// The same pieces with other scores, say.
-TEST(TokenizerDifference, CanBeInHowATextIsCut) {
+// For example the same pieces with different scores.
+TEST(TokenizerDifference, IsReportedWhenOnlyTheFingerprintsDiffer) {
   const Tokenizers model(std::make_unique<WordTokenizer>(1)),
       run(std::make_unique<WordTokenizer>(2));
   EXPECT_EQ(tokenizer_difference(model, run),
-            "its tokenizer has the run's tokens, but may cut a text into other tokens");
+            "its tokenizer has the same tokens as the run's, but may tokenise text differently");
 }
 
 }  // namespace

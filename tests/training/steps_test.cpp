@@ -1,4 +1,4 @@
-// Training steps: the same run gives the same bits, and what is learned is learned.
+// Training steps are deterministic, and a model learns from them.
 #include "nunchi/autograd/tape.h"
 #include "nunchi/training/optimizer.h"
 #include "tests/models/small_models.h"
@@ -17,7 +17,7 @@ Trained train(int threads, int steps, float dropout) {
   config.dropout = config.attention_dropout = dropout;
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
-  // To copy a sentence is easily learned.
+  // Copying a sentence is easy to learn.
   const std::vector<Tokens> sentences = sentences_of({5, 1, 9, 3, 7, 4}, 37, 1);
   const PairBatch batch = pair_batch(context, sentences, sentences, 37);
   const auto tokens = static_cast<double>(batch.target.rows.rows);
@@ -36,13 +36,13 @@ Trained train(int threads, int steps, float dropout) {
   return run;
 }
 
-TEST(TrainingSteps, TheSameRunGivesTheSameBits) {
+TEST(TrainingSteps, AreDeterministic) {
   for (const int threads : {1, 2}) {
     EXPECT_TRUE(same_bits(train(threads, 6, 0.1f).weights, train(threads, 6, 0.1f).weights));
   }
 }
 
-TEST(TrainingSteps, GradientsThatAreNotFiniteNeverReachTheWeights) {
+TEST(TrainingSteps, NonFiniteGradientsNeverReachTheWeights) {
   CpuContext context({.threads = 2});
   const auto model = make_small<Transformer>(context, small_config(), {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
@@ -58,14 +58,14 @@ TEST(TrainingSteps, GradientsThatAreNotFiniteNeverReachTheWeights) {
             std::string::npos);
 }
 
-TEST(TrainingSteps, DropoutDrawsDependOnTheStep) {
+TEST(TrainingSteps, DropoutChangesTheWeights) {
   EXPECT_FALSE(same_bits(train(1, 2, 0.1f).weights, train(1, 2, 0.0f).weights));
 }
 
 TEST(TrainingSteps, LearnToCopyASentence) {
   const Trained run = train(2, 150, 0);
   EXPECT_GT(run.first_loss, 3);
-  // With a smoothing of 0.1 over 37 tokens no loss is below 0.65.
+  // With a label smoothing of 0.1 over 37 tokens, no loss can be below 0.65.
   EXPECT_LT(run.last_loss, 0.8);
 }
 

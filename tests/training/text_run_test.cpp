@@ -1,4 +1,4 @@
-// A language model in training, from a text to a model folder.
+// Trains a language model, from a text to a model folder.
 #include "nunchi/models/families/gpt_config.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/training/training_run.h"
@@ -8,7 +8,7 @@
 namespace nunchi::testing {
 namespace {
 
-// Lines that repeat themselves: there is something to learn.
+// Repeated lines, which are easy to learn.
 std::string some_text(int lines) {
   std::string text;
   for (int i = 0; i < lines; ++i) {
@@ -46,17 +46,17 @@ class TextRun : public ::testing::Test {
     config_.validation = {.every = 10, .metric = ValidationMetric::loss};
   }
 
-  // Stopped after so many steps.
-  TrainingEnd train(const std::string& output, RunFolder::Begin begin, std::int64_t steps) {
+  // Stops the run after step `stop_after`; 0: never.
+  TrainingEnd train(const std::string& output, RunFolder::Begin mode, std::int64_t stop_after) {
     CpuContext context({.threads = 2});
-    RunFolder run_folder(folder_ / output, begin);
+    RunFolder run_folder(folder_ / output, mode);
     TrainingRun run(context, config_,
                     {.cache = folder_ / "cache", .checkpoint = run_folder.last_checkpoint()});
     std::atomic<bool> stop = false;
     TrainerHooks hooks;
     hooks.stop = &stop;
     hooks.note = [&](const std::string& note) { notes_ += note + "\n"; };
-    hooks.progress = [&](const TrainingProgress& progress) { stop = progress.step == steps; };
+    hooks.progress = [&](const TrainingProgress& progress) { stop = progress.step == stop_after; };
     return run.train(&run_folder, hooks);
   }
 
@@ -80,11 +80,11 @@ TEST_F(TextRun, LearnsAndLeavesAModelFolder) {
   const TextBatch batch = make_text_batch(
       context, std::vector<Tokens>{tokenizers.target().encode("the quick brown fox")},
       text_model.target_vocabulary());
-  // By heart, but for the first letters.
+  // The model has memorised the sentence, except for the first letters.
   EXPECT_LT(to_host<double>(text_model.loss(batch, {}).total.value())[0], 8);
 }
 
-TEST_F(TextRun, AResumedRunIsTheRunThatNeverStopped) {
+TEST_F(TextRun, AResumedRunGivesTheBitsOfAnUninterruptedRun) {
   EXPECT_EQ(train("whole", RunFolder::Begin::fresh, 0), TrainingEnd::finished);
   for (const std::int64_t steps : {3, 17, 29}) {
     EXPECT_EQ(
@@ -98,7 +98,7 @@ TEST_F(TextRun, AResumedRunIsTheRunThatNeverStopped) {
   }
 }
 
-TEST_F(TextRun, ATextWithNothingInItIsRefused) {
+TEST_F(TextRun, AnEmptyTextIsRejected) {
   write_text(folder_ / "a.txt", "\n");
   config_.tokenizer.options.kind = TokenizerKind::bytes;
   EXPECT_NE(error_of([&] {
@@ -107,7 +107,7 @@ TEST_F(TextRun, ATextWithNothingInItIsRefused) {
             std::string::npos);
 }
 
-TEST_F(TextRun, AFamilyIsNotTrainedForWhatItCannotDo) {
+TEST_F(TextRun, AnUnsupportedObjectiveIsRejected) {
   config_.training.objective = ObjectiveKind::translation;
   config_.data.cut = TextCut::lines;
   EXPECT_NE(error_of([&] {

@@ -1,4 +1,4 @@
-// Workers as threads of one process, which communicate through memory.
+// A communicator for workers that are threads of one process and communicate through memory.
 #pragma once
 
 #include <barrier>
@@ -11,7 +11,7 @@
 
 namespace nunchi::testing {
 
-// What the threads share.
+// The memory that the threads share.
 class ThreadGroup {
  public:
   explicit ThreadGroup(int size) : size_(size), tensors_(size), numbers_(size), barrier_(size) {}
@@ -25,8 +25,8 @@ class ThreadGroup {
  private:
   friend class ThreadCommunicator;
   int size_;
-  std::vector<std::vector<double>> tensors_;  // of each rank
-  std::vector<std::int64_t> numbers_;
+  std::vector<std::vector<double>> tensors_;  // one per rank
+  std::vector<std::int64_t> numbers_;         // one per rank
   std::string text_;
   std::barrier<> barrier_;
 };
@@ -39,11 +39,11 @@ class ThreadCommunicator final : public Communicator {
   int size() const override { return group_.size(); }
 
   void all_reduce(const Tensor& values) override {
-    mine() = to_host_f64(values);
+    own_tensor() = to_host_f64(values);
     group_.wait();
     std::vector<double> sum = tree_sum(0, size(), values.dtype());
     group_.wait();
-    put(sum, values);
+    copy_to(sum, values);
   }
 
   std::int64_t sum(std::int64_t value) override {
@@ -56,9 +56,9 @@ class ThreadCommunicator final : public Communicator {
   }
 
   void broadcast(const Tensor& values) override {
-    if (is_leader()) mine() = to_host_f64(values);
+    if (is_leader()) own_tensor() = to_host_f64(values);
     group_.wait();
-    if (!is_leader()) put(group_.tensors_[0], values);
+    if (!is_leader()) copy_to(group_.tensors_[0], values);
     group_.wait();
   }
 
@@ -72,10 +72,10 @@ class ThreadCommunicator final : public Communicator {
   void barrier() override { group_.wait(); }
 
  private:
-  std::vector<double>& mine() { return group_.tensors_[static_cast<std::size_t>(rank_)]; }
+  std::vector<double>& own_tensor() { return group_.tensors_[static_cast<std::size_t>(rank_)]; }
 
-  // Every addition is rounded to the tensors' type: an f64 sum of two f32 numbers is exact or
-  // rounds to the same f32 (53 bits are more than twice 24 and two).
+  // Every addition is rounded to the tensors' type. Adding two f32 numbers in f64 and rounding to
+  // f32 gives the same result as adding in f32, since 53 >= 2 · 24 + 2 bits.
   std::vector<double> tree_sum(int first, int end, DType dtype) const {
     if (end - first == 1) return group_.tensors_[static_cast<std::size_t>(first)];
     const int middle = first + (end - first) / 2;
@@ -88,7 +88,7 @@ class ThreadCommunicator final : public Communicator {
     return sum;
   }
 
-  static void put(const std::vector<double>& values, const Tensor& to) {
+  static void copy_to(const std::vector<double>& values, const Tensor& to) {
     if (to.dtype() == DType::f64) return copy_from_host<double>(values, to);
     copy_from_host<float>(std::vector<float>(values.begin(), values.end()), to);
   }

@@ -1,5 +1,4 @@
-// A run that takes milliseconds, for any objective: sentences of a small made-up language, a small
-// model.
+// A run that takes milliseconds, for any objective: random sentences and a small model.
 #pragma once
 
 #include "nunchi/device/make_context.h"
@@ -14,16 +13,16 @@ namespace nunchi::testing {
 
 inline constexpr std::int64_t kTinyVocabulary = 37;
 
-// With all that an objective could ask for: a mask, sentinels, labels.
+// A tokenizer that fits every objective: it has a mask, sentinels and labels.
 inline std::unique_ptr<Tokenizer> tiny_tokenizer() {
   std::vector<std::string> pieces = {"[MASK]", "<extra_id_0>", "<extra_id_1>", "even", "odd"};
   while (pieces.size() + 3 < kTinyVocabulary)
     pieces.push_back("▁w" + std::to_string(pieces.size()));
   return std::make_unique<PieceTokenizer>(pieces);
 }
-inline constexpr std::int32_t kTinyWord = 8;  // the first word's
+inline constexpr std::int32_t kTinyWord = 8;  // token of the first word
 
-// Pairs whose target is the source backwards.
+// Pairs whose target is the reversed source.
 inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
   PairWriter writer(file, {.low = 1, .high = static_cast<std::uint64_t>(count)});
   for (int i = 0; i < count; ++i) {
@@ -32,17 +31,17 @@ inline PairStore tiny_pairs(const std::filesystem::path& file, int count) {
     for (const double u : random_values<double>(length, 500 + static_cast<std::uint64_t>(i))) {
       tokens.push_back(3 + static_cast<std::int32_t>((u + 1) / 2 * (kTinyVocabulary - 3)));
     }
-    const Tokens backwards(tokens.rbegin(), tokens.rend());
+    const Tokens reversed(tokens.rbegin(), tokens.rend());
     tokens.push_back(2);
-    tokens.insert(tokens.end(), backwards.begin(), backwards.end());
+    tokens.insert(tokens.end(), reversed.begin(), reversed.end());
     writer.add(tokens, static_cast<std::uint32_t>(length + 1));
   }
   writer.commit({.lines = count, .kept = count});
   return PairStore::open(file);
 }
 
-// Lines in which each token is the one before plus one, without a source; or such lines as sources,
-// each with a label: whether there are as many of its tokens.
+// Lines in which each token is the previous one plus one. Without labels the lines are targets;
+// with labels they are sources, and the label says whether the number of tokens is even or odd.
 inline PairStore tiny_lines(const std::filesystem::path& file, int count, Examples examples) {
   PairWriter writer(file, {.low = 2, .high = static_cast<std::uint64_t>(count)});
   for (std::int32_t i = 0; i < count; ++i) {
@@ -85,19 +84,19 @@ inline TrainConfig tiny_config() {
   return config;
 }
 
-// All that a trainer refers to: of the only worker of a run, or of one of several, each with a
-// folder of its own, in which only the leader's is a run.
+// Owns everything that the trainer of one worker needs. Several workers need different folders;
+// only the leader's becomes a run's folder.
 class TinyRun {
  public:
-  TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
+  TinyRun(const std::filesystem::path& path, RunFolder::Begin mode, const TrainConfig& config,
           int threads = 1)
-      : TinyRun(path, begin, config, ContextOptions{.threads = threads}) {}
-  TinyRun(const std::filesystem::path& path, RunFolder::Begin begin, const TrainConfig& config,
+      : TinyRun(path, mode, config, ContextOptions{.threads = threads}) {}
+  TinyRun(const std::filesystem::path& path, RunFolder::Begin mode, const TrainConfig& config,
           const ContextOptions& options, Communicator* communicator = nullptr)
       : config_(config),
         communicator_(communicator != nullptr ? *communicator : single_process_),
         context_(make_context(options)),
-        folder_(communicator_.is_leader() ? std::make_unique<RunFolder>(path, begin) : nullptr),
+        folder_(communicator_.is_leader() ? std::make_unique<RunFolder>(path, mode) : nullptr),
         pairs_(tiny_store(path / "pairs", config.training.objective)),
         order_({{&pairs_, 1}}, {.batch_tokens = config.training.batch_tokens, .seed = config.seed}),
         model_(config.model->make({kTinyVocabulary, kTinyVocabulary})),

@@ -15,43 +15,44 @@ namespace fs = std::filesystem;
 using Begin = RunFolder::Begin;
 using Json = nlohmann::json;
 
-TEST(Trainer, TheRunsFolderBecomesAModelFolder) {
+TEST(Trainer, AFinishedRunsFolderIsAModelFolder) {
   const TemporaryFolder folder;
   TinyRun run(folder.path(), Begin::fresh, tiny_config());
   EXPECT_EQ(run.train(), TrainingEnd::finished);
   EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{8, 12}));
   CpuContext context;
   const auto mean = to_host<float>(load_model(folder.path(), context)->parameters().weights());
-  const auto of = [&](const char* name) {
+  const auto weights_of = [&](const char* name) {
     return to_host<float>(load_model(folder / name, context)->parameters().weights());
   };
-  const std::vector<float> a = of("checkpoints/step-8"), b = of("checkpoints/step-12");
+  const std::vector<float> a = weights_of("checkpoints/step-8"),
+                           b = weights_of("checkpoints/step-12");
   for (std::size_t i = 0; i < mean.size(); ++i) {
     ASSERT_EQ(mean[i], static_cast<float>((static_cast<double>(a[i]) + b[i]) / 2));
   }
 }
 
-TEST(Trainer, LearnsAndReports) {
+TEST(Trainer, LearnsAndReportsProgress) {
   const TemporaryFolder folder;
   TrainConfig config = tiny_config();
   config.training.max_steps = 80;
   config.training.log_every = 10;
   TinyRun run(folder.path(), Begin::fresh, config);
-  std::vector<TrainingProgress> seen;
+  std::vector<TrainingProgress> reports;
   TrainerHooks hooks;
-  hooks.progress = [&](const TrainingProgress& progress) { seen.push_back(progress); };
+  hooks.progress = [&](const TrainingProgress& progress) { reports.push_back(progress); };
   run.train(hooks);
-  ASSERT_EQ(seen.size(), 80u);
-  EXPECT_LT(seen.back().loss, 0.9 * seen.front().loss);
-  EXPECT_EQ(seen.back().seconds_left, 0);
-  EXPECT_GT(seen[10].seconds_left, 0);
-  EXPECT_GT(seen[10].target_tokens_per_second, 0);
-  EXPECT_EQ(seen[3].learning_rate, 3e-3);
-  EXPECT_EQ(seen[10].total_steps, 80);
+  ASSERT_EQ(reports.size(), 80u);
+  EXPECT_LT(reports.back().loss, 0.9 * reports.front().loss);
+  EXPECT_EQ(reports.back().seconds_left, 0);
+  EXPECT_GT(reports[10].seconds_left, 0);
+  EXPECT_GT(reports[10].target_tokens_per_second, 0);
+  EXPECT_EQ(reports[3].learning_rate, 3e-3);
+  EXPECT_EQ(reports[10].total_steps, 80);
   EXPECT_EQ(timeless_log(folder.path()).size(), 8u);
 }
 
-TEST(Trainer, EpochsEndARunToo) {
+TEST(Trainer, MaxEpochsEndsARun) {
   const TemporaryFolder folder;
   TrainConfig config = tiny_config();
   config.training.max_steps = 0;
@@ -64,7 +65,7 @@ TEST(Trainer, EpochsEndARunToo) {
   EXPECT_EQ(run.state().step, run.order().epoch(0).size() + run.order().epoch(1).size());
 }
 
-TEST(Trainer, KeepsTheBestAndStopsWhenNothingImproves) {
+TEST(Trainer, KeepsTheBestCheckpointsAndStopsEarly) {
   const TemporaryFolder folder;
   TrainConfig config = tiny_config();
   config.training.max_steps = 100;
@@ -72,11 +73,14 @@ TEST(Trainer, KeepsTheBestAndStopsWhenNothingImproves) {
   config.validation = {.every = 2, .metric = ValidationMetric::bleu, .patience = 3};
   TinyRun run(folder.path(), Begin::fresh, config);
   std::vector<double> scores = {10, 30, 20, 30, 5, 1, 1, 1};
-  std::size_t at = 0;
+  std::size_t next = 0;
   TrainerHooks hooks;
-  hooks.validate = [&] { return ValidationScores{.loss = 2, .bleu = scores.at(at++), .chrf = 1}; };
+  hooks.validate = [&] {
+    return ValidationScores{.loss = 2, .bleu = scores.at(next++), .chrf = 1};
+  };
   EXPECT_EQ(run.train(hooks), TrainingEnd::early);
-  EXPECT_EQ(run.state().step, 10);  // the best at 4, then three without a gain
+  EXPECT_EQ(run.state().step,
+            10);  // the best at step 4, then three validations without improvement
   EXPECT_EQ(run.state().best, (std::vector<StepScore>{{4, 30}, {8, 30}}));
   EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{4, 8, 10}));
   EXPECT_TRUE(fs::exists(folder / "model.safetensors"));
@@ -89,14 +93,14 @@ TEST(Trainer, ALowerLossIsBetter) {
   config.validation = {.every = 2, .metric = ValidationMetric::loss};
   TinyRun run(folder.path(), Begin::fresh, config);
   std::vector<double> losses = {3, NAN, 2};
-  std::size_t at = 0;
+  std::size_t next = 0;
   TrainerHooks hooks;
-  hooks.validate = [&] { return ValidationScores{.loss = losses.at(at++)}; };
+  hooks.validate = [&] { return ValidationScores{.loss = losses.at(next++)}; };
   EXPECT_EQ(run.train(hooks), TrainingEnd::finished);
   EXPECT_EQ(run.state().best, (std::vector<StepScore>{{6, 2}, {2, 3}}));
 }
 
-TEST(Trainer, AnInterruptedValidationIsMadeUpFor) {
+TEST(Trainer, AnInterruptedValidationIsRepeatedOnResume) {
   const TemporaryFolder folder;
   TrainConfig config = tiny_config();
   config.training.max_steps = 6;
@@ -122,7 +126,7 @@ TEST(Trainer, AnInterruptedValidationIsMadeUpFor) {
   EXPECT_EQ(run.state().best.front().step, 6);
 }
 
-// Puts a NaN into a parameter for the steps from `first` to `last`, and takes it out again.
+// Hooks that put a NaN into a parameter for the steps from `first` to `last`.
 TrainerHooks poisoning(TinyRun& run, std::int64_t first, std::int64_t last) {
   TrainerHooks hooks;
   hooks.before_step = [&run, first, last,
@@ -141,7 +145,7 @@ TrainerHooks poisoning(TinyRun& run, std::int64_t first, std::int64_t last) {
   return hooks;
 }
 
-TEST(Trainer, AStepThatIsNotFiniteIsLeftOutAndItsBatchSaved) {
+TEST(Trainer, ANonFiniteStepIsSkippedAndItsBatchesSaved) {
   const TemporaryFolder folder;
   TinyRun run(folder.path(), Begin::fresh, tiny_config());
   EXPECT_EQ(run.train(poisoning(run, 3, 4)), TrainingEnd::finished);
@@ -163,7 +167,7 @@ TEST(Trainer, AStepThatIsNotFiniteIsLeftOutAndItsBatchSaved) {
   EXPECT_FALSE(fs::exists(folder / "failed/step-5.json"));
 }
 
-TEST(Trainer, ThreeSuchStepsInARowEndTheRun) {
+TEST(Trainer, ThreeNonFiniteStepsInARowEndTheRun) {
   const TemporaryFolder folder;
   TinyRun run(folder.path(), Begin::fresh, tiny_config());
   const std::string message = error_of([&] { run.train(poisoning(run, 6, 100)); });
@@ -172,7 +176,7 @@ TEST(Trainer, ThreeSuchStepsInARowEndTheRun) {
   EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{4}));
 }
 
-TEST(Trainer, ACheckpointOfAnotherShapeIsRefused) {
+TEST(Trainer, ACheckpointThatDoesNotFitIsRejected) {
   const TemporaryFolder folder;
   {
     TinyRun run(folder.path(), Begin::fresh, tiny_config());
@@ -183,10 +187,10 @@ TEST(Trainer, ACheckpointOfAnotherShapeIsRefused) {
   model.feed_forward = 80;
   wider.model = model;
   TinyRun run(folder.path(), Begin::resume, wider);
-  EXPECT_TRUE(says(error_of([&] { run.train(); }), "a checkpoint of another shape"));
+  EXPECT_TRUE(says(error_of([&] { run.train(); }), "does not fit the model"));
 }
 
-TEST(Trainer, SaysWhenTheConfigOrTheDataChanged) {
+TEST(Trainer, ReportsChangesOfTheConfigAndTheData) {
   const TemporaryFolder folder;
   std::atomic<bool> stop = false;
   {
@@ -194,12 +198,12 @@ TEST(Trainer, SaysWhenTheConfigOrTheDataChanged) {
     run.train(stopping_after(stop, 5));
   }
   TrainConfig other = tiny_config();
-  other.seed = 6;  // of the data's order as well
+  other.seed = 6;  // changes the order of the data as well
   TinyRun run(folder.path(), Begin::resume, other);
   run.train();
   EXPECT_TRUE(says(run.notes(), "resuming at step 5")) << run.notes();
   EXPECT_TRUE(says(run.notes(), "the config differs from")) << run.notes();
-  EXPECT_TRUE(says(run.notes(), "begins again")) << run.notes();
+  EXPECT_TRUE(says(run.notes(), "starts again")) << run.notes();
   EXPECT_EQ(run.state().step, 12);
 }
 

@@ -10,7 +10,7 @@ namespace {
 using Metric = ValidationMetric;
 using Best = std::vector<StepScore>;
 
-TEST(ValidationScores, AreSaidAndLoggedAsFarAsTheyExist) {
+TEST(ValidationScores, OnlyScoresThatAreSetAreDisplayedAndLogged) {
   const ValidationScores plain{.loss = 2.5};
   EXPECT_EQ(to_text(plain), "validation loss 2.5000");
   ASSERT_EQ(log_values(plain).size(), 2u);
@@ -21,7 +21,7 @@ TEST(ValidationScores, AreSaidAndLoggedAsFarAsTheyExist) {
   EXPECT_EQ(log_values(all).size(), 5u);
 }
 
-TEST(ValidationScores, TheMetricPicksOne) {
+TEST(ValidationScores, TheMetricSelectsTheScore) {
   const ValidationScores all{.loss = 1, .bleu = 2, .chrf = 3, .accuracy = 4};
   EXPECT_EQ(score_of(all, Metric::loss), 1);
   EXPECT_EQ(score_of(all, Metric::bleu), 2);
@@ -29,7 +29,7 @@ TEST(ValidationScores, TheMetricPicksOne) {
   EXPECT_EQ(score_of(all, Metric::accuracy), 4);
 }
 
-TEST(BestScores, AreKeptInOrderTheEarlierOfEqualsFirst) {
+TEST(BestScores, AreSortedWithTheEarlierOfEqualScoresFirst) {
   TrainerState state;
   const auto add = [&](std::int64_t step, double score) {
     state.step = step;
@@ -46,7 +46,7 @@ TEST(BestScores, AreKeptInOrderTheEarlierOfEqualsFirst) {
   EXPECT_EQ(state.best.front(), (StepScore{5, 21}));
 }
 
-TEST(BestScores, ALossIsBetterIfItIsLowerAndNeverIfItIsNotFinite) {
+TEST(BestScores, LowerLossesAreBetterAndNonFiniteOnesAreIgnored) {
   TrainerState state;
   const auto add = [&](std::int64_t step, double score) {
     state.step = step;

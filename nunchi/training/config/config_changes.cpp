@@ -8,7 +8,7 @@
 namespace nunchi {
 namespace {
 
-// Each scalar of a tree with its full key.
+// The full key and the value of each scalar in a tree.
 using Scalars = std::vector<std::pair<std::string, std::string>>;
 
 void collect(const OptionValue& value, const std::string& key, Scalars& found) {
@@ -35,7 +35,7 @@ Scalars scalars_of(const Options& options) {
 
 std::string value_in(const Scalars& scalars, const std::string& key) {
   const auto found = std::ranges::find(scalars, key, &Scalars::value_type::first);
-  return found == scalars.end() ? "not there" : found->second;
+  return found == scalars.end() ? "not set" : found->second;
 }
 
 }  // namespace
@@ -45,16 +45,17 @@ std::vector<ConfigChange> config_changes(const std::filesystem::path& checkpoint
   const std::filesystem::path file = checkpoint / "config.yaml";
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
-  const Scalars before = scalars_of(Options::read_yaml(file));
-  const Scalars now = scalars_of(Options::from_yaml(to_yaml(config), "the config"));
+  const Scalars old_values = scalars_of(Options::read_yaml(file));
+  const Scalars new_values = scalars_of(Options::from_yaml(to_yaml(config), "the config"));
   std::vector<ConfigChange> changes;
-  for (const auto& [key, value] : now) {
-    const std::string old = value_in(before, key);
-    if (old != value) changes.push_back({key, old, value});
+  for (const auto& [key, value] : new_values) {
+    const std::string old_value = value_in(old_values, key);
+    if (old_value != value) changes.push_back({key, old_value, value});
   }
-  for (const auto& [key, value] : before) {
-    if (std::ranges::find(now, key, &Scalars::value_type::first) != now.end()) continue;
-    changes.push_back({key, value, value_in(now, key)});
+  for (const auto& [key, value] : old_values) {
+    if (std::ranges::find(new_values, key, &Scalars::value_type::first) != new_values.end())
+      continue;
+    changes.push_back({key, value, value_in(new_values, key)});
   }
   return changes;
 }

@@ -1,4 +1,4 @@
-// The differences between a config and the one that a checkpoint was made with.
+// The differences between a config and the config of a checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,13 @@
 namespace nunchi {
 
 struct ConfigChange {
-  std::string key;          // "training.max_steps", "data.train[1].text"
-  std::string before, now;  // as they would be written; "not there" if only the other has it
+  std::string key;  // "training.max_steps", "data.train[1].text"
+  std::string old_value,
+      new_value;  // as written in YAML; "not set" if only the other config has it
 };
 
-// In the order of the config's keys; those that only the checkpoint has come last. Empty if the
-// checkpoint has no config.yaml. Throws Error if its config.yaml is not YAML.
+// The keys whose values differ, in the order of the config; keys that only the checkpoint has come
+// last. Empty if the checkpoint has no config.yaml. Throws Error if its config.yaml is not YAML.
 std::vector<ConfigChange> config_changes(const std::filesystem::path& checkpoint,
                                          const TrainConfig& config);
 

@@ -13,8 +13,8 @@
 namespace nunchi {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 40;  // steps and the like
-constexpr std::int64_t kMostTokens = 1 << 24;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 40;  // of steps, epochs, lines
+constexpr std::int64_t kMaxTokens = 1 << 24;
 
 constexpr std::array kTokenizers = {
     Choice{"bpe", TokenizerKind::bpe}, Choice{"unigram", TokenizerKind::unigram},
@@ -23,7 +23,8 @@ constexpr std::array kBatchBy = {Choice{"length", BatchBy::length},
                                  Choice{"chance", BatchBy::chance}};
 constexpr std::array kGradientSums = {Choice{"sequential", GradientSum::sequential},
                                       Choice{"tree", GradientSum::tree}};
-constexpr std::array kCuts = {Choice{"lines", TextCut::lines}, Choice{"windows", TextCut::windows}};
+constexpr std::array kTextCuts = {Choice{"lines", TextCut::lines},
+                                  Choice{"windows", TextCut::windows}};
 constexpr std::array kOptimizers = {Choice{"adam", OptimizerConfig::Kind::adam},
                                     Choice{"adamw", OptimizerConfig::Kind::adamw}};
 constexpr std::array kSchedules = {
@@ -41,13 +42,13 @@ void model_fields(OptionWriter& out, const ModelConfig& model) {
 
 void tokenizer_fields(auto& in, auto& tokenizer) {
   in.choice("kind", tokenizer.options.kind, kTokenizers);
-  in.integer("vocabulary", tokenizer.options.vocabulary, 4, kMostTokens);
+  in.integer("vocabulary", tokenizer.options.vocabulary, 4, kMaxTokens);
   in.flag("shared", tokenizer.shared);
   in.flag("byte_fallback", tokenizer.options.byte_fallback);
   in.number("character_coverage", tokenizer.options.character_coverage, 0.98, 1);
   in.texts("symbols", tokenizer.options.symbols);
   in.flag("split_digits", tokenizer.options.split_digits);
-  in.integer("max_lines", tokenizer.options.max_lines, 1, kMost);
+  in.integer("max_lines", tokenizer.options.max_lines, 1, kMaxCount);
   in.path("source", tokenizer.source);
   in.path("target", tokenizer.target);
 }
@@ -60,8 +61,8 @@ void pair_fields(auto& in, auto& part) {
   in.path("text", part.text);
   in.integer("source_column", part.source_column, 1, 1000);
   in.integer("target_column", part.target_column, 1, 1000);
-  in.integer("first_line", part.first_line, 1, kMost);
-  in.integer("last_line", part.last_line, 0, kMost);
+  in.integer("first_line", part.first_line, 1, kMaxCount);
+  in.integer("last_line", part.last_line, 0, kMaxCount);
 }
 
 void data_fields(auto& in, auto& data) {
@@ -72,10 +73,10 @@ void data_fields(auto& in, auto& data) {
     in.positive("weight", part.weight);
   });
   in.map("validation", data.validation, [](auto& in, auto& part) { pair_fields(in, part); });
-  in.integer("max_length", data.limits.max_length, 1, kMostTokens);
+  in.integer("max_length", data.limits.max_length, 1, kMaxTokens);
   in.number("max_ratio", data.limits.max_ratio, 0, 1e6);
-  in.choice("cut", data.cut, kCuts);
-  in.integer("window", data.window, 1, kMostTokens);
+  in.choice("cut", data.cut, kTextCuts);
+  in.integer("window", data.window, 1, kMaxTokens);
 }
 
 void optimizer_fields(auto& in, auto& optimizer) {
@@ -91,13 +92,13 @@ void schedule_fields(auto& in, auto& schedule) {
   in.choice("kind", schedule.kind, kSchedules);
   in.number("learning_rate", schedule.peak, 0, 1000);
   in.number("factor", schedule.factor, 0, 1000);
-  in.integer("warmup", schedule.warmup, 0, kMost);
+  in.integer("warmup", schedule.warmup, 0, kMaxCount);
   in.number("final", schedule.final, 0, 1000);
 }
 
 void training_fields(auto& in, auto& training) {
   in.choice("objective", training.objective, objective_choices());
-  in.integer("batch_tokens", training.batch_tokens, 1, kMostTokens);
+  in.integer("batch_tokens", training.batch_tokens, 1, kMaxTokens);
   in.choice("batch_by", training.batch_by, kBatchBy);
   in.integer("accumulate", training.accumulate, 1, 1 << 16);
   in.choice("gradient_sum", training.gradient_sum, kGradientSums);
@@ -110,25 +111,25 @@ void training_fields(auto& in, auto& training) {
   in.flag("whole_words", training.whole_words);
   in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
   in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
-  in.integer("max_steps", training.max_steps, 0, kMost);
-  in.integer("max_epochs", training.max_epochs, 0, kMost);
+  in.integer("max_steps", training.max_steps, 0, kMaxCount);
+  in.integer("max_epochs", training.max_epochs, 0, kMaxCount);
   in.number("max_minutes", training.max_minutes, 0, 1e9);
-  in.integer("log_every", training.log_every, 1, kMost);
+  in.integer("log_every", training.log_every, 1, kMaxCount);
 }
 
 void checkpoint_fields(auto& in, auto& checkpoints) {
-  in.integer("every", checkpoints.every, 1, kMost);
+  in.integer("every", checkpoints.every, 1, kMaxCount);
   in.integer("keep_last", checkpoints.keep_last, 1, 10000);
   in.integer("keep_best", checkpoints.keep_best, 1, 10000);
   in.integer("average", checkpoints.average, 1, 10000);
 }
 
 void validation_fields(auto& in, auto& validation) {
-  in.integer("every", validation.every, 0, kMost);
+  in.integer("every", validation.every, 0, kMaxCount);
   in.choice("metric", validation.metric, kMetrics);
   in.flag("lowercase", validation.lowercase);
   in.integer("beam_size", validation.beam_size, 1, 1024);
-  in.integer("patience", validation.patience, 0, kMost);
+  in.integer("patience", validation.patience, 0, kMaxCount);
 }
 
 void generation_fields(auto& in, auto& generation) {
@@ -150,55 +151,57 @@ void fields(auto& in, auto& config) {
   in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
 }
 
-// A tokenizer that is learned gets the first of the symbols that the objective needs one of.
+// The objective needs one of the symbols `needed`. Adds the first one to a tokenizer that will be
+// learned, unless the config lists one of them.
 void add_symbol(std::span<const std::string_view> needed, TrainConfig& config) {
   std::vector<std::string>& symbols = config.tokenizer.options.symbols;
   const auto is_needed = [&](const std::string& symbol) {
     return std::ranges::find(needed, symbol) != needed.end();
   };
   // Characters and bytes have no symbols: check_train_config refuses them.
-  const bool has_symbols = config.learns_tokenizer() && config.tokenizer.has_pieces();
-  if (has_symbols && std::ranges::none_of(symbols, is_needed)) symbols.emplace_back(needed.front());
+  const bool can_add = config.learns_tokenizer() && config.tokenizer.is_subword();
+  if (can_add && std::ranges::none_of(symbols, is_needed)) symbols.emplace_back(needed.front());
 }
 
-// Default lengths that fit the model's positions.
-void take_lengths(const std::function<bool(const char*)>& given, TrainConfig& config) {
-  const std::int64_t exist = config.model->longest();
+// Lowers the lengths that are not set in the config to those that the model can read.
+void set_default_lengths(const std::function<bool(const char*)>& is_set, TrainConfig& config) {
+  const std::int64_t model_limit = config.model->longest();
   if (config.data.cut == TextCut::windows) {
-    if (!given("data.window")) config.data.window = std::min(config.data.window, exist);
+    if (!is_set("data.window")) config.data.window = std::min(config.data.window, model_limit);
     return;
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  std::int64_t& most = config.data.limits.max_length;
-  while (!given("data.max_length") && most > 1 &&
-         objective.examples.longest(most, config.training) > exist) {
-    --most;
+  std::int64_t& max_length = config.data.limits.max_length;
+  while (!is_set("data.max_length") && max_length > 1 &&
+         objective.examples.max_tokens(max_length, config.training) > model_limit) {
+    --max_length;
   }
-  if (objective.generates() && !given("generation.max_length")) {
-    config.generation.max_length = std::min(config.generation.max_length, exist);
+  if (objective.generates() && !is_set("generation.max_length")) {
+    config.generation.max_length = std::min(config.generation.max_length, model_limit);
   }
 }
 
-// The defaults that depend on the family and the objective.
-void take_defaults(const std::function<bool(const char*)>& given, TrainConfig& config) {
-  if (!given("training.objective")) config.training.objective = config.model->objective();
+// Sets the defaults that depend on the family and the objective. `is_set` tells whether the user
+// has set a key.
+void set_defaults(const std::function<bool(const char*)>& is_set, TrainConfig& config) {
+  if (!is_set("training.objective")) config.training.objective = config.model->objective();
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  if (!given("training.label_smoothing")) {
+  if (!is_set("training.label_smoothing")) {
     config.training.label_smoothing = objective.label_smoothing;
   }
-  if (!given("data.cut")) config.data.cut = objective.examples.cut;
+  if (!is_set("data.cut")) config.data.cut = objective.examples.cut;
   if (objective.tokenizer.adds_symbol) add_symbol(objective.tokenizer.symbols, config);
-  // Sorting by the length of the targets would sort by the length of the labels.
-  if (!given("training.batch_by") && objective.examples.kind == Examples::labelled) {
+  // Targets are labels here, so sorting by their length would group examples by label.
+  if (!is_set("training.batch_by") && objective.examples.kind == Examples::labelled) {
     config.training.batch_by = BatchBy::chance;
   }
-  take_lengths(given, config);
+  set_default_lengths(is_set, config);
   if (objective.translates()) return;
-  if (!given("validation.metric")) config.validation.metric = ValidationMetric::loss;
-  if (!given("generation.beam_size")) config.generation.beam_size = 1;
+  if (!is_set("validation.metric")) config.validation.metric = ValidationMetric::loss;
+  if (!is_set("generation.beam_size")) config.generation.beam_size = 1;
 }
 
-// The config of a user who sets only the options that defaults depend on.
+// The defaults, is_set the values in `config` of the options that other defaults depend on.
 TrainConfig defaults_of(const TrainConfig& config) {
   TrainConfig defaults;
   defaults.initialize_from = config.initialize_from;
@@ -206,20 +209,21 @@ TrainConfig defaults_of(const TrainConfig& config) {
   defaults.tokenizer.options.kind = config.tokenizer.options.kind;
   defaults.tokenizer.source = config.tokenizer.source;
   defaults.training.objective = config.training.objective;
-  take_defaults([](std::string_view key) { return key == "training.objective"; }, defaults);
+  set_defaults([](std::string_view key) { return key == "training.objective"; }, defaults);
   return defaults;
 }
 
-std::filesystem::path below(const std::filesystem::path& root, const std::filesystem::path& name) {
-  return name.empty() || root == "." ? name : root / name;
+std::filesystem::path resolve(const std::filesystem::path& root,
+                              const std::filesystem::path& path) {
+  return path.empty() || root == "." ? path : root / path;
 }
 
-CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
-  part.source = below(root, part.source);
-  part.features = below(root, part.features);
-  part.target = below(root, part.target);
-  part.tsv = below(root, part.tsv);
-  part.text = below(root, part.text);
+CorpusPart resolve(const std::filesystem::path& root, CorpusPart part) {
+  part.source = resolve(root, part.source);
+  part.features = resolve(root, part.features);
+  part.target = resolve(root, part.target);
+  part.tsv = resolve(root, part.tsv);
+  part.text = resolve(root, part.text);
   return part;
 }
 
@@ -227,12 +231,12 @@ CorpusPart below(const std::filesystem::path& root, CorpusPart part) {
 
 std::vector<CorpusPart> DataConfig::train_parts() const {
   std::vector<CorpusPart> parts;
-  for (const CorpusPart& part : train) parts.push_back(below(root, part));
+  for (const CorpusPart& part : train) parts.push_back(resolve(root, part));
   return parts;
 }
 
 std::optional<CorpusPart> DataConfig::validation_part() const {
-  return validation ? std::optional(below(root, *validation)) : std::nullopt;
+  return validation ? std::optional(resolve(root, *validation)) : std::nullopt;
 }
 
 std::int64_t source_tokens(const TrainingOptions& training) {
@@ -246,10 +250,10 @@ TrainConfig read_train_config(const Options& options) {
   fields(in, config);
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
-  if (!in.has("model")) in.fail("model", "is missing; it holds at least a 'family'");
-  take_defaults([&](const char* key) { return in.has(key); }, config);
+  if (!in.has("model")) in.fail("model", "is missing; it must have at least a 'family'");
+  set_defaults([&](const char* key) { return in.has(key); }, config);
   check_train_config(config, in);
-  check_used(config, defaults_of(config), in);
+  check_options_have_effect(config, defaults_of(config), in);
   return config;
 }
 

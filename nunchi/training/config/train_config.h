@@ -1,5 +1,5 @@
-// The options of `nunchi train`, as its YAML file has them: a struct for each map, a field for each
-// key, with the defaults.
+// The options of `nunchi train`: a struct for each map of the YAML file, a field for each key, with
+// its default.
 #pragma once
 
 #include <cstdint>
@@ -24,88 +24,90 @@ namespace nunchi {
 // Tokenizers are learned from the training data or read from files.
 struct TokenizerConfig {
   TokenizerOptions options;
-  bool shared = true;            // one for both sides, or one each
-  std::filesystem::path source;  // an existing file; if shared, for both sides
-  std::filesystem::path target;
+  bool shared = true;            // one tokenizer for both sides, or one for each
+  std::filesystem::path source;  // an existing file, used for both sides if shared; may be empty
+  std::filesystem::path target;  // an existing file; empty if shared or if source is empty
 
-  // Whether this kind of tokenizer has pieces and symbols.
-  bool has_pieces() const {
+  // Whether this kind of tokenizer has subword pieces and can have extra symbols.
+  bool is_subword() const {
     return options.kind == TokenizerKind::bpe || options.kind == TokenizerKind::unigram;
   }
 };
 
 struct DataConfig {
-  std::filesystem::path root = ".";  // of relative names of the data
+  std::filesystem::path root = ".";  // relative paths of the data start here
   std::filesystem::path cache;       // empty: OUTPUT/cache
   std::vector<CorpusPart> train;
   std::optional<CorpusPart> validation;
   PairLimits limits;
-  TextCut cut = TextCut::lines;  // of texts; by default the objective's
+  TextCut cut = TextCut::lines;  // how a text becomes examples; default: the objective's
   std::int64_t window = 256;     // tokens of a window
 
-  // Tokens of the windows that the data are cut into; 0: they are pairs or lines.
+  // Tokens of a window if the data are cut into windows, otherwise 0.
   std::int64_t text_window() const { return cut == TextCut::windows ? window : 0; }
 
-  // The parts with their names relative to `root` resolved.
+  // The parts with their paths resolved against `root`.
   std::vector<CorpusPart> train_parts() const;
   std::optional<CorpusPart> validation_part() const;
 };
 
 struct OptimizerConfig {
   enum class Kind : std::uint8_t { adam, adamw };
-  Kind kind = Kind::adam;  // adamw: with weight decay
+  Kind kind = Kind::adam;  // only adamw allows weight decay
   AdamOptions adam{.max_norm = 1};
 };
 
-// Of the objective span_corruption.
+// Options of the objective span_corruption.
 struct SpanCorruptionOptions {
-  double noise = 0.15;   // the share of a text's tokens that is taken out
-  double mean_span = 3;  // the mean number of adjacent tokens that are taken out
+  double noise = 0.15;   // fraction of a text's tokens that is removed
+  double mean_span = 3;  // mean length of a removed span, in tokens
 };
 
 struct TrainingOptions {
-  ObjectiveKind objective = ObjectiveKind::translation;  // by default the family's
+  ObjectiveKind objective = ObjectiveKind::translation;  // default: the family's
   std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
   BatchBy batch_by = BatchBy::length;
-  std::int64_t accumulate = 1;  // micro-batches a step, of all workers together
+  std::int64_t accumulate = 1;  // micro-batches per step, over all workers
   GradientSum gradient_sum = GradientSum::sequential;
-  double label_smoothing = 0.1;  // by default the objective's
+  double label_smoothing = 0.1;  // default: the objective's
   SpanCorruptionOptions span_corruption;
-  double mask_share = 0.15;  // masked: the share of a text's tokens that is taken out
-  bool whole_words = false;  // masked: all pieces of a word or none
+  double mask_share = 0.15;  // objective masked: fraction of a text's tokens that is predicted
+  bool whole_words = false;  // objective masked: mask all pieces of a word or none
   OptimizerConfig optimizer;
   Schedule schedule;  // the trainer sets total_steps and width
-  // The run ends at the first of these; 0: no such limit.
+  // The run ends at the first limit that it reaches; 0: no such limit.
   std::int64_t max_steps = 0;
   std::int64_t max_epochs = 0;
   double max_minutes = 0;
   std::int64_t log_every = 50;  // steps
 };
 
-// BatchOptions::source_tokens: for texts with labels, batch_tokens limits the texts.
+// The value for BatchOptions::source_tokens: batch_tokens for classification, whose targets are
+// single labels, and 0, the default, for other objectives.
 std::int64_t source_tokens(const TrainingOptions& training);
 
 struct CheckpointConfig {
-  std::int64_t every = 500;    // steps
-  std::int64_t keep_last = 5;  // checkpoints
-  std::int64_t keep_best = 5;  // by the validation's metric
-  std::int64_t average = 5;    // of the best; their mean is the run's model
+  std::int64_t every = 500;    // steps between checkpoints
+  std::int64_t keep_last = 5;  // number of newest checkpoints that are kept
+  std::int64_t keep_best = 5;  // number of best checkpoints that are kept, by validation.metric
+  // Number of best checkpoints, or last ones without validation, whose mean is the run's model.
+  std::int64_t average = 5;
 };
 
 enum class ValidationMetric : std::uint8_t { bleu, chrf, loss, accuracy };
 
 struct ValidationConfig {
   std::int64_t every = 500;                          // steps; 0: only at the end
-  ValidationMetric metric = ValidationMetric::bleu;  // by default loss if nothing is translated
+  ValidationMetric metric = ValidationMetric::bleu;  // default: loss unless the model translates
   bool lowercase = false;
   std::int64_t beam_size = 1;
-  std::int64_t patience = 0;  // validations without improvement that end the run; 0: no limit
+  std::int64_t patience = 0;  // validations without improvement that end the run; 0: never
 };
 
-// The defaults of `nunchi translate` for the model.
+// The model's defaults for `nunchi translate`, saved in its generation_config.json.
 struct GenerationConfig {
-  std::int64_t beam_size = 5;  // by default 1 if nothing is translated
-  double normalize = 1;        // scores are divided by length to this power
+  std::int64_t beam_size = 5;  // default: 1 unless the model translates
+  double normalize = 1;        // length penalty: scores are divided by length^normalize
   std::int64_t max_length = 256;
 };
 
@@ -113,7 +115,7 @@ struct TrainConfig {
   std::filesystem::path output;  // the run's folder
   std::uint64_t seed = 1;
   std::filesystem::path initialize_from;  // a model folder whose weights the run starts from
-  ModelConfig model;                      // has no family until it is set
+  ModelConfig model;                      // without a family until it is assigned
   TokenizerConfig tokenizer;
   DataConfig data;
   TrainingOptions training;
@@ -121,7 +123,7 @@ struct TrainConfig {
   ValidationConfig validation;
   GenerationConfig generation;
 
-  // Whether tokenizers are learned for the run, not read from files or another model.
+  // Whether the run learns its tokenizers instead of reading them from files or another model.
   bool learns_tokenizer() const { return tokenizer.source.empty() && initialize_from.empty(); }
   std::filesystem::path cache() const { return data.cache.empty() ? output / "cache" : data.cache; }
 };
@@ -133,8 +135,8 @@ TrainConfig read_train_config(const std::filesystem::path& file,
                               std::span<const std::string> assignments = {});
 TrainConfig read_train_config(const Options& options);
 
-// Every key with its value, except keys of the model without effect. Reads back as an equivalent
-// config.
+// Every key with its value, except keys of the model that have no effect. Reading the text gives an
+// equivalent config.
 std::string to_yaml(const TrainConfig& config);
 
 }  // namespace nunchi

@@ -20,50 +20,51 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
         tokenizer.source.empty() ? "tokenizer.target" : "tokenizer.source";
     in.fail({tokenizer.source.empty() ? "tokenizer.source" : "tokenizer.target", given,
              "tokenizer.shared"},
-            "is missing: two tokenizers are read from files, or both are learned");
+            "is missing: set both tokenizer files or neither");
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
   if (objective.tokenizer.shared && !tokenizer.shared) {
     in.fail({"tokenizer.shared", "training.objective", "model.family"},
-            fmt::format("is true for the objective {}: one text is both sides", objective.name));
+            fmt::format("must be true for the objective {}: both sides come from one text",
+                        objective.name));
   }
   if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
     in.fail({"tokenizer.shared", "model.tied_embeddings", "model.family"}, "is false, but " + why);
   }
 }
 
-// A tokenizer that is read from a file is checked when it is read.
+// Only for a tokenizer that will be learned; one from a file is checked when it is read.
 void check_symbols(const TrainConfig& config, const OptionReader& in) {
   const ObjectiveInfo& objective = info_of(config.training.objective);
   const std::vector<std::string>& symbols = config.tokenizer.options.symbols;
   if (!config.learns_tokenizer() || objective.tokenizer.symbols.empty()) return;
-  const auto is_there = [&](std::string_view symbol) {
+  const auto is_listed = [&](std::string_view symbol) {
     return std::ranges::find(symbols, symbol) != symbols.end();
   };
-  if (!config.tokenizer.has_pieces()) {
+  if (!config.tokenizer.is_subword()) {
     in.fail({"tokenizer.kind", "training.objective", "model.family"},
-            fmt::format("is bpe or unigram for the objective {}: it needs the symbol {}, and "
-                        "characters and bytes have no symbols",
+            fmt::format("must be bpe or unigram for the objective {}: it needs the symbol {}, and "
+                        "tokenizers of characters or bytes have no symbols",
                         objective.name, objective.tokenizer.symbols.front()));
   }
-  if (std::ranges::none_of(objective.tokenizer.symbols, is_there)) {
+  if (std::ranges::none_of(objective.tokenizer.symbols, is_listed)) {
     in.fail({"tokenizer.symbols", "training.objective", "model.family"},
-            fmt::format("has to name the symbols for tokens that are taken out, {} for the first: "
-                        "the objective {} needs them",
+            fmt::format("must contain {}: the objective {} replaces removed tokens by such "
+                        "symbols",
                         objective.tokenizer.symbols.front(), objective.name));
   }
 }
 
-// The family has to support the objective.
+// The family must support the objective.
 void check_objective(const TrainConfig& config, const OptionReader& in) {
-  const std::vector<ObjectiveKind> learned = config.model->objectives();
-  if (std::ranges::find(learned, config.training.objective) != learned.end()) return;
+  const std::vector<ObjectiveKind> supported = config.model->objectives();
+  if (std::ranges::find(supported, config.training.objective) != supported.end()) return;
   std::string names;
-  for (const ObjectiveKind kind : learned) {
+  for (const ObjectiveKind kind : supported) {
     names += (names.empty() ? "" : " or ") + std::string(info_of(kind).name);
   }
   in.fail({"training.objective", "model.family"},
-          fmt::format("is {}, but a model of the family {} is trained for {}",
+          fmt::format("is {}, but the family {} supports only {}",
                       info_of(config.training.objective).name, config.model->family(), names));
 }
 
@@ -78,7 +79,7 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
   if (objective.examples.kind == Examples::text) {
     if (part.text.empty() || !part.source.empty() || !part.features.empty() ||
         !part.target.empty() || !part.tsv.empty()) {
-      fail(fmt::format("names a 'text' and nothing else for the objective {}", objective.name));
+      fail(fmt::format("must name a 'text' and nothing else for the objective {}", objective.name));
     }
     return;
   }
@@ -94,39 +95,40 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
                        objective.name));
     }
     if (!part.source.empty() || !part.tsv.empty() || part.target.empty()) {
-      in.fail(key, "names 'features' and 'target' and nothing else");
+      in.fail(key, "must name 'features' and 'target' and nothing else");
     }
     return;
   }
   const bool pair = !part.source.empty() && !part.target.empty();
-  const bool half = part.source.empty() != part.target.empty();
-  if (half || pair == !part.tsv.empty()) {
-    in.fail(key, "names either 'source' and 'target' or one 'tsv'");
+  const bool one_side = part.source.empty() != part.target.empty();
+  if (one_side || pair == !part.tsv.empty()) {
+    in.fail(key, "must name either 'source' and 'target' or one 'tsv'");
   }
 }
 
 void check_positions(const TrainConfig& config, const OptionReader& in) {
   const DataConfig& data = config.data;
-  const std::int64_t exist = config.model->longest();
+  const std::int64_t model_limit = config.model->longest();
   const auto fail = [&](const std::string& what) {
     in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
              "data.window"},
-            fmt::format("is {}, but {}", exist, what));
+            fmt::format("is {}, but {}", model_limit, what));
   };
   if (data.text_window() > 0) {
-    if (exist < data.window)
+    if (model_limit < data.window)
       fail(fmt::format("a window has {} tokens; see 'data.window'", data.window));
     return;
   }
   const ObjectiveInfo& objective = info_of(config.training.objective);
-  const std::int64_t longest = objective.examples.longest(data.limits.max_length, config.training);
-  if (exist < longest) {
+  const std::int64_t max_tokens =
+      objective.examples.max_tokens(data.limits.max_length, config.training);
+  if (model_limit < max_tokens) {
     fail(
         fmt::format("sentences have up to {} tokens, <s> and </s> included; see "
                     "'data.max_length', which is {}",
-                    longest, data.limits.max_length));
+                    max_tokens, data.limits.max_length));
   }
-  if (objective.generates() && exist < config.generation.max_length) {
+  if (objective.generates() && model_limit < config.generation.max_length) {
     fail(fmt::format("up to {} tokens are generated; see 'generation.max_length'",
                      config.generation.max_length));
   }
@@ -157,17 +159,18 @@ void check_data(const TrainConfig& config, const OptionReader& in) {
   }
   if (objective.examples.kind == Examples::text && data.cut != objective.examples.cut) {
     in.fail({"data.cut", "training.objective", "model.family"},
-            fmt::format("is '{}' for the objective {}",
+            fmt::format("must be '{}' for the objective {}",
                         objective.examples.cut == TextCut::lines ? "lines" : "windows",
                         objective.name));
   }
   if (objective.examples.kind != Examples::text && data.cut != TextCut::lines) {
     in.fail({"data.cut", "training.objective", "model.family"},
-            fmt::format("is for texts, and the objective {} has none", objective.name));
+            fmt::format("applies only to plain text, which the objective {} does not use",
+                        objective.name));
   }
   check_positions(config, in);
   if (data.limits.max_ratio > 0 && data.limits.max_ratio < 1) {
-    in.fail("data.max_ratio", "is a factor of 1 or more, or 0 for no limit");
+    in.fail("data.max_ratio", "must be 1 or more, or 0 for no limit");
   }
 }
 
@@ -176,11 +179,11 @@ void check_schedule(const TrainingOptions& training, const OptionReader& in) {
   const Schedule& schedule = training.schedule;
   if (schedule.kind == Kind::paper && schedule.warmup == 0) {
     in.fail({"training.schedule.warmup", "training.schedule.kind"},
-            "is at least 1 for the paper's schedule");
+            "must be at least 1 for the schedule 'paper'");
   }
   if (schedule.kind != Kind::paper && schedule.peak == 0) {
     in.fail({"training.schedule.learning_rate", "training.schedule.kind"},
-            "is 0, and so nothing would be learned");
+            "is 0, so nothing would be learned");
   }
   if (schedule.kind != Kind::paper && schedule.final > schedule.peak) {
     in.fail({"training.schedule.final", "training.schedule.learning_rate"},
@@ -189,8 +192,8 @@ void check_schedule(const TrainingOptions& training, const OptionReader& in) {
   const bool ends = schedule.kind == Kind::cosine || schedule.kind == Kind::linear;
   if (ends && training.max_steps <= schedule.warmup) {
     in.fail({"training.max_steps", "training.schedule.warmup", "training.schedule.kind"},
-            "is where this schedule ends, so it has to be above 'training.schedule.warmup', " +
-                std::to_string(schedule.warmup));
+            "must be above 'training.schedule.warmup', which is " +
+                std::to_string(schedule.warmup) + ": this schedule ends at the last step");
   }
 }
 
@@ -200,16 +203,16 @@ void check_metric(const TrainConfig& config, const OptionReader& in) {
   const Metric metric = config.validation.metric;
   const bool translations = metric == Metric::bleu || metric == Metric::chrf;
   const bool fits = metric == Metric::loss || (translations && objective.translates()) ||
-                    (metric == Metric::accuracy && objective.answers == Answers::choices);
+                    (metric == Metric::accuracy && objective.output == OutputKind::choices);
   if (fits) return;
   if (objective.translates()) {
     in.fail({"validation.metric", "training.objective", "model.family"},
-            fmt::format("is not 'accuracy' for the objective {}", objective.name));
+            fmt::format("cannot be 'accuracy' for the objective {}", objective.name));
   }
   in.fail(
       {"validation.metric", "training.objective", "model.family"},
-      fmt::format("is 'loss'{} for the objective {}: nothing is translated",
-                  objective.answers == Answers::choices ? " or 'accuracy'" : "", objective.name));
+      fmt::format("must be 'loss'{} for the objective {}, which does not translate",
+                  objective.output == OutputKind::choices ? " or 'accuracy'" : "", objective.name));
 }
 
 void check_training(const TrainConfig& config, const OptionReader& in) {
@@ -218,7 +221,7 @@ void check_training(const TrainConfig& config, const OptionReader& in) {
   const OptimizerConfig& optimizer = training.optimizer;
   if (optimizer.kind == OptimizerConfig::Kind::adam && optimizer.adam.weight_decay > 0) {
     in.fail({"training.optimizer.weight_decay", "training.optimizer.kind"},
-            "is for 'kind: adamw'; adam has none");
+            "needs 'kind: adamw'; adam has no weight decay");
   }
   const bool ends = training.max_steps > 0 || training.max_epochs > 0 || training.max_minutes > 0;
   if (!ends && config.validation.patience == 0) {
@@ -232,10 +235,10 @@ void check_training(const TrainConfig& config, const OptionReader& in) {
             "needs 'data.validation' and 'validation.every' above 0");
   }
   const CheckpointConfig& checkpoints = config.checkpoints;
-  const bool judged = config.data.validation.has_value();
-  if (checkpoints.average > (judged ? checkpoints.keep_best : checkpoints.keep_last)) {
-    const std::string kept = judged ? "checkpoints.keep_best" : "checkpoints.keep_last";
-    in.fail({"checkpoints.average", kept}, "is more than '" + kept + "' keeps");
+  const bool validates = config.data.validation.has_value();
+  if (checkpoints.average > (validates ? checkpoints.keep_best : checkpoints.keep_last)) {
+    const std::string limit = validates ? "checkpoints.keep_best" : "checkpoints.keep_last";
+    in.fail({"checkpoints.average", limit}, "is larger than '" + limit + "'");
   }
 }
 

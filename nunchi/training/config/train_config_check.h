@@ -1,4 +1,4 @@
-// Options of a training config that do not fit together.
+// Rejects options of a training config that do not fit together.
 #pragma once
 
 #include "nunchi/training/config/train_config.h"

@@ -1,12 +1,13 @@
-// Options of a training config that have no effect beside the others.
+// Rejects options of a training config that have no effect because of other options.
 #pragma once
 
 #include "nunchi/training/config/train_config.h"
 
 namespace nunchi {
 
-// An option without effect is a mistake: throws Error, or UsageError for an assignment. The default
-// value, which `defaults` has, is allowed: written configs have it.
-void check_used(const TrainConfig& config, const TrainConfig& defaults, const OptionReader& in);
+// Throws Error, or UsageError for an assignment, for an option that has no effect but differs from
+// its value in `defaults`. Default values are allowed because to_yaml() writes every key.
+void check_options_have_effect(const TrainConfig& config, const TrainConfig& defaults,
+                               const OptionReader& in);
 
 }  // namespace nunchi

@@ -13,7 +13,7 @@ class CausalObjective final : public Objective {
   CausalObjective(const LanguageModel& model, ContextBase& context, double label_smoothing)
       : model_(model), context_(context), label_smoothing_(label_smoothing) {}
 
-  // The targets are windows of a text: the input tokens and one more.
+  // Each target is a window of a text: the input tokens and one more token.
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:

@@ -15,9 +15,9 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kMostLabels = 10'000;
+constexpr std::size_t kMaxLabels = 10'000;
 
-// The label of a line; empty if the line cannot be an example.
+// The label of a line; empty if the line is not an example.
 std::string label_in(const RawPair& pair) {
   return pair.cut || pair.source.empty() ? std::string() : label_of(pair.target);
 }
@@ -34,10 +34,10 @@ std::vector<std::string> labels_in(std::span<const CorpusPart> parts) {
     PairReader reader(part);
     for (RawPair pair; reader.next(pair);) {
       const std::string label = label_in(pair);
-      if (label.empty() || !labels.insert(label).second || labels.size() <= kMostLabels) continue;
+      if (label.empty() || !labels.insert(label).second || labels.size() <= kMaxLabels) continue;
       throw Error(location_of(part, reader.line_number()) + ": more than " +
-                  grouped(static_cast<std::int64_t>(kMostLabels)) +
-                  " labels. A line is its text, a tab and its label; see "
+                  grouped(static_cast<std::int64_t>(kMaxLabels)) +
+                  " labels. A line must be a text, a tab and its label; see "
                   "'data.train.target_column'.");
     }
   }
@@ -77,20 +77,20 @@ const TargetNeeds kLabels = {
 
 ClassificationObjective::ClassificationObjective(const ObjectiveParts& parts)
     : model_(as_classifier(parts.model)),
-      reader_(as_masked_language_model(parts.model)),
+      encoder_(as_masked_language_model(parts.model)),
       context_(parts.context),
       special_(parts.tokenizers.target().special()),
       label_smoothing_(parts.options.label_smoothing) {}
 
 ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
-  const bool learning = context_.is_training();
+  const bool training = context_.is_training();
   std::vector<Tokens> texts;
   const std::vector<Tokens>& sources = tokens_of(batch.sources);
   std::vector<std::int32_t> labels, indices(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    const std::span<const std::int32_t> source = sources[i];  // with its </s>
-    texts.push_back(enclosed(source.first(source.size() - 1), special_, reader_.max_length()));
+    const std::span<const std::int32_t> source = sources[i];  // ends with </s>
+    texts.push_back(enclosed(source.first(source.size() - 1), special_, encoder_.max_length()));
     const std::int32_t label = batch.targets[i].front();
     if (label < 0 || label >= std::ssize(model_.labels())) {
       throw Error("a text has a label that the model does not have.");
@@ -98,17 +98,18 @@ ObjectiveLoss ClassificationObjective::loss(const HostBatch& batch,
     labels.push_back(label);
   }
   std::iota(indices.begin(), indices.end(), first_sentence);
-  const TokenBatch read = make_token_batch(context_, texts, reader_.vocabulary(), first_sentence);
+  const TokenBatch text_batch =
+      make_token_batch(context_, texts, encoder_.vocabulary(), first_sentence);
   const std::vector<std::int32_t> ones(texts.size(), 1);
-  const Ragged each = make_ragged(context_, ones, indices);
+  const Ragged label_rows = make_ragged(context_, ones, indices);
   std::vector<std::int32_t> padded = labels;
-  padded.resize(static_cast<std::size_t>(each.capacity), 0);
-  const Variable summary = model_.summary(read, each);
+  padded.resize(static_cast<std::size_t>(label_rows.capacity), 0);
+  const Variable summary = model_.summary(text_batch, label_rows);
   const VocabularyLoss loss =
-      model_.label_loss(summary, each, from_host(context_, padded, {each.capacity}),
-                        {.smoothing = learning ? label_smoothing_ : 0});
-  ObjectiveLoss result{loss.total, each.rows, read.rows.rows};
-  if (!learning) result.right = count_right(model_.label_scores(summary), labels);
+      model_.label_loss(summary, label_rows, from_host(context_, padded, {label_rows.capacity}),
+                        {.smoothing = training ? label_smoothing_ : 0});
+  ObjectiveLoss result{loss.total, label_rows.rows, text_batch.rows.rows};
+  if (!training) result.correct = count_correct(model_.label_scores(summary), labels);
   return result;
 }
 

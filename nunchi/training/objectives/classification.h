@@ -1,4 +1,4 @@
-// Classification: the label of each text is predicted.
+// Classification: the model predicts the label of each text.
 #pragma once
 
 #include <string>
@@ -15,26 +15,27 @@ class ClassificationObjective final : public Objective {
   // Throws Error when the model has no labels.
   explicit ClassificationObjective(const ObjectiveParts& parts);
 
-  // The sources are texts, the targets their labels (see LabelTokenizer). Throws Error for a label
-  // that the model does not have.
+  // Sources are texts, targets their labels (see LabelTokenizer). Throws Error for a label that the
+  // model does not have.
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override;
 
  private:
   const Classifier& model_;
-  const MaskedLanguageModel& reader_;  // the same model
+  const MaskedLanguageModel& encoder_;  // the same model, as the encoder of the texts
   ContextBase& context_;
-  SpecialTokens special_;  // of the texts
+  SpecialTokens special_;  // of the texts' tokenizer
   double label_smoothing_;
 };
 
-// The labels of these parts, sorted, without repetitions. Throws Error when there is only one or
-// when there are more than 10,000.
+// The distinct labels in these parts, sorted. Throws Error for fewer than 2 or more than 10,000
+// labels.
 std::vector<std::string> labels_in(std::span<const CorpusPart> parts);
-// Throws Error, with file and line, for a label in the pairs of the part that is not among these.
+// Throws Error, with file and line, for a label in `pairs`, the pairs of `part`, that is not in
+// `labels`.
 void check_labels(const CorpusPart& part, std::span<const RawPair> pairs,
                   std::span<const std::string> labels);
 
-// The labels of the training data are those of the model, and each is one token.
+// Targets are labels: the model gets the labels of the training data, and each label is one token.
 extern const TargetNeeds kLabels;
 
 }  // namespace nunchi

@@ -1,5 +1,5 @@
-// The labels of a classifier as tokens in prepared data, one for each label. So the tokenizer of
-// the texts does not need to know the labels.
+// Encodes each label of a classifier as one token in prepared data, so that the tokenizer of the
+// texts does not need to know the labels.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ class LabelTokenizer final : public Tokenizer {
   explicit LabelTokenizer(const std::vector<std::string>& labels);
 
   std::int64_t vocabulary() const override;
-  // The label's number, in the order of the constructor, as one token; <unk>, the token after the
-  // last label, for other texts; no token for an empty text.
+  // One token: the index of the label in the constructor's list, or <unk>, the token after the last
+  // label, for other texts. No token for an empty text.
   Tokens encode(std::string_view text) const override;
   std::string decode(std::span<const std::int32_t> ids) const override;
   std::string piece(std::int32_t id) const override;
@@ -33,7 +33,7 @@ class LabelTokenizer final : public Tokenizer {
  private:
   std::vector<std::string> labels_;
   std::map<std::string, std::int32_t, std::less<>> tokens_;
-  std::string serialized_;  // a line for each label, for the fingerprint; not part of a folder
+  std::string serialized_;  // one line per label, for the fingerprint; never saved in a folder
 };
 
 }  // namespace nunchi

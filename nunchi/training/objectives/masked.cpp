@@ -13,17 +13,18 @@
 namespace nunchi {
 namespace {
 
-// Separates these draws from those of a model's operations, whose numbers are small.
-constexpr std::uint32_t kPlace = 0x80000001u;
+// The operation number of these draws (base/random.h), distinct from those of a model's operations,
+// which are small.
+constexpr std::uint32_t kOperation = 0x80000001u;
 enum class Purpose : std::uint32_t { choice, replacement };
 
 philox::Words draw(const TextDraws& draws, Purpose purpose, std::size_t number) {
   return philox::bits({static_cast<std::uint32_t>(purpose), static_cast<std::uint32_t>(number),
-                       draws.sentence, kPlace},
+                       draws.sentence, kOperation},
                       philox::key_of(draws.key));
 }
 
-// `wanted` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
+// Chooses `wanted` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
 std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const TextDraws& draws) {
   std::vector<std::int32_t> chosen;
   philox::Words words{};
@@ -31,18 +32,19 @@ std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const T
     if (i % words.size() == 0) words = draw(draws, Purpose::choice, i / words.size());
     const auto missing =
         static_cast<std::uint64_t>(wanted - static_cast<std::int64_t>(chosen.size()));
-    const std::uint64_t place = (std::uint64_t{words[i % words.size()]} * (count - i)) >> 32;
-    if (place < missing) chosen.push_back(static_cast<std::int32_t>(i));
+    // Uniform in [0, count - i).
+    const std::uint64_t drawn = (std::uint64_t{words[i % words.size()]} * (count - i)) >> 32;
+    if (drawn < missing) chosen.push_back(static_cast<std::int32_t>(i));
   }
   return chosen;
 }
 
-// The pieces of one word, from `begin` on.
+// The pieces of one word: positions [first, first + size) of a text.
 struct Word {
-  std::int32_t begin, size;
+  std::int32_t first, size;
 };
 
-// Takes words in random order, each if it fits into the wanted number of tokens.
+// Takes words in random order and skips those that would exceed the wanted number of tokens.
 std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word> words,
                                        const TextDraws& draws) {
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
@@ -54,9 +56,9 @@ std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word
   std::vector<std::int32_t> positions;
   for (const auto& [ignored, w] : order) {
     const auto taken = static_cast<std::int64_t>(positions.size());
-    // The first word always counts, so that a text of one long word has tokens to predict.
+    // The first word is always taken, so that a text of one long word has tokens to predict.
     if (taken > 0 && taken + words[w].size > wanted) continue;
-    for (std::int32_t i = 0; i < words[w].size; ++i) positions.push_back(words[w].begin + i);
+    for (std::int32_t i = 0; i < words[w].size; ++i) positions.push_back(words[w].first + i);
   }
   std::ranges::sort(positions);
   return positions;
@@ -70,22 +72,22 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
   const auto vocabulary = static_cast<std::int32_t>(tokenizer.vocabulary());
   if (options.whole_words) {
     for (std::int32_t id = 0; id < vocabulary; ++id) {
-      begins_word_.push_back(tokenizer.piece(id).starts_with(kSpace));
+      starts_word_.push_back(tokenizer.piece(id).starts_with(kSpace));
     }
   }
   for (std::int32_t id = 0; id < vocabulary; ++id) {
-    if (id != mask_ && !special_.contains(id)) others_.push_back(id);
+    if (id != mask_ && !special_.contains(id)) replacements_.push_back(id);
   }
 }
 
-std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
-                                         const TextDraws& draws) const {
+std::vector<std::int32_t> Masker::choose_positions(std::span<const std::int32_t> text,
+                                                   const TextDraws& draws) const {
   const auto wanted =
-      std::max<std::int64_t>(1, std::llround(options_.share * static_cast<double>(text.size())));
+      std::max<std::int64_t>(1, std::llround(options_.fraction * static_cast<double>(text.size())));
   if (!options_.whole_words) return choose(wanted, text.size(), draws);
   std::vector<Word> words;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (i == 0 || begins_word_[static_cast<std::size_t>(text[i])]) {
+    if (i == 0 || starts_word_[static_cast<std::size_t>(text[i])]) {
       words.push_back({static_cast<std::int32_t>(i), 1});
     } else {
       ++words.back().size;
@@ -94,21 +96,21 @@ std::vector<std::int32_t> Masker::chosen(std::span<const std::int32_t> text,
   return choose_words(wanted, words, draws);
 }
 
-MaskedText Masker::operator()(const Tokens& text, std::int64_t longest,
+MaskedText Masker::operator()(const Tokens& text, std::int64_t max_length,
                               const TextDraws& draws) const {
-  MaskedText masked{.inputs = enclosed(text, special_, longest), .positions = {}, .labels = {}};
+  MaskedText masked{.inputs = enclosed(text, special_, max_length), .positions = {}, .labels = {}};
   const auto inside = std::span(masked.inputs).subspan(1, masked.inputs.size() - 2);
-  for (const std::int32_t position : chosen(inside, draws)) {
+  for (const std::int32_t position : choose_positions(inside, draws)) {
     std::int32_t& token = inside[static_cast<std::size_t>(position)];
     masked.positions.push_back(position + 1);
     masked.labels.push_back(token);
     const philox::Words words =
         draw(draws, Purpose::replacement, static_cast<std::size_t>(position));
-    const double share = static_cast<double>(words[0]) * 0x1p-32;
-    if (share < 0.8) {
+    const double uniform = static_cast<double>(words[0]) * 0x1p-32;
+    if (uniform < 0.8) {
       token = mask_;
-    } else if (share < 0.9 && !others_.empty()) {
-      token = others_[(std::uint64_t{words[1]} * others_.size()) >> 32];
+    } else if (uniform < 0.9 && !replacements_.empty()) {
+      token = replacements_[(std::uint64_t{words[1]} * replacements_.size()) >> 32];
     }
   }
   return masked;
@@ -118,11 +120,11 @@ MaskedObjective::MaskedObjective(const ObjectiveParts& parts)
     : model_(as_masked_language_model(parts.model)),
       context_(parts.context),
       masker_(parts.tokenizers.target(),
-              {.share = parts.options.mask_share, .whole_words = parts.options.whole_words}),
+              {.fraction = parts.options.mask_share, .whole_words = parts.options.whole_words}),
       label_smoothing_(parts.options.label_smoothing) {}
 
 ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_sentence) const {
-  const bool learning = context_.is_training();
+  const bool training = context_.is_training();
   std::vector<MaskedText> texts;
   std::vector<std::int32_t> labels;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
@@ -134,13 +136,13 @@ ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_s
       make_masked_batch(context_, texts, model_.vocabulary(), first_sentence);
   const Variable rows = gather_rows(model_.hidden(masked.inputs), masked.masked, masked.places);
   const VocabularyLoss loss = model_.loss(rows, masked.masked, masked.labels,
-                                          {.smoothing = learning ? label_smoothing_ : 0});
+                                          {.smoothing = training ? label_smoothing_ : 0});
   ObjectiveLoss result{loss.total, masked.masked.rows, masked.inputs.rows.rows};
-  if (!learning) result.right = count_right(model_.scores(rows, masked.masked), labels);
+  if (!training) result.correct = count_correct(model_.scores(rows, masked.masked), labels);
   return result;
 }
 
-std::int64_t count_right(const Tensor& scores, std::span<const std::int32_t> labels) {
+std::int64_t count_correct(const Tensor& scores, std::span<const std::int32_t> labels) {
   const std::vector<std::int32_t> best = to_host<std::int32_t>(top_tokens(scores, 1).ids);
   return std::inner_product(labels.begin(), labels.end(), best.begin(), std::int64_t{0},
                             std::plus<>(), [](std::int32_t a, std::int32_t b) { return a == b; });

@@ -18,35 +18,36 @@
 namespace nunchi {
 
 struct MaskOptions {
-  double share = 0.15;       // of a text's tokens; at least one token
-  bool whole_words = false;  // all pieces of a word or none
+  double fraction = 0.15;    // fraction of a text's tokens to predict; at least one token is
+  bool whole_words = false;  // choose all pieces of a word or none
 };
 
-// Immutable.
+// Chooses and masks the tokens to predict. Immutable.
 class Masker {
  public:
   // Throws Error when the tokenizer has no symbol for masked tokens.
   Masker(const Tokenizer& tokenizer, const MaskOptions& options);
 
-  // The masked text between <s> and </s>, cut to `longest` tokens in all. All choices of tokens are
-  // equally likely; whole words are chosen as long as they fit into the share. A text without
-  // tokens has none to predict.
-  MaskedText operator()(const Tokens& text, std::int64_t longest, const TextDraws& draws) const;
+  // The masked text between <s> and </s>, cut to `max_length` tokens in all. All sets of tokens are
+  // equally likely; with whole_words, words are taken in random order if they fit into the
+  // fraction. A text without tokens has none to predict.
+  MaskedText operator()(const Tokens& text, std::int64_t max_length, const TextDraws& draws) const;
 
  private:
-  std::vector<std::int32_t> chosen(std::span<const std::int32_t> text,
-                                   const TextDraws& draws) const;
+  // The positions of the tokens to predict, ascending.
+  std::vector<std::int32_t> choose_positions(std::span<const std::int32_t> text,
+                                             const TextDraws& draws) const;
 
   MaskOptions options_;
   SpecialTokens special_;
   std::int32_t mask_;
-  std::vector<bool> begins_word_;     // by token; empty unless whole words are masked
-  std::vector<std::int32_t> others_;  // the random tokens that may replace a token
+  std::vector<bool> starts_word_;           // by token id; empty unless whole_words
+  std::vector<std::int32_t> replacements_;  // ids of the random tokens that may replace a token
 };
 
 class MaskedObjective final : public Objective {
  public:
-  // Throws Error when the model does not predict masked tokens or the tokenizer has no mask.
+  // Throws Error when the model cannot predict masked tokens or the tokenizer has no mask symbol.
   explicit MaskedObjective(const ObjectiveParts& parts);
 
   // The targets are lines of a text.
@@ -59,8 +60,8 @@ class MaskedObjective final : public Objective {
   double label_smoothing_;
 };
 
-// The number of rows of scores [R, V] whose highest score is at their label. Only the first rows
-// count, as many as there are labels.
-std::int64_t count_right(const Tensor& scores, std::span<const std::int32_t> labels);
+// The number of rows of `scores` [R, V] whose highest score is at their label. Rows without a label
+// are ignored: row i has label i.
+std::int64_t count_correct(const Tensor& scores, std::span<const std::int32_t> labels);
 
 }  // namespace nunchi

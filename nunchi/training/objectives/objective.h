@@ -1,5 +1,5 @@
-// A training objective: the loss of a model on a batch. Each objective is one pair of files here
-// and one line in objectives.cpp.
+// A training objective computes the loss of a model on a batch. Each objective is one pair of files
+// here and one entry in objectives.cpp.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,15 @@
 namespace nunchi {
 
 struct ObjectiveLoss {
-  Variable total;           // f64 [1], the sum over the tokens
-  std::int64_t tokens = 0;  // to predict
-  std::int64_t read = 0;    // that the model read for them; 0: as many
-  // Of the tokens to predict, how many the model finds likeliest. Only in evaluating mode, and of
-  // objectives that are measured by it.
-  std::optional<std::int64_t> right = {};
+  Variable total;                  // f64 [1], the sum over the target tokens
+  std::int64_t target_tokens = 0;  // tokens to predict
+  std::int64_t tokens_read = 0;    // tokens that the model read; 0: the same as target_tokens
+  // Number of target tokens to which the model gives the highest score. Set only in evaluating
+  // mode, by objectives that report accuracy.
+  std::optional<std::int64_t> correct = {};
 };
 
-// Refers to a model, which outlives it.
+// Refers to a model, which must outlive the objective.
 class Objective {
  public:
   virtual ~Objective() = default;
@@ -26,8 +26,8 @@ class Objective {
   // The loss of a batch. `first_sentence` is the index of the batch's first sentence in its step,
   // which random draws depend on.
   //
-  // In training mode (device/mode.h) dropout, label smoothing and random changes to the text apply.
-  // In evaluating mode it is the negative log-likelihood, the same at each call.
+  // Training mode (device/mode.h) applies dropout, label smoothing and random changes to the text.
+  // In evaluating mode the loss is the negative log-likelihood, the same at each call.
   virtual ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const = 0;
 };
 

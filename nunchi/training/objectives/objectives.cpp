@@ -18,7 +18,7 @@ std::unique_ptr<Objective> make(const ObjectiveParts& parts) {
   return std::make_unique<O>(parts);
 }
 
-// max_length counts </s> but not <s>.
+// The length of <s> text </s>: max_length counts </s> but not <s>.
 std::int64_t enclosed_length(std::int64_t max_length, const TrainingOptions&) {
   return max_length + 1;
 }
@@ -35,27 +35,27 @@ constexpr std::array kObjectives = {
                   .make = make<TranslationObjective>},
     ObjectiveInfo{.kind = Kind::causal,
                   .name = "causal",
-                  .answers = Answers::texts,
+                  .output = OutputKind::texts,
                   .examples = {.kind = Examples::text, .cut = TextCut::windows},
                   .make = make<CausalObjective>},
     ObjectiveInfo{.kind = Kind::span_corruption,
                   .name = "span_corruption",
-                  .answers = Answers::texts,
-                  .examples = {.kind = Examples::text, .longest = longest_corruption},
+                  .output = OutputKind::texts,
+                  .examples = {.kind = Examples::text, .max_tokens = max_corrupted_length},
                   .tokenizer = {.shared = true, .symbols = kFirstSentinel},
                   .keys = kSpanKeys,
                   .make = make<SpanCorruptionObjective>},
     ObjectiveInfo{.kind = Kind::masked,
                   .name = "masked",
-                  .answers = Answers::choices,
-                  .examples = {.kind = Examples::text, .longest = enclosed_length},
+                  .output = OutputKind::choices,
+                  .examples = {.kind = Examples::text, .max_tokens = enclosed_length},
                   .tokenizer = {.symbols = kMaskSymbols, .adds_symbol = true},
                   .keys = kMaskKeys,
                   .make = make<MaskedObjective>},
     ObjectiveInfo{.kind = Kind::classification,
                   .name = "classification",
-                  .answers = Answers::choices,
-                  .examples = {.kind = Examples::labelled, .longest = enclosed_length},
+                  .output = OutputKind::choices,
+                  .examples = {.kind = Examples::labelled, .max_tokens = enclosed_length},
                   .targets = &kLabels,
                   .make = make<ClassificationObjective>},
 };

@@ -8,16 +8,17 @@
 namespace nunchi {
 namespace {
 
-// Separates these draws from those of a model's operations, whose numbers are small.
-constexpr std::uint32_t kPlace = 0x80000000u;
+// The operation number of these draws (base/random.h), distinct from those of a model's operations,
+// which are small.
+constexpr std::uint32_t kOperation = 0x80000000u;
 
-// Numbers in [0, 1), one after another.
-class Draws {
+// A sequence of uniform random numbers in [0, 1).
+class UniformNumbers {
  public:
-  explicit Draws(const TextDraws& draws)
+  explicit UniformNumbers(const TextDraws& draws)
       : key_(philox::key_of(draws.key)), sentence_(draws.sentence) {}
   double next() {
-    return static_cast<double>(philox::bits({0, row_++, sentence_, kPlace}, key_)[0]) * 0x1p-32;
+    return static_cast<double>(philox::bits({0, row_++, sentence_, kOperation}, key_)[0]) * 0x1p-32;
   }
 
  private:
@@ -26,29 +27,29 @@ class Draws {
   std::uint32_t row_ = 0;
 };
 
-// `chosen` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
-std::vector<std::int64_t> choose(std::int64_t chosen, std::int64_t count, Draws& draws) {
-  std::vector<std::int64_t> found;
+// Chooses `wanted` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
+std::vector<std::int64_t> choose(std::int64_t wanted, std::int64_t count, UniformNumbers& numbers) {
+  std::vector<std::int64_t> chosen;
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto wanted = static_cast<double>(chosen - static_cast<std::int64_t>(found.size()));
-    if (draws.next() * static_cast<double>(count - i) < wanted) found.push_back(i);
+    const auto missing = static_cast<double>(wanted - static_cast<std::int64_t>(chosen.size()));
+    if (numbers.next() * static_cast<double>(count - i) < missing) chosen.push_back(i);
   }
-  return found;
+  return chosen;
 }
 
-// The number of tokens to remove, and the number of spans.
 struct Sizes {
-  std::int64_t noise, spans;
+  std::int64_t noise;  // number of tokens to remove
+  std::int64_t spans;  // number of spans
 };
 
 Sizes sizes_of(std::int64_t length, const SpanCorruptionOptions& options, std::int64_t sentinels) {
   const auto noise =
       std::clamp<std::int64_t>(std::llround(options.noise * static_cast<double>(length)), 1,
                                std::max(length - 1, std::int64_t{1}));
-  // At least one token separates two spans.
-  const std::int64_t most = std::min({sentinels, noise, length - noise + 1});
+  // At least one kept token separates two spans.
+  const std::int64_t max_spans = std::min({sentinels, noise, length - noise + 1});
   return {noise, std::clamp<std::int64_t>(
-                     std::llround(static_cast<double>(noise) / options.mean_span), 1, most)};
+                     std::llround(static_cast<double>(noise) / options.mean_span), 1, max_spans)};
 }
 
 }  // namespace
@@ -60,34 +61,36 @@ CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& opt
   const auto length = static_cast<std::int64_t>(text.size());
   const auto [noise, spans] =
       sizes_of(length, options, static_cast<std::int64_t>(sentinels.size()));
-  Draws numbers(draws);
-  // Where each span ends among the removed tokens; how many tokens are kept before each span.
+  UniformNumbers numbers(draws);
+  // ends: the number of removed tokens up to the end of each span. kept_before: the number of kept
+  // tokens before each span.
   std::vector<std::int64_t> ends = choose(spans - 1, noise - 1, numbers);
   for (std::int64_t& end : ends) ++end;
   ends.push_back(noise);
   const std::vector<std::int64_t> kept_before = choose(spans, length - noise + 1, numbers);
 
-  CorruptedText found;
-  auto from = text.begin();
-  std::int64_t kept = 0, taken = 0;
+  CorruptedText corrupted;
+  auto position = text.begin();
+  std::int64_t kept = 0, removed = 0;
   for (std::size_t s = 0; s < ends.size(); ++s) {
-    const auto stay = from + (kept_before[s] - kept), gone = stay + (ends[s] - taken);
-    found.source.insert(found.source.end(), from, stay);
-    found.source.push_back(sentinels[s]);
-    found.target.push_back(sentinels[s]);
-    found.target.insert(found.target.end(), stay, gone);
-    from = gone;
+    const auto span_begin = position + (kept_before[s] - kept);
+    const auto span_end = span_begin + (ends[s] - removed);
+    corrupted.source.insert(corrupted.source.end(), position, span_begin);
+    corrupted.source.push_back(sentinels[s]);
+    corrupted.target.push_back(sentinels[s]);
+    corrupted.target.insert(corrupted.target.end(), span_begin, span_end);
+    position = span_end;
     kept = kept_before[s];
-    taken = ends[s];
+    removed = ends[s];
   }
-  found.source.insert(found.source.end(), from, text.end());
-  return found;
+  corrupted.source.insert(corrupted.source.end(), position, text.end());
+  return corrupted;
 }
 
 std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer) {
   std::vector<std::int32_t> found;
   const auto name = [&] { return "<extra_id_" + std::to_string(found.size()) + ">"; };
-  // Most tokenizers have them one after another, ascending or descending.
+  // Repeats the pass while it finds more: sentinels may be in any order, often descending.
   for (bool more = true; more;) {
     more = false;
     for (std::int32_t id = 0; id < tokenizer.vocabulary(); ++id) {
@@ -99,14 +102,14 @@ std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer) {
   return found;
 }
 
-std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options) {
-  std::int64_t longest = max_length;
+std::int64_t max_corrupted_length(std::int64_t max_length, const TrainingOptions& options) {
+  std::int64_t max_tokens = max_length;
   // The decoder reads its start token, the sentinels and the removed tokens.
   for (std::int64_t length = 1; length < max_length; ++length) {
     const auto [noise, spans] = sizes_of(length, options.span_corruption, length);
-    longest = std::max(longest, 1 + noise + spans);
+    max_tokens = std::max(max_tokens, 1 + noise + spans);
   }
-  return longest;
+  return max_tokens;
 }
 
 SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
@@ -129,7 +132,7 @@ SpanCorruptionObjective::SpanCorruptionObjective(const ObjectiveParts& parts)
 
 ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
                                             std::int32_t first_sentence) const {
-  const bool learning = context_.is_training();
+  const bool training = context_.is_training();
   std::vector<Tokens> sources, targets;
   for (std::size_t i = 0; i < batch.targets.size(); ++i) {
     CorruptedText text = corrupt_spans(batch.targets[i], options_, sentinels_,
@@ -141,7 +144,7 @@ ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
   const PairBatch pairs = make_pair_batch(
       make_source(context_, std::move(sources), model_.inputs(), first_sentence), targets,
       model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
-  return {model_.loss(pairs, {.smoothing = learning ? label_smoothing_ : 0}).total,
+  return {model_.loss(pairs, {.smoothing = training ? label_smoothing_ : 0}).total,
           pairs.target.rows.rows};
 }
 

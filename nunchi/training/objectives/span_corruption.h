@@ -1,4 +1,4 @@
-// T5's span corruption: some spans of a text are removed, each replaced by a symbol of its own (a
+// T5's span corruption: some spans of a text are removed, each is replaced by a different symbol (a
 // sentinel), and the decoder predicts the removed tokens.
 //
 //   text     Thank you for inviting me to your party last week .
@@ -20,15 +20,15 @@
 
 namespace nunchi {
 
-// The model's input and what it is to predict, both without </s>.
+// A training example made from a text; both sides are without </s>.
 struct CorruptedText {
-  Tokens source;
-  Tokens target;
+  Tokens source;  // the kept tokens and the sentinels
+  Tokens target;  // each sentinel, followed by the tokens that it replaces
 };
 
-// At least one token is removed and, of more than one, at least one is kept. The options give the
-// number of spans, but there are no more than sentinels. All choices of spans that are at least one
-// token apart are equally likely. Throws Error for a text without tokens.
+// Removes at least one token and keeps at least one if the text has more than one. The options give
+// the number of spans, which is at most the number of sentinels. All choices of spans that are at
+// least one token apart are equally likely. Throws Error for a text without tokens.
 CorruptedText corrupt_spans(const Tokens& text, const SpanCorruptionOptions& options,
                             std::span<const std::int32_t> sentinels, const TextDraws& draws);
 
@@ -37,9 +37,9 @@ std::vector<std::int32_t> sentinels_of(const Tokenizer& tokenizer);
 
 inline constexpr std::array<std::string_view, 1> kFirstSentinel = {"<extra_id_0>"};
 
-// Upper bound for the tokens of the longer side, <s> and </s> included, of lines with up to
-// max_length tokens, </s> included.
-std::int64_t longest_corruption(std::int64_t max_length, const TrainingOptions& options);
+// Upper bound for the tokens of either side of a CorruptedText, <s> and </s> included. The lines
+// have up to max_length tokens, </s> included.
+std::int64_t max_corrupted_length(std::int64_t max_length, const TrainingOptions& options);
 
 class SpanCorruptionObjective final : public Objective {
  public:

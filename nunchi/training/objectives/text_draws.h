@@ -1,4 +1,4 @@
-// The random draws that change a text before a model learns from it.
+// Randomness of the objectives that change texts: masking and span corruption.
 #pragma once
 
 #include "nunchi/base/random.h"
@@ -6,13 +6,15 @@
 
 namespace nunchi {
 
+// Identifies the random draws for one text (base/random.h).
 struct TextDraws {
   RandomKey key;
   std::uint32_t sentence = 0;
 };
 
-// For text i of a batch. In training mode by the step's key and the text's index in the step;
-// otherwise by the text's own number, so that it is changed the same way whatever the batch.
+// The draws for text i of a batch. In training mode they depend on the step's key and on the text's
+// index in the step; otherwise only on the text's index in the data, so that every validation
+// changes the text in the same way.
 inline TextDraws draws_for(const ContextBase& context, const HostBatch& batch, std::size_t i,
                            std::int32_t first_sentence) {
   if (!context.is_training()) {

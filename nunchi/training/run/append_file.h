@@ -1,4 +1,4 @@
-// A file that is appended to while others may read it.
+// A file that is appended to while other processes may read it.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace nunchi {
 
-// Every function throws Error with the system's reason.
+// Every function throws Error with the system's error message.
 class AppendFile {
  public:
   // Opens the file for appending; creates it if it is missing.
@@ -15,7 +15,7 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  // On return the bytes are in the file, written in one piece unless the disk is full.
+  // On return the bytes are in the file, written by one system call unless the disk is full.
   void write(std::string_view bytes);
 
   const std::filesystem::path& path() const { return path_; }

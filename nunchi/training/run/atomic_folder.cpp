@@ -56,18 +56,19 @@ AtomicFolder::~AtomicFolder() {
 }
 
 void AtomicFolder::fill(const std::function<void(const fs::path&)>& write) const {
-  const auto renamed = [this](std::string message) {
-    const std::string inner = temporary_.string();
-    const std::string final = (path_ / "").parent_path().string();  // "runs/mean/" is "runs/mean"
-    const std::size_t at = message.find(inner);
-    return at == message.npos ? message : message.replace(at, inner.size(), final);
+  const auto with_final_path = [this](std::string message) {
+    const std::string temporary = temporary_.string();
+    const std::string final =
+        (path_ / "").parent_path().string();  // "runs/mean/" becomes "runs/mean"
+    const std::size_t found = message.find(temporary);
+    return found == message.npos ? message : message.replace(found, temporary.size(), final);
   };
   try {
     write(temporary_);
   } catch (const DiskFull& error) {
-    throw DiskFull(renamed(error.what()));
+    throw DiskFull(with_final_path(error.what()));
   } catch (const Error& error) {
-    throw Error(renamed(error.what()));
+    throw Error(with_final_path(error.what()));
   }
 }
 
@@ -77,7 +78,7 @@ void AtomicFolder::commit() {
   if (done) {
     temporary_.clear();
   } else if (errno == ENOTEMPTY || errno == EEXIST) {
-    // The two are exchanged in one step; the destructor removes the earlier folder.
+    // Exchanges the two folders atomically; the destructor removes the earlier one.
     done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   }
   if (!done) fail_to_write(path_, errno);
@@ -93,13 +94,13 @@ void move_files(const fs::path& from, const fs::path& into) {
 }
 
 void remove_folder(const fs::path& path) {
-  const fs::path nameless = temporary_beside(path);
-  if (::rename(path.c_str(), nameless.c_str()) != 0) {
+  const fs::path renamed = temporary_beside(path);
+  if (::rename(path.c_str(), renamed.c_str()) != 0) {
     throw Error("cannot remove " + path.string() + ": " + std::strerror(errno));
   }
   std::error_code failure;
-  fs::remove_all(nameless, failure);
-  if (failure) throw Error("cannot remove " + nameless.string() + ": " + failure.message());
+  fs::remove_all(renamed, failure);
+  if (failure) throw Error("cannot remove " + renamed.string() + ": " + failure.message());
 }
 
 void remove_leftovers(const fs::path& folder) {

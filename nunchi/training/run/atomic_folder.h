@@ -10,7 +10,8 @@
 
 namespace nunchi {
 
-// Every function throws Error with the system's reason: a missing or read-only folder, a full disk.
+// Every function throws Error with the system's error message, for example for a missing or
+// read-only folder or a full disk.
 class AtomicFolder {
  public:
   explicit AtomicFolder(const std::filesystem::path& path);
@@ -19,11 +20,11 @@ class AtomicFolder {
   AtomicFolder(const AtomicFolder&) = delete;
   AtomicFolder& operator=(const AtomicFolder&) = delete;
 
-  // Where to write the files. The caller syncs each of them (see AtomicFile).
+  // The folder to write the files into. The caller must sync each file (see AtomicFile).
   const std::filesystem::path& temporary() const { return temporary_; }
-  // Calls write(temporary()). Errors name the final path of a file, not the temporary one.
+  // Calls write(temporary()). Error messages name the final path of a file, not the temporary one.
   void fill(const std::function<void(const std::filesystem::path&)>& write) const;
-  // On return the folder is on the disk under its name; it replaces an earlier one of that name.
+  // On return the folder is on disk under its final name; replaces an earlier folder of that name.
   void commit();
 
  private:
@@ -31,15 +32,15 @@ class AtomicFolder {
   std::filesystem::path temporary_;  // empty after commit()
 };
 
-// Moves the files of one folder into another, each in one step; they replace files of their names.
+// Moves the files of one folder into another, each atomically; replaces files of the same name.
 void move_files(const std::filesystem::path& from, const std::filesystem::path& into);
 
-// Removes a folder with its contents. It is renamed first, so that a partly removed folder is never
-// visible under its name.
+// Removes a folder with its contents. The folder is renamed first, so that a partly removed folder
+// is never visible under its name.
 void remove_folder(const std::filesystem::path& path);
 
-// Removes the temporary files and folders that killed writers left in a folder. The caller makes
-// sure that no other process writes there.
+// Removes the temporary files and folders that killed processes left in `folder`. No other process
+// may write there during the call.
 void remove_leftovers(const std::filesystem::path& folder);
 
 }  // namespace nunchi

@@ -35,8 +35,8 @@ void add(const SafetensorsEntry& entry, std::vector<double>& sum) {
   add_values<float>(entry, sum);
 }
 
-// The other files of a model folder.
-std::vector<fs::path> companions(const fs::path& folder) {
+// The names of the files beside the weights in a model folder.
+std::vector<fs::path> companion_files(const fs::path& folder) {
   std::vector<fs::path> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const fs::path name = entry.path().filename();
@@ -52,18 +52,18 @@ bool same_content(const fs::path& a, const fs::path& b) {
   return std::ranges::equal(left.bytes(), right.bytes());
 }
 
-// Throws when the mean of both would not be a model. Their tensors are those of their configs.
-void check_like_first(const fs::path& first, const fs::path& other, const ModelConfig& a,
-                      const ModelConfig& b) {
-  const std::string cannot =
+// Throws Error when the two models cannot be averaged. The tensors of each must match its config.
+void check_same_model(const fs::path& first, const fs::path& other, const ModelConfig& first_config,
+                      const ModelConfig& other_config) {
+  const std::string prefix =
       "'" + other.string() + "' cannot be averaged with '" + first.string() + "'";
-  const std::string whose = "the other's";
-  check_same_function(cannot, b, a, whose);
-  check_same_labels(cannot, b, a, whose);
-  for (const fs::path& name : companions(first)) {
+  const std::string owner = "the other's";
+  check_same_function(prefix, other_config, first_config, owner);
+  check_same_labels(prefix, other_config, first_config, owner);
+  for (const fs::path& name : companion_files(first)) {
     if (!is_tokenizer_name(name)) continue;
     if (!fs::exists(other / name) || !same_content(first / name, other / name)) {
-      throw Error(cannot + ": it has another tokenizer, " + name.string() + ".");
+      throw Error(prefix + ": its tokenizer " + name.string() + " is missing or differs.");
     }
   }
 }
@@ -78,9 +78,9 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
     // Checks that the folder has the tensors that its config asks for.
     models.push_back(std::move(describe_model(folder).model));
     files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
-    check_like_first(folders.front(), folder, models.front()->config(), models.back()->config());
+    check_same_model(folders.front(), folder, models.front()->config(), models.back()->config());
   }
-  // All values live here until the file is written.
+  // Owns the values of `entries` until the file is written.
   std::vector<std::vector<float>> means;
   std::vector<SafetensorsEntry> entries;
   for (const SafetensorsEntry& entry : files.front().entries()) {
@@ -93,14 +93,14 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
     entries.push_back({entry.name, DType::f32, entry.shape, std::as_bytes(std::span(mean))});
   }
   std::error_code failure;
-  // "runs/mean/" is "runs/mean".
+  // "runs/mean/" becomes "runs/mean".
   const fs::path target = out.has_filename() ? out : out.parent_path();
-  const bool occupied = fs::exists(target, failure) && !fs::is_empty(target, failure);
+  const bool has_files = fs::exists(target, failure) && !fs::is_empty(target, failure);
   if (target.has_parent_path()) fs::create_directories(target.parent_path(), failure);
-  // In a folder with other files, the new ones are written to a temporary folder inside and moved.
-  AtomicFolder made(occupied ? target / "" : target);
-  made.fill([&](const fs::path& into) {
-    for (const fs::path& name : companions(folders.front())) {
+  // If the folder has files, the new ones are written to a temporary folder inside it and moved.
+  AtomicFolder folder(has_files ? target / "" : target);
+  folder.fill([&](const fs::path& into) {
+    for (const fs::path& name : companion_files(folders.front())) {
       const MappedFile content(folders.front() / name);
       AtomicFile copy(into / name);
       copy.write(content.bytes());
@@ -108,10 +108,10 @@ void average_models(std::span<const fs::path> folders, const fs::path& out) {
     }
     write_safetensors(into / "model.safetensors", entries, {{"format", "nunchi"}});
   });
-  if (occupied) {
-    move_files(made.temporary(), target);
+  if (has_files) {
+    move_files(folder.temporary(), target);
   } else {
-    made.commit();
+    folder.commit();
   }
 }
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFirst = "first_moment.";
 constexpr const char* kSecond = "second_moment.";
-// The algorithms of products that were chosen by measurement.
+// The algorithms of matrix products that were chosen by measurement.
 constexpr const char* kAlgorithms = "algorithms.txt";
 
 void write_file(const fs::path& path, const std::string& content) {
@@ -42,7 +42,7 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 
 // The fields of trainer.json.
 void fields(auto& in, auto& state) {
-  constexpr double kMost = std::numeric_limits<double>::max();
+  constexpr double kMax = std::numeric_limits<double>::max();
   const auto count = [&](const char* key, auto& field) { in.integer(key, field, 0, INT64_MAX); };
   count("step", state.step);
   count("epoch", state.epoch);
@@ -54,12 +54,12 @@ void fields(auto& in, auto& state) {
   count("validations_without_gain", state.validations_without_gain);
   in.maps("best", state.best, [&](auto& inner, auto& entry) {
     inner.integer("step", entry.step, 0, INT64_MAX);
-    inner.number("score", entry.score, -kMost, kMost);
+    inner.number("score", entry.score, -kMax, kMax);
   });
-  in.number("elapsed_seconds", state.elapsed_seconds, 0, kMost);
+  in.number("elapsed_seconds", state.elapsed_seconds, 0, kMax);
   count("skipped_steps", state.skipped_steps);
   count("skipped_in_a_row", state.skipped_in_a_row);
-  in.number("window_loss", state.window_loss, -kMost, kMost);
+  in.number("window_loss", state.window_loss, -kMax, kMax);
   count("window_tokens", state.window_tokens);
 }
 
@@ -87,30 +87,31 @@ void write_moments(const fs::path& path, const nn::Parameters& parameters,
                     {{"format", "nunchi"}, {"steps", std::to_string(optimizer.steps())}});
 }
 
-// One flat buffer in a file of named tensors.
-struct Stored {
+// The tensors of one flat buffer in a file.
+struct StoredBuffer {
   const SafetensorsFile& file;
-  std::string prefix;
+  std::string prefix;  // of the tensors' names
 };
 
-void check_shapes(const Stored& stored, const nn::Parameters& parameters, const fs::path& where) {
-  const auto fail = [&](const std::string& how) {
-    throw Error("'" + where.string() + "' is a checkpoint of another shape: " + how +
-                ". Use the config that it was made with, or begin another run.");
+void check_shapes(const StoredBuffer& stored, const nn::Parameters& parameters,
+                  const fs::path& where) {
+  const auto fail = [&](const std::string& difference) {
+    throw Error("the checkpoint '" + where.string() + "' does not fit the model: " + difference +
+                ". Use the config of the checkpoint, or start another run.");
   };
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const SafetensorsEntry* found = stored.file.find(stored.prefix + entry.name);
     if (found == nullptr) fail("it has no tensor '" + stored.prefix + entry.name + "'");
     if (found->dtype != DType::f32) {
-      fail("'" + found->name + "' holds " + name_of(found->dtype) + " numbers, not f32");
+      fail("'" + found->name + "' has type " + name_of(found->dtype) + ", not f32");
     }
     if (found->shape != sizes_of(entry.shape)) {
       std::string shape;
       for (const std::int64_t size : found->shape) {
         shape += (shape.empty() ? "" : ", ") + std::to_string(size);
       }
-      fail("'" + found->name + "' is [" + shape + "] there and " + entry.shape.to_string() +
-           " here");
+      fail("'" + found->name + "' has shape [" + shape + "], but the model needs " +
+           entry.shape.to_string());
     }
   }
   for (const SafetensorsEntry& entry : stored.file.entries()) {
@@ -121,10 +122,10 @@ void check_shapes(const Stored& stored, const nn::Parameters& parameters, const 
   }
 }
 
-void restore(const Stored& stored, const nn::Parameters& parameters, const Tensor& flat) {
+void restore(const StoredBuffer& stored, const nn::Parameters& parameters, const Tensor& flat) {
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     const SafetensorsEntry& found = *stored.file.find(stored.prefix + entry.name);
-    // The file's bytes need not be aligned, so they are copied out first.
+    // The file's bytes may be unaligned, so they are copied first.
     std::vector<float> values(found.bytes.size() / sizeof(float));
     if (!values.empty()) std::memcpy(values.data(), found.bytes.data(), found.bytes.size());
     copy_from_host<float>(values, flat.part(entry.offset, entry.shape));
@@ -137,7 +138,7 @@ std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where)
   std::int64_t steps = -1;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), steps);
   if (failure != std::errc() || end != text.data() + text.size() || steps < 0) {
-    throw Error(where.string() + ": the optimiser's count of steps is missing.");
+    throw Error(where.string() + ": the optimiser's step count is missing or invalid.");
   }
   return steps;
 }
@@ -165,7 +166,7 @@ void write_checkpoint(const fs::path& checkpoints, const CheckpointParts& parts)
   folder.fill([&](const fs::path& into) {
     save_model(parts.model, into);
     write_moments(into / "optimizer.safetensors", parts.model.parameters(), parts.optimizer);
-    if (parts.companions) parts.companions(into);
+    if (parts.write_companions) parts.write_companions(into);
     std::string algorithms;
     on_device(parts.model.parameters().weights().context(),
               [&](auto& ctx) { algorithms = kernels::chosen_algorithms(ctx); });

@@ -12,7 +12,7 @@
 namespace nunchi {
 namespace {
 
-// CRC-32C of each byte, with the polynomial's bits reversed.
+// CRC-32C of each byte value, with the reflected polynomial.
 constexpr std::array<std::uint32_t, 256> kCrcTable = [] {
   std::array<std::uint32_t, 256> table{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -30,7 +30,7 @@ std::uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc ^ 0xFFFFFFFFu, 15) + 0xA282EAD8u;
 }
 
-// An event with the fields that every event has.
+// A new event with the fields that every event has: time and step.
 WireWriter event_at(std::int64_t step) {
   const double now =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -47,8 +47,8 @@ std::string named_scalar(const NamedValue& named) {
       .message();
 }
 
-// The first unused name in the folder, which is created if it is missing.
-std::filesystem::path next_in(const std::filesystem::path& folder) {
+// The first unused file name in the folder, which is created if it is missing.
+std::filesystem::path next_file(const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
@@ -61,7 +61,7 @@ std::filesystem::path next_in(const std::filesystem::path& folder) {
 }  // namespace
 
 EventFile::EventFile(const std::filesystem::path& folder, std::int64_t first_step)
-    : file_(next_in(folder)) {
+    : file_(next_file(folder)) {
   append(event_at(0).bytes(3, "brain.Event:2").message());
   append(event_at(first_step).bytes(7, WireWriter().varint(1, 1).message()).message());
 }

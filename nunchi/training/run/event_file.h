@@ -7,15 +7,15 @@
 //   N bytes   the event
 //   4 bytes   checksum of the event
 //
-// A checksum is the CRC-32C (Castagnoli) of the bytes, rotated right by 15 bits, plus 0xA282EAD8:
-// so a CRC over data that holds CRCs stays meaningful. An event is a protobuf message of fields,
-// each a tag (number · 8 + wire type, as a varint) and a value:
+// A checksum is the CRC-32C (Castagnoli) of the bytes, rotated right by 15 bits, plus 0xA282EAD8.
+// This masking keeps a CRC over data that contain CRCs meaningful. An event is a protobuf message:
+// each field is a tag (number · 8 + wire type, as a varint) and a value:
 //
 //   1  double   seconds since 1970
 //   2  int64    step
-//   3  string   "brain.Event:2", in a file's first event only
-//   5  message  the summary: field 1, for each value: {1: its name, 2: float}
-//   7  message  the session's log: {1: 1} says that a session starts at this step, so that readers
+//   3  string   "brain.Event:2", only in the first event of a file
+//   5  message  the summary: for each value a field 1, the message {1: its name, 2: float}
+//   7  message  the session log: {1: 1} says that a session starts at this step, so that readers
 //               drop the values of this and later steps in earlier files
 //
 // A record reaches the file in one write, so other processes can follow the file as it grows. A
@@ -36,12 +36,12 @@ using NamedValue = std::pair<std::string, double>;
 
 class EventFile {
  public:
-  // Begins the next file of a folder (made if it is missing) for steps from `first_step` on. Names
-  // are numbered, so that readers take the files in the order in which they were written. Throws
-  // Error with the system's reason.
+  // Starts the next file in `folder`, which is created if it is missing, for steps from
+  // `first_step` on. File names are numbered, so that readers read the files in the order in which
+  // they were written. Throws Error with the system's error message.
   EventFile(const std::filesystem::path& folder, std::int64_t first_step);
 
-  // One event with all values, as f32.
+  // Writes one event with all values, as f32.
   void write(std::int64_t step, std::span<const NamedValue> values);
 
   const std::filesystem::path& path() const { return file_.path(); }

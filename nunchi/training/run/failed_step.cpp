@@ -8,14 +8,14 @@
 namespace nunchi {
 namespace {
 
-// Tokens, or the features of each example as one list of numbers.
+// The tokens of each example, or its features as one list of numbers.
 nlohmann::ordered_json sources_of(const HostBatch& batch) {
   if (const auto* tokens = std::get_if<std::vector<Tokens>>(&batch.sources)) return *tokens;
-  auto all = nlohmann::ordered_json::array();
+  auto sources = nlohmann::ordered_json::array();
   for (const Features& features : std::get<std::vector<Features>>(batch.sources)) {
-    all.push_back({{"width", features.width}, {"values", features.values}});
+    sources.push_back({{"width", features.width}, {"values", features.values}});
   }
-  return all;
+  return sources;
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ std::filesystem::path write_failed_step(const std::filesystem::path& folder,
                      {"operation", failed.operation},
                      {"loss", failed.learned.loss},
                      {"gradient_norm", failed.learned.gradient_norm},
-                     {"target_tokens", failed.learned.tokens},
+                     {"target_tokens", failed.learned.target_tokens},
                      {"batches", batches}};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);

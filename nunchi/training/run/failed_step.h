@@ -1,4 +1,4 @@
-// A file about a step whose loss or gradients were not finite, with what is needed to repeat it.
+// Saves a step whose loss or gradients were not finite, with the data needed to repeat it.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +14,13 @@ struct FailedStep {
   std::int64_t step = 0;
   std::uint64_t seed = 0;
   const LearnedStep& learned;
-  std::string operation;  // the first whose result was not finite
+  std::string operation;  // the first operation whose result was not finite
   std::span<const HostBatch> batches;
 };
 
-// Writes FOLDER/step-N.json and returns its path; creates the folder if it is missing. It has the
-// step's numbers and, of each micro-batch, its epoch and number, the indices of its pairs and their
-// tokens.
+// Writes FOLDER/step-N.json and returns its path; creates the folder if it is missing. The file has
+// the step's numbers and, for each micro-batch, its epoch and number, the indices of its pairs and
+// their tokens.
 std::filesystem::path write_failed_step(const std::filesystem::path& folder,
                                         const FailedStep& failed);
 

@@ -27,32 +27,32 @@ constexpr int kFormat = 1;
 constexpr const char* kMarker = "run.json";
 constexpr const char* kWeights = "model.safetensors";
 
-bool is_there(const fs::path& path) {
+bool path_exists(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
 
-// Throws for a run that this version of the program cannot continue.
+// Throws Error for a run whose format this version of the program cannot read.
 void check_format(const fs::path& run) {
   const MappedFile file(run / kMarker);
   const auto* text = reinterpret_cast<const char*>(file.bytes().data());
   const auto json = nlohmann::json::parse(text, text + file.bytes().size(), nullptr, false);
   const auto format = json.is_object() ? json.find("format") : json.end();
   if (!json.is_object() || format == json.end() || !format->is_number_integer()) {
-    throw Error((run / kMarker).string() + ": a run's format is expected, {\"format\": 1}.");
+    throw Error((run / kMarker).string() + ": expected {\"format\": 1}, the format of a run.");
   }
   if (*format != kFormat) {
     throw Error("'" + run.string() + "' was written in format " + format->dump() +
-                ", but this version knows format " + std::to_string(kFormat) + " only.");
+                ", but this version reads only format " + std::to_string(kFormat) + ".");
   }
 }
 
-// The entries of a folder whose names begin so; none if the folder is missing.
-std::vector<fs::path> entries_like(const fs::path& folder, std::string_view beginning) {
+// The entries of a folder whose names start with `prefix`; none if the folder is missing.
+std::vector<fs::path> entries_with_prefix(const fs::path& folder, std::string_view prefix) {
   std::vector<fs::path> found;
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
-    if (entry.path().filename().string().starts_with(beginning)) found.push_back(entry.path());
+    if (entry.path().filename().string().starts_with(prefix)) found.push_back(entry.path());
   }
   return found;
 }
@@ -67,35 +67,35 @@ bool is_within(const fs::path& inner, const fs::path& outer) {
 }  // namespace
 
 bool RunFolder::holds_run(const fs::path& path) {
-  return is_there(path / kMarker) &&
-         (is_there(path / kWeights) || !checkpoint_steps(path / "checkpoints").empty());
+  return path_exists(path / kMarker) &&
+         (path_exists(path / kWeights) || !checkpoint_steps(path / "checkpoints").empty());
 }
 
-std::string RunFolder::foreign_entry(const fs::path& path, std::span<const std::string> own) {
+std::string RunFolder::foreign_entry(const fs::path& path, std::span<const std::string> allowed) {
   std::error_code failure;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, failure)) {
     const std::string name = entry.path().filename().string();
-    const bool begun = name == "lock" || name == "cache" ||
-                       (name.starts_with(".nunchi-") && name.ends_with(".tmp"));
-    if (!begun && std::ranges::find(own, name) == own.end()) return name;
+    const bool is_leftover = name == "lock" || name == "cache" ||
+                             (name.starts_with(".nunchi-") && name.ends_with(".tmp"));
+    if (!is_leftover && std::ranges::find(allowed, name) == allowed.end()) return name;
   }
   return {};
 }
 
-void RunFolder::check(const fs::path& path, Begin begin, std::span<const std::string> own) {
-  const bool is_marked = is_there(path / kMarker);
-  const bool is_model = is_there(path / "config.json") || is_there(path / kWeights);
+void RunFolder::check(const fs::path& path, Begin mode, std::span<const std::string> allowed) {
+  const bool is_marked = path_exists(path / kMarker);
+  const bool is_model = path_exists(path / "config.json") || path_exists(path / kWeights);
   const std::string name = "'" + path.string() + "'";
-  if (begin == Begin::resume && !is_marked) {
+  if (mode == Begin::resume && !is_marked) {
     throw UsageError(name + " has no run to resume.");
   }
-  if (begin == Begin::resume && is_model && checkpoint_steps(path / "checkpoints").empty()) {
+  if (mode == Begin::resume && is_model && checkpoint_steps(path / "checkpoints").empty()) {
     throw UsageError(name +
                      " has a run's model but none of its checkpoints, so it cannot be resumed.");
   }
-  if (begin == Begin::fresh && holds_run(path)) {
+  if (mode == Begin::fresh && holds_run(path)) {
     throw UsageError(name +
-                     " has a run already. Continue it with --resume, or replace it with "
+                     " already has a run. Continue it with --resume, or replace it with "
                      "--overwrite.");
   }
   if (!is_marked && is_model) {
@@ -103,20 +103,21 @@ void RunFolder::check(const fs::path& path, Begin begin, std::span<const std::st
                      " has a model that was not written by a run. Choose another output folder.");
   }
   if (is_marked) return check_format(path);
-  if (const std::string other = foreign_entry(path, own); !other.empty()) {
-    throw UsageError(
-        name + " has the entry '" + printable(other) +
-        "', which no run wrote and a run might overwrite. Choose another output folder.");
+  if (const std::string other = foreign_entry(path, allowed); !other.empty()) {
+    throw UsageError(name + " contains '" + printable(other) +
+                     "', which was not written by a run and might be overwritten. Choose another "
+                     "output folder.");
   }
 }
 
-RunFolder::RunFolder(const fs::path& path, Begin begin, std::span<const std::string> own)
-    : path_(path), begin_(begin) {
-  check(path, begin, own);
+RunFolder::RunFolder(const fs::path& path, Begin mode, std::span<const std::string> allowed)
+    : path_(path), mode_(mode) {
+  check(path, mode, allowed);
   try {
-    make_folder();
+    create_folder();
     take_lock();
-    check(path, begin, own);  // again: another process may have changed it before the lock
+    check(path, mode,
+          allowed);  // again: another process may have changed the folder before the lock
     for (const fs::path& folder : {path, path / "cache", checkpoints()}) remove_leftovers(folder);
   } catch (...) {
     release();
@@ -126,12 +127,12 @@ RunFolder::RunFolder(const fs::path& path, Begin begin, std::span<const std::str
 
 RunFolder::~RunFolder() { release(); }
 
-void RunFolder::make_folder() {
+void RunFolder::create_folder() {
   std::error_code failure;
-  // "runs/a/" is "runs/a".
+  // "runs/a/" becomes "runs/a".
   for (fs::path folder = (fs::absolute(path_, failure) / "").parent_path();
-       !is_there(folder) && folder.has_filename(); folder = folder.parent_path()) {
-    made_.push_back(folder);
+       !path_exists(folder) && folder.has_filename(); folder = folder.parent_path()) {
+    created_.push_back(folder);
   }
   fs::create_directories(path_, failure);
   if (failure) throw Error("cannot make the folder " + path_.string() + ": " + failure.message());
@@ -139,10 +140,10 @@ void RunFolder::make_folder() {
 
 void RunFolder::take_lock() {
   const fs::path file = path_ / "lock";
-  struct stat held {
-  }, named{};
+  struct stat locked {
+  }, current{};
   while (true) {
-    const bool is_new = !is_there(file);
+    const bool is_new = !path_exists(file);
     lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (lock_ < 0) throw Error("cannot write " + file.string() + ": " + std::strerror(errno));
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
@@ -153,26 +154,28 @@ void RunFolder::take_lock() {
                   "' is in use by another run. Wait until it ends or stop it, or choose another "
                   "output folder.");
     }
-    // The previous holder may have removed the file just before this process locked it.
-    const bool same = ::fstat(lock_, &held) == 0 && ::stat(file.c_str(), &named) == 0 &&
-                      held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-    if (same && is_new) made_.insert(made_.begin(), file);
-    if (same) return;
+    // The previous holder may have removed the file after this process opened it; then the lock is
+    // useless, and the loop tries again.
+    const bool same_file = ::fstat(lock_, &locked) == 0 && ::stat(file.c_str(), &current) == 0 &&
+                           locked.st_ino == current.st_ino && locked.st_dev == current.st_dev;
+    if (same_file && is_new) created_.insert(created_.begin(), file);
+    if (same_file) return;
     ::close(lock_);
   }
 }
 
 void RunFolder::release() {
   std::error_code ignored;
-  if (!started_ && lock_ >= 0) fs::remove(path_ / "cache", ignored);  // if it is empty
+  if (!started_ && lock_ >= 0)
+    fs::remove(path_ / "cache", ignored);  // succeeds only if it is empty
   if (!started_) {
-    for (const fs::path& made : made_) fs::remove(made, ignored);
+    for (const fs::path& path : created_) fs::remove(path, ignored);
   }
   if (lock_ >= 0) ::close(lock_);
 }
 
 std::vector<fs::path> RunFolder::files_to_remove() const {
-  if (begin_ == Begin::resume || !is_there(path_ / kMarker)) return {};
+  if (mode_ == Begin::resume || !path_exists(path_ / kMarker)) return {};
   std::vector<fs::path> files;
   for (const std::int64_t step : checkpoint_steps(checkpoints())) {
     files.push_back(checkpoint_path(checkpoints(), step));
@@ -180,11 +183,11 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   const auto add = [&](const std::vector<fs::path>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  add(entries_like(path_ / "events", "events.out.tfevents."));
-  add(entries_like(failed(), "step-"));
+  add(entries_with_prefix(path_ / "events", "events.out.tfevents."));
+  add(entries_with_prefix(failed(), "step-"));
   add({path_ / "log.jsonl"});
-  // Without weights beside them these are not the run's but the user's own files.
-  if (is_there(path_ / kWeights)) {
+  // Without weights beside them, these files are the user's and not the run's.
+  if (path_exists(path_ / kWeights)) {
     for (const char* name : {"config.json", "generation_config.json", kWeights}) {
       add({path_ / name});
     }
@@ -193,12 +196,12 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   return files;
 }
 
-void RunFolder::check_stays(const fs::path& input, const std::string& key) const {
+void RunFolder::check_not_removed(const fs::path& input, const std::string& key) const {
   for (const fs::path& file : files_to_remove()) {
     if (!is_within(input, file)) continue;
-    throw UsageError(
-        "'" + key + "' is " + input.string() + ", which belongs to the run in '" + path_.string() +
-        "' that would be removed. Copy it elsewhere, or choose another output folder.");
+    throw UsageError("'" + key + "' is " + input.string() +
+                     ", which is part of the earlier run in '" + path_.string() +
+                     "' and would be removed. Copy it elsewhere, or choose another output folder.");
   }
 }
 
@@ -212,7 +215,7 @@ void RunFolder::start() {
     fs::remove(file, failure);
     if (failure) throw Error("cannot remove " + file.string() + ": " + failure.message());
   }
-  if (begin_ != Begin::resume) {
+  if (mode_ != Begin::resume) {
     for (const fs::path& folder : {path_ / "events", failed()}) fs::remove(folder, failure);
   }
   const std::string text = nlohmann::json{{"format", kFormat}}.dump() + "\n";
@@ -225,7 +228,7 @@ void RunFolder::start() {
 }
 
 fs::path RunFolder::last_checkpoint() const {
-  if (begin_ != Begin::resume) return {};
+  if (mode_ != Begin::resume) return {};
   const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints());
   return steps.empty() ? fs::path() : checkpoint_path(checkpoints(), steps.back());
 }

@@ -149,7 +149,7 @@ TEST(CudaAttentionBackward, KeysMayBeInAnyOrderWithGaps) {
                          d_q = input(context, dtype, {rows, wide}, 5),
                          d_k = input(context, dtype, {keys, wide}, 6),
                          d_v = input(context, dtype, {keys, wide}, 7),
-                         log_sum = zeros(context, summed(dtype), {2, rows});
+                         log_sum = zeros(context, accumulator_type(dtype), {2, rows});
             dispatch(q, [&]<class T>(auto& ctx) {
               const kernels::AttentionInputs<T> in{
                   .sentences = 4,

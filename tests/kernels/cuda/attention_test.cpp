@@ -53,7 +53,7 @@ TEST(CudaAttention, WritesTheLogOfEachSum) {
         const Ragged batch = make_ragged(context, std::vector<std::int32_t>{33, 1, 0, 50, 3});
         const Tensor qkv = input(context, dtype, {batch.capacity, 3 * 128}, 1, 3);
         const Tensor out = unwritten_tensor(context, dtype, {batch.capacity, 128});
-        const Tensor log_sum = zeros(context, summed(dtype), {2, batch.capacity});
+        const Tensor log_sum = zeros(context, accumulator_type(dtype), {2, batch.capacity});
         dispatch(qkv, [&]<class T>(auto& ctx) {
           kernels::run(ctx, kernels::Attention<T>{
                                 .in = {.sentences = batch.sentences,

@@ -92,7 +92,8 @@ TopOfAllowed top_of_allowed(ContextBase& context, DType dtype, const BanRules& r
                             std::int64_t vocabulary) {
   constexpr std::int64_t kCount = 3;
   const BanInputs inputs(context, dtype, vocabulary, rules, 40);
-  const Tensor log_probs = unwritten_tensor(context, summed(dtype), {BanInputs::kRows, kCount});
+  const Tensor log_probs =
+      unwritten_tensor(context, accumulator_type(dtype), {BanInputs::kRows, kCount});
   const Tensor ids = zeros(context, DType::i32, {BanInputs::kRows, kCount});
   dispatch(inputs.logits, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::TopAllowed<T>{.bans = inputs.bans<T>(),

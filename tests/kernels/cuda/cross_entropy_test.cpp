@@ -27,7 +27,7 @@ Job job_of(const Problem& x) {
     }
     const Tensor on_device = from_host(context, targets, {x.rows});
     const Tensor count = from_host(context, std::vector<std::int32_t>{40}, {1});
-    const Tensor loss = unwritten_tensor(context, summed(dtype), {x.rows});
+    const Tensor loss = unwritten_tensor(context, accumulator_type(dtype), {x.rows});
     dispatch(logits, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{
                             .rows = {.capacity = x.cut ? 64 : x.rows,

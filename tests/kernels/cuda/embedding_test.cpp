@@ -80,8 +80,8 @@ Job backward(const Problem& p) {
   return [p](ContextBase& context, DType dtype) {
     const Device batch(context, p);
     const Tensor d_out = input(context, dtype, {batch.capacity, p.width}, 3);
-    const Tensor d_table = input(context, summed(dtype), {kVocabulary, p.width}, 4);
-    const Tensor d_positions = input(context, summed(dtype), {kPlaces, p.width}, 5);
+    const Tensor d_table = input(context, accumulator_type(dtype), {kVocabulary, p.width}, 4);
+    const Tensor d_positions = input(context, accumulator_type(dtype), {kPlaces, p.width}, 5);
     dispatch(d_out, [&]<class T>(auto& ctx) {
       kernels::run(ctx,
                    kernels::EmbeddingBackward<T>{

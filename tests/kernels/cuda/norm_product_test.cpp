@@ -23,7 +23,7 @@ Results run_case(auto& ctx, const Case& x, DType dtype) {
   const auto read = [&](const Shape& shape, std::uint64_t seed) {
     return input(ctx, dtype, shape, seed);
   };
-  const DType wide = summed(dtype);
+  const DType wide = accumulator_type(dtype);
   const Tensor residual = read({x.rows, x.width}, 1), branch = read({x.rows, x.width}, 2),
                gamma = read({x.width}, 3), beta = read({x.width}, 4),
                weight = read({x.outputs, x.width}, 5), bias = read({x.outputs}, 6);

@@ -36,7 +36,8 @@ Found top_of(ContextBase& context, DType dtype, const Rows& rows, std::int64_t c
       rounded_tensor(context, dtype, rows.logits, {rows.count(), rows.vocabulary});
   const Tensor banned =
       rows.banned.empty() ? Tensor() : from_host(context, rows.banned, {rows.count()});
-  const Tensor log_probs = unwritten_tensor(context, summed(dtype), {rows.count(), count});
+  const Tensor log_probs =
+      unwritten_tensor(context, accumulator_type(dtype), {rows.count(), count});
   const Tensor ids = Tensor::empty(context, DType::i32, {rows.count(), count});
   fill(ids, -1);
   dispatch(logits, [&]<class T>(auto& ctx) {
@@ -212,7 +213,7 @@ Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts
   const DeviceOptions unit_options(context, options);
   const Tensor banned =
       rows.banned.empty() ? Tensor() : from_host(context, rows.banned, {rows.count()});
-  const Tensor log_probs = unwritten_tensor(context, summed(dtype), {rows.count()});
+  const Tensor log_probs = unwritten_tensor(context, accumulator_type(dtype), {rows.count()});
   const Tensor ids = Tensor::empty(context, DType::i32, {rows.count()});
   fill(ids, -1);
   dispatch(logits, [&]<class T>(auto& ctx) {

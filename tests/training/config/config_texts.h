@@ -1,4 +1,4 @@
-// Small training configs as text, and what reading them says.
+// Small training configs as text, and the errors of reading them.
 #pragma once
 
 #include <string>
@@ -9,13 +9,15 @@
 
 namespace nunchi::testing {
 
-inline constexpr const char* kSmallest =
+// A translation model with only the keys that are required, and validation data.
+inline constexpr const char* kMinimal =
     "output: run\n"
     "model: {family: transformer}\n"
     "data: {train: {source: a.en, target: a.de}, validation: {source: b.en, target: b.de}}\n"
     "training: {max_steps: 10}\n";
 
-inline constexpr const char* kText =
+// The same for a language model.
+inline constexpr const char* kMinimalText =
     "output: run\n"
     "model: {family: gpt}\n"
     "data: {train: {text: a.txt}, validation: {text: b.txt}}\n"
@@ -33,9 +35,9 @@ inline std::string config_error(const std::string& text,
   return error_of([&] { config_of(text, assignments); });
 }
 
-// What the smallest config says once this is set.
-inline std::string error_with(const std::vector<std::string>& assignments) {
-  return config_error(kSmallest, assignments);
+// The error of the minimal config with these assignments, or "no error".
+inline std::string minimal_error(const std::vector<std::string>& assignments) {
+  return config_error(kMinimal, assignments);
 }
 
 }  // namespace nunchi::testing

@@ -1,4 +1,4 @@
-// The training config: what the file says and what the defaults are.
+// The training config: reading its keys, and the defaults.
 #include "nunchi/training/config/train_config.h"
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@ namespace {
 
 const std::filesystem::path kConfigs = std::filesystem::path(NUNCHI_SOURCE_DIR) / "configs";
 
-TEST(TrainConfig, TheSmallestHasTheDefaults) {
-  const TrainConfig config = config_of(kSmallest);
+TEST(TrainConfig, AMinimalConfigHasTheDefaults) {
+  const TrainConfig config = config_of(kMinimal);
   EXPECT_EQ(config.output, "run");
   EXPECT_EQ(config.cache(), "run/cache");
   EXPECT_EQ(config.seed, 1u);
@@ -35,18 +35,18 @@ TEST(TrainConfig, TheSmallestHasTheDefaults) {
   EXPECT_EQ(config.generation.beam_size, 5);
 }
 
-// Embeddings that start at 0.02 would be lost beside sinusoidal positions of size 1.
-TEST(TrainConfig, EmbeddingsAreScaledBesideSinusoidsUnlessTheConfigSaysOtherwise) {
+// Embeddings initialised at 0.02 would be negligible beside sinusoidal positions of size 1.
+TEST(TrainConfig, SinusoidalPositionsScaleEmbeddingsByDefault) {
   const auto scaled = [](const std::vector<std::string>& assignments) {
-    const TrainConfig config = config_of(kText, assignments);
-    // The written config has the value, so that it stays even if the default changes.
+    const TrainConfig config = config_of(kMinimalText, assignments);
+    // The written config has the value, so that a later change of the default does not matter.
     const std::string key = "scale_embeddings: ";
     const std::string text = to_yaml(config);
-    const bool is = config.model->family() == "gpt"
-                        ? config.model.as<GptConfig>().scale_embeddings
-                        : config.model.as<BertConfig>().scale_embeddings;
-    EXPECT_NE(text.find(key + (is ? "true" : "false")), text.npos) << text;
-    return is;
+    const bool scales = config.model->family() == "gpt"
+                            ? config.model.as<GptConfig>().scale_embeddings
+                            : config.model.as<BertConfig>().scale_embeddings;
+    EXPECT_NE(text.find(key + (scales ? "true" : "false")), text.npos) << text;
+    return scales;
   };
   for (const std::string family : {"gpt", "bert"}) {
     const std::string model = "model.family=" + family;
@@ -56,7 +56,7 @@ TEST(TrainConfig, EmbeddingsAreScaledBesideSinusoidsUnlessTheConfigSaysOtherwise
     EXPECT_FALSE(scaled({model})) << family;
     EXPECT_TRUE(scaled({model, "model.scale_embeddings=true"})) << family;
   }
-  // A model that was saved is what its file says, and what it was before it could say so.
+  // A saved model without the key was made before the key existed, so embeddings are not scaled.
   EXPECT_FALSE(read_model_config("{\"family\": \"gpt\", \"position\": \"sinusoidal\"}", "a")
                    .as<GptConfig>()
                    .scale_embeddings);
@@ -171,7 +171,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.generation.beam_size, 6);
   EXPECT_EQ(config.generation.normalize, 0.6);
   EXPECT_EQ(config.generation.max_length, 90);
-  // All of it stands in the text, so two texts that agree are two configs that do.
+  // The written text has every key, so equal texts mean equal configs.
   const std::string written = to_yaml(config);
   EXPECT_EQ(to_yaml(config_of(written)), written);
   for (const char* key :
@@ -183,7 +183,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   }
 }
 
-TEST(TrainConfig, ABertHasTheDefaultsOfMasks) {
+TEST(TrainConfig, BertDefaultsToTheMaskedObjective) {
   const std::string text = R"(
 output: run
 model: {family: bert, preset: bert-small}
@@ -213,14 +213,14 @@ training: {max_steps: 10}
   EXPECT_TRUE(other.training.whole_words);
   EXPECT_EQ(other.validation.metric, ValidationMetric::accuracy);
   EXPECT_EQ(other.tokenizer.options.symbols, (std::vector<std::string>{"x", "<mask>"}));
-  // A tokenizer that exists has what it has.
+  // An existing tokenizer gets no additional symbols.
   EXPECT_TRUE(changed("output: run", "output: run\ninitialize_from: old")
                   .tokenizer.options.symbols.empty());
-  // What is generated does not matter to a model that generates nothing.
+  // generation.max_length does not matter to a model that does not generate.
   EXPECT_EQ(changed("bert-small}", "bert-small, max_positions: 256}").generation.max_length, 256);
 }
 
-TEST(TrainConfig, LabelsAreLearnedFromPairsInBatchesOfAllKinds) {
+TEST(TrainConfig, ClassificationReadsPairsInRandomBatches) {
   const std::string text = R"(
 output: run
 model: {family: bert, preset: bert-small}
@@ -240,7 +240,7 @@ validation: {metric: accuracy}
   EXPECT_NE(config_error(wrong).find("'loss' or 'accuracy'"), std::string::npos);
 }
 
-TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
+TEST(TrainConfig, ReadsEveryConfigInTheRepository) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kConfigs)) {
     const TrainConfig config = read_train_config(
@@ -254,7 +254,7 @@ TEST(TrainConfig, TheConfigsThatComeWithNunchiAreRead) {
   EXPECT_GE(count, 5);
 }
 
-TEST(TrainConfig, ThePaperIsThePaper) {
+TEST(TrainConfig, PaperBaseHasThePapersValues) {
   const TrainConfig config = read_train_config(kConfigs / "paper-base.yaml");
   const TransformerConfig& model = config.model.as<TransformerConfig>();
   EXPECT_EQ(model.encoder_layers, 6);
@@ -274,43 +274,44 @@ TEST(TrainConfig, ThePaperIsThePaper) {
   EXPECT_EQ(config.checkpoints.average, 5);
 }
 
-TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
+TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
   EXPECT_EQ(config_error("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
             "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
   EXPECT_EQ(config_error("training:\n  batch_tokens: abc\n"),
             "a.yaml:2: 'training.batch_tokens' is a whole number from 1 to 16777216, not 'abc'.");
-  EXPECT_EQ(error_with({"training.shedule.warmup=3"}),
+  EXPECT_EQ(minimal_error({"training.shedule.warmup=3"}),
             "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
             "'training.schedule'?");
-  EXPECT_EQ(error_with({"model.preset=huge"}),
+  EXPECT_EQ(minimal_error({"model.preset=huge"}),
             "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
-  const std::string unknown = error_with({"model.family=xlnet"});
+  const std::string unknown = minimal_error({"model.family=xlnet"});
   EXPECT_TRUE(
       unknown.starts_with("--set model.family=xlnet: 'model.family' is one of transformer, "))
       << unknown;
   EXPECT_TRUE(unknown.ends_with(", not 'xlnet'.")) << unknown;
-  EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
+  EXPECT_EQ(minimal_error({"model.source_vocabulary=100"}),
             "--set model.source_vocabulary=100: 'model.source_vocabulary' cannot be given here: "
             "the tokenizers decide it.");
   EXPECT_NE(
-      error_with({"model.heads=3"}).find("--set model.heads=3: 'model.heads' is 3, but a width"),
+      minimal_error({"model.heads=3"}).find("--set model.heads=3: 'model.heads' is 3, but a width"),
       std::string::npos);
-  EXPECT_NE(error_with({"data.train={source: a, target: b, weight: 0}"}).find("above 0"),
+  EXPECT_NE(minimal_error({"data.train={source: a, target: b, weight: 0}"}).find("above 0"),
             std::string::npos);
-  EXPECT_NE(error_with({"data.validation={source: a, target: b, weight: 1}"}).find("unknown key"),
-            std::string::npos);
+  EXPECT_NE(
+      minimal_error({"data.validation={source: a, target: b, weight: 1}"}).find("unknown key"),
+      std::string::npos);
   for (const char* wrong :
        {"training.optimizer.epsilon=nan", "training.schedule.learning_rate=.inf",
         "training.label_smoothing=1", "seed=-1", "training.accumulate=0", "generation.beam_size=0",
         "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1", "checkpoints.every=0",
         "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]", "data.max_ratio=0.9",
         "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
-    EXPECT_EQ(error_with({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
-        << error_with({wrong});
+    EXPECT_EQ(minimal_error({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
+        << minimal_error({wrong});
   }
 }
 
-TEST(TrainConfig, WhatIsMissing) {
+TEST(TrainConfig, MissingKeysAreErrors) {
   EXPECT_EQ(config_error(""), "a.yaml: 'output' is missing; it names the folder of the run.");
   EXPECT_NE(config_error("output: x").find("'model' is missing"), std::string::npos);
   EXPECT_TRUE(config_error("output: x\nmodel:\n  width: 8\n")
@@ -318,19 +319,19 @@ TEST(TrainConfig, WhatIsMissing) {
                                "this is: transformer, "));
   EXPECT_EQ(config_error("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
-  EXPECT_NE(error_with({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
-  EXPECT_EQ(error_with({"training.max_steps=0"}),
+  EXPECT_NE(minimal_error({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);
+  EXPECT_EQ(minimal_error({"training.max_steps=0"}),
             "--set training.max_steps=0: 'training' never ends: set 'max_steps', 'max_epochs', "
             "'max_minutes' or "
             "'validation.patience'.");
   for (const char* end :
        {"training.max_epochs=1", "training.max_minutes=0.5", "validation.patience=3"}) {
-    EXPECT_EQ(error_with({"training.max_steps=0", end}), "no error") << end;
+    EXPECT_EQ(minimal_error({"training.max_steps=0", end}), "no error") << end;
   }
 }
 
-TEST(TrainConfig, ALanguageModelHasItsOwnDefaults) {
-  const TrainConfig config = config_of(kText);
+TEST(TrainConfig, LanguageModelsHaveDifferentDefaults) {
+  const TrainConfig config = config_of(kMinimalText);
   EXPECT_EQ(config.model->family(), "gpt");
   EXPECT_EQ(config.model.as<GptConfig>().layers, 12);
   EXPECT_EQ(config.training.objective, ObjectiveKind::causal);
@@ -342,12 +343,13 @@ TEST(TrainConfig, ALanguageModelHasItsOwnDefaults) {
   EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
 }
 
-TEST(TrainConfig, EveryKeyOfATextIsRead) {
+TEST(TrainConfig, EveryKeyOfALanguageModelIsRead) {
   const TrainConfig config = config_of(
-      kText, {"data.train=[{text: a.txt, weight: 2, last_line: 7}, {text: /c.gz, first_line: 3}]",
-              "data.root=/data", "data.window=64", "data.cut=windows", "tokenizer.kind=characters",
-              "model.preset=small", "model.layers=3", "model.tied_embeddings=false",
-              "training.label_smoothing=0.1", "training.objective=causal"});
+      kMinimalText,
+      {"data.train=[{text: a.txt, weight: 2, last_line: 7}, {text: /c.gz, first_line: 3}]",
+       "data.root=/data", "data.window=64", "data.cut=windows", "tokenizer.kind=characters",
+       "model.preset=small", "model.layers=3", "model.tied_embeddings=false",
+       "training.label_smoothing=0.1", "training.objective=causal"});
   const std::vector<CorpusPart> parts = config.data.train_parts();
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].text, "/data/a.txt");
@@ -364,7 +366,7 @@ TEST(TrainConfig, EveryKeyOfATextIsRead) {
   EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
 }
 
-TEST(TrainConfig, AFileThatIsNotThere) {
+TEST(TrainConfig, AMissingFileIsAnError) {
   EXPECT_THROW(read_train_config("/nowhere/a.yaml"), Error);
 }
 

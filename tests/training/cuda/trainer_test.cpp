@@ -1,4 +1,4 @@
-// A run on the GPU: stopped and resumed it gives the same bits, and its model serves the CPU.
+// A run on the GPU: resuming gives the same bits, and the CPU can load its model.
 #include "nunchi/models/format/folder.h"
 #include "nunchi/training/run/checkpoint.h"
 #include "tests/kernels/cuda/compare.h"
@@ -9,29 +9,29 @@ namespace {
 
 using Begin = RunFolder::Begin;
 
-TEST(CudaTrainer, AResumedRunIsTheRunThatNeverStopped) {
+TEST(CudaTrainer, AResumedRunGivesTheBitsOfAnUninterruptedRun) {
   SKIP_WITHOUT_GPU();
   for (const char* precision : {"f32", "bf16"}) {
     const ContextOptions device{.device = "cuda", .precision = precision};
-    expect_resumed_run_is_whole(tiny_config(), device, {2, 5, 11, 12});
+    expect_same_when_resumed(tiny_config(), device, {2, 5, 11, 12});
   }
 }
 
-TEST(CudaTrainer, ItsModelServesTheCpu) {
+TEST(CudaTrainer, TheCpuCanLoadItsModel) {
   SKIP_WITHOUT_GPU();
   for (const char* precision : {"f32", "bf16"}) {
     const TemporaryFolder folder;
     TinyRun run(folder.path(), Begin::fresh, tiny_config(),
                 ContextOptions{.device = "cuda", .precision = precision});
     EXPECT_EQ(run.train(), TrainingEnd::finished);
-    // The weights are kept in f32, whatever the steps compute in.
+    // The weights are kept in f32 for every precision.
     CpuContext cpu;
     const auto loaded = load_model(folder / "checkpoints/step-12", cpu);
     EXPECT_TRUE(same_bits(to_host<float>(loaded->parameters().weights()), run.weights()));
   }
 }
 
-TEST(CudaTrainer, ALossThatIsNoNumberChangesNothing) {
+TEST(CudaTrainer, NanLossesEndTheRun) {
   SKIP_WITHOUT_GPU();
   const TemporaryFolder folder;
   TinyRun run(folder.path(), Begin::fresh, tiny_config(), ContextOptions{.device = "cuda"});

@@ -1,4 +1,4 @@
-// Classification: labels from the data to the model, and learning from them.
+// Classification: labels of the data and of the model, and learning to predict them.
 #include "nunchi/training/objectives/classification.h"
 
 #include "nunchi/autograd/tape.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Labels = std::vector<std::string>;
 
-TEST(Labels, AreThoseOfTheDataInOrder) {
+TEST(Labels, AreReadFromTheDataAndSorted) {
   const TemporaryFolder folder;
   write_text(folder / "a.tsv",
              "good film\tpos\nbad one \t neg\nfine\tpos\r\n\nno label\t\n\tneutral\n");
@@ -25,7 +25,7 @@ TEST(Labels, AreThoseOfTheDataInOrder) {
   EXPECT_EQ(labels_in(parts), (Labels{"mixed", "neg", "pos"}));
 }
 
-TEST(Labels, ThatAreOneOrNoneOrTooManyAreRefused) {
+TEST(Labels, TooFewOrTooManyAreRejected) {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& text) {
     write_text(folder / "x.tsv", text);
@@ -40,7 +40,7 @@ TEST(Labels, ThatAreOneOrNoneOrTooManyAreRefused) {
   EXPECT_NE(message(many).find("x.tsv:10001: more than 10,000 labels"), std::string::npos);
 }
 
-TEST(Labels, OfTheValidationAreThoseOfTheTraining) {
+TEST(Labels, ValidationLabelsMustOccurInTheTrainingData) {
   const CorpusPart part{.tsv = "x.tsv"};
   const std::vector<RawPair> pairs = {{.source = "a", .target = "pos"},
                                       {.source = "b", .target = "neg"},
@@ -52,7 +52,7 @@ TEST(Labels, OfTheValidationAreThoseOfTheTraining) {
       << message;
 }
 
-TEST(Labels, OfTheOptionsGoBeforeThoseOfTheData) {
+TEST(Labels, LabelsInTheConfigTakePrecedence) {
   BertConfig config = small_bert_config();
   const auto labels_with = [&](const Labels& labels) {
     return as_classifier_config(config)->with_labels(labels).as<BertConfig>().labels;
@@ -75,7 +75,7 @@ class Classification : public ::testing::Test {
     model_ = make_small<Bert>(context_, config, {.gradients = true});
   }
 
-  // Texts that repeat one word; the label tells whether the count is even or odd.
+  // Texts that repeat one word; the label says whether the number of words is even or odd.
   HostBatch batch(int first, int count) const {
     HostBatch batch;
     for (int i = first; i < first + count; ++i) {
@@ -96,23 +96,23 @@ class Classification : public ::testing::Test {
   TrainingOptions options_{.label_smoothing = 0};
 };
 
-TEST_F(Classification, IsLearned) {
+TEST_F(Classification, LearnsToPredictLabels) {
   const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
   const ObjectiveLoss before = objective.loss(batch(0, 18), 0);
-  EXPECT_EQ(before.tokens, 18);
-  EXPECT_EQ(before.read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
-  SingleProcess alone;
-  Learner learner(*model_, objective, {.adam = {.max_norm = 1}}, alone);
+  EXPECT_EQ(before.target_tokens, 18);
+  EXPECT_EQ(before.tokens_read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
+  SingleProcess single_process;
+  Learner learner(*model_, objective, {.adam = {.max_norm = 1}}, single_process);
   for (std::uint64_t step = 1; step <= 60; ++step) {
     learner.step(std::vector{batch(static_cast<int>(step % 3), 18)}, {.seed = 1, .step = step},
                  2e-3);
   }
   const ObjectiveLoss after = objective.loss(batch(0, 18), 0);
-  EXPECT_EQ(after.right, 18);
+  EXPECT_EQ(after.correct, 18);
   EXPECT_LT(to_host<double>(after.total.value())[0], to_host<double>(before.total.value())[0] / 4);
 }
 
-TEST_F(Classification, RefusesWhatItDoesNotKnow) {
+TEST_F(Classification, RejectsUnknownLabelsAndModelsWithoutLabels) {
   const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
   HostBatch bad = batch(0, 3);
   bad.targets[1] = labels_.encode("other");
@@ -126,12 +126,12 @@ TEST_F(Classification, RefusesWhatItDoesNotKnow) {
             std::string::npos);
 }
 
-TEST(LabelTokens, AreOneForEachLabelWhateverItIsCalled) {
+TEST(LabelTokenizer, EncodesEachLabelAsOneToken) {
   const LabelTokenizer labels({"0", "1", "very  good", "가"});
   EXPECT_EQ(labels.vocabulary(), 5);
   EXPECT_EQ(labels.encode("0"), Tokens{0});
   EXPECT_EQ(labels.encode(" very  good\t\r"), Tokens{2});
-  EXPECT_EQ(labels.encode("\xE1\x84\x80\xE1\x85\xA1"), Tokens{3}) << "the same in jamo";
+  EXPECT_EQ(labels.encode("\xE1\x84\x80\xE1\x85\xA1"), Tokens{3}) << "the same label in jamo";
   EXPECT_EQ(labels.encode("2"), Tokens{4});
   EXPECT_EQ(labels.special().unknown, 4);
   EXPECT_EQ(labels.encode(" \t"), Tokens{});

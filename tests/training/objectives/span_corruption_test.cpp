@@ -32,41 +32,41 @@ CorruptedText corrupted(int length, std::uint64_t step, std::uint32_t sentence =
 }
 
 // Replaces each sentinel of the source by the tokens that follow it in the target.
-Tokens put_back(const CorruptedText& text) {
+Tokens restored(const CorruptedText& text) {
   std::map<std::int32_t, Tokens> spans;
-  std::int32_t last = 0;
+  std::int32_t sentinel = 0;
   for (const std::int32_t token : text.target) {
     if (is_sentinel(token)) {
-      last = token;
+      sentinel = token;
     } else {
-      spans[last].push_back(token);
+      spans[sentinel].push_back(token);
     }
   }
-  Tokens whole;
+  Tokens original;
   for (const std::int32_t token : text.source) {
     if (!is_sentinel(token)) {
-      whole.push_back(token);
+      original.push_back(token);
     } else {
-      whole.insert(whole.end(), spans[token].begin(), spans[token].end());
+      original.insert(original.end(), spans[token].begin(), spans[token].end());
     }
   }
-  return whole;
+  return original;
 }
 
 int count_sentinels(const Tokens& tokens) {
   return static_cast<int>(std::count_if(tokens.begin(), tokens.end(), is_sentinel));
 }
 
-TEST(SpanCorruption, PutBackWhereItStoodItIsTheText) {
+TEST(SpanCorruption, TheTextCanBeRestored) {
   for (int length = 1; length <= 130; ++length) {
     for (std::uint64_t step = 0; step < 5; ++step) {
       const CorruptedText text = corrupted(length, step);
-      ASSERT_EQ(put_back(text), text_of(length));
+      ASSERT_EQ(restored(text), text_of(length));
     }
   }
 }
 
-TEST(SpanCorruption, TakesAsMuchAsItIsToldInStretchesOfTheirLength) {
+TEST(SpanCorruption, RemovesTheGivenNumberOfTokensAndSpans) {
   for (const int length : {20, 40, 100}) {
     const int noise = length * 15 / 100, spans = static_cast<int>(std::lround(noise / 3.0));
     for (std::uint64_t step = 0; step < 20; ++step) {
@@ -76,17 +76,17 @@ TEST(SpanCorruption, TakesAsMuchAsItIsToldInStretchesOfTheirLength) {
       EXPECT_EQ(static_cast<int>(text.target.size()), noise + spans);
       for (std::size_t i = 1; i < text.source.size(); ++i) {
         EXPECT_FALSE(is_sentinel(text.source[i - 1]) && is_sentinel(text.source[i]))
-            << "two stretches next to one another are one";
+            << "adjacent spans must be one span";
       }
       for (std::size_t i = 1; i < text.target.size(); ++i) {
         EXPECT_FALSE(is_sentinel(text.target[i - 1]) && is_sentinel(text.target[i]))
-            << "a stretch has a token";
+            << "a span has at least one token";
       }
     }
   }
 }
 
-TEST(SpanCorruption, SentinelsComeInOrder) {
+TEST(SpanCorruption, SentinelsAreInOrder) {
   const CorruptedText text = corrupted(100, 1);
   for (const Tokens& side : {text.source, text.target}) {
     std::int32_t next = kFirstSentinel;
@@ -99,7 +99,7 @@ TEST(SpanCorruption, SentinelsComeInOrder) {
   }
 }
 
-TEST(SpanCorruption, ShortTextsLoseATokenAndLongOnesUseTheSentinelsThereAre) {
+TEST(SpanCorruption, RemovesAtLeastOneTokenAndUsesAtMostTheAvailableSentinels) {
   EXPECT_EQ(corrupted(1, 1).source, Tokens{kFirstSentinel});
   EXPECT_EQ(corrupted(1, 1).target, (Tokens{kFirstSentinel, 3}));
   EXPECT_EQ(corrupted(2, 1).source.size(), 2u);
@@ -107,24 +107,24 @@ TEST(SpanCorruption, ShortTextsLoseATokenAndLongOnesUseTheSentinelsThereAre) {
   const CorruptedText text = corrupt_spans(text_of(1000), {}, sentinels(4), {});
   EXPECT_EQ(count_sentinels(text.source), 4);
   EXPECT_EQ(text.target.size(), 154u);
-  EXPECT_EQ(put_back(text), text_of(1000));
-  // More noise than spans can hold apart.
-  EXPECT_EQ(put_back(corrupted(10, 1, 0, {.noise = 0.9, .mean_span = 1})), text_of(10));
+  EXPECT_EQ(restored(text), text_of(1000));
+  // So much noise that spans of one token cannot all be separated by kept tokens.
+  EXPECT_EQ(restored(corrupted(10, 1, 0, {.noise = 0.9, .mean_span = 1})), text_of(10));
   EXPECT_NE(error_of([] { corrupt_spans({}, {}, sentinels(4), {}); }).find("without tokens"),
             std::string::npos);
 }
 
-TEST(SpanCorruption, IsDrawnFromSeedStepAndSentenceAlone) {
+TEST(SpanCorruption, DependsOnStepAndSentence) {
   EXPECT_EQ(corrupted(60, 4, 7).source, corrupted(60, 4, 7).source);
   EXPECT_NE(corrupted(60, 4, 7).source, corrupted(60, 5, 7).source);
   EXPECT_NE(corrupted(60, 4, 7).source, corrupted(60, 4, 8).source);
 }
 
-TEST(SpanCorruption, ReachesEveryTokenAboutAsOften) {
+TEST(SpanCorruption, RemovesAllTokensAboutEquallyOften) {
   constexpr int kLength = 40, kDraws = 20000;
-  std::vector<int> taken(kLength, 0);
+  std::vector<int> times_removed(kLength, 0);
   for (int draw = 0; draw < kDraws; ++draw) {
-    int at = 0;
+    int position = 0;
     const CorruptedText text = corrupted(kLength, static_cast<std::uint64_t>(draw));
     // The length of each span, from the target.
     std::vector<int> lengths;
@@ -137,23 +137,24 @@ TEST(SpanCorruption, ReachesEveryTokenAboutAsOften) {
     }
     for (const std::int32_t token : text.source) {
       if (!is_sentinel(token)) {
-        ++at;
+        ++position;
         continue;
       }
       for (int i = lengths[static_cast<std::size_t>(token - kFirstSentinel)]; i > 0; --i) {
-        ++taken[static_cast<std::size_t>(at++)];
+        ++times_removed[static_cast<std::size_t>(position++)];
       }
     }
   }
   // Two spans of three tokens: inner tokens are reached from both sides, outer ones from one.
   for (int i = 0; i < kLength; ++i) {
-    const double share = static_cast<double>(taken[static_cast<std::size_t>(i)]) / kDraws;
-    EXPECT_GT(share, i < 4 || i >= kLength - 4 ? 0.04 : 0.13) << i;
-    EXPECT_LT(share, 0.19) << i;
+    const double fraction =
+        static_cast<double>(times_removed[static_cast<std::size_t>(i)]) / kDraws;
+    EXPECT_GT(fraction, i < 4 || i >= kLength - 4 ? 0.04 : 0.13) << i;
+    EXPECT_LT(fraction, 0.19) << i;
   }
 }
 
-// A tokenizer of 37 tokens, of which some may be sentinels; it encodes nothing.
+// A tokenizer of 37 tokens, some of which may be sentinels; it cannot encode.
 class Pieces final : public Tokenizer {
  public:
   explicit Pieces(std::map<std::int32_t, std::string> names) : names_(std::move(names)) {}
@@ -201,51 +202,52 @@ class SpanObjective : public ::testing::Test {
   HostBatch batch_;
 };
 
-TEST_F(SpanObjective, LearnsFromOtherStretchesInEachStepAndIsJudgedByTheSame) {
+TEST_F(SpanObjective, SpansVaryByStepInTrainingAndAreFixedInEvaluation) {
   const Tokenizers tokenizers(with_sentinels());
   const auto spans = objective(tokenizers);
-  const auto learned = [&](std::uint64_t step) {
+  const auto training_loss = [&](std::uint64_t step) {
     context_.set_random({.seed = 1, .step = step});
     const ModeScope scope(context_, Mode::training);
     return to_host<double>(spans->loss(batch_, 0).total.value())[0];
   };
-  const auto judged = [&](std::uint64_t step) {
+  const auto evaluation_loss = [&](std::uint64_t step) {
     context_.set_random({.seed = 1, .step = step});
     return to_host<double>(spans->loss(batch_, 0).total.value())[0];
   };
-  EXPECT_EQ(learned(1), learned(1));
-  EXPECT_NE(learned(1), learned(2));
-  EXPECT_EQ(judged(1), judged(2));
+  EXPECT_EQ(training_loss(1), training_loss(1));
+  EXPECT_NE(training_loss(1), training_loss(2));
+  EXPECT_EQ(evaluation_loss(1), evaluation_loss(2));
 }
 
-TEST_F(SpanObjective, CountsTheTokensThatAreToBeSaid) {
+TEST_F(SpanObjective, CountsTheTargetTokens) {
   const Tokenizers tokenizers(with_sentinels());
-  // 1, 5, 1 and 2 tokens in 1, 2, 1 and 1 spans; a sentinel for each, and </s>.
-  EXPECT_EQ(objective(tokenizers)->loss(batch_, 0).tokens, 1 + 5 + 1 + 2 + 1 + 2 + 1 + 1 + 4);
+  // 1, 5, 1 and 2 removed tokens; a sentinel for each of 1, 2, 1 and 1 spans; 4 times </s>.
+  EXPECT_EQ(objective(tokenizers)->loss(batch_, 0).target_tokens,
+            1 + 5 + 1 + 2 + 1 + 2 + 1 + 1 + 4);
 }
 
-TEST_F(SpanObjective, NeedsSentinelsOfOneTokenizer) {
+TEST_F(SpanObjective, NeedsSentinelsAndOneSharedTokenizer) {
   const Tokenizers none(std::make_unique<Pieces>(std::map<std::int32_t, std::string>()));
   EXPECT_NE(error_of([&] { objective(none); }).find("put <extra_id_0>"), std::string::npos);
   const Tokenizers two(with_sentinels(), with_sentinels());
   EXPECT_NE(error_of([&] { objective(two); }).find("tokenizer.shared: true"), std::string::npos);
 }
 
-TEST_F(SpanObjective, WithoutATapeATextLosesTheSameSpansInEveryBatch) {
+TEST_F(SpanObjective, SpansInEvaluationDoNotDependOnTheBatch) {
   const Tokenizers tokenizers(with_sentinels());
   const std::unique_ptr<Objective> spans = objective(tokenizers);
   const auto loss = [&](const HostBatch& batch) {
     return to_host<double>(spans->loss(batch, 0).total.value())[0];
   };
-  double apart = 0;
+  double sum = 0;
   for (std::size_t i = batch_.targets.size(); i-- > 0;) {
     HostBatch one;
     one.targets = {batch_.targets[i]};
     one.sources = std::vector<Tokens>(1);
     one.pairs = {batch_.pairs[i]};
-    apart += loss(one);
+    sum += loss(one);
   }
-  EXPECT_NEAR(apart, loss(batch_), 1e-3);
+  EXPECT_NEAR(sum, loss(batch_), 1e-3);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what TensorBoard reads in a run's events with the run's log.jsonl.
+"""Checks that TensorBoard reads the same values from a run's events as are in its log.jsonl.
 
 usage: check_tensorboard.py RUN        (needs the Python package tensorboard)
 """

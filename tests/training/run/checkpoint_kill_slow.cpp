@@ -1,4 +1,4 @@
-// A writer of checkpoints, killed at random moments, always leaves one that can be loaded.
+// A process that writes checkpoints is killed at random moments; every checkpoint can be loaded.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every number of its checkpoint at step N is N.
+// Writes checkpoints in which every number is the step.
 struct Writer {
   Writer()
       : context({.threads = 1}),
         model(make_small<Transformer>(context, small_config(), {.gradients = true})),
         optimizer(model->parameters(), {}) {}
 
-  // Entry by entry: the gaps of the flat buffers stay zero.
+  // Fills entry by entry, since the gaps in the flat buffers must stay zero.
   void fill_with(float value) const {
     for (const nn::ParameterEntry& entry : model->parameters().entries()) {
       fill(entry.variable.value(), value);
@@ -30,7 +30,7 @@ struct Writer {
       fill(optimizer.second_moment().part(entry.offset, entry.shape), value);
     }
   }
-  [[noreturn]] void write_for_ever(const fs::path& folder, std::int64_t step) {
+  [[noreturn]] void write_forever(const fs::path& folder, std::int64_t step) {
     for (;;) {
       ++step;
       fill_with(static_cast<float>(step));
@@ -41,7 +41,7 @@ struct Writer {
       remove_old_checkpoints(folder, 2, {});
     }
   }
-  void expect_whole(const fs::path& folder, std::int64_t step) {
+  void expect_complete(const fs::path& folder, std::int64_t step) {
     fill_with(-1);
     const TrainerState state = load_checkpoint(checkpoint_path(folder, step), *model, optimizer);
     EXPECT_EQ(state.step, step);
@@ -62,37 +62,37 @@ struct Writer {
   AdamOptimizer optimizer;
 };
 
-TEST(CheckpointKilled, AtAnyMomentOneCanBeLoaded) {
+TEST(CheckpointKilled, EveryCheckpointCanBeLoaded) {
   constexpr int kTimes = 200;
   const TemporaryFolder folder;
   Writer writer;
   std::mt19937 random(1);
   std::int64_t last = 0;
   {
-    RunFolder made(folder.path(), RunFolder::Begin::fresh);
-    made.start();
+    RunFolder run(folder.path(), RunFolder::Begin::fresh);
+    run.start();
   }
   for (int time = 0; time < kTimes; ++time) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
-    if (child == 0) writer.write_for_ever(folder / "checkpoints", last);
+    if (child == 0) writer.write_forever(folder / "checkpoints", last);
     ::usleep(random() % 60'000);
     ::kill(child, SIGKILL);
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself";
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the writer exited instead of being killed";
 
     const RunFolder run(folder.path(), RunFolder::Begin::resume);
     const std::vector<std::int64_t> steps = checkpoint_steps(run.checkpoints());
     ASSERT_TRUE(!steps.empty() || last == 0) << "the checkpoint of step " << last << " is gone";
-    for (const std::int64_t step : steps) writer.expect_whole(run.checkpoints(), step);
+    for (const std::int64_t step : steps) writer.expect_complete(run.checkpoints(), step);
     ASSERT_FALSE(::testing::Test::HasFailure());
     if (!steps.empty()) {
       EXPECT_GE(steps.back(), last);
       last = steps.back();
     }
     const auto entries = std::distance(fs::directory_iterator(run.checkpoints()), {});
-    EXPECT_EQ(static_cast<std::size_t>(entries), steps.size()) << "leftovers stayed";
+    EXPECT_EQ(static_cast<std::size_t>(entries), steps.size()) << "temporary folders are left";
   }
   EXPECT_GT(last, kTimes / 4);
 }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A model and an optimiser that hold numbers of all kinds.
+// A model, an optimiser and a state, all with non-trivial numbers.
 struct SomeRun {
   explicit SomeRun(std::uint64_t seed, const TransformerConfig& config = small_config())
       : context({.threads = 1}),
@@ -24,7 +24,7 @@ struct SomeRun {
         optimizer(model->parameters(), {.max_norm = 1}) {
     nn::Parameters& parameters = model->parameters();
     for (int step = 0; step < 3; ++step) {
-      // Parameter by parameter: the gaps between them stay zero.
+      // Parameter by parameter, since the gaps between them must stay zero.
       for (const nn::ParameterEntry& entry : parameters.entries()) {
         const auto offset = static_cast<std::uint64_t>(entry.offset);
         copy_from_host<float>(random_values<float>(entry.shape.elements(), seed + step + offset),
@@ -35,13 +35,13 @@ struct SomeRun {
   }
   std::vector<float> weights() const { return to_host<float>(model->parameters().weights()); }
   void save(const fs::path& folder, std::int64_t step) const {
-    const auto companions = [](const fs::path& temporary) {
+    const auto write_companions = [](const fs::path& temporary) {
       write_text(temporary / "config.yaml", "seed: 1\n");
       write_text(temporary / "tokenizer.spm", "pieces");
     };
-    TrainerState own = state;
-    own.step = step;
-    write_checkpoint(folder, {*model, optimizer, own, companions});
+    TrainerState saved_state = state;
+    saved_state.step = step;
+    write_checkpoint(folder, {*model, optimizer, saved_state, write_companions});
   }
 
   CpuContext context;
@@ -62,7 +62,7 @@ struct SomeRun {
                      .window_tokens = 4096};
 };
 
-TEST(Checkpoint, EverythingComesBackBitForBit) {
+TEST(Checkpoint, RestoresEverythingBitForBit) {
   const TemporaryFolder folder;
   SomeRun saved(1);
   saved.save(folder.path(), 7);
@@ -88,7 +88,7 @@ TEST(Checkpoint, IsAModelFolder) {
   EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), saved.weights()));
 }
 
-TEST(Checkpoint, OfAnotherShapeIsRefusedBeforeAnythingChanges) {
+TEST(Checkpoint, IsRejectedBeforeAnythingChangesIfItDoesNotFitTheModel) {
   const TemporaryFolder folder;
   SomeRun(1).save(folder.path(), 7);
   TransformerConfig wider = small_config();
@@ -102,18 +102,18 @@ TEST(Checkpoint, OfAnotherShapeIsRefusedBeforeAnythingChanges) {
     const std::vector<float> before = other.weights();
     const std::string message =
         error_of([&] { load_checkpoint(folder / "step-7", *other.model, other.optimizer); });
-    EXPECT_TRUE(says(message, "a checkpoint of another shape")) << message;
+    EXPECT_TRUE(says(message, "does not fit the model")) << message;
     EXPECT_TRUE(same_bits(other.weights(), before));
   }
   SomeRun other(5, wider);
   const std::string message =
       error_of([&] { load_checkpoint(folder / "step-7", *other.model, other.optimizer); });
-  EXPECT_TRUE(says(message, "is [72, 40] there and [80, 40] here") ||
-              says(message, "is [40, 72] there and [40, 80] here"))
+  EXPECT_TRUE(says(message, "has shape [72, 40], but the model needs [80, 40]") ||
+              says(message, "has shape [40, 72], but the model needs [40, 80]"))
       << message;
 }
 
-TEST(Checkpoint, DamagedFilesAreErrorsThatNameTheFile) {
+TEST(Checkpoint, ErrorsNameTheDamagedFile) {
   const TemporaryFolder folder;
   SomeRun run(1);
   run.save(folder.path(), 7);
@@ -149,7 +149,7 @@ TEST(Checkpoint, WritingAStepAgainReplacesIt) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(Checkpoint, OldOnesGoButNeitherTheLastNorTheBest) {
+TEST(Checkpoint, OldOnesAreRemovedExceptTheLastAndTheBest) {
   const TemporaryFolder folder;
   for (const int step : {5, 10, 100, 20, 30}) {
     fs::create_directory(folder / ("step-" + std::to_string(step)));
@@ -164,8 +164,8 @@ TEST(Checkpoint, OldOnesGoButNeitherTheLastNorTheBest) {
   EXPECT_EQ(folder.files(), 5);
 }
 
-// A limit on the size of files stands in for a full disk: both fail in the middle of the data.
-TEST(Checkpoint, ADiskThatFillsUpLeavesTheEarlierOneAndNothingElse) {
+// A limit on the file size simulates a full disk: both make a write fail in the middle of the data.
+TEST(Checkpoint, AFullDiskLeavesOnlyTheEarlierCheckpoint) {
   const TemporaryFolder folder;
   SomeRun run(1);
   run.save(folder.path(), 7);
@@ -183,14 +183,14 @@ TEST(Checkpoint, ADiskThatFillsUpLeavesTheEarlierOneAndNothingElse) {
   load_checkpoint(folder / "step-7", *run.model, run.optimizer);
 }
 
-TEST(Checkpoint, AReadOnlyFolderIsAnErrorWithTheReason) {
-  constexpr uid_t kNobody = 65534;
+TEST(Checkpoint, AReadOnlyFolderIsAnError) {
+  constexpr uid_t kUnprivilegedUser = 65534;
   const TemporaryFolder folder;
   const SomeRun run(1);
   fs::permissions(folder.path(), fs::perms(0555));
-  // The permission bits do not bind root.
+  // Permission bits do not restrict root.
   const uid_t before = ::geteuid();
-  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  if (before == 0 && ::seteuid(kUnprivilegedUser) != 0) GTEST_SKIP() << "cannot stop being root";
   const std::string message = error_of([&] { run.save(folder.path(), 8); });
   ASSERT_EQ(::seteuid(before), 0);
   fs::permissions(folder.path(), fs::perms(0755));
@@ -218,7 +218,7 @@ TEST(Average, IsTheMeanOfTheWeights) {
   EXPECT_FALSE(fs::exists(folder / "mean/trainer.json"));
 }
 
-TEST(Average, OfOneIsThatOneBitForBit) {
+TEST(Average, OfOneModelIsTheSameBitForBit) {
   const TemporaryFolder folder;
   const SomeRun a(1);
   a.save(folder.path(), 1);
@@ -229,7 +229,7 @@ TEST(Average, OfOneIsThatOneBitForBit) {
       to_host<float>(load_model(folder / "mean", context)->parameters().weights()), a.weights()));
 }
 
-TEST(Average, OfModelsThatDoNotFitIsAnErrorAndLeavesNothing) {
+TEST(Average, OfDifferentModelsIsAnErrorAndWritesNothing) {
   const TemporaryFolder folder;
   TransformerConfig wider = small_config();
   wider.feed_forward = 80;
@@ -238,20 +238,21 @@ TEST(Average, OfModelsThatDoNotFitIsAnErrorAndLeavesNothing) {
   SomeRun(1).save(folder.path(), 3);
   write_text(folder / "step-3/tokenizer.spm", "other pieces");
   // The same tensors, but another function of them.
-  TransformerConfig turned = small_config(), falling = small_config();
-  turned.position = nn::PositionKind::rotary;
-  falling.norm_epsilon = 1e-3;
-  SomeRun(1, turned).save(folder.path(), 4);
-  SomeRun(1, falling).save(folder.path(), 5);
-  const auto said = [&](const char* other) {
+  TransformerConfig rotary = small_config(), other_epsilon = small_config();
+  rotary.position = nn::PositionKind::rotary;
+  other_epsilon.norm_epsilon = 1e-3;
+  SomeRun(1, rotary).save(folder.path(), 4);
+  SomeRun(1, other_epsilon).save(folder.path(), 5);
+  const auto message_with = [&](const char* other) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
     return error_of([&] { average_models(both, folder / "mean"); });
   };
-  EXPECT_NE(said("step-4").find("step-1': its 'position' is rotary, but the other's is sinusoidal"),
+  EXPECT_NE(message_with("step-4").find(
+                "step-1': its 'position' is rotary, but the other's is sinusoidal"),
             std::string::npos)
-      << said("step-4");
-  EXPECT_NE(said("step-5").find("its 'norm_epsilon' is 0.001"), std::string::npos)
-      << said("step-5");
+      << message_with("step-4");
+  EXPECT_NE(message_with("step-5").find("its 'norm_epsilon' is 0.001"), std::string::npos)
+      << message_with("step-5");
   for (const char* other : {"step-2", "step-3", "nothing"}) {
     const std::vector<fs::path> both = {folder / "step-1", folder / other};
     EXPECT_THROW(average_models(both, folder / "mean"), Error) << other;

@@ -1,5 +1,5 @@
-// Reads event files back: written for tests alone, from the format's description, sharing nothing
-// with the writer. The checksum is computed bit by bit.
+// An independent reader of event files for tests: it shares no code with the writer and computes
+// the checksum bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class EventReader {
   }
 
   std::string_view take(std::size_t count) {
-    if (count > rest_.size()) throw std::runtime_error("an event file is cut short");
+    if (count > rest_.size()) throw std::runtime_error("an event file is truncated");
     const std::string_view taken = rest_.substr(0, count);
     rest_.remove_prefix(count);
     return taken;
@@ -109,7 +109,7 @@ class EventReader {
       EventReader value(in.take(in.varint()));
       if (value.varint() != 1 * 8 + 2) throw std::runtime_error("a value without a name");
       std::string name(value.take(value.varint()));
-      if (value.varint() != 2 * 8 + 5) throw std::runtime_error("a value that is no float");
+      if (value.varint() != 2 * 8 + 5) throw std::runtime_error("a value that is not a float");
       values.emplace_back(std::move(name), value.number<float>());
     }
     return values;

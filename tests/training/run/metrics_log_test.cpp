@@ -22,13 +22,13 @@ std::vector<nlohmann::json> lines_of(const fs::path& path) {
   return lines;
 }
 
-TEST(EventFile, RecordsReadBackWithTheirChecksums) {
+TEST(EventFile, RecordsCanBeReadBack) {
   const TemporaryFolder folder;
   EventFile file(folder / "events", 1);
   file.write(50, Values{{"train/loss", 4.25}, {"손실", -1e-30}});
   file.write(std::int64_t{1} << 40, Values{{std::string(300, 'x'), 1e300}});
   file.write(100, Values{});
-  // Flushed at each write: the file is read while it is open.
+  // Each write reaches the file at once, so it can be read while it is open.
   const auto events = EventReader::read(content(file.path()));
   ASSERT_EQ(events.size(), 5u);
   EXPECT_EQ(events[0].version, "brain.Event:2");
@@ -45,7 +45,7 @@ TEST(EventFile, RecordsReadBackWithTheirChecksums) {
   EXPECT_TRUE(events[4].values.empty());
 }
 
-TEST(EventFile, ACorruptedByteIsNoticed) {
+TEST(EventFile, ChecksumsDetectAnyCorruptedByte) {
   const TemporaryFolder folder;
   EventFile file(folder.path(), 1);
   file.write(1, Values{{"a", 1}});
@@ -64,7 +64,7 @@ TEST(EventFile, AFolderThatCannotBeMadeIsAnError) {
   EXPECT_NE(message.find("events"), std::string::npos) << message;
 }
 
-TEST(MetricsLog, JsonLinesAndEventsHoldEqualNumbers) {
+TEST(MetricsLog, JsonLinesAndEventsHaveTheSameNumbers) {
   const TemporaryFolder folder;
   MetricsLog log(folder.path(), 0);
   const double third = 1.0 / 3;
@@ -82,14 +82,15 @@ TEST(MetricsLog, JsonLinesAndEventsHoldEqualNumbers) {
   EXPECT_TRUE(std::isnan(events[3].values[0].second));
 }
 
-TEST(MetricsLog, AResumedRunCutsTheStepsItTakesAgain) {
+TEST(MetricsLog, AResumedRunRemovesTheStepsThatItRepeats) {
   const TemporaryFolder folder;
   {
     MetricsLog log(folder.path(), 0);
     for (const int step : {10, 20, 30}) log.write(step, Values{{"a", step}});
   }
   {
-    std::ofstream(folder / "log.jsonl", std::ios::app) << R"({"step": 15, "a": 1})";  // cut short
+    std::ofstream(folder / "log.jsonl", std::ios::app)
+        << R"({"step": 15, "a": 1})";  // without a newline
   }
   MetricsLog log(folder.path(), 20);
   log.write(30, Values{{"a", 31}});

@@ -14,15 +14,15 @@ namespace {
 namespace fs = std::filesystem;
 using Begin = RunFolder::Begin;
 
-void begin(const fs::path& path, Begin how) {
-  RunFolder folder(path, how);
+void start_run(const fs::path& path, Begin mode) {
+  RunFolder folder(path, mode);
   folder.start();
 }
 
-TEST(RunFolder, BeginsAndResumes) {
+TEST(RunFolder, StartsAndResumes) {
   const TemporaryFolder folder;
   const fs::path run = folder / "runs/a";
-  begin(run, Begin::fresh);
+  start_run(run, Begin::fresh);
   EXPECT_TRUE(fs::is_directory(run / "checkpoints"));
   EXPECT_EQ(content(run / "run.json"), "{\"format\":1}\n");
   RunFolder resumed(run, Begin::resume);
@@ -30,17 +30,17 @@ TEST(RunFolder, BeginsAndResumes) {
   EXPECT_EQ(resumed.checkpoints(), run / "checkpoints");
 }
 
-TEST(RunFolder, ARunThatNeverStartedLeavesNothingBehind) {
+TEST(RunFolder, AnUnstartedRunLeavesOnlyPreparedData) {
   const TemporaryFolder folder;
-  { const RunFolder given_up(folder / "runs/a/", Begin::fresh); }
+  { const RunFolder abandoned(folder / "runs/a/", Begin::fresh); }
   EXPECT_TRUE(folder.empty());
   {
-    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    const RunFolder abandoned(folder / "runs/a", Begin::fresh);
     fs::create_directories(folder / "runs/a/cache");
   }
   EXPECT_TRUE(folder.empty());
   {
-    const RunFolder given_up(folder / "runs/a", Begin::fresh);
+    const RunFolder abandoned(folder / "runs/a", Begin::fresh);
     fs::create_directories(folder / "runs/a/cache");
     write_text(folder / "runs/a/cache/pairs", "took an hour");
   }
@@ -48,33 +48,33 @@ TEST(RunFolder, ARunThatNeverStartedLeavesNothingBehind) {
   EXPECT_FALSE(fs::exists(folder / "runs/a/lock"));
 }
 
-TEST(RunFolder, ARunWithoutACheckpointIsNone) {
+TEST(RunFolder, AFreshRunReplacesARunWithoutCheckpoints) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   write_text(folder / "log.jsonl", "{}");
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
 }
 
-TEST(RunFolder, WithoutItsCheckpointsAFinishedRunIsStillOne) {
+TEST(RunFolder, AFinishedRunIsProtectedEvenWithoutCheckpoints) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   write_text(folder / "model.safetensors", "precious");
   EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
   EXPECT_THROW(RunFolder(folder.path(), Begin::resume), UsageError);
   EXPECT_EQ(content(folder / "model.safetensors"), "precious");
 }
 
-TEST(RunFolder, AnExistingRunIsRefusedWithoutResumeOrOverwrite) {
+TEST(RunFolder, AnExistingRunIsRejectedWithoutResumeOrOverwrite) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   fs::create_directories(folder / "checkpoints/step-5");
   EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
   const std::string message = error_of([&] { RunFolder(folder.path(), Begin::fresh); });
   EXPECT_TRUE(says(message, "--resume") && says(message, "--overwrite")) << message;
 }
 
-TEST(RunFolder, NothingToResumeIsAWrongCallAndLeavesNoTrace) {
+TEST(RunFolder, ResumingAMissingRunIsAUsageErrorAndCreatesNothing) {
   const TemporaryFolder folder;
   EXPECT_THROW(RunFolder(folder / "a", Begin::resume), UsageError);
   EXPECT_TRUE(folder.empty());
@@ -82,83 +82,85 @@ TEST(RunFolder, NothingToResumeIsAWrongCallAndLeavesNoTrace) {
 
 TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   for (const char* name : {"checkpoints/step-5", "cache", "events", "failed"}) {
     fs::create_directories(folder / name);
   }
-  const std::vector<std::string> own = {"notes.txt", "cache/x", "mine.spm", "checkpoints/notes"};
-  const std::vector<std::string> of_run = {"log.jsonl",
-                                           "model.safetensors",
-                                           "tokenizer.spm",
-                                           "config.json",
-                                           "events/events.out.tfevents.000001",
-                                           "failed/step-2.json",
-                                           "checkpoints/step-5/x"};
-  for (const auto* names : {&own, &of_run}) {
+  const std::vector<std::string> user_files = {"notes.txt", "cache/x", "mine.spm",
+                                               "checkpoints/notes"};
+  const std::vector<std::string> run_files = {"log.jsonl",
+                                              "model.safetensors",
+                                              "tokenizer.spm",
+                                              "config.json",
+                                              "events/events.out.tfevents.000001",
+                                              "failed/step-2.json",
+                                              "checkpoints/step-5/x"};
+  for (const auto* names : {&user_files, &run_files}) {
     for (const std::string& name : *names) write_text(folder / name, "x");
   }
-  RunFolder again(folder.path(), Begin::overwrite);
-  EXPECT_TRUE(again.last_checkpoint().empty());
-  for (const std::string& name : of_run) EXPECT_TRUE(fs::exists(folder / name)) << name;
-  again.start();
-  for (const std::string& name : own) EXPECT_TRUE(fs::exists(folder / name)) << name;
-  for (const std::string& name : of_run) EXPECT_FALSE(fs::exists(folder / name)) << name;
+  RunFolder overwriting(folder.path(), Begin::overwrite);
+  EXPECT_TRUE(overwriting.last_checkpoint().empty());
+  for (const std::string& name : run_files) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  overwriting.start();
+  for (const std::string& name : user_files) EXPECT_TRUE(fs::exists(folder / name)) << name;
+  for (const std::string& name : run_files) EXPECT_FALSE(fs::exists(folder / name)) << name;
   EXPECT_FALSE(fs::exists(folder / "events") || fs::exists(folder / "failed"));
 }
 
-TEST(RunFolder, WhatTheNextRunStartsFromIsNotRemoved) {
+TEST(RunFolder, InputsThatWouldBeRemovedAreRejected) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   fs::create_directories(folder / "checkpoints/step-5");
   write_text(folder / "model.safetensors", "x");
-  const RunFolder again(folder.path(), Begin::overwrite);
+  const RunFolder overwriting(folder.path(), Begin::overwrite);
   for (const char* name : {"model.safetensors", "tokenizer.spm", "checkpoints/step-5/x",
                            "checkpoints/../checkpoints/step-5/source.spm"}) {
-    EXPECT_THROW(again.check_stays(folder / name, "key"), UsageError) << name;
+    EXPECT_THROW(overwriting.check_not_removed(folder / name, "key"), UsageError) << name;
   }
   for (const char* name : {"mine.spm", "data/log.jsonl", "checkpoints/step-50/x"}) {
-    EXPECT_NO_THROW(again.check_stays(folder / name, "key")) << name;
+    EXPECT_NO_THROW(overwriting.check_not_removed(folder / name, "key")) << name;
   }
 }
 
-TEST(RunFolder, AModelThatNoRunWroteStays) {
+TEST(RunFolder, AModelNotWrittenByARunIsNeverRemoved) {
   const TemporaryFolder folder;
   write_text(folder / "model.safetensors", "precious");
-  for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
-    EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
+  for (const Begin mode : {Begin::fresh, Begin::overwrite}) {
+    EXPECT_THROW(RunFolder(folder.path(), mode), UsageError);
   }
   EXPECT_EQ(content(folder / "model.safetensors"), "precious");
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(RunFolder, AFolderWithSomethingElseInItIsRefused) {
+TEST(RunFolder, AFolderWithOtherFilesIsRejectedUnlessTheyAreAllowed) {
   const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "notes.txt",
                                           "generation_config.json", "events"};
   for (const std::string& name : names) {
     const TemporaryFolder folder;
     write_text(folder / name, "precious");
-    for (const Begin begin : {Begin::fresh, Begin::overwrite}) {
-      const std::string message = error_of([&] { RunFolder(folder.path(), begin); });
-      EXPECT_TRUE(says(message, "has the entry '" + name + "', which no run wrote")) << message;
-      EXPECT_THROW(RunFolder(folder.path(), begin), UsageError);
+    for (const Begin mode : {Begin::fresh, Begin::overwrite}) {
+      const std::string message = error_of([&] { RunFolder(folder.path(), mode); });
+      EXPECT_TRUE(says(message, "contains '" + name + "', which was not written by a run"))
+          << message;
+      EXPECT_THROW(RunFolder(folder.path(), mode), UsageError);
     }
     EXPECT_EQ(content(folder / name), "precious");
     EXPECT_EQ(folder.files(), 1);
-    const RunFolder known(folder.path(), Begin::fresh, std::span(&name, 1));
+    const RunFolder with_allowed_file(folder.path(), Begin::fresh, std::span(&name, 1));
   }
 }
 
-TEST(RunFolder, WhatARunLeavesThatWasKilledBeforeItStartedIsNoHindrance) {
+TEST(RunFolder, LeftoversOfARunKilledBeforeItStartedAreAccepted) {
   const TemporaryFolder folder;
   write_text(folder / "lock", "");
   write_text(folder / ".nunchi-7-1.tmp", "half");
   fs::create_directories(folder / "cache");
   write_text(folder / "cache/pairs", "took an hour");
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   EXPECT_EQ(content(folder / "cache/pairs"), "took an hour");
 }
 
-TEST(RunFolder, OneProcessAtATime) {
+TEST(RunFolder, IsLockedByOneProcessAtATime) {
   const TemporaryFolder folder;
   {
     RunFolder held(folder.path(), Begin::fresh);
@@ -167,10 +169,10 @@ TEST(RunFolder, OneProcessAtATime) {
     EXPECT_TRUE(says(message, "is in use by another run")) << message;
     EXPECT_THROW(RunFolder(folder.path(), Begin::overwrite), Error);
   }
-  const RunFolder free_again(folder.path(), Begin::resume);
+  const RunFolder unlocked(folder.path(), Begin::resume);
 }
 
-TEST(RunFolder, AKilledProcessHoldsNothing) {
+TEST(RunFolder, AKilledProcessReleasesTheLock) {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -182,9 +184,9 @@ TEST(RunFolder, AKilledProcessHoldsNothing) {
   const RunFolder resumed(folder.path(), Begin::resume);
 }
 
-TEST(RunFolder, LeftoversOfKilledWritersGo) {
+TEST(RunFolder, TemporaryFilesOfKilledProcessesAreRemoved) {
   const TemporaryFolder folder;
-  begin(folder.path(), Begin::fresh);
+  start_run(folder.path(), Begin::fresh);
   fs::create_directories(folder / "checkpoints/.nunchi-7-0.tmp/deep");
   write_text(folder / ".nunchi-7-1.tmp", "half");
   fs::create_directories(folder / "checkpoints/step-3");
@@ -194,7 +196,7 @@ TEST(RunFolder, LeftoversOfKilledWritersGo) {
   EXPECT_TRUE(fs::exists(folder / "checkpoints/step-3"));
 }
 
-TEST(RunFolder, AnotherFormatIsRefused) {
+TEST(RunFolder, AnUnknownFormatIsRejected) {
   const TemporaryFolder folder;
   for (const char* text : {"{\"format\": 2}", "{}", "[", "", "{\"format\": \"x\"}"}) {
     write_text(folder / "run.json", text);
@@ -212,8 +214,8 @@ TEST(RunFolder, AFolderThatCannotBeWrittenIsAnError) {
 TEST(AtomicFolder, AppearsWholeOrNotAtAll) {
   const TemporaryFolder folder;
   {
-    AtomicFolder given_up(folder / "a");
-    write_text(given_up.temporary() / "x", "1");
+    AtomicFolder abandoned(folder / "a");
+    write_text(abandoned.temporary() / "x", "1");
   }
   EXPECT_TRUE(folder.empty());
   AtomicFolder made(folder / "a");
@@ -224,7 +226,7 @@ TEST(AtomicFolder, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(AtomicFolder, ReplacesAnEarlierOneInOneStep) {
+TEST(AtomicFolder, ReplacesAnEarlierFolder) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "a");
   write_text(folder / "a/old", "1");
