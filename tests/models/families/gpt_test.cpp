@@ -40,9 +40,9 @@ TEST(Gpt, ConfigsThatCannotBe) {
   const auto error_with = [](const std::string& json) {
     return error_of([&] { read_model_config(json, "c.json"); });
   };
-  EXPECT_NE(
-      error_with(R"({"family": "gpt", "layers": 0})").find("'layers' is a whole number from 1"),
-      std::string::npos);
+  EXPECT_NE(error_with(R"({"family": "gpt", "layers": 0})")
+                .find("'layers' must be a whole number from 1"),
+            std::string::npos);
   EXPECT_NE(
       error_with(R"({"family": "gpt", "decoder_layers": 2})").find("unknown key 'decoder_layers'"),
       std::string::npos);

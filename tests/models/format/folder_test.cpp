@@ -115,7 +115,8 @@ TEST_F(ModelFolder, UnknownKeyNamesTheNearest) {
 
 TEST_F(ModelFolder, WrongValues) {
   change_config("\"width\": 40", "\"width\": \"forty\"");
-  expect_refused("config.json:7: 'width' is a whole number from 1 to 65536, not the text 'forty'.");
+  expect_refused(
+      "config.json:7: 'width' must be a whole number from 1 to 65536, not the text 'forty'.");
 }
 
 TEST_F(ModelFolder, HeadsThatDoNotFit) {
@@ -150,7 +151,7 @@ TEST_F(ModelFolder, UnknownFamily) {
 
 TEST_F(ModelFolder, AFamilyIsAText) {
   change_config("\"transformer\"", "3");
-  expect_refused("config.json:2: 'family' is a text, not '3'.");
+  expect_refused("config.json:2: 'family' must be a text, not '3'.");
   change_config("\"family\": 3,", "");
   expect_refused("'family' is missing");
 }
@@ -163,7 +164,7 @@ TEST_F(ModelFolder, DeepJson) {
 
 TEST_F(ModelFolder, KeysGivenTwiceAndNamesThatWouldControlATerminal) {
   change_config("\"heads\": 2", "\"heads\": 2, \"heads\": 4");
-  expect_refused("the key 'heads' is there twice");
+  expect_refused("the key 'heads' appears twice");
   change_config("\"heads\": 2, \"heads\": 4", "\"heads\": 2, \"\\u001b[2J\": 4");
   expect_refused("unknown key '?[2J'");
 }

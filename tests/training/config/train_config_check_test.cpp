@@ -26,8 +26,8 @@ TEST(TrainConfig, PairsAreTwoFilesOrOne) {
 TEST(TrainConfig, WhatIsSetOnTheCommandLineIsToBlame) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"model.kv_heads=3", "'model.kv_heads' is 3, but 8 heads"},
-      {"output=", "'output' is a text, but the value is missing"},
-      {"model.position=", "'model.position' is one of"},
+      {"output=", "'output' must be a text, but the value is missing"},
+      {"model.position=", "'model.position' must be one of"},
       {"model={family: gpt}", "'data.train' names a 'text' and nothing else"},
       {"model.family=gpt", "'data.train' names a 'text' and nothing else"},
       {"model={family: transformer, position: rotary, head_width: 7}",
@@ -139,7 +139,7 @@ TEST(TrainConfig, TextsAndPairsAreNotConfused) {
   says(config_error(kText, {"data.train={text: a, first_line: 5, last_line: 4}"}),
        "'last_line' before its 'first_line'");
   says(config_error(kText, {"data.cut=lines"}), "'data.cut' is 'windows' for the objective causal");
-  says(config_error(kText, {"data.window=0"}), "'data.window' is a whole number from 1");
+  says(config_error(kText, {"data.window=0"}), "'data.window' must be a whole number from 1");
   says(config_error(kText, {"data.window=2000"}),
        "'model.max_positions' is 1024, but a window has 2000 tokens; see 'data.window'");
   EXPECT_EQ(config_error(kText, {"data.window=2000", "model.position=sinusoidal"}), "no error");
@@ -149,7 +149,7 @@ TEST(TrainConfig, TextsAndPairsAreNotConfused) {
        "'tokenizer.shared' is false, but a gpt reads the tokens that it writes");
   says(config_error(kText, {"model.vocabulary=10"}), "the tokenizers decide it");
   says(config_error(kText, {"model.encoder_layers=2"}), "unknown key 'model.encoder_layers'");
-  says(config_error(kText, {"model.preset=base"}), "'model.preset' is one of gpt2 | small");
+  says(config_error(kText, {"model.preset=base"}), "'model.preset' must be one of gpt2 | small");
   says(config_error("output: x\nmodel: {family: gpt}\n"),
        "'data.train' is missing; it names the text");
 }
