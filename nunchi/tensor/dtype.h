@@ -70,7 +70,7 @@ using Accumulator = typename AccumulatorOf<T>::Type;
 
 constexpr DType accumulator_type(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
 
-// The former names of the two.
+// Older names of the two above.
 template <class T>
 using Summed = Accumulator<T>;
 constexpr DType summed(DType dtype) { return accumulator_type(dtype); }
