@@ -31,7 +31,7 @@ TEST(TrainConfig, WhatIsSetOnTheCommandLineIsToBlame) {
       {"model={family: gpt}", "'data.train' names a 'text' and nothing else"},
       {"model.family=gpt", "'data.train' names a 'text' and nothing else"},
       {"model={family: transformer, position: rotary, head_width: 7}",
-       "'model.position' is rotary, which turns pairs"},
+       "'model.position' is rotary, which rotates pairs"},
       {"model={family: transformer, position: relative, relative_max_distance: 8}",
        "'model.relative_max_distance' and 'relative_buckets' do not fit"},
       {"model={family: bert, labels: [swapped, swapped]}", "'model.labels' names 'swapped' twice"},
@@ -231,10 +231,11 @@ TEST(TrainConfig, WhatHasNoEffectIsAMistake) {
            {"data.window=64", "nothing is cut into windows"},
            {"training.schedule.factor=2", "only the paper's schedule"},
            {"model.max_positions=500",
-            "it is about learned positions, and 'position' is sinusoidal"},
-           {"model.rotary_base=500", "it is about rotary positions, and 'position' is sinusoidal"},
+            "it applies to learned positions only, but 'position' is sinusoidal"},
+           {"model.rotary_base=500",
+            "it applies to rotary positions only, but 'position' is sinusoidal"},
            {"model.relative_max_distance=9",
-            "it is about relative positions, and 'position' is sinusoidal"},
+            "it applies to relative positions only, but 'position' is sinusoidal"},
            {"data.train={source: a, target: b, source_column: 2}", "only a 'tsv' has some"}}) {
     const std::string error = error_with({set});
     EXPECT_TRUE(error.starts_with("--set " + set + ": '")) << error;

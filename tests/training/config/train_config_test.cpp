@@ -288,7 +288,7 @@ TEST(TrainConfig, WrongKeysAndValuesNameTheirPlace) {
       "--set model.preset=huge: 'model.preset' must be one of tiny | base | big, not 'huge'.");
   const std::string unknown = error_with({"model.family=xlnet"});
   EXPECT_TRUE(
-      unknown.starts_with("--set model.family=xlnet: 'model.family' is one of transformer, "))
+      unknown.starts_with("--set model.family=xlnet: 'model.family' must be one of transformer, "))
       << unknown;
   EXPECT_TRUE(unknown.ends_with(", not 'xlnet'.")) << unknown;
   EXPECT_EQ(error_with({"model.source_vocabulary=100"}),
