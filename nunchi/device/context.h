@@ -77,8 +77,8 @@ class ContextBase {
   // running them.
   virtual bool replays() const { return false; }
   // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
-  // belongs to the result while that lives; all other memory that it reads or writes must not move.
-  // `work` may neither wait for the device nor read from the host. Only where replays() holds.
+  // belongs to the returned Replay; all other memory that it reads or writes must not move.
+  // `work` may neither wait for the device nor read from the host. Call it only if replays().
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
   // Null on a device whose kernels are done when they return: there is nothing to wait for.

@@ -52,8 +52,8 @@ const TokenBatch& token_source(const Source& source, std::int64_t vocabulary);
 // The features of a source. Throws Error if it consists of tokens or has another width.
 const FeatureBatch& feature_source(const Source& source, std::int64_t width);
 
-// Scores of tokens or labels, [rows of hidden, V]; in f32 where layers compute in bf16, so that
-// close candidates can be told apart. Not recorded.
+// Scores of tokens or labels, [rows of hidden, V]; in f32 if layers compute in bf16, so that
+// close candidates stay distinguishable. Not recorded.
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection);
 inline Tensor vocabulary_scores(const Tensor& hidden, const Variable& weight) {
   return vocabulary_scores(hidden, Linear{.weight = weight});

@@ -87,10 +87,10 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
 
 TEST(AtomicFile, ARelativePathIsResolvedWhenTheFileIsOpened) {
   const TemporaryFolder folder;
-  const fs::path before = fs::current_path();
+  const fs::path old_folder = fs::current_path();
   fs::current_path(folder / "");
   AtomicFile file("a.txt");
-  fs::current_path(before);
+  fs::current_path(old_folder);
   file.write(bytes("here"));
   file.commit();
   EXPECT_EQ(content(folder / "a.txt"), "here");
@@ -98,9 +98,9 @@ TEST(AtomicFile, ARelativePathIsResolvedWhenTheFileIsOpened) {
 
 TEST(AtomicFile, ANewFileObeysTheUmask) {
   const TemporaryFolder folder;
-  const mode_t before = ::umask(027);
+  const mode_t old_mask = ::umask(027);
   write_file(folder / "a.txt", "");
-  ::umask(before);
+  ::umask(old_mask);
   EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0640));
 }
 
@@ -211,10 +211,10 @@ TEST(AtomicFile, AReadOnlyFolderIsAnErrorWithTheReason) {
   const TemporaryFolder folder;
   fs::permissions(folder / "", fs::perms(0555));
   // Root ignores permission bits, so the test gives up root.
-  const uid_t before = ::geteuid();
-  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  const uid_t user = ::geteuid();
+  if (user == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
   const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
-  ASSERT_EQ(::seteuid(before), 0);
+  ASSERT_EQ(::seteuid(user), 0);
   fs::permissions(folder / "", fs::perms(0755));
   EXPECT_TRUE(says(message, "a.txt: Permission denied")) << message;
 }
@@ -223,14 +223,14 @@ TEST(AtomicFile, AReadOnlyFolderIsAnErrorWithTheReason) {
 TEST(AtomicFile, ADiskThatFillsUpLeavesTheEarlierFile) {
   const TemporaryFolder folder;
   write_file(folder / "a.txt", "old");
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{4096, before.rlim_max};
+  const rlimit small{4096, old_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message =
       error_of([&] { write_file(folder / "a.txt", std::string(10'000, 'x')); });
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   std::signal(SIGXFSZ, previous);
   EXPECT_TRUE(says(message, "a.txt: File too large")) << message;
   EXPECT_EQ(content(folder / "a.txt"), "old");

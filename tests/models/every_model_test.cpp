@@ -46,9 +46,9 @@ TEST_P(EveryModel, AFutureTokenChangesNoEarlierScore) {
     const std::size_t first = model.rows_of(sentences.targets[0]);  // of the second sentence
     for (const std::size_t changed : {0, 1, 63, 64, 100, 129}) {
       std::int32_t& token = sentences.targets[1][changed];
-      const std::int32_t kept = std::exchange(token, (token + 1) % 37);
+      const std::int32_t original = std::exchange(token, (token + 1) % 37);
       const std::vector<double> after = to_host_f64(model.scores(sentences));
-      token = kept;
+      token = original;
       // A bidirectional model reads the token in every row of its text, but in no other text.
       const std::size_t row = first + (model.generates() ? changed + model.has_source() : 0);
       EXPECT_EQ(first_rows(before, row), first_rows(after, row)) << "token " << changed;
@@ -230,16 +230,16 @@ struct Generation {
 };
 
 // The scores of the token after each hypothesis, recomputed from the whole hypothesis.
-std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& all,
+std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& generation,
                                             const std::vector<Tokens>& sources) {
-  Sentences whole{.sources = {}, .targets = all.hypotheses};
-  for (const std::int32_t sentence : all.sentences) {
+  Sentences whole{.sources = {}, .targets = generation.hypotheses};
+  for (const std::int32_t sentence : generation.sentences) {
     whole.sources.push_back(sources[static_cast<std::size_t>(sentence)]);
   }
   const Tensor scores = model.scores(whole);
   std::vector<std::vector<double>> last;
   std::int64_t row = -1;
-  for (const Tokens& hypothesis : all.hypotheses) {
+  for (const Tokens& hypothesis : generation.hypotheses) {
     row += static_cast<std::int64_t>(model.rows_of(hypothesis));
     last.push_back(to_host_f64(scores.rows(row, 1)));
   }

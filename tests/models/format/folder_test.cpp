@@ -73,9 +73,9 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
                rotary = position == nn::PositionKind::rotary,
                relative = position == nn::PositionKind::relative;
     const TransformerConfig defaults;
-    EXPECT_EQ(read.max_positions, learned ? 9 : usual.max_positions) << name;
-    EXPECT_EQ(read.rotary_base, rotary ? 500000 : usual.rotary_base) << name;
-    EXPECT_EQ(read.relative_max_distance, relative ? 100 : usual.relative_max_distance) << name;
+    EXPECT_EQ(read.max_positions, learned ? 9 : defaults.max_positions) << name;
+    EXPECT_EQ(read.rotary_base, rotary ? 500000 : defaults.rotary_base) << name;
+    EXPECT_EQ(read.relative_max_distance, relative ? 100 : defaults.relative_max_distance) << name;
   }
 }
 
