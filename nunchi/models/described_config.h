@@ -16,7 +16,8 @@
 //   check(fail)              calls `fail` for values that contradict one another
 //   why_unused(key)          why an option has no effect; empty if it has one
 //   take_defaults(given)     sets defaults that depend on the options given in a training config
-//   keep_function_options()  resets the options that FamilyConfig::function_options() leaves out
+//   keep_function_options()  resets the options that do not decide what given weights compute; see
+//                            FamilyConfig::function_options()
 #pragma once
 
 #include <limits>

@@ -3,7 +3,7 @@
 namespace nunchi {
 namespace {
 
-// The value as config.json has it. Lists have no text, but function_options() has none.
+// The value as config.json has it; empty for a list, since no list decides what a model computes.
 std::string text_of(const OptionValue* value) {
   return value == nullptr ? "not there" : value->text;
 }

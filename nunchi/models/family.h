@@ -49,7 +49,7 @@ class FamilyConfig {
   // `model:` of a training config: the family and its options without the vocabularies.
   virtual void write_training_options(OptionWriter& out) const = 0;
   // The options that decide what a model with given weights computes, vocabularies included.
-  // Options of training and of single tasks are left out; defaults that depend on other options are
+  // Options of training and of single tasks are reset; defaults that depend on other options are
   // filled in.
   virtual OptionValue function_options() const = 0;
 

@@ -57,7 +57,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   Variable transformed(const Variable& hidden, const Ragged& rows) const;
 
   BertConfig config_;
-  Variable table_;  // [V, C], of the embedding and the projection to the vocabulary
+  Variable table_;  // [V, C], shared by the embedding and the vocabulary projection
   std::unique_ptr<nn::Position> position_;
   nn::Embedding embedding_;
   Norm embedding_norm_;  // undefined with pre-norm, where the first layer normalises its input

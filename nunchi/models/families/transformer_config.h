@@ -13,8 +13,7 @@ namespace nunchi {
 enum class TransformerVariant : std::uint8_t { transformer, t5 };
 
 struct TransformerConfig : StackConfig {
-  TransformerVariant variant =
-      TransformerVariant::transformer;  // decides the family's name and defaults
+  TransformerVariant variant = TransformerVariant::transformer;  // which family this is
   std::int64_t source_vocabulary = 37000;
   std::int64_t source_features = 0;  // width of the source's feature rows; 0: the source has tokens
   std::int64_t target_vocabulary = 37000;

@@ -18,8 +18,8 @@ namespace nunchi {
 // old file or the whole new one. Makes the folder if it is missing. f64 parameters stay f64.
 void save_model(const Model& model, const std::filesystem::path& folder);
 
-// The model with its parameters, in `memory.dtype`. Throws Error that names the first tensor that
-// is missing, unknown or of another shape.
+// The model with its parameters, in `memory.dtype`. Throws an Error that names the first tensor
+// that is missing, unknown or of another shape.
 std::unique_ptr<Model> load_model(const std::filesystem::path& folder, ContextBase& context,
                                   const nn::Parameters::Memory& memory = {});
 
