@@ -41,10 +41,10 @@ Tensor empty_like(const Tensor& x) { return Tensor::empty(x.context(), x.dtype()
 
 void set_zero(const Tensor& x) {
   dispatch(x, [&]<class T>(auto& ctx) {
-    const bool whole = x.contiguous();
-    kernels::run(ctx, kernels::Fill<T>{.count = whole ? x.elements() : x.size(1),
+    const bool contiguous = x.contiguous();
+    kernels::run(ctx, kernels::Fill<T>{.count = contiguous ? x.elements() : x.size(1),
                                        .out = x.data<T>(),
-                                       .rows = whole ? 1 : x.size(0),
+                                       .rows = contiguous ? 1 : x.size(0),
                                        .stride = x.row_stride()});
   });
 }
@@ -66,7 +66,7 @@ void copy_to_host(Context& ctx, const double* from, double& to) {
                                        .to = &to});
 }
 
-// A view of columns, copied.
+// A contiguous copy of a view of columns.
 Tensor copy_of_columns(const Tensor& x) {
   const Tensor copy = empty_like(x);
   set_zero(copy);
@@ -74,8 +74,8 @@ Tensor copy_of_columns(const Tensor& x) {
   return copy;
 }
 
-// The gradient that an operation computes for one of its inputs, a node. While the gradient of a
-// whole is written by columns, the other columns may hold anything.
+// The gradient that an operation has computed for one of its inputs, a node. While only views have
+// written a gradient, the result is the input's columns: the others may be uninitialised.
 Tensor computed_gradient(const auto& input) {
   const auto& owner = input.parent != nullptr ? *input.parent : input;
   if (!owner.gradient.defined() || !owner.by_columns) return owner.gradient;
@@ -105,23 +105,28 @@ bool all_finite(const Tensor& x) {
 }
 
 NotFinite not_finite(const char* operation, std::size_t number, Tape::Pass pass,
-                     const Tensor& made) {
+                     const Tensor& result) {
   return NotFinite(std::string(operation) + " (operation " + std::to_string(number) + " of the " +
                    (pass == Tape::Pass::forward ? "forward" : "backward") +
-                   " pass) computed a tensor of shape " + made.shape().to_string() +
+                   " pass) computed a tensor of shape " + result.shape().to_string() +
                    " with numbers that are not finite");
 }
 
 }  // namespace
 
-// Whether these columns have not been written yet; from now on they count as written.
+// Returns whether the columns still have to be written for the first time, and marks them as
+// written.
 bool Gradients::claim_columns(Node& node, std::int64_t begin, std::int64_t end) {
   if (!node.by_columns) return false;
   auto& columns = node.written_columns;
-  const auto inside = [&](const auto& part) { return part.first <= begin && end <= part.second; };
-  if (std::any_of(columns.begin(), columns.end(), inside)) return false;
-  const auto apart = [&](const auto& part) { return part.second <= begin || end <= part.first; };
-  if (!std::all_of(columns.begin(), columns.end(), apart)) {
+  const auto contains = [&](const auto& range) {
+    return range.first <= begin && end <= range.second;
+  };
+  if (std::any_of(columns.begin(), columns.end(), contains)) return false;
+  const auto is_disjoint = [&](const auto& range) {
+    return range.second <= begin || end <= range.first;
+  };
+  if (!std::all_of(columns.begin(), columns.end(), is_disjoint)) {
     complete(node);
     return false;
   }
@@ -129,7 +134,7 @@ bool Gradients::claim_columns(Node& node, std::int64_t begin, std::int64_t end) 
   return true;
 }
 
-// Columns that no view wrote to are zero.
+// Sets the columns that no view has written to zero.
 void Gradients::complete(Node& node) {
   if (!node.by_columns) return;
   auto& columns = node.written_columns;
@@ -157,8 +162,8 @@ GradientTarget Gradients::into(int input) {
   Node& node = *inputs_[static_cast<std::size_t>(input)];
   if (!node.needs_gradient) return {empty_like(node.value), false};
   Node& owner = node.parent != nullptr ? *node.parent : node;
-  // A gradient with other owners may still be read by them, so it is copied before it is changed.
-  // Gradients of parameters and those that this operation writes already are changed in place.
+  // Other owners of a gradient may still read it, so it is copied before it is changed. Gradients
+  // of parameters, and those that this operation has already claimed, are changed in place.
   const bool in_place =
       owner.bound || std::find(claimed_.begin(), claimed_.end(), &owner) != claimed_.end();
   if (owner.gradient.defined() && !in_place && !owner.gradient.sole_owner()) {
@@ -239,7 +244,7 @@ void Tape::check_gradients(const Record& record, std::size_t number, Pass pass) 
   }
 }
 
-void Tape::show_gradients(const Record& record, std::size_t number) const {
+void Tape::observe_gradients(const Record& record, std::size_t number) const {
   for (const auto& input : record.inputs) {
     if (input == nullptr || !input->needs_gradient) continue;
     const Tensor gradient = computed_gradient(*input);
@@ -268,7 +273,7 @@ void Tape::backward(const Variable& output, Tensor gradient) {
       for (const auto& output : record.outputs) Gradients::complete(*output);
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
-      if (observer_) show_gradients(record, records_.size() + 1);
+      if (observer_) observe_gradients(record, records_.size() + 1);
       if (options_.check_finite) check_gradients(record, records_.size() + 1, Pass::backward);
     }
   }

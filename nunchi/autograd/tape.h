@@ -4,7 +4,7 @@
 //   Variable loss = model.loss(batch);
 //   tape.backward(loss);                      // adds to the gradients of parameters
 //
-// The backward pass drops each record after it ran, and with it the tensors that it kept.
+// The backward pass drops each record after it has run, and with it the tensors that it saved.
 #pragma once
 
 #include <functional>
@@ -18,21 +18,23 @@ namespace nunchi {
 
 // Where an operation writes the gradient of one of its inputs.
 struct GradientTarget {
-  Tensor tensor;            // shaped like the input; a view of columns where the input is one
-  bool accumulate = false;  // add to the tensor, or overwrite it
+  Tensor tensor;            // shaped like the input; a view of columns if the input is one
+  bool accumulate = false;  // true: add to the tensor; false: overwrite it
 };
 
 // The gradients of one recorded operation's outputs and inputs, in the backward pass.
 class Gradients {
  public:
-  // d loss / d output; undefined when nothing depends on that output.
+  // d loss / d output; undefined if the loss does not depend on that output.
   const Tensor& of_output(int i = 0) const;
+  // Whether the input needs a gradient.
   bool wanted(int input) const;
-  // Where to write or add d loss / d input: scratch memory if it is not wanted.
+  // Where to write or add d loss / d input; scratch memory if the gradient is not wanted.
   GradientTarget into(int input);
-  // The same for kernels that always add: the gradient so far, or zeros.
+  // The same for kernels that always add: the tensor holds the gradient so far, or zeros.
   Tensor sum(int input);
-  // Adds a finished gradient, or keeps it as the first; ignored if the input is not wanted.
+  // Adds a computed gradient to the input's, or makes it the input's if it is the first. Does
+  // nothing if the gradient is not wanted.
   void give(int input, Tensor gradient);
 
  private:
@@ -75,16 +77,16 @@ class Tape {
   // The backward pass from a loss that computed its gradients in the forward pass (see
   // vocabulary_loss). The tape is empty afterwards.
   void backward(const Variable& loss);
-  // The backward pass from the output of any operation, with its gradient: of the same shape and
-  // type, and not of a view. Throws Error otherwise.
+  // The backward pass from the output of any operation. Throws Error if the gradient differs from
+  // the output in shape or type, or if the output is a view.
   void backward(const Variable& output, Tensor gradient);
   std::size_t size() const { return records_.size(); }
 
-  // For tests: sees each operation's outputs in the forward pass and its inputs' gradients in the
-  // backward pass, and may change them. Operations are numbered from 1.
+  // For tests: called with each operation's outputs in the forward pass and its inputs' gradients
+  // in the backward pass; may change them. Operations are numbered from 1.
   enum class Pass : std::uint8_t { forward, backward };
-  using Observer =
-      std::function<void(Pass pass, std::size_t number, const char* operation, const Tensor& made)>;
+  using Observer = std::function<void(Pass pass, std::size_t number, const char* operation,
+                                      const Tensor& result)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
  private:
@@ -94,10 +96,10 @@ class Tape {
     std::vector<std::shared_ptr<Variable::Node>> inputs;
     Backward backward;
   };
-  // `number` is the record's on this tape, from 1.
+  // `number` counts the tape's records from 1.
   static void check_outputs(const Record& record, std::size_t number);
   static void check_gradients(const Record& record, std::size_t number, Pass pass);
-  void show_gradients(const Record& record, std::size_t number) const;
+  void observe_gradients(const Record& record, std::size_t number) const;
 
   ContextBase& context_;
   TapeOptions options_;
@@ -105,7 +107,7 @@ class Tape {
   std::vector<Record> records_;
 };
 
-// Nothing is recorded on the context while this lives; its tape, if it has one, comes back after.
+// Pauses recording on a context. The destructor restores the context's tape, if it had one.
 class TapePause {
  public:
   explicit TapePause(ContextBase& context) : context_(context), tape_(context.tape()) {
@@ -120,12 +122,13 @@ class TapePause {
   Tape* tape_;
 };
 
-// Whether an operation on these inputs will be asked for gradients. Activations, whose context
-// decides, come before weights.
+// Whether an operation on these inputs will be recorded. The context of the first defined input
+// decides, so activations come before weights.
 bool recording(std::initializer_list<Variable> inputs);
 
 // Wraps an operation's results. If the outputs' context records and an input needs a gradient,
-// `backward` runs in the backward pass. Undefined inputs are allowed and never wanted.
+// `backward` runs in the backward pass. Undefined inputs are allowed; their gradients are not
+// wanted.
 Variable record(const char* name, Tensor output, std::initializer_list<Variable> inputs,
                 Backward backward);
 std::vector<Variable> record(const char* name, std::vector<Tensor> outputs,

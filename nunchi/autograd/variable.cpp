@@ -9,7 +9,7 @@ Variable::Variable(Tensor value, bool needs_gradient) : node_(std::make_shared<N
 
 Variable Variable::columns(std::int64_t begin, std::int64_t count) const {
   Variable view(node_->value.columns(begin, count), node_->needs_gradient);
-  // A view of a view is a view of the whole.
+  // A view of a view is a view of the original variable.
   const bool nested = node_->parent != nullptr;
   view.node_->parent = nested ? node_->parent : node_;
   view.node_->first_column = begin + (nested ? node_->first_column : 0);

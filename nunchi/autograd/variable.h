@@ -10,7 +10,7 @@
 
 namespace nunchi {
 
-// A handle: copies are the same variable.
+// A handle: copies refer to the same variable.
 class Variable {
  public:
   Variable() = default;
@@ -20,19 +20,21 @@ class Variable {
   bool defined() const { return node_ != nullptr; }
   const Tensor& value() const { return node_->value; }
   bool needs_gradient() const { return node_ != nullptr && node_->needs_gradient; }
-  // Undefined before the backward pass reaches it.
+  // Undefined before the backward pass has reached this variable.
   const Tensor& gradient() const { return node_->gradient; }
 
-  // A view of some columns of a matrix. Its gradient is those columns of this variable's.
+  // A view of some columns of a matrix. Its gradient is the same columns of this variable's
+  // gradient.
   Variable columns(std::int64_t begin, std::int64_t count) const;
 
-  // Gives a parameter its memory: `gradient` is kept from step to step and added to.
+  // Gives a parameter its memory: `gradient` accumulates from step to step.
   void bind(Tensor value, Tensor gradient);
-  // Makes this a weight whose other forms are kept. `version` changes whenever the value does.
+  // Makes this a weight, whose other forms are cached. `version` must change whenever the value
+  // does.
   void share_version(std::shared_ptr<const std::uint64_t> version) {
     node_->forms = std::make_unique<WeightForms>(std::move(version));
   }
-  // Null: not a weight, its forms are not kept.
+  // The cache of a weight's forms; null if this is not a weight.
   WeightForms* forms() const { return node_->forms.get(); }
 
  private:
@@ -48,8 +50,8 @@ class Variable {
     // Only views have written the gradient so far, and only these columns (begin, end).
     bool by_columns = false;
     std::vector<std::pair<std::int64_t, std::int64_t>> written_columns;
-    std::shared_ptr<Node> parent;  // of a view of columns
-    std::int64_t first_column = 0;
+    std::shared_ptr<Node> parent;   // a view of columns: the variable it is a view of
+    std::int64_t first_column = 0;  // of the view in its parent
     std::unique_ptr<WeightForms> forms;
   };
   std::shared_ptr<Node> node_;

@@ -1,8 +1,8 @@
-// The forms of one weight other than plain: each is computed when it is first asked for and kept
-// until the weight changes.
+// A cache of one weight's forms other than plain. Each form is computed on first use and kept until
+// the weight changes.
 //
-// Any number of threads, each with a context of its own, may ask at once: one computes the form,
-// the others wait for it. The weight must not change meanwhile.
+// Thread-safe: when several threads, each with its own context, request a form, one computes it and
+// the others wait. The weight must not change meanwhile.
 #pragma once
 
 #include <array>
@@ -18,32 +18,32 @@ namespace nunchi {
 
 class WeightForms {
  public:
-  // `version` changes whenever the weight does.
+  // `version` must change whenever the weight does.
   explicit WeightForms(std::shared_ptr<const std::uint64_t> version)
       : version_(std::move(version)) {}
 
-  // The form of the weight's present version, from the cache or from make(), which may return an
-  // undefined tensor where the device does not have that form.
+  // The form of the weight's current version, from the cache or from make(). make() may return an
+  // undefined tensor if the device does not have that form.
   template <class Make>
   Tensor get(WeightForm form, Make&& make) {
     const std::lock_guard lock(mutex_);
-    Kept& kept = kept_[static_cast<std::size_t>(form)];
-    if (kept.version != *version_) {
-      kept.tensor = {};  // two versions at once would need twice the memory
-      kept.tensor = std::forward<Make>(make)();
-      kept.version = *version_;
+    Entry& entry = entries_[static_cast<std::size_t>(form)];
+    if (entry.version != *version_) {
+      entry.tensor = {};  // first, so that two versions never exist at once
+      entry.tensor = std::forward<Make>(make)();
+      entry.version = *version_;
     }
-    return kept.tensor;
+    return entry.tensor;
   }
 
  private:
-  struct Kept {
+  struct Entry {
     Tensor tensor;
-    std::optional<std::uint64_t> version;  // none: nothing is kept
+    std::optional<std::uint64_t> version;  // nullopt: not computed yet
   };
   std::shared_ptr<const std::uint64_t> version_;
   std::mutex mutex_;
-  std::array<Kept, kWeightForms> kept_;
+  std::array<Entry, kWeightForms> entries_;
 };
 
 }  // namespace nunchi

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The result of a system call, repeated if a signal interrupted it.
+// Repeats a system call while signals interrupt it, and returns its result.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -26,15 +26,16 @@ auto uninterrupted(Call call) {
 // Replaces a link, or a chain of them, by its target, which need not exist. Returns false for a
 // link in /proc: it refers to an open file, not to a name.
 bool follow_links(fs::path& path) {
-  constexpr int kMost = 40;  // as in the kernel, so that a cycle ends
+  constexpr int kMaxLinks = 40;  // as in Linux; ends a cycle of links
   std::error_code failure;
-  for (int i = 0; i < kMost; ++i) {
-    const fs::path leads_to = fs::read_symlink(path, failure);
+  for (int i = 0; i < kMaxLinks; ++i) {
+    const fs::path link_target = fs::read_symlink(path, failure);
     if (failure) return true;  // not a link, or an error that opening it reports
-    struct statfs around {};
+    struct statfs file_system {};
     const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-    if (::statfs(folder.c_str(), &around) == 0 && around.f_type == PROC_SUPER_MAGIC) return false;
-    path = path.parent_path() / leads_to;  // an absolute name stays as it is
+    if (::statfs(folder.c_str(), &file_system) == 0 && file_system.f_type == PROC_SUPER_MAGIC)
+      return false;
+    path = path.parent_path() / link_target;  // an absolute target replaces the path
   }
   return true;
 }
@@ -47,20 +48,20 @@ void AtomicFile::Descriptor::close() {
 }
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(path), target_(path) {
-  struct stat there {};
-  const bool exists = ::stat(path.c_str(), &there) == 0;
+  struct stat existing {};
+  const bool exists = ::stat(path.c_str(), &existing) == 0;
   if (!exists && errno == ELOOP) fail(ELOOP);
-  if (exists && S_ISDIR(there.st_mode)) fail(EISDIR);
-  if ((exists && !S_ISREG(there.st_mode)) || !follow_links(target_)) {
+  if (exists && S_ISDIR(existing.st_mode)) fail(EISDIR);
+  if ((exists && !S_ISREG(existing.st_mode)) || !follow_links(target_)) {
     open_directly();
     return;
   }
   make_temporary();
   if (!exists) return;
-  // Without the right to change the owner, the user keeps the new file. Changing the owner can
-  // change the mode, so the mode is set afterwards.
-  [[maybe_unused]] const int given = ::fchown(file_.value, there.st_uid, there.st_gid);
-  if (::fchmod(file_.value, there.st_mode & 0777u) == 0) return;
+  // Without permission to change the owner, the new file belongs to the user. Changing the owner
+  // can change the mode, so the mode is set afterwards.
+  [[maybe_unused]] const int ignored = ::fchown(file_.value, existing.st_uid, existing.st_gid);
+  if (::fchmod(file_.value, existing.st_mode & 0777u) == 0) return;
   const int reason = errno;
   ::unlinkat(folder_.value, temporary_.c_str(), 0);
   fail(reason);

@@ -1,13 +1,13 @@
 // A file that appears whole or not at all.
 //
 // The bytes go to a temporary file in the same folder (.nunchi-PID-N.tmp); commit() syncs it,
-// renames it in one step and syncs the folder. A failure before that, even a crash, leaves an
+// renames it atomically and syncs the folder. A failure before that, even a crash, leaves an
 // existing file of that name unchanged. A killed process can leave its temporary file behind; it is
 // never read and does no harm.
 //
 // The new file gets the mode of the file that it replaces, and its owner if the system permits. A
-// link stays a link: its target is replaced. Anything else than a regular file (a terminal, a pipe,
-// /dev/null, the target of /dev/stdout) cannot be replaced and is written to directly.
+// link stays a link: its target is replaced. Anything other than a regular file (a terminal, a
+// pipe, /dev/null, the target of /dev/stdout) cannot be replaced and is written to directly.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace nunchi {
 
-// Every function throws Error with the system's reason: a missing or read-only folder, a folder of
-// that name; and DiskFull for a full disk.
+// Every function throws Error with the system's reason (the folder is missing or read-only, a
+// folder has that name), and DiskFull for a full disk.
 class AtomicFile {
  public:
   // If the path is a pipe, waits for a reader.
@@ -30,11 +30,11 @@ class AtomicFile {
 
   // Appends. Nothing can be written after commit().
   void write(std::span<const std::byte> bytes);
-  // On return the new file is on the disk under its name, replacing an earlier one.
+  // When it returns, the new file is on the disk under its name and has replaced an existing one.
   void commit();
 
-  // The file that is written to before commit(), for callers that end the process without running
-  // destructors; empty if there is none.
+  // The temporary file, for callers that end the process without running destructors. Empty after
+  // commit() and where the path is written to directly.
   std::filesystem::path temporary() const;
 
  private:
@@ -53,7 +53,7 @@ class AtomicFile {
   // Held open, so that the file stays in its folder even if the folder is moved meanwhile.
   Descriptor folder_;
   Descriptor file_;
-  // The temporary file's name inside the folder; empty after commit(), and if there is none.
+  // The temporary file's name inside the folder; empty after commit() and without a temporary file.
   std::string temporary_;
 };
 

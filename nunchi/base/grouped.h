@@ -10,8 +10,9 @@ namespace nunchi {
 inline std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::ptrdiff_t first = number < 0 ? 1 : 0;
-  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > first; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
+  for (auto position = static_cast<std::ptrdiff_t>(digits.size()) - 3; position > first;
+       position -= 3) {
+    digits.insert(static_cast<std::size_t>(position), 1, ',');
   }
   return digits;
 }

@@ -13,7 +13,7 @@ class Interrupted : public Error {
   Interrupted() : Error("stopped.") {}
 };
 
-// Throws Interrupted if `stop` is true. Null: there are no such requests.
+// Throws Interrupted if `stop` is true; null never stops.
 inline void check_stop(const std::atomic<bool>* stop) {
   if (stop != nullptr && stop->load()) throw Interrupted();
 }

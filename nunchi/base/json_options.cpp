@@ -10,7 +10,7 @@ namespace {
 
 using Kind = OptionValue::Kind;
 
-// The bytes of a text, counted: nlohmann's parser does not tell in which line it is.
+// Counts the bytes that are read: nlohmann's parser does not report its line.
 struct CountingIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -18,17 +18,17 @@ struct CountingIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  const char* at;
+  const char* position;
   std::size_t* read;
 
-  reference operator*() const { return *at; }
+  reference operator*() const { return *position; }
   CountingIterator& operator++() {
-    ++at;
+    ++position;
     ++*read;
     return *this;
   }
   friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
-    return a.at == b.at;
+    return a.position == b.position;
   }
 };
 
@@ -66,10 +66,11 @@ class JsonEvents {
   }
 
  private:
-  // Behind a number the parser has read one byte more, perhaps the end of its line.
+  // The line of the last token. After a number the parser has read one byte more, which may be the
+  // end of the line.
   int line() {
-    const std::size_t before = read_ == 0 ? 0 : read_ - 1;
-    for (; counted_ < before; ++counted_) line_ += text_[counted_] == '\n' ? 1 : 0;
+    const std::size_t end = read_ == 0 ? 0 : read_ - 1;
+    for (; counted_ < end; ++counted_) line_ += text_[counted_] == '\n' ? 1 : 0;
     return line_;
   }
   bool add(Kind kind, std::string text) {
@@ -89,7 +90,7 @@ class JsonEvents {
   TreeBuilder& tree_;
   const Fail& fail_;
   std::size_t read_ = 0;
-  std::size_t counted_ = 0;  // bytes whose line ends are in line_
+  std::size_t counted_ = 0;  // bytes whose line ends line_ includes
   int line_ = 1;
 };
 
@@ -120,9 +121,9 @@ using option_text::quoted;
 void append_json(const OptionValue& value, std::size_t indent, std::string& out) {
   const auto append_items = [&](char open, char close) {
     out += open;
-    const char* before = "\n";
+    const char* separator = "\n";
     for (const OptionValue& item : value.items) {
-      out += std::exchange(before, ",\n") + std::string(indent + 2, ' ');
+      out += std::exchange(separator, ",\n") + std::string(indent + 2, ' ');
       if (value.kind == Kind::map) out += quoted(item.key) + ": ";
       append_json(item, indent + 2, out);
     }

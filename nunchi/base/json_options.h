@@ -1,4 +1,4 @@
-// Options as JSON text, both ways.
+// Reads and writes options as JSON text.
 #pragma once
 
 #include <string>
@@ -13,11 +13,10 @@ std::string to_json(const OptionValue& map);
 
 namespace option_text {
 
-// Calls `fail` for what is not JSON.
+// Calls `fail` if the text is not JSON.
 OptionValue parse_json(std::string_view text, const Fail& fail);
 
-// The text in JSON's quotes, which are valid in YAML too. Bytes that are not UTF-8 become U+FFFD;
-// the parsers accept none.
+// The text as a JSON string, which is valid YAML too. Bytes that are not UTF-8 become U+FFFD.
 std::string quoted(const std::string& text);
 
 }  // namespace option_text

@@ -8,8 +8,8 @@
 namespace nunchi {
 namespace {
 
-// Insertions, deletions and replacements that turn a into b.
-std::size_t edits(std::string_view a, std::string_view b) {
+// The number of insertions, deletions and replacements that turn a into b.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -25,14 +25,14 @@ std::size_t edits(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr std::size_t kLongest = 64;  // bounds the time, which is quadratic
-  if (word.size() > kLongest) return {};
+  constexpr std::size_t kMaxLength = 64;  // bounds the time, which is quadratic
+  if (word.size() > kMaxLength) return {};
   std::string best;
-  std::size_t fewest = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edits(word, candidate);
-    if (distance < fewest) {
-      fewest = distance;
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
       best = candidate;
     }
   }

@@ -10,17 +10,17 @@
 namespace nunchi::option_text {
 namespace {
 
-constexpr std::size_t kLargestText = 1 << 20;
+constexpr std::size_t kMaxTextBytes = 1 << 20;
 
 // The offset of the first byte that is not part of a valid character; npos if there is none.
 std::size_t invalid_utf8(std::string_view text) {
   const auto* bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-  for (std::size_t at = 0; at < text.size();) {
+  for (std::size_t offset = 0; offset < text.size();) {
     utf8proc_int32_t character = 0;
-    const auto left = static_cast<utf8proc_ssize_t>(text.size() - at);
-    const utf8proc_ssize_t length = utf8proc_iterate(bytes + at, left, &character);
-    if (length <= 0) return at;
-    at += static_cast<std::size_t>(length);
+    const auto left = static_cast<utf8proc_ssize_t>(text.size() - offset);
+    const utf8proc_ssize_t length = utf8proc_iterate(bytes + offset, left, &character);
+    if (length <= 0) return offset;
+    offset += static_cast<std::size_t>(length);
   }
   return text.npos;
 }
@@ -32,7 +32,7 @@ int line_at(std::string_view text, std::size_t offset) {
 }
 
 void check_text(std::string_view text, const Fail& fail) {
-  if (text.size() > kLargestText) fail(0, "more than 1 MiB is too large for options.");
+  if (text.size() > kMaxTextBytes) fail(0, "options must not be larger than 1 MiB.");
   if (const std::size_t zero = text.find('\0'); zero != text.npos) {
     fail(line_at(text, zero), "there is a zero byte; is this a text file?");
   }
@@ -41,16 +41,16 @@ void check_text(std::string_view text, const Fail& fail) {
   }
 }
 
-bool TreeBuilder::wants_key() const {
+bool TreeBuilder::expects_key() const {
   return !open_.empty() && open_.back().value.kind == Kind::map && !open_.back().has_key;
 }
 
 void TreeBuilder::key(std::string text, int line) {
   Level& level = open_.back();
   check_escapes(text, line);
-  if (text.size() > kLongestKey) fail_(line, std::string(kTooLong));
+  if (text.size() > kMaxKeyBytes) fail_(line, std::string(kTooLong));
   if (!level.keys.insert(text).second) {
-    fail_(line, "the key '" + printable(text) + "' is there twice.");
+    fail_(line, "the key '" + printable(text) + "' appears twice.");
   }
   level.key = std::move(text);
   level.key_line = line;
@@ -65,7 +65,7 @@ void TreeBuilder::scalar(Kind kind, std::string text, int line) {
 }
 
 void TreeBuilder::open(Kind kind, int line) {
-  if (origin_.depth + open_.size() >= kDeepest) fail_(line, std::string(kTooDeep));
+  if (origin_.depth + open_.size() >= kMaxDepth) fail_(line, std::string(kTooDeep));
   open_.push_back({.value = value_of(kind, line)});
 }
 
@@ -75,10 +75,10 @@ void TreeBuilder::close() {
   add(std::move(value));
 }
 
-// \0 would end names of files, and yaml-cpp makes single bytes of \_ and \N.
+// \0 would cut off file names, and yaml-cpp turns \_ and \N into single bytes that are not UTF-8.
 void TreeBuilder::check_escapes(const std::string& text, int line) const {
   if (text.find('\0') != text.npos || invalid_utf8(text) != text.npos) {
-    fail_(line, "an escape (\\) is not a character of a text.");
+    fail_(line, "an escape (\\) does not make a valid character.");
   }
 }
 

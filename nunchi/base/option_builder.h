@@ -1,4 +1,5 @@
-// What the parsers of options share: the limits of a text, and a tree made from a parser's events.
+// Shared by the parsers of options: the limits of a text, and a builder that makes a tree from a
+// parser's events.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +13,12 @@
 
 namespace nunchi::option_text {
 
-inline constexpr std::size_t kDeepest = 16;
-inline constexpr std::size_t kLongestKey = 100;
+inline constexpr std::size_t kMaxDepth = 16;
+inline constexpr std::size_t kMaxKeyBytes = 100;
 inline constexpr std::string_view kTooLong = "a key is longer than 100 bytes.";
 inline constexpr std::string_view kTooDeep = "this is nested too deeply; 16 levels are allowed.";
 
-// Throws an error about a line of the text, counted from 1; 0: the line is unknown.
+// Throws an error about a line of the text. Lines count from 1; 0: the line is unknown.
 using Fail = std::function<void(int line, const std::string& what)>;
 
 // The line of the byte at `offset`.
@@ -26,19 +27,22 @@ int line_at(std::string_view text, std::size_t offset);
 // Calls `fail` for a text that is too large, has a zero byte or is not valid UTF-8.
 void check_text(std::string_view text, const Fail& fail);
 
-// Where a parsed tree belongs.
+// Where a parsed tree comes from and where it will be inserted.
 struct Origin {
   std::size_t source = 0;  // see OptionValue::source
-  std::size_t depth = 0;   // of its root in the tree that it is put into
+  std::size_t depth = 0;   // of its root in the tree it is inserted into
 };
 
+// Makes a tree from events in the order of the text: open() and close() for a map or a list, key()
+// before each value of a map, scalar() for the other values.
 class TreeBuilder {
  public:
   using Kind = OptionValue::Kind;
 
   TreeBuilder(Fail fail, const Origin& origin) : fail_(std::move(fail)), origin_(origin) {}
 
-  bool wants_key() const;
+  // Whether the next event must be a key.
+  bool expects_key() const;
   void key(std::string text, int line);
   void scalar(Kind kind, std::string text, int line);
   void open(Kind kind, int line);
@@ -50,7 +54,7 @@ class TreeBuilder {
   struct Level {
     OptionValue value;
     std::set<std::string> keys;
-    std::string key;  // of the next value
+    std::string key;  // for the next value
     int key_line = 0;
     bool has_key = false;
   };
@@ -61,7 +65,7 @@ class TreeBuilder {
 
   Fail fail_;
   Origin origin_;
-  std::vector<Level> open_;
+  std::vector<Level> open_;  // the maps and lists around the next value, outermost first
   OptionValue root_;
 };
 

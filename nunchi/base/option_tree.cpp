@@ -31,7 +31,7 @@ std::string where_in(const std::string& name, int line) {
   return line > 0 ? name + ":" + std::to_string(line) : name;
 }
 
-option_text::Fail failing_in(const std::string& name) {
+option_text::Fail make_fail(const std::string& name) {
   return [name](int line, const std::string& what) {
     throw Error(where_in(name, line) + ": " + what);
   };
@@ -47,19 +47,19 @@ const OptionValue* OptionValue::find(std::string_view name) const {
 
 Options Options::from_yaml(std::string_view text, const std::string& name) {
   Options read(name);
-  read.root_ = option_text::parse_yaml(text, failing_in(name));
+  read.root_ = option_text::parse_yaml(text, make_fail(name));
   if (read.root_.kind == Kind::nothing) read.root_.kind = Kind::map;
   if (read.root_.kind != Kind::map) {
-    read.fail(read.root_, "lines of 'key: value' are expected.");
+    read.fail(read.root_, "expected lines of 'key: value'.");
   }
   return read;
 }
 
 Options Options::from_json(std::string_view text, const std::string& name) {
   Options read(name);
-  read.root_ = option_text::parse_json(text, failing_in(name));
+  read.root_ = option_text::parse_json(text, make_fail(name));
   if (read.root_.kind != Kind::map) {
-    read.fail(read.root_, "a JSON object { … } is expected.");
+    read.fail(read.root_, "expected a JSON object { … }.");
   }
   return read;
 }
@@ -74,14 +74,14 @@ void Options::set(const std::string& assignment) {
   const std::string shown = "--set " + printable(assignment);
   const auto fail = [&](const std::string& what) { throw UsageError(shown + ": " + what); };
   const std::size_t equals = assignment.find('=');
-  if (equals == assignment.npos) fail("a key and its value are expected, key=value.");
+  if (equals == assignment.npos) fail("expected key=value.");
   const auto fail_in_text = [&](int, const std::string& what) { fail(what); };
   option_text::check_text(assignment, fail_in_text);
   const std::vector<std::string> keys = split(assignment.substr(0, equals));
-  if (keys.size() > option_text::kDeepest) fail(std::string(option_text::kTooDeep));
+  if (keys.size() > option_text::kMaxDepth) fail(std::string(option_text::kTooDeep));
   for (const std::string& key : keys) {
-    if (key.empty()) fail("a key is empty; keys are joined by single dots, model.dropout=0.1.");
-    if (key.size() > option_text::kLongestKey) fail(std::string(option_text::kTooLong));
+    if (key.empty()) fail("a key is empty; join keys with single dots, as in model.dropout=0.1.");
+    if (key.size() > option_text::kMaxKeyBytes) fail(std::string(option_text::kTooLong));
   }
   const std::size_t source = sources_.size();
   OptionValue value = option_text::parse_yaml(std::string_view(assignment).substr(equals + 1),
@@ -100,7 +100,7 @@ void Options::set(const std::string& assignment) {
     target = &*found;
   }
   value.key = target->key;
-  value.source = source;  // of nothing, which the parser does not see, as well
+  value.source = source;  // the parser does not set it if the text has no value
   *target = std::move(value);
   sources_.push_back(shown);
 }

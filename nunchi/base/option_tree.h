@@ -1,9 +1,9 @@
-// Options as they were written, before they are given a meaning: a tree of maps, lists and scalars
-// from YAML or JSON text, which remembers the source and line of each value.
+// Options as written, before they are checked against a config: a tree of maps, lists and scalars
+// from YAML or JSON text that keeps the source and line of each value.
 //
-// The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 deep; keys have at most
-// 100 bytes, and none is twice in a map. Of YAML there is one document, without anchors, aliases
-// and tags. Anything else is refused with an Error that names the file and the line.
+// The text is at most 1 MiB of UTF-8 without zero bytes, nested at most 16 levels deep. Keys have
+// at most 100 bytes and are unique in their map. YAML text is one document without anchors, aliases
+// or tags. Anything else is refused with an Error that names the file and the line.
 #pragma once
 
 #include <cstdint>
@@ -15,38 +15,39 @@
 
 namespace nunchi {
 
+// A node of the tree.
 struct OptionValue {
   enum class Kind : std::uint8_t {
     nothing,  // "key:" in YAML, null in both
     text,     // quoted
     literal,  // JSON's numbers, true and false
-    plain,    // YAML's unquoted scalars: a text, a number or a flag, whatever is asked for
+    plain,    // YAML's unquoted scalars: the reader decides whether it is text, number or flag
     list,
     map,
   };
 
   Kind kind = Kind::nothing;
-  std::string key;                 // in the map around it
-  std::string text;                // of a scalar, without quotes
-  std::vector<OptionValue> items;  // of a list or a map, in the order of the text
-  std::size_t source = 0;          // which of the Options' sources it comes from
-  int line = 0;                    // from 1; 0: not known
+  std::string key;                 // its key if its parent is a map
+  std::string text;                // the value of a scalar, without quotes
+  std::vector<OptionValue> items;  // children of a list or a map, in the order of the text
+  std::size_t source = 0;  // index into the Options' sources; 0: the text, not an assignment
+  int line = 0;            // from 1; 0: not known
 
-  // The item of a map with this key, or null.
+  // The item with this key; null if there is none or this is not a map.
   const OptionValue* find(std::string_view name) const;
 };
 
 // A whole tree; its root is a map.
 class Options {
  public:
-  // `name` names the text in errors.
+  // Error messages call the text `name`.
   static Options from_yaml(std::string_view text, const std::string& name);
   static Options from_json(std::string_view text, const std::string& name);
   static Options read_yaml(const std::filesystem::path& file);
 
-  // "training.max_steps=100" replaces the value of the key by 100, read as YAML; a list or a map is
-  // replaced as a whole. Unknown keys are accepted here: the reader of the options refuses them and
-  // names this assignment. Throws UsageError when the assignment itself is wrong.
+  // "training.max_steps=100" replaces the value of the key by 100, parsed as YAML. A list or a map
+  // is replaced as a whole. Unknown keys are accepted here: OptionReader refuses them and names
+  // this assignment. Throws UsageError when the assignment itself is wrong.
   void set(const std::string& assignment);
 
   const OptionValue& root() const { return root_; }
@@ -60,7 +61,7 @@ class Options {
   explicit Options(const std::string& name) : sources_{name} {}
 
   OptionValue root_;
-  std::vector<std::string> sources_;  // the file, then the assignments as they are shown
+  std::vector<std::string> sources_;  // the file, then the assignments as messages show them
 };
 
 }  // namespace nunchi

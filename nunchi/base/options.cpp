@@ -23,8 +23,8 @@ bool may_be_text(const OptionValue& value) {
   return value.kind == Kind::text || value.kind == Kind::plain;
 }
 
-// The wrong value, for the end of a message: ", not 'abc'".
-std::string instead_of(const OptionValue& value) {
+// The end of a message about a wrong value: ", not 'abc'".
+std::string but_was(const OptionValue& value) {
   switch (value.kind) {
     case Kind::nothing:
       return ", but the value is missing";
@@ -39,14 +39,15 @@ std::string instead_of(const OptionValue& value) {
   }
 }
 
-// The whole text as a number that both JSON and YAML accept: neither 007 nor +7.
+// The whole text as a number that both JSON and YAML accept, so neither 007 nor +7.
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
-  const bool zeros = digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
+  const bool leading_zero =
+      digits.size() > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9';
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (zeros || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  if (leading_zero || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
@@ -74,8 +75,8 @@ std::optional<double> OptionReader::take_number(std::string_view key, const Rang
   const auto number = number_in<double>(may_be_number(*value) ? value->text : "");
   if (!number || !(*number >= range.low && *number <= range.high)) {
     expect(*value, key,
-           range.words.empty() ? fmt::format("a number from {} to {}", range.low, range.high)
-                               : range.words);
+           range.expected.empty() ? fmt::format("a number from {} to {}", range.low, range.high)
+                                  : range.expected);
   }
   return number;
 }
@@ -142,9 +143,9 @@ void OptionReader::texts(std::string_view key, std::vector<std::string>& field) 
 void OptionReader::map(std::string_view key, const std::function<void(OptionReader&)>& read) {
   const OptionValue* value = take(key);
   if (value == nullptr) return;
-  // A key whose lines are all commented out is an empty map.
+  // A key whose lines are all commented out has no value: an empty map.
   if (value->kind != Kind::map && value->kind != Kind::nothing) expect(*value, key, "a map");
-  OptionReader in(*options_, *value, full(key) + ".");
+  OptionReader in(*options_, *value, full_key(key) + ".");
   read(in);
   in.finish();
 }
@@ -159,7 +160,7 @@ bool OptionReader::take_maps(std::string_view key, const std::function<void(Opti
   for (std::size_t i = 0; i < value->items.size(); ++i) {
     const OptionValue& item = value->items[i];
     if (item.kind != Kind::map) expect(item, key, "a list of maps");
-    OptionReader in(*options_, item, fmt::format("{}[{}].", full(key), i));
+    OptionReader in(*options_, item, fmt::format("{}[{}].", full_key(key), i));
     read(in);
     in.finish();
   }
@@ -168,7 +169,7 @@ bool OptionReader::take_maps(std::string_view key, const std::function<void(Opti
 
 void OptionReader::refuse(std::string_view key, const std::string& why) {
   if (const OptionValue* value = map_->find(key)) {
-    options_->fail(*value, "'" + full(key) + "' cannot be given here: " + why);
+    options_->fail(*value, "'" + full_key(key) + "' cannot be given here: " + why);
   }
 }
 
@@ -182,15 +183,15 @@ bool OptionReader::has(std::string_view key) const {
   return value != nullptr;
 }
 
-// The value of the key or, if it is not given, the innermost map around it.
-const OptionValue& OptionReader::nearest_to(std::string_view key) const {
+// The value of the key or, if the key is missing, the innermost map that would contain it.
+const OptionValue& OptionReader::value_or_parent(std::string_view key) const {
   const OptionValue* value = map_;
   std::string_view rest = key;
   while (!rest.empty()) {
     const std::size_t dot = std::min(rest.find('.'), rest.size());
-    const OptionValue* below = value->find(rest.substr(0, dot));
-    if (below == nullptr) break;
-    value = below;
+    const OptionValue* inner = value->find(rest.substr(0, dot));
+    if (inner == nullptr) break;
+    value = inner;
     rest.remove_prefix(std::min(dot + 1, rest.size()));
   }
   return *value;
@@ -201,33 +202,33 @@ void OptionReader::fail(std::string_view key, const std::string& what) const {
 }
 
 void OptionReader::fail(std::span<const std::string_view> keys, const std::string& what) const {
-  const OptionValue* culprit = &nearest_to(keys.front());
+  const OptionValue* culprit = &value_or_parent(keys.front());
   for (const std::string_view key : keys) {
     if (culprit->source != 0) break;
-    if (nearest_to(key).source != 0) culprit = &nearest_to(key);
+    if (value_or_parent(key).source != 0) culprit = &value_or_parent(key);
   }
-  options_->fail(*culprit, "'" + full(keys.front()) + "' " + what + ".");
+  options_->fail(*culprit, "'" + full_key(keys.front()) + "' " + what + ".");
 }
 
 void OptionReader::finish() const {
   for (const OptionValue& item : map_->items) {
-    if (std::find(taken_.begin(), taken_.end(), item.key) != taken_.end()) continue;
-    const std::string near = nearest(item.key, taken_);
-    options_->fail(item, "unknown key '" + full(printable(item.key)) + "'." +
-                             (near.empty() ? "" : " Did you mean '" + full(near) + "'?"));
+    if (std::find(known_keys_.begin(), known_keys_.end(), item.key) != known_keys_.end()) continue;
+    const std::string near = nearest(item.key, known_keys_);
+    options_->fail(item, "unknown key '" + full_key(printable(item.key)) + "'." +
+                             (near.empty() ? "" : " Did you mean '" + full_key(near) + "'?"));
   }
 }
 
 const OptionValue* OptionReader::take(std::string_view key) {
-  taken_.emplace_back(key);
+  known_keys_.emplace_back(key);
   return map_->find(key);
 }
 
-std::string OptionReader::full(std::string_view key) const { return path_ + std::string(key); }
+std::string OptionReader::full_key(std::string_view key) const { return path_ + std::string(key); }
 
 void OptionReader::expect(const OptionValue& value, std::string_view key,
                           const std::string& what) const {
-  options_->fail(value, "'" + full(key) + "' is " + what + instead_of(value) + ".");
+  options_->fail(value, "'" + full_key(key) + "' must be " + what + but_was(value) + ".");
 }
 
 void OptionWriter::number(std::string_view key, float field, double, double) {
@@ -267,13 +268,13 @@ void OptionWriter::texts(std::string_view key, const std::vector<std::string>& f
 }
 
 void OptionWriter::map(std::string_view key, const std::function<void(OptionWriter&)>& write) {
-  OptionWriter below;
-  write(below);
-  add(key, std::move(below.map_));
+  OptionWriter inner;
+  write(inner);
+  add(key, std::move(inner.map_));
 }
 
-void OptionWriter::leave_out(const std::function<bool(std::string_view key)>& which) {
-  std::erase_if(map_.items, [&](const OptionValue& item) { return which(item.key); });
+void OptionWriter::leave_out(const std::function<bool(std::string_view key)>& matches) {
+  std::erase_if(map_.items, [&](const OptionValue& item) { return matches(item.key); });
 }
 
 void OptionWriter::add(std::string_view key, OptionValue::Kind kind, std::string text) {

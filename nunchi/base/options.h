@@ -22,7 +22,7 @@
 
 namespace nunchi {
 
-// A name for each value of an enum.
+// The name of an enum's value in option texts.
 template <class E>
 struct Choice {
   std::string_view name;
@@ -31,6 +31,7 @@ struct Choice {
 template <class E>
 Choice(const char*, E) -> Choice<E>;
 
+// The name of `value`; empty if `choices` lacks it.
 template <class E>
 std::string_view name_in(const auto& choices, E value) {
   for (const Choice<E>& choice : choices) {
@@ -39,13 +40,13 @@ std::string_view name_in(const auto& choices, E value) {
   return "";
 }
 
-// Throws an error about options that do not fit together: the message is about the first of these
-// keys, the others may be the cause. See OptionReader::fail.
+// Throws an error about options that contradict one another. The message is about the first key;
+// the other keys may be the cause. See OptionReader::fail.
 using FailOption =
     std::function<void(std::initializer_list<std::string_view> keys, const std::string& what)>;
 
 // Reads the fields of one map. A field whose key is missing keeps its value; a wrong value, and in
-// finish() an unknown key, is an Error with the file and line. The Options outlive the reader.
+// finish() an unknown key, is an Error with the file and line. The Options must outlive the reader.
 class OptionReader {
  public:
   explicit OptionReader(const Options& options);
@@ -66,21 +67,22 @@ class OptionReader {
   // A number above 0.
   template <std::floating_point T>
   void positive(std::string_view key, T& field) {
-    const double least = std::numeric_limits<T>::min(), most = std::numeric_limits<T>::max();
-    if (const auto value = take_number(key, {least, most, "a number above 0"})) {
+    const double low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+    if (const auto value = take_number(key, {low, high, "a number above 0"})) {
       field = static_cast<T>(*value);
     }
   }
-  // A number with 0 <= x < 1.
+  // A number x with 0 <= x < 1.
   template <std::floating_point T>
   void fraction(std::string_view key, T& field) {
-    const double most = 1 - std::numeric_limits<T>::epsilon();
-    if (const auto value = take_number(key, {0, most, "a number from 0 up to, but not, 1"})) {
+    const double high = 1 - std::numeric_limits<T>::epsilon();
+    if (const auto value = take_number(key, {0, high, "at least 0 and below 1"})) {
       field = static_cast<T>(*value);
     }
   }
 
-  // A whole number from low to high that may be missing: the field is `none` then.
+  // A whole number from low to high. `none` is the field's value when the key is missing; only the
+  // writer needs it.
   template <std::integral T>
   void optional_integer(std::string_view key, T& field, std::int64_t low, std::int64_t high,
                         T /*none*/) {
@@ -106,14 +108,14 @@ class OptionReader {
   // Calls read(reader) for the map at `key`, then finish().
   void map(std::string_view key, const std::function<void(OptionReader&)>& read);
 
-  // The same for an optional map: read(reader, value).
+  // The same for an optional map: calls read(reader, value) with a new value.
   template <class T, class Read>
   void map(std::string_view key, std::optional<T>& field, const Read& read) {
     map(key, [&](OptionReader& in) { read(in, field.emplace()); });
   }
 
-  // A list of maps: read(reader, item) is called for each with a new item. A single map is a list
-  // of one.
+  // A list of maps: calls read(reader, item) for each map with a new item. A single map counts as a
+  // list of one.
   template <class T, class Read>
   void maps(std::string_view key, std::vector<T>& field, const Read& read) {
     std::vector<T> items;
@@ -121,21 +123,21 @@ class OptionReader {
     field = std::move(items);
   }
 
-  // Refuses a key that is valid elsewhere; `why` is a sentence.
+  // Throws if the key, which is valid elsewhere, is given here; `why` is a sentence.
   void refuse(std::string_view key, const std::string& why);
 
-  // Whether the key is given; with dots, in a map below.
+  // Whether the key is given. A key with dots is in an inner map.
   bool has(std::string_view key) const;
-  // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of a map below.
+  // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of an inner map.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
-  // The same about the first of several keys that do not fit together. WHERE is the first of them
-  // that was set on the command line, if any was.
+  // The same about the first of several keys that contradict one another. WHERE is the first of
+  // them that --set gave, otherwise the first key.
   [[noreturn]] void fail(std::span<const std::string_view> keys, const std::string& what) const;
   [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
                          const std::string& what) const {
     fail(std::span(keys.begin(), keys.size()), what);
   }
-  // fail() as a function.
+  // fail() as a callback; the reader must outlive it.
   FailOption failing() const {
     return [this](std::initializer_list<std::string_view> keys, const std::string& what) {
       fail(keys, what);
@@ -144,48 +146,49 @@ class OptionReader {
   // The file and line of this map.
   std::string where() const { return options_->where(*map_); }
 
-  // Throws for the first key that was not read, naming the most similar key that was.
+  // Throws for the first key that no field has read and suggests the most similar known key.
   void finish() const;
 
  private:
   struct Range {
     double low, high;
-    std::string words = "";  // of the error message; empty: "a number from LOW to HIGH"
+    std::string expected = "";  // for the error message; empty: "a number from LOW to HIGH"
   };
 
   OptionReader(const Options& options, const OptionValue& map, std::string path);
 
   const OptionValue* take(std::string_view key);
-  const OptionValue& nearest_to(std::string_view key) const;
+  const OptionValue& value_or_parent(std::string_view key) const;
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
                                            std::int64_t high);
   std::optional<double> take_number(std::string_view key, const Range& range);
   std::optional<std::size_t> take_choice(std::string_view key,
                                          std::span<const std::string_view> names);
   bool take_maps(std::string_view key, const std::function<void(OptionReader&)>& read);
-  std::string full(std::string_view key) const;
+  std::string full_key(std::string_view key) const;
   [[noreturn]] void expect(const OptionValue& value, std::string_view key,
                            const std::string& what) const;
 
   const Options* options_;
   const OptionValue* map_;
-  std::string path_;  // of the map: "" or "model."
-  std::vector<std::string> taken_;
+  std::string path_;  // prefix of the map's keys: "" or "model."
+  std::vector<std::string> known_keys_;
 };
 
-// Makes a map from the fields, each with its value.
+// Makes a map from the fields; the opposite of OptionReader.
 class OptionWriter {
  public:
   template <std::integral T>
   void integer(std::string_view key, T field, std::int64_t, std::int64_t) {
     add(key, OptionValue::Kind::literal, std::to_string(field));
   }
-  // A field that is `none` is not written, nor is an empty list of whole numbers.
+  // Writes nothing if the field is `none`.
   template <std::integral T>
   void optional_integer(std::string_view key, T field, std::int64_t low, std::int64_t high,
                         T none) {
     if (field != none) integer(key, field, low, high);
   }
+  // Writes nothing for an empty list.
   void integers(std::string_view key, const std::vector<std::int32_t>& field, std::int64_t,
                 std::int64_t);
   void number(std::string_view key, float field, double, double);
@@ -194,7 +197,7 @@ class OptionWriter {
   void fraction(std::string_view key, auto field) { number(key, field, 0, 0); }
   void flag(std::string_view key, bool field);
   void text(std::string_view key, const std::string& field);
-  // An empty path is not written.
+  // Writes nothing for an empty path.
   void path(std::string_view key, const std::filesystem::path& field);
   void texts(std::string_view key, const std::vector<std::string>& field);
 
@@ -222,8 +225,8 @@ class OptionWriter {
     add(key, std::move(list));
   }
 
-  // Removes the fields whose keys `which` is true for.
-  void leave_out(const std::function<bool(std::string_view key)>& which);
+  // Removes the fields for whose key `matches` is true.
+  void leave_out(const std::function<bool(std::string_view key)>& matches);
 
   const OptionValue& tree() const { return map_; }
 

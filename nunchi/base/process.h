@@ -1,4 +1,4 @@
-// What the system reports about this process and this machine.
+// Figures of this process and this machine, as the system reports them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ double peak_resident_mib();
 // The machine's memory in MiB; 0 if the system does not report it.
 double memory_mib();
 
-// The processor's name as the system gives it.
+// The processor's name, or "unknown processor".
 std::string processor_name();
 
 }  // namespace nunchi

@@ -1,4 +1,5 @@
-// Random numbers as a function of where they are used: Philox 4x32-10 (Salmon et al. 2011).
+// Random numbers as a function of the position they are used at, not of a state: Philox 4x32-10
+// (Salmon et al. 2011).
 //
 // A draw is identified by a key (seed, step) and a counter: the operation's fixed number in the
 // model, the sentence's index in the global batch, the row in the sentence, the column. So neither
@@ -35,7 +36,7 @@ constexpr Key key_of(const RandomKey& random) {
   return {static_cast<std::uint32_t>(z), static_cast<std::uint32_t>(z >> 32)};
 }
 
-// 128 random bits of `counter` under `key`.
+// The 128 random bits for `counter` under `key`.
 constexpr Words bits(Words counter, Key key) {
   for (int round = 0; round < kRounds; ++round) {
     const std::uint64_t product0 = std::uint64_t{kMultiplier0} * counter[0];

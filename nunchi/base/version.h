@@ -1,4 +1,4 @@
-// The version of the library and the program: that of the project in CMakeLists.txt.
+// The version of the library and the program, as CMakeLists.txt sets it.
 #pragma once
 
 #include <string_view>

@@ -5,9 +5,9 @@
 namespace nunchi {
 
 std::string_view WireReader::take(std::uint64_t bytes) {
-  if (bytes > message_.size() - at_) throw Error("a field reaches past the end");
-  const std::string_view taken = message_.substr(at_, bytes);
-  at_ += bytes;
+  if (bytes > message_.size() - offset_) throw Error("a field reaches past the end");
+  const std::string_view taken = message_.substr(offset_, bytes);
+  offset_ += bytes;
   return taken;
 }
 
@@ -33,11 +33,11 @@ std::uint64_t WireReader::fixed(std::size_t bytes) {
 }
 
 std::optional<WireField> WireReader::next() {
-  if (at_ == message_.size()) return std::nullopt;
+  if (offset_ == message_.size()) return std::nullopt;
   const std::uint64_t tag = varint();
   const std::uint64_t number = tag >> 3;
-  constexpr std::uint64_t kLargest = (1u << 29) - 1;
-  if (number == 0 || number > kLargest) throw Error("a field has no valid number");
+  constexpr std::uint64_t kMaxNumber = (1u << 29) - 1;
+  if (number == 0 || number > kMaxNumber) throw Error("a field has an invalid number");
   WireField field{.number = static_cast<std::uint32_t>(number),
                   .type = static_cast<WireType>(tag & 7)};
   switch (field.type) {
@@ -54,7 +54,7 @@ std::optional<WireField> WireReader::next() {
       field.value = fixed(4);
       return field;
   }
-  throw Error("a field has no valid type");
+  throw Error("a field has an invalid type");
 }
 
 void append_little_endian(std::string& out, std::uint64_t value, int bytes) {

@@ -15,19 +15,19 @@ enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32
 struct WireField {
   std::uint32_t number = 0;
   WireType type = WireType::varint;
-  std::uint64_t value = 0;  // of a varint, fixed64 or fixed32
-  std::string_view bytes;   // of a string or an inner message
+  std::uint64_t value = 0;  // if the type is varint, fixed64 or fixed32
+  std::string_view bytes;   // if the type is bytes: a string or an inner message
 };
 
-// Reads a message field by field. It copies and allocates nothing; lengths are checked against the
-// message's end.
+// Reads a message field by field without copying or allocating. Lengths are checked against the end
+// of the message.
 class WireReader {
  public:
-  // `message` has to outlive the reader and the fields it hands out.
+  // `message` must outlive the reader and the fields it hands out.
   explicit WireReader(std::string_view message) : message_(message) {}
 
-  // The next field; none at the message's end. Throws Error, without a file's name, where the bytes
-  // are no field. Groups, a type that is no longer written, are refused.
+  // The next field; nullopt at the end of the message. Throws Error, whose message names no file,
+  // if the bytes are not a valid field. Groups, a deprecated type, are refused.
   std::optional<WireField> next();
 
  private:
@@ -36,7 +36,7 @@ class WireReader {
   std::string_view take(std::uint64_t bytes);
 
   std::string_view message_;
-  std::size_t at_ = 0;
+  std::size_t offset_ = 0;
 };
 
 // Builds a message field by field.
@@ -56,7 +56,7 @@ class WireWriter {
   std::string message_;
 };
 
-// Appends the lowest `bytes` bytes of a number, the lowest first.
+// Appends the lowest `bytes` bytes of a number, lowest first.
 void append_little_endian(std::string& out, std::uint64_t value, int bytes);
 
 }  // namespace nunchi

@@ -7,13 +7,14 @@
 
 namespace nunchi {
 
-// The disk is full, or a limit on the size of files or a quota is reached.
+// The disk is full, or a quota or the limit on file sizes is reached.
 class DiskFull : public Error {
  public:
   explicit DiskFull(const std::string& message) : Error(message) {}
 };
 
-// Throws "cannot write PATH: REASON" for the system's error number, as DiskFull if it means that.
+// Throws "cannot write PATH: REASON" for the system's error number, as DiskFull where that is the
+// reason.
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, int reason);
 
 }  // namespace nunchi

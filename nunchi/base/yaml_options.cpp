@@ -24,14 +24,14 @@ class YamlEvents : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (std::exchange(started_, true)) {
       fail_(line(mark),
-            "a second document begins, and only one is read; is the indentation right?");
+            "a second YAML document starts here, but only one is read; is the indentation right?");
     }
   }
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     refuse_anchor(mark, anchor);
-    if (tree_.wants_key()) fail_(line(mark), "a key is missing.");
+    if (tree_.expects_key()) fail_(line(mark), "a key is missing.");
     tree_.scalar(Kind::nothing, "", line(mark));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse_anchor(mark, 1); }
@@ -40,7 +40,7 @@ class YamlEvents : public YAML::EventHandler {
                 const std::string& value) override {
     refuse_anchor(mark, anchor);
     refuse_tag(mark, tag);
-    if (tree_.wants_key()) {
+    if (tree_.expects_key()) {
       tree_.key(value, line(mark));
     } else {
       tree_.scalar(tag == kQuoted ? Kind::text : Kind::plain, value, line(mark));
@@ -58,7 +58,7 @@ class YamlEvents : public YAML::EventHandler {
   void OnMapEnd() override { tree_.close(); }
 
  private:
-  // What the parser gives as the tag of scalars that have none.
+  // The tags that yaml-cpp reports for scalars without a tag.
   static constexpr std::string_view kQuoted = "!";
   static constexpr std::string_view kPlain = "?";
 
@@ -71,14 +71,14 @@ class YamlEvents : public YAML::EventHandler {
     tree_.open(kind, line(mark));
   }
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != 0) fail_(line(mark), "anchors (&) and aliases (*) are not read.");
+    if (anchor != 0) fail_(line(mark), "anchors (&) and aliases (*) are not supported.");
   }
   void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag != kQuoted && tag != kPlain) fail_(line(mark), "tags (!) are not read.");
+    if (tag != kQuoted && tag != kPlain) fail_(line(mark), "tags (!) are not supported.");
   }
   void refuse_key(const YAML::Mark& mark) {
-    if (tree_.wants_key())
-      fail_(line(mark), "a key is not a text; is a bracket or a brace never closed?");
+    if (tree_.expects_key())
+      fail_(line(mark), "a key must be a text; is a bracket or a brace never closed?");
   }
 
   TreeBuilder& tree_;
@@ -91,8 +91,8 @@ class YamlEvents : public YAML::EventHandler {
 
 OptionValue parse_yaml(std::string_view text, const Fail& fail, const Origin& origin) {
   check_text(text, fail);
-  // yaml-cpp takes the end of the last line for the missing end of a quoted scalar. A comment there
-  // is nothing to a whole text and inside an open quote an error.
+  // At the end of the text yaml-cpp accepts a quoted scalar without its closing quote. An appended
+  // comment makes that an error and changes nothing else.
   const bool whole_lines = text.empty() || text.ends_with('\n');
   std::istringstream stream(std::string(text) + (whole_lines ? "#" : "\n#"));
   const int lines = line_at(text, text.size() - (text.ends_with('\n') ? 1 : 0));
@@ -126,14 +126,14 @@ bool is_container(const OptionValue& value) {
   return value.kind == Kind::list || value.kind == Kind::map;
 }
 
-// Whether a scalar means the same without quotes; more would, but these are enough for names, paths
-// and numbers.
+// Whether a scalar means the same without quotes. Covers names, paths and numbers; some other
+// scalars get quotes they do not need.
 bool needs_no_quotes(const std::string& text) {
   constexpr std::string_view kLetters =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_/";
-  constexpr std::string_view kMore = "<>+-.";
+  constexpr std::string_view kSigns = "<>+-.";
   const auto is_plain = [&](char c) {
-    return kLetters.find(c) != kLetters.npos || kMore.find(c) != kMore.npos;
+    return kLetters.find(c) != kLetters.npos || kSigns.find(c) != kSigns.npos;
   };
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_plain)) return false;
   for (const std::string_view special : {"null", "Null", "NULL"}) {
@@ -141,11 +141,11 @@ bool needs_no_quotes(const std::string& text) {
   }
   if (kLetters.find(text[0]) != kLetters.npos) return true;
   if (text[0] == '<') return !text.starts_with("<<");
-  const bool second = text.find_first_of("0123456789./", 1) == 1;
-  return text[0] != '>' && second && !text.starts_with("...");
+  const bool valid_second = text.find_first_of("0123456789./", 1) == 1;
+  return text[0] != '>' && valid_second && !text.starts_with("...");
 }
 
-// A text that looks like a number or a flag keeps its quotes, for other readers.
+// Whether a text looks like a number or a flag: it keeps its quotes, for other YAML readers.
 bool looks_like_literal(const std::string& text) {
   return text == "true" || text == "false" ||
          text.find_first_not_of("0123456789+-.eE") == text.npos;
@@ -159,7 +159,7 @@ std::string yaml_of(const OptionValue& value) {
 
 void append_yaml_lines(const OptionValue& value, const std::string& indent, std::string& out);
 
-// The value after "key:" or "-", to the end of its line or lines.
+// The value after "key:" or "-", with its line end.
 void append_yaml_value(const OptionValue& value, const std::string& indent, std::string& out) {
   if (!is_container(value)) {
     out += " " + yaml_of(value) + "\n";
@@ -168,8 +168,9 @@ void append_yaml_value(const OptionValue& value, const std::string& indent, std:
   } else if (value.kind == Kind::list &&
              std::none_of(value.items.begin(), value.items.end(), is_container)) {
     out += " [";
-    const char* before = "";
-    for (const OptionValue& item : value.items) out += std::exchange(before, ", ") + yaml_of(item);
+    const char* separator = "";
+    for (const OptionValue& item : value.items)
+      out += std::exchange(separator, ", ") + yaml_of(item);
     out += "]\n";
   } else {
     out += "\n";
@@ -177,10 +178,10 @@ void append_yaml_value(const OptionValue& value, const std::string& indent, std:
   }
 }
 
-// The items of a map or a list, one below the other.
+// The items of a map or a list, one per line or block.
 void append_yaml_lines(const OptionValue& value, const std::string& indent, std::string& out) {
   for (const OptionValue& item : value.items) {
-    if (out.empty() || out.back() == '\n') out += indent;  // not behind a dash
+    if (out.empty() || out.back() == '\n') out += indent;  // not after a dash
     if (value.kind == Kind::map) {
       out += (needs_no_quotes(item.key) ? item.key : quoted(item.key)) + ":";
       append_yaml_value(item, indent + "  ", out);

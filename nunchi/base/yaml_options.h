@@ -1,4 +1,4 @@
-// Options as YAML text, both ways.
+// Reads and writes options as YAML text.
 #pragma once
 
 #include <string>

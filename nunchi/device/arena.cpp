@@ -8,7 +8,7 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kGrowth = std::size_t{2} << 20;  // a huge page
+constexpr std::size_t kGrowthBytes = std::size_t{2} << 20;  // one huge page
 
 constexpr std::size_t round_up(std::size_t n, std::size_t unit) {
   return (n + unit - 1) / unit * unit;
@@ -21,7 +21,8 @@ Arena::~Arena() = default;
 
 std::byte* Arena::allocate(std::size_t bytes) {
   if (bytes > source_->reserved()) {
-    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB asked for at once.");
+    throw Error("out of memory: " + std::to_string(bytes >> 20) +
+                " MiB were requested as one block.");
   }
   const std::lock_guard lock(mutex_);
   const std::size_t alignment = source_->alignment();
@@ -29,12 +30,12 @@ std::byte* Arena::allocate(std::size_t bytes) {
   std::size_t offset = 0;
   const auto fit = free_by_size_.lower_bound({size, 0});
   if (fit != free_by_size_.end()) {
-    const auto [found, at] = *fit;
-    offset = at;
-    erase_free(free_by_offset_.find(at));
-    if (found > size) insert_free(at + size, found - size);
+    const auto [fit_size, fit_offset] = *fit;
+    offset = fit_offset;
+    erase_free(free_by_offset_.find(offset));
+    if (fit_size > size) insert_free(offset + size, fit_size - size);
   } else {
-    // A free block at the very top is extended rather than left behind.
+    // A free block at the end of the heap is extended.
     offset = top_;
     if (!free_by_offset_.empty()) {
       const auto last = std::prev(free_by_offset_.end());
@@ -63,21 +64,21 @@ void Arena::release(std::byte* address) noexcept {
 
 void Arena::begin_private() {
   const std::lock_guard lock(mutex_);
-  others_by_offset_.swap(free_by_offset_);
-  others_by_size_.swap(free_by_size_);
+  public_by_offset_.swap(free_by_offset_);
+  public_by_size_.swap(free_by_size_);
 }
 
-Arena::Held Arena::end_private() {
+Arena::Blocks Arena::end_private() {
   const std::lock_guard lock(mutex_);
-  Held held(free_by_offset_.begin(), free_by_offset_.end());
-  free_by_offset_ = std::exchange(others_by_offset_, {});
-  free_by_size_ = std::exchange(others_by_size_, {});
-  return held;
+  Blocks blocks(free_by_offset_.begin(), free_by_offset_.end());
+  free_by_offset_ = std::exchange(public_by_offset_, {});
+  free_by_size_ = std::exchange(public_by_size_, {});
+  return blocks;
 }
 
-void Arena::hand_back(const Held& held) {
+void Arena::return_blocks(const Blocks& blocks) {
   const std::lock_guard lock(mutex_);
-  for (const auto& [offset, size] : held) free_block(offset, size);
+  for (const auto& [offset, size] : blocks) free_block(offset, size);
 }
 
 void Arena::free_block(std::size_t offset, std::size_t size) {
@@ -100,9 +101,9 @@ void Arena::free_block(std::size_t offset, std::size_t size) {
 
 void Arena::extend(std::size_t end) {
   if (end <= committed_) return;
-  const std::size_t target = round_up(end, kGrowth);
+  const std::size_t target = round_up(end, kGrowthBytes);
   if (target > source_->reserved()) {
-    throw Error("out of memory: " + std::to_string(target >> 20) + " MiB needed in all.");
+    throw Error("out of memory: " + std::to_string(target >> 20) + " MiB are needed in total.");
   }
   source_->grow_to(target);
   committed_ = target;

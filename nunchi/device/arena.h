@@ -1,12 +1,12 @@
-// The memory of one context: a heap over one long reservation of addresses.
+// The memory of one context: a heap in one large reservation of address space.
 //
-// Memory once taken from the system is kept and reused: the heap grows only when no free block is
-// large enough, so a step that repeats earlier sizes requests nothing from the system. Free
-// neighbours merge, which keeps batches of different sizes from fragmenting it. The choice of
-// block depends only on the sequence of calls: the same steps get the same addresses.
+// The heap keeps and reuses its memory. It grows only when no free block is large enough, so a step
+// that repeats earlier sizes requests nothing from the system. Free neighbours merge, which limits
+// fragmentation by batches of different sizes. The choice of block depends only on the sequence of
+// calls: the same steps get the same addresses.
 //
-// Thread-safe: forms of weights that several contexts share are memory of the weights' context,
-// whichever context computes them.
+// Thread-safe, because contexts can share weights: the cached forms of a weight are allocated in
+// the weight's context, whichever context computes them.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class MemorySource {
  public:
   virtual ~MemorySource() = default;
   virtual std::byte* base() const = 0;
-  virtual std::size_t reserved() const = 0;
+  virtual std::size_t reserved() const = 0;  // bytes from base()
   // Every block's address is a multiple of this power of two.
   virtual std::size_t alignment() const { return 64; }
-  // Backs [0, bytes) of the reservation with memory. Called with growing values only; throws Error
-  // when the system has no more.
+  // Backs bytes [0, bytes) of the reservation with memory. Called with growing values only; throws
+  // Error if the system has no memory left.
   virtual void grow_to(std::size_t bytes) = 0;
-  // Sets every byte of a part of the reservation that is backed.
+  // Sets every byte of a range that is backed.
   virtual void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) = 0;
 };
 
@@ -43,26 +43,28 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Uninitialised memory, aligned as the source wants it, owned by the caller until release(). Zero
-  // bytes get an address of their own too.
+  // Uninitialised memory with the source's alignment, owned by the caller until release(). Every
+  // block in use has its own address, even one of zero bytes.
   std::byte* allocate(std::size_t bytes);
   void release(std::byte* address) noexcept;
 
-  // Between the two calls, memory comes from blocks that nothing else uses. end_private() returns
-  // them; they stay reserved for captured work (see ContextBase::capture) until hand_back().
-  using Held = std::vector<std::pair<std::size_t, std::size_t>>;  // (offset, size)
+  // Between begin_private() and end_private(), memory comes from blocks that nothing else uses.
+  // end_private() returns those that are free again; they stay reserved for captured work
+  // (see ContextBase::capture) until return_blocks().
+  using Blocks = std::vector<std::pair<std::size_t, std::size_t>>;  // (offset, size)
   void begin_private();
-  Held end_private();
-  void hand_back(const Held& held);
+  Blocks end_private();
+  void return_blocks(const Blocks& blocks);
 
-  // For tests: new memory is filled with NaN, so that a read before the first write shows.
+  // For tests: fills new memory with NaN, so that a read before the first write shows.
   void poison() { poisoned_ = true; }
 
-  // Exact while no other thread uses the arena.
+  // Bytes of the blocks in use now, and their maximum so far. Exact while no other thread uses the
+  // arena.
   std::size_t in_use() const { return in_use_; }
   std::size_t peak() const { return peak_; }
-  // Bytes taken from the system, and the number of requests to it.
-  std::size_t taken() const { return committed_; }
+  // Bytes obtained from the system, and the number of requests to it.
+  std::size_t committed() const { return committed_; }
   std::int64_t system_requests() const { return system_requests_; }
 
  private:
@@ -71,14 +73,14 @@ class Arena {
   void erase_free(std::map<std::size_t, std::size_t>::iterator block);
   void extend(std::size_t end);
 
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::unique_ptr<MemorySource> source_;
   std::map<std::size_t, std::size_t> free_by_offset_;           // offset -> size
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (size, offset)
   std::unordered_map<std::size_t, std::size_t> used_;           // offset -> size
-  // The ordinary free blocks, set aside between begin_private() and end_private().
-  std::map<std::size_t, std::size_t> others_by_offset_;
-  std::set<std::pair<std::size_t, std::size_t>> others_by_size_;
+  // The free blocks of all other code, set aside between begin_private() and end_private().
+  std::map<std::size_t, std::size_t> public_by_offset_;
+  std::set<std::pair<std::size_t, std::size_t>> public_by_size_;
   std::size_t top_ = 0;  // end of the last block
   std::size_t committed_ = 0;
   std::size_t in_use_ = 0;
@@ -87,7 +89,7 @@ class Arena {
   bool poisoned_ = false;
 };
 
-// Working memory of a kernel, released at the end of the scope.
+// Scratch memory of a kernel, released at the end of the scope.
 class ScratchMemory {
  public:
   ScratchMemory(Arena& arena, std::size_t bytes) : arena_(arena), data_(arena.allocate(bytes)) {}

@@ -5,7 +5,7 @@
 namespace nunchi {
 
 std::unique_ptr<ContextBase::Replay> ContextBase::capture(const std::function<void()>&) {
-  throw Error("this device does not replay.");
+  throw Error("this device cannot capture and replay kernels.");
 }
 
 }  // namespace nunchi

@@ -1,9 +1,9 @@
-// A context is what kernels run on: threads or a stream, and the memory they work in.
+// A context runs kernels: it owns their threads or stream and their memory.
 //
 // All mutable state belongs to a context, none is global: the arena, the tape that records
 // operations (autograd), the trace that records intermediate values (trace), the random key of the
-// step. A program may have several contexts; each is used by one thread at a time and outlives its
-// tensors.
+// step. A program may have several contexts. Each may be used by one thread at a time and must
+// outlive its tensors.
 #pragma once
 
 #include <any>
@@ -37,14 +37,14 @@ class ContextBase {
   Precision precision() const { return precision_; }
   // Host threads that a kernel or a loop over data may use.
   virtual int threads() const = 0;
-  // The processor and how it is used, in words for the user.
+  // The processor or GPU and its settings, for the user.
   virtual std::string description() const = 0;
   // Peak memory of the process (CPU) or of this context (GPU).
   virtual double peak_memory_mib() const = 0;
   Arena& arena() { return arena_; }
   const Arena& arena() const { return arena_; }
 
-  // Evaluating unless a ModeScope says training.
+  // Mode::evaluating by default; see ModeScope.
   Mode mode() const { return mode_; }
   bool is_training() const { return mode_ == Mode::training; }
   void set_mode(Mode mode) { mode_ = mode; }
@@ -70,20 +70,21 @@ class ContextBase {
   class Replay {
    public:
     virtual ~Replay() = default;
+    // Launches the captured kernels.
     virtual void start() = 0;
   };
   // Whether replaying pays off on this device, because launching small kernels costs more than
   // running them.
   virtual bool replays() const { return false; }
   // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
-  // belongs to the result while that lives; all other memory that it reads or writes must not move.
-  // `work` may neither wait for the device nor read from the host. Only where replays() holds.
+  // belongs to the returned Replay; all other memory that it reads or writes must not move.
+  // `work` may neither wait for the device nor read from the host. Call it only if replays().
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
-  // Null where the host has nothing to wait for: kernels are done when they return.
+  // Null on a device whose kernels are done when they return: there is nothing to wait for.
   virtual std::unique_ptr<HostSignal> make_host_signal() { return nullptr; }
 
-  // State that a kernel family keeps between calls (plans of products), created on first use.
+  // State that a kernel family keeps between calls (GEMM plans), created on first use.
   template <class T>
   T& cache() {
     std::any& slot = caches_[std::type_index(typeid(T))];

@@ -9,7 +9,7 @@ enum class Device : std::uint8_t { cpu, cuda };
 
 constexpr const char* name_of(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-// What the models of a context compute in.
+// The type that models on a context compute in.
 enum class Precision : std::uint8_t { f32, bf16 };
 
 constexpr const char* name_of(Precision precision) {

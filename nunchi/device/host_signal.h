@@ -5,9 +5,9 @@
 
 namespace nunchi {
 
-// Kernels write messages, the host polls for them. The message of step s is in slot s % kSlots, so
-// the host may lag behind by at most kSlots steps. A message says nothing about other memory: read
-// whatever else the step wrote in the stream's order.
+// Kernels write messages (step, value), the host polls for them. The message of step s is in slot
+// s % kSlots, so the host may lag behind by at most kSlots steps. A message does not make the
+// step's other results visible to the host: read those with copies in the stream's order.
 class HostSignal {
  public:
   static constexpr std::int64_t kSlots = 8;
@@ -15,10 +15,10 @@ class HostSignal {
   virtual ~HostSignal() = default;
   // [kSlots] for kernels to write to.
   virtual std::int64_t* slots() = 0;
-  // Forgets all messages. None may be under way.
+  // Drops all messages. No step that sends one may be in flight.
   virtual void clear() = 0;
-  // Waits for the message of `step` and returns its value. Throws Error where the device failed or
-  // ran out of work without sending it.
+  // Waits for the message of `step` and returns its value. Throws Error if the device failed or
+  // became idle without sending it.
   virtual std::int32_t wait(std::int32_t step) = 0;
 
   static constexpr std::int64_t message_of(std::int64_t step, std::int64_t value) {

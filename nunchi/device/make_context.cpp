@@ -8,11 +8,11 @@
 namespace nunchi {
 namespace {
 
-Precision precision_of(const ContextOptions& options, Precision usual) {
-  if (options.precision.empty()) return usual;
+Precision precision_of(const ContextOptions& options, Precision default_precision) {
+  if (options.precision.empty()) return default_precision;
   if (options.precision == "f32") return Precision::f32;
   if (options.precision == "bf16") return Precision::bf16;
-  throw UsageError("the precision '" + options.precision + "' is not known; it is f32 or bf16.");
+  throw UsageError("unknown precision '" + options.precision + "'; use f32 or bf16.");
 }
 
 // The number in cuda:N.
@@ -46,8 +46,7 @@ std::unique_ptr<ContextBase> make_context(const ContextOptions& options) {
     return make_cuda_context(options);
   }
   if (options.device != "cpu") {
-    throw UsageError("the device '" + options.device +
-                     "' is not known; it is cpu, cuda or cuda:N.");
+    throw UsageError("unknown device '" + options.device + "'; use cpu, cuda or cuda:N.");
   }
   if (precision_of(options, Precision::f32) != Precision::f32) {
     throw UsageError("the CPU computes in f32; bf16 needs --device cuda.");

@@ -1,4 +1,4 @@
-// A context from what a user says: --device, --precision, --threads, --deterministic.
+// Makes a context from command-line options: --device, --precision, --threads, --deterministic.
 #pragma once
 
 #include <memory>
@@ -12,11 +12,11 @@ struct ContextOptions {
   std::string device = "cpu";  // or cuda, or cuda:N
   std::string precision;       // f32 or bf16; empty: f32 on the CPU, bf16 on a GPU
   int threads = 0;             // 0: one for each core that this process may use
-  bool deterministic = false;  // on a GPU: a sentence's bits do not depend on its batch
+  bool deterministic = false;  // on a GPU: results do not depend on the batch, bit for bit
 };
 
-// Throws UsageError for words that it does not know, Error where this build or this machine has no
-// such device.
+// Throws UsageError for an unknown device or precision, Error if this build or this machine lacks
+// the device.
 std::unique_ptr<ContextBase> make_context(const ContextOptions& options);
 
 }  // namespace nunchi

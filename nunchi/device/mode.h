@@ -1,5 +1,5 @@
-// Whether a model learns or is used. Dropout, label smoothing and random changes to the training
-// text act in training mode only; whether a tape records does not matter to them.
+// Whether a model is trained or evaluated. Dropout, label smoothing and random changes to the
+// training text act in training mode only, whether or not a tape records.
 //
 //   const ModeScope scope(context, Mode::training);
 //   Tape tape(context);

@@ -1,4 +1,4 @@
-// Where the time of a context's kernels goes, kernel by kernel, with the work that each had to do.
+// The time and the work of a context's kernels, added up by kernel name.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,8 @@
 
 namespace nunchi {
 
-// What a kernel cannot avoid: floating-point operations in products, bytes moved otherwise.
+// The least work that a kernel's task needs: floating-point operations for matrix products and
+// attention, bytes read and written for memory-bound kernels.
 struct Work {
   double flops = 0;
   double bytes = 0;
@@ -22,7 +23,7 @@ struct ProfileEntry {
 
 class Profile {
  public:
-  // What is gathered: `work` only counts, so that nothing waits for a device to be timed.
+  // `work` counts calls and work without times: timing makes the host wait for each kernel.
   enum class Of { times, work };
   Profile() = default;
   explicit Profile(Of of) : of_(of) {}

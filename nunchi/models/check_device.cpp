@@ -8,8 +8,8 @@
 namespace nunchi {
 namespace {
 
-// The size of the vocabulary that the model chooses tokens from.
-std::int64_t choices_of(const Model& model) {
+// The size of the vocabulary that the model predicts tokens from; 0 if it predicts none.
+std::int64_t output_vocabulary(const Model& model) {
   if (const auto* sequence = dynamic_cast<const SequenceModel*>(&model)) {
     return sequence->target_vocabulary();
   }
@@ -25,13 +25,13 @@ void check_device(const ModelConfig& config, Device device, const std::string& w
   const kernels::Limits limits = kernels::limits_of(device);
   const FamilyConfig::Needs needs = config->needs();
   if (needs.head_width > limits.head_width) {
-    throw Error(where + ": heads are " + grouped(needs.head_width) +
-                " columns wide, and attention on a GPU supports at most " +
-                grouped(limits.head_width) + ". Use more heads, or --device cpu.");
+    throw Error(where + ": attention heads are " + grouped(needs.head_width) +
+                " columns wide, but a GPU supports at most " + grouped(limits.head_width) +
+                ". Use more heads, or --device cpu.");
   }
   if (needs.relative_buckets > limits.relative_buckets) {
-    throw Error(where + ": there are " + grouped(needs.relative_buckets) +
-                " numbers for relative positions, and attention on a GPU supports at most " +
+    throw Error(where + ": the table of relative positions has " + grouped(needs.relative_buckets) +
+                " entries per head, but a GPU supports at most " +
                 grouped(limits.relative_buckets) +
                 ". Lower relative_buckets or relative_max_distance, or use --device cpu.");
   }
@@ -39,10 +39,11 @@ void check_device(const ModelConfig& config, Device device, const std::string& w
 
 void check_device(const Model& model, Device device, const std::string& where) {
   check_device(model.config(), device, where);
-  const std::int64_t most = kernels::limits_of(device).vocabulary, tokens = choices_of(model);
-  if (tokens > most) {
+  const std::int64_t limit = kernels::limits_of(device).vocabulary,
+                     tokens = output_vocabulary(model);
+  if (tokens > limit) {
     throw Error(where + ": the vocabulary has " + grouped(tokens) +
-                " tokens, and a GPU chooses among at most " + grouped(most) +
+                " tokens, but a GPU supports at most " + grouped(limit) +
                 ". Use a smaller one, or --device cpu.");
   }
 }

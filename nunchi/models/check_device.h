@@ -1,5 +1,5 @@
-// Whether the kernels of a device support a model: checked before anything is read, tokenised or
-// allocated for it, not at its first step.
+// Checks that the kernels of a device support a model, before anything is read, tokenised or
+// allocated for it.
 #pragma once
 
 #include <string>

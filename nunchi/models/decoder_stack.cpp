@@ -8,7 +8,8 @@ namespace {
 
 struct MemoryState final : TransformerState {
   using TransformerState::TransformerState;
-  // Of each layer, [memory rows, key_value_width or more]: computed once for all steps.
+  // Keys and values of each layer, [memory rows, key_value_width or more], computed once for all
+  // steps.
   std::vector<Variable> memory_kv;
 };
 
@@ -25,7 +26,7 @@ DecoderStack::DecoderStack(nn::Parameters& parameters, const DecoderInput& input
                   .bias = options.block.bias}),
       layers_(parameters, options, input.position) {}
 
-Variable DecoderStack::memory_of_layer(const Variable& all_kv, std::size_t i) const {
+Variable DecoderStack::layer_memory_kv(const Variable& all_kv, std::size_t i) const {
   return all_kv.columns(static_cast<std::int64_t>(i) * key_value_width_, key_value_width_);
 }
 
@@ -33,7 +34,7 @@ Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory
   check_vocabulary(target, input_.vocabulary, "target");
   const Variable all_kv = memory_kv_(memory.rows);
   std::vector<Variable> memory_kv;
-  for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(memory_of_layer(all_kv, i));
+  for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(layer_memory_kv(all_kv, i));
   return layers_(input_.embedding(target.ids, target.rows, input_.position),
                  {.rows = target.rows, .memory_kv = memory_kv, .memory = &memory.batch});
 }
@@ -57,7 +58,7 @@ void DecoderStack::add_memory(SequenceModel::State& any_state, const Memory& mem
   const Tensor rows = memory_rows(memory.batch, memory_begin);
   const Variable all_kv = memory_kv_(memory.rows);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    scatter_rows(memory_of_layer(all_kv, i).value(), memory.batch, rows,
+    scatter_rows(layer_memory_kv(all_kv, i).value(), memory.batch, rows,
                  state.memory_kv[i].value().columns(0, key_value_width_));
   }
 }

@@ -1,9 +1,10 @@
 // The Transformer's decoder: from target tokens and a memory to hidden rows.
 //
-//   target ids → embedding with positions → layers, each token over those before it and over the
-//   memory → hidden
+//   target ids → embedding with positions → layers → hidden
 //
-// The keys and values of the memory are computed for all layers by one product, `memory_kv`.
+// In each layer, a token attends to itself, to the tokens before it and to its sentence's memory.
+//
+// One matrix product, `memory_kv`, computes the keys and values of the memory for all layers.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace nunchi {
 
-// What a decoder is built on; all of it outlives the decoder.
+// The modules that a decoder uses; they must outlive it.
 struct DecoderInput {
   const nn::Embedding& embedding;
   const nn::Position& position;
@@ -29,11 +30,11 @@ class DecoderStack {
   DecoderStack(nn::Parameters& parameters, const DecoderInput& input,
                const LayerStackOptions& options);
 
-  // [T, C]; row t has seen the target's tokens 0 to t and all of its sentence's memory.
+  // [T, C]; row t depends on the target's tokens 0 to t and on all of its sentence's memory.
   Variable operator()(const TokenBatch& target, const Memory& memory) const;
 
-  // Generation: the same layers over a cache. See SequenceModel for all but add_memory(), which
-  // adds the memory of new sources.
+  // Generation: the same layers with a cache, see SequenceModel. add_memory() adds the memory of
+  // new sources.
   std::unique_ptr<SequenceModel::State> make_state(ContextBase& context,
                                                    const nn::CacheLimits& limits) const;
   void add_memory(SequenceModel::State& state, const Memory& memory,
@@ -42,8 +43,8 @@ class DecoderStack {
   bool prepare_replay(SequenceModel::State& state) const;
 
  private:
-  // Layer i's columns of the keys and values of all layers.
-  Variable memory_of_layer(const Variable& all_kv, std::size_t i) const;
+  // The columns of layer i in the keys and values of all layers.
+  Variable layer_memory_kv(const Variable& all_kv, std::size_t i) const;
 
   DecoderInput input_;
   std::int64_t key_value_width_;  // of one layer

@@ -10,9 +10,9 @@
 namespace nunchi {
 namespace {
 
-ContextBase& not_recording(ContextBase& context) {
+ContextBase& checked_context(ContextBase& context) {
   if (context.tape() != nullptr || context.is_training()) {
-    throw Error("a model generates in evaluating mode, without a tape.");
+    throw Error("a model can generate only in evaluating mode and without a tape.");
   }
   return context;
 }
@@ -21,14 +21,15 @@ ContextBase& not_recording(ContextBase& context) {
 
 SequenceModel::State::State(ContextBase& context, const nn::DecoderCache::Options& options,
                             const nn::CacheLimits& limits)
-    : cache(not_recording(context), options, limits) {}
+    : cache(checked_context(context), options, limits) {}
 
 bool TransformerState::prepare_replay(const nn::Position& position) {
   const bool cache_moved = cache.take_moved();
-  // A table of positions that grew in a captured step would be filled again by each replay.
-  const Tensor before =
+  // Reserved here, because a table of positions that grows in a captured step would be filled again
+  // by each replay.
+  const Tensor previous =
       std::exchange(positions_, position.reserve(cache.context(), cache.limits().positions));
-  return cache_moved || (before.defined() && !before.same_memory(positions_));
+  return cache_moved || (previous.defined() && !previous.same_memory(positions_));
 }
 
 Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn::DecodeStep& step) {
@@ -37,7 +38,7 @@ Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn:
 
 Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin) {
   if (begin.size() != batch.lengths.size()) {
-    throw Error(std::to_string(batch.lengths.size()) + " sources came with memory for " +
+    throw Error(std::to_string(batch.lengths.size()) + " sources were given memory for " +
                 std::to_string(begin.size()) + " (internal error).");
   }
   std::vector<std::int32_t> rows;

@@ -1,4 +1,4 @@
-// What models that generate have in common.
+// Shared by the models that generate text.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace nunchi {
 
-// The state of a Transformer.
+// The decoding state of a Transformer.
 class TransformerState : public SequenceModel::State {
  public:
   using State::State;
@@ -21,15 +21,16 @@ class TransformerState : public SequenceModel::State {
   Tensor positions_;  // must not move while captured steps read it
 };
 
-// The rows of the hypotheses' newest tokens, of all rows of a step: [decode_capacity(H), C].
+// Selects the row of each hypothesis' newest token from all rows of a step:
+// [decode_capacity(H), C].
 Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn::DecodeStep& step);
 
-// For each row of a batch the row of the memory that it becomes, i32 [capacity]: sentence b's rows
-// begin at begin[b].
+// The memory row that each row of a batch is copied to, i32 [capacity]. Sentence b's memory starts
+// at row begin[b].
 Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin);
 
-// A state with a unit for each sentence of the source, all of which begin with one token and get up
-// to `positions` tokens in at most `hypotheses` hypotheses.
+// A state with one unit per sentence of the source. Each unit starts with one token and has at most
+// `hypotheses` hypotheses of at most `positions` tokens.
 std::unique_ptr<SequenceModel::State> state_for(const TranslationModel& model, const Source& source,
                                                 std::int64_t positions,
                                                 std::int64_t hypotheses = 1);

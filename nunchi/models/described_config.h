@@ -1,5 +1,5 @@
-// From a family's plain struct of options to its FamilyConfig: for the .cpp of the config, which
-// describes the fields once.
+// Makes a FamilyConfig from a family's plain struct of options. The family's _config.cpp describes
+// the fields once:
 //
 //   struct GptFields {
 //     using Config = GptConfig;
@@ -10,13 +10,14 @@
 //     static void shape(auto& in, auto& config);  // all others, including the dropouts
 //   };
 //
-// The struct has these functions beside its fields; the first four are FamilyConfig's:
+// The struct also has these functions; the first four are described in FamilyConfig:
 //
 //   objectives(), longest(), one_vocabulary(), needs()
-//   check(fail)           calls `fail` for values that do not fit together
-//   unused(key)           why an option has no effect; empty if it has one
-//   take_defaults(given)  sets defaults that depend on the options given in a training config
-//   keep_function()       see FamilyConfig::function()
+//   check(fail)              calls `fail` for values that contradict one another
+//   why_unused(key)          why an option has no effect; empty if it has one
+//   take_defaults(given)     sets defaults that depend on the options given in a training config
+//   keep_function_options()  resets the options that do not decide what given weights compute; see
+//                            FamilyConfig::function_options()
 #pragma once
 
 #include <limits>
@@ -47,14 +48,14 @@ struct FamilyInfo {
 
 namespace described {
 
-// Writes what config.json and a training config have in common.
+// Writes the options that config.json and a training config share.
 template <class Fields>
 void write_shape(OptionWriter& out, const typename Fields::Config& config) {
   Fields::shape(out, config);
-  out.leave_out([&](std::string_view key) { return !config.unused(key).empty(); });
+  out.leave_out([&](std::string_view key) { return !config.why_unused(key).empty(); });
 }
 
-// Refuses the keys it is asked for.
+// Refuses the keys that Fields::inputs names.
 struct RefuseInputs {
   OptionReader& in;
   void integer(std::string_view key, auto&, std::int64_t, std::int64_t) {
@@ -65,7 +66,7 @@ struct RefuseInputs {
   }
 };
 
-// Sets the inputs it is asked for.
+// Sets the fields that Fields::inputs names.
 struct SetInputs {
   ModelInputs inputs;
   void integer(std::string_view key, auto& field, std::int64_t, std::int64_t) const {
@@ -88,26 +89,26 @@ struct SetDropouts {
 struct ListDropouts {
   std::vector<FamilyConfig::DropoutOption>& found;
   void fraction(std::string_view key, float field) const {
-    // The shortest number that is this float: 0.1, not 0.10000000149.
+    // The shortest number that rounds to this float: 0.1, not 0.10000000149.
     OptionWriter out;
     out.fraction(key, field);
     found.push_back({std::string(key), std::stod(out.tree().items.front().text)});
   }
 };
 
-// A given option without effect is a mistake. The value that it would have anyway, by default or of
-// the preset, is allowed: written configs have it.
+// Fails for an option that is given but has no effect. Its default value, or the preset's, is
+// allowed: saved configs contain it.
 template <class Fields, class Config>
-void check_used(const Config& config, const Config& otherwise, const OptionReader& in) {
-  const auto options_of = [](const Config& one) {
+void check_used(const Config& config, const Config& base, const OptionReader& in) {
+  const auto options_of = [](const Config& any) {
     OptionWriter out;
-    Fields::shape(out, one);
+    Fields::shape(out, any);
     return out.tree();
   };
-  const OptionValue given = options_of(config), usual = options_of(otherwise);
-  for (const OptionValue& option : given.items) {
-    const std::string why = config.unused(option.key);
-    if (!why.empty() && option.text != usual.find(option.key)->text) {
+  const OptionValue options = options_of(config), base_options = options_of(base);
+  for (const OptionValue& option : options.items) {
+    const std::string why = config.why_unused(option.key);
+    if (!why.empty() && option.text != base_options.find(option.key)->text) {
       in.fail({option.key, "position", "relative_kind", "preset"}, "has no effect: " + why);
     }
   }
@@ -144,14 +145,14 @@ Config read_training_options(OptionReader& in, const FamilyInfo<Config>& info) {
     in.choice("preset", name, names);
     config = preset(info, std::string(name));
   }
-  const Config otherwise = config;
-  RefuseInputs refusing{in};
-  Fields::inputs(refusing, config);
+  const Config base = config;  // the defaults or the preset
+  RefuseInputs refuse_inputs{in};
+  Fields::inputs(refuse_inputs, config);
   Fields::shape(in, config);
   in.finish();
   config.take_defaults(in);
   config.check(in.failing());
-  check_used<Fields>(config, otherwise, in);
+  check_used<Fields>(config, base, in);
   return config;
 }
 
@@ -170,8 +171,8 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
     return std::make_unique<typename Fields::Model>(this->options());
   }
   ModelConfig with_inputs(const ModelInputs& inputs) const override {
-    constexpr bool kReadsFeatures = requires(Config config) { config.source_features; };
-    if (!kReadsFeatures && inputs.source_features > 0) {
+    constexpr bool kCanReadFeatures = requires(Config config) { config.source_features; };
+    if (!kCanReadFeatures && inputs.source_features > 0) {
       throw Error("a model of the family " + family() + " reads tokens, not features.");
     }
     return changed([&](Config& config) {
@@ -191,9 +192,9 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
     out.text("family", family());
     described::write_shape<Fields>(out, this->options());
   }
-  OptionValue function() const override {
+  OptionValue function_options() const override {
     Config config = this->options();
-    config.keep_function();
+    config.keep_function_options();
     OptionWriter out;
     out.text("family", family());
     described::write_shape<Fields>(out, config);
@@ -232,7 +233,7 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
   }
 };
 
-// The registry's line of a family; `info` outlives it.
+// The registry's entry of a family; `info` must outlive it.
 template <class Fields>
 Family describe_family(const FamilyInfo<typename Fields::Config>& info) {
   using Config = typename Fields::Config;

@@ -8,17 +8,18 @@
 namespace nunchi {
 namespace {
 
-// What a table is used for.
+// The use of a table.
 enum class Use : std::uint8_t { embedding, vocabulary, both };
 
 Variable make_table(nn::Parameters& parameters, const std::string& name, Use use,
                     const EmbeddingTables::Options& options) {
-  const bool large = !options.embeddings_scaled &&
-                     (use == Use::embedding || (use == Use::both && options.output_scaled));
+  const bool unit_deviation =
+      !options.embeddings_scaled &&
+      (use == Use::embedding || (use == Use::both && options.output_scaled));
   const bool source = name.starts_with("encoder");
   return parameters.add(
       name, {source ? options.source_vocabulary : options.target_vocabulary, options.width},
-      nn::Init::normal(large ? 1 : 1 / std::sqrt(static_cast<double>(options.width))));
+      nn::Init::normal(unit_deviation ? 1 : 1 / std::sqrt(static_cast<double>(options.width))));
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ void EmbeddingTables::check(const Options& options, const FailOption& fail) {
 std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {
   if (tied == TiedEmbeddings::target || tied == TiedEmbeddings::none) return {};
   return "'model.tied_embeddings' is '" + std::string(name_in(kTiedEmbeddings, tied)) +
-         "'; with two vocabularies it is 'target' or 'none'";
+         "'; with two vocabularies it must be 'target' or 'none'";
 }
 
 EmbeddingTables::EmbeddingTables(nn::Parameters& parameters, const Options& options) {

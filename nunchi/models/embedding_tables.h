@@ -11,8 +11,8 @@
 
 namespace nunchi {
 
-// Which tables are shared: all three (the paper), the decoder's two, the embeddings of both sides,
-// or none.
+// Which tables are shared: all three (as in the paper); `target`: the decoder's embedding and
+// output; `inputs`: the embeddings of both sides; or none.
 enum class TiedEmbeddings : std::uint8_t { all, target, inputs, none };
 
 inline constexpr std::array kTiedEmbeddings = {
@@ -25,34 +25,35 @@ struct EmbeddingTables {
     std::int64_t target_vocabulary = 0;
     std::int64_t width = 0;
     TiedEmbeddings tied = TiedEmbeddings::all;
-    // How embeddings and the vocabulary's input are scaled. Both decide the initial size of the
-    // tables, so that embeddings and scores have a size of about one.
+    // Whether embeddings and the input of the vocabulary projection are scaled. The initial
+    // deviation of the tables depends on both, so that embeddings and scores start with a magnitude
+    // of about 1.
     bool embeddings_scaled = true;  // × √C
     bool output_scaled = false;     // / √C
   };
-  // Calls `fail` when different vocabularies would share a table.
+  // Calls `fail` if different vocabularies would share a table.
   static void check(const Options& options, const FailOption& fail);
   // See FamilyConfig::one_vocabulary.
   static std::string one_vocabulary(TiedEmbeddings tied);
 
   EmbeddingTables(nn::Parameters& parameters, const Options& options);
 
-  // [V, C]; one or several parameters. Without source tokens, `source` is undefined, and ties with
-  // it do not count.
+  // [V, C] each; tied tables are one parameter. Without source tokens, `source` is undefined and
+  // the other two are tied only by `all` and `target`.
   Variable source, target, output;
 };
 
-// Throws Error when the batch may have tokens outside of the vocabulary. `side` names the batch in
-// the message.
+// Throws Error if the batch may have tokens outside the vocabulary. `side` names the batch in the
+// message.
 void check_vocabulary(const TokenBatch& batch, std::int64_t vocabulary, const char* side);
-// The tokens of a source. Throws Error when it consists of features, or may have tokens outside of
-// the vocabulary.
+// The tokens of a source. Throws Error if it consists of features or may have tokens outside the
+// vocabulary.
 const TokenBatch& token_source(const Source& source, std::int64_t vocabulary);
-// The features of a source. Throws Error when it consists of tokens, or has another width.
+// The features of a source. Throws Error if it consists of tokens or has another width.
 const FeatureBatch& feature_source(const Source& source, std::int64_t width);
 
-// Scores of tokens or labels, [rows of hidden, V]; in f32 where layers compute in bf16, so that
-// close candidates can be told apart. Not recorded.
+// Scores of tokens or labels, [rows of hidden, V]; in f32 if layers compute in bf16, so that
+// close candidates stay distinguishable. Not recorded.
 Tensor vocabulary_scores(const Tensor& hidden, const Linear& projection);
 inline Tensor vocabulary_scores(const Tensor& hidden, const Variable& weight) {
   return vocabulary_scores(hidden, Linear{.weight = weight});

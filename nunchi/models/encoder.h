@@ -1,6 +1,8 @@
 // The Transformer's encoder: from a source to the memory that a decoder attends to.
 //
-//   source → embedding with positions → layers, each row over all rows of its sentence → memory
+//   source → embedding with positions → layers → memory
+//
+// In each layer, a row attends to all rows of its sentence.
 #pragma once
 
 #include "nunchi/data/source.h"
@@ -11,8 +13,8 @@
 
 namespace nunchi {
 
-// What an encoder is built on; all of it outlives the encoder. One of the embeddings is null: an
-// encoder reads tokens or features.
+// The modules that an encoder uses; they must outlive it. Exactly one of `tokens` and `features` is
+// null: an encoder reads tokens or features.
 struct EncoderInput {
   const nn::Embedding* tokens = nullptr;
   const nn::FeatureEmbedding* features = nullptr;
@@ -25,7 +27,7 @@ class Encoder {
   Encoder(nn::Parameters& parameters, const EncoderInput& input, const LayerStackOptions& options)
       : input_(input), layers_(parameters, options, input.position) {}
 
-  // Throws Error when the source is not the kind that the encoder reads.
+  // Throws Error for tokens if the encoder reads features, and vice versa.
   Memory operator()(const Source& source) const;
 
  private:

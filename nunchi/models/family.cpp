@@ -3,7 +3,7 @@
 namespace nunchi {
 namespace {
 
-// As it would be written; lists, which do not decide a function, are empty.
+// The value as config.json has it; empty for a list, since no list decides what a model computes.
 std::string text_of(const OptionValue* value) {
   return value == nullptr ? "not there" : value->text;
 }
@@ -15,7 +15,7 @@ const FamilyConfig& ModelConfig::operator*() const {
   return *options_;
 }
 
-void ModelConfig::fail_as() const {
+void ModelConfig::fail_wrong_family() const {
   throw Error("these are options of the family " + (*this)->family() + ".");
 }
 
@@ -29,7 +29,7 @@ const ClassifierConfig* as_classifier_config(const ModelConfig& config) {
 
 std::optional<OptionDifference> function_difference(const ModelConfig& first,
                                                     const ModelConfig& second) {
-  const OptionValue options = first->function(), others = second->function();
+  const OptionValue options = first->function_options(), others = second->function_options();
   for (const OptionValue& option : options.items) {
     const OptionValue* other = others.find(option.key);
     if (text_of(other) == option.text) continue;

@@ -1,5 +1,4 @@
-// The options of a model, whatever its family: what training and programs know of a model before it
-// exists.
+// The options of a model of any family, known to training and programs before the model is built.
 //
 // A family is a plain struct of options, described once in its _config.cpp
 // (models/described_config.h), a Model that is made from them, and one line in registry.cpp.
@@ -20,7 +19,7 @@
 
 namespace nunchi {
 
-// What a model can be trained for; training/objectives/ has each.
+// The training objectives, implemented in training/objectives/.
 enum class ObjectiveKind : std::uint8_t {
   translation,
   causal,
@@ -29,42 +28,45 @@ enum class ObjectiveKind : std::uint8_t {
   classification
 };
 
+// The options of one family's model; immutable, shared by ModelConfig.
 class FamilyConfig {
  public:
   virtual ~FamilyConfig() = default;
   virtual std::string family() const = 0;
 
-  // The model, without memory for its parameters yet. Throws Error when the options do not fit
-  // together.
+  // The model, without memory for its parameters yet. Throws Error if options contradict one
+  // another.
   virtual std::unique_ptr<Model> make() const = 0;
-  // The same options for these inputs; a family without a source takes the target's. Throws Error
-  // for features if the family reads tokens only.
+  // The same options for these inputs. A family without a source uses the target vocabulary only.
+  // Throws Error for features if the family reads tokens only.
   virtual ModelConfig with_inputs(const ModelInputs& inputs) const = 0;
   std::unique_ptr<Model> make(const ModelInputs& inputs) const {
     return with_inputs(inputs)->make();
   }
 
-  // The text of config.json. Options without effect are left out here and below.
+  // The text of config.json. This function and the next two leave out options without effect.
   virtual std::string to_json() const = 0;
   // `model:` of a training config: the family and its options without the vocabularies.
   virtual void write_training_options(OptionWriter& out) const = 0;
-  // The options that decide which function given weights compute, vocabularies included. Those of
-  // training and of tasks are left out, defaults that depend on others are filled in.
-  virtual OptionValue function() const = 0;
+  // The options that decide what a model with given weights computes, vocabularies included.
+  // Options of training and of single tasks are reset; defaults that depend on other options are
+  // filled in.
+  virtual OptionValue function_options() const = 0;
 
-  // What the family can be trained for; the first is the default.
+  // The objectives that the family can be trained with; the first is the default.
   virtual std::vector<ObjectiveKind> objectives() const = 0;
   ObjectiveKind objective() const { return objectives().front(); }
   // C, which the paper's learning rate depends on.
   virtual std::int64_t model_width() const = 0;
-  // The most tokens that a sentence can have, <s> and </s> included.
+  // The maximum number of tokens of a sentence, <s> and </s> included.
   virtual std::int64_t longest() const = 0;
-  // Why both sides need one vocabulary, as a clause after "but"; empty: there can be two.
+  // Why source and target must share one vocabulary, as a clause after "but"; empty if they need
+  // not.
   virtual std::string one_vocabulary() const = 0;
-  // What kernels have to support, 0: no such limit. See check_device.
+  // Sizes that the device's kernels must support; 0: not needed. See check_device.
   struct Needs {
     std::int64_t head_width = 0;        // columns of an attention head
-    std::int64_t relative_buckets = 0;  // of relative positions
+    std::int64_t relative_buckets = 0;  // entries per head of the table of relative positions
   };
   virtual Needs needs() const = 0;
 
@@ -73,7 +75,7 @@ class FamilyConfig {
     double rate = 0;
   };
   virtual std::vector<DropoutOption> dropouts() const = 0;
-  // The same model with this rate in all of them. Throws Error unless 0 <= rate < 1.
+  // The same options with all dropouts set to this rate. Throws Error unless 0 <= rate < 1.
   virtual ModelConfig with_dropout(double rate) const = 0;
 
  protected:
@@ -82,41 +84,43 @@ class FamilyConfig {
   FamilyConfig& operator=(const FamilyConfig&) = default;
 };
 
-// The options of a family whose models can learn to classify; such a FamilyConfig is one too.
+// Implemented by the FamilyConfig of a family whose models can learn to classify.
 class ClassifierConfig {
  public:
   virtual ~ClassifierConfig() = default;
-  // The classes that the options name, in the order of their scores; empty: none yet.
+  // The names of the classes, in the order of their scores; empty: no classes yet.
   virtual const std::vector<std::string>& labels() const = 0;
-  // The same options for a model that tells these classes apart. If the options name classes, they
-  // keep their order and have to include these: throws Error otherwise.
+  // The same options for a model that distinguishes these classes. If the options already have
+  // classes, those stay as they are; throws Error if one of `labels` is not among them.
   virtual ModelConfig with_labels(const std::vector<std::string>& labels) const = 0;
 };
-// Null: the family cannot classify.
+// Null if the family cannot classify.
 const ClassifierConfig* as_classifier_config(const ModelConfig& config);
 
-// An option in which two models are different functions of the same weights.
+// An option that makes two models compute different functions from the same weights.
 struct OptionDifference {
-  std::string key, first, second;  // the values as they would be written
+  std::string key, first, second;  // `first` and `second` are the values as config.json has them
 };
 std::optional<OptionDifference> function_difference(const ModelConfig& first,
                                                     const ModelConfig& second);
 
-// A line of the registry: how the options of a family are read. The registry has read `family`.
+// An entry of the registry: functions that read the options of one family, without the key
+// `family`, which the registry reads.
 struct Family {
   std::string name;
-  std::vector<std::string> presets;  // shapes known by name: "base", "gpt2"
+  std::vector<std::string> presets;  // names of predefined sizes: "base", "gpt2"
   std::function<ModelConfig(const std::string& preset)> preset;
   std::function<ModelConfig(OptionReader& config_json)> read;
   std::function<ModelConfig(OptionReader& model)> read_training_options;
 };
 
-// Of the registry (models/registry.cpp).
+// The registry (models/registry.cpp) implements the functions below.
 
-// The text of config.json. Throws Error, naming `where`, for an unknown family or bad options.
+// Reads the text of config.json. Throws Error, naming `where`, for an unknown family or bad
+// options.
 ModelConfig read_model_config(const std::string& config_json, const std::string& where);
-// `model:` of a training config: the family and its options. Throws Error for an unknown family or
-// bad options.
+// Reads `model:` of a training config: the family and its options. Throws Error for an unknown
+// family or bad options.
 ModelConfig read_model_options(OptionReader& in);
 // A preset of any family. Throws UsageError for an unknown name.
 ModelConfig model_preset(const std::string& name);

@@ -11,22 +11,22 @@
 namespace nunchi {
 namespace {
 
-// Decides at which positions the decoder reads its own prediction.
-class Draws {
+// Draws the positions at which the decoder reads its own prediction.
+class PredictionSampler {
  public:
-  Draws(const ContextBase& context, const FreeRunning& options)
-      : below_(static_cast<std::uint64_t>(double{options.share} * 0x1p32)),
-        number_(options.number),
+  PredictionSampler(const ContextBase& context, const FreeRunning& options)
+      : threshold_(static_cast<std::uint64_t>(double{options.probability} * 0x1p32)),
+        operation_(options.operation),
         key_(philox::key_of(context.random_key())) {}
-  bool own(std::int32_t sentence, std::int64_t position) const {
+  bool reads_prediction(std::int32_t sentence, std::int64_t position) const {
     const philox::Words counter = {0, static_cast<std::uint32_t>(position),
-                                   static_cast<std::uint32_t>(sentence), number_};
-    return philox::bits(counter, key_)[0] < below_;
+                                   static_cast<std::uint32_t>(sentence), operation_};
+    return philox::bits(counter, key_)[0] < threshold_;
   }
 
  private:
-  std::uint64_t below_;
-  std::uint32_t number_;
+  std::uint64_t threshold_;
+  std::uint32_t operation_;
   philox::Key key_;
 };
 
@@ -37,7 +37,7 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   ContextBase& context = batch.target.ids.context();
   const TapePause pause(context);
   const ModeScope scope(context, Mode::evaluating);
-  const Draws draws(context, options);
+  const PredictionSampler sampler(context, options);
   const Ragged& rows = batch.target.rows;
   const auto sentences = static_cast<std::size_t>(rows.sentences);
   std::vector<std::int32_t> order(sentences), begin(sentences), parents(sentences);
@@ -45,38 +45,40 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   std::iota(parents.begin(), parents.end(), 0);
   std::exclusive_scan(rows.lengths.begin(), rows.lengths.end(), begin.begin(), 0);
   const auto length = [&](std::int32_t b) { return rows.lengths[std::size_t(b)]; };
-  // The longest first, so that the unfinished sentences are always the first ones.
+  // Longest first, so that the unfinished sentences are always the first ones.
   std::stable_sort(order.begin(), order.end(),
                    [&](auto a, auto b) { return length(a) > length(b); });
-  const std::vector<std::int32_t> number = to_host<std::int32_t>(rows.sentence_index);
+  const std::vector<std::int32_t> sentence_index = to_host<std::int32_t>(rows.sentence_index);
   Tokens ids = to_host<std::int32_t>(batch.target.ids);
 
   const auto state = state_for(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
-  // The first step's rows of the cache's table.
+  // The first step's hypotheses get rows of the cache's table from first_rows() on.
   const auto first_row = static_cast<std::int32_t>(state->cache.first_rows());
   for (std::int32_t& parent : parents) parent += first_row;
   const Tensor first_parents = from_host(context, parents, {rows.sentences});
   const Tensor all_sentences = from_host(context, order, {rows.sentences});
-  std::int64_t going = rows.sentences;
+  std::int64_t active = rows.sentences;
   for (std::int64_t t = 0; t + 1 < rows.max_length; ++t) {
-    while (length(order[std::size_t(going - 1)]) <= t + 1) --going;
-    Tokens newest(static_cast<std::size_t>(nn::decode_capacity(going)), 0);
-    for (std::int64_t i = 0; i < going; ++i) {
+    while (length(order[std::size_t(active - 1)]) <= t + 1) --active;
+    Tokens newest(static_cast<std::size_t>(nn::decode_capacity(active)), 0);
+    for (std::int64_t i = 0; i < active; ++i) {
       newest[std::size_t(i)] = ids[std::size_t(begin[std::size_t(order[std::size_t(i)])] + t)];
     }
-    nn::StepTokens tokens{.hypotheses = going,
-                          .tokens = going,
+    nn::StepTokens tokens{.hypotheses = active,
+                          .tokens = active,
                           .ids = from_host(context, newest, {std::ssize(newest)}),
-                          .units = all_sentences.part(0, {going}),
-                          .sources = all_sentences.part(0, {going})};
-    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).part(0, {going});
+                          .units = all_sentences.part(0, {active}),
+                          .sources = all_sentences.part(0, {active})};
+    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).part(0, {active});
     const Tensor hidden = model.step(*state, tokens);
-    const std::vector<std::int32_t> own =
-        to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, going), 1).ids);
-    for (std::int64_t i = 0; i < going; ++i) {
+    const std::vector<std::int32_t> predictions =
+        to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, active), 1).ids);
+    for (std::int64_t i = 0; i < active; ++i) {
       const auto b = static_cast<std::size_t>(order[std::size_t(i)]);
-      if (draws.own(number[b], t + 1)) ids[std::size_t(begin[b] + t + 1)] = own[std::size_t(i)];
+      if (sampler.reads_prediction(sentence_index[b], t + 1)) {
+        ids[std::size_t(begin[b] + t + 1)] = predictions[std::size_t(i)];
+      }
     }
   }
   return {rows, from_host(context, ids, {rows.capacity}), batch.target.vocabulary};

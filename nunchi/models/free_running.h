@@ -7,14 +7,14 @@
 namespace nunchi {
 
 struct FreeRunning {
-  float share = 0;           // of the target positions at which it reads its own prediction
-  std::uint32_t number = 0;  // of the operation, for random draws (nn::Parameters::next_place)
+  float probability = 0;        // of reading a prediction, for each target position
+  std::uint32_t operation = 0;  // the operation's number for random draws (Parameters::next_place)
 };
 
-// The targets of the batch with a random share of their tokens, never the first, replaced by the
-// model's likeliest token after everything that it has read before. The predictions are made step
-// by step in evaluating mode; gradients flow through the tokens that are read, not through their
-// choice.
+// The targets of the batch with random tokens, never the first of a sentence, replaced by the
+// model's likeliest token given all tokens that it has read before. The predictions are made step
+// by step in evaluating mode and are not recorded, so gradients do not flow through the choice of
+// tokens.
 TokenBatch free_running_target(const TranslationModel& model, const PairBatch& batch,
                                const FreeRunning& options);
 

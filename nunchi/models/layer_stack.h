@@ -1,4 +1,4 @@
-// A stack of Transformer layers: the layers one after another, then the last norm and the scale.
+// A stack of Transformer layers, followed by the last norm and the output scale.
 #pragma once
 
 #include <span>
@@ -12,19 +12,19 @@
 namespace nunchi {
 
 struct LayerStackOptions {
-  const char* name = "encoder";  // or "decoder"; a literal
+  const char* name = "encoder";  // or "decoder"; must be a string literal
   int layers = 0;
   nn::BlockConfig block = {};
-  double output_scale = 1;  // the stack's output is multiplied by it
+  double output_scale = 1;  // factor of the stack's output
 };
 
 // The inputs of a stack beside the embedded rows; those of one layer are in nn/layer_input.h.
 struct StackInput {
   const Ragged& rows;
   const nn::DecodeStep* step = nullptr;      // null: the rows are whole sentences
-  const nn::DecoderCache* cache = nullptr;   // with a step
-  std::span<const Variable> memory_kv = {};  // of each decoder layer, [S, key_value_width]
-  const Ragged* memory = nullptr;            // the sentences of memory_kv, without a step
+  const nn::DecoderCache* cache = nullptr;   // null without a step
+  std::span<const Variable> memory_kv = {};  // one per decoder layer, [S, key_value_width]
+  const Ragged* memory = nullptr;            // the sentences of memory_kv; null in a step
 
   nn::LayerInput of_layer(std::size_t i) const {
     return {.layer = static_cast<int>(i),
@@ -48,7 +48,7 @@ class LayerStack {
 
   std::size_t size() const { return layers_.size(); }
 
-  // Embedded rows [T, C] → [T, C]
+  // Embedded rows [T, C] → hidden rows [T, C].
   Variable operator()(const Variable& embedded, const StackInput& in) const {
     const bool traced = in.step == nullptr;
     if (traced) tap(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);

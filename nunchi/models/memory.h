@@ -1,4 +1,4 @@
-// The output of an encoder, and all that a decoder knows of the source.
+// The output of an encoder: all that a decoder knows about the source.
 #pragma once
 
 #include "nunchi/autograd/variable.h"

@@ -1,4 +1,4 @@
-// What every family of models has: options, a name and parameters.
+// The base of every model: options, family name and parameters.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 
 namespace nunchi {
 
-// The most tokens of a sentence where nothing limits them.
+// The maximum length of a sentence for models without a limit.
 inline constexpr std::int64_t kUnlimitedLength = std::int64_t{1} << 20;
 
 class Model {
  public:
   virtual ~Model() = default;
-  // Parts of a model refer to one another.
+  // Not copyable: parts of a model refer to one another.
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // The options that it was made from.
+  // The options that the model was made from.
   const ModelConfig& config() const { return config_; }
   std::string family() const;
   // The text of config.json.
   std::string config_json() const;
-  // Whether the parameter belongs to one task (the labels of a classifier): a run that starts from
-  // a model of another task begins with a fresh one.
+  // Whether the parameter belongs to one task (the labels of a classifier). A run that starts from
+  // a model of another task initialises it anew.
   virtual bool belongs_to_task(const std::string& /*parameter*/) const { return false; }
 
   nn::Parameters& parameters() { return parameters_; }

@@ -1,4 +1,4 @@
-// The options of some family as a value.
+// The options of a model of any family, as a value type.
 #pragma once
 
 #include <concepts>
@@ -19,7 +19,7 @@ class ModelConfig {
   ModelConfig() = default;  // without a family: using it throws Error
   explicit ModelConfig(std::shared_ptr<const FamilyConfig> options)
       : options_(std::move(options)) {}
-  // Of a family's plain struct; `describe` is declared beside it.
+  // Wraps a family's plain struct of options; `describe` is declared with that struct.
   template <class Config>
   requires requires(Config config) {
     { describe(std::move(config)) } -> std::convertible_to<std::shared_ptr<const FamilyConfig>>;
@@ -29,16 +29,16 @@ class ModelConfig {
   const FamilyConfig& operator*() const;
   const FamilyConfig* operator->() const { return &**this; }
 
-  // The options as the struct of a family that the caller knows. Throws Error for another family.
+  // The options as the plain struct of a family. Throws Error if this is another family.
   template <class Config>
   const Config& as() const {
     const auto* typed = dynamic_cast<const TypedConfig<Config>*>(&**this);
-    if (typed == nullptr) fail_as();
+    if (typed == nullptr) fail_wrong_family();
     return typed->options();
   }
 
  private:
-  [[noreturn]] void fail_as() const;
+  [[noreturn]] void fail_wrong_family() const;
 
   std::shared_ptr<const FamilyConfig> options_;
 };

@@ -16,23 +16,23 @@ const std::vector<Family>& families() {
   return all;
 }
 
-std::string all_names() {
-  std::string all;
-  for (const Family& known : families()) all += (all.empty() ? "" : ", ") + known.name;
-  return all;
+std::string family_names() {
+  std::string names;
+  for (const Family& known : families()) names += (names.empty() ? "" : ", ") + known.name;
+  return names;
 }
 
 // The family that the options name.
 const Family& named_family(OptionReader& in) {
   if (!in.has("family")) {
-    in.fail("family", "is missing; it says which kind of model this is: " + all_names());
+    in.fail("family", "is missing; it says which kind of model this is: " + family_names());
   }
   std::string name;
   in.text("family", name);
   for (const Family& known : families()) {
     if (name == known.name) return known;
   }
-  in.fail("family", "is one of " + all_names() + ", not '" + printable(name) + "'");
+  in.fail("family", "must be one of " + family_names() + ", not '" + printable(name) + "'");
 }
 
 }  // namespace
@@ -52,14 +52,15 @@ ModelConfig read_model_options(OptionReader& in) {
 }
 
 ModelConfig model_preset(const std::string& name) {
-  std::string all;
+  std::string presets;
   for (const Family& known : families()) {
     for (const std::string& preset : known.presets) {
       if (preset == name) return known.preset(name);
-      all += (all.empty() ? "" : ", ") + preset;
+      presets += (presets.empty() ? "" : ", ") + preset;
     }
   }
-  throw UsageError("there is no preset '" + printable(name) + "'; known are " + all + ".");
+  throw UsageError("there is no preset '" + printable(name) + "'; the presets are " + presets +
+                   ".");
 }
 
 }  // namespace nunchi

@@ -5,7 +5,7 @@
 namespace nunchi {
 namespace {
 
-// An ability of a model: a verb phrase, and the command for it.
+// An ability of a model as a verb phrase, and its command.
 struct Ability {
   const char* what;
   const char* command;
@@ -17,10 +17,11 @@ constexpr Ability kEmbeds = {"embed texts", "nunchi embed"};
 constexpr Ability kClassifies = {"classify texts", "nunchi classify"};
 constexpr Ability kScores = {"score texts", "nunchi score"};
 
-[[noreturn]] void refuse(const Model& model, const Ability& asked) {
-  std::string sentence = "a model of the family " + model.family() + " cannot " + asked.what + ".";
-  const auto offer = [&](const Ability& has) {
-    sentence += std::string(" It can ") + has.what + ": see '" + has.command + " --help'.";
+[[noreturn]] void refuse(const Model& model, const Ability& requested) {
+  std::string sentence =
+      "a model of the family " + model.family() + " cannot " + requested.what + ".";
+  const auto offer = [&](const Ability& ability) {
+    sentence += std::string(" It can ") + ability.what + ": see '" + ability.command + " --help'.";
   };
   if (ability_of<TranslationModel>(model) != nullptr) offer(kTranslates);
   if (ability_of<LanguageModel>(model) != nullptr) offer(kContinues);

@@ -1,17 +1,19 @@
-// Models that generate text, token by token, and the other abilities that a model can have.
+// Interfaces for the abilities of models; the first is generating text token by token:
 //
-//   state = model.make_state(context, limits)   for the units of a search, which enter and leave
+//   state = model.make_state(context, limits)   memory for the units of a search
 //   model.add_sources(*state, source, …)        an encoder-decoder encodes new units' sources
-//   hidden = model.step(*state, tokens)         the newest tokens of each hypothesis
-//   scores = model.next_scores(hidden)          of the token that comes next
+//   hidden = model.step(*state, tokens)         reads the newest tokens of each hypothesis
+//   scores = model.next_scores(hidden)          the scores of the next token
 //
-// Scores are most often hidden times a table of the vocabulary. A model that has such an
-// output_table() leaves the product to the search, which finds the likeliest tokens
-// (ops/decode/next_hypotheses.h), on some devices without storing all scores. The search calls
-// next_scores() where it needs every score, for example to sample.
+// A unit is one input of a search with all its hypotheses; units enter and leave between steps.
 //
-// Hypotheses may change their number and order from step to step: each names its parent in the step
-// before.
+// Most models multiply hidden by a table of the vocabulary to get scores. If a model has such an
+// output_table(), the search multiplies by it and finds the likeliest tokens itself
+// (ops/decode/next_hypotheses.h), on some devices without storing all scores. It calls
+// next_scores() only when it needs every score, for example to sample.
+//
+// The number and order of hypotheses may change from step to step: each hypothesis names its parent
+// in the previous step.
 #pragma once
 
 #include <memory>
@@ -28,8 +30,8 @@ namespace nunchi {
 
 class SequenceModel {
  public:
-  // What the model keeps for the units of a search, which enter and leave through the cache. Models
-  // that keep more derive from it.
+  // The model's state for the units of a search, which enter and leave through the cache. Models
+  // with more state derive from it.
   class State {
    public:
     // Throws Error while a tape records or in training mode.
@@ -44,27 +46,29 @@ class SequenceModel {
   virtual std::int64_t target_vocabulary() const = 0;
   // Upper bound for the tokens of a sentence on either side, <s> and </s> included.
   virtual std::int64_t max_length() const { return kUnlimitedLength; }
-  // A state for a search within these limits. The context must not record.
+  // A state for a search within these limits. The context must be in evaluating mode without a
+  // tape.
   virtual std::unique_ptr<State> make_state(ContextBase& context,
                                             const nn::CacheLimits& limits) const = 0;
   // The hidden row of each hypothesis' newest token: [decode_capacity(H), C].
   virtual Tensor step(State& state, const nn::StepTokens& tokens) const = 0;
-  // Called before steps are captured or replayed. Returns whether memory moved since the last call,
-  // so that steps that were captured before must not be replayed.
+  // Called before steps are captured or replayed. Returns whether memory has moved since the last
+  // call: steps captured earlier must not be replayed then.
   virtual bool prepare_replay(State& state) const = 0;
-  // [rows of hidden, V], in the type that hidden's is summed in.
+  // [rows of hidden, V], in the accumulator type of hidden.
   virtual Tensor next_scores(const Tensor& hidden) const = 0;
-  // [V, C]: next_scores(hidden) is hidden times its transpose. Undefined: it is something else.
+  // [V, C], such that next_scores(hidden) is hidden times its transpose; undefined if the scores
+  // are computed in another way.
   virtual Variable output_table() const { return {}; }
 };
 
-// An encoder-decoder: it generates a target from a source, and learns from pairs of them.
+// An encoder-decoder: generates a target from a source and learns from pairs of both.
 class TranslationModel : public SequenceModel {
  public:
   virtual ModelInputs inputs() const = 0;
-  // Encodes sources. Sentence b's memory gets the state's memory rows from memory_begin[b] on
-  // (DecoderCache::take_memory), and units whose first step comes next refer to it by b
-  // (StepTokens::sources).
+  // Encodes sources. Sentence b's memory is written to the state's memory rows from memory_begin[b]
+  // on (DecoderCache::take_memory). In the next step, the units that take their first step refer to
+  // it by b (StepTokens::sources).
   virtual void add_sources(State& state, const Source& source,
                            std::span<const std::int64_t> memory_begin) const = 0;
   // The summed loss of the labels under teacher forcing.
@@ -72,7 +76,7 @@ class TranslationModel : public SequenceModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A language model: it continues a text, and learns from texts.
+// A language model: continues a text and learns from texts.
 class LanguageModel : public SequenceModel {
  public:
   // The summed loss of the labels, each given the tokens before it.
@@ -80,7 +84,7 @@ class LanguageModel : public SequenceModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that reads whole texts and predicts masked tokens from all the others of their text.
+// A model that reads whole texts and predicts masked tokens from all other tokens of the text.
 class MaskedLanguageModel {
  public:
   virtual ~MaskedLanguageModel() = default;
@@ -97,26 +101,27 @@ class MaskedLanguageModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that assigns a label to each text. `each` has one row for each text.
+// A model that assigns a label to each text. `per_text` is a batch with one row per text.
 class Classifier {
  public:
   virtual ~Classifier() = default;
-  // In the order of their scores. Empty: the model has not been trained to classify.
+  // The class names in the order of their scores; empty: the model has not been trained to
+  // classify.
   virtual const std::vector<std::string>& labels() const = 0;
-  // One row for each text as a whole, [texts, C].
-  virtual Variable summary(const TokenBatch& texts, const Ragged& each) const = 0;
+  // One row that represents each text, [texts, C].
+  virtual Variable summary(const TokenBatch& texts, const Ragged& per_text) const = 0;
   // For summaries: the scores of all labels, [texts, labels], which are not recorded, and the
-  // summed loss of the given ones.
+  // summed loss of the true labels.
   virtual Tensor label_scores(const Variable& summary) const = 0;
-  virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& each,
+  virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& per_text,
                                     const Tensor& labels,
                                     const VocabularyLossOptions& options) const = 0;
 };
 
-// Abilities: the interfaces above that a model implements. Every check of what a model can do goes
-// through ability_of(), and needs no more of the model than its config.
+// A model's abilities are the interfaces above that it implements. Every check of an ability goes
+// through ability_of(), which works before the parameters are allocated.
 
-// The model's interface, or null when it lacks the ability. A classifier without labels lacks it.
+// The interface, or null if the model lacks the ability. A classifier without labels lacks it.
 template <class Ability>
 const Ability* ability_of(const Model& model) {
   return dynamic_cast<const Ability*>(&model);
@@ -124,8 +129,8 @@ const Ability* ability_of(const Model& model) {
 template <>
 const Classifier* ability_of(const Model& model);
 
-// The same for callers that cannot do without. Each throws Error, naming the model's family and the
-// commands that it can be used with, when the model lacks the ability.
+// The same for callers that need the ability. If the model lacks it, they throw an Error that names
+// the model's family and the commands that support it.
 const TranslationModel& as_translation_model(const Model& model);
 const LanguageModel& as_language_model(const Model& model);
 const MaskedLanguageModel& as_masked_language_model(const Model& model);

@@ -8,44 +8,44 @@ std::int64_t StackConfig::longest() const {
   return position == nn::PositionKind::learned ? max_positions : kUnlimitedLength;
 }
 
-std::string StackConfig::unused_in_stack(std::string_view key) const {
+std::string StackConfig::why_unused_in_stack(std::string_view key) const {
   using Kind = nn::PositionKind;
   const auto needs = [&](Kind kind) {
     return position == kind
                ? std::string()
-               : "it is about " + std::string(name_in(stack_options::kPositions, kind)) +
-                     " positions, and 'position' is " +
+               : "it applies to " + std::string(name_in(stack_options::kPositions, kind)) +
+                     " positions only, but 'position' is " +
                      std::string(name_in(stack_options::kPositions, position));
   };
   if (key == "max_positions") return needs(Kind::learned);
   if (key == "rotary_base") return needs(Kind::rotary);
   if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
-    return "'relative_kind' is clipped, which has a number for each distance";
+    return "'relative_kind' is clipped, which has one entry for each distance";
   }
   return key.starts_with("relative_") ? needs(Kind::relative) : std::string();
 }
 
-void StackConfig::keep_stack_function() {
+void StackConfig::keep_stack_function_options() {
   const nn::AttentionConfig attention = block().attention(Sees::all);
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
 }
 
-void StackConfig::scale_beside_sinusoids(const OptionReader& given) {
-  const bool sinusoids = position == nn::PositionKind::sinusoidal;
-  if (sinusoids && !given.has("scale_embeddings")) scale_embeddings = true;
+void StackConfig::scale_with_sinusoidal_positions(const OptionReader& given) {
+  const bool sinusoidal = position == nn::PositionKind::sinusoidal;
+  if (sinusoidal && !given.has("scale_embeddings")) scale_embeddings = true;
 }
 
 void StackConfig::check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const {
-  constexpr std::int64_t kMostHeads = stack_options::kMostHeads;
+  constexpr std::int64_t kMaxHeads = stack_options::kMaxHeads;
   check_sizes(fail, {{"width", width},
                      {"heads", heads},
                      {"feed_forward", feed_forward},
                      {"max_positions", max_positions}});
-  if (heads > kMostHeads) {
+  if (heads > kMaxHeads) {
     fail({"heads", "preset"},
-         "must be at most " + std::to_string(kMostHeads) + ", not " + std::to_string(heads));
+         "must be at most " + std::to_string(kMaxHeads) + ", not " + std::to_string(heads));
   }
   if (head_width == 0 && width % heads != 0) {
     fail({"heads", "width", "preset"},
@@ -65,7 +65,7 @@ void StackConfig::check_positions(const FailOption& fail,
   const std::int64_t columns = block().attention(Sees::all).head_width;
   if (position == nn::PositionKind::rotary && columns % 2 != 0) {
     fail({"position", "head_width", "width", "heads", "preset"},
-         "is rotary, which turns pairs of columns, so the width of a head has to be even; it is " +
+         "is rotary, which rotates pairs of columns, so the head width must be even, not " +
              std::to_string(columns));
   }
   if (position != nn::PositionKind::relative) return;
@@ -76,7 +76,7 @@ void StackConfig::check_positions(const FailOption& fail,
       std::string why = error.what();
       if (why.ends_with('.')) why.pop_back();
       fail({"relative_max_distance", "relative_buckets", "relative_kind", "position"},
-           "and 'relative_buckets' do not fit together: " + why);
+           "contradicts 'relative_buckets': " + why);
     }
   }
 }

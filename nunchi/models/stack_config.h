@@ -1,5 +1,5 @@
-// The options that all families of Transformers share: those of a stack of layers, with the paper's
-// base model as defaults.
+// The options of a stack of Transformer layers, shared by all Transformer families. The defaults
+// are the paper's base model.
 #pragma once
 
 #include <array>
@@ -19,41 +19,41 @@ struct StackConfig {
   NormKind norm = NormKind::layer;
   ActivationKind activation = ActivationKind::relu;
   nn::PositionKind position = nn::PositionKind::sinusoidal;
-  std::int64_t max_positions = 1024;  // of learned positions
+  std::int64_t max_positions = 1024;  // number of learned positions
   float dropout = 0.1f;
   float attention_dropout = 0;
   float activation_dropout = 0;
   int kv_heads = 0;              // heads of keys and values; 0: as many as heads
   std::int64_t head_width = 0;   // 0: width / heads
-  bool bias = true;              // of linear layers
+  bool bias = true;              // whether linear layers have a bias
   double norm_epsilon = 1e-5;    // added to a norm's variance
-  bool scale_embeddings = true;  // by √width
+  bool scale_embeddings = true;  // embeddings are multiplied by √width
   bool scale_attention = true;   // scores are divided by √head_width
   double rotary_base = 10000;
   nn::RelativeKind relative_kind = nn::RelativeKind::t5;
   int relative_buckets = 32;
   int relative_max_distance = 128;
 
-  // The number of learned positions; unlimited for other positions.
+  // max_positions for learned positions; unlimited for other kinds.
   std::int64_t longest() const;
   // Why an option of the stack has no effect; empty if it has one.
-  std::string unused_in_stack(std::string_view key) const;
+  std::string why_unused_in_stack(std::string_view key) const;
 
   using Sees = nn::Sees;  // which tokens a token of the stack attends to
   nn::BlockConfig block(Sees sees = Sees::all) const;
   nn::Embedding::Options embedding_options() const;
   nn::PositionOptions position_options(Sees sees) const;
-  // Of a model with stacks of these kinds.
+  // The needs of a model with stacks of these kinds.
   FamilyConfig::Needs needs_of(std::initializer_list<Sees> stacks) const;
 
  protected:
-  // Calls `fail` when sizes do not fit together.
+  // Calls `fail` for sizes that are out of range or contradict one another.
   void check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const;
-  // See FamilyConfig::function().
-  void keep_stack_function();
-  // Sinusoidal positions have values of size 1, beside which embeddings that start much smaller
-  // would be lost: they are scaled unless the options say otherwise.
-  void scale_beside_sinusoids(const OptionReader& given);
+  // See FamilyConfig::function_options().
+  void keep_stack_function_options();
+  // Turns scale_embeddings on if positions are sinusoidal and the option is not given: sinusoids
+  // have values up to 1, next to which unscaled embeddings would be negligible at first.
+  void scale_with_sinusoidal_positions(const OptionReader& given);
 
  private:
   void check_positions(const FailOption& fail, std::initializer_list<Sees> stacks) const;
@@ -78,22 +78,23 @@ inline constexpr std::array kPositions = {Choice{"none", nn::PositionKind::none}
 inline constexpr std::array kRelativeKinds = {Choice{"t5", nn::RelativeKind::t5},
                                               Choice{"clipped", nn::RelativeKind::clipped}};
 
-inline constexpr std::int64_t kLargestWidth = 1 << 16;
-inline constexpr std::int64_t kMostLayers = 1 << 10;
-inline constexpr std::int64_t kMostHeads = 256;  // what random draws of dropout can tell apart
-inline constexpr std::int64_t kMostBuckets = 1 << 16;
-inline constexpr double kLargestBase = 1e12;
+inline constexpr std::int64_t kMaxWidth = 1 << 16;
+inline constexpr std::int64_t kMaxLayers = 1 << 10;
+inline constexpr std::int64_t kMaxHeads = 256;  // dropout's random counter distinguishes this many
+inline constexpr std::int64_t kMaxBuckets = 1 << 16;
+inline constexpr double kMaxRotaryBase = 1e12;
 
-// The fields in the order of config.json; a family puts its own before, between and after these.
+// The fields in the order of config.json. A family has other fields before, between and after
+// these.
 void layers(auto& in, auto& config) {
-  in.integer("width", config.width, 1, kLargestWidth);
-  in.integer("heads", config.heads, 1, kMostHeads);
-  in.integer("feed_forward", config.feed_forward, 1, 4 * kLargestWidth);
+  in.integer("width", config.width, 1, kMaxWidth);
+  in.integer("heads", config.heads, 1, kMaxHeads);
+  in.integer("feed_forward", config.feed_forward, 1, 4 * kMaxWidth);
   in.choice("norm_placement", config.norm_placement, kPlacements);
   in.choice("norm", config.norm, kNorms);
   in.choice("activation", config.activation, kActivations);
-  in.integer("kv_heads", config.kv_heads, 0, kMostHeads);
-  in.integer("head_width", config.head_width, 0, kLargestWidth);
+  in.integer("kv_heads", config.kv_heads, 0, kMaxHeads);
+  in.integer("head_width", config.head_width, 0, kMaxWidth);
   in.flag("bias", config.bias);
   in.positive("norm_epsilon", config.norm_epsilon);
   in.flag("scale_embeddings", config.scale_embeddings);
@@ -108,12 +109,12 @@ void dropouts(auto& in, auto& config) {
 
 void positions_and_dropouts(auto& in, auto& config) {
   in.choice("position", config.position, kPositions);
-  in.integer("max_positions", config.max_positions, 1, kLargestVocabulary);
+  in.integer("max_positions", config.max_positions, 1, kMaxVocabulary);
   dropouts(in, config);
-  in.number("rotary_base", config.rotary_base, 1, kLargestBase);
+  in.number("rotary_base", config.rotary_base, 1, kMaxRotaryBase);
   in.choice("relative_kind", config.relative_kind, kRelativeKinds);
-  in.integer("relative_buckets", config.relative_buckets, 2, kMostBuckets);
-  in.integer("relative_max_distance", config.relative_max_distance, 1, kMostBuckets);
+  in.integer("relative_buckets", config.relative_buckets, 2, kMaxBuckets);
+  in.integer("relative_max_distance", config.relative_max_distance, 1, kMaxBuckets);
 }
 
 }  // namespace stack_options

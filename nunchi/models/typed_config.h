@@ -1,4 +1,4 @@
-// A FamilyConfig whose options are a plain struct, and checks that such structs share.
+// A FamilyConfig with a plain struct of options, and checks that such structs share.
 #pragma once
 
 #include <initializer_list>
@@ -22,10 +22,10 @@ class TypedConfig : public FamilyConfig {
   Config options_;
 };
 
-inline constexpr std::int64_t kLargestVocabulary = 16 << 20;
+inline constexpr std::int64_t kMaxVocabulary = 16 << 20;
 
-// The options themselves, before a model is built on them. Throws Error when they do not fit
-// together.
+// Returns the options after checking them, before a model is built from them. Throws Error if they
+// contradict one another.
 template <class Config>
 const Config& checked(const Config& config) {
   config.check([](std::initializer_list<std::string_view> keys, const std::string& what) {
@@ -38,13 +38,13 @@ struct NamedSize {
   std::string_view key;
   std::int64_t size;
 };
-// Calls `fail` for the first size below `least`.
+// Calls `fail` for the first size below `minimum`.
 inline void check_sizes(const FailOption& fail, std::initializer_list<NamedSize> sizes,
-                        std::int64_t least = 1) {
+                        std::int64_t minimum = 1) {
   for (const auto& [key, size] : sizes) {
-    if (size >= least) continue;
+    if (size >= minimum) continue;
     fail({key, "preset"},
-         "must be at least " + std::to_string(least) + ", not " + std::to_string(size));
+         "must be at least " + std::to_string(minimum) + ", not " + std::to_string(size));
   }
 }
 

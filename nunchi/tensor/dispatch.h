@@ -1,4 +1,4 @@
-// From run-time device and element type to the compile-time types of a kernel.
+// Turns a run-time device and element type into the compile-time types of a kernel.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace nunchi {
 
-// Calls f(context) with the context's own type: Context<Device::cpu>& or Context<Device::cuda>&.
+// Calls f(context) with the context as its concrete type: Context<Device::cpu>& or
+// Context<Device::cuda>&.
 template <class F>
 decltype(auto) on_device(ContextBase& context, F&& f) {
 #if NUNCHI_CUDA
@@ -24,19 +25,19 @@ decltype(auto) on_device(ContextBase& context, F&& f) {
 
 // Calls f.operator()<T>(context) for the type T that `dtype` names, on the context's device.
 template <class F>
-void dispatch(ContextBase& any, DType dtype, F&& f) {
-  on_device(any, [&](auto& context) {
-    // The CPU computes in f64 too, CUDA in bf16.
+void dispatch(ContextBase& base, DType dtype, F&& f) {
+  on_device(base, [&](auto& context) {
+    // Besides f32, the CPU computes in f64 and CUDA in bf16.
     constexpr bool kCpu = std::is_same_v<std::remove_cvref_t<decltype(context)>, CpuContext>;
     using Other = std::conditional_t<kCpu, double, BFloat16>;
     if (dtype == DType::f32) return f.template operator()<float>(context);
     if (dtype == dtype_of<Other>) return f.template operator()<Other>(context);
-    throw Error(std::string("no kernel of the ") + (kCpu ? "CPU" : "GPU") + " computes in " +
+    throw Error(std::string("kernels on the ") + (kCpu ? "CPU" : "GPU") + " do not compute in " +
                 name_of(dtype) + ".");
   });
 }
 
-// The same for the type and the device of a tensor of activations:
+// The same for the tensor's element type, on its context:
 //   dispatch(x, [&]<class T>(auto& ctx) { kernels::run(ctx, kernels::Fill<T>{…}); });
 template <class F>
 void dispatch(const Tensor& tensor, F&& f) {

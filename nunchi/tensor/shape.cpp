@@ -13,7 +13,8 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
                 std::to_string(sizes.size()) + ".");
   }
   for (const std::int64_t size : sizes) {
-    if (size < 0) throw Error("a tensor's size cannot be " + std::to_string(size) + ".");
+    if (size < 0)
+      throw Error("a dimension of a tensor cannot have size " + std::to_string(size) + ".");
     sizes_[static_cast<std::size_t>(dimensions_++)] = size;
   }
 }

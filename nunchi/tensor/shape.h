@@ -20,7 +20,7 @@ class Shape {
 
   int dimensions() const { return dimensions_; }
   std::int64_t operator[](int i) const { return sizes_[static_cast<std::size_t>(i)]; }
-  // 1 for a shape without dimensions.
+  // The product of the sizes; 1 for a shape without dimensions.
   std::int64_t elements() const;
   std::string to_string() const;  // "[3, 4]"
   bool operator==(const Shape&) const = default;

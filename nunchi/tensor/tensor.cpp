@@ -17,7 +17,7 @@ std::size_t checked_bytes(DType dtype, const Shape& shape) {
   for (int i = 0; i < shape.dimensions(); ++i) {
     const auto size = static_cast<std::size_t>(shape[i]);
     if (size != 0 && bytes > std::numeric_limits<std::size_t>::max() / 2 / size) {
-      throw Error("a tensor of shape " + shape.to_string() + " does not fit into any memory.");
+      throw Error("a tensor of shape " + shape.to_string() + " is too large for any memory.");
     }
     bytes *= size;
   }
@@ -72,7 +72,7 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
 
 Tensor Tensor::part(std::int64_t begin, const Shape& shape) const {
   if (!contiguous() || begin < 0 || begin + shape.elements() > elements()) {
-    throw Error("a part of shape " + shape.to_string() + " at " + std::to_string(begin) +
+    throw Error("a view of shape " + shape.to_string() + " from element " + std::to_string(begin) +
                 " is not in a tensor of shape " + shape_.to_string() + ".");
   }
   Tensor view = *this;
@@ -82,11 +82,11 @@ Tensor Tensor::part(std::int64_t begin, const Shape& shape) const {
   return view;
 }
 
-void Tensor::check_type(DType asked) const {
+void Tensor::check_type(DType requested) const {
   if (storage_ == nullptr) throw Error("an empty tensor has no elements.");
-  if (asked != dtype_) {
-    throw Error(std::string("a tensor of ") + name_of(dtype_) + " was used as " + name_of(asked) +
-                ".");
+  if (requested != dtype_) {
+    throw Error(std::string("a tensor of ") + name_of(dtype_) + " was used as " +
+                name_of(requested) + ".");
   }
 }
 

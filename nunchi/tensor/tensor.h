@@ -1,7 +1,7 @@
 // A tensor: typed elements in a context's memory, row-major, the last dimension contiguous.
 //
-// A Tensor is a handle: copies share the storage, which returns to the arena with the last of them.
-// Only kernels read and write the elements; all other code passes pointers on.
+// A Tensor is a handle: copies share the storage, which returns to the arena with the last copy.
+// Only kernels read and write the elements; all other code just passes pointers to them.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ inline DType compute_type(const ContextBase& context) {
   return context.precision() == Precision::bf16 ? DType::bf16 : DType::f32;
 }
 
-// One block of an arena.
+// One block of an arena, released in the destructor.
 class Storage {
  public:
   Storage(ContextBase& context, std::size_t bytes);
@@ -45,16 +45,16 @@ class Tensor {
   std::int64_t size(int dimension) const { return shape_[dimension]; }
   std::int64_t elements() const { return shape_.elements(); }
   std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of(dtype_); }
-  // Elements from one row of a matrix to the next; larger than its width in a view of columns.
+  // Elements from one row of a matrix to the next; larger than the width in a view of columns.
   std::int64_t row_stride() const { return row_stride_; }
   bool contiguous() const;
   ContextBase& context() const { return storage_->context(); }
-  // No other tensor shares this one's memory.
+  // Whether no other tensor shares this one's storage.
   bool sole_owner() const { return storage_.use_count() == 1; }
-  // Both are handles of one storage.
+  // Whether both share one storage.
   bool same_memory(const Tensor& other) const { return storage_ == other.storage_; }
 
-  // The first element. Throws Error when the tensor holds another type.
+  // A pointer to the first element. Throws Error if the elements are not of type T.
   template <class T>
   T* data() const {
     check_type(dtype_of<T>);
@@ -63,16 +63,17 @@ class Tensor {
 
   // Views, which share the storage.
   Tensor columns(std::int64_t begin, std::int64_t count) const;  // of a matrix [R, C]
-  Tensor rows(std::int64_t begin, std::int64_t count) const;     // of the outermost dimension
-  Tensor part(std::int64_t begin, const Shape& shape) const;     // of a contiguous tensor
+  Tensor rows(std::int64_t begin, std::int64_t count) const;     // along the outermost dimension
+  // The elements from `begin` on as a tensor of `shape`; this tensor must be contiguous.
+  Tensor part(std::int64_t begin, const Shape& shape) const;
 
  private:
-  void check_type(DType asked) const;
+  void check_type(DType requested) const;
 
   std::shared_ptr<Storage> storage_;
   DType dtype_ = DType::f32;
   Shape shape_;
-  std::int64_t offset_ = 0;  // elements
+  std::int64_t offset_ = 0;  // in elements
   std::int64_t row_stride_ = 0;
 };
 

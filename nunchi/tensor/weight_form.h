@@ -1,4 +1,4 @@
-// The forms in which products read a weight W [N, K].
+// The forms in which matrix products read a weight W [N, K].
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace nunchi {
 
 enum class WeightForm : std::uint8_t {
-  plain,              // row-major, as the parameters hold it
-  packed,             // in the product library's layout, for x · Wᵀ
-  packed_transposed,  // in the product library's layout, for x · W
+  plain,              // row-major, as in the parameters' buffer
+  packed,             // in the GEMM library's layout, for x · Wᵀ
+  packed_transposed,  // in the GEMM library's layout, for x · W
 };
 inline constexpr int kWeightForms = 3;
 

@@ -22,11 +22,11 @@ constexpr std::array<std::string_view, 11> kNames = {"embedding",
 
 std::vector<float> as_floats(const Tensor& values) {
   if (values.dtype() == DType::f32) return to_host<float>(values);
-  const std::vector<double> wide = to_host_f64(values);
-  return {wide.begin(), wide.end()};
+  const std::vector<double> doubles = to_host_f64(values);
+  return {doubles.begin(), doubles.end()};
 }
 
-TapRecord record_at(Tap tap, const TapPlace& place) {
+TapRecord empty_record(Tap tap, const TapPlace& place) {
   TapRecord record;
   record.tap = tap;
   record.stack = place.stack;
@@ -40,12 +40,12 @@ TapRecord record_at(Tap tap, const TapPlace& place) {
 std::string_view name_of(Tap tap) { return kNames[static_cast<std::size_t>(tap)]; }
 
 bool Trace::wants(Tap tap) const {
-  return only_.empty() || std::find(only_.begin(), only_.end(), tap) != only_.end();
+  return taps_.empty() || std::find(taps_.begin(), taps_.end(), tap) != taps_.end();
 }
 
 void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
   if (!wants(tap)) return;
-  TapRecord record = record_at(tap, place);
+  TapRecord record = empty_record(tap, place);
   const Tensor real = values.rows(0, rows.rows);
   record.shape = {real.size(0), real.size(1)};
   record.lengths = rows.lengths;
@@ -64,7 +64,7 @@ void Trace::write_attention_weights(const TapPlace& place, const Tensor& q, cons
 void Trace::write_weights(const TapPlace& place, const WeightsResult& weights,
                           const Ragged& queries, const Ragged& keys, int heads) {
   if (!wants(Tap::attention_weights)) return;
-  TapRecord record = record_at(Tap::attention_weights, place);
+  TapRecord record = empty_record(Tap::attention_weights, place);
   record.shape = {weights.weights.elements()};
   record.lengths = queries.lengths;
   record.keys = keys.lengths;

@@ -1,10 +1,10 @@
 // A Trace records intermediate values while a model runs: layers write them to named taps.
 //
-// Attach it to a context (set_trace) and run the model; every tap below is copied out of the arena,
-// so that it outlives the step. Values that fusion hides (attention's weights) are computed only
-// while a trace is attached, and the traced weights are those that the fused kernel uses.
+// Attach it to a context (set_trace) and run the model. The values are copied out of the arena, so
+// they outlive the step. Attention weights, which the fused kernel never stores, are recomputed
+// while a trace is attached; they are the weights that the fused kernel uses.
 //
-// Taps, in the order of the flow; "layer" counts from 0 in its stack:
+// Taps, in the order of the data flow:
 //   embedding           [T, C]        input of a stack: tokens × √C + positions
 //   query, key, value   [T or S, ·]   inputs of attention
 //   attention_weights   per sentence [H, queries, keys]
@@ -46,19 +46,20 @@ std::string_view name_of(Tap tap);
 // The part of the model that writes a tap.
 struct TapPlace {
   std::string_view stack;  // "encoder", "decoder"
-  int layer = -1;          // -1: the stack itself
+  int layer = -1;          // index in its stack, from 0; -1: the stack itself
   std::string_view part;   // "self_attention", "cross_attention", "feed_forward" or ""
 };
 
+// The values that one tap wrote, on the host.
 struct TapRecord {
   Tap tap;
   std::string stack;
   int layer;
   std::string part;
-  std::vector<std::int64_t> shape;    // of all values; attention_weights: {elements}
+  std::vector<std::int64_t> shape;    // of `values`; attention_weights: {elements}
   std::vector<std::int32_t> lengths;  // rows (queries) of each sentence
   std::vector<std::int32_t> keys;     // attention_weights: keys of each sentence
-  std::vector<std::int64_t> begin;    // attention_weights: where each sentence's block starts
+  std::vector<std::int64_t> begin;    // attention_weights: offset of each sentence in `values`
   int heads = 0;                      // attention_weights
   std::vector<float> values;
 };
@@ -67,18 +68,18 @@ class Trace {
  public:
   Trace() = default;
   // Records these taps only.
-  explicit Trace(std::vector<Tap> only) : only_(std::move(only)) {}
+  explicit Trace(std::vector<Tap> taps) : taps_(std::move(taps)) {}
 
   void write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
   void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
                                const Ragged& queries, const Ragged& keys,
                                const AttentionOptions& options);
-  // The same for weights that exist already.
+  // The same for weights that are already computed.
   void write_weights(const TapPlace& place, const WeightsResult& weights, const Ragged& queries,
                      const Ragged& keys, int heads);
 
   const std::vector<TapRecord>& records() const { return records_; }
-  // The first record that fits; null when there is none. An empty part fits any.
+  // The first matching record; null if there is none. An empty part matches any.
   const TapRecord* find(Tap tap, std::string_view stack, int layer,
                         std::string_view part = {}) const;
   void clear() { records_.clear(); }
@@ -86,7 +87,7 @@ class Trace {
  private:
   bool wants(Tap tap) const;
 
-  std::vector<Tap> only_;  // none: all
+  std::vector<Tap> taps_;  // the taps to record; empty: all
   std::vector<TapRecord> records_;
 };
 

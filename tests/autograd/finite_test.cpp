@@ -1,4 +1,4 @@
-// A tape that checks for numbers that are not finite.
+// TapeOptions::check_finite.
 #include "nunchi/autograd/tape.h"
 #include "tests/models/small_models.h"
 
@@ -12,8 +12,8 @@ class FiniteCheck : public ::testing::Test {
     const std::vector<Tokens> sentences = sentences_of({5, 3}, 37, 1);
     batch_ = pair_batch(context_, sentences, sentences, 37);
   }
-  // The message of a checked step.
-  std::string complaint() {
+  // The error of a training step with the check; "no error" if there is none.
+  std::string error_message() {
     fill(model_->parameters().gradients(), 0);
     try {
       Tape tape(context_, {.check_finite = true});
@@ -21,12 +21,12 @@ class FiniteCheck : public ::testing::Test {
     } catch (const NotFinite& error) {
       return error.what();
     }
-    return "nothing";
+    return "no error";
   }
-  void set(const std::string& parameter, std::size_t at, float value) {
+  void set(const std::string& parameter, std::size_t index, float value) {
     const Tensor& tensor = model_->parameters().find(parameter)->variable.value();
     std::vector<float> values = to_host<float>(tensor);
-    values[at] = value;
+    values[index] = value;
     copy_from_host<float>(values, tensor);
     model_->parameters().changed();
   }
@@ -36,11 +36,11 @@ class FiniteCheck : public ::testing::Test {
   PairBatch batch_;
 };
 
-TEST_F(FiniteCheck, AcceptsAFiniteStep) { EXPECT_EQ(complaint(), "nothing"); }
+TEST_F(FiniteCheck, AcceptsAFiniteStep) { EXPECT_EQ(error_message(), "no error"); }
 
 TEST_F(FiniteCheck, NamesTheFirstOperationThatIsNotFinite) {
   set("encoder.layers.1.feed_forward.down.bias", 3, NAN);
-  const std::string forward = complaint();
+  const std::string forward = error_message();
   EXPECT_TRUE(says(forward, "feed_forward (operation ")) << forward;
   EXPECT_TRUE(says(forward, "of the forward pass")) << forward;
   EXPECT_TRUE(says(forward, "40]")) << forward;
@@ -49,7 +49,7 @@ TEST_F(FiniteCheck, NamesTheFirstOperationThatIsNotFinite) {
 TEST_F(FiniteCheck, ChecksGradientsToo) {
   // Finite in the forward pass: the norm's output is its bias. Its input's gradient is infinite.
   set("shared.embedding.weight", 40, 3e38f);
-  EXPECT_NE(complaint(), "nothing");
+  EXPECT_NE(error_message(), "no error");
 }
 
 TEST_F(FiniteCheck, IsOffByDefault) {

@@ -13,7 +13,8 @@ class TapeTest : public ::testing::Test {
   Variable variable(float value) { return Variable(tensor(value), true); }
   static std::vector<float> values(const Tensor& tensor) { return to_host<float>(tensor); }
 
-  // An operation that notes its name in the backward pass and hands its gradient to each input.
+  // An operation that appends its name to ran_ in the backward pass and passes its gradient on to
+  // each input.
   Variable operation(const char* name, std::initializer_list<Variable> inputs) {
     const int count = static_cast<int>(inputs.size());
     return record(name, tensor(0), inputs, [this, name, count](Gradients& d) {
@@ -38,20 +39,20 @@ TEST_F(TapeTest, TheBackwardPassRunsOperationsInReverse) {
   EXPECT_EQ(tape.size(), 0u);
 }
 
-TEST_F(TapeTest, EachOperationDropsItsKeptTensorsBeforeTheNextRuns) {
+TEST_F(TapeTest, EachOperationDropsItsSavedTensorsBeforeTheNextRuns) {
   Tape tape(context_);
   const Variable x = variable(1);
   const std::size_t before = context_.arena().in_use();
   std::vector<std::size_t> in_use;
-  const auto keeping = [&](const Variable& input) {
-    const Tensor kept = Tensor::empty(context_, DType::f32, {1, 1024});
-    return record("keeping", tensor(0), {input}, [&in_use, kept](Gradients& d) {
-      in_use.push_back(kept.context().arena().in_use());
+  const auto saving = [&](const Variable& input) {
+    const Tensor saved = Tensor::empty(context_, DType::f32, {1, 1024});
+    return record("saving", tensor(0), {input}, [&in_use, saved](Gradients& d) {
+      in_use.push_back(saved.context().arena().in_use());
       d.give(0, d.of_output());
     });
   };
   {
-    const Variable y = keeping(keeping(x));
+    const Variable y = saving(saving(x));
     tape.backward(y, tensor(1));
   }
   ASSERT_EQ(in_use.size(), 2u);
@@ -69,7 +70,7 @@ TEST_F(TapeTest, AnOperationThatTheLossDoesNotDependOnDoesNotRun) {
   EXPECT_FALSE(other.gradient().defined());
 }
 
-TEST_F(TapeTest, NothingIsRecordedWhereNoInputNeedsAGradient) {
+TEST_F(TapeTest, NothingIsRecordedIfNoInputNeedsAGradient) {
   Tape tape(context_);
   const Variable constant(tensor(1));
   const Variable y = operation("constant", {constant});
@@ -141,14 +142,14 @@ TEST_F(TapeTest, NothingIsRecordedDuringAPause) {
   {
     const TapePause pause(context_);
     EXPECT_FALSE(operation("paused", {x}).needs_gradient());
-    const Tape own(context_);  // a paused context may record on another tape
-    EXPECT_TRUE(operation("own", {x}).needs_gradient());
+    const Tape second(context_);  // a paused context may record on another tape
+    EXPECT_TRUE(operation("recorded", {x}).needs_gradient());
   }
   EXPECT_EQ(context_.tape(), &tape);
   EXPECT_EQ(tape.size(), 0u);
 }
 
-TEST_F(TapeTest, TheOutputsContextRecords) {
+TEST_F(TapeTest, TheContextOfTheOutputsDecidesWhetherToRecord) {
   CpuContext other({.threads = 1});
   const Tape tape(context_);
   // A weight of a context that does not record.

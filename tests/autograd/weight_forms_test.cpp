@@ -23,7 +23,7 @@ class WeightFormsTest : public ::testing::Test {
   std::atomic<int> made_ = 0;
 };
 
-TEST_F(WeightFormsTest, AFormIsComputedOnceForAVersion) {
+TEST_F(WeightFormsTest, AFormIsComputedOncePerVersion) {
   const Tensor first = get(WeightForm::packed);
   EXPECT_TRUE(get(WeightForm::packed).same_memory(first));
   EXPECT_EQ(made_, 1);
@@ -32,25 +32,25 @@ TEST_F(WeightFormsTest, AFormIsComputedOnceForAVersion) {
   EXPECT_EQ(made_, 2);
 }
 
-TEST_F(WeightFormsTest, FormsAreKeptApart) {
+TEST_F(WeightFormsTest, EachFormHasItsOwnTensor) {
   const Tensor packed = get(WeightForm::packed);
   EXPECT_FALSE(get(WeightForm::packed_transposed).same_memory(packed));
   EXPECT_TRUE(get(WeightForm::packed).same_memory(packed));
   EXPECT_EQ(made_, 2);
 }
 
-TEST_F(WeightFormsTest, AnUndefinedFormIsRememberedToo) {
-  int asked = 0;
+TEST_F(WeightFormsTest, AnUndefinedFormIsCachedToo) {
+  int calls = 0;
   for (int i = 0; i < 3; ++i) {
     forms_.get(WeightForm::packed, [&] {
-      ++asked;
+      ++calls;
       return Tensor();
     });
   }
-  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(calls, 1);
 }
 
-TEST_F(WeightFormsTest, OfManyThreadsOneComputes) {
+TEST_F(WeightFormsTest, OnlyOneOfManyThreadsComputesAForm) {
   std::vector<Tensor> found(4);
   std::vector<std::thread> threads;
   for (Tensor& tensor : found) threads.emplace_back([&] { tensor = get(WeightForm::packed); });

@@ -28,13 +28,13 @@ using testing::error_of;
 using testing::says;
 using testing::TemporaryFolder;
 
-void write_whole(const fs::path& path, std::string_view text) {
+void write_file(const fs::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(bytes(text));
   file.commit();
 }
 
-TEST(AtomicFile, HoldsEverythingWrittenOnceCommitted) {
+TEST(AtomicFile, HasAllWrittenBytesAfterCommit) {
   const TemporaryFolder folder;
   AtomicFile file(folder / "a.txt");
   file.write(bytes("one "));
@@ -48,22 +48,22 @@ TEST(AtomicFile, HoldsEverythingWrittenOnceCommitted) {
 
 TEST(AtomicFile, ReplacesAnEarlierFile) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "a long first version");
-  write_whole(folder / "a.txt", "second");
+  write_file(folder / "a.txt", "a long first version");
+  write_file(folder / "a.txt", "second");
   EXPECT_EQ(content(folder / "a.txt"), "second");
   EXPECT_EQ(folder.files(), 1);
 }
 
 TEST(AtomicFile, MayBeEmpty) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "");
+  write_file(folder / "a.txt", "");
   EXPECT_TRUE(fs::exists(folder / "a.txt"));
   EXPECT_EQ(fs::file_size(folder / "a.txt"), 0u);
 }
 
 TEST(AtomicFile, LeavesNoTraceWithoutCommit) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "old");
+  write_file(folder / "a.txt", "old");
   {
     AtomicFile file(folder / "a.txt");
     file.write(bytes("new"));
@@ -85,78 +85,78 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(AtomicFile, ARelativeNameStaysInTheFolderWhereItBegan) {
+TEST(AtomicFile, ARelativePathIsResolvedWhenTheFileIsOpened) {
   const TemporaryFolder folder;
-  const fs::path before = fs::current_path();
+  const fs::path old_folder = fs::current_path();
   fs::current_path(folder / "");
   AtomicFile file("a.txt");
-  fs::current_path(before);
+  fs::current_path(old_folder);
   file.write(bytes("here"));
   file.commit();
   EXPECT_EQ(content(folder / "a.txt"), "here");
 }
 
-TEST(AtomicFile, ANewFileHasTheUsualPermissions) {
+TEST(AtomicFile, ANewFileObeysTheUmask) {
   const TemporaryFolder folder;
-  const mode_t before = ::umask(027);
-  write_whole(folder / "a.txt", "");
-  ::umask(before);
+  const mode_t old_mask = ::umask(027);
+  write_file(folder / "a.txt", "");
+  ::umask(old_mask);
   EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0640));
 }
 
 TEST(AtomicFile, AReplacedFileKeepsItsMode) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "old");
+  write_file(folder / "a.txt", "old");
   fs::permissions(folder / "a.txt", fs::perms(0600));
-  write_whole(folder / "a.txt", "new");
+  write_file(folder / "a.txt", "new");
   EXPECT_EQ(content(folder / "a.txt"), "new");
   EXPECT_EQ(fs::status(folder / "a.txt").permissions(), fs::perms(0600));
 }
 
-TEST(AtomicFile, ALinkStaysAndWhatItLeadsToIsReplaced) {
+TEST(AtomicFile, ALinkStaysAndItsTargetIsReplaced) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "deep");
-  write_whole(folder / "deep/a.txt", "old");
+  write_file(folder / "deep/a.txt", "old");
   fs::create_symlink("deep/a.txt", folder / "one");
   fs::create_symlink(folder / "one", folder / "two");
   fs::create_symlink("deep/none.txt", folder / "dangling");
-  write_whole(folder / "two", "new");
-  write_whole(folder / "dangling", "made");
+  write_file(folder / "two", "new");
+  write_file(folder / "dangling", "made");
   for (const char* link : {"one", "two", "dangling"}) EXPECT_TRUE(fs::is_symlink(folder / link));
   EXPECT_EQ(content(folder / "deep/a.txt"), "new");
   EXPECT_EQ(content(folder / "deep/none.txt"), "made");
   EXPECT_EQ(folder.files(), 4);
   fs::create_symlink("round", folder / "round");
-  EXPECT_TRUE(says(error_of([&] { write_whole(folder / "round", ""); }), "round"));
+  EXPECT_TRUE(says(error_of([&] { write_file(folder / "round", ""); }), "round"));
 }
 
-TEST(AtomicFile, WhatIsNoFileIsWrittenThrough) {
-  write_whole("/dev/null", "gone");
+TEST(AtomicFile, ADeviceOrAPipeIsWrittenDirectly) {
+  write_file("/dev/null", "gone");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   std::string read;
   std::thread reader([&] { read = content(folder / "pipe"); });
-  write_whole(folder / "pipe", "through the pipe");
+  write_file(folder / "pipe", "through the pipe");
   reader.join();
   EXPECT_EQ(read, "through the pipe");
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
   EXPECT_EQ(folder.files(), 1);
 }
 
-TEST(AtomicFile, AnOpenFilesNameInProcIsWrittenThrough) {
+TEST(AtomicFile, ALinkToAnOpenFileInProcIsWrittenDirectly) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "old ");
+  write_file(folder / "a.txt", "old ");
   const int open = ::open((folder / "a.txt").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   fs::create_symlink("/proc/self/fd/" + std::to_string(open), folder / "stdout");
-  write_whole(folder / "stdout", "and new");
+  write_file(folder / "stdout", "and new");
   ::close(open);
   EXPECT_EQ(content(folder / "a.txt"), "old and new");
 }
 
-TEST(AtomicFile, AKilledWriterLeavesTheEarlierFileAndIsNotInTheWay) {
+TEST(AtomicFile, AKilledWriterLeavesTheEarlierFileAndBlocksNoNewWriter) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "old");
+  write_file(folder / "a.txt", "old");
   const pid_t child = ::fork();
   if (child == 0) {
     AtomicFile file(folder / "a.txt");
@@ -167,15 +167,15 @@ TEST(AtomicFile, AKilledWriterLeavesTheEarlierFileAndIsNotInTheWay) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(content(folder / "a.txt"), "old");
-  write_whole(folder / "a.txt", "new");
+  write_file(folder / "a.txt", "new");
   EXPECT_EQ(content(folder / "a.txt"), "new");
 }
 
-TEST(AtomicFile, ALeftOverTemporaryFileIsNotInTheWay) {
+TEST(AtomicFile, ALeftoverTemporaryFileBlocksNoNewWriter) {
   const TemporaryFolder folder;
   const auto left_over = folder / (".nunchi-" + std::to_string(::getpid()) + "-0.tmp");
   std::ofstream(left_over) << "left over";
-  write_whole(folder / "a.txt", "new");
+  write_file(folder / "a.txt", "new");
   EXPECT_EQ(content(folder / "a.txt"), "new");
   EXPECT_EQ(content(left_over), "left over");
 }
@@ -197,7 +197,7 @@ TEST(AtomicFile, AMissingFolderIsAnErrorThatNamesTheFile) {
   EXPECT_TRUE(says(message, "none/a.txt: No such file or directory")) << message;
 }
 
-TEST(AtomicFile, AFolderInTheFilesPlaceStays) {
+TEST(AtomicFile, AFolderOfThatNameIsNotReplaced) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "a.txt");
   const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
@@ -210,27 +210,27 @@ TEST(AtomicFile, AReadOnlyFolderIsAnErrorWithTheReason) {
   constexpr uid_t kNobody = 65534;
   const TemporaryFolder folder;
   fs::permissions(folder / "", fs::perms(0555));
-  // The permission bits do not bind root.
-  const uid_t before = ::geteuid();
-  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  // Root ignores permission bits, so the test gives up root.
+  const uid_t user = ::geteuid();
+  if (user == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
   const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
-  ASSERT_EQ(::seteuid(before), 0);
+  ASSERT_EQ(::seteuid(user), 0);
   fs::permissions(folder / "", fs::perms(0755));
   EXPECT_TRUE(says(message, "a.txt: Permission denied")) << message;
 }
 
-// A limit on the size of files stands in for a full disk: both fail in the middle of the data.
+// A limit on file sizes simulates a full disk: both fail in the middle of the data.
 TEST(AtomicFile, ADiskThatFillsUpLeavesTheEarlierFile) {
   const TemporaryFolder folder;
-  write_whole(folder / "a.txt", "old");
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  write_file(folder / "a.txt", "old");
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
   const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{4096, before.rlim_max};
+  const rlimit small{4096, old_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message =
-      error_of([&] { write_whole(folder / "a.txt", std::string(10'000, 'x')); });
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+      error_of([&] { write_file(folder / "a.txt", std::string(10'000, 'x')); });
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
   std::signal(SIGXFSZ, previous);
   EXPECT_TRUE(says(message, "a.txt: File too large")) << message;
   EXPECT_EQ(content(folder / "a.txt"), "old");

@@ -1,4 +1,4 @@
-// Options: what is written is what is read, and every mistake gets one sentence with its place.
+// Written options read back as the same options, and every mistake gets one sentence with its line.
 #include "nunchi/base/options.h"
 
 #include <gtest/gtest.h>
@@ -128,12 +128,12 @@ TEST(Options, EveryTypeIsReadFromBothSyntaxes) {
             expected);
 }
 
-TEST(Options, AMapAloneIsAListOfOne) {
+TEST(Options, ASingleMapIsAListOfOne) {
   EXPECT_EQ(from_yaml("parts: {name: one}\n").parts, (std::vector<Part>{{"one", 1}}));
   EXPECT_TRUE(from_yaml("parts: []\n").parts.empty());
 }
 
-TEST(Options, WhatIsWrittenReadsBackAsTheSame) {
+TEST(Options, WrittenOptionsReadBackAsTheSame) {
   Config config;
   config.rate = 1.0 / 3;
   config.epsilon = 5e-324 * 1e16;
@@ -186,7 +186,7 @@ TEST(Options, WhatIsWrittenReadsBackAsTheSame) {
   }
 }
 
-TEST(Options, YamlIsWrittenForPeople) {
+TEST(Options, WrittenYamlIsReadable) {
   Config config;
   config.parts = {{"one", 0.5}, {"12", 1}};
   config.symbols.clear();
@@ -212,7 +212,7 @@ TEST(Options, YamlIsWrittenForPeople) {
             "  fruit: apple\n");
 }
 
-TEST(Options, TheFuzzersSeedsAreReadOrRefusedAsTheirNamesSay) {
+TEST(Options, FuzzSeedsAreAcceptedOrRefusedAsTheirNamesSay) {
   int seeds = 0;
   for (const auto& seed : std::filesystem::directory_iterator(
            std::filesystem::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/options")) {
@@ -228,7 +228,7 @@ TEST(Options, TheFuzzersSeedsAreReadOrRefusedAsTheirNamesSay) {
   EXPECT_GE(seeds, 20);
 }
 
-TEST(Options, AnUnknownKeyNamesItsPlaceAndTheNearest) {
+TEST(Options, AnUnknownKeyIsAnErrorWithItsLineAndTheNearestKey) {
   EXPECT_EQ(yaml_error("steps: 3\nmodel:\n  droput: 0.1\n"),
             "a.yaml:3: unknown key 'model.droput'. Did you mean 'model.dropout'?");
   EXPECT_EQ(yaml_error("modle: {dropout: 0.1}"),
@@ -241,16 +241,16 @@ TEST(Options, AnUnknownKeyNamesItsPlaceAndTheNearest) {
   EXPECT_EQ(yaml_error("\"\\e[2J\": 1"), "a.yaml:1: unknown key '?[2J'.");
 }
 
-TEST(Options, LinesOfJsonAreThoseOfTheKeys) {
+TEST(Options, JsonErrorsNameTheLineOfTheKey) {
   EXPECT_EQ(json_error("{\n  \"seed\": 1\n,\n  \"steps\":\n 1001}"),
-            "a.json:4: 'steps' is a whole number from 1 to 1000, not '1001'.");
+            "a.json:4: 'steps' must be a whole number from 1 to 1000, not '1001'.");
   EXPECT_EQ(json_error("{\"symbols\": [\"a\",\n\"b\",\n3\n\n]}"),
-            "a.json:3: 'symbols' is a list of texts, not '3'.");
+            "a.json:3: 'symbols' must be a list of texts, not '3'.");
   EXPECT_EQ(json_error("{\"steps\": 1,\n\n ]"), "a.json:3: this is not valid JSON.");
 }
 
-TEST(Options, WholeNumbersAreDigits) {
-  const std::string expected = "a.yaml:1: 'steps' is a whole number from 1 to 1000, not ";
+TEST(Options, WholeNumbersAreWrittenInDigits) {
+  const std::string expected = "a.yaml:1: 'steps' must be a whole number from 1 to 1000, not ";
   for (const char* wrong : {"abc", "1e2", "1.0", "12_000", "0", "1001", "-3", "+3", "0x10", "007",
                             "99999999999999999999", "true", "1 2", ".inf"}) {
     EXPECT_EQ(yaml_error("steps: " + std::string(wrong)), expected + "'" + wrong + "'.");
@@ -259,61 +259,65 @@ TEST(Options, WholeNumbersAreDigits) {
   EXPECT_EQ(yaml_error("steps: [3]"), expected + "a list.");
   EXPECT_EQ(yaml_error("steps: {a: 3}"), expected + "a map.");
   EXPECT_EQ(yaml_error("steps:"),
-            "a.yaml:1: 'steps' is a whole number from 1 to 1000, but the value is missing.");
+            "a.yaml:1: 'steps' must be a whole number from 1 to 1000, but the value is missing.");
   EXPECT_NE(json_error(R"({"steps": 1e2})").find("not '1e2'"), std::string::npos);
   EXPECT_NE(json_error(R"({"steps": "3"})").find("not the text '3'"), std::string::npos);
   EXPECT_NE(json_error(R"({"steps": null})").find("the value is missing"), std::string::npos);
 }
 
-TEST(Options, NumbersAreFiniteAndInRange) {
+TEST(Options, NumbersMustBeFiniteAndInRange) {
   for (const char* wrong : {"nan", ".nan", "inf", "-inf", ".inf", "1e400", "2.5", "-1.5", "0x1p3",
                             "1,5", "''", "01.5", "1_0"}) {
-    EXPECT_NE(yaml_error("rate: " + std::string(wrong)).find("'rate' is a number from -1 to 2"),
-              std::string::npos)
+    EXPECT_NE(
+        yaml_error("rate: " + std::string(wrong)).find("'rate' must be a number from -1 to 2"),
+        std::string::npos)
         << wrong;
   }
-  EXPECT_EQ(yaml_error("epsilon: 0"), "a.yaml:1: 'epsilon' is a number above 0, not '0'.");
+  EXPECT_EQ(yaml_error("epsilon: 0"), "a.yaml:1: 'epsilon' must be a number above 0, not '0'.");
   EXPECT_EQ(yaml_error("model: {dropout: 1}"),
-            "a.yaml:1: 'model.dropout' is a number from 0 up to, but not, 1, not '1'.");
+            "a.yaml:1: 'model.dropout' must be at least 0 and below 1, not '1'.");
   // As a float this would be 1.
   EXPECT_NE(yaml_error("model: {dropout: 0.999999999}"), "no error");
   EXPECT_NE(json_error(R"({"rate": 1e999})").find("too large"), std::string::npos);
 }
 
-TEST(Options, FlagsChoicesTextsAndMaps) {
+TEST(Options, WrongFlagsChoicesTextsAndMapsAreErrors) {
   for (const char* wrong : {"yes", "on", "True", "1", "'true'"}) {
-    EXPECT_NE(yaml_error("shared: " + std::string(wrong)).find("'shared' is true or false, not"),
-              std::string::npos)
+    EXPECT_NE(
+        yaml_error("shared: " + std::string(wrong)).find("'shared' must be true or false, not"),
+        std::string::npos)
         << wrong;
   }
   EXPECT_EQ(yaml_error("model: {fruit: plum}"),
-            "a.yaml:1: 'model.fruit' is one of apple | pear, not 'plum'.");
-  EXPECT_EQ(yaml_error("name: [a]"), "a.yaml:1: 'name' is a text, not a list.");
-  EXPECT_EQ(json_error(R"({"name": 3})"), "a.json:1: 'name' is a text, not '3'.");
-  EXPECT_EQ(json_error(R"({"name": true})"), "a.json:1: 'name' is a text, not 'true'.");
-  EXPECT_EQ(yaml_error("symbols: a"), "a.yaml:1: 'symbols' is a list of texts, [a, b], not 'a'.");
-  EXPECT_EQ(yaml_error("model: big"), "a.yaml:1: 'model' is a map, not 'big'.");
-  EXPECT_EQ(yaml_error("parts: [a]"), "a.yaml:1: 'parts' is a list of maps, not 'a'.");
+            "a.yaml:1: 'model.fruit' must be one of apple | pear, not 'plum'.");
+  EXPECT_EQ(yaml_error("name: [a]"), "a.yaml:1: 'name' must be a text, not a list.");
+  EXPECT_EQ(json_error(R"({"name": 3})"), "a.json:1: 'name' must be a text, not '3'.");
+  EXPECT_EQ(json_error(R"({"name": true})"), "a.json:1: 'name' must be a text, not 'true'.");
+  EXPECT_EQ(yaml_error("symbols: a"),
+            "a.yaml:1: 'symbols' must be a list of texts, [a, b], not 'a'.");
+  EXPECT_EQ(yaml_error("model: big"), "a.yaml:1: 'model' must be a map, not 'big'.");
+  EXPECT_EQ(yaml_error("parts: [a]"), "a.yaml:1: 'parts' must be a list of maps, not 'a'.");
 }
 
-TEST(Options, WhatIsNoTreeOfOptionsIsRefused) {
+TEST(Options, MalformedOptionTreesAreRefused) {
   EXPECT_EQ(yaml_error("steps: 1\nseed: 2\nsteps: 3\n"),
-            "a.yaml:3: the key 'steps' is there twice.");
+            "a.yaml:3: the key 'steps' appears twice.");
   EXPECT_EQ(json_error("{\"model\": {\"a\": 1,\n\"a\": 1}}"),
-            "a.json:2: the key 'a' is there twice.");
-  EXPECT_EQ(yaml_error("- a\n"), "a.yaml:1: lines of 'key: value' are expected.");
-  EXPECT_EQ(json_error("[1]"), "a.json:1: a JSON object { … } is expected.");
+            "a.json:2: the key 'a' appears twice.");
+  EXPECT_EQ(yaml_error("- a\n"), "a.yaml:1: expected lines of 'key: value'.");
+  EXPECT_EQ(json_error("[1]"), "a.json:1: expected a JSON object { … }.");
   EXPECT_EQ(yaml_error("steps: 1\n---\nsteps: 2\n"),
-            "a.yaml:2: a second document begins, and only one is read; is the indentation right?");
+            "a.yaml:2: a second YAML document starts here, but only one is read; is the "
+            "indentation right?");
   for (const char* text :
        {"name: &a b", "name: *a", "model: &m {}", "<<: *m", "symbols: [&a b, *a]", "&k name: a"}) {
     EXPECT_NE(yaml_error(text).find("a.yaml:1: "), std::string::npos) << text;
   }
-  EXPECT_EQ(yaml_error("name: &a b"), "a.yaml:1: anchors (&) and aliases (*) are not read.");
-  EXPECT_EQ(yaml_error("name: !!str 3"), "a.yaml:1: tags (!) are not read.");
+  EXPECT_EQ(yaml_error("name: &a b"), "a.yaml:1: anchors (&) and aliases (*) are not supported.");
+  EXPECT_EQ(yaml_error("name: !!str 3"), "a.yaml:1: tags (!) are not supported.");
   for (const char* text : {"? [a]\n: b", "{a: 1}: b", "name: [[a", "[a"}) {
     EXPECT_EQ(yaml_error(text),
-              "a.yaml:1: a key is not a text; is a bracket or a brace never closed?")
+              "a.yaml:1: a key must be a text; is a bracket or a brace never closed?")
         << text;
   }
   for (const char* text : {": b", "~: b", "?"}) {
@@ -347,7 +351,7 @@ TEST(Options, SyntaxErrorsNameTheirLine) {
             "a.yaml:1: this is not valid YAML (end of sequence flow not found).");
 }
 
-TEST(Options, BytesThatAreNoText) {
+TEST(Options, BytesThatAreNotTextAreRefused) {
   using namespace std::string_literals;
   EXPECT_EQ(yaml_error("steps: 1\nname: a\0b"s),
             "a.yaml:2: there is a zero byte; is this a text file?");
@@ -361,9 +365,9 @@ TEST(Options, BytesThatAreNoText) {
   }
 }
 
-TEST(Options, EscapesStandForCharacters) {
+TEST(Options, EscapesMustMakeValidCharacters) {
   EXPECT_EQ(from_yaml("name: \"\\x41\\u00e9\\U0001F600\\n\"").name, "Aé\xF0\x9F\x98\x80\n");
-  const std::string expected = "an escape (\\) is not a character of a text.";
+  const std::string expected = "an escape (\\) does not make a valid character.";
   for (const char* text : {R"(name: "\0")", R"(name: "\x00")", R"(name: "\_")", R"("\N": a)"}) {
     EXPECT_EQ(yaml_error(text), "a.yaml:1: " + expected) << text;
   }
@@ -372,14 +376,14 @@ TEST(Options, EscapesStandForCharacters) {
   EXPECT_NE(json_error(R"({"name": "\ud800"})"), "no error");
 }
 
-TEST(Options, Files) {
+TEST(Options, AFileMayHaveAByteOrderMarkAndIsAtMostOneMebibyte) {
   const TemporaryFolder folder;
   write_text(folder / "a.yaml", "\xEF\xBB\xBFsteps: 3\r\nname: b\r\n");  // as Windows writes it
   EXPECT_EQ(config_of(Options::read_yaml(folder / "a.yaml")).steps, 3);
   EXPECT_EQ(config_of(Options::read_yaml(folder / "a.yaml")).name, "b");
   write_text(folder / "a.yaml", "#" + std::string(1 << 20, ' '));
   EXPECT_EQ(error_with_kind([&] { Options::read_yaml(folder / "a.yaml"); }),
-            (folder / "a.yaml").string() + ": more than 1 MiB is too large for options.");
+            (folder / "a.yaml").string() + ": options must not be larger than 1 MiB.");
   EXPECT_NE(error_with_kind([&] { Options::read_yaml(folder / "b.yaml"); }).find("cannot read"),
             std::string::npos);
   EXPECT_NE(error_with_kind([&] { Options::read_yaml(folder.path()); }).find("not a plain file"),
@@ -399,25 +403,24 @@ TEST(OptionsSet, ReplacesAndAdds) {
   EXPECT_EQ(from_yaml("model:", {"model.dropout=0.25"}).model.dropout, 0.25f);
 }
 
-TEST(OptionsSet, MistakesAreWrongCallsAndNameTheAssignment) {
+TEST(OptionsSet, MistakesAreUsageErrorsAndNameTheAssignment) {
   EXPECT_EQ(yaml_error("", {"steps=3", "model.droput=0.1"}),
             "usage: --set model.droput=0.1: unknown key 'model.droput'. "
             "Did you mean 'model.dropout'?");
   EXPECT_EQ(yaml_error("", {"modle.dropout=0.1"}),
             "usage: --set modle.dropout=0.1: unknown key 'modle'. Did you mean 'model'?");
   EXPECT_EQ(yaml_error("steps: 3", {"steps=x"}),
-            "usage: --set steps=x: 'steps' is a whole number from 1 to 1000, not 'x'.");
+            "usage: --set steps=x: 'steps' must be a whole number from 1 to 1000, not 'x'.");
   EXPECT_EQ(yaml_error("steps: 3", {"steps.more=1"}),
             "usage: --set steps.more=1: 'steps' is not a map; set it as a whole.");
   EXPECT_EQ(yaml_error("parts: []", {"parts.0=1"}),
             "usage: --set parts.0=1: 'parts' is not a map; set it as a whole.");
-  EXPECT_EQ(yaml_error("", {"steps"}),
-            "usage: --set steps: a key and its value are expected, key=value.");
+  EXPECT_EQ(yaml_error("", {"steps"}), "usage: --set steps: expected key=value.");
   for (const char* wrong : {"=1", ".a=1", "a.=1", "a..b=1"}) {
     EXPECT_NE(yaml_error("", {wrong}).find("a key is empty"), std::string::npos) << wrong;
   }
   EXPECT_EQ(yaml_error("", {"symbols=[a"}),
-            "usage: --set symbols=[a: a key is not a text; is a bracket or a brace never closed?");
+            "usage: --set symbols=[a: a key must be a text; is a bracket or a brace never closed?");
   EXPECT_EQ(yaml_error("", {"name=]"}),
             "usage: --set name=]: this is not valid YAML (illegal flow end).");
   EXPECT_NE(yaml_error("", {"name=\xFF"}).find("not valid UTF-8"), std::string::npos);
@@ -428,12 +431,12 @@ TEST(OptionsSet, MistakesAreWrongCallsAndNameTheAssignment) {
             std::string::npos);
   EXPECT_NE(yaml_error("", {"a.a.a.a.a.a.a.a=[[[[[[[[[1]]]]]]]]]"}).find("nested too deeply"),
             std::string::npos);
-  // What stands in the file is still the file's.
+  // An error in the file still names the file.
   EXPECT_EQ(yaml_error("model:\n  fruit: plum", {"model.dropout=0.1"}),
-            "a.yaml:2: 'model.fruit' is one of apple | pear, not 'plum'.");
+            "a.yaml:2: 'model.fruit' must be one of apple | pear, not 'plum'.");
 }
 
-TEST(OptionReader, ComplaintsOfItsUsersNameTheNearestPlace) {
+TEST(OptionReader, FailNamesTheLineOfTheKeyOrOfItsParent) {
   const Options options = Options::from_yaml("model:\n  size: 3\n", "a.yaml");
   OptionReader in(options);
   EXPECT_EQ(error_with_kind([&] { in.fail("model.size", "is odd"); }),

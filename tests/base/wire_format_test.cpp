@@ -31,8 +31,8 @@ TEST(WireFormat, ReadsWhatItWrites) {
   EXPECT_FALSE(reader.next());
 }
 
-// The bytes of the examples in the format's description.
-TEST(WireFormat, WritesTheBytesThatOthersRead) {
+// The examples of the protocol buffers encoding guide.
+TEST(WireFormat, WritesTheStandardBytes) {
   EXPECT_EQ(WireWriter().varint(1, 150).message(), "\x08\x96\x01");
   EXPECT_EQ(WireWriter().bytes(2, "testing").message(), "\x12\x07testing");
   EXPECT_EQ(WireWriter().fixed32(1, 0x64636261).message(),
@@ -50,8 +50,8 @@ TEST(WireFormat, RefusesBrokenMessages) {
   EXPECT_TRUE(says(refusal("\x12\x07test"), "past the end"));
   EXPECT_TRUE(says(refusal("\x08"), "past the end"));
   EXPECT_TRUE(says(refusal("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "64 bits"));
-  EXPECT_TRUE(says(refusal(std::string_view("\x00\x01", 2)), "no valid number"));
-  EXPECT_TRUE(says(refusal("\x0b"), "no valid type"));
+  EXPECT_TRUE(says(refusal(std::string_view("\x00\x01", 2)), "invalid number"));
+  EXPECT_TRUE(says(refusal("\x0b"), "invalid type"));
 }
 
 }  // namespace

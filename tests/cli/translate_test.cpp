@@ -272,7 +272,7 @@ TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
         {"--alignment medium", "--alignment must be hard or soft, not 'medium'"},
         {"--normalize -1", "normalize"},
         {"--min-length 9 --max-length 8", "minimum length"},
-        {"--device tpu", "the device 'tpu' is not known"},
+        {"--device tpu", "unknown device 'tpu'"},
         {"--device cuda:x", "has no number after the colon"},
         {"--precision f8", "--precision must be f32 or bf16, not 'f8'"},
         {"--precision bf16", "the CPU computes in f32"},

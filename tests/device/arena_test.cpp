@@ -9,7 +9,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Arena, ReusesWhatWasReleasedAndMergesNeighbours) {
+TEST(Arena, ReusesReleasedBlocksAndMergesNeighbours) {
   CpuContext context;
   Arena& arena = context.arena();
   std::byte* a = arena.allocate(1000);
@@ -18,41 +18,42 @@ TEST(Arena, ReusesWhatWasReleasedAndMergesNeighbours) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(a) % 64, 0u);
   arena.release(a);
   arena.release(b);
-  EXPECT_EQ(arena.allocate(2000), a) << "two neighbours are one block";
+  EXPECT_EQ(arena.allocate(2000), a) << "free neighbours must merge";
   arena.release(c);
   arena.release(a);
   EXPECT_EQ(arena.in_use(), 0u);
   EXPECT_EQ(arena.allocate(3000), a);
 }
 
-TEST(Arena, RefusesAnAbsurdSizeWithAWord) {
+TEST(Arena, AnAbsurdSizeIsAnErrorWithAMessage) {
   CpuContext context;
   EXPECT_NE(error_of([&] { context.arena().allocate(std::size_t{1} << 50); }).find("out of memory"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               Tensor::empty(context, DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40});
-            }).find("does not fit"),
+            }).find("too large"),
             std::string::npos);
 }
 
-TEST(Arena, ZeroBytesHaveAnAddressOfTheirOwn) {
+TEST(Arena, BlocksOfZeroBytesHaveDifferentAddresses) {
   CpuContext context;
   std::byte* a = context.arena().allocate(0);
   std::byte* b = context.arena().allocate(0);
   EXPECT_NE(a, b);
 }
 
-// Batches differ from step to step; once each size was seen, the system is asked for nothing more.
-TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
+// Batch sizes differ from step to step. After one step of each size, no step requests memory from
+// the system.
+TEST(TrainingStep, RequestsNoMemoryFromTheSystemAfterTheFirstOfEachSize) {
   CpuContext context({.threads = 2});
   TransformerConfig config = preset_of<TransformerConfig>("tiny", 500);
   const auto model = make_small<Transformer>(context, config, {.gradients = true});
   AdamOptimizer optimizer(model->parameters(), {.max_norm = 1});
   const std::vector<std::vector<std::int32_t>> lengths = {
       {30, 25, 31, 8}, {3, 2}, {60, 50, 55, 52, 12, 9}, {10, 11, 12, 13, 9, 8, 7}, {64}};
-  const auto step = [&](std::size_t which, std::uint64_t number) {
-    const PairBatch batch = pair_batch(context, sentences_of(lengths[which], 500, 1),
-                                       sentences_of(lengths[which], 500, 2), 500);
+  const auto step = [&](std::size_t size_index, std::uint64_t number) {
+    const PairBatch batch = pair_batch(context, sentences_of(lengths[size_index], 500, 1),
+                                       sentences_of(lengths[size_index], 500, 2), 500);
     context.set_random({.seed = 1, .step = number});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
@@ -60,13 +61,14 @@ TEST(TrainingStep, AsksTheSystemForNoMemoryAfterTheFirstOfItsSize) {
     optimizer.step({.learning_rate = 1e-4, .tokens = static_cast<double>(batch.target.rows.rows)});
   };
   std::uint64_t number = 0;
-  for (std::size_t which = 0; which < lengths.size(); ++which) step(which, ++number);
+  for (std::size_t size_index = 0; size_index < lengths.size(); ++size_index)
+    step(size_index, ++number);
   const std::int64_t requests = context.arena().system_requests();
   const std::size_t in_use = context.arena().in_use();
   for (int round = 0; round < 4; ++round) {
-    for (std::size_t which = 0; which < lengths.size(); ++which) {
-      step((which * 3 + static_cast<std::size_t>(round)) % lengths.size(), ++number);
-      EXPECT_EQ(context.arena().in_use(), in_use) << "a step leaves nothing behind";
+    for (std::size_t size_index = 0; size_index < lengths.size(); ++size_index) {
+      step((size_index * 3 + static_cast<std::size_t>(round)) % lengths.size(), ++number);
+      EXPECT_EQ(context.arena().in_use(), in_use) << "a step must release all its memory";
     }
   }
   EXPECT_EQ(context.arena().system_requests(), requests);

@@ -6,7 +6,7 @@
 namespace nunchi::testing {
 namespace {
 
-// The entry of a kernel that was run so often.
+// The profile entry of a kernel after `runs` runs.
 ProfileEntry entry_of(Profile::Of of, int runs) {
   CpuContext context({.threads = 1});
   std::vector<float> numbers(1 << 16);
@@ -20,14 +20,14 @@ ProfileEntry entry_of(Profile::Of of, int runs) {
   return profile.entries().at(fill.name());
 }
 
-TEST(Profile, OfTimesHasTimesAndWork) {
+TEST(Profile, MeasuresTimesAndWork) {
   const ProfileEntry entry = entry_of(Profile::Of::times, 20);
   EXPECT_EQ(entry.calls, 20);
   EXPECT_GT(entry.seconds, 0);
   EXPECT_GE(entry.work.bytes, 20.0 * (1 << 16) * sizeof(float));
 }
 
-TEST(Profile, OfWorkReadsNoClock) {
+TEST(Profile, OfWorkOnlyMeasuresNoTimes) {
   const ProfileEntry entry = entry_of(Profile::Of::work, 3);
   EXPECT_EQ(entry.calls, 3);
   EXPECT_EQ(entry.seconds, 0);

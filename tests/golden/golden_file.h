@@ -1,4 +1,4 @@
-// What a golden file holds.
+// Reads the tensors of a golden file.
 #pragma once
 
 #include <cstring>
@@ -26,14 +26,14 @@ std::vector<T> values_of(const SafetensorsFile& file, const std::string& name) {
   return values;
 }
 
-// The sentences of NAME_ids, NAME_lengths.
+// The sentences in the tensors NAME_ids and NAME_lengths.
 inline std::vector<Tokens> sentences_in(const SafetensorsFile& file, const std::string& name) {
   const std::vector<std::int32_t> ids = values_of<std::int32_t>(file, name + "_ids");
   std::vector<Tokens> sentences;
-  auto at = ids.begin();
+  auto begin = ids.begin();
   for (const std::int32_t length : values_of<std::int32_t>(file, name + "_lengths")) {
-    sentences.emplace_back(at, at + length);
-    at += length;
+    sentences.emplace_back(begin, begin + length);
+    begin += length;
   }
   return sentences;
 }

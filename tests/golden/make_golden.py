@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of small Transformers: the golden files that the C++ tests compare with.
+"""Computes small Transformers with PyTorch and writes the golden files that the C++ tests compare with.
 
     pip install torch numpy
     python3 tests/golden/make_golden.py                 writes *.safetensors beside this script
     python3 tests/golden/make_golden.py --base FOLDER   writes FOLDER/base.safetensors (400 MB)
 
 The model below is written to be obviously right, not fast: padded batches, masks, a softmax over all
-scores. Parameters are drawn and rounded to f32, so that both sides begin with the same numbers;
+scores. Parameters are drawn and rounded to f32, so that both sides start from the same numbers;
 everything else is computed in f64 and stored as f32. Running it again gives the same bytes.
 
-A file holds, with T target rows in all (<s> y: one row more than y has tokens):
+A file holds these tensors. T is the total number of target rows: a target y has one row more than
+tokens, for <s>.
 
-    parameters/NAME, gradients/NAME   of the summed loss
-    source_ids, source_lengths        i32, one sentence after another; the final </s> is in them
-    target_ids, target_lengths        i32; neither <s> nor </s> is in them
+    parameters/NAME
+    gradients/NAME                    of the summed loss
+    source_ids, source_lengths        i32, one sentence after another, with the final </s>
+    target_ids, target_lengths        i32, one sentence after another, without <s> and </s>
     logits [T, V], token_losses [T]   the real rows, one sentence after another
-    loss [1]                          their sum; label smoothing 0.1, no dropout
+    loss [1]                          the sum of token_losses; label smoothing 0.1, no dropout
     losses [N]                        the summed loss before each of N steps of Adam, clipping at 1
-    adamw_losses [N]                  the same from the start again: AdamW, decay on matrices, no clipping
+    adamw_losses [N]                  the same with AdamW from the same parameters: decay of matrices, no clipping
 
-and as metadata "config", the text of the model's config.json, and "torch", the version.
+and the metadata "config" (the text of the model's config.json) and "torch" (PyTorch's version).
 """
 import argparse
 import copy
@@ -72,7 +74,7 @@ class Config:
     relative_max_distance: int = 128
 
     @property
-    def columns(self) -> int:  # of a head
+    def columns(self) -> int:  # columns of a head
         return self.head_width or self.width // self.heads
 
     @property
@@ -113,9 +115,9 @@ def make_norm(config: Config) -> nn.Module:
 
 
 def attend(config: Config, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, bias: Tensor | float = 0.0) -> Tensor:
-    """q [B, T, H · D], k and v [B, S, kv_heads · D], mask [B, T, S]: true where a row may look;
-    bias [H, T, S] is added to scores."""
-    def split(x: Tensor, heads: int) -> Tensor:  # [B, H, rows, D]: heads of keys once for each of their queries
+    """q [B, T, H · D], k and v [B, S, kv_heads · D], mask [B, T, S]: true where a row may attend;
+    bias [H, T, S] is added to the scores."""
+    def split(x: Tensor, heads: int) -> Tensor:  # [B, H, rows, D]; repeats shared heads of keys and values
         x = x.unflatten(-1, (heads, config.columns)).transpose(1, 2)
         return x if heads == config.heads else x.repeat_interleave(config.heads // heads, dim=1)
 
@@ -127,12 +129,12 @@ def attend(config: Config, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, bias: 
 
 
 def rotated(config: Config, x: Tensor) -> Tensor:
-    """x [B, rows, heads · D]: the pair (x[i], x[i + D/2]) of a head as a complex number, turned."""
+    """x [B, rows, heads · D]: rotates the pair (x[i], x[i + D/2]) of each head as a complex number."""
     x = x.unflatten(-1, (-1, 2, config.columns // 2))
     frequencies = config.rotary_base ** (-torch.arange(config.columns // 2, dtype=torch.float64) * 2 / config.columns)
     angles = torch.arange(x.shape[1])[:, None, None] * frequencies
-    turned = torch.complex(x[..., 0, :], x[..., 1, :]) * torch.polar(torch.ones_like(angles), angles)
-    return torch.stack([turned.real, turned.imag], dim=-2).flatten(2)
+    rotated_pairs = torch.complex(x[..., 0, :], x[..., 1, :]) * torch.polar(torch.ones_like(angles), angles)
+    return torch.stack([rotated_pairs.real, rotated_pairs.imag], dim=-2).flatten(2)
 
 
 def alibi(heads: int, rows: int) -> Tensor:  # [H, rows, rows]
@@ -141,20 +143,20 @@ def alibi(heads: int, rows: int) -> Tensor:  # [H, rows, rows]
 
     power = 2 ** int(math.log2(heads))
     chosen = slopes(power) + slopes(2 * power)[::2][:heads - power]
-    places = torch.arange(rows)
-    distance = (places[:, None] - places[None, :]).abs()
+    positions = torch.arange(rows)
+    distance = (positions[:, None] - positions[None, :]).abs()
     return -torch.tensor(chosen, dtype=torch.float64)[:, None, None] * distance
 
 
-def bucket(config: Config, relative: int, both_ways: bool) -> int:
-    """The table's row for a key `relative` places after the query."""
+def bucket(config: Config, relative: int, bidirectional: bool) -> int:
+    """The table's row for a key `relative` positions after the query."""
     distance, far = abs(relative), config.relative_max_distance
     if config.relative_kind == "clipped":
         if relative > 0:
-            return far + min(distance, far) if both_ways else 0
+            return far + min(distance, far) if bidirectional else 0
         return min(distance, far)
     buckets, first = config.relative_buckets, 0
-    if both_ways:
+    if bidirectional:
         buckets //= 2
         first = buckets if relative > 0 else 0
     elif relative > 0:
@@ -216,7 +218,7 @@ class FeedForward(nn.Module):
 
 
 class Layer(nn.Module):
-    """Of the encoder, or with `cross` of the decoder."""
+    """A layer of the encoder or, with `cross`, of the decoder."""
 
     def __init__(self, config: Config, cross: bool):
         super().__init__()
@@ -239,27 +241,27 @@ class Layer(nn.Module):
 
 
 class Stack(nn.Module):
-    """What encoder and decoder have in common: layers, and perhaps positions and a last norm."""
+    """The common part of encoder and decoder: layers and, depending on the config, positions and a last norm."""
 
-    def __init__(self, config: Config, layers: int, cross: bool, both_ways: bool):
+    def __init__(self, config: Config, layers: int, cross: bool, bidirectional: bool):
         super().__init__()
-        self.config, self.both_ways = config, both_ways
+        self.config, self.bidirectional = config, bidirectional
         self.layers = nn.ModuleList(Layer(config, cross) for _ in range(layers))
         if config.position == "learned":
             self.position = nn.Embedding(config.max_positions, config.width)
         if config.position == "relative":
             buckets = config.relative_buckets
             if config.relative_kind == "clipped":
-                buckets = (2 if self.both_ways else 1) * config.relative_max_distance + 1
+                buckets = (2 if self.bidirectional else 1) * config.relative_max_distance + 1
             self.position = nn.Embedding(buckets, config.heads)
         if config.norm_placement == "pre":
             self.norm = make_norm(config)
 
-    def bias(self, rows: int) -> Tensor | float:  # of scores, [H, rows, rows]
+    def bias(self, rows: int) -> Tensor | float:  # added to attention scores, [H, rows, rows]
         if self.config.position == "alibi":
             return alibi(self.config.heads, rows)
         if self.config.position == "relative":
-            table = torch.tensor([[bucket(self.config, j - i, self.both_ways) for j in range(rows)]
+            table = torch.tensor([[bucket(self.config, j - i, self.bidirectional) for j in range(rows)]
                                   for i in range(rows)])
             return self.position(table).permute(2, 0, 1)
         return 0.0
@@ -269,8 +271,8 @@ class Transformer(nn.Module):
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
-        self.encoder = Stack(config, config.encoder_layers, cross=False, both_ways=True)
-        self.decoder = Stack(config, config.decoder_layers, cross=True, both_ways=False)
+        self.encoder = Stack(config, config.encoder_layers, cross=False, bidirectional=True)
+        self.decoder = Stack(config, config.decoder_layers, cross=True, bidirectional=False)
         self.decoder.memory_kv = nn.Linear(
             config.width, config.decoder_layers * 2 * config.key_heads * config.columns, bias=config.bias)
         if config.tied_embeddings == "all":
@@ -295,7 +297,7 @@ class Transformer(nn.Module):
         return x
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
-        """source [B, S] and which of it is real, target [B, T] → logits [B, T, V]."""
+        """source [B, S], source_mask [B, S] (true for real tokens), target [B, T] → logits [B, T, V]."""
         S, T = source.shape[1], target.shape[1]
         memory = self.embed(self.encoder, source)
         for layer in self.encoder.layers:
@@ -319,7 +321,7 @@ class Transformer(nn.Module):
 
 
 def draw_parameters(model: nn.Module, rng: np.random.Generator):
-    """Large enough everywhere that a wrong gradient shows; all of them numbers of f32."""
+    """Draws parameters that are large enough to reveal wrong gradients, and rounds them to f32."""
     for name, parameter in model.named_parameters():
         values = rng.standard_normal(tuple(parameter.shape))
         if parameter.dim() == 2:
@@ -329,7 +331,7 @@ def draw_parameters(model: nn.Module, rng: np.random.Generator):
         parameter.data = torch.from_numpy(values.astype(np.float32).astype(np.float64))
 
 
-# What is asked of it.
+# The batch, its loss and the training.
 
 
 class Batch:
@@ -363,8 +365,8 @@ def draw_batch(config: Config, lengths: tuple[list[int], list[int]], rng: np.ran
 
 
 def step_off_kinks(model: Transformer, batch: Batch):
-    """Moves the feed-forwards' biases a little, so that no input of a ReLU is close to zero: there
-    the slope jumps, and two right answers could differ by a rounding on one side or the other."""
+    """Shifts the feed-forwards' biases slightly, so that no input of a ReLU is close to zero, where
+    rounding could flip the gradient."""
     def move(up: nn.Linear, inputs: tuple[Tensor], hidden: Tensor) -> Tensor:
         shifts = torch.linspace(-0.02, 0.02, 41, dtype=torch.float64)
         nearest = torch.stack([(hidden + shift).abs().amin(dim=(0, 1)) for shift in shifts])
@@ -380,7 +382,7 @@ def step_off_kinks(model: Transformer, batch: Batch):
 
 
 def check_padding(model: Transformer, batch: Batch, logits: Tensor):
-    """A sentence alone, which has no padding, gives the rows it gives in the batch."""
+    """Checks that a sentence gives the same rows alone, without padding, as in the batch."""
     alone = [Batch([x], [y]).logits(model) for x, y in zip(batch.sources, batch.targets)]
     torch.testing.assert_close(torch.cat(alone), logits, rtol=0, atol=1e-11)
 
@@ -432,7 +434,7 @@ def make_fixture(config: Config, lengths: tuple[list[int], list[int]], steps: in
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]):
-    """Like safetensors' own writer, which however puts metadata in a different order every time."""
+    """Replaces the writer of the safetensors package, whose order of metadata changes from run to run."""
     header, blocks, offset = {"__metadata__": metadata}, [], 0
     for name, tensor in sorted(tensors.items()):
         integers = tensor.dtype == torch.int32
@@ -447,12 +449,12 @@ def write_safetensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--base", metavar="FOLDER", type=Path, help="the base model, into FOLDER")
+    parser.add_argument("--base", metavar="FOLDER", type=Path, help="write the base model's file into FOLDER")
     folder = parser.parse_args().base
     if folder:
         jobs = [(folder / "base.safetensors", BASE, (BASE_SOURCE_LENGTHS, BASE_TARGET_LENGTHS), 3)]
     else:
-        torch.set_num_threads(1)  # a sum's bits depend on how many share it
+        torch.set_num_threads(1)  # the bits of a sum depend on the number of threads
         folder = Path(__file__).parent
         jobs = [(folder / f"{name}.safetensors", config, (SOURCE_LENGTHS, TARGET_LENGTHS), 10)
                 for name, config in FIXTURES.items()]

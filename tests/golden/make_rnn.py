@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What PyTorch makes of small recurrent encoder-decoders, built of nn.GRU and nn.LSTM.
+"""Computes small recurrent encoder-decoders with PyTorch's nn.GRU and nn.LSTM and writes golden files.
 
     pip install torch numpy
     python3 tests/golden/make_rnn.py                 writes rnn_*.safetensors beside this script
 
-Files are what make_golden.py describes, with its batches, losses and optimisers. PyTorch's parameters are
-written under Nunchi's names: the input weights of both directions stand on top of one another there.
+make_golden.py describes the files; batches, losses and optimisers are the same. The parameters have Nunchi's
+names, and the input weights of both directions are concatenated.
 """
 import json
 import math
@@ -102,7 +102,7 @@ class Rnn(nn.Module):
         return self.table(stack)(ids) * math.sqrt(self.config.width)
 
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, list]:
-        """The states [B, S, C] and the last one of each layer."""
+        """The states [B, S, C], and the last state of each layer."""
         x, last = self.embed(self.encoder, source), []
         for layer in self.encoder.layers:
             packed, state = layer(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
@@ -116,8 +116,8 @@ class Rnn(nn.Module):
         memory, last = self.encode(source, source_mask.sum(1))
         x = self.embed(self.decoder, target)
         for i, layer in enumerate(self.decoder.layers):
-            first = last[max(0, i + self.config.encoder_layers - self.config.decoder_layers)]
-            x, _ = layer(x, first if self.config.cell == "lstm" else first[0])
+            initial = last[max(0, i + self.config.encoder_layers - self.config.decoder_layers)]
+            x, _ = layer(x, initial if self.config.cell == "lstm" else initial[0])
         if self.config.attention != "none":
             x = self.decoder.attention(x, memory, source_mask)
         if self.config.tied_embeddings == "none":
@@ -125,7 +125,7 @@ class Rnn(nn.Module):
         return x @ self.table(self.decoder).weight.T
 
 
-def under_nunchis_names(parameters: dict[str, Tensor]) -> dict[str, Tensor]:
+def with_nunchi_names(parameters: dict[str, Tensor]) -> dict[str, Tensor]:
     named = {}
     for name, tensor in parameters.items():
         stem, _, last = name.rpartition(".")
@@ -156,9 +156,9 @@ def make_fixture(config: Config) -> dict[str, Tensor]:
     fixture = dict(logits=logits, token_losses=batch.loss(logits, "none"), loss=loss.reshape(1),
                    losses=train(model, batch, 10, "adam"), adamw_losses=train(model, batch, 10, "adamw"))
     parameters = dict(model.named_parameters())
-    for name, tensor in under_nunchis_names(parameters).items():
+    for name, tensor in with_nunchi_names(parameters).items():
         fixture["parameters/" + name] = tensor
-    for name, tensor in under_nunchis_names({name: p.grad for name, p in parameters.items()}).items():
+    for name, tensor in with_nunchi_names({name: p.grad for name, p in parameters.items()}).items():
         fixture["gradients/" + name] = tensor
     for side, sentences in ("source", batch.sources), ("target", batch.targets):
         fixture[side + "_ids"] = torch.tensor(sum(sentences, []), dtype=torch.int32)
@@ -167,7 +167,7 @@ def make_fixture(config: Config) -> dict[str, Tensor]:
 
 
 def main():
-    torch.set_num_threads(1)  # a sum's bits depend on how many share it
+    torch.set_num_threads(1)  # the bits of a sum depend on the number of threads
     for name, config in FIXTURES.items():
         path = Path(__file__).parent / f"{name}.safetensors"
         fixture = make_fixture(config)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What Hugging Face's T5 makes of small models: golden files as make_golden.py's, of the family t5.
+"""Computes small models of the family t5 with Hugging Face's T5 and writes golden files as make_golden.py does.
 
     pip install torch numpy transformers
     python3 tests/golden/make_t5.py              writes t5*.safetensors
 
 The model is T5ForConditionalGeneration; parameters are drawn, rounded and renamed, and everything is computed in f64.
-With other positions than its own a T5 is make_golden.py's Transformer.
+For kinds of positions that Hugging Face's T5 lacks, the model is make_golden.py's Transformer.
 Running it again gives the same bytes.
 """
 import json
@@ -43,17 +43,17 @@ def hugging_face(config: Config) -> transformers.T5Config:
         relative_attention_max_distance=config.relative_max_distance, dropout_rate=0.0,
         layer_norm_epsilon=config.norm_epsilon, feed_forward_proj="gated-gelu" if gated else "relu",
         tie_word_embeddings=tied, attn_implementation="eager")
-    made.tie_word_embeddings = tied  # newer versions read the argument as scale_decoder_outputs alone
+    made.tie_word_embeddings = tied  # newer versions use the argument only for scale_decoder_outputs
     return made
 
 
 class Model(nn.Module):
-    """Called as make_golden.py's Transformer."""
+    """Has the same interface as make_golden.py's Transformer."""
 
     def __init__(self, config: Config):
         super().__init__()
         self.t5 = transformers.T5ForConditionalGeneration(hugging_face(config)).double()
-        for stack in self.t5.encoder, self.t5.decoder:  # one table embeds both sides, whatever the version
+        for stack in self.t5.encoder, self.t5.decoder:  # one table embeds both sides in every version
             stack.embed_tokens.weight = self.t5.shared.weight
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class Model(nn.Module):
 
 
 def draw_parameters(model: Model, rng: np.random.Generator):
-    """As large as in training, so that a wrong gradient shows; all of them numbers of f32."""
+    """Draws parameters that are large enough to reveal wrong gradients, and rounds them to f32."""
     for name, parameter in model.t5.named_parameters():
         values = rng.standard_normal(tuple(parameter.shape))
         if "norm" in name:
@@ -72,22 +72,22 @@ def draw_parameters(model: Model, rng: np.random.Generator):
         parameter.data = torch.from_numpy(values.astype(np.float32).astype(np.float64))
 
 
-def renamed(config: Config, of: dict[str, Tensor]) -> dict[str, Tensor]:
+def renamed(config: Config, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     """The tensors (parameters, or their gradients) under Nunchi's names and in its shapes."""
-    found = {"shared.embedding.weight": of["shared.weight"]}
+    found = {"shared.embedding.weight": tensors["shared.weight"]}
     if config.tied_embeddings != "all":
-        found["decoder.output.weight"] = of["lm_head.weight"]
+        found["decoder.output.weight"] = tensors["lm_head.weight"]
     memory = []
     for stack, layers in ("encoder", config.encoder_layers), ("decoder", config.decoder_layers):
-        found[f"{stack}.norm.weight"] = of[f"{stack}.final_layer_norm.weight"]
+        found[f"{stack}.norm.weight"] = tensors[f"{stack}.final_layer_norm.weight"]
         attention = f"{stack}.block.0.layer.0.SelfAttention"
-        found[f"{stack}.position.weight"] = of[f"{attention}.relative_attention_bias.weight"]
+        found[f"{stack}.position.weight"] = tensors[f"{attention}.relative_attention_bias.weight"]
         for i in range(layers):
             theirs, ours = f"{stack}.block.{i}.layer", f"{stack}.layers.{i}"
             last = 1 if stack == "encoder" else 2
 
             def weights(part: str, *names: str) -> Tensor:
-                return torch.cat([of[f"{theirs}.{part}.{name}.weight"] for name in names])
+                return torch.cat([tensors[f"{theirs}.{part}.{name}.weight"] for name in names])
 
             found[f"{ours}.self_attention.qkv.weight"] = weights("0.SelfAttention", "q", "k", "v")
             found[f"{ours}.self_attention.output.weight"] = weights("0.SelfAttention", "o")
@@ -128,7 +128,7 @@ def make_fixture(config: Config) -> dict[str, Tensor]:
 
 
 def main():
-    torch.set_num_threads(1)  # a sum's bits depend on how many share it
+    torch.set_num_threads(1)  # the bits of a sum depend on the number of threads
     lengths = SOURCE_LENGTHS, TARGET_LENGTHS
     jobs = [(name, config, make_fixture(config)) for name, config in FIXTURES.items()]
     jobs += [(name, config, make_golden.make_fixture(config, lengths, 10)) for name, config in OTHERS.items()]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What Hugging Face's models make of small texts: golden files of the families gpt and bert, for every encoding of
-positions.
+"""Computes small models of the families gpt and bert with Hugging Face's models and writes golden files, for every
+kind of position.
 
     pip install torch numpy transformers
     python3 tests/golden/make_texts.py                 writes gpt_*.safetensors and bert_*.safetensors
@@ -8,18 +8,20 @@ positions.
     gpt   learned: GPT-2; none, sinusoidal: GPT-2 with that table; rotary: Llama; alibi: MPT
     bert  learned: BERT; none, sinusoidal: BERT with that table; rotary: RoFormer; relative: MPNet
 
-What transformers does not have is made of make_golden.py's layers. Parameters are drawn and rounded to f32; everything
-else is computed in f64 and stored as f32. Running it again gives the same bytes. A file holds, with T tokens of which
-N are to be said:
+Models that transformers lacks are built from make_golden.py's layers. Parameters are drawn and rounded to f32;
+everything else is computed in f64 and stored as f32. Running it again gives the same bytes. A file holds these tensors,
+for T tokens, of which N are predicted:
 
-    parameters/NAME, gradients/NAME   Nunchi's names and shapes; of the summed loss
+    parameters/NAME                   with Nunchi's names and shapes
+    gradients/NAME                    of the summed loss
     target_ids, target_lengths        i32, one text after another
-    logits [T, V]                     of all tokens
-    token_losses [N], loss [1]        and their sum, with label smoothing. A gpt says each token but the first from those
-                                      before it; a bert every third one, in place of which it sees [MASK], of all texts
-                                      but the second
+    logits [T, V]                     one row per token
+    token_losses [N], loss [1]        with label smoothing; loss is the sum of token_losses
 
-and as metadata "config", the text of the model's config.json, and the versions.
+A gpt predicts each token of a text but the first. A bert predicts every third token, which [MASK] replaces, in all
+texts but the second.
+
+The metadata are "config" (the text of the model's config.json) and the versions of torch and transformers.
 """
 import json
 import re
@@ -54,8 +56,8 @@ class Golden:
 
 
 def renamed(tensors: Tensors, rules: list[tuple[str, str]], transposed: str = "$^") -> Tensors:
-    """By regular expressions. What becomes NAME#0, NAME#1, … stands on top of one another in NAME; what becomes nothing
-    is left out."""
+    """Renames tensors by regular expressions. Tensors renamed to NAME#0, NAME#1, … are concatenated to NAME; tensors
+    renamed to nothing are left out. Matrices whose name matches `transposed` are transposed."""
     parts = {}
     for name, values in tensors.items():
         if re.search(transposed, name) and values.dim() == 2:
@@ -63,8 +65,8 @@ def renamed(tensors: Tensors, rules: list[tuple[str, str]], transposed: str = "$
         for theirs, ours in rules:
             name = re.sub(theirs, ours, name)
         if name:
-            name, _, place = re.sub(r"(#\d)(\..*)", r"\2\1", name).partition("#")
-            parts.setdefault(name, {})[place] = values
+            name, _, part = re.sub(r"(#\d)(\..*)", r"\2\1", name).partition("#")
+            parts.setdefault(name, {})[part] = values
     return {name: torch.cat([values for _, values in sorted(found.items())]) for name, found in parts.items()}
 
 
@@ -74,7 +76,7 @@ def sinusoids(positions: int, width: int) -> Tensor:
 
 
 def fix_table(table: nn.Embedding, position: str):
-    """A table of positions that is not learned."""
+    """Replaces a table of positions by one that is not learned."""
     table.weight.data = sinusoids(*table.weight.shape) if position == "sinusoidal" else torch.zeros_like(table.weight)
     table.weight.requires_grad_(False)
 
@@ -105,16 +107,16 @@ def llama() -> Golden:
         rope_parameters=dict(rope_type="default", rope_theta=config["rotary_base"]),
         attn_implementation="eager")).double()
 
-    def exact_turns(x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:  # theirs are made in f32
+    def exact_rotations(x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:  # Hugging Face's are computed in f32
         columns = torch.arange(0, config["head_width"], 2, dtype=torch.float64)
         angles = position_ids[..., None] / config["rotary_base"] ** (columns / config["head_width"])
         angles = torch.cat([angles, angles], dim=-1)
         return angles.cos(), angles.sin()
 
     theirs = model.model.rotary_emb(torch.zeros(1, dtype=torch.float64), torch.arange(17)[None])
-    for turn, expected in zip(exact_turns(torch.zeros(1), torch.arange(17)[None]), theirs):
-        torch.testing.assert_close(turn, expected, rtol=0, atol=1e-5)
-    model.model.rotary_emb.forward = exact_turns
+    for rotation, expected in zip(exact_rotations(torch.zeros(1), torch.arange(17)[None]), theirs):
+        torch.testing.assert_close(rotation, expected, rtol=0, atol=1e-5)
+    model.model.rotary_emb.forward = exact_rotations
     rules = [(r"model\.embed_tokens", "decoder.embedding"), ("lm_head", "decoder.output"),
              (r"model\.norm", "decoder.norm"), (r"model\.layers", "decoder.layers"),
              ("input_layernorm", "self_attention.norm"), ("post_attention_layernorm", "feed_forward.norm"),
@@ -130,7 +132,7 @@ def mpt() -> Golden:
     model = transformers.MptForCausalLM(transformers.MptConfig(
         vocab_size=config["vocabulary"], d_model=config["width"], n_heads=config["heads"], n_layers=config["layers"],
         max_seq_len=config["max_positions"], layer_norm_epsilon=config["norm_epsilon"], attn_implementation="eager"))
-    for module in model.modules():  # theirs have no biases
+    for module in model.modules():  # MPT's norms have no biases
         if isinstance(module, nn.LayerNorm):
             module.bias = nn.Parameter(torch.zeros_like(module.weight))
     rules = [(r"^transformer\.", ""), ("^wte", "decoder.embedding"), (r"^blocks\.", "decoder.layers."),
@@ -152,7 +154,7 @@ BERT_RULES = [(r"^\w+\.embeddings\.token_type.*", ""), (r"^\w+\.embeddings\.word
               (r"cls\.predictions\.transform\.LayerNorm", "masked.norm"), (r"cls\.predictions\.bias", "masked.bias")]
 
 
-def sizes_of(config: dict) -> dict:  # as BERT and those after it call them
+def sizes_of(config: dict) -> dict:  # under the names of BERT's config
     return dict(vocab_size=config["vocabulary"], hidden_size=config["width"], num_hidden_layers=config["layers"],
                 num_attention_heads=config["heads"], intermediate_size=config["feed_forward"], hidden_act="gelu",
                 layer_norm_eps=config["norm_epsilon"], hidden_dropout_prob=0, attention_probs_dropout_prob=0,
@@ -163,7 +165,7 @@ def bert(position: str) -> Golden:
     config = dict(BERT, position=position, layers=2 if position == "learned" else 1)
     model = transformers.BertForMaskedLM(transformers.BertConfig(
         **sizes_of(config), max_position_embeddings=config["max_positions"], type_vocab_size=1)).double()
-    fix_table(model.bert.embeddings.token_type_embeddings, "none")  # Nunchi has no kinds of segments
+    fix_table(model.bert.embeddings.token_type_embeddings, "none")  # Nunchi has no segment embeddings
     if position != "learned":
         fix_table(model.bert.embeddings.position_embeddings, position)
     return Golden(config, model, lambda tensors: renamed(tensors, BERT_RULES))
@@ -175,17 +177,18 @@ def roformer() -> Golden:
     model = transformers.RoFormerForMaskedLM(transformers.RoFormerConfig(
         **sizes_of(config), max_position_embeddings=config["max_positions"], type_vocab_size=1)).double()
     fix_table(model.roformer.embeddings.token_type_embeddings, "none")
-    # Theirs are made in f32; sines stand before cosines.
+    # RoFormer's sinusoids are computed in f32, all sines before all cosines.
     exact = sinusoids(config["max_positions"], columns)
     exact = torch.cat([exact[:, ::2], exact[:, 1::2]], dim=1)
     torch.testing.assert_close(model.roformer.encoder.embed_positions.create_weight(), exact, rtol=0, atol=1e-6)
     model.roformer.encoder.embed_positions.weight = nn.Parameter(exact, requires_grad=False)
-    halves = torch.arange(columns).reshape(-1, 2).t().flatten()  # their pairs are neighbours, ours stand apart
+    # RoFormer rotates neighbouring columns, Nunchi column i with column i + D/2.
+    halves = torch.arange(columns).reshape(-1, 2).t().flatten()
 
     def rename(tensors: Tensors) -> Tensors:
-        turned = {name: values.unflatten(0, (-1, columns))[:, halves].flatten(0, 1)
+        reordered = {name: values.unflatten(0, (-1, columns))[:, halves].flatten(0, 1)
                   if re.search(r"self\.(query|key)", name) else values for name, values in tensors.items()}
-        return renamed(turned, BERT_RULES)
+        return renamed(reordered, BERT_RULES)
 
     return Golden(config, model, rename)
 
@@ -196,7 +199,7 @@ def mpnet() -> Golden:
     model = transformers.MPNetForMaskedLM(transformers.MPNetConfig(
         **sizes, max_position_embeddings=64, relative_attention_num_buckets=32)).double()
     fix_table(model.mpnet.embeddings.position_embeddings, "none")
-    model.mpnet.embeddings.word_embeddings.padding_idx = None  # a token like others here
+    model.mpnet.embeddings.word_embeddings.padding_idx = None  # an ordinary token here
     rules = [(r"attention\.attn\.q\b", "attention.self.query"), (r"attention\.attn\.k\b", "attention.self.key"),
              (r"attention\.attn\.v\b", "attention.self.value"), (r"attention\.attn\.o\b", "attention.output.dense"),
              (r"attention\.LayerNorm", "attention.output.LayerNorm"), (r"^mpnet\.embeddings\.position.*", ""),
@@ -206,14 +209,14 @@ def mpnet() -> Golden:
 
 
 class TextModel(nn.Module):
-    """Of make_golden.py's layers, with Nunchi's names."""
+    """A model built from make_golden.py's layers, with Nunchi's names."""
 
     def __init__(self, config: dict):
         super().__init__()
         known = {field.name for field in fields(Config)}
         self.config = Config(**{key: value for key, value in config.items() if key in known and key != "tied_embeddings"})
         self.causal = config["family"] == "gpt"
-        stack = Stack(self.config, config["layers"], cross=False, both_ways=not self.causal)
+        stack = Stack(self.config, config["layers"], cross=False, bidirectional=not self.causal)
         stack.embedding = nn.Embedding(config["vocabulary"], config["width"])
         self.add_module("decoder" if self.causal else "encoder", stack)
         if not self.causal:
@@ -258,7 +261,7 @@ FIXTURES = dict(
 
 
 def draw_parameters(model: nn.Module, rng: np.random.Generator):
-    """Large enough everywhere that a wrong gradient shows; all of them numbers of f32."""
+    """Draws parameters that are large enough to reveal wrong gradients, and rounds them to f32."""
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
@@ -280,17 +283,17 @@ def make_fixture(golden: Golden) -> Tensors:
 
     logits = torch.cat([logits_of(text) for text in texts])
     if golden.config["family"] == "gpt":
-        said, labels = [logits_of(text)[:-1] for text in texts], [text[1:] for text in texts]
+        predicted, labels = [logits_of(text)[:-1] for text in texts], [text[1:] for text in texts]
     else:
-        said, labels = [], []
+        predicted, labels = [], []
         for i, text in enumerate(texts):
             if i == 1:
                 continue
             masked = text.clone()
             masked[::3] = MASK
-            said.append(logits_of(masked)[::3])
+            predicted.append(logits_of(masked)[::3])
             labels.append(text[::3])
-    losses = F.cross_entropy(torch.cat(said), torch.cat(labels), label_smoothing=SMOOTHING, reduction="none")
+    losses = F.cross_entropy(torch.cat(predicted), torch.cat(labels), label_smoothing=SMOOTHING, reduction="none")
     losses.sum().backward()
     fixture = dict(logits=logits, token_losses=losses, loss=losses.sum().reshape(1), target_ids=torch.cat(texts).int(),
                    target_lengths=torch.tensor(LENGTHS, dtype=torch.int32))
@@ -302,9 +305,9 @@ def make_fixture(golden: Golden) -> Tensors:
 
 
 def main():
-    torch.set_num_threads(1)  # a sum's bits depend on how many share it
+    torch.set_num_threads(1)  # the bits of a sum depend on the number of threads
     for name, golden in FIXTURES.items():
-        with mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # some take the softmax in f32
+        with mock.patch.object(torch.Tensor, "float", torch.Tensor.double):  # some models compute the softmax in f32
             fixture = make_fixture(golden)
         path = Path(__file__).parent / f"{name}.safetensors"
         write_safetensors(path, fixture, {"config": json.dumps(golden.config, indent=2) + "\n",

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes unicode.json: what Python says about text, for tests/text/unicode_test.cpp."""
+"""Writes unicode.json: Python's results of lowercasing, NFC and UTF-8 repair, for tests/text/unicode_test.cpp."""
 import json
 import pathlib
 import random
 import unicodedata
 
-assert unicodedata.unidata_version == "14.0.0", "newer characters would join the digests"
+assert unicodedata.unidata_version == "14.0.0", "another version of Unicode would change the digests"
 random.seed(2017)
 
 

@@ -22,7 +22,7 @@ TEST(CheckDevice, EveryPresetFitsEveryDevice) {
   }
 }
 
-TEST(CheckDevice, HeadsAreAsWideAsAttentionTakes) {
+TEST(CheckDevice, HeadsWiderThanTheKernelsSupportAreRefused) {
   TransformerConfig config;
   config.width = 4096;
   config.heads = 4;
@@ -31,14 +31,15 @@ TEST(CheckDevice, HeadsAreAsWideAsAttentionTakes) {
   EXPECT_EQ(refusal(config, Device::cpu), kNoError);
   EXPECT_EQ(
       refusal(config, Device::cuda),
-      "here: heads are 2,048 columns wide, and attention on a GPU supports at most 1,024. Use "
-      "more heads, or --device cpu.");
+      "here: attention heads are 2,048 columns wide, but a GPU supports at most 1,024. Use more "
+      "heads, or --device cpu.");
   config.head_width = 1024;
   EXPECT_EQ(refusal(config, Device::cuda), kNoError);
 }
 
-// Clipped distances have numbers for keys after the query only where those are seen.
-TEST(CheckDevice, RelativePositionsAreThoseThatTheStacksHave) {
+// With clipped distances, the table has entries for keys after the query only if a stack attends to
+// those keys.
+TEST(CheckDevice, TheTableOfRelativePositionsIsLimited) {
   const auto clipped_at = [](auto config, int distance) {
     config.position = nn::PositionKind::relative;
     config.relative_kind = nn::RelativeKind::clipped;
@@ -50,7 +51,7 @@ TEST(CheckDevice, RelativePositionsAreThoseThatTheStacksHave) {
   EXPECT_EQ(refusal(clipped_at(BertConfig(), 129), Device::cpu), kNoError);
   EXPECT_EQ(refusal(clipped_at(GptConfig(), 256), Device::cuda), kNoError);
   EXPECT_NE(refusal(clipped_at(GptConfig(), 257), Device::cuda), kNoError);
-  EXPECT_NE(refusal(clipped_at(TransformerConfig(), 129), Device::cuda).find("259 numbers"),
+  EXPECT_NE(refusal(clipped_at(TransformerConfig(), 129), Device::cuda).find("259 entries"),
             std::string::npos);
   TransformerConfig t5 = t5_config();
   t5.relative_buckets = 258;
@@ -58,17 +59,17 @@ TEST(CheckDevice, RelativePositionsAreThoseThatTheStacksHave) {
   EXPECT_NE(refusal(t5, Device::cuda).find("relative_buckets"), std::string::npos);
 }
 
-TEST(CheckDevice, AVocabularyIsOneThatCanBeChosenFrom) {
-  const std::int64_t most = kernels::limits_of(Device::cuda).vocabulary;
+TEST(CheckDevice, AVocabularyLargerThanTheKernelsSupportIsRefused) {
+  const std::int64_t limit = kernels::limits_of(Device::cuda).vocabulary;
   const auto expect_refused = [](const Model& model) {
     EXPECT_NE(refusal(model, Device::cuda).find("the vocabulary has"), std::string::npos);
     EXPECT_EQ(refusal(model, Device::cpu), kNoError);
   };
-  expect_refused(Rnn(preset_of<RnnConfig>("rnn-small", most + 1)));
+  expect_refused(Rnn(preset_of<RnnConfig>("rnn-small", limit + 1)));
   BertConfig bert;
-  bert.target_vocabulary = most + 1;
+  bert.target_vocabulary = limit + 1;
   expect_refused(Bert(bert));
-  bert.target_vocabulary = most;
+  bert.target_vocabulary = limit;
   EXPECT_EQ(refusal(Bert(bert), Device::cuda), kNoError);
 }
 

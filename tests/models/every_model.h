@@ -1,6 +1,6 @@
-// Small models of every family with every encoding of positions that it admits. Tests of all models
-// run over this list: every_model_test.cpp, golden_test.cpp,
-// tests/training/resume_test.cpp and cuda/every_model_test.cpp.
+// Small models of every family with every kind of position that it supports. The tests of all
+// models run over this list: every_model_test.cpp, golden_test.cpp, tests/training/resume_test.cpp
+// and cuda/every_model_test.cpp.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace nunchi::testing {
 inline constexpr std::array<std::string_view, 5> kFamilies = {"transformer", "t5", "gpt", "bert",
                                                               "rnn"};
 
-// For each family but the recurrent one, which has no positions.
+// The kinds of positions of every family but the recurrent one, which has none.
 struct NamedPosition {
   std::string_view name;
   nn::PositionKind kind;
@@ -38,13 +38,13 @@ struct ModelSize {
   std::int64_t vocabulary = 37;
   std::int64_t width = 40;
   int heads = 2;
-  std::int64_t head_width = 12;  // where it is not width / heads
+  std::int64_t head_width = 12;  // for models whose head width is not width / heads
   std::int64_t feed_forward = 72;
-  int buckets = 8;  // of relative positions
+  int buckets = 8;  // for relative positions
   int max_distance = 20;
   float dropout = 0;
 };
-// So small that sentences of a few tokens reach all buckets and positions.
+// Small enough that sentences of a few tokens reach all buckets and positions.
 inline constexpr ModelSize kTiny = {.vocabulary = 7,
                                     .width = 8,
                                     .head_width = 2,
@@ -57,8 +57,8 @@ struct NamedModel {
   ModelConfig config;
 };
 
-// The family with its defaults, and with grouped heads of another width, the other norm placement
-// and the other choice of biases.
+// For each kind of position two models: one with the family's defaults, and one with grouped heads
+// of another width, the other norm placement and the other choice of biases.
 template <class Config>
 std::vector<NamedModel> with_all_positions(Config config, const ModelSize& size) {
   config.width = size.width;
@@ -89,20 +89,21 @@ std::vector<NamedModel> with_all_positions(Config config, const ModelSize& size)
 }
 
 inline std::vector<NamedModel> models_of(std::string_view family, const ModelSize& size = {}) {
-  const auto paired = [&](auto config) {
+  const auto encoder_decoder = [&](auto config) {
     config.source_vocabulary = config.target_vocabulary = size.vocabulary;
     config.encoder_layers = config.decoder_layers = 2;
     return config;
   };
-  const auto alone = [&](auto config) {
+  const auto single_stack = [&](auto config) {
     config.target_vocabulary = size.vocabulary;
     config.layers = 2;
     return config;
   };
-  if (family == "transformer") return with_all_positions(paired(TransformerConfig()), size);
-  if (family == "t5") return with_all_positions(paired(t5_config()), size);
-  if (family == "gpt") return with_all_positions(alone(GptConfig()), size);
-  if (family == "bert") return with_all_positions(alone(BertConfig()), size);
+  if (family == "transformer")
+    return with_all_positions(encoder_decoder(TransformerConfig()), size);
+  if (family == "t5") return with_all_positions(encoder_decoder(t5_config()), size);
+  if (family == "gpt") return with_all_positions(single_stack(GptConfig()), size);
+  if (family == "bert") return with_all_positions(single_stack(BertConfig()), size);
   std::vector<NamedModel> all;
   for (RnnConfig config : all_small_rnns(size.vocabulary)) {
     config.width = size.width;
@@ -112,27 +113,27 @@ inline std::vector<NamedModel> models_of(std::string_view family, const ModelSiz
   return all;
 }
 
-// The input of a model: families without a source read the target.
+// The input of a model. Families without a source read the targets.
 struct Sentences {
   std::vector<Tokens> sources, targets;
 
   std::size_t size() const { return targets.size(); }
 };
 
-// Sentences of these lengths, whose tokens depend on their index alone.
+// Sentences of these lengths; a sentence's tokens depend only on its index.
 inline Sentences pairs_of(const std::vector<std::int32_t>& source_lengths,
                           const std::vector<std::int32_t>& target_lengths,
                           std::int64_t vocabulary) {
   return {sentences_of(source_lengths, vocabulary, 1), sentences_of(target_lengths, vocabulary, 2)};
 }
 
-inline Sentences some_of(const Sentences& all, const std::vector<std::size_t>& chosen) {
-  Sentences some;
+inline Sentences subset_of(const Sentences& all, const std::vector<std::size_t>& chosen) {
+  Sentences subset;
   for (const std::size_t b : chosen) {
-    some.sources.push_back(all.sources[b]);
-    some.targets.push_back(all.targets[b]);
+    subset.sources.push_back(all.sources[b]);
+    subset.targets.push_back(all.targets[b]);
   }
-  return some;
+  return subset;
 }
 
 // A model of any family behind one interface.
@@ -151,10 +152,10 @@ class AnyModel {
 
   const Model& model() const { return *model_; }
   nn::Parameters& parameters() const { return model_->parameters(); }
-  // Whether it generates token by token, and its interface for that.
+  // Whether the model generates token by token, and its interface for that.
   bool generates() const { return dynamic_cast<const SequenceModel*>(model_.get()) != nullptr; }
   const SequenceModel& generator() const { return dynamic_cast<const SequenceModel&>(*model_); }
-  // Null when the model has no such interface.
+  // Null if the model does not have that interface.
   const TranslationModel* encoder_decoder() const {
     return dynamic_cast<const TranslationModel*>(model_.get());
   }
@@ -162,10 +163,10 @@ class AnyModel {
     return dynamic_cast<const LanguageModel*>(model_.get());
   }
   bool has_source() const { return encoder_decoder() != nullptr; }
-  // Rows of a sentence among the scores: <s> is read before a target.
+  // The number of score rows of a target: an encoder-decoder also reads <s>.
   std::size_t rows_of(const Tokens& target) const { return target.size() + (has_source() ? 1 : 0); }
 
-  // Of every row, one sentence after another, [rows, V], without dropout.
+  // The scores of every row, one sentence after another, [rows, V], without dropout.
   Tensor scores(const Sentences& sentences) const {
     if (const auto* found = dynamic_cast<const Transformer*>(model_.get())) {
       return paired_scores(*found, sentences);
@@ -175,7 +176,7 @@ class AnyModel {
     }
     if (const auto* found = dynamic_cast<const Gpt*>(model_.get())) {
       const TokenBatch text = texts(sentences, found->target_vocabulary());
-      return real(found->logits(found->hidden(text), text.rows), text.rows);
+      return real_rows(found->logits(found->hidden(text), text.rows), text.rows);
     }
     const auto& bert = dynamic_cast<const Bert&>(*model_);
     const TokenBatch text = texts(sentences, bert.vocabulary());
@@ -202,11 +203,11 @@ class AnyModel {
     if (found == nullptr) return std::nullopt;
     return make_token_batch(context_, sources, found->inputs().source_vocabulary);
   }
-  // The state of a generation with a unit for each source (of which a language model sees nothing)
-  // and of so many hypotheses in all. Unit i reads prompts[i] tokens in its first step.
-  std::unique_ptr<SequenceModel::State> started(const std::vector<Tokens>& sources,
-                                                const std::vector<std::int64_t>& prompts,
-                                                std::int64_t hypotheses) const {
+  // A decoding state with one unit per source (a language model ignores their tokens) and at most
+  // `hypotheses` hypotheses per unit. Unit i reads prompts[i] tokens in its first step.
+  std::unique_ptr<SequenceModel::State> started_state(const std::vector<Tokens>& sources,
+                                                      const std::vector<std::int64_t>& prompts,
+                                                      std::int64_t hypotheses) const {
     constexpr std::int64_t kPositions = 120, kMemoryRows = 64;
     auto state = generator().make_state(context_, {.units = std::ssize(sources),
                                                    .beam = hypotheses,
@@ -236,7 +237,7 @@ class AnyModel {
   }
 
  private:
-  static Tensor real(const Variable& scores, const Ragged& rows) {
+  static Tensor real_rows(const Variable& scores, const Ragged& rows) {
     return scores.value().rows(0, rows.rows);
   }
   TokenBatch texts(const Sentences& sentences, std::int64_t vocabulary) const {
@@ -250,14 +251,14 @@ class AnyModel {
   Tensor paired_scores(const auto& model, const Sentences& sentences) const {
     const PairBatch batch = pairs(model, sentences);
     const auto hidden = model.decode(batch.target, model.encode(batch.source));
-    return real(model.logits(hidden, batch.target.rows), batch.target.rows);
+    return real_rows(model.logits(hidden, batch.target.rows), batch.target.rows);
   }
 
   ContextBase& context_;
   std::unique_ptr<Model> model_;
 };
 
-// A test of all models_of() a family.
+// A test that runs over all models_of() one family.
 class EveryModel : public ::testing::TestWithParam<std::string_view> {};
 
 #define FOR_EVERY_FAMILY(Suite)                                       \

@@ -1,4 +1,4 @@
-// Properties of every family with every encoding of positions.
+// Properties of every family with every kind of position.
 #include "tests/models/every_model.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST_P(EveryModel, GradientsAgreeWithCentralDifferences) {
   }
 }
 
-// Scores of the first rows of the last sentence and of all rows of those before it.
+// The scores of the first `rows` rows of the batch.
 std::vector<double> first_rows(const std::vector<double>& scores, std::size_t rows) {
   return {scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(rows * 37)};
 }
@@ -43,22 +43,22 @@ TEST_P(EveryModel, AFutureTokenChangesNoEarlierScore) {
     const AnyModel model(context, named);
     Sentences sentences = pairs_of({9, 70}, {5, 130}, 37);
     const std::vector<double> before = to_host_f64(model.scores(sentences));
-    const std::size_t first = model.rows_of(sentences.targets[0]);  // row of the second sentence
+    const std::size_t first = model.rows_of(sentences.targets[0]);  // of the second sentence
     for (const std::size_t changed : {0, 1, 63, 64, 100, 129}) {
       std::int32_t& token = sentences.targets[1][changed];
-      const std::int32_t kept = std::exchange(token, (token + 1) % 37);
+      const std::int32_t original = std::exchange(token, (token + 1) % 37);
       const std::vector<double> after = to_host_f64(model.scores(sentences));
-      token = kept;
-      // A model that reads whole texts sees the token everywhere in its text, and nowhere else.
+      token = original;
+      // A bidirectional model reads the token in every row of its text, but in no other text.
       const std::size_t row = first + (model.generates() ? changed + model.has_source() : 0);
       EXPECT_EQ(first_rows(before, row), first_rows(after, row)) << "token " << changed;
       EXPECT_NE(first_rows(before, row + 1), first_rows(after, row + 1))
-          << "token " << changed << " must matter as soon as it is seen";
+          << "token " << changed << " must matter from the row that reads it on";
     }
   }
 }
 
-// Each sentence alone, and in batches of several sizes and orders, to the bit.
+// A sentence gets the same scores, bit for bit, alone and in batches of several sizes and orders.
 void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
   constexpr std::size_t kSentences = 24;
   std::vector<std::int32_t> source_lengths, target_lengths;
@@ -69,7 +69,7 @@ void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
   const Sentences all = pairs_of(source_lengths, target_lengths, vocabulary);
   std::vector<std::vector<float>> alone;
   for (std::size_t b = 0; b < kSentences; ++b) {
-    alone.push_back(to_host<float>(model.scores(some_of(all, {b}))));
+    alone.push_back(to_host<float>(model.scores(subset_of(all, {b}))));
   }
   for (const std::size_t size : {2, 7, 24}) {
     for (std::size_t first = 0; first < kSentences; first += size) {
@@ -80,28 +80,28 @@ void expect_same_in_any_batch(const AnyModel& model, std::int64_t vocabulary) {
         chosen.push_back(b);
         expected.insert(expected.end(), alone[b].begin(), alone[b].end());
       }
-      const std::vector<float> together = to_host<float>(model.scores(some_of(all, chosen)));
+      const std::vector<float> together = to_host<float>(model.scores(subset_of(all, chosen)));
       ASSERT_TRUE(same_bits(together, expected))
           << "in batches of " << size << ", off by " << largest_difference(together, expected);
     }
   }
 }
 
-// One layer of realistic shapes, so that the same product kernels are used as in practice.
-ModelConfig base_shaped(std::string_view family) {
-  const auto single = [](auto config) {
+// A model with one layer of realistic sizes, which uses the same GEMM kernels as real models.
+ModelConfig realistic_config(std::string_view family) {
+  const auto encoder_decoder = [](auto config) {
     config.encoder_layers = config.decoder_layers = 1;
     return ModelConfig(config);
   };
-  const auto alone = [](auto config) {
+  const auto single_stack = [](auto config) {
     config.layers = 1;
     return ModelConfig(config);
   };
-  if (family == "transformer") return single(TransformerConfig());
-  if (family == "t5") return single(t5_config());
-  if (family == "rnn") return single(preset_of<RnnConfig>("rnn-small", 1000));
-  if (family == "gpt") return alone(preset_of<GptConfig>("small", 1000));
-  return alone(preset_of<BertConfig>("bert-small", 1000));
+  if (family == "transformer") return encoder_decoder(TransformerConfig());
+  if (family == "t5") return encoder_decoder(t5_config());
+  if (family == "rnn") return encoder_decoder(preset_of<RnnConfig>("rnn-small", 1000));
+  if (family == "gpt") return single_stack(preset_of<GptConfig>("small", 1000));
+  return single_stack(preset_of<BertConfig>("bert-small", 1000));
 }
 
 TEST_P(EveryModel, ASentenceGetsTheSameScoresInAnyBatch) {
@@ -115,21 +115,21 @@ TEST_P(EveryModel, ASentenceGetsTheSameScoresInAnyBatch) {
       SCOPED_TRACE(named.name);
       expect_same_in_any_batch(AnyModel(context, named), 37);
     }
-    const NamedModel base{"the shapes that people train", base_shaped(GetParam())};
+    const NamedModel base{"realistic sizes", realistic_config(GetParam())};
     SCOPED_TRACE(base.name);
     expect_same_in_any_batch(AnyModel(context, base, {.vocabulary = 1000}), 1000);
   }
 }
 
-// The traced weights' rows sum to one and, times the values, are what the fused kernel gave. Where
-// there are fewer heads of values, several heads share one.
+// The rows of the traced weights sum to 1, and weights × values is the output of the fused kernel.
+// With grouped heads, several query heads share one head of values.
 void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
                              const TapRecord& mixed) {
   const auto heads = static_cast<std::size_t>(weights.heads),
              width = static_cast<std::size_t>(mixed.shape[1]), head_width = width / heads,
              value_width = static_cast<std::size_t>(values.shape[1]), group = width / value_width;
   ASSERT_EQ(group * value_width, width);
-  double most = 0, most_of_sums = 0;
+  double largest_error = 0, largest_sum_error = 0;
   std::size_t first_query = 0, first_key = 0;
   for (std::size_t b = 0; b < weights.lengths.size(); ++b) {
     const auto queries = static_cast<std::size_t>(weights.lengths[b]),
@@ -139,15 +139,15 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
       for (std::size_t i = 0; i < queries; ++i, row += keys) {
         double sum = 0;
         for (std::size_t j = 0; j < keys; ++j) sum += row[j];
-        most_of_sums = std::max(most_of_sums, std::fabs(sum - 1));
+        largest_sum_error = std::max(largest_sum_error, std::fabs(sum - 1));
         for (std::size_t d = 0; d < head_width; ++d) {
           double expected = 0;
           for (std::size_t j = 0; j < keys; ++j) {
             expected += double{row[j]} *
                         values.values[(first_key + j) * value_width + h / group * head_width + d];
           }
-          most = std::max(
-              most,
+          largest_error = std::max(
+              largest_error,
               std::fabs(expected - mixed.values[(first_query + i) * width + h * head_width + d]));
         }
       }
@@ -155,12 +155,12 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
     first_query += queries;
     first_key += keys;
   }
-  EXPECT_LE(most_of_sums, 1e-5);
-  EXPECT_LE(most, 1e-5);
+  EXPECT_LE(largest_sum_error, 1e-5);
+  EXPECT_LE(largest_error, 1e-5);
 }
 
-// The number of attentions that a trace shows: self-attention of each encoder and decoder layer,
-// and cross-attention.
+// The number of attentions that a trace records: self-attention of each layer, and cross-attention
+// of each decoder layer.
 std::size_t attentions_of(const Model& model) {
   if (const auto* rnn = dynamic_cast<const Rnn*>(&model)) {
     return rnn->config().as<RnnConfig>().attention == RnnAttention::none ? 0 : 1;
@@ -179,7 +179,7 @@ TEST_P(EveryModel, TracedWeightsTimesValuesAreTheFusedOutput) {
     context.set_trace(&trace);
     const std::vector<float> after = to_host<float>(model.scores(sentences));
     context.set_trace(nullptr);
-    EXPECT_TRUE(same_bits(before, after)) << "looking must not change what is seen";
+    EXPECT_TRUE(same_bits(before, after)) << "tracing must not change the scores";
     std::size_t attentions = 0;
     for (const TapRecord& weights : trace.records()) {
       if (weights.tap != Tap::attention_weights) continue;
@@ -205,7 +205,7 @@ TEST_P(EveryModel, TracedWeightsTimesValuesAreTheFusedOutput) {
   }
 }
 
-TEST_P(EveryModel, IsReadAsItWasWritten) {
+TEST_P(EveryModel, LoadsAsItWasSaved) {
   CpuContext context({.threads = 2});
   for (const NamedModel& named : models_of(GetParam())) {
     SCOPED_TRACE(named.name);
@@ -223,31 +223,31 @@ TEST_P(EveryModel, IsReadAsItWasWritten) {
   }
 }
 
-// A generation under way: hypotheses, each of a sentence.
+// The hypotheses of a running generation, and the sentence of each.
 struct Generation {
   std::vector<std::int32_t> sentences;
-  std::vector<Tokens> hypotheses;  // <s> left out
+  std::vector<Tokens> hypotheses;  // without <s>
 };
 
 // The scores of the token after each hypothesis, recomputed from the whole hypothesis.
-std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& all,
+std::vector<std::vector<double>> recomputed(const AnyModel& model, const Generation& generation,
                                             const std::vector<Tokens>& sources) {
-  Sentences whole{.sources = {}, .targets = all.hypotheses};
-  for (const std::int32_t sentence : all.sentences) {
+  Sentences whole{.sources = {}, .targets = generation.hypotheses};
+  for (const std::int32_t sentence : generation.sentences) {
     whole.sources.push_back(sources[static_cast<std::size_t>(sentence)]);
   }
   const Tensor scores = model.scores(whole);
   std::vector<std::vector<double>> last;
   std::int64_t row = -1;
-  for (const Tokens& hypothesis : all.hypotheses) {
+  for (const Tokens& hypothesis : generation.hypotheses) {
     row += static_cast<std::int64_t>(model.rows_of(hypothesis));
     last.push_back(to_host_f64(scores.rows(row, 1)));
   }
   return last;
 }
 
-// The first tokens of all hypotheses are fed at once, later ones one by one; hypotheses are copied,
-// dropped and reordered. In f64.
+// The first step reads several tokens of each hypothesis, later steps one. Between steps,
+// hypotheses are copied, dropped and reordered. `model` is in f64.
 void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& context,
                                       Generation generation) {
   const std::vector<Tokens> sources = sentences_of({5, 1, 9}, 37, 3);
@@ -262,8 +262,8 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
     offsets.push_back(static_cast<std::int32_t>(newest.size()));
     prompts.push_back(offsets.back() - offsets[offsets.size() - 2]);
   }
-  constexpr std::int64_t kMostHypotheses = 7;
-  const auto state = model.started(sources, prompts, kMostHypotheses);
+  constexpr std::int64_t kMaxHypotheses = 7;
+  const auto state = model.started_state(sources, prompts, kMaxHypotheses);
   std::int64_t first_parent = state->cache.first_rows();
   for (int step = 0; step < 20; ++step) {
     const auto count = static_cast<std::int64_t>(newest.size());
@@ -283,7 +283,7 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
                 1e-11)
           << "step " << step << ", row " << r;
     }
-    // Now between one and seven hypotheses, each from any parent.
+    // The next step has one to seven hypotheses, each with a random parent.
     const auto draws = random_values<double>(16, 100 + static_cast<std::uint64_t>(step));
     const auto draw = [&](std::size_t i, std::size_t below) {
       return static_cast<std::size_t>((draws[i] + 1) / 2 * static_cast<double>(below));
@@ -291,7 +291,7 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
     Generation next;
     newest.clear();
     parents.clear();
-    for (std::size_t i = 0, many = 1 + draw(15, 7); i < many; ++i) {
+    for (std::size_t i = 0, next_count = 1 + draw(15, 7); i < next_count; ++i) {
       const std::size_t parent = draw(i, generation.hypotheses.size());
       parents.push_back(
           static_cast<std::int32_t>(first_parent + static_cast<std::int64_t>(parent)));
@@ -311,7 +311,7 @@ TEST_P(EveryModel, CachedDecodingEqualsRecomputationAtEveryStep) {
     SCOPED_TRACE(named.name);
     const AnyModel model(context, named, {}, {.dtype = DType::f64});
     if (!model.generates()) GTEST_SKIP() << "a " << GetParam() << " does not generate";
-    // A token each, <s> or the text's first, and prefixes of several.
+    // First steps of one token each (<s>, or the text's first token), and of several.
     const std::int32_t first = model.has_source() ? 0 : 1;
     for (const std::vector<std::int32_t>& lengths :
          {std::vector{first, first, first}, std::vector{5, first, 70}}) {

@@ -16,7 +16,7 @@ std::string options_of(const ModelConfig& model) {
   return to_json(out.tree());
 }
 
-TEST(Dropouts, AreAllSetAndNothingElse) {
+TEST(Dropouts, WithDropoutSetsAllOfThemAndNothingElse) {
   for (const char* preset : {"tiny", "base", "gpt2", "bert-base", "t5-small", "rnn-base"}) {
     const ModelConfig model = model_preset(preset), changed = model->with_dropout(0.25);
     EXPECT_EQ(changed->family(), model->family());
@@ -24,9 +24,9 @@ TEST(Dropouts, AreAllSetAndNothingElse) {
     for (const auto& [name, rate] : changed->dropouts()) EXPECT_EQ(rate, 0.25) << name;
     std::string expected = options_of(model);
     for (const auto& [name, rate] : model->dropouts()) {
-      const std::size_t at = expected.find('"' + name + '"');
-      const std::size_t value = expected.find(':', at) + 1,
-                        end = expected.find_first_of(",}\n", at);
+      const std::size_t key = expected.find('"' + name + '"');
+      const std::size_t value = expected.find(':', key) + 1,
+                        end = expected.find_first_of(",}\n", key);
       expected.replace(value, end - value, " 0.25");
     }
     std::erase(expected, ' ');
@@ -43,12 +43,12 @@ TEST(Dropouts, HaveTheNamesOfTheOptions) {
   EXPECT_DOUBLE_EQ(found[1].rate, 0.1);
 }
 
-TEST(Dropouts, ARateIsBelowOne) {
+TEST(Dropouts, ARateMustBeAtLeastZeroAndBelowOne) {
   EXPECT_THROW(model_preset("gpt2")->with_dropout(1), Error);
   EXPECT_THROW(model_preset("gpt2")->with_dropout(-0.1), Error);
 }
 
-TEST(Families, T5IsATransformerOfAnotherNameWithOtherDefaults) {
+TEST(Families, T5IsATransformerWithAnotherNameAndOtherDefaults) {
   const ModelConfig t5 = read_model_config(R"({"family": "t5"})", "x");
   EXPECT_EQ(t5->family(), "t5");
   EXPECT_EQ(t5->to_json(), ModelConfig(t5_config())->to_json());
@@ -61,20 +61,20 @@ TEST(Families, T5IsATransformerOfAnotherNameWithOtherDefaults) {
   EXPECT_EQ(model_preset("t5-base")->family(), "t5");
 }
 
-TEST(Families, OptionsAreOfOneFamily) {
+TEST(Families, OptionsOfAnotherFamilyAreAnError) {
   const ModelConfig gpt = model_preset("gpt2");
   EXPECT_EQ(error_of([&] { gpt.as<BertConfig>(); }), "these are options of the family gpt.");
   EXPECT_EQ(error_of([] { ModelConfig()->family(); }), "the model's family is unknown.");
 }
 
-TEST(Families, VocabulariesAreThoseOfTheSidesThatThereAre) {
+TEST(Families, AFamilyWithoutASourceUsesTheTargetVocabulary) {
   const auto pair = model_preset("base")->with_inputs({7, 9}).as<TransformerConfig>();
   EXPECT_EQ(pair.source_vocabulary, 7);
   EXPECT_EQ(pair.target_vocabulary, 9);
   EXPECT_EQ(model_preset("bert-base")->with_inputs({7, 9}).as<BertConfig>().target_vocabulary, 9);
 }
 
-TEST(Families, OnlyTheOptionsOfABertKnowLabels) {
+TEST(Families, OnlyABertHasLabels) {
   for (const char* preset : {"base", "gpt2", "t5-small", "rnn-base"}) {
     EXPECT_EQ(as_classifier_config(model_preset(preset)), nullptr) << preset;
   }

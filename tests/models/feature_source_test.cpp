@@ -17,7 +17,7 @@
 namespace nunchi::testing {
 namespace {
 
-constexpr std::int64_t kWidth = 5;  // F
+constexpr std::int64_t kWidth = 5;  // of a feature row
 
 TransformerConfig feature_config(std::int64_t vocabulary = 37) {
   TransformerConfig config = small_config(vocabulary);
@@ -34,7 +34,7 @@ std::vector<Features> random_features(const std::vector<std::int64_t>& rows, std
   return examples;
 }
 
-TEST(FeatureSource, GradientsAgreeWithDifferences) {
+TEST(FeatureSource, GradientsAgreeWithCentralDifferences) {
   CpuContext context({.threads = 2});
   for (const nn::PositionKind position :
        {nn::PositionKind::sinusoidal, nn::PositionKind::learned, nn::PositionKind::rotary}) {
@@ -53,7 +53,7 @@ TEST(FeatureSource, GradientsAgreeWithDifferences) {
   }
 }
 
-TEST(FeatureSource, AnExampleIsTheSameInEveryBatch) {
+TEST(FeatureSource, AnExampleGetsTheSameHypothesesInAnyBatch) {
   if (!kernels::rows_are_independent()) {
     GTEST_SKIP() << kernels::product_library()
                  << " does not keep a row's bits when others are added";
@@ -62,8 +62,8 @@ TEST(FeatureSource, AnExampleIsTheSameInEveryBatch) {
   const auto model = make_small<Transformer>(context, feature_config());
   const std::vector<Features> examples = random_features({4, 70, 1, 9}, 3);
   const SearchOptions options{.beam_size = 3, .n_best = 3, .max_length = 9};
-  const auto found_for = [&](std::span<const Features> some) {
-    return search(*model, {.source = make_feature_batch(context, some, kWidth), .tokens = kTokens},
+  const auto found_for = [&](std::span<const Features> batch) {
+    return search(*model, {.source = make_feature_batch(context, batch, kWidth), .tokens = kTokens},
                   options);
   };
   const auto together = found_for(examples);
@@ -77,31 +77,31 @@ TEST(FeatureSource, AnExampleIsTheSameInEveryBatch) {
   }
 }
 
-TEST(FeatureSource, IsWrittenToTheConfigAndReadAgain) {
+TEST(FeatureSource, TheConfigKeepsTheFeatureWidth) {
   const std::string json = Transformer(feature_config()).config_json();
   EXPECT_NE(json.find("\"source_features\": 5"), std::string::npos) << json;
   EXPECT_EQ(json.find("source_vocabulary"), std::string::npos) << json;
   const auto again = make_model(json, "config.json");
   EXPECT_EQ(again->config_json(), json);
   EXPECT_EQ(dynamic_cast<const TranslationModel&>(*again).inputs().source_features, kWidth);
-  // Models of tokens are written as ever.
+  // The config of a model that reads tokens does not mention features.
   const std::string tokens = Transformer(small_config()).config_json();
   EXPECT_EQ(tokens.find("source_features"), std::string::npos) << tokens;
 }
 
-TEST(FeatureSource, AnotherKindOfSourceIsRefused) {
+TEST(FeatureSource, TheWrongKindOfSourceIsRefused) {
   CpuContext context({.threads = 1});
-  const auto of_features = make_small<Transformer>(context, feature_config());
-  const auto of_tokens = make_small<Transformer>(context, small_config());
+  const auto feature_model = make_small<Transformer>(context, feature_config());
+  const auto token_model = make_small<Transformer>(context, small_config());
   const Source tokens = make_token_batch(context, std::vector<Tokens>{{5}}, 37);
   const Source features = make_feature_batch(context, random_features({2}, 1), kWidth);
-  EXPECT_NE(error_of([&] { of_features->encode(tokens); }).find("the model reads features"),
+  EXPECT_NE(error_of([&] { feature_model->encode(tokens); }).find("the model reads features"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { of_tokens->encode(features); }).find("the model reads tokens"),
+  EXPECT_NE(error_of([&] { token_model->encode(features); }).find("the model reads tokens"),
             std::string::npos);
   const std::vector<Features> wide{{.width = 6, .values = std::vector<float>(6)}};
   EXPECT_NE(error_of([&] {
-              of_features->encode(make_feature_batch(context, wide, 6));
+              feature_model->encode(make_feature_batch(context, wide, 6));
             }).find("features of width 6"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
@@ -110,12 +110,12 @@ TEST(FeatureSource, AnotherKindOfSourceIsRefused) {
             std::string::npos);
 }
 
-// Rows that are noisy versions of a few patterns; the target names the patterns.
+// A toy task: each feature row is one of a few patterns with noise; the target names the patterns.
 class FeatureTask {
  public:
   static std::vector<std::string> names() { return {"red", "green", "blue", "black"}; }
 
-  // Writes `count` examples: features/N.npy and a line each.
+  // Writes `count` examples, each a file features/N.npy and a line of target.txt.
   FeatureTask(const std::filesystem::path& folder, int count, std::uint64_t seed) {
     part.features = folder / "features";
     part.target = folder / "target.txt";
@@ -142,7 +142,7 @@ class FeatureTask {
   CorpusPart part;
 };
 
-TEST(FeatureSource, IsLearnedFromAFolderAndTranslatedByTheSearch) {
+TEST(FeatureSource, AModelLearnsFromAFolderOfFeaturesAndTranslatesThem) {
   const TemporaryFolder folder;
   const PieceTokenizer tokenizer(FeatureTask::names());
   const DecoderTokens tokens = decoder_tokens(tokenizer.special());
@@ -183,11 +183,11 @@ TEST(FeatureSource, IsLearnedFromAFolderAndTranslatedByTheSearch) {
   const auto found =
       search(model, {.source = make_source(context, sources, model.inputs()), .tokens = tokens},
              {.beam_size = 2});
-  int right = 0;
-  for (std::size_t i = 0; i < targets.size(); ++i) right += found[i][0].tokens == targets[i];
-  EXPECT_GE(right, 36) << "of " << targets.size();
+  int correct = 0;
+  for (std::size_t i = 0; i < targets.size(); ++i) correct += found[i][0].tokens == targets[i];
+  EXPECT_GE(correct, 36) << "of " << targets.size();
 
-  // The model folder holds all of it.
+  // The model can be saved and loaded.
   save_model(model, folder / "model");
   const auto read = load_model(folder / "model", context);
   EXPECT_EQ(read->config_json(), model.config_json());

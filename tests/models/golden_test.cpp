@@ -1,6 +1,6 @@
-// Models against PyTorch and Hugging Face: logits, loss, every gradient and the losses of optimiser
-// steps, from the files that the scripts of tests/golden wrote. A file of a family is found by
-// itself; those of a family hold every encoding of positions.
+// Compares models with PyTorch and Hugging Face: logits, loss, every gradient and the losses of
+// optimiser steps, from the files that the scripts in tests/golden have written. The test finds the
+// files of a family by itself and checks that they cover every kind of position.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -15,8 +15,8 @@ namespace {
 
 class GoldenModel {
  public:
-  // In f64 we compute as PyTorch did, and what differs is how its numbers were stored; in f32 we
-  // compute as users do.
+  // PyTorch computed in f64 and stored f32, so a model in f64 differs only by that rounding. A
+  // model in f32 computes as in real use.
   GoldenModel(const SafetensorsFile& file, DType dtype)
       : file_(file),
         model_(context_, make_model(file.metadata().at("config"), "config"),
@@ -33,22 +33,24 @@ class GoldenModel {
               5 * tolerance);
     const auto expected_losses = values_of<float>(file_, "token_losses");
     const VocabularyLoss loss = model_.loss(sentences_, kLoss);
-    const auto said = static_cast<std::int64_t>(expected_losses.size());
-    EXPECT_LE(largest_difference(to_host_f64(loss.tokens.rows(0, said)), expected_losses),
+    const auto predicted = static_cast<std::int64_t>(expected_losses.size());
+    EXPECT_LE(largest_difference(to_host_f64(loss.tokens.rows(0, predicted)), expected_losses),
               5 * tolerance);
     const double expected = values_of<float>(file_, "loss")[0];
     EXPECT_NEAR(run_backward(), expected, tolerance * expected);
     for (const nn::ParameterEntry& entry : model_.parameters().entries()) {
-      const std::vector<float> wanted = values_of<float>(file_, "gradients/" + entry.name);
+      const std::vector<float> expected_gradient =
+          values_of<float>(file_, "gradients/" + entry.name);
       double largest = 1;
-      for (const float value : wanted) largest = std::max(largest, std::fabs(double{value}));
-      EXPECT_LE(largest_difference(to_host_f64(entry.variable.gradient()), wanted),
+      for (const float value : expected_gradient)
+        largest = std::max(largest, std::fabs(double{value}));
+      EXPECT_LE(largest_difference(to_host_f64(entry.variable.gradient()), expected_gradient),
                 tolerance * largest)
           << entry.name;
     }
   }
 
-  // About ten steps of Adam and of AdamW. The files of encoder-decoders have their losses.
+  // Compares the losses of a few steps of Adam and AdamW, which the files of encoder-decoders have.
   void compare_steps(double tolerance) {
     if (!model_.has_source()) return;
     compare_steps("losses", {.max_norm = 1}, tolerance);
@@ -92,16 +94,16 @@ class GoldenModel {
   Sentences sentences_;
 };
 
-// The value of a key in a config.json's text; empty when it is missing.
+// The text value of a key in the text of a config.json; empty if it is missing.
 std::string value_in(const std::string& json, const std::string& key) {
-  const std::size_t at = json.find("\"" + key + "\": \"");
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + key.size() + 5;
+  const std::size_t found = json.find("\"" + key + "\": \"");
+  if (found == std::string::npos) return {};
+  const std::size_t begin = found + key.size() + 5;
   return json.substr(begin, json.find('"', begin) - begin);
 }
 
-// The variants of a family, such as "clipped" or "gru additive".
-std::string kind_of(const std::string& config) {
+// The variant of a family that a config describes, such as "clipped" or "gru additive".
+std::string variant_of(const std::string& config) {
   if (value_in(config, "family") == "rnn") {
     return value_in(config, "cell") + " " + value_in(config, "attention");
   }
@@ -110,7 +112,8 @@ std::string kind_of(const std::string& config) {
   return clipped ? "clipped" : value_in(config, "position");
 }
 
-std::set<std::string> kinds_of(std::string_view family) {
+// All variants of a family.
+std::set<std::string> variants_of(std::string_view family) {
   if (family == "rnn") {
     return {"gru none", "gru additive", "gru dot", "lstm none", "lstm additive", "lstm dot"};
   }
@@ -129,16 +132,16 @@ TEST_P(Golden, LogitsLossGradientsAndStepsAgreeWithPyTorch) {
     const std::string& config = file.metadata().at("config");
     if (value_in(config, "family") != GetParam()) continue;
     SCOPED_TRACE(entry.path().filename().string());
-    seen.insert(kind_of(config));
-    GoldenModel exact(file, DType::f64), usual(file, DType::f32);
+    seen.insert(variant_of(config));
+    GoldenModel exact(file, DType::f64), rounded(file, DType::f32);
     exact.compare(1e-6);
     exact.compare_steps(1e-6);
-    usual.compare(1e-5);
-    // Adam divides by the gradient's own size, so the rounding of small gradients grows with the
-    // steps.
-    usual.compare_steps(1e-4);
+    rounded.compare(1e-5);
+    // Adam normalises each gradient by its magnitude, so rounding errors of small gradients grow
+    // with the steps.
+    rounded.compare_steps(1e-4);
   }
-  EXPECT_EQ(seen, kinds_of(GetParam()));
+  EXPECT_EQ(seen, variants_of(GetParam()));
 }
 
 FOR_EVERY_FAMILY(Golden);

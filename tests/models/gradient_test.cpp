@@ -1,5 +1,5 @@
-// Options of a whole two-layer model against central differences in f64; every_model_test.cpp
-// tests families and positions.
+// Compares gradients of a two-layer model with central differences in f64, for several options.
+// every_model_test.cpp does so for families and positions.
 #include "tests/gradient_check.h"
 #include "tests/models/small_models.h"
 

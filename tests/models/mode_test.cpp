@@ -1,4 +1,4 @@
-// Dropout and everything else that belongs to training follow the context's mode, not the tape.
+// Dropout depends on the context's mode, not on whether a tape records.
 #include "nunchi/device/mode.h"
 
 #include "nunchi/autograd/tape.h"
@@ -11,7 +11,7 @@ class ModelMode : public ::testing::Test {
  protected:
   ModelMode() { context_.set_random({.seed = 3, .step = 1}); }
 
-  // The same weights with and without dropout.
+  // Every call gives the same weights.
   std::unique_ptr<Transformer> model(float dropout) {
     TransformerConfig config = small_config();
     config.dropout = config.attention_dropout = config.activation_dropout = dropout;
@@ -40,27 +40,27 @@ TEST_F(ModelMode, ATapeInEvaluatingModeGivesGradientsWithoutDropout) {
   EXPECT_FALSE(same_bits(gradients_of(*dropping), gradients_of(*plain)));
 }
 
-TEST_F(ModelMode, DropoutActsInTrainingModeAloneWithOrWithoutATape) {
+TEST_F(ModelMode, DropoutActsOnlyInTrainingModeWithOrWithoutATape) {
   const auto dropping = model(0.3f), plain = model(0);
   EXPECT_EQ(value_of(*dropping), value_of(*plain));
   const ModeScope scope(context_, Mode::training);
-  const double untaped = value_of(*dropping);
-  EXPECT_NE(untaped, value_of(*plain));
+  const double without_tape = value_of(*dropping);
+  EXPECT_NE(without_tape, value_of(*plain));
   const Tape tape(context_);
-  EXPECT_EQ(value_of(*dropping), untaped);
+  EXPECT_EQ(value_of(*dropping), without_tape);
 }
 
-TEST_F(ModelMode, AModelGeneratesInEvaluatingModeWithoutATape) {
-  const auto generating = model(0);
+TEST_F(ModelMode, AModelGeneratesOnlyInEvaluatingModeWithoutATape) {
+  const auto generator = model(0);
   const nn::CacheLimits limits{.positions = 8, .memory_rows = 64, .source_length = 16};
-  generating->make_state(context_, limits);
+  generator->make_state(context_, limits);
   {
     const ModeScope scope(context_, Mode::training);
-    EXPECT_NE(error_of([&] { generating->make_state(context_, limits); }).find("evaluating mode"),
+    EXPECT_NE(error_of([&] { generator->make_state(context_, limits); }).find("evaluating mode"),
               std::string::npos);
   }
   const Tape tape(context_);
-  EXPECT_NE(error_of([&] { generating->make_state(context_, limits); }).find("without a tape"),
+  EXPECT_NE(error_of([&] { generator->make_state(context_, limits); }).find("without a tape"),
             std::string::npos);
 }
 

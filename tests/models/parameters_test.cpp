@@ -13,20 +13,20 @@ TEST(Parameters, TheBaseModelHasThePapersCount) {
   EXPECT_EQ(expected, 63082496);
 }
 
-TEST(Parameters, GroupedHeadsAndMissingBiasesAreCounted) {
+TEST(Parameters, TheCountDependsOnGroupedHeadsAndBiases) {
   TransformerConfig config = preset_of<TransformerConfig>("base", 37000);
   config.kv_heads = 2;
   config.head_width = 32;
   config.bias = false;
   config.position = nn::PositionKind::relative;
-  // Of 8 heads of 32 columns, two of keys and two of values.
+  // 8 heads of queries, 2 of keys and 2 of values, of 32 columns each.
   const std::int64_t C = 512, F = 2048, L = 6, V = 37000, Q = 8 * 32, K = 2 * 32;
   const std::int64_t attention = C * (Q + 2 * K) + Q * C;
   EXPECT_EQ(Transformer(config).parameters().count(),
             V * C + L * (3 * attention + 2 * (2 * C * F) + 2 * C * 5) + 2 * 32 * 8);
 }
 
-TEST(Parameters, QueriesStartSmallerWhereScoresAreNotScaled) {
+TEST(Parameters, QueriesStartSmallerIfScoresAreNotScaled) {
   CpuContext context;
   TransformerConfig config = preset_of<TransformerConfig>("base", 100);
   config.encoder_layers = config.decoder_layers = 1;
@@ -54,7 +54,7 @@ TEST(Parameters, TheSameSeedGivesTheSameWeightsOnAnyNumberOfThreads) {
                         to_host<float>(b->parameters().weights())));
 }
 
-TEST(Parameters, StartAsThePaperSays) {
+TEST(Parameters, InitialWeightsHaveTheUsualDeviations) {
   CpuContext context;
   TransformerConfig config = preset_of<TransformerConfig>("base", 2000);
   config.encoder_layers = config.decoder_layers = 1;
@@ -67,7 +67,8 @@ TEST(Parameters, StartAsThePaperSays) {
     return std::sqrt(squares / static_cast<double>(values.size()));
   };
   EXPECT_NEAR(deviation("shared.embedding.weight"), 1 / std::sqrt(512.0), 1e-3);
-  // Xavier's uniform distribution of a 512 × 512 matrix, also where three are stacked.
+  // Xavier's uniform distribution for a 512 × 512 matrix, also if several such matrices are
+  // stacked.
   const double xavier = std::sqrt(2.0 / 1024);
   EXPECT_NEAR(deviation("encoder.layers.0.self_attention.qkv.weight"), xavier, 1e-3);
   EXPECT_NEAR(deviation("decoder.memory_kv.weight"), xavier, 1e-3);

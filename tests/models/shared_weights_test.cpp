@@ -1,4 +1,4 @@
-// One copy of the weights serves several threads, each with a context of its own.
+// Several threads, each with its own context, share one copy of the weights.
 #include <barrier>
 #include <functional>
 #include <thread>
@@ -11,40 +11,40 @@ namespace {
 
 using Values = std::vector<float>;
 
-// What `run` gives on each of several threads that start together.
-std::vector<Values> at_once(int threads, const std::function<Values(ContextBase&)>& run) {
+// The results of `run` on several threads that start at the same time.
+std::vector<Values> run_concurrently(int threads, const std::function<Values(ContextBase&)>& run) {
   std::vector<Values> found(static_cast<std::size_t>(threads));
   std::barrier start(threads);
   std::vector<std::thread> workers;
-  for (Values& own : found) {
+  for (Values& result : found) {
     workers.emplace_back([&] {
       CpuContext context({.threads = 1});
       start.arrive_and_wait();
-      own = run(context);
+      result = run(context);
     });
   }
   for (std::thread& worker : workers) worker.join();
   return found;
 }
 
-// The losses of tokens by a model whose weights are on another context, first of all threads at
-// once, when no form of a weight exists yet.
+// Compares the token losses of threads that share a model of another context with those of a model
+// on its own context. All threads start before any cached form of a weight exists.
 template <class Model, class Config, class Loss>
 void expect_same_bits_on_all_threads(const Config& config, const Loss& loss) {
   constexpr int kThreads = 2, kRounds = 5;
   for (int round = 0; round < kRounds; ++round) {
     CpuContext weights({.threads = 1}), alone({.threads = 1});
     const auto shared = make_small<Model>(weights, config);
-    const auto own = make_small<Model>(alone, config);
-    const Values expected = loss(*own, alone);
-    for (const Values& found : at_once(kThreads, [&](ContextBase& context) {
-           Values all = loss(*shared, context);
-           EXPECT_TRUE(same_bits(all, loss(*shared, context)));
-           return all;
+    const auto unshared = make_small<Model>(alone, config);
+    const Values expected = loss(*unshared, alone);
+    for (const Values& found : run_concurrently(kThreads, [&](ContextBase& context) {
+           Values losses = loss(*shared, context);
+           EXPECT_TRUE(same_bits(losses, loss(*shared, context)));
+           return losses;
          })) {
       EXPECT_TRUE(same_bits(found, expected));
     }
-    // The threads' contexts are gone; the forms that they made are not.
+    // The threads' contexts are destroyed, but the cached forms that they made remain.
     EXPECT_TRUE(same_bits(loss(*shared, weights), expected));
   }
 }
@@ -62,7 +62,7 @@ Values text_losses(const LanguageModel& model, ContextBase& context) {
   return to_host<float>(loss.tokens.rows(0, batch.inputs.rows.rows));
 }
 
-TEST(SharedWeights, AreReadByATransformerOnSeveralThreads) {
+TEST(SharedWeights, ATransformerGivesTheSameBitsOnAllThreads) {
   for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
     TransformerConfig config = small_config();
     config.norm_placement = placement;
@@ -70,7 +70,7 @@ TEST(SharedWeights, AreReadByATransformerOnSeveralThreads) {
   }
 }
 
-TEST(SharedWeights, AreReadByAGptOfEachPositionOnSeveralThreads) {
+TEST(SharedWeights, AGptGivesTheSameBitsOnAllThreads) {
   for (const auto position : {nn::PositionKind::sinusoidal, nn::PositionKind::learned,
                               nn::PositionKind::rotary, nn::PositionKind::alibi}) {
     GptConfig config = small_gpt_config();
@@ -79,13 +79,13 @@ TEST(SharedWeights, AreReadByAGptOfEachPositionOnSeveralThreads) {
   }
 }
 
-TEST(SharedWeights, AreReadByAnRnnOnSeveralThreads) {
+TEST(SharedWeights, AnRnnGivesTheSameBitsOnAllThreads) {
   for (const auto attention : {RnnAttention::additive, RnnAttention::dot}) {
     expect_same_bits_on_all_threads<Rnn>(small_rnn(CellKind::lstm, attention), pair_losses);
   }
 }
 
-TEST(SharedWeights, LeaveNothingOnTheContextsOfThreads) {
+TEST(SharedWeights, CachedFormsUseNoMemoryOfTheWorkersContext) {
   CpuContext weights({.threads = 1}), worker({.threads = 1});
   const auto model = make_small<Transformer>(weights, small_config());
   pair_losses(*model, worker);

@@ -1,4 +1,4 @@
-// Small models of each family and batches, shared by several tests.
+// Small models of each family, and batches for them, shared by several tests.
 #pragma once
 
 #include "nunchi/models/families/bert.h"
@@ -34,7 +34,7 @@ inline TransformerConfig small_config(std::int64_t vocabulary = 37) {
   return config;
 }
 
-// For a family that reads texts.
+// For a family with one stack and one vocabulary.
 template <class Config>
 Config small_text_config(std::int64_t vocabulary) {
   auto config = small_stack<Config>();
@@ -77,7 +77,8 @@ inline std::vector<RnnConfig> all_small_rnns(std::int64_t vocabulary = 37) {
   return all;
 }
 
-// Makes some tokens likelier than others: with GPT-2's initial weights all are equally likely.
+// Makes some tokens likelier than others: with GPT-2's initial weights all are about equally
+// likely.
 inline void sharpen(nn::Parameters& parameters) {
   const Tensor& weights = parameters.weights();
   std::vector<double> values = to_host_f64(weights);
@@ -91,7 +92,7 @@ inline void sharpen(nn::Parameters& parameters) {
   parameters.changed();
 }
 
-// A model with memory and initial weights.
+// A model with allocated, initialised weights.
 template <class M>
 std::unique_ptr<M> make_small(ContextBase& context, const typename M::Config& config,
                               const nn::Parameters::Memory& memory = {}) {
@@ -102,7 +103,7 @@ std::unique_ptr<M> make_small(ContextBase& context, const typename M::Config& co
   return model;
 }
 
-// Sentences of these lengths; sentence b's tokens depend on b alone.
+// Sentences of these lengths; the tokens of sentence b depend only on b and the seed.
 inline std::vector<Tokens> sentences_of(const std::vector<std::int32_t>& lengths,
                                         std::int64_t vocabulary, std::uint64_t seed) {
   std::vector<Tokens> sentences;
@@ -124,14 +125,14 @@ inline PairBatch pair_batch(ContextBase& context, std::span<const Tokens> source
                          vocabulary, {.tokens = kTokens, .first_sentence = first_sentence});
 }
 
-// Logits of every target row, [rows, V], without dropout; of a Transformer or an Rnn.
+// The logits of every target row, [rows, V], without dropout. `model` is a Transformer or an Rnn.
 inline std::vector<float> logits_of(const auto& model, const PairBatch& batch) {
   const Variable hidden = model.decode(batch.target, model.encode(batch.source));
   return to_host<float>(
       model.logits(hidden, batch.target.rows).value().rows(0, batch.target.rows.rows));
 }
 
-// Texts of which every third token is masked; in the second text none is.
+// Texts in which every third token is masked; the second text has no masked tokens.
 inline std::vector<MaskedText> masked_texts(const std::vector<Tokens>& sentences) {
   std::vector<MaskedText> texts;
   for (const Tokens& sentence : sentences) {
@@ -146,24 +147,25 @@ inline std::vector<MaskedText> masked_texts(const std::vector<Tokens>& sentences
   return texts;
 }
 
-inline Variable rows_to_say(const Bert& model, const MaskedBatch& batch) {
+// The hidden rows of the masked tokens.
+inline Variable masked_rows(const Bert& model, const MaskedBatch& batch) {
   return gather_rows(model.hidden(batch.inputs), batch.masked, batch.places);
 }
 
 inline VocabularyLoss loss_of(const Bert& model, const MaskedBatch& batch,
                               const VocabularyLossOptions& options = {}) {
-  return model.loss(rows_to_say(model, batch), batch.masked, batch.labels, options);
+  return model.loss(masked_rows(model, batch), batch.masked, batch.labels, options);
 }
 
-// The loss of labels 0, 1, 0, 1, …
+// The loss if the texts have the labels 0, 1, 0, 1, …
 inline VocabularyLoss label_loss_of(const Bert& model, const TokenBatch& texts) {
   ContextBase& context = texts.ids.context();
   const auto count = static_cast<std::size_t>(texts.rows.sentences);
-  const Ragged each = make_ragged(context, std::vector<std::int32_t>(count, 1));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(each.capacity), 0);
+  const Ragged per_text = make_ragged(context, std::vector<std::int32_t>(count, 1));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(per_text.capacity), 0);
   for (std::size_t i = 1; i < count; i += 2) labels[i] = 1;
-  return model.label_loss(model.summary(texts, each), each,
-                          from_host(context, labels, {each.capacity}), {.smoothing = 0.1});
+  return model.label_loss(model.summary(texts, per_text), per_text,
+                          from_host(context, labels, {per_text.capacity}), {.smoothing = 0.1});
 }
 
 // The scores of every row, [rows, V], without dropout.

@@ -1,5 +1,5 @@
-// What a trace shows is what was computed; attention's weights are
-// tests/models/every_model_test.cpp's.
+// Traced values are the computed values. tests/models/every_model_test.cpp checks attention
+// weights.
 #include "nunchi/trace/trace.h"
 
 #include "nunchi/autograd/tape.h"
@@ -8,7 +8,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Trace, PreNormLayersShowTheSettledStream) {
+TEST(Trace, PreNormLayerOutputIncludesTheResidualSum) {
   // The last layer's output, normalised, is the stack's output.
   CpuContext context({.threads = 1});
   TransformerConfig config = small_config();

@@ -13,25 +13,25 @@
 namespace nunchi {
 namespace {
 
-// Addresses without memory, opened to use from the bottom up.
+// One reservation of addresses, backed with memory from the bottom up.
 class ReservedMemory final : public MemorySource {
  public:
   ReservedMemory() {
-    // Where the system limits addresses, less is reserved.
+    // Reserves less if the system limits the address space.
     for (std::size_t bytes = std::size_t{1} << 40; bytes >= (std::size_t{1} << 28); bytes >>= 1) {
       void* address =
           ::mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (address == MAP_FAILED) continue;
-      start_ = static_cast<std::byte*>(address);
-      length_ = bytes + kHugePage;
+      mapping_ = static_cast<std::byte*>(address);
+      mapping_bytes_ = bytes + kHugePage;
       const auto value = reinterpret_cast<std::uintptr_t>(address);
-      base_ = start_ + (kHugePage - value % kHugePage) % kHugePage;
+      base_ = mapping_ + (kHugePage - value % kHugePage) % kHugePage;
       reserved_ = bytes;
       return;
     }
-    throw Error("the system gives this process no address space (see ulimit -v).");
+    throw Error("the system refused to reserve address space for this process (see ulimit -v).");
   }
-  ~ReservedMemory() override { ::munmap(start_, length_); }
+  ~ReservedMemory() override { ::munmap(mapping_, mapping_bytes_); }
   ReservedMemory(const ReservedMemory&) = delete;
   ReservedMemory& operator=(const ReservedMemory&) = delete;
 
@@ -39,15 +39,16 @@ class ReservedMemory final : public MemorySource {
   std::size_t reserved() const override { return reserved_; }
 
   void grow_to(std::size_t bytes) override {
-    std::byte* from = base_ + open_;
-    if (::mprotect(from, bytes - open_, PROT_READ | PROT_WRITE) != 0) {
-      throw Error("out of memory: the system refused " + std::to_string((bytes - open_) >> 20) +
-                  " MiB more (" + std::strerror(errno) + "), with " + std::to_string(open_ >> 20) +
-                  " MiB in use.");
+    std::byte* from = base_ + backed_;
+    if (::mprotect(from, bytes - backed_, PROT_READ | PROT_WRITE) != 0) {
+      throw Error("out of memory: the system refused " + std::to_string((bytes - backed_) >> 20) +
+                  " MiB more (" + std::strerror(errno) + "), with " +
+                  std::to_string(backed_ >> 20) + " MiB in use.");
     }
-    // Large pages spare the products most of their address look-ups. Only a wish: ignore a refusal.
-    ::madvise(from, bytes - open_, MADV_HUGEPAGE);
-    open_ = bytes;
+    // Huge pages spare matrix products most of their TLB misses. Only a hint, so errors are
+    // ignored.
+    ::madvise(from, bytes - backed_, MADV_HUGEPAGE);
+    backed_ = bytes;
   }
   void set_bytes(std::byte* begin, std::size_t bytes, unsigned char value) override {
     std::memset(begin, value, bytes);
@@ -55,11 +56,11 @@ class ReservedMemory final : public MemorySource {
 
  private:
   static constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  std::byte* start_ = nullptr;
+  std::byte* mapping_ = nullptr;
   std::byte* base_ = nullptr;
-  std::size_t length_ = 0;
+  std::size_t mapping_bytes_ = 0;
   std::size_t reserved_ = 0;
-  std::size_t open_ = 0;
+  std::size_t backed_ = 0;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 namespace nunchi {
 
-// x86-64's levels: v2 is SSE4.2, v3 AVX2 with FMA, v4 AVX-512. `portable` assumes nothing.
+// x86-64's levels: v2 is SSE4.2, v3 AVX2 with FMA, v4 AVX-512. `portable` assumes none of them.
 enum class Isa : std::uint8_t { portable, v2, v3, v4 };
 
 const char* name_of(Isa isa);
@@ -14,8 +14,9 @@ const char* name_of(Isa isa);
 // The best set that this processor has and this build contains.
 Isa detected_isa();
 
-// What the environment variable NUNCHI_ISA pins (portable, v2, v3 or v4), else detected_isa().
-// Throws UsageError for an unknown name or for a set that the processor lacks.
+// The set that the environment variable NUNCHI_ISA names (portable, v2, v3 or v4), or
+// detected_isa() if it is unset. Throws UsageError for an unknown name or for a set that the
+// processor lacks.
 Isa chosen_isa();
 
 }  // namespace nunchi

@@ -1,4 +1,4 @@
-// Errors of the CUDA runtime as Errors.
+// Turns errors of the CUDA runtime into Errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,6 +9,7 @@
 
 namespace nunchi {
 
+// `what` names the operation: "CUDA: WHAT: REASON."
 inline void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   throw Error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(status) + ".");

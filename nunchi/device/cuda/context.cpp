@@ -11,16 +11,18 @@
 namespace nunchi {
 namespace {
 
-// Kernels are compiled for some architectures ("90a 100a"); no other GPU can run them.
+// A GPU can run the kernels only if they were compiled for its architecture ("90a 100a").
 void check_architecture(int device) {
   int major = 0, minor = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "a GPU");
-  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "a GPU");
-  const std::string built = NUNCHI_CUDA_ARCHITECTURES, own = std::to_string(10 * major + minor);
-  if ((" " + built).find(" " + own) != std::string::npos) return;
-  throw Error("GPU " + std::to_string(device) + " is of compute capability " +
-              std::to_string(major) + "." + std::to_string(minor) +
-              ", and this program's kernels were built for " + built +
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "reading the compute capability");
+  check_cuda(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device),
+             "reading the compute capability");
+  const std::string built = NUNCHI_CUDA_ARCHITECTURES,
+                    this_gpu = std::to_string(10 * major + minor);
+  if ((" " + built).find(" " + this_gpu) != std::string::npos) return;
+  throw Error("GPU " + std::to_string(device) + " has compute capability " + std::to_string(major) +
+              "." + std::to_string(minor) + ", but this program's kernels were built for " + built +
               " (90a: H100 and H200); --device cpu always works.");
 }
 
@@ -46,14 +48,15 @@ Context<Device::cuda>::Context(const CudaOptions& options)
     : ContextBase(Device::cuda, options.precision,
                   make_device_memory(checked_device(options.device))),
       options_(options) {
-  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-  check_cuda(cudaStreamCreateWithFlags(&side_stream_, cudaStreamNonBlocking), "a stream");
-  check_cuda(cudaEventCreate(&begin_), "an event");
-  check_cuda(cudaEventCreate(&end_), "an event");
-  check_cuda(cudaEventCreateWithFlags(&before_capture_, cudaEventDisableTiming), "an event");
+  check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "creating a stream");
+  check_cuda(cudaStreamCreateWithFlags(&side_stream_, cudaStreamNonBlocking), "creating a stream");
+  check_cuda(cudaEventCreate(&clock_start_), "creating an event");
+  check_cuda(cudaEventCreate(&clock_stop_), "creating an event");
+  check_cuda(cudaEventCreateWithFlags(&before_capture_, cudaEventDisableTiming),
+             "creating an event");
   check_cuda(
       cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, options.device),
-      "the device's size");
+      "reading the number of multiprocessors");
   pinned_ = std::make_unique<PinnedRing>(stream_);
   random_ = reinterpret_cast<RandomKey*>(arena().allocate(sizeof(RandomKey)));
   set_random({});
@@ -64,8 +67,8 @@ Context<Device::cuda>::~Context() {
   drop_caches();
   arena().release(reinterpret_cast<std::byte*>(const_cast<RandomKey*>(random_)));
   pinned_.reset();
-  cudaEventDestroy(begin_);
-  cudaEventDestroy(end_);
+  cudaEventDestroy(clock_start_);
+  cudaEventDestroy(clock_stop_);
   cudaEventDestroy(before_capture_);
   cudaStreamDestroy(side_stream_);
   cudaStreamDestroy(stream_);
@@ -73,7 +76,7 @@ Context<Device::cuda>::~Context() {
 
 std::string Context<Device::cuda>::description() const {
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, options_.device), "the device's name");
+  check_cuda(cudaGetDeviceProperties(&properties, options_.device), "reading the GPU's name");
   return std::string(properties.name) + ", " + name_of(precision());
 }
 
@@ -83,7 +86,7 @@ void Context<Device::cuda>::set_random(const RandomKey& key) {
   std::memcpy(from, &key, sizeof key);
   check_cuda(cudaMemcpyAsync(const_cast<RandomKey*>(random_), from, sizeof key,
                              cudaMemcpyHostToDevice, stream_),
-             "an upload");
+             "an upload to the GPU");
 }
 
 void Context<Device::cuda>::synchronize() {
@@ -94,54 +97,54 @@ namespace {
 
 class Graph final : public ContextBase::Replay {
  public:
-  Graph(cudaGraph_t graph, CUstream_st* stream, Arena& arena, Arena::Held held)
-      : stream_(stream), arena_(arena), held_(std::move(held)) {
-    const cudaError_t status = cudaGraphInstantiate(&ready_, graph, 0);
+  Graph(cudaGraph_t graph, CUstream_st* stream, Arena& arena, Arena::Blocks blocks)
+      : stream_(stream), arena_(arena), blocks_(std::move(blocks)) {
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
-    if (status != cudaSuccess) arena_.hand_back(held_);
-    check_cuda(status, "a graph");
+    if (status != cudaSuccess) arena_.return_blocks(blocks_);
+    check_cuda(status, "instantiating a graph");
   }
   ~Graph() override {
-    // Its memory must not be reused before the last replay has ended.
+    // The graph's memory must not be reused before its last launch has finished.
     cudaStreamSynchronize(stream_);
-    cudaGraphExecDestroy(ready_);
-    arena_.hand_back(held_);
+    cudaGraphExecDestroy(executable_);
+    arena_.return_blocks(blocks_);
   }
-  void start() override { check_cuda(cudaGraphLaunch(ready_, stream_), "a graph"); }
+  void start() override { check_cuda(cudaGraphLaunch(executable_, stream_), "launching a graph"); }
 
  private:
   CUstream_st* stream_;
   Arena& arena_;
-  Arena::Held held_;  // its working memory
-  cudaGraphExec_t ready_ = nullptr;
+  Arena::Blocks blocks_;  // the graph's working memory
+  cudaGraphExec_t executable_ = nullptr;
 };
 
 }  // namespace
 
 std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
     const std::function<void()>& work) {
-  check_cuda(cudaEventRecord(before_capture_, stream_), "a capture");
-  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "a capture");
+  check_cuda(cudaEventRecord(before_capture_, stream_), "capturing a graph");
+  check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "capturing a graph");
   capturing_ = true;
   arena().begin_private();
   cudaGraph_t graph = nullptr;
   const auto end = [&] {
     capturing_ = false;
     const cudaError_t status = cudaStreamEndCapture(stream_, &graph);
-    Arena::Held held = arena().end_private();
-    return std::pair(status, std::move(held));
+    Arena::Blocks blocks = arena().end_private();
+    return std::pair(status, std::move(blocks));
   };
   try {
     work();
   } catch (...) {
-    arena().hand_back(end().second);
+    arena().return_blocks(end().second);
     if (graph != nullptr) cudaGraphDestroy(graph);
     throw;
   }
-  auto [status, held] = end();
-  if (status != cudaSuccess) arena().hand_back(held);
-  check_cuda(status, "a capture");
-  return std::make_unique<Graph>(graph, stream_, arena(), std::move(held));
+  auto [status, blocks] = end();
+  if (status != cudaSuccess) arena().return_blocks(blocks);
+  check_cuda(status, "capturing a graph");
+  return std::make_unique<Graph>(graph, stream_, arena(), std::move(blocks));
 }
 
 std::unique_ptr<HostSignal> Context<Device::cuda>::make_host_signal() {
@@ -158,14 +161,14 @@ CUstream_st* Context<Device::cuda>::side_stream() {
 }
 
 void Context<Device::cuda>::start_clock(CUstream_st* stream) {
-  check_cuda(cudaEventRecord(begin_, stream), "a clock");
+  check_cuda(cudaEventRecord(clock_start_, stream), "timing a kernel");
 }
 
 double Context<Device::cuda>::stop_clock(CUstream_st* stream) {
   float milliseconds = 0;
-  check_cuda(cudaEventRecord(end_, stream), "a clock");
-  check_cuda(cudaEventSynchronize(end_), "a kernel");
-  check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "a clock");
+  check_cuda(cudaEventRecord(clock_stop_, stream), "timing a kernel");
+  check_cuda(cudaEventSynchronize(clock_stop_), "running a kernel");
+  check_cuda(cudaEventElapsedTime(&milliseconds, clock_start_, clock_stop_), "timing a kernel");
   return milliseconds * 1e-3;
 }
 

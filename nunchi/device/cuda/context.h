@@ -14,8 +14,8 @@ namespace nunchi {
 struct CudaOptions {
   int device = 0;
   Precision precision = Precision::bf16;
-  // One algorithm per weight matrix for any number of rows, and no split along K: a sentence's bits
-  // do not depend on its batch.
+  // Uses one GEMM algorithm per weight matrix for any number of rows, without split-K: results do
+  // not depend on the batch, bit for bit.
   bool deterministic = false;
 };
 
@@ -25,7 +25,7 @@ int cuda_device_count();
 template <>
 class Context<Device::cuda> final : public ContextBase {
  public:
-  // Throws Error when there is no such device or it cannot be used.
+  // Throws Error if the device does not exist or cannot be used.
   explicit Context(const CudaOptions& options = {});
   ~Context() override;
 
@@ -36,32 +36,32 @@ class Context<Device::cuda> final : public ContextBase {
   int threads() const override { return usable_cores(); }
   std::string description() const override;
   double peak_memory_mib() const override {
-    return static_cast<double>(arena().taken()) / (1 << 20);
+    return static_cast<double>(arena().committed()) / (1 << 20);
   }
   void set_random(const RandomKey& key) override;
-  // Waits until all queued work is done.
   void synchronize() override;
 
-  // Not while a profile measures each kernel by itself.
+  // False while a profile is set, because it times each kernel on its own.
   bool replays() const override { return profile() == nullptr; }
   std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
   bool capturing() const { return capturing_; }
   std::unique_ptr<HostSignal> make_host_signal() override;
 
-  // Measures the device's time between the two calls, for a profile. stop_clock() waits.
+  // Measure the GPU time between the two calls, in seconds, for a profile. stop_clock() waits for
+  // the stream.
   void start_clock() { start_clock(stream_); }
   double stop_clock() { return stop_clock(stream_); }
   void start_clock(CUstream_st* stream);
   double stop_clock(CUstream_st* stream);
   // A second stream, whose work is never part of a capture. Waits until all earlier work is done,
-  // so that memory released before is really unused.
+  // so that no kernel still uses memory that was released.
   CUstream_st* side_stream();
 
  private:
   CudaOptions options_;
   CUstream_st *stream_ = nullptr, *side_stream_ = nullptr;
   bool capturing_ = false;
-  CUevent_st *begin_ = nullptr, *end_ = nullptr, *before_capture_ = nullptr;
+  CUevent_st *clock_start_ = nullptr, *clock_stop_ = nullptr, *before_capture_ = nullptr;
   int multiprocessors_ = 0;
   std::unique_ptr<PinnedRing> pinned_;
 };

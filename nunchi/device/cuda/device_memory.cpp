@@ -32,20 +32,21 @@ struct Driver {
   decltype(&cuMemRelease) release = driver_function<decltype(&cuMemRelease)>("cuMemRelease");
   decltype(&cuMemMap) map = driver_function<decltype(&cuMemMap)>("cuMemMap");
   decltype(&cuMemUnmap) unmap = driver_function<decltype(&cuMemUnmap)>("cuMemUnmap");
-  decltype(&cuMemSetAccess) allow = driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+  decltype(&cuMemSetAccess) set_access =
+      driver_function<decltype(&cuMemSetAccess)>("cuMemSetAccess");
 };
 
 // One reservation of GPU addresses, backed with memory from the bottom up.
 class DeviceMemory final : public MemorySource {
  public:
   explicit DeviceMemory(int device) {
-    check_cuda(cudaSetDevice(device), "this GPU cannot be used");
-    check_cuda(cudaFree(nullptr), "this GPU cannot be used");
+    check_cuda(cudaSetDevice(device), "selecting the GPU");
+    check_cuda(cudaFree(nullptr), "initialising the GPU");
     properties_.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties_.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
     std::size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "reading the amount of GPU memory");
-    reserved_ = (total + kStep - 1) / kStep * kStep;
+    reserved_ = (total + kGranularity - 1) / kGranularity * kGranularity;
     check(driver_.reserve(&base_, reserved_, 0, 0, 0), "reserving GPU addresses failed");
   }
   ~DeviceMemory() override {
@@ -67,18 +68,18 @@ class DeviceMemory final : public MemorySource {
 
   void grow_to(std::size_t bytes) override {
     if (bytes <= backed_) return;
-    // Steps grow with the memory in use, because each request to the driver is slow.
-    std::size_t more = (bytes - backed_ + kStep - 1) / kStep * kStep;
+    // Each request to the driver is slow, so it asks for at least a quarter of the memory in use.
+    const std::size_t needed = (bytes - backed_ + kGranularity - 1) / kGranularity * kGranularity;
     const std::size_t wanted =
-        std::min(std::max(more, backed_ / 4 / kStep * kStep), reserved_ - backed_);
-    if (!back(wanted) && (wanted == more || !back(more))) {
+        std::min(std::max(needed, backed_ / 4 / kGranularity * kGranularity), reserved_ - backed_);
+    if (!back(wanted) && (wanted == needed || !back(needed))) {
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
-      throw Error("out of GPU memory: " + std::to_string(more >> 20) +
-                  " MiB more were asked for, " + std::to_string(free >> 20) + " of " +
+      throw Error("out of GPU memory: " + std::to_string(needed >> 20) +
+                  " MiB more were requested, " + std::to_string(free >> 20) + " of " +
                   std::to_string(total >> 20) + " MiB are free and " +
                   std::to_string(backed_ >> 20) +
-                  " MiB are in use here; use smaller batches (training.batch_tokens, "
+                  " MiB are in use by this program; use smaller batches (training.batch_tokens, "
                   "--batch-tokens).");
     }
   }
@@ -91,7 +92,7 @@ class DeviceMemory final : public MemorySource {
   }
 
  private:
-  static constexpr std::size_t kStep = std::size_t{64} << 20;
+  static constexpr std::size_t kGranularity = std::size_t{64} << 20;
   struct Block {
     CUmemGenericAllocationHandle handle;
     std::size_t bytes;
@@ -106,12 +107,12 @@ class DeviceMemory final : public MemorySource {
   bool back(std::size_t bytes) {
     Block block{0, bytes};
     if (driver_.create(&block.handle, bytes, &properties_, 0) != CUDA_SUCCESS) return false;
-    const CUdeviceptr at = base_ + backed_;
-    check(driver_.map(at, bytes, 0, block.handle, 0), "mapping memory failed");
+    const CUdeviceptr address = base_ + backed_;
+    check(driver_.map(address, bytes, 0, block.handle, 0), "mapping memory failed");
     CUmemAccessDesc access{};
     access.location = properties_.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check(driver_.allow(at, bytes, &access, 1), "enabling access to memory failed");
+    check(driver_.set_access(address, bytes, &access, 1), "enabling access to memory failed");
     blocks_.push_back(block);
     backed_ += bytes;
     return true;

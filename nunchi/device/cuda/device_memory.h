@@ -7,7 +7,7 @@
 
 namespace nunchi {
 
-// Reserves as many addresses as the GPU has memory and backs them on demand. Throws Error when the
+// Reserves as much address space as the GPU has memory and backs it on demand. Throws Error if the
 // device cannot be used.
 std::unique_ptr<MemorySource> make_device_memory(int device);
 

@@ -9,7 +9,7 @@ struct CUstream_st;
 
 namespace nunchi {
 
-// Kernels of `stream` write to its slots.
+// For kernels of `stream`, which must outlive the signal.
 std::unique_ptr<HostSignal> make_mapped_host_signal(CUstream_st* stream);
 
 }  // namespace nunchi

@@ -11,7 +11,7 @@ struct CUevent_st;
 namespace nunchi {
 
 // A ring of pinned host memory in two halves. The GPU copies out of it asynchronously, so the host
-// waits only when it comes back to a half whose copies have not finished.
+// waits only if the copies out of a half have not finished when it reuses that half.
 class PinnedRing {
  public:
   explicit PinnedRing(CUstream_st* stream);
@@ -20,15 +20,16 @@ class PinnedRing {
   PinnedRing& operator=(const PinnedRing&) = delete;
 
   static constexpr std::size_t kHalf = std::size_t{8} << 20;
-  // At most kHalf bytes. The caller fills them and queues their copy before the next call.
+  // `bytes` is at most kHalf. The caller fills the memory and queues its copy before the next
+  // call.
   std::byte* take(std::size_t bytes);
 
  private:
   CUstream_st* stream_;
   std::byte* memory_ = nullptr;
-  CUevent_st* passed_[2] = {nullptr, nullptr};  // recorded after the last copy out of each half
-  int half_ = 0;
-  std::size_t used_ = 0;
+  CUevent_st* copied_[2] = {nullptr, nullptr};  // recorded after the last copy out of each half
+  int half_ = 0;                                // the half in use
+  std::size_t used_bytes_ = 0;                  // of that half
 };
 
 }  // namespace nunchi

@@ -16,8 +16,8 @@ bool is_post(const BertConfig& config) { return config.norm_placement == nn::Nor
 
 // With V tokens, N positions, width C, feed-forward F and L layers it has
 //   V·C + N·C + 2·C + L·(4·C² + 4·C + 2·C·F + F + C + 4·C) + C² + 3·C + V
-// parameters: BERT base with V = 30,522 has 109,512,762 (Hugging Face's BertForMaskedLM has two
-// rows of segments more).
+// parameters: BERT base with V = 30,522 has 109,512,762 (Hugging Face's BertForMaskedLM also has
+// two rows of segment embeddings).
 Bert::Bert(const BertConfig& config)
     : Model(config),
       config_(checked(config)),
@@ -25,7 +25,7 @@ Bert::Bert(const BertConfig& config)
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
       position_(nn::make_position(parameters_, "encoder.position",
                                   config.position_options(nn::Sees::all))),
-      // The dropout comes after the norm, if there is one.
+      // With post-norm, the dropout comes after the embedding's norm.
       embedding_(parameters_, table_,
                  {.width = config.width,
                   .scaled = config.scale_embeddings,
@@ -81,19 +81,19 @@ const Bert::LabelHead& Bert::label_head() const {
   return *label_head_;
 }
 
-Variable Bert::summary(const TokenBatch& texts, const Ragged& each) const {
+Variable Bert::summary(const TokenBatch& texts, const Ragged& per_text) const {
   const LabelHead& head = label_head();
-  const Variable first = gather_rows(hidden(texts), each, texts.rows.begin);
-  return activation(head.dense(first), each, ActivationKind::tanh, head.dropout);
+  const Variable first = gather_rows(hidden(texts), per_text, texts.rows.begin);
+  return activation(head.dense(first), per_text, ActivationKind::tanh, head.dropout);
 }
 
 Tensor Bert::label_scores(const Variable& summary) const {
   return vocabulary_scores(summary.value(), label_head().output.parameters());
 }
 
-VocabularyLoss Bert::label_loss(const Variable& summary, const Ragged& each, const Tensor& labels,
-                                const VocabularyLossOptions& options) const {
-  return vocabulary_loss(summary, label_head().output.parameters(), labels, each, options);
+VocabularyLoss Bert::label_loss(const Variable& summary, const Ragged& per_text,
+                                const Tensor& labels, const VocabularyLossOptions& options) const {
+  return vocabulary_loss(summary, label_head().output.parameters(), labels, per_text, options);
 }
 
 }  // namespace nunchi

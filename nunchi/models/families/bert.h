@@ -1,6 +1,6 @@
 // A bidirectional encoder: the original BERT without its segments, or later variants by options.
 //
-//   ids → embedding → layers, each token over all of its text → hidden
+//   ids → embedding → layers, in which a token attends to its whole text → hidden
 //     masked rows → dense, GELU, norm → vocabulary
 //     first rows  → dense, tanh → labels
 //
@@ -38,9 +38,9 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
                       const VocabularyLossOptions& options) const override;
 
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  Variable summary(const TokenBatch& texts, const Ragged& each) const override;
+  Variable summary(const TokenBatch& texts, const Ragged& per_text) const override;
   Tensor label_scores(const Variable& summary) const override;
-  VocabularyLoss label_loss(const Variable& summary, const Ragged& each, const Tensor& labels,
+  VocabularyLoss label_loss(const Variable& summary, const Ragged& per_text, const Tensor& labels,
                             const VocabularyLossOptions& options) const override;
 
  private:
@@ -57,10 +57,10 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
   Variable transformed(const Variable& hidden, const Ragged& rows) const;
 
   BertConfig config_;
-  Variable table_;  // [V, C], for embedding tokens and predicting them
+  Variable table_;  // [V, C], shared by the embedding and the vocabulary projection
   std::unique_ptr<nn::Position> position_;
   nn::Embedding embedding_;
-  Norm embedding_norm_;  // of post-norm; in pre-norm the first layer has one
+  Norm embedding_norm_;  // undefined with pre-norm, where the first layer normalises its input
   Dropout embedding_dropout_;
   LayerStack<nn::EncoderLayer> layers_;
   nn::Linear dense_;

@@ -29,11 +29,11 @@ struct BertFields {
 
   static const FamilyInfo<Config>& info(const Config&) { return kBert; }
   static void inputs(auto& in, auto& config) {
-    in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+    in.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
   static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
   static void shape(auto& in, auto& config) {
-    in.integer("layers", config.layers, 1, stack_options::kMostLayers);
+    in.integer("layers", config.layers, 1, stack_options::kMaxLayers);
     stack_options::layers(in, config);
     stack_options::positions_and_dropouts(in, config);
     in.texts("labels", config.labels);
@@ -72,8 +72,8 @@ BertConfig::BertConfig() {
   scale_embeddings = false;
 }
 
-void BertConfig::keep_function() {
-  keep_stack_function();
+void BertConfig::keep_function_options() {
+  keep_stack_function_options();
   labels.clear();
 }
 

@@ -11,7 +11,7 @@ namespace nunchi {
 struct BertConfig : StackConfig {
   std::int64_t target_vocabulary = 30522;  // "vocabulary" in config.json
   int layers = 12;
-  std::vector<std::string> labels;  // the classes that it tells apart; empty: none
+  std::vector<std::string> labels;  // the class names; empty: no classifier
 
   BertConfig();
 
@@ -22,13 +22,13 @@ struct BertConfig : StackConfig {
   std::string one_vocabulary() const { return "a bert fills in the tokens that it reads"; }
   FamilyConfig::Needs needs() const { return needs_of({Sees::all}); }
   void check(const FailOption& fail) const;
-  std::string unused(std::string_view key) const { return unused_in_stack(key); }
-  void take_defaults(const OptionReader& given) { scale_beside_sinusoids(given); }
-  void keep_function();
+  std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
+  void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }
+  void keep_function_options();
 };
 
-// It is a ClassifierConfig too.
+// The result is also a ClassifierConfig.
 std::shared_ptr<const FamilyConfig> describe(BertConfig config);
-Family bert_family();  // the registry's line
+Family bert_family();  // the registry's entry
 
 }  // namespace nunchi

@@ -9,10 +9,10 @@
 namespace nunchi {
 namespace {
 
-// GPT-2 draws all matrices from normal distributions.
+// GPT-2 draws all matrices from normal distributions with this standard deviation.
 constexpr double kDeviation = 0.02;
 
-// Matrices whose product is added to the stream start smaller: 2 L branches add up.
+// Matrices whose output is added to the residual stream start smaller, because 2·L branches add up.
 nn::BlockConfig block_of(const GptConfig& config) {
   nn::BlockConfig block = config.block(nn::Sees::past);
   block.init = {.deviation = kDeviation,

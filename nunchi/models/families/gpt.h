@@ -1,6 +1,7 @@
 // A causal language model: GPT-2 and, by options, its successors.
 //
-//   ids → embedding → layers, each token over those before it → hidden → vocabulary
+//   ids → embedding → layers, in which a token attends to itself and those before it → hidden
+//     → vocabulary
 #pragma once
 
 #include "nunchi/models/families/gpt_config.h"
@@ -22,7 +23,7 @@ class Gpt final : public Model, public LanguageModel {
   Variable logits(const Variable& hidden, const Ragged& rows) const;
   VocabularyLoss loss(const TextBatch& batch, const VocabularyLossOptions& options) const override;
 
-  // Generation, token by token: the same layers over a cache.
+  // Generation, token by token: the same layers with a cache.
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
   std::unique_ptr<State> make_state(ContextBase& context,

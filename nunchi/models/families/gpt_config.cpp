@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array kPresets = {
     Preset<GptConfig>{"gpt2", [](GptConfig&) {}},
-    // For characters, on a small machine.
+    // For character-level models on a small machine.
     Preset<GptConfig>{"small",
                       [](GptConfig& config) {
                         config.layers = 6;
@@ -29,11 +29,11 @@ struct GptFields {
 
   static const FamilyInfo<Config>& info(const Config&) { return kGpt; }
   static void inputs(auto& in, auto& config) {
-    in.integer("vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+    in.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
   static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
   static void shape(auto& in, auto& config) {
-    in.integer("layers", config.layers, 1, stack_options::kMostLayers);
+    in.integer("layers", config.layers, 1, stack_options::kMaxLayers);
     stack_options::layers(in, config);
     in.flag("tied_embeddings", config.tied_embeddings);
     stack_options::positions_and_dropouts(in, config);

@@ -20,12 +20,12 @@ struct GptConfig : StackConfig {
   std::string one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
   FamilyConfig::Needs needs() const { return needs_of({Sees::past}); }
   void check(const FailOption& fail) const;
-  std::string unused(std::string_view key) const { return unused_in_stack(key); }
-  void take_defaults(const OptionReader& given) { scale_beside_sinusoids(given); }
-  void keep_function() { keep_stack_function(); }
+  std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
+  void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }
+  void keep_function_options() { keep_stack_function_options(); }
 };
 
 std::shared_ptr<const FamilyConfig> describe(GptConfig config);
-Family gpt_family();  // the registry's line
+Family gpt_family();  // the registry's entry
 
 }  // namespace nunchi

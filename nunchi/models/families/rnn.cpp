@@ -47,39 +47,39 @@ Rnn::Rnn(const RnnConfig& config)
                 .dropout = config.dropout}),
       attention_(make_attention(parameters_, config)),
       output_dropout_{config.dropout, parameters_.next_place()},
-      free_running_number_(parameters_.next_place()) {}
+      free_running_operation_(parameters_.next_place()) {}
 
 Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
   const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
-  const Variable x = source_embedding_(source.ids, source.rows, nowhere_);
+  const Variable x = source_embedding_(source.ids, source.rows, no_position_);
   tap(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
-  const nn::RecurrentStack::Result read = encoder_(x, source.rows);
-  tap(Tap::stack_output, {"encoder", -1, ""}, read.out.value(), source.rows);
-  RecurrentMemory memory{{read.out, source.rows}, {}};
+  const nn::RecurrentStack::Result encoded = encoder_(x, source.rows);
+  tap(Tap::stack_output, {"encoder", -1, ""}, encoded.out.value(), source.rows);
+  RecurrentMemory memory{{encoded.out, source.rows}, {}};
   for (int i = 0; i < config_.decoder_layers; ++i) {
-    const int same = i + config_.encoder_layers - config_.decoder_layers;
-    memory.first.push_back(read.last[static_cast<std::size_t>(std::max(same, 0))]);
+    const int encoder_layer = std::max(i + config_.encoder_layers - config_.decoder_layers, 0);
+    memory.initial.push_back(encoded.last[static_cast<std::size_t>(encoder_layer)]);
   }
   return memory;
 }
 
 Variable Rnn::decode(const TokenBatch& target, const RecurrentMemory& memory) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
-  const Variable x = target_embedding_(target.ids, target.rows, nowhere_);
+  const Variable x = target_embedding_(target.ids, target.rows, no_position_);
   tap(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
-  Variable hidden = decoder_(x, target.rows, memory.first).out;
+  Variable hidden = decoder_(x, target.rows, memory.initial).out;
   if (attention_) {
     hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.rows), memory.batch,
                            {"decoder", config_.decoder_layers - 1, "cross_attention"});
   }
-  hidden = finished(hidden, target.rows);
+  hidden = vocabulary_input(hidden, target.rows);
   tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
   return hidden;
 }
 
-Variable Rnn::finished(const Variable& joined, const Ragged& rows) const {
-  if (!attention_) return dropped(joined, rows, output_dropout_);
-  return activation(joined, rows, ActivationKind::tanh, output_dropout_);
+Variable Rnn::vocabulary_input(const Variable& top, const Ragged& rows) const {
+  if (!attention_) return dropped(top, rows, output_dropout_);
+  return activation(top, rows, ActivationKind::tanh, output_dropout_);
 }
 
 Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
@@ -89,46 +89,47 @@ Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
 }
 
 VocabularyLoss Rnn::loss(const PairBatch& batch, const VocabularyLossOptions& options) const {
-  const bool free = config_.free_running > 0 && batch.target.ids.context().is_training();
-  const TokenBatch target = free ? free_running_target(batch) : batch.target;
+  const bool free_running = config_.free_running > 0 && batch.target.ids.context().is_training();
+  const TokenBatch target = free_running ? free_running_target(batch) : batch.target;
   const Variable hidden = decode(target, encode(batch.source));
   return vocabulary_loss(hidden, tables_.output, batch.labels, batch.target.rows, options);
 }
 
 TokenBatch Rnn::free_running_target(const PairBatch& batch) const {
   return nunchi::free_running_target(
-      *this, batch, {.share = config_.free_running, .number = free_running_number_});
+      *this, batch, {.probability = config_.free_running, .operation = free_running_operation_});
 }
 
 namespace {
 
-// i32: 0, 1, 2, … below `count`.
+// i32 [count]: 0, 1, …, count - 1.
 Tensor numbers_below(std::int64_t count, ContextBase& context) {
-  std::vector<std::int32_t> all(static_cast<std::size_t>(count));
-  std::iota(all.begin(), all.end(), 0);
-  return from_host(context, all, {count});
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return from_host(context, numbers, {count});
 }
 
 struct RnnState final : SequenceModel::State {
-  // The cache keeps no keys: it counts rows and finds each one's memory.
+  // The cache stores no keys and values: it tracks the rows and the memory of each.
   RnnState(ContextBase& context, const nn::RecurrentCache::Options& options,
            const nn::CacheLimits& limits)
       : State(context, {}, limits),
         states(context, options, cache.table_rows()),
         numbers(numbers_below(nn::decode_capacity(limits.rows()) + 1, context)) {}
 
-  nn::StateMemory memory;  // [memory rows, C] of all sources; undefined without attention
+  nn::StateMemory memory;  // of all sources, [memory rows, C]; undefined without attention
   nn::RecurrentCache states;
-  Tensor numbers;
+  Tensor numbers;  // 0, 1, 2, …
 };
 
-// Several tokens of each hypothesis, as a batch of sentences.
+// The tokens of a step with several tokens per hypothesis, as a batch with one sentence per
+// hypothesis.
 Ragged batch_of(const nn::StepTokens& tokens, std::int64_t capacity) {
   const std::vector<std::int32_t> offsets = to_host<std::int32_t>(tokens.offsets);
   std::vector<std::int32_t> lengths;
   for (std::size_t i = 1; i < offsets.size(); ++i) lengths.push_back(offsets[i] - offsets[i - 1]);
   Ragged batch = make_ragged(tokens.ids.context(), lengths);
-  batch.capacity = capacity;  // a decode step's, which is finer
+  batch.capacity = capacity;  // the decode step's capacity, not row_capacity()
   return batch;
 }
 
@@ -156,11 +157,11 @@ void Rnn::add_sources(State& any_state, const Source& source,
                       std::span<const std::int64_t> memory_begin) const {
   auto& state = static_cast<RnnState&>(any_state);
   const RecurrentMemory memory = encode(source);
-  std::vector<StateRows> first;
-  for (const RecurrentState& layer : memory.first) {
-    first.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
+  std::vector<StateRows> initial;
+  for (const RecurrentState& layer : memory.initial) {
+    initial.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
   }
-  state.states.set_first(std::move(first));
+  state.states.set_first(std::move(initial));
   if (!attention_) return;
   const Tensor rows = memory_rows(memory.batch, memory_begin);
   const nn::StateMemory attended = attention_->memory(memory.rows);
@@ -173,34 +174,34 @@ Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<RnnState&>(any_state);
   const nn::DecodeStep step = state.cache.extend(tokens);
   const nn::RecurrentCache::Step states = state.states.extend(tokens, step);
-  const Variable x = target_embedding_(tokens.ids, step.rows, nowhere_);
+  const Variable x = target_embedding_(tokens.ids, step.rows, no_position_);
   Variable hidden;
   if (step.one_each) {
     hidden = decoder_.step(x, step.rows, states.before, states.after);
   } else {
-    std::vector<RecurrentState> first;
+    std::vector<RecurrentState> initial;
     for (const StateRows& layer : states.before) {
       const auto real = [&](const Tensor& rows) {
         return rows.defined() ? Variable(rows.rows(0, tokens.hypotheses)) : Variable();
       };
-      first.push_back({real(layer.h), real(layer.c)});
+      initial.push_back({real(layer.h), real(layer.c)});
     }
-    const auto read = decoder_(x, batch_of(tokens, step.rows.capacity), first);
-    for (std::size_t i = 0; i < read.last.size(); ++i) {
-      scatter_rows(read.last[i].h.value(), step.last, {}, states.after[i].h);
-      if (!read.last[i].c.defined()) continue;
-      scatter_rows(read.last[i].c.value(), step.last, {}, states.after[i].c);
+    const auto decoded = decoder_(x, batch_of(tokens, step.rows.capacity), initial);
+    for (std::size_t i = 0; i < decoded.last.size(); ++i) {
+      scatter_rows(decoded.last[i].h.value(), step.last, {}, states.after[i].h);
+      if (!decoded.last[i].c.defined()) continue;
+      scatter_rows(decoded.last[i].c.value(), step.last, {}, states.after[i].c);
     }
-    hidden = read.out;
+    hidden = decoded.out;
   }
   if (attention_) {
-    // A prefix may have more tokens than there are hypotheses.
-    const bool enough = step.rows.capacity < state.numbers.size(0);
+    // Prefixes may have more tokens in total than state.numbers has elements.
+    const bool long_enough = step.rows.capacity < state.numbers.size(0);
     const Tensor numbers =
-        enough ? state.numbers : numbers_below(step.rows.capacity + 1, x.value().context());
+        long_enough ? state.numbers : numbers_below(step.rows.capacity + 1, x.value().context());
     hidden = attention_->step(hidden, step.rows, state.memory, step.memory, numbers);
   }
-  return newest_rows(finished(hidden, step.rows).value(), tokens, step);
+  return newest_rows(vocabulary_input(hidden, step.rows).value(), tokens, step);
 }
 
 bool Rnn::prepare_replay(State& state) const { return state.cache.take_moved(); }

@@ -1,15 +1,15 @@
-// The recurrent encoder-decoder (Seq2Seq) that the Transformer grew out of.
+// The recurrent encoder-decoder (Seq2Seq), the Transformer's predecessor.
 //
 //   source ids → embedding → GRU or LSTM layers → states, and the last state of each layer
-//   target ids → embedding → GRU or LSTM layers, beginning with those last states → hidden
+//   target ids → embedding → GRU or LSTM layers, starting from those last states → hidden
 //   hidden, with or without attention to the states → vocabulary
 //
-// Without attention the decoder knows the source only through the encoder's last state, with which
-// it begins. With attention (nn/state_attention.h) every target position reads all of the encoder's
-// states.
+// Without attention the decoder knows the source only through the encoder's last states, which are
+// its initial states. With attention (nn/state_attention.h) every target position reads all of the
+// encoder's states.
 //
-// The decoder's layers begin with the states of the encoder's, counted from the top; where the
-// encoder has fewer, the lowest serves several.
+// Encoder and decoder layers are paired from the top. If the encoder has fewer layers, its lowest
+// layer initialises several decoder layers.
 #pragma once
 
 #include <optional>
@@ -33,12 +33,12 @@ class Rnn final : public Model, public TranslationModel {
   using Config = RnnConfig;
   explicit Rnn(const RnnConfig& config);
 
-  // The encoder's states and, for each of the decoder's layers, the state that it begins with.
+  // The encoder's states and the initial state of each decoder layer.
   struct RecurrentMemory : Memory {
-    std::vector<RecurrentState> first;  // [B, C]
+    std::vector<RecurrentState> initial;  // [B, C] each
   };
   RecurrentMemory encode(const Source& source) const;
-  // [T, C]; row t has seen the target's tokens 0 to t.
+  // [T, C]; row t depends on the target's tokens 0 to t.
   Variable decode(const TokenBatch& target, const RecurrentMemory& memory) const;
   // Scores of the next token for each row of hidden [T, C]: [T, V].
   Variable logits(const Variable& hidden, const Ragged& rows) const;
@@ -62,17 +62,17 @@ class Rnn final : public Model, public TranslationModel {
   Variable output_table() const override { return tables_.output; }
 
  private:
-  // From the output of the top layer, with or without attention, to the input of the vocabulary.
-  Variable finished(const Variable& joined, const Ragged& rows) const;
+  // The input of the vocabulary projection, from the output of the top layer or of the attention.
+  Variable vocabulary_input(const Variable& top, const Ragged& rows) const;
 
   RnnConfig config_;
   EmbeddingTables tables_;
-  nn::Position nowhere_;  // adds nothing: a recurrent layer knows the order of its inputs
+  nn::Position no_position_;  // adds nothing: recurrent layers read their inputs in order
   nn::Embedding source_embedding_, target_embedding_;
   nn::RecurrentStack encoder_, decoder_;
   std::optional<nn::StateAttention> attention_;
   Dropout output_dropout_;
-  std::uint32_t free_running_number_;
+  std::uint32_t free_running_operation_;
 };
 
 }  // namespace nunchi

@@ -10,11 +10,11 @@ constexpr std::array kCells = {Choice{"gru", CellKind::gru}, Choice{"lstm", Cell
 constexpr std::array kAttentions = {Choice{"none", RnnAttention::none},
                                     Choice{"additive", RnnAttention::additive},
                                     Choice{"dot", RnnAttention::dot}};
-constexpr std::int64_t kLargestWidth = 1 << 14;
-constexpr std::int64_t kMostLayers = 64;
+constexpr std::int64_t kMaxWidth = 1 << 14;
+constexpr std::int64_t kMaxLayers = 64;
 
 constexpr std::array kPresets = {
-    // For little data.
+    // For small data sets.
     Preset<RnnConfig>{"rnn-small", [](RnnConfig& config) { config.width = 256; }},
     Preset<RnnConfig>{"rnn-base", [](RnnConfig&) {}},
 };
@@ -28,15 +28,15 @@ struct RnnFields {
 
   static const FamilyInfo<Config>& info(const Config&) { return kRnn; }
   static void inputs(auto& in, auto& config) {
-    in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
-    in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+    in.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
+    in.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
   static void dropouts(auto& in, auto& config) { in.fraction("dropout", config.dropout); }
   static void shape(auto& in, auto& config) {
     in.choice("cell", config.cell, kCells);
-    in.integer("encoder_layers", config.encoder_layers, 1, kMostLayers);
-    in.integer("decoder_layers", config.decoder_layers, 1, kMostLayers);
-    in.integer("width", config.width, 1, kLargestWidth);
+    in.integer("encoder_layers", config.encoder_layers, 1, kMaxLayers);
+    in.integer("decoder_layers", config.decoder_layers, 1, kMaxLayers);
+    in.integer("width", config.width, 1, kMaxWidth);
     in.flag("bidirectional", config.bidirectional);
     in.choice("attention", config.attention, kAttentions);
     in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);

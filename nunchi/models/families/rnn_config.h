@@ -10,7 +10,7 @@
 
 namespace nunchi {
 
-// How the decoder attends to the encoder's states: not at all, or by which score.
+// Whether the decoder attends to the encoder's states, and with which score.
 enum class RnnAttention : std::uint8_t { none, additive, dot };
 
 struct RnnConfig {
@@ -19,13 +19,13 @@ struct RnnConfig {
   CellKind cell = CellKind::gru;
   int encoder_layers = 2;
   int decoder_layers = 2;
-  std::int64_t width = 512;   // of embeddings and states
+  std::int64_t width = 512;   // width of embeddings and states
   bool bidirectional = true;  // the encoder reads in both directions, each with half of the width
   RnnAttention attention = RnnAttention::dot;
   TiedEmbeddings tied_embeddings = TiedEmbeddings::all;
-  float dropout = 0.2f;  // of embeddings, between layers and before the vocabulary projection
-  // Training: the share of target positions at which the decoder reads the token that it would have
-  // predicted itself in place of the true one. 0: teacher forcing.
+  float dropout = 0.2f;  // after embeddings, between layers and before the vocabulary projection
+  // Training: the probability that the decoder reads its own prediction at a target position in
+  // place of the true token. 0: teacher forcing.
   float free_running = 0;
 
   EmbeddingTables::Options tables() const {
@@ -40,12 +40,12 @@ struct RnnConfig {
   std::string one_vocabulary() const { return EmbeddingTables::one_vocabulary(tied_embeddings); }
   FamilyConfig::Needs needs() const { return {}; }
   void check(const FailOption& fail) const;
-  std::string unused(std::string_view) const { return {}; }
+  std::string why_unused(std::string_view) const { return {}; }
   void take_defaults(const OptionReader&) {}
-  void keep_function() { dropout = free_running = 0; }
+  void keep_function_options() { dropout = free_running = 0; }
 };
 
 std::shared_ptr<const FamilyConfig> describe(RnnConfig config);
-Family rnn_family();  // the registry's line
+Family rnn_family();  // the registry's entry
 
 }  // namespace nunchi

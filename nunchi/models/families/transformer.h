@@ -18,7 +18,7 @@
 
 namespace nunchi {
 
-// T5 is one with other defaults (models/families/t5.h).
+// T5 is this model with different defaults (models/families/t5.h).
 class Transformer final : public Model, public TranslationModel {
  public:
   using Config = TransformerConfig;
@@ -26,7 +26,7 @@ class Transformer final : public Model, public TranslationModel {
   explicit Transformer(const TransformerConfig& config);
 
   Memory encode(const Source& source) const { return encoder_(source); }
-  // [T, C]; row t has seen the target's tokens 0 to t and its sentence's memory.
+  // [T, C]; row t depends on the target's tokens 0 to t and its sentence's memory.
   Variable decode(const TokenBatch& target, const Memory& memory) const {
     return decoder_(target, memory);
   }
@@ -35,7 +35,7 @@ class Transformer final : public Model, public TranslationModel {
   // The summed loss of the labels under teacher forcing.
   VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
 
-  // Generation, token by token; the same layers over a cache.
+  // Generation, token by token: the same layers with a cache.
   ModelInputs inputs() const override { return config_.inputs(); }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t max_length() const override { return config_.longest(); }
@@ -58,8 +58,8 @@ class Transformer final : public Model, public TranslationModel {
   TransformerConfig config_;
   EmbeddingTables tables_;
   std::unique_ptr<nn::Position> source_position_, target_position_;
-  std::optional<nn::Embedding> source_embedding_;        // of a source of tokens
-  std::optional<nn::FeatureEmbedding> source_features_;  // of a source of features
+  std::optional<nn::Embedding> source_embedding_;        // if the source has tokens
+  std::optional<nn::FeatureEmbedding> source_features_;  // if the source has features
   nn::Embedding target_embedding_;
   Encoder encoder_;
   DecoderStack decoder_;

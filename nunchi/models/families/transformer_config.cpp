@@ -40,15 +40,15 @@ struct TransformerFields {
     return config.variant == TransformerVariant::t5 ? t5_info() : kTransformer;
   }
   static void inputs(auto& in, auto& config) {
-    in.integer("source_vocabulary", config.source_vocabulary, 1, kLargestVocabulary);
-    in.optional_integer("source_features", config.source_features, 1, stack_options::kLargestWidth,
+    in.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
+    in.optional_integer("source_features", config.source_features, 1, stack_options::kMaxWidth,
                         std::int64_t{0});
-    in.integer("target_vocabulary", config.target_vocabulary, 1, kLargestVocabulary);
+    in.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
   static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
   static void shape(auto& in, auto& config) {
-    in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMostLayers);
-    in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMostLayers);
+    in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMaxLayers);
+    in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMaxLayers);
     stack_options::layers(in, config);
     in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
     in.flag("scale_output", config.scale_output);

@@ -9,13 +9,13 @@
 
 namespace nunchi {
 
-// Families that are this model with other defaults; models/families/t5.h has T5's.
+// Families that are this model with different defaults; those of T5 are in models/families/t5.h.
 enum class TransformerVariant : std::uint8_t { transformer, t5 };
 
 struct TransformerConfig : StackConfig {
-  TransformerVariant variant = TransformerVariant::transformer;  // which family it goes by
+  TransformerVariant variant = TransformerVariant::transformer;  // which family this is
   std::int64_t source_vocabulary = 37000;
-  std::int64_t source_features = 0;  // F: the source consists of rows of features, not of tokens
+  std::int64_t source_features = 0;  // width of the source's feature rows; 0: the source has tokens
   std::int64_t target_vocabulary = 37000;
   int encoder_layers = 6;
   int decoder_layers = 6;
@@ -41,16 +41,16 @@ struct TransformerConfig : StackConfig {
   }
   FamilyConfig::Needs needs() const { return needs_of({Sees::all, Sees::past}); }
   void check(const FailOption& fail) const;
-  std::string unused(std::string_view key) const {
+  std::string why_unused(std::string_view key) const {
     if (key == "source_vocabulary" && source_features > 0) return "the source has no tokens";
-    return unused_in_stack(key);
+    return why_unused_in_stack(key);
   }
   void take_defaults(const OptionReader&) {}
-  void keep_function() { keep_stack_function(); }
+  void keep_function_options() { keep_stack_function_options(); }
 };
 
 std::shared_ptr<const FamilyConfig> describe(TransformerConfig config);
-// The registry's lines.
+// The registry's entries.
 Family transformer_family();
 Family t5_family();
 

@@ -29,27 +29,28 @@ std::string read_config(const std::filesystem::path& folder) {
     throw Error("'" + folder.string() + "' is not a model folder: there is no such folder.");
   }
   const std::filesystem::path path = folder / kConfig;
-  const bool is_there = std::filesystem::exists(path, failure);
+  const bool has_config = std::filesystem::exists(path, failure);
   if (failure == std::errc::permission_denied) {
     throw Error("cannot read " + path.string() + ": " + failure.message() + ".");
   }
-  if (!is_there) {
+  if (!has_config) {
     // See training/run/run_folder.h.
     const std::filesystem::path checkpoints = folder / "checkpoints";
     const bool is_run = std::filesystem::is_directory(checkpoints, ignored) &&
                         !std::filesystem::is_empty(checkpoints, ignored);
-    throw Error(
-        "'" + folder.string() + "' is not a model folder: it has no config.json." +
-        (is_run ? " Its run has not ended; each folder in " + checkpoints.string() + " is a model."
-                : ""));
+    throw Error("'" + folder.string() + "' is not a model folder: it has no config.json." +
+                (is_run ? " Its training run has not finished; each folder in " +
+                              checkpoints.string() + " is a model."
+                        : ""));
   }
-  constexpr std::size_t kLargest = 1 << 20;
+  constexpr std::size_t kMaxConfigBytes = 1 << 20;
   const MappedFile file(path);
-  if (file.bytes().size() > kLargest) throw Error(path.string() + ": too large for a config.");
+  if (file.bytes().size() > kMaxConfigBytes)
+    throw Error(path.string() + ": too large for a config.");
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-// Each parameter has its tensor in the file, of its shape, and nothing else is there.
+// Throws Error unless the file has a tensor of the right shape for each parameter, and no others.
 void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file,
                    const std::string& where) {
   for (const nn::ParameterEntry& entry : parameters.entries()) {
@@ -59,7 +60,7 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
         found->dtype == DType::f32 || found->dtype == DType::f64 || found->dtype == DType::bf16;
     if (!floating) {
       throw Error(where + ": the tensor '" + entry.name + "' has " + name_of(found->dtype) +
-                  " numbers; f32, f64 or bf16 are expected.");
+                  " numbers; it must have f32, f64 or bf16.");
     }
     bool same = static_cast<int>(found->shape.size()) == entry.shape.dimensions();
     std::string shape;
@@ -75,7 +76,7 @@ void check_tensors(const nn::Parameters& parameters, const SafetensorsFile& file
   for (const SafetensorsEntry& entry : file.entries()) {
     if (parameters.find(entry.name) == nullptr) {
       throw Error(where + ": the tensor '" + printable(entry.name) +
-                  "' belongs to no part of the model that config.json describes.");
+                  "' is not part of the model that config.json describes.");
     }
   }
 }
@@ -106,7 +107,7 @@ void save_model(const Model& model, const std::filesystem::path& folder) {
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) throw Error("cannot make the folder " + folder.string() + ": " + failure.message());
-  // All values live here until the file is written.
+  // The entries refer to these bytes until the file is written.
   std::vector<std::vector<std::byte>> values;
   std::vector<SafetensorsEntry> entries;
   for (const nn::ParameterEntry& entry : model.parameters().entries()) {

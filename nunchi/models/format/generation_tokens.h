@@ -1,5 +1,5 @@
-// The special tokens of a model folder: the ids in generation_config.json, with the names that
-// Hugging Face gives them. A missing id is the target tokenizer's.
+// The special tokens of a model folder: the ids in generation_config.json, under Hugging Face's
+// keys. For a missing id, the target tokenizer's is used.
 #pragma once
 
 #include <filesystem>
@@ -22,23 +22,23 @@ struct GenerationTokens {
   bool operator==(const GenerationTokens&) const = default;
 
   static void fields(auto& in, auto& tokens) {
-    in.optional_integer("bos_token_id", tokens.begin, 0, kLargestToken, kNoToken);
-    in.optional_integer("eos_token_id", tokens.end, 0, kLargestToken, kNoToken);
-    in.optional_integer("pad_token_id", tokens.pad, 0, kLargestToken, kNoToken);
-    in.optional_integer("decoder_start_token_id", tokens.decoder_start, 0, kLargestToken, kNoToken);
-    in.optional_integer("forced_bos_token_id", tokens.forced_first, 0, kLargestToken, kNoToken);
-    in.integers("suppress_tokens", tokens.suppressed, 0, kLargestToken);
+    in.optional_integer("bos_token_id", tokens.begin, 0, kMaxToken, kNoToken);
+    in.optional_integer("eos_token_id", tokens.end, 0, kMaxToken, kNoToken);
+    in.optional_integer("pad_token_id", tokens.pad, 0, kMaxToken, kNoToken);
+    in.optional_integer("decoder_start_token_id", tokens.decoder_start, 0, kMaxToken, kNoToken);
+    in.optional_integer("forced_bos_token_id", tokens.forced_first, 0, kMaxToken, kNoToken);
+    in.integers("suppress_tokens", tokens.suppressed, 0, kMaxToken);
   }
 
  private:
-  static constexpr std::int64_t kLargestToken = (std::int64_t{1} << 31) - 1;
+  static constexpr std::int64_t kMaxToken = (std::int64_t{1} << 31) - 1;
 };
 
-// The decoder's special tokens: those given, and the target tokenizer's for the others.
+// The decoder's special tokens: the given ids, and the target tokenizer's where none is given.
 DecoderTokens decoder_tokens(const GenerationTokens& given, SpecialTokens target);
 
-// The ids of a folder's generation_config.json; none are given when it has no such file. Throws
-// Error for one that is broken.
+// The ids of a folder's generation_config.json; all kNoToken if it has no such file. Throws Error
+// for a file that is broken.
 GenerationTokens load_generation_tokens(const std::filesystem::path& folder);
 
 }  // namespace nunchi

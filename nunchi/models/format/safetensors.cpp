@@ -21,8 +21,8 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto place = places_.find(name);
-  return place == places_.end() ? nullptr : &entries_[place->second];
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &entries_[found->second];
 }
 
 SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
@@ -39,7 +39,7 @@ SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
   if (length > rest.size()) {
     throw Error(
         fmt::format("{}: the header should have {} bytes but only {} follow: the file is "
-                    "cut short or no safetensors file",
+                    "cut short or is not a safetensors file",
                     display_name, length, rest.size()));
   }
   const std::string_view text(reinterpret_cast<const char*>(rest.data()), length);
@@ -48,7 +48,7 @@ SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
   safetensors::Header header = safetensors::read_header(text, data.size(), display_name);
   SafetensorsFile file;
   file.entries_ = std::move(header.entries);
-  file.places_ = std::move(header.index);
+  file.index_ = std::move(header.index);
   file.metadata_ = std::move(header.metadata);
   for (std::size_t i = 0; i < file.entries_.size(); ++i) {
     const safetensors::Range& range = header.ranges[i];

@@ -6,11 +6,11 @@
 //                "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}
 //   the rest  the data: little-endian, row-major; offsets count from its first byte
 //
-// The tensors cover the data without hole or overlap, in any order, at any alignment.
+// The tensors cover the data without gaps or overlaps, in any order, at any alignment.
 //
-// The reader trusts nothing: it checks every number against the file before it is used, needs
-// memory in proportion to the header alone, and refuses what breaks a rule with an Error of one
-// sentence that names the file and the tensor.
+// The reader trusts nothing: it checks every number against the file before it uses it, needs
+// memory in proportion to the header only, and refuses a file that breaks a rule with an Error of
+// one sentence that names the file and the tensor.
 #pragma once
 
 #include <cstddef>
@@ -29,23 +29,23 @@
 
 namespace nunchi {
 
-// At most 8 dimensions; none for a scalar. A dimension may be 0.
+// A tensor of a file. It has at most 8 dimensions, none for a scalar; a dimension may be 0.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  std::span<const std::byte> bytes;  // perhaps unaligned: copy values out with memcpy
+  std::span<const std::byte> bytes;  // may be unaligned: copy values with memcpy
 };
 
-// A file that has passed every check. Movable; the bytes of its entries stay where they are.
+// A file that has passed every check. Movable; moving does not move the entries' bytes.
 class SafetensorsFile {
  public:
-  // Maps the file; the entries' bytes live as long as the object.
+  // Maps the file. The entries' bytes are valid as long as the result lives.
   static SafetensorsFile open(const std::filesystem::path& path);
 
   // In the header's order.
   std::span<const SafetensorsEntry> entries() const { return entries_; }
-  // Null when the file has no such tensor.
+  // Null if the file has no such tensor.
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
@@ -55,12 +55,11 @@ class SafetensorsFile {
 
   std::optional<MappedFile> mapping_;
   std::vector<SafetensorsEntry> entries_;
-  std::map<std::string, std::size_t, std::less<>> places_;  // of the entries, by name
+  std::map<std::string, std::size_t, std::less<>> index_;  // name -> index in entries_
   std::map<std::string, std::string> metadata_;
 };
 
-// The same for a file that is in memory already, called `display_name` in errors. `bytes` must
-// outlive the result.
+// The same for a file in memory, which errors call `display_name`. `bytes` must outlive the result.
 SafetensorsFile parse_safetensors(std::span<const std::byte> bytes,
                                   const std::string& display_name);
 

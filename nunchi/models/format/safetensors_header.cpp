@@ -44,8 +44,8 @@ std::string shown(std::string_view text) {
   return text.size() > kMaxShownBytes ? quoted + "..." : quoted;
 }
 
-// The bytes of a tensor; nothing if they exceed kMaxNumber. The other dimensions are checked even
-// if one is zero: a caller may use their product.
+// The number of bytes of a tensor; nullopt if it exceeds kMaxNumber. A zero dimension does not skip
+// the check of the others: a caller may use their product.
 std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t> shape) {
   std::uint64_t bytes = size_of(dtype);
   bool empty = false;
@@ -58,8 +58,8 @@ std::optional<std::uint64_t> bytes_of(DType dtype, std::span<const std::int64_t>
   return empty ? 0 : bytes;
 }
 
-// Receives the header's JSON value by value and refuses each value that the format does not allow
-// there. So nothing is ever nested deeper than header, tensor, shape.
+// Receives the header's JSON as parser events and refuses each value at a position where the format
+// does not allow it. So nothing is ever nested deeper than header, tensor, shape.
 class HeaderReader {
  public:
   HeaderReader(const std::string& file, std::uint64_t data_bytes)
@@ -126,13 +126,13 @@ class HeaderReader {
         name_ = std::move(text);
         if (name_ == kMetadataKey ? std::exchange(has_metadata_, true)
                                   : header_.index.contains(name_)) {
-          fail(fmt::format("the name {} is there twice", shown(name_)));
+          fail(fmt::format("the name {} appears twice", shown(name_)));
         }
         return true;
       case Level::metadata:
         key_ = std::move(text);
         if (header_.metadata.contains(key_)) {
-          fail(fmt::format("the metadata have {} twice", shown(key_)));
+          fail(fmt::format("the metadata has {} twice", shown(key_)));
         }
         return true;
       default:
@@ -186,7 +186,7 @@ class HeaderReader {
                       static_cast<std::uint64_t>((*offsets_)[1])};
     if (range.begin > range.end) {
       fail_tensor(
-          fmt::format("has bytes {}..{}, which end before they begin", range.begin, range.end));
+          fmt::format("has bytes {}..{}, which end before they start", range.begin, range.end));
     }
     if (range.end > data_bytes_) {
       fail_tensor(
@@ -211,8 +211,8 @@ class HeaderReader {
     fail(fmt::format("tensor {} {}", shown(name_), what));
   }
   [[noreturn]] void misplaced(std::string_view what) const {
-    if (name_ == kMetadataKey) fail(fmt::format("the metadata have {} instead of text", what));
-    fail_tensor(fmt::format("has {} where the format has none", what));
+    if (name_ == kMetadataKey) fail(fmt::format("the metadata has {} instead of text", what));
+    fail_tensor(fmt::format("has {} where the format does not allow it", what));
   }
   [[noreturn]] void bad_number(std::string_view text) const {
     if (!in_list()) misplaced("a number");
@@ -226,14 +226,15 @@ class HeaderReader {
   bool has_metadata_ = false;
 
   Level level_ = Level::outside;
-  std::string name_;  // of the tensor
-  std::string key_;   // of the field in it, or in the metadata
+  std::string name_;  // the tensor's name, or kMetadataKey
+  std::string key_;   // the key in the tensor or in the metadata
   std::optional<DType> dtype_;
   std::optional<std::vector<std::int64_t>> shape_;
   std::optional<std::vector<std::int64_t>> offsets_;
-  std::vector<std::int64_t>* list_ = nullptr;  // the one of the two that is being filled
+  std::vector<std::int64_t>* list_ = nullptr;  // shape_ or offsets_, whichever is being filled
 };
 
+// Throws Error if the tensors leave gaps in the data or overlap.
 void check_coverage(const Header& header, std::uint64_t data_bytes, const std::string& file) {
   const auto fail = [&](const std::string& what) { throw Error(file + ": " + what); };
   std::vector<std::size_t> order(header.entries.size());
@@ -243,12 +244,12 @@ void check_coverage(const Header& header, std::uint64_t data_bytes, const std::s
     return std::pair(left.begin, left.end) < std::pair(right.begin, right.end);
   });
   std::uint64_t covered = 0;
-  std::string_view before;
+  std::string_view previous;
   for (const std::size_t i : order) {
     const Range& range = header.ranges[i];
     const std::string& name = header.entries[i].name;
     if (range.begin < covered) {
-      fail(fmt::format("tensors {} and {} overlap at byte {} of the data", shown(before),
+      fail(fmt::format("tensors {} and {} overlap at byte {} of the data", shown(previous),
                        shown(name), range.begin));
     }
     if (range.begin > covered) {
@@ -256,7 +257,7 @@ void check_coverage(const Header& header, std::uint64_t data_bytes, const std::s
                        range.begin, shown(name)));
     }
     covered = range.end;
-    before = name;
+    previous = name;
   }
   if (covered != data_bytes) {
     fail(fmt::format("bytes {}..{} of the data, after the last tensor, belong to no tensor",
@@ -277,7 +278,7 @@ Header read_header(std::string_view text, std::uint64_t data_bytes, const std::s
     throw Error(fmt::format("{}: a header of {} bytes is too long; {} are allowed", file,
                             text.size(), kMaxHeaderBytes));
   }
-  // The parser would skip a byte order mark, and take a zero byte for the end of the text.
+  // The parser would skip a byte order mark and treat a zero byte as the end of the text.
   if (!text.starts_with('{')) {
     throw Error(file + ": the header does not begin with '{': not a safetensors file");
   }
@@ -313,8 +314,8 @@ std::string header_text(std::span<const SafetensorsEntry> entries,
     begin = end;
   }
   std::string text = fmt::format("{{{}}}", fmt::join(members, ","));
-  const std::size_t past = (kLengthBytes + text.size()) % kDataAlignment;
-  if (past != 0) text.append(kDataAlignment - past, ' ');
+  const std::size_t excess = (kLengthBytes + text.size()) % kDataAlignment;
+  if (excess != 0) text.append(kDataAlignment - excess, ' ');
   return text;
 }
 

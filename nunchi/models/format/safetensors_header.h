@@ -13,23 +13,25 @@
 
 namespace nunchi::safetensors {
 
-inline constexpr std::size_t kLengthBytes = 8;  // before the header
+inline constexpr std::size_t kLengthBytes = 8;  // the header's length, at the start of the file
 
+// Bytes [begin, end) of the data.
 struct Range {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-// A header that keeps the rules. The entries have no bytes yet: ranges[i] says where those of
-// entries[i] are in the data.
+// A header that follows the rules. The entries have no bytes yet; those of entries[i] are at
+// ranges[i] of the data.
 struct Header {
   std::vector<SafetensorsEntry> entries;
   std::vector<Range> ranges;
-  std::map<std::string, std::size_t, std::less<>> index;  // of the entries, by name
+  std::map<std::string, std::size_t, std::less<>> index;  // name -> index in entries
   std::map<std::string, std::string> metadata;
 };
 
-// Throws Error, naming `file`, for a header that breaks a rule or does not fit so much data.
+// Throws Error, naming `file`, for a header that breaks a rule or does not match the size of the
+// data.
 Header read_header(std::string_view text, std::uint64_t data_bytes, const std::string& file);
 
 // The header of these entries in this order, padded so that the data is aligned to 64 bytes. Throws

@@ -1,5 +1,5 @@
-// The tokenizers of a model folder: source and target, or one called tokenizer for both sides.
-// Their names end with .spm (SentencePiece) or .tok (characters, bytes).
+// The tokenizers of a model folder: the files source and target, or one file, tokenizer, for both
+// sides. Their names end with .spm (SentencePiece) or .tok (characters, bytes).
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,8 @@ namespace nunchi {
 
 class Tokenizers {
  public:
-  // One for both sides. Throws Error when an id of `tokens` is not in the target's vocabulary.
+  // One tokenizer for both sides. Both constructors throw Error if an id of `tokens` is not in the
+  // target's vocabulary.
   explicit Tokenizers(std::unique_ptr<Tokenizer> shared, GenerationTokens tokens = {});
   Tokenizers(std::unique_ptr<Tokenizer> source, std::unique_ptr<Tokenizer> target,
              GenerationTokens tokens = {});
@@ -23,11 +24,12 @@ class Tokenizers {
   const Tokenizer& source() const { return *source_; }
   const Tokenizer& target() const { return target_ != nullptr ? *target_ : *source_; }
   bool shared() const { return target_ == nullptr; }
-  // The special tokens of the decoder, and the ids among them that are not the tokenizers' own.
+  // The special tokens of the decoder.
   const DecoderTokens& decoder() const { return decoder_; }
+  // The special tokens of generation_config.json, which replace the tokenizers' ids.
   const GenerationTokens& generation_tokens() const { return generation_tokens_; }
 
-  // Throws Error, naming `where`, when the model's vocabulary has another size.
+  // Throws Error, naming `where`, if the model's vocabulary has another size.
   void check_fit(const Model& model, const std::string& where) const;
 
  private:
@@ -36,18 +38,17 @@ class Tokenizers {
   DecoderTokens decoder_;
 };
 
-// Whether the folder has a tokenizer, be it only one of two.
+// Whether the folder has a tokenizer, even if only one of two.
 bool has_tokenizers(const std::filesystem::path& folder);
-// With the special tokens of the folder's generation_config.json. Throws Error when the folder has
-// no tokenizer, or only one of two.
+// The tokenizers with the special tokens of the folder's generation_config.json. Throws Error if
+// the folder has no tokenizer, or only one of two.
 Tokenizers load_tokenizers(const std::filesystem::path& folder);
-// Each file appears whole or not at all. Special tokens that are not the tokenizers' own are saved
-// by save_generation_config.
+// Each file appears whole or not at all. save_generation_config saves the generation_tokens().
 void save_tokenizers(const Tokenizers& tokenizers, const std::filesystem::path& folder);
 
-// The folder's file of a tokenizer called "tokenizer", "source" or "target"; empty: it has none.
+// The folder's file for the stem "tokenizer", "source" or "target"; empty if it has none.
 std::filesystem::path tokenizer_file(const std::filesystem::path& folder, const std::string& stem);
-// Names that a tokenizer's file can have in a model folder.
+// All names that a tokenizer's file can have in a model folder.
 std::vector<std::string> tokenizer_names();
 bool is_tokenizer_name(const std::filesystem::path& name);
 

@@ -6,7 +6,7 @@
 namespace nunchi::testing {
 namespace {
 
-// A step without units: it counts and reports.
+// A search step without units: it only increments the step count and sends its message.
 void empty_step(auto& context, const Tensor& counts, std::int64_t* signal) {
   kernels::run(context,
                kernels::BeamStep<float>{.units = 0,
@@ -22,11 +22,11 @@ TEST(CudaHostSignal, EveryMessageArrivesWhileTheDeviceContinues) {
   const auto signal = cuda.make_host_signal();
   ASSERT_NE(signal, nullptr);
   const Tensor counts = from_host(cuda, std::vector<std::int32_t>{7, 0}, {2});
-  constexpr std::int32_t kAhead = HostSignal::kSlots / 2;
+  constexpr std::int32_t kStepsInFlight = HostSignal::kSlots / 2;
   for (std::int32_t step = 1; step <= 500; ++step) {
     empty_step(cuda, counts, signal->slots());
-    if (step > kAhead) {
-      EXPECT_EQ(signal->wait(step - kAhead), 0);
+    if (step > kStepsInFlight) {
+      EXPECT_EQ(signal->wait(step - kStepsInFlight), 0);
     }
   }
   EXPECT_EQ(to_host<std::int32_t>(counts), (std::vector<std::int32_t>{0, 500}));

@@ -1,4 +1,4 @@
-// A classifier on the GPU: what it says and learns is what the CPU's does.
+// A classifier scores and learns on the GPU as on the CPU.
 #include "tests/models/cuda/trained.h"
 #include "tests/models/small_models.h"
 
@@ -27,23 +27,23 @@ TEST(CudaModelBert, LearnsToClassifyAsOnTheCpu) {
   });
 }
 
-// Candidates are told apart by less than bf16 can hold.
-TEST(CudaModelBert, ScoresAreTheCpusAndF32) {
+// Scores are f32, because bf16 cannot distinguish close candidates.
+TEST(CudaModelBert, ScoresAreInF32AndAgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       [&](ContextBase& context, DType dtype) {
         const auto model = make_small<Bert>(context, classifier(), {.dtype = dtype});
         const std::vector<Tokens> texts = sentences_of(kLengths, 211, 1);
         const MaskedBatch batch = make_masked_batch(context, masked_texts(texts), 211);
-        const Ragged each = make_ragged(context, std::vector<std::int32_t>(kLengths.size(), 1));
-        const Variable rows = rows_to_say(*model, batch);
+        const Ragged per_text = make_ragged(context, std::vector<std::int32_t>(kLengths.size(), 1));
+        const Variable rows = masked_rows(*model, batch);
         const Tensor scores = model->scores(rows, batch.masked),
-                     labels = model->label_scores(model->summary(batch.inputs, each));
+                     labels = model->label_scores(model->summary(batch.inputs, per_text));
         EXPECT_EQ(scores.dtype(), DType::f32);
         EXPECT_EQ(labels.dtype(), DType::f32);
         return std::vector<Output>{output("hidden", rows.value()),
                                    output("scores", scores.rows(0, batch.masked.rows)),
-                                   output("labels", labels.rows(0, each.rows))};
+                                   output("labels", labels.rows(0, per_text.rows))};
       },
       {.f32 = 1e-5, .bf16 = 3e-2});
 }

@@ -1,5 +1,5 @@
-// A whole Transformer on the GPU: longer training, other searches, bf16, batches. Every family is
-// every_model_test.cpp's.
+// A whole Transformer on the GPU: longer training, more kinds of search, bf16, batches.
+// every_model_test.cpp tests every family.
 #include <algorithm>
 
 #include "nunchi/decoding/searcher.h"
@@ -27,7 +27,7 @@ Trained trained_on(ContextBase& context, const TransformerConfig& config, int st
                [&] { return model->loss(batch, {.smoothing = 0.1}); });
 }
 
-TEST(CudaModel, FiftyLossesAreTheCpus) {
+TEST(CudaModel, FiftyLossesAgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
     TransformerConfig config = config_of(placement);
@@ -66,7 +66,7 @@ void expect_found_as_on_cpu(const TransformerConfig& config, const SearchOptions
   expect_found_alike(found_on(cuda, config, options), found_on(cpu, config, options));
 }
 
-TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
+TEST(CudaModel, SearchesFindTheSameAsOnTheCpu) {
   SKIP_WITHOUT_GPU();
   std::vector<SearchOptions> all(4);
   all[0].beam_size = 1;
@@ -81,17 +81,17 @@ TEST(CudaModel, SearchesFindWhatTheCpuFinds) {
   }
 }
 
-TEST(CudaModel, SearchesOfFewTokensFindWhatTheCpuFinds) {
+TEST(CudaModel, ShortSearchesFindTheSameAsOnTheCpu) {
   SKIP_WITHOUT_GPU();
-  for (const std::int64_t longest : {1, 2, 3}) {
+  for (const std::int64_t max_length : {1, 2, 3}) {
     for (const int beam : {1, 4}) {
       expect_found_as_on_cpu(config_of(nn::NormPlacement::pre),
-                             {.beam_size = beam, .max_length = longest});
+                             {.beam_size = beam, .max_length = max_length});
     }
   }
 }
 
-// log p of the hypothesis's tokens, of </s> too if it ended, as the CPU sees it.
+// The log-probability of the hypothesis's tokens, including </s> if it ended, computed on the CPU.
 double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& source,
                     const Hypothesis& found) {
   const std::int64_t vocabulary = model.target_vocabulary();
@@ -110,16 +110,16 @@ double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& so
   return total;
 }
 
-// Rows enough for each of the ways to multiply them: one, a few, some dozens, more than a hundred.
-TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
+// The row counts reach every GEMM kernel: one row, a few, some dozens, more than a hundred.
+TEST(CudaModel, HypothesesInBf16HaveTheirScoresOnTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const auto placement : {nn::NormPlacement::post, nn::NormPlacement::pre}) {
     TransformerConfig config = config_of(placement);
     config.width = 256;
     CpuContext cpu({.threads = 2});
     CudaContext cuda;
-    const auto here = make_small<Transformer>(cpu, config),
-               there = make_small<Transformer>(cuda, config);
+    const auto on_cpu = make_small<Transformer>(cpu, config),
+               on_gpu = make_small<Transformer>(cuda, config);
     for (const std::size_t sentences : {1, 3, 30}) {
       std::vector<std::int32_t> lengths;
       for (std::size_t i = 0; i < sentences; ++i) lengths.push_back(1 + i * 7 % 19);
@@ -127,11 +127,11 @@ TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
       for (Tokens& source : sources) source.push_back(2);
       for (const int beam : {1, 4}) {
         const auto found =
-            search(*there, {.source = make_token_batch(cuda, sources, 211), .tokens = kTokens},
+            search(*on_gpu, {.source = make_token_batch(cuda, sources, 211), .tokens = kTokens},
                    {.beam_size = beam, .max_length = 12});
         for (std::size_t i = 0; i < sentences; ++i) {
           const Hypothesis& best = found[i][0];
-          EXPECT_NEAR(best.log_probability, score_on_cpu(*here, cpu, sources[i], best),
+          EXPECT_NEAR(best.log_probability, score_on_cpu(*on_cpu, cpu, sources[i], best),
                       0.02 * static_cast<double>(best.token_scores.size()))
               << "sentence " << i << " of " << sentences << ", beam " << beam;
         }
@@ -140,7 +140,7 @@ TEST(CudaModel, WhatIsFoundInBf16HasTheCpusScore) {
   }
 }
 
-TEST(CudaModel, BatchesDoNotChangeWhatIsFoundWhenAskedFor) {
+TEST(CudaModel, WithTheDeterministicOptionBatchesDoNotChangeTheResults) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.deterministic = true});
   const auto model = make_small<Transformer>(context, config_of(nn::NormPlacement::post), {});
@@ -151,9 +151,9 @@ TEST(CudaModel, BatchesDoNotChangeWhatIsFoundWhenAskedFor) {
   const auto tokens_of = [&](std::size_t batch) {
     std::vector<Tokens> found;
     for (std::size_t i = 0; i < sources.size(); i += batch) {
-      const auto part = std::span(sources).subspan(i, std::min(batch, sources.size() - i));
+      const auto chunk = std::span(sources).subspan(i, std::min(batch, sources.size() - i));
       for (const Hypotheses& h :
-           search(*model, {.source = make_token_batch(context, part, 211), .tokens = kTokens},
+           search(*model, {.source = make_token_batch(context, chunk, 211), .tokens = kTokens},
                   {.beam_size = 4, .max_length = 20})) {
         found.push_back(h[0].tokens);
       }

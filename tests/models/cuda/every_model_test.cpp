@@ -1,5 +1,4 @@
-// Every family with every encoding of positions on the GPU: what it says, learns and finds is what
-// the CPU's does.
+// Every family with every kind of position scores, learns and searches on the GPU as on the CPU.
 #include "tests/models/every_model.h"
 
 #include "nunchi/decoding/searcher.h"
@@ -9,7 +8,7 @@
 namespace nunchi::testing {
 namespace {
 
-// Shapes that the GPU computes by its faster ways.
+// Sizes for which the GPU has its faster kernels.
 constexpr ModelSize kWide = {
     .vocabulary = 211, .width = 128, .heads = 4, .head_width = 64, .feed_forward = 256};
 
@@ -20,7 +19,7 @@ const Sentences& sentences() {
 
 class EveryModelOnGpu : public EveryModel {};
 
-TEST_P(EveryModelOnGpu, ScoresAndGradientsAreTheCpus) {
+TEST_P(EveryModelOnGpu, ScoresAndGradientsAgreeWithTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const NamedModel& named : models_of(GetParam(), kWide)) {
     SCOPED_TRACE(named.name);
@@ -62,7 +61,7 @@ TEST_P(EveryModelOnGpu, LearnsAsOnTheCpu) {
   }
 }
 
-TEST_P(EveryModelOnGpu, LearnsTheSameBitsEachTime) {
+TEST_P(EveryModelOnGpu, TrainingTwiceGivesTheSameBits) {
   SKIP_WITHOUT_GPU();
   ModelSize size = kWide;
   size.dropout = 0.1f;
@@ -76,8 +75,8 @@ TEST_P(EveryModelOnGpu, LearnsTheSameBitsEachTime) {
   }
 }
 
-// Several batches: replayed steps serve the second one too, which has more tokens in its first
-// step.
+// Several batches: steps captured for the first are replayed for the second, whose first step has
+// more tokens.
 std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
                                  const SearchOptions& options) {
   const AnyModel model(context, named, kWide);
@@ -91,7 +90,7 @@ std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
     if (model.has_source()) {
       for (Tokens& source : sources) source.push_back(tokens.end);
     } else {
-      prefixes = sources;  // a text goes on, without end
+      prefixes = sources;  // a language model continues a text, without an end token
       tokens.start = tokens.end = kNoToken;
     }
     for (Hypotheses& found :
@@ -102,7 +101,7 @@ std::vector<Hypotheses> found_on(ContextBase& context, const NamedModel& named,
   return all;
 }
 
-TEST_P(EveryModelOnGpu, SearchesFindWhatTheCpuFinds) {
+TEST_P(EveryModelOnGpu, SearchesFindTheSameAsOnTheCpu) {
   SKIP_WITHOUT_GPU();
   if (GetParam() == "bert") GTEST_SKIP() << "a bert does not generate";
   for (const int beam : {1, 4}) {

@@ -1,4 +1,4 @@
-// Searches on the GPU beside the CPU's.
+// Compares the results of searches on two devices.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A language model on the GPU goes on with texts, one batch after another, and is watched.
+// A language model continues texts on the GPU, in several batches and with a SearchWatch.
 #include "nunchi/decoding/searcher.h"
 #include "tests/kernels/cuda/compare.h"
 #include "tests/models/small_models.h"
@@ -16,7 +16,8 @@ GptConfig config_of() {
   return config;
 }
 
-// One batch after another in the same memory; prompts become longer, so that memory has to grow.
+// Several batches with one searcher. Some prompts are longer than earlier ones, so memory must
+// grow.
 std::vector<Tokens> found_on(ContextBase& context, const SearchOptions& options) {
   const auto model = make_small<Gpt>(context, config_of());
   Searcher searcher(*model, context, options);
@@ -32,7 +33,7 @@ std::vector<Tokens> found_on(ContextBase& context, const SearchOptions& options)
   return all;
 }
 
-TEST(CudaModelGpt, SearchesFindWhatTheCpuFinds) {
+TEST(CudaModelGpt, SearchesFindTheSameAsOnTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const SearchOptions& options :
        {SearchOptions{.max_length = 40}, SearchOptions{.beam_size = 3, .max_length = 25},
@@ -43,7 +44,7 @@ TEST(CudaModelGpt, SearchesFindWhatTheCpuFinds) {
   }
 }
 
-TEST(CudaModelGpt, WhatIsWatchedIsWhatIsFound) {
+TEST(CudaModelGpt, AWatchSeesPrefixesOfTheResultAndCanStopTheSearch) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.precision = Precision::f32});
   const auto model = make_small<Gpt>(context, config_of());
@@ -57,14 +58,14 @@ TEST(CudaModelGpt, WhatIsWatchedIsWhatIsFound) {
         .tokens;
   };
   const Tokens whole = found({});
-  std::size_t looks = 0;
+  std::size_t calls = 0;
   EXPECT_EQ(found([&](std::span<const std::int32_t> tokens) {
               EXPECT_TRUE(std::ranges::equal(tokens, std::span(whole).first(tokens.size())));
-              ++looks;
+              ++calls;
               return true;
             }),
             whole);
-  EXPECT_GE(looks, 6u);
+  EXPECT_GE(calls, 6u);
   const Tokens stopped =
       found([](std::span<const std::int32_t> tokens) { return tokens.size() < 20; });
   EXPECT_GE(stopped.size(), 20u);

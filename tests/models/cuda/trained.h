@@ -1,4 +1,4 @@
-// A few steps of training, on either device.
+// A few training steps, on either device.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ struct Trained {
   std::vector<float> weights;
 };
 
-// Takes steps of Adam, at a rate that grows as in the warm-up of a real run: at a high one from the
-// start, rounding would soon be magnified.
+// Takes steps of Adam with a learning rate that grows as in a warm-up: a high rate from the start
+// would soon magnify rounding errors.
 inline Trained train(nn::Parameters& parameters, int steps, double tokens,
                      const std::function<VocabularyLoss()>& loss_of) {
   ContextBase& context = parameters.weights().context();
@@ -36,7 +36,7 @@ inline Trained train(nn::Parameters& parameters, int steps, double tokens,
   return run;
 }
 
-// What is learned by the GPU in f32 and in bf16 is what the CPU learns, which is returned.
+// Expects the same losses on the CPU and on the GPU in f32 and bf16. Returns the CPU's run.
 inline Trained expect_learned_as_on_cpu(const std::function<Trained(ContextBase&)>& train_on) {
   CpuContext cpu({.threads = 2});
   CudaContext f32({.precision = Precision::f32}), bf16;

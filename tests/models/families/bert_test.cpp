@@ -1,5 +1,4 @@
-// Tests of the bidirectional encoder alone; every_model_test.cpp and golden_test.cpp test what all
-// families share.
+// Properties of the family bert; every_model_test.cpp and golden_test.cpp test all families.
 #include "nunchi/models/families/bert.h"
 
 #include "nunchi/models/format/folder.h"
@@ -10,7 +9,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Bert, EveryGradientOfAClassifierIsThatOfDifferences) {
+TEST(Bert, GradientsOfAClassifierAgreeWithCentralDifferences) {
   BertConfig config = small_bert_config(7);
   config.width = 8;
   config.feed_forward = 5;
@@ -24,28 +23,28 @@ TEST(Bert, EveryGradientOfAClassifierIsThatOfDifferences) {
                    [&] { return label_loss_of(*model, texts).total; });
 }
 
-TEST(Bert, OnlyTheMaskedRowsAreSaid) {
+TEST(Bert, ScoresOfMaskedRowsEqualThoseOfAllRows) {
   CpuContext context({.threads = 2});
   const auto model = make_small<Bert>(context, small_bert_config());
   const std::vector<MaskedText> texts = masked_texts(sentences_of({9, 4, 20}, 37, 1));
   const MaskedBatch batch = make_masked_batch(context, texts, 37);
   EXPECT_EQ(batch.masked.lengths, (std::vector<std::int32_t>{3, 0, 7}));
-  const std::vector<float> said =
-      to_host<float>(model->scores(rows_to_say(*model, batch), batch.masked));
+  const std::vector<float> masked =
+      to_host<float>(model->scores(masked_rows(*model, batch), batch.masked));
   const std::vector<float> all = scores_of(*model, batch.inputs);
-  std::size_t at = 0, row = 0;
+  std::size_t offset = 0, row = 0;
   for (const MaskedText& text : texts) {
     for (const std::int32_t position : text.positions) {
       const std::size_t from = (row + static_cast<std::size_t>(position)) * 37;
-      for (std::size_t i = 0; i < 37; ++i) EXPECT_NEAR(said[at + i], all[from + i], 1e-5);
-      at += 37;
+      for (std::size_t i = 0; i < 37; ++i) EXPECT_NEAR(masked[offset + i], all[from + i], 1e-5);
+      offset += 37;
     }
     row += text.inputs.size();
   }
-  EXPECT_EQ(at, 37u * 10u);
+  EXPECT_EQ(offset, 37u * 10u);
 }
 
-TEST(Bert, ItsLabelsAreReadAsTheyWereWritten) {
+TEST(Bert, LabelsAreLoadedAsTheyWereSaved) {
   const TemporaryFolder folder;
   CpuContext context({.threads = 2});
   BertConfig config = small_bert_config();
@@ -58,11 +57,11 @@ TEST(Bert, ItsLabelsAreReadAsTheyWereWritten) {
                         to_host<float>(model->parameters().weights())));
 }
 
-TEST(Bert, HasAsManyParametersAsHuggingFacesWithoutSegments) {
+TEST(Bert, HasHuggingFacesParameterCountWithoutSegments) {
   EXPECT_EQ(Bert(preset_of<BertConfig>("bert-base", 30522)).parameters().count(), 109512762);
 }
 
-TEST(Bert, SaysWhatItCanAndCannotDo) {
+TEST(Bert, ErrorsNameTheAbilitiesOfTheModel) {
   const Bert plain(small_bert_config());
   EXPECT_EQ(error_of([&] { as_translation_model(plain); }),
             "a model of the family bert cannot translate. It can predict masked tokens: see "
@@ -81,7 +80,7 @@ TEST(Bert, SaysWhatItCanAndCannotDo) {
             std::string::npos);
 }
 
-TEST(Bert, RefusesOptionsThatDoNotFit) {
+TEST(Bert, RefusesInvalidOptions) {
   const auto message = [](const std::function<void(BertConfig&)>& change) {
     BertConfig config = small_bert_config();
     change(config);
@@ -99,7 +98,7 @@ TEST(Bert, RefusesOptionsThatDoNotFit) {
   EXPECT_NE(error_of([] { model_preset("huge"); }).find("bert-base"), std::string::npos);
 }
 
-TEST(Bert, RefusesTextsThatItCannotRead) {
+TEST(Bert, RefusesInvalidTexts) {
   CpuContext context;
   BertConfig config = small_bert_config();
   config.max_positions = 8;

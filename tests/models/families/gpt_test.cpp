@@ -1,5 +1,4 @@
-// What is the causal language model's own; what it shares with other families is
-// every_model_test.cpp's and golden_test.cpp's.
+// Properties of the family gpt; every_model_test.cpp and golden_test.cpp test all families.
 #include "nunchi/models/families/gpt.h"
 
 #include "tests/models/small_models.h"
@@ -7,7 +6,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Gpt, Gpt2HasItsParametersAndStartsAsItDid) {
+TEST(Gpt, Gpt2HasTheOriginalParameterCountAndInitialDeviations) {
   const Gpt model(preset_of<GptConfig>("gpt2", 50257));
   EXPECT_EQ(model.parameters().count(), 124'439'808);
   EXPECT_EQ(model.max_length(), 1024);
@@ -22,7 +21,7 @@ TEST(Gpt, Gpt2HasItsParametersAndStartsAsItDid) {
   EXPECT_EQ(deviation("decoder.layers.11.feed_forward.down.bias"), 0);
 }
 
-TEST(Gpt, WhatItCannotDoIsASentence) {
+TEST(Gpt, ErrorsNameTheAbilitiesOfTheModel) {
   const Gpt gpt(small_gpt_config());
   EXPECT_EQ(error_of([&] { as_translation_model(gpt); }),
             "a model of the family gpt cannot translate. It can continue a text: see 'nunchi "
@@ -34,15 +33,15 @@ TEST(Gpt, WhatItCannotDoIsASentence) {
   EXPECT_EQ(&as_language_model(gpt), &gpt);
 }
 
-TEST(Gpt, ConfigsThatCannotBe) {
+TEST(Gpt, RefusesInvalidConfigs) {
   const std::string whole = ModelConfig(small_gpt_config())->to_json();
   EXPECT_EQ(read_model_config(whole, "x")->to_json(), whole);
   const auto error_with = [](const std::string& json) {
     return error_of([&] { read_model_config(json, "c.json"); });
   };
-  EXPECT_NE(
-      error_with(R"({"family": "gpt", "layers": 0})").find("'layers' is a whole number from 1"),
-      std::string::npos);
+  EXPECT_NE(error_with(R"({"family": "gpt", "layers": 0})")
+                .find("'layers' must be a whole number from 1"),
+            std::string::npos);
   EXPECT_NE(
       error_with(R"({"family": "gpt", "decoder_layers": 2})").find("unknown key 'decoder_layers'"),
       std::string::npos);

@@ -1,5 +1,5 @@
-// Tests of the recurrent models alone: the bottleneck, free running. every_model_test.cpp and
-// golden_test.cpp test what all families share.
+// Properties of the family rnn: the bottleneck, free running. every_model_test.cpp and
+// golden_test.cpp test all families.
 #include "nunchi/models/families/rnn.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(RnnGradients, AgreeWithDifferencesUntiedAndInUnlikeStacks) {
+TEST(RnnGradients, AgreeWithCentralDifferencesForUntiedTablesAndUnequalStacks) {
   for (RnnConfig config : all_small_rnns(7)) {
     SCOPED_TRACE(ModelConfig(config)->to_json());
     CpuContext context({.threads = 1});
@@ -26,8 +26,8 @@ TEST(RnnGradients, AgreeWithDifferencesUntiedAndInUnlikeStacks) {
   }
 }
 
-// Two sources whose last states are the same cannot be told apart without attention.
-TEST(RnnBottleneck, WithoutAttentionOnlyTheLastStateCounts) {
+// Without attention, the decoder cannot distinguish two sources with the same last states.
+TEST(RnnBottleneck, WithoutAttentionTheDecoderReadsOnlyTheLastState) {
   CpuContext context({.threads = 2});
   for (const RnnConfig& config : all_small_rnns()) {
     const auto model = make_small<Rnn>(context, config);
@@ -38,17 +38,17 @@ TEST(RnnBottleneck, WithoutAttentionOnlyTheLastStateCounts) {
     const std::vector<float> before = hidden();
     fill(memory.rows.value(), 0.25);
     EXPECT_EQ(same_bits(before, hidden()), config.attention == RnnAttention::none);
-    fill(memory.first[0].h.value(), 0.25);
+    fill(memory.initial[0].h.value(), 0.25);
     EXPECT_FALSE(same_bits(before, hidden()));
   }
 }
 
-// The tokens that the decoder reads when it runs free.
+// The tokens that the decoder reads during free running.
 class RnnFreeRunning : public ::testing::Test {
  protected:
-  Tokens read(float share, std::uint64_t seed, const std::vector<std::size_t>& sentences) {
+  Tokens read(float probability, std::uint64_t seed, const std::vector<std::size_t>& sentences) {
     RnnConfig config = small_rnn(CellKind::gru, RnnAttention::dot);
-    config.free_running = share;
+    config.free_running = probability;
     const auto model = make_small<Rnn>(context_, config);
     std::vector<Tokens> sources, targets;
     for (const std::size_t b : sentences) {
@@ -57,12 +57,12 @@ class RnnFreeRunning : public ::testing::Test {
     }
     batch_ = pair_batch(context_, sources, targets, 37, static_cast<std::int32_t>(sentences[0]));
     context_.set_random({.seed = seed, .step = 4});
-    const TokenBatch own = model->free_running_target(batch_);
-    Tokens ids = to_host<std::int32_t>(own.ids);
-    ids.resize(static_cast<std::size_t>(own.rows.rows));
+    const TokenBatch target = model->free_running_target(batch_);
+    Tokens ids = to_host<std::int32_t>(target.ids);
+    ids.resize(static_cast<std::size_t>(target.rows.rows));
     return ids;
   }
-  Tokens true_words() {
+  Tokens true_tokens() {
     Tokens ids = to_host<std::int32_t>(batch_.target.ids);
     ids.resize(static_cast<std::size_t>(batch_.target.rows.rows));
     return ids;
@@ -74,36 +74,36 @@ class RnnFreeRunning : public ::testing::Test {
   PairBatch batch_;
 };
 
-TEST_F(RnnFreeRunning, DependsOnSeedAndSentenceAlone) {
+TEST_F(RnnFreeRunning, DependsOnlyOnSeedAndSentence) {
   const Tokens all = read(0.4f, 7, {0, 1, 2, 3});
   EXPECT_EQ(all, read(0.4f, 7, {0, 1, 2, 3}));
   EXPECT_NE(all, read(0.4f, 8, {0, 1, 2, 3}));
-  // In another batch with the same number, a sentence reads the same tokens.
+  // A sentence with the same index reads the same tokens in another batch.
   const Tokens last = read(0.4f, 7, {2, 3});
   EXPECT_TRUE(std::equal(last.rbegin(), last.rend(), all.rbegin()));
 }
 
-TEST_F(RnnFreeRunning, ReplacesItsShare) {
+TEST_F(RnnFreeRunning, ReplacesTheGivenFractionOfTokens) {
   read(0, 7, {0, 1, 2, 3});
-  EXPECT_EQ(read(0, 7, {0, 1, 2, 3}), true_words());
-  const Tokens some = read(0.4f, 7, {0, 1, 2, 3}), truth = true_words();
+  EXPECT_EQ(read(0, 7, {0, 1, 2, 3}), true_tokens());
+  const Tokens some = read(0.4f, 7, {0, 1, 2, 3}), truth = true_tokens();
   double changed = 0;
   for (std::size_t i = 0; i < some.size(); ++i) changed += some[i] != truth[i];
   EXPECT_NEAR(changed / static_cast<double>(some.size()), 0.4, 0.08);
 }
 
-// Each token is the likeliest after those read before it, and <s> is kept.
-TEST_F(RnnFreeRunning, ReadsTheLikeliestTokenAfterThoseBefore) {
-  const Tokens own = read(1, 7, {0});
-  ASSERT_EQ(own.size(), 51u);
-  EXPECT_EQ(own[0], kTokens.start);
+// Each token is the likeliest one given the tokens read before it; <s> is kept.
+TEST_F(RnnFreeRunning, ReadsTheLikeliestTokens) {
+  const Tokens predicted = read(1, 7, {0});
+  ASSERT_EQ(predicted.size(), 51u);
+  EXPECT_EQ(predicted[0], kTokens.start);
   const auto model = make_small<Rnn>(context_, small_rnn(CellKind::gru, RnnAttention::dot));
-  const TokenBatch target = make_token_batch(context_, std::vector<Tokens>{own}, 37);
+  const TokenBatch target = make_token_batch(context_, std::vector<Tokens>{predicted}, 37);
   const Variable hidden = model->decode(target, model->encode(batch_.source));
   const std::vector<float> logits = to_host<float>(model->logits(hidden, target.rows).value());
-  for (std::size_t t = 0; t + 1 < own.size(); ++t) {
+  for (std::size_t t = 0; t + 1 < predicted.size(); ++t) {
     const auto row = logits.begin() + static_cast<std::ptrdiff_t>(t * 37);
-    EXPECT_EQ(std::max_element(row, row + 37) - row, own[t + 1]) << "position " << t + 1;
+    EXPECT_EQ(std::max_element(row, row + 37) - row, predicted[t + 1]) << "position " << t + 1;
   }
 }
 
@@ -127,7 +127,7 @@ TEST_F(RnnFreeRunning, ActsInTrainingOnly) {
   EXPECT_EQ(plain, loss());
 }
 
-TEST(RnnConfigs, GoToJsonAndBack) {
+TEST(RnnConfigs, SurviveTheRoundTripThroughJson) {
   RnnConfig config = small_rnn(CellKind::lstm, RnnAttention::additive, false);
   config.encoder_layers = 3;
   config.decoder_layers = 1;
@@ -138,7 +138,7 @@ TEST(RnnConfigs, GoToJsonAndBack) {
   EXPECT_EQ(read_model_config(written, "config.json")->to_json(), written);
 }
 
-TEST(RnnConfigs, WhatMakesNoSenseIsRefusedInWords) {
+TEST(RnnConfigs, InvalidOptionsAreRefused) {
   const auto refusal = [](const std::string& json) {
     return error_of([&] { read_model_config(json, "config.json"); });
   };

@@ -1,5 +1,5 @@
-// The family t5: its shapes and defaults. What it computes is compared with Hugging Face's in
-// golden_test.cpp; what every model must show is every_model_test.cpp's.
+// Shapes and defaults of the family t5. golden_test.cpp compares its results with Hugging Face's,
+// and every_model_test.cpp tests all families.
 #include "nunchi/models/families/t5.h"
 
 #include "tests/models/small_models.h"
@@ -16,7 +16,7 @@ TransformerConfig small_t5() {
   return config;
 }
 
-TEST(T5, HasAsManyParametersAsHuggingFaces) {
+TEST(T5, HasHuggingFacesParameterCounts) {
   const auto count = [](const char* name) {
     return Transformer(preset_of<TransformerConfig>(name, 32128)).parameters().count();
   };
@@ -26,7 +26,7 @@ TEST(T5, HasAsManyParametersAsHuggingFaces) {
   EXPECT_EQ(count("t5-v1.1-base"), 247577856);
 }
 
-TEST(T5, KeepsItsDefaultsWhereAConfigSaysNothing) {
+TEST(T5, MissingKeysHaveT5sDefaults) {
   const auto model = make_model(R"({"family": "t5", "width": 32, "heads": 2})", "x");
   EXPECT_EQ(model->family(), "t5");
   const auto& config = model->config().as<TransformerConfig>();
@@ -50,8 +50,8 @@ TEST(T5, OneTableForBothSidesNeedsOneVocabulary) {
   }
 }
 
-// Although neither scores nor embeddings are scaled.
-TEST(T5, StartsWithScoresAndLogitsOfAReasonableSize) {
+// T5 scales neither attention scores nor embeddings.
+TEST(T5, InitialLogitsHaveADeviationOfAboutOne) {
   CpuContext context;
   Transformer model(preset_of<TransformerConfig>("t5-tiny", 500));
   model.parameters().allocate(context, {});

@@ -1,4 +1,4 @@
-// Model folders: what is written is read again, and what is wrong gets one clear sentence.
+// Saved models load as they were saved, and a broken folder is refused with one clear sentence.
 #include "nunchi/models/format/folder.h"
 
 #include "nunchi/models/format/safetensors.h"
@@ -14,15 +14,15 @@ class ModelFolder : public ::testing::Test {
 
   void change_config(const std::string& from, const std::string& to) {
     std::string text = content(path_ / "config.json");
-    const std::size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos);
-    write_text(path_ / "config.json", text.replace(at, from.size(), to));
+    const std::size_t found = text.find(from);
+    ASSERT_NE(found, std::string::npos);
+    write_text(path_ / "config.json", text.replace(found, from.size(), to));
   }
-  void expect_refused(const std::string& because) {
+  void expect_refused(const std::string& reason) {
     const std::size_t before = context_.arena().in_use();
     const std::string message = error_of([&] { load_model(path_, context_); });
-    EXPECT_NE(message.find(because), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "one sentence";
+    EXPECT_NE(message.find(reason), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "the message must be one line";
     EXPECT_EQ(context_.arena().in_use(), before);
     EXPECT_LT(context_.arena().peak(), std::size_t{64} << 20);
   }
@@ -72,15 +72,15 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
     const bool learned = position == nn::PositionKind::learned,
                rotary = position == nn::PositionKind::rotary,
                relative = position == nn::PositionKind::relative;
-    const TransformerConfig usual;
-    EXPECT_EQ(read.max_positions, learned ? 9 : usual.max_positions) << name;
-    EXPECT_EQ(read.rotary_base, rotary ? 500000 : usual.rotary_base) << name;
-    EXPECT_EQ(read.relative_max_distance, relative ? 100 : usual.relative_max_distance) << name;
+    const TransformerConfig defaults;
+    EXPECT_EQ(read.max_positions, learned ? 9 : defaults.max_positions) << name;
+    EXPECT_EQ(read.rotary_base, rotary ? 500000 : defaults.rotary_base) << name;
+    EXPECT_EQ(read.relative_max_distance, relative ? 100 : defaults.relative_max_distance) << name;
   }
 }
 
-// A folder may name options of positions that its model does not have.
-TEST_F(ModelFolder, WhatHasNoEffectIsReadButNotWritten) {
+// A config.json may have options of positions that its model does not use.
+TEST_F(ModelFolder, OptionsWithoutEffectAreReadButNotWritten) {
   const ModelConfig read = read_model_config(
       R"({"family": "transformer", "position": "rotary", "max_positions": 9})", "x");
   EXPECT_EQ(read.as<TransformerConfig>().max_positions, 9);
@@ -88,7 +88,7 @@ TEST_F(ModelFolder, WhatHasNoEffectIsReadButNotWritten) {
   EXPECT_NE(read->to_json().find("rotary_base"), std::string::npos) << read->to_json();
 }
 
-TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
+TEST_F(ModelFolder, ReadsAndWritesF64) {
   const std::unique_ptr<Model> wide = load_model(path_, context_, {.dtype = DType::f64});
   save_model(*wide, path_);
   const std::unique_ptr<Model> narrow = load_model(path_, context_);
@@ -97,7 +97,7 @@ TEST_F(ModelFolder, ReadsIntoDoublesAndFromBf16) {
             0);
 }
 
-TEST_F(ModelFolder, MissingFolderOrFiles) {
+TEST_F(ModelFolder, AMissingFolderOrFileIsAnError) {
   EXPECT_NE(error_of([&] {
               load_model(folder_.path() / "nowhere", context_);
             }).find("there is no such folder"),
@@ -108,28 +108,29 @@ TEST_F(ModelFolder, MissingFolderOrFiles) {
   expect_refused("model.safetensors");
 }
 
-TEST_F(ModelFolder, UnknownKeyNamesTheNearest) {
+TEST_F(ModelFolder, AnErrorAboutAnUnknownKeyNamesTheNearestKey) {
   change_config("\"dropout\"", "\"droput\"");
   expect_refused("unknown key 'droput'. Did you mean 'dropout'?");
 }
 
-TEST_F(ModelFolder, WrongValues) {
+TEST_F(ModelFolder, AWrongValueIsAnErrorWithItsLine) {
   change_config("\"width\": 40", "\"width\": \"forty\"");
-  expect_refused("config.json:7: 'width' is a whole number from 1 to 65536, not the text 'forty'.");
+  expect_refused(
+      "config.json:7: 'width' must be a whole number from 1 to 65536, not the text 'forty'.");
 }
 
-TEST_F(ModelFolder, HeadsThatDoNotFit) {
+TEST_F(ModelFolder, HeadsMustDivideTheWidth) {
   change_config("\"heads\": 2", "\"heads\": 3");
   expect_refused("'heads' is 3, but a width of 40 cannot be divided into that many heads");
 }
 
-TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
+TEST_F(ModelFolder, ContradictoryAttentionOptionsAreRefused) {
   change_config("\"kv_heads\": 0", "\"kv_heads\": 3");
   expect_refused("'kv_heads' is 3, but 2 heads cannot share that many");
   change_config("\"kv_heads\": 3", "\"kv_heads\": 1");
   change_config("\"head_width\": 0", "\"head_width\": 5");
   change_config("\"position\": \"sinusoidal\"", "\"position\": \"rotary\"");
-  expect_refused("the width of a head has to be even; it is 5");
+  expect_refused("the head width must be even, not 5");
   change_config("\"position\": \"rotary\"", "\"position\": \"relative\", \"relative_buckets\": 3");
   expect_refused(
       "3 buckets of relative positions in two directions cannot reach a distance of 128");
@@ -137,38 +138,38 @@ TEST_F(ModelFolder, OptionsOfAttentionThatDoNotFit) {
   expect_refused("512 buckets of relative positions");
 }
 
-TEST_F(ModelFolder, AbsurdSizesAreRefusedBeforeMemoryIsTaken) {
+TEST_F(ModelFolder, AbsurdSizesAreRefusedBeforeMemoryIsAllocated) {
   change_config("\"width\": 40", "\"width\": 65536");
   change_config("\"encoder_layers\": 2", "\"encoder_layers\": 1024");
   expect_refused("has the shape");
 }
 
-TEST_F(ModelFolder, UnknownFamily) {
+TEST_F(ModelFolder, AnUnknownFamilyIsRefused) {
   change_config("\"transformer\"", "\"oracle\"");
-  expect_refused("'family' is one of transformer, ");
+  expect_refused("'family' must be one of transformer, ");
 }
 
-TEST_F(ModelFolder, AFamilyIsAText) {
+TEST_F(ModelFolder, TheFamilyMustBeAText) {
   change_config("\"transformer\"", "3");
-  expect_refused("config.json:2: 'family' is a text, not '3'.");
+  expect_refused("config.json:2: 'family' must be a text, not '3'.");
   change_config("\"family\": 3,", "");
   expect_refused("'family' is missing");
 }
 
-TEST_F(ModelFolder, DeepJson) {
+TEST_F(ModelFolder, DeeplyNestedJsonIsRefused) {
   write_text(path_ / "config.json",
              "{\"a\":" + std::string(100000, '[') + std::string(100000, ']') + "}");
   expect_refused("nested too deeply");
 }
 
-TEST_F(ModelFolder, KeysGivenTwiceAndNamesThatWouldControlATerminal) {
+TEST_F(ModelFolder, DuplicateKeysAreRefusedAndMessagesHaveNoControlCharacters) {
   change_config("\"heads\": 2", "\"heads\": 2, \"heads\": 4");
-  expect_refused("the key 'heads' is there twice");
+  expect_refused("the key 'heads' appears twice");
   change_config("\"heads\": 2, \"heads\": 4", "\"heads\": 2, \"\\u001b[2J\": 4");
   expect_refused("unknown key '?[2J'");
 }
 
-TEST_F(ModelFolder, BrokenJson) {
+TEST_F(ModelFolder, BrokenJsonIsRefused) {
   write_text(path_ / "config.json", "{\"family\": \"transformer\"");
   expect_refused("not valid JSON");
   write_text(path_ / "config.json", "[1]");
@@ -177,24 +178,24 @@ TEST_F(ModelFolder, BrokenJson) {
   expect_refused("not valid JSON");
 }
 
-TEST_F(ModelFolder, MissingAndSurplusTensors) {
+TEST_F(ModelFolder, MissingAndUnknownTensorsAreRefused) {
   change_config("\"encoder_layers\": 2", "\"encoder_layers\": 3");
   expect_refused("the tensor 'encoder.layers.2.self_attention.qkv.weight' is missing");
   change_config("\"encoder_layers\": 3", "\"encoder_layers\": 1");
-  expect_refused("belongs to no part of the model");
+  expect_refused("is not part of the model");
 }
 
-TEST_F(ModelFolder, AnotherShape) {
+TEST_F(ModelFolder, ATensorOfTheWrongShapeIsRefused) {
   change_config("\"feed_forward\": 72", "\"feed_forward\": 73");
   expect_refused("has the shape [72, 40], but config.json asks for [73, 40]");
 }
 
-TEST_F(ModelFolder, TruncatedWeights) {
+TEST_F(ModelFolder, TruncatedWeightsAreRefused) {
   std::filesystem::resize_file(path_ / "model.safetensors", 1000);
   expect_refused("model.safetensors");
 }
 
-TEST_F(ModelFolder, WholeNumbersWhereWeightsAreExpected) {
+TEST_F(ModelFolder, IntegerWeightsAreRefused) {
   const SafetensorsFile file = SafetensorsFile::open(path_ / "model.safetensors");
   std::vector<SafetensorsEntry> entries(file.entries().begin(), file.entries().end());
   entries[0].dtype = DType::i32;
@@ -203,7 +204,7 @@ TEST_F(ModelFolder, WholeNumbersWhereWeightsAreExpected) {
   expect_refused("has i32 numbers");
 }
 
-TEST_F(ModelFolder, ReadOnlyPlaces) {
+TEST_F(ModelFolder, SavingToAReadOnlyFolderIsAnError) {
   EXPECT_NE(error_of([&] {
               save_model(*make_small<Transformer>(context_, small_config()), "/proc/nunchi");
             }).find("cannot"),

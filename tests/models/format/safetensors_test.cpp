@@ -33,7 +33,7 @@ std::string length_field(std::uint64_t length) {
   return field;
 }
 
-// A file with this header, right or wrong, and so many bytes of data.
+// A file with this header, valid or not, and `data_bytes` bytes of data.
 std::string file_of(std::string_view header, std::size_t data_bytes = 0) {
   std::string file = length_field(header.size()) + std::string(header);
   for (std::size_t i = 0; i < data_bytes; ++i) file.push_back(static_cast<char>(i + 1));
@@ -56,7 +56,7 @@ std::string object(std::initializer_list<std::string> members) {
 }
 
 std::string refusal_of(const std::string& file) {
-  // A copy without spare capacity, so that the sanitizers see a read past its end.
+  // A copy without spare capacity, so that sanitizers catch a read past its end.
   const std::vector<char> exact(file.begin(), file.end());
   return error_of([&] { parse_safetensors(std::as_bytes(std::span(exact)), "m.safetensors"); });
 }
@@ -69,7 +69,7 @@ std::string refusal_of(const std::string& file) {
   return ::testing::AssertionSuccess();
 }
 
-// The whole sentence is expected, after the file's name.
+// Like refused(), but compares the whole message after the file's name.
 ::testing::AssertionResult refused_exactly(const std::string& file, const std::string& sentence) {
   const std::string message = refusal_of(file);
   if (message == "m.safetensors: " + sentence) return ::testing::AssertionSuccess();
@@ -117,11 +117,11 @@ TEST(Safetensors, ReadsNamesTypesShapesValuesAndMetadata) {
                                  {"format", "pt"}, {"", std::string("\0 \xea\xb0\x80", 5)}}));
 }
 
-TEST(Safetensors, AFileWithoutTensorsIsAFile) {
+TEST(Safetensors, AFileWithoutTensorsIsValid) {
   EXPECT_TRUE(parse_safetensors(bytes(file_of("{}")), "m").entries().empty());
 }
 
-TEST(Safetensors, TensorsMayStandInAnyOrderAndUnaligned) {
+TEST(Safetensors, TensorsMayBeInAnyOrderAndUnaligned) {
   const std::string file =
       file_of(object({tensor("last", "F32", "[1]", "[3,7]"), tensor("first", "I8", "[3]", "[0,3]"),
                       tensor("empty", "F64", "[2,0]", "[3,3]")}),
@@ -178,7 +178,7 @@ TEST(Safetensors, AMovedFileKeepsItsBytes) {
   EXPECT_EQ(values<std::int32_t>(*second.find("x")), std::vector<std::int32_t>{42});
 }
 
-TEST(Safetensors, TheWrittenDataStartAtAMultipleOf64Bytes) {
+TEST(Safetensors, TheWriterAlignsTheDataTo64Bytes) {
   const TemporaryFolder folder;
   const std::int8_t value[] = {1};
   for (std::size_t length = 0; length < 130; ++length) {
@@ -189,7 +189,7 @@ TEST(Safetensors, TheWrittenDataStartAtAMultipleOf64Bytes) {
   }
 }
 
-TEST(Safetensors, TheWriterRefusesWhatTheReaderWould) {
+TEST(Safetensors, TheWriterRefusesEntriesThatTheReaderWouldRefuse) {
   const TemporaryFolder folder;
   const float value[] = {1.0f, 2.0f};
   const auto good = std::as_bytes(std::span(value));
@@ -208,7 +208,7 @@ TEST(Safetensors, TheWriterRefusesWhatTheReaderWould) {
   EXPECT_TRUE(folder.empty());
 }
 
-TEST(Safetensors, TheWriterSaysWhyItCannotWrite) {
+TEST(Safetensors, AnErrorOfWritingHasTheFileAndTheReason) {
   try {
     write_safetensors("/no-such-folder/a.safetensors", {});
     FAIL();
@@ -218,7 +218,7 @@ TEST(Safetensors, TheWriterSaysWhyItCannotWrite) {
   }
 }
 
-TEST(Safetensors, OpeningSaysWhichFileIsMissingOrBad) {
+TEST(Safetensors, AnErrorOfOpeningNamesTheFile) {
   const TemporaryFolder folder;
   EXPECT_THROW(SafetensorsFile::open(folder / "none.safetensors"), Error);
   std::ofstream(folder / "bad.safetensors") << "hello";
@@ -231,7 +231,7 @@ TEST(Safetensors, OpeningSaysWhichFileIsMissingOrBad) {
   }
 }
 
-TEST(Safetensors, AFileCutAnywhereIsRefused) {
+TEST(Safetensors, AFileTruncatedAnywhereIsRefused) {
   const std::string whole =
       file_of(R"({"__metadata__":{"a":"b"},)" + tensor("x", "F32", "[2,3]", "[0,24]") + "," +
                   tensor("y", "I8", "[5]", "[24,29]") + "} ",
@@ -252,7 +252,7 @@ TEST(Safetensors, AHeaderLongerThanTheFileIsRefusedWithoutAllocating) {
   EXPECT_LT(peak_memory_kib() - before, 16 * 1024);
 }
 
-TEST(Safetensors, AHeaderOfMoreThan100MegabytesIsRefusedUnread) {
+TEST(Safetensors, AHeaderOfMoreThan100MegabytesIsRefusedWithoutReadingIt) {
   constexpr std::uint64_t kLength = 100'000'001;
   const TemporaryFolder folder;
   std::ofstream(folder / "a.safetensors") << length_field(kLength);
@@ -267,7 +267,7 @@ TEST(Safetensors, AHeaderOfMoreThan100MegabytesIsRefusedUnread) {
   EXPECT_LT(peak_memory_kib() - before, 16 * 1024);
 }
 
-TEST(Safetensors, DeepJsonIsRefusedAtItsThirdBracket) {
+TEST(Safetensors, DeeplyNestedJsonIsRefusedWithLittleMemory) {
   const long before = peak_memory_kib();
   const std::string deep(2'000'000, '[');
   std::string objects;
@@ -275,13 +275,13 @@ TEST(Safetensors, DeepJsonIsRefusedAtItsThirdBracket) {
   EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + deep), "tensor 'x' has a list where"));
   EXPECT_TRUE(refused(file_of(R"({"x":)" + deep), "tensor 'x' has a list where"));
   EXPECT_TRUE(refused(file_of(R"({"x":{"shape":)" + objects), "'x' has an object where"));
-  EXPECT_TRUE(refused(file_of(R"({"__metadata__":)" + objects), "metadata have an object"));
+  EXPECT_TRUE(refused(file_of(R"({"__metadata__":)" + objects), "metadata has an object"));
   EXPECT_TRUE(refused(file_of(objects), "tensor 'a' has the unknown field 'a'"));
   EXPECT_TRUE(refused(file_of(deep), "does not begin with '{'"));
   EXPECT_LT(peak_memory_kib() - before, 64 * 1024);
 }
 
-TEST(Safetensors, AHeaderThatIsNoJsonObjectIsRefused) {
+TEST(Safetensors, AHeaderThatIsNotAJsonObjectIsRefused) {
   EXPECT_TRUE(refused(file_of(""), "does not begin with '{'"));
   EXPECT_TRUE(refused(file_of("   {}"), "does not begin with '{'"));
   EXPECT_TRUE(refused(file_of("null"), "does not begin with '{'"));
@@ -308,10 +308,10 @@ TEST(Safetensors, InvalidUtf8IsRefused) {
 
 TEST(Safetensors, DuplicatesAreRefused) {
   const std::string x = tensor("x", "I8", "[0]", "[0,0]");
-  EXPECT_TRUE(refused_exactly(file_of(object({x, x})), "the name 'x' is there twice"));
+  EXPECT_TRUE(refused_exactly(file_of(object({x, x})), "the name 'x' appears twice"));
   EXPECT_TRUE(refused(file_of(R"({"__metadata__":{},"__metadata__":{}})"), "twice"));
   EXPECT_TRUE(
-      refused(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), "the metadata have 'k' twice"));
+      refused(file_of(R"({"__metadata__":{"k":"1","k":"2"}})"), "the metadata has 'k' twice"));
   EXPECT_TRUE(refused(file_of(R"({"x":{"dtype":"I8","dtype":"I8"}})"), "'x' has dtype twice"));
   EXPECT_TRUE(refused(file_of(R"({"x":{"shape":[],"shape":[1]}})"), "'x' has shape twice"));
   EXPECT_TRUE(refused(file_of(R"({"x":{"data_offsets":[0,0],"data_offsets":[0,0]}})"),
@@ -331,26 +331,28 @@ TEST(Safetensors, MissingAndUnknownFieldsAreRefused) {
 TEST(Safetensors, ValuesOfTheWrongKindAreRefused) {
   for (const char* value : {"null", "true", "1", "-1", "1.5", "1e999", "\"text\"", "[]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":" + v + "}"), "where the format has none")) << v;
+    EXPECT_TRUE(refused(file_of("{\"x\":" + v + "}"), "where the format does not allow it")) << v;
     EXPECT_TRUE(refused(file_of("{\"__metadata__\":" + v + "}"), "instead of text")) << v;
   }
   for (const char* value : {"null", "false", "7", "{}", "[\"F32\"]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":{\"dtype\":" + v + "}}"), "where the format has none"))
+    EXPECT_TRUE(
+        refused(file_of("{\"x\":{\"dtype\":" + v + "}}"), "where the format does not allow it"))
         << v;
     EXPECT_TRUE(refused(file_of("{\"__metadata__\":{\"a\":" + v + "}}"), "instead of text")) << v;
   }
   for (const char* value : {"null", "7", "{}", "\"[1]\"", "[null]", "[true]", "[\"1\"]", "[[1]]"}) {
     const std::string v = value;
-    EXPECT_TRUE(refused(file_of("{\"x\":{\"shape\":" + v + "}}"), "where the format has none"))
-        << v;
     EXPECT_TRUE(
-        refused(file_of("{\"x\":{\"data_offsets\":" + v + "}}"), "where the format has none"))
+        refused(file_of("{\"x\":{\"shape\":" + v + "}}"), "where the format does not allow it"))
+        << v;
+    EXPECT_TRUE(refused(file_of("{\"x\":{\"data_offsets\":" + v + "}}"),
+                        "where the format does not allow it"))
         << v;
   }
 }
 
-TEST(Safetensors, TypesWeDoNotHaveAreRefusedByName) {
+TEST(Safetensors, UnsupportedTypesAreRefusedByName) {
   for (const std::string type : {"F16", "U8", "BOOL", "F8_E4M3", "U64", "f32", ""}) {
     EXPECT_TRUE(refused_exactly(file_of(object({tensor("x", type, "[0]", "[0,0]")})),
                                 "tensor 'x' is of type '" + type +
@@ -359,7 +361,7 @@ TEST(Safetensors, TypesWeDoNotHaveAreRefusedByName) {
   }
 }
 
-TEST(Safetensors, NumbersThatAreNoSizesAreRefused) {
+TEST(Safetensors, NumbersThatAreNotSizesAreRefused) {
   const std::string digits(400, '9');
   for (const std::string number : {"-1", "-0", "1.5", "1e3", "9223372036854775808",
                                    "18446744073709551616", "1e999", digits.c_str()}) {
@@ -392,7 +394,7 @@ TEST(Safetensors, MoreThanEightDimensionsAreRefused) {
                       "tensor 'x' has more than 8 dimensions"));
 }
 
-TEST(Safetensors, BytesThatDoNotFitTheShapeAreRefused) {
+TEST(Safetensors, AByteCountThatDoesNotMatchTheShapeIsRefused) {
   EXPECT_TRUE(refused_exactly(
       file_of(object({tensor("encoder.x", "F32", "[2,3]", "[0,40]")}), 40),
       "tensor 'encoder.x' has bytes 0..40 but its shape [2, 3] of f32 needs 24 bytes"));
@@ -406,7 +408,7 @@ TEST(Safetensors, OffsetsOutsideTheDataAreRefused) {
                               "was it cut short?"));
   EXPECT_TRUE(refused(file_of(object({tensor("x", "I8", "[0]", "[5,5]")}), 4), "only 4 bytes"));
   EXPECT_TRUE(refused(file_of(object({tensor("x", "I8", "[1]", "[3,2]")}), 4),
-                      "has bytes 3..2, which end before they begin"));
+                      "has bytes 3..2, which end before they start"));
 }
 
 TEST(Safetensors, OverlapsAreRefused) {
@@ -422,7 +424,7 @@ TEST(Safetensors, OverlapsAreRefused) {
       "overlap"));
 }
 
-TEST(Safetensors, HolesAndTrailingBytesAreRefused) {
+TEST(Safetensors, GapsAndTrailingBytesAreRefused) {
   EXPECT_TRUE(refused_exactly(
       file_of(object({tensor("a", "I8", "[2]", "[0,2]"), tensor("b", "I8", "[2]", "[4,6]")}), 6),
       "bytes 2..4 of the data, before tensor 'b', belong to no tensor"));
@@ -433,7 +435,7 @@ TEST(Safetensors, HolesAndTrailingBytesAreRefused) {
   EXPECT_TRUE(refused(file_of("{}", 1), "bytes 0..1 of the data, after the last tensor"));
 }
 
-TEST(Safetensors, ErrorsShowHostileNamesShortAndHarmless) {
+TEST(Safetensors, ErrorsShortenAndEscapeHostileNames) {
   const std::string escapes = R"(\u001b[2J\r\n\u0000\u007f\u009b\u202e)";
   const std::string hostile[] = {escapes, std::string(1'000'000, 'x'), "\xc2\x9b\xe2\x80\xae"};
   for (const std::string& text : hostile) {
@@ -452,7 +454,7 @@ TEST(Safetensors, ErrorsShowHostileNamesShortAndHarmless) {
   }
 }
 
-TEST(Safetensors, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(Safetensors, FuzzSeedsAreAcceptedOrRefusedAsTheirNamesSay) {
   const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/safetensors";
   int seeds = 0;
   for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {

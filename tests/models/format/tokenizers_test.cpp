@@ -5,8 +5,8 @@
 namespace nunchi::testing {
 namespace {
 
-TEST(Tokenizers, SharedOrApartTheyAreReadAsTheyWereWritten) {
-  const TemporaryFolder shared, apart;
+TEST(Tokenizers, SharedAndSeparateTokenizersLoadAsTheyWereSaved) {
+  const TemporaryFolder shared, separate;
   save_tokenizers(Tokenizers(byte_tokenizer()), shared.path());
   EXPECT_EQ(shared.files(), 1);
   const Tokenizers one = load_tokenizers(shared.path());
@@ -14,15 +14,15 @@ TEST(Tokenizers, SharedOrApartTheyAreReadAsTheyWereWritten) {
   EXPECT_EQ(&one.source(), &one.target());
   EXPECT_EQ(one.source().fingerprint(), byte_tokenizer()->fingerprint());
 
-  save_tokenizers(Tokenizers(byte_tokenizer(), letter_tokenizer()), apart.path());
-  EXPECT_EQ(apart.files(), 2);
-  const Tokenizers two = load_tokenizers(apart.path());
+  save_tokenizers(Tokenizers(byte_tokenizer(), letter_tokenizer()), separate.path());
+  EXPECT_EQ(separate.files(), 2);
+  const Tokenizers two = load_tokenizers(separate.path());
   EXPECT_FALSE(two.shared());
   EXPECT_EQ(two.source().fingerprint(), byte_tokenizer()->fingerprint());
   EXPECT_EQ(two.target().fingerprint(), letter_tokenizer()->fingerprint());
 }
 
-TEST(Tokenizers, OneOfTwoIsNotEnough) {
+TEST(Tokenizers, OnlyOneOfTwoTokenizersIsAnError) {
   for (const char* missing : {"source.spm", "target.spm"}) {
     const TemporaryFolder folder;
     save_tokenizers(Tokenizers(byte_tokenizer(), letter_tokenizer()), folder.path());
@@ -33,11 +33,11 @@ TEST(Tokenizers, OneOfTwoIsNotEnough) {
   }
 }
 
-TEST(Tokenizers, MustKnowAsManyTokensAsTheModel) {
+TEST(Tokenizers, MustHaveAsManyTokensAsTheModel) {
   SmallTranslation s;
   s.tokenizers.check_fit(*s.model, "here");
-  const Tokenizers target_of_another(byte_tokenizer(), letter_tokenizer());
-  EXPECT_EQ(error_of([&] { target_of_another.check_fit(*s.model, "here"); }),
+  const Tokenizers wrong_target(byte_tokenizer(), letter_tokenizer());
+  EXPECT_EQ(error_of([&] { wrong_target.check_fit(*s.model, "here"); }),
             "here: the target tokenizer has 34 tokens, but the model knows 310; they do not belong "
             "together.");
 }

@@ -26,12 +26,12 @@ TEST(TrainConfig, PairsComeFromTwoFilesOrOneTsv) {
 TEST(TrainConfig, ErrorsNameTheAssignmentThatCausesThem) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"model.kv_heads=3", "'model.kv_heads' is 3, but 8 heads"},
-      {"output=", "'output' is a text, but the value is missing"},
-      {"model.position=", "'model.position' is one of"},
+      {"output=", "'output' must be a text, but the value is missing"},
+      {"model.position=", "'model.position' must be one of"},
       {"model={family: gpt}", "'data.train' must name a 'text' and nothing else"},
       {"model.family=gpt", "'data.train' must name a 'text' and nothing else"},
       {"model={family: transformer, position: rotary, head_width: 7}",
-       "'model.position' is rotary, which turns pairs"},
+       "'model.position' is rotary, which rotates pairs"},
       {"model={family: transformer, position: relative, relative_max_distance: 8}",
        "'model.relative_max_distance' and 'relative_buckets' do not fit"},
       {"model={family: bert, labels: [swapped, swapped]}", "'model.labels' names 'swapped' twice"},
@@ -146,7 +146,8 @@ TEST(TrainConfig, ObjectivesRejectTheWrongKindOfData) {
        "'last_line' before its 'first_line'");
   says(config_error(kMinimalText, {"data.cut=lines"}),
        "'data.cut' must be 'windows' for the objective causal");
-  says(config_error(kMinimalText, {"data.window=0"}), "'data.window' is a whole number from 1");
+  says(config_error(kMinimalText, {"data.window=0"}),
+       "'data.window' must be a whole number from 1");
   says(config_error(kMinimalText, {"data.window=2000"}),
        "'model.max_positions' is 1024, but a window has 2000 tokens; see 'data.window'");
   EXPECT_EQ(config_error(kMinimalText, {"data.window=2000", "model.position=sinusoidal"}),
@@ -158,7 +159,8 @@ TEST(TrainConfig, ObjectivesRejectTheWrongKindOfData) {
   says(config_error(kMinimalText, {"model.vocabulary=10"}), "the tokenizers decide it");
   says(config_error(kMinimalText, {"model.encoder_layers=2"}),
        "unknown key 'model.encoder_layers'");
-  says(config_error(kMinimalText, {"model.preset=base"}), "'model.preset' is one of gpt2 | small");
+  says(config_error(kMinimalText, {"model.preset=base"}),
+       "'model.preset' must be one of gpt2 | small");
   says(config_error("output: x\nmodel: {family: gpt}\n"),
        "'data.train' is missing; it names the text");
 }
@@ -238,10 +240,11 @@ TEST(TrainConfig, OptionsWithoutEffectAreRejected) {
            {"data.window=64", "the data are not cut into windows"},
            {"training.schedule.factor=2", "only the schedule 'paper'"},
            {"model.max_positions=500",
-            "it is about learned positions, and 'position' is sinusoidal"},
-           {"model.rotary_base=500", "it is about rotary positions, and 'position' is sinusoidal"},
+            "it applies to learned positions only, but 'position' is sinusoidal"},
+           {"model.rotary_base=500",
+            "it applies to rotary positions only, but 'position' is sinusoidal"},
            {"model.relative_max_distance=9",
-            "it is about relative positions, and 'position' is sinusoidal"},
+            "it applies to relative positions only, but 'position' is sinusoidal"},
            {"data.train={source: a, target: b, source_column: 2}", "only a 'tsv' has columns"}}) {
     const std::string error = minimal_error({assignment});
     EXPECT_TRUE(error.starts_with("--set " + assignment + ": '")) << error;

@@ -277,16 +277,18 @@ TEST(TrainConfig, PaperBaseHasThePapersValues) {
 TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
   EXPECT_EQ(config_error("output: run\nmodel:\n  family: transformer\n  droput: 0.1\n"),
             "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
-  EXPECT_EQ(config_error("training:\n  batch_tokens: abc\n"),
-            "a.yaml:2: 'training.batch_tokens' is a whole number from 1 to 16777216, not 'abc'.");
+  EXPECT_EQ(
+      config_error("training:\n  batch_tokens: abc\n"),
+      "a.yaml:2: 'training.batch_tokens' must be a whole number from 1 to 16777216, not 'abc'.");
   EXPECT_EQ(minimal_error({"training.shedule.warmup=3"}),
             "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
             "'training.schedule'?");
-  EXPECT_EQ(minimal_error({"model.preset=huge"}),
-            "--set model.preset=huge: 'model.preset' is one of tiny | base | big, not 'huge'.");
+  EXPECT_EQ(
+      minimal_error({"model.preset=huge"}),
+      "--set model.preset=huge: 'model.preset' must be one of tiny | base | big, not 'huge'.");
   const std::string unknown = minimal_error({"model.family=xlnet"});
   EXPECT_TRUE(
-      unknown.starts_with("--set model.family=xlnet: 'model.family' is one of transformer, "))
+      unknown.starts_with("--set model.family=xlnet: 'model.family' must be one of transformer, "))
       << unknown;
   EXPECT_TRUE(unknown.ends_with(", not 'xlnet'.")) << unknown;
   EXPECT_EQ(minimal_error({"model.source_vocabulary=100"}),
