@@ -8,7 +8,7 @@ namespace {
 using kernels::Attention;
 using kernels::AttentionWeights;
 
-// Large scores lose this many digits in the softmax.
+// Large scores lose digits in the softmax.
 template <class T>
 double tolerance_of(const AttentionSetup& setup) {
   return kTolerance<T> * std::max(1.0, setup.spread * setup.spread / 2);
@@ -21,13 +21,13 @@ void expect_forward(const AttentionProblem<T>& x, const reference::Attention& ex
   expect_close("out", x.dense_out(), expected.out, tolerance);
   expect_zero_from("out", x.dense_out(), rows * x.out.width);
   for (int h = 0; h < x.setup.heads; ++h) {
-    expect_close("log_sum", part(x.log_sum, h * capacity, rows),
-                 part(expected.log_sum, h * rows, rows), tolerance);
+    expect_close("log_sum", subrange(x.log_sum, h * capacity, rows),
+                 subrange(expected.log_sum, h * rows, rows), tolerance);
   }
   for (std::int64_t r = 0; r < capacity; ++r) {
-    const auto row = part(x.output, r * x.out.stride, x.out.stride);
+    const auto row = subrange(x.output, r * x.out.stride, x.out.stride);
     ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(row.back()))
-        << "row " << r << " wrote beside its slice";
+        << "row " << r << " wrote outside its slice";
   }
 }
 
@@ -44,7 +44,7 @@ void check_forward(const AttentionSetup& setup, const std::vector<Isa>& isas) {
   }
 }
 
-TEST(RelativeBucket, MatchesTheBoundsOfEveryBucket) {
+TEST(RelativeBucket, MatchesTheReference) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}}) {
@@ -57,7 +57,7 @@ TEST(RelativeBucket, MatchesTheBoundsOfEveryBucket) {
   }
 }
 
-TEST(RelativeBucket, BucketsBeginAtTheirLogarithm) {
+TEST(RelativeBucket, BucketStartsMatchTheLogarithm) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}, {4, 3}, {2000, 65'536}}) {
@@ -89,20 +89,24 @@ TEST(ClippedBucket, EachDistanceHasItsOwnBucket) {
 }
 
 TEST(RelativeBucket, MatchesT5) {
-  const auto both = [](int relative) { return kernels::relative_bucket(relative, 32, 128, true); };
-  const auto back = [](int relative) { return kernels::relative_bucket(relative, 32, 128, false); };
-  EXPECT_EQ(both(0), 0);
-  EXPECT_EQ(both(-1), 1);
-  EXPECT_EQ(both(1), 17);
-  EXPECT_EQ(both(-8), 8);
-  EXPECT_EQ(both(-16), 10);
-  EXPECT_EQ(both(64), 16 + 14);
-  EXPECT_EQ(both(-127), 15);
-  EXPECT_EQ(both(5000), 31);
-  EXPECT_EQ(back(5), 0);
-  EXPECT_EQ(back(-15), 15);
-  EXPECT_EQ(back(-16), 16);
-  EXPECT_EQ(back(-5000), 31);
+  const auto bidirectional_bucket = [](int relative) {
+    return kernels::relative_bucket(relative, 32, 128, true);
+  };
+  const auto causal_bucket = [](int relative) {
+    return kernels::relative_bucket(relative, 32, 128, false);
+  };
+  EXPECT_EQ(bidirectional_bucket(0), 0);
+  EXPECT_EQ(bidirectional_bucket(-1), 1);
+  EXPECT_EQ(bidirectional_bucket(1), 17);
+  EXPECT_EQ(bidirectional_bucket(-8), 8);
+  EXPECT_EQ(bidirectional_bucket(-16), 10);
+  EXPECT_EQ(bidirectional_bucket(64), 16 + 14);
+  EXPECT_EQ(bidirectional_bucket(-127), 15);
+  EXPECT_EQ(bidirectional_bucket(5000), 31);
+  EXPECT_EQ(causal_bucket(5), 0);
+  EXPECT_EQ(causal_bucket(-15), 15);
+  EXPECT_EQ(causal_bucket(-16), 16);
+  EXPECT_EQ(causal_bucket(-5000), 31);
 }
 
 TEST(Attention, MatchesTheReference) {
@@ -153,7 +157,7 @@ TEST(Attention, SentenceWithoutKeysGivesZeros) {
 // The results of queries [first, first + count) of the sentence, for bitwise comparison.
 template <class T>
 std::vector<T> rows_of_out(const AttentionProblem<T>& x, std::int64_t first, std::int64_t count) {
-  return part(x.dense_out(), first * x.out.width, count * x.out.width);
+  return subrange(x.dense_out(), first * x.out.width, count * x.out.width);
 }
 
 TEST(Attention, PropagatesNaN) {

@@ -10,18 +10,18 @@ using kernels::Embedding;
 using kernels::EmbeddingBackward;
 
 const RandomKey kKey{.seed = 3, .step = 1};
-constexpr std::int64_t kVocabulary = 50, kPlaces = 127;
+constexpr std::int64_t kVocabulary = 50, kPositions = 127;
 
 template <class T>
 struct Problem {
   Problem(const Batch& batch, std::int64_t width, float dropout)
       : batch(batch),
         table(random_values<T>(kVocabulary * width, 1)),
-        positions(random_values<T>(kPlaces * width, 2)),
+        positions(random_values<T>(kPositions * width, 2)),
         out(unwritten<T>(batch.capacity * width)),
         d_out(random_values<T>(batch.capacity * width, 3)),
         d_table(random_values<T>(kVocabulary * width, 4)),
-        d_positions(random_values<T>(kPlaces * width, 5)) {
+        d_positions(random_values<T>(kPositions * width, 5)) {
     // Repeated tokens, including the first and last of the vocabulary.
     for (std::int64_t r = 0; r < batch.capacity; ++r) {
       ids.push_back(static_cast<std::int32_t>(r * r % kVocabulary));

@@ -12,7 +12,7 @@ using kernels::AdamNumbers;
 using kernels::AdamReport;
 using kernels::ClipScale;
 
-// A few steps of the kernels and of the reference. Gradients are sums over numbers.tokens.
+// Compares a few steps of the kernels with the reference. Gradients are sums over numbers.tokens.
 template <class T>
 void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std::int64_t decayed) {
   std::vector<T> weights = random_values<T>(count, 1), gradients;
@@ -79,7 +79,7 @@ TEST(Adam, ClipsByTheNormOfTheMeanGradient) {
   });
 }
 
-TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
+TEST(Adam, FirstStepHasTheSizeOfTheLearningRate) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const AdamNumbers numbers{.learning_rate = 0.25, .step = 1};
     const AdamReport report{.scale = 1};
@@ -95,7 +95,7 @@ TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
   });
 }
 
-TEST(ClipScale, KeepsASmallNorm) {
+TEST(ClipScale, ClipsOnlyLargeNorms) {
   CpuContext ctx({.threads = 1});
   AdamReport report;
   const AdamNumbers numbers{.max_norm = 2, .tokens = 4};

@@ -1,4 +1,4 @@
-// A normalisation fused with its product, on the GPU.
+// A normalisation fused with the product that follows it, on the GPU.
 #include "nunchi/kernels/norm_product.h"
 
 #include "nunchi/kernels/cuda/product/few_rows_product.h"
@@ -58,7 +58,7 @@ Results run_case(auto& ctx, const Case& x, DType dtype) {
   return r;
 }
 
-// Real rows only: the others are meaningless.
+// The rows up to the count; the others are meaningless.
 std::vector<double> real(const Tensor& tensor, const Case& x) {
   const std::vector<double> all = to_host_f64(tensor);
   return {all.begin(), all.begin() + std::int64_t(all.size()) / x.rows * x.count};
