@@ -160,7 +160,7 @@ constexpr std::int64_t most_banned(const UnitOptions& unit) {
 template <class T>
 struct TopAllowed {
   BanTokens<T> bans;
-  TopTokens<T> top;  // reads the `logits` and `banned` that `bans` writes
+  TopTokens<T> top;  // with the rows, logits and `banned` of `bans`
 
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return top.name(); }
@@ -188,7 +188,7 @@ struct FinishedRows {
 // per row this is greedy search or sampling.
 template <class T>
 struct BeamStep {
-  std::int64_t units = 0;       // active units
+  std::int64_t units = 0;       // units of this step
   std::int64_t width = 1;       // rows per unit in this step
   std::int64_t beam = 1;        // rows per unit in the next step
   std::int64_t candidates = 1;  // candidates per row
@@ -202,7 +202,7 @@ struct BeamStep {
   FinishedRows finished;
   // For units that join a search in which *first_unit units are already active: their rows are
   // written after the rows of those units, and first_parent is added to their parents.
-  const std::int32_t* first_unit = nullptr;  // [1]; null: no units are active yet
+  const std::int32_t* first_unit = nullptr;  // [1]; null: 0
   std::int64_t first_parent = 0;
   std::int32_t* parents = nullptr;  // [rows of `to`] the row of `from` that each row continues
   std::int32_t* next = nullptr;     // [rows of `to`] the newest token of each row
@@ -212,7 +212,7 @@ struct BeamStep {
   // step. May be null.
   std::int64_t* signal = nullptr;
 
-  // Units that were active before those of this step joined.
+  // Active units whose rows come before those of this step's units.
   constexpr std::int64_t units_before() const { return first_unit != nullptr ? *first_unit : 0; }
   constexpr std::int64_t steps_after() const {
     return counts.steps != nullptr ? *counts.steps + 1 : 1;

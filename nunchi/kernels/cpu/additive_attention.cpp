@@ -17,9 +17,9 @@ struct Sentence {
         queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - first_query : 1),
         first_key(in.k_begin[b]),
         keys(in.k_length[b]),
-        weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
+        weight_offset(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
   std::int64_t first_query, queries, first_key, keys;
-  std::int64_t weights;  // offset of the sentence's weights
+  std::int64_t weight_offset;  // of the sentence's weights
 };
 
 template <class T>
@@ -67,7 +67,7 @@ class SentenceBackward {
 
   // The gradients of the values and of the scores of query i.
   void value_gradients(std::int64_t i, const T* d_out) {
-    const T* weights = p_.weights + s_.weights + i * s_.keys;
+    const T* weights = p_.weights + s_.weight_offset + i * s_.keys;
     T mean = 0;
     for (std::int64_t j = 0; j < s_.keys; ++j) {
       const T* v = in_.v + (s_.first_key + j) * in_.v_stride;
@@ -121,7 +121,7 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
     for (std::int64_t i = 0; i < s.queries; ++i) {
       const std::int64_t row = s.first_query + i;
       const T* q = in.q + row * in.q_stride;
-      T* weights = p.weights != nullptr ? p.weights + s.weights + i * s.keys
+      T* weights = p.weights != nullptr ? p.weights + s.weight_offset + i * s.keys
                                         : memory.as<T>() + thread * in.max_keys;
       for (std::int64_t j = 0; j < s.keys; ++j) {
         const T* k = in.k + (s.first_key + j) * in.k_stride;

@@ -23,10 +23,10 @@ struct Scratch {
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t padded_width = padded<T>(head_width);
-    const std::int64_t all =
+    const std::int64_t total =
         max_queries * (3 * padded_width + 1) + kKeyTile * (3 * padded_width + 2 * head_width) +
         2 * kQueryTile * kKeyTile + DropoutTile<T>::kElements + BiasByDistance<T>::kLength;
-    return padded<T>(all);  // each thread's scratch memory is aligned
+    return padded<T>(total);  // each thread's scratch memory is aligned
   }
   Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
     const std::int64_t padded_width = padded<T>(head_width);

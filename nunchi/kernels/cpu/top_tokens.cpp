@@ -39,9 +39,9 @@ double log_sum(const Args& p, std::int64_t row, T top) {
 
 // The `count` highest values seen so far, highest first; among equals, the earliest.
 template <class T>
-class Best {
+class TopValues {
  public:
-  Best(std::int64_t count, T* values, std::int32_t* ids)
+  TopValues(std::int64_t count, T* values, std::int32_t* ids)
       : count_(count), values_(values), ids_(ids) {}
 
   T threshold() const { return size_ < count_ ? kLowest : values_[count_ - 1]; }
@@ -69,7 +69,7 @@ template <class T>
 void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   const T* x = p.logits + row * p.vocabulary;
   T* values = p.log_probs + row * p.count;
-  Best<T> best(p.count, values, p.ids + row * p.count);
+  TopValues<T> best(p.count, values, p.ids + row * p.count);
   // Nearly all blocks are skipped, because their highest value does not exceed the threshold.
   constexpr std::int64_t kBlock = 64;
   for (std::int64_t begin = 0; begin < p.vocabulary; begin += kBlock) {

@@ -23,7 +23,7 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
-struct HashKey {
+struct PlanKeyHash {
   std::size_t operator()(const PlanKey& key) const {
     std::size_t hash = 0;
     const auto mix = [&hash](std::size_t value) {
@@ -131,11 +131,11 @@ class Plans {
     return {dnnl::matmul(chosen), a, b, c, bias, chosen.scratchpad_desc()};
   }
 
-  std::unordered_map<PlanKey, Plan, HashKey> products_;
+  std::unordered_map<PlanKey, Plan, PlanKeyHash> products_;
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan> packs_;
 };
 
-void* pointer(const float* data) { return const_cast<float*>(data); }
+void* mutable_pointer(const float* data) { return const_cast<float*>(data); }
 
 }  // namespace
 
@@ -166,7 +166,7 @@ void compute<AnyCpu>(CpuContext& ctx, const PackMatrix<float>& p) {
   const ThreadScope threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
-  memory from(plan.from, plans.engine, pointer(p.b)), to(plan.to, plans.engine, p.packed);
+  memory from(plan.from, plans.engine, mutable_pointer(p.b)), to(plan.to, plans.engine, p.packed);
   plan.primitive.execute(plans.stream, from, to);
   plans.stream.wait();
 }
@@ -193,14 +193,14 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
                                     .relu = p.relu});
   const ScratchMemory scratchpad(ctx.arena(), plan.scratchpad.get_size());
   std::unordered_map<int, memory> arguments = {
-      {DNNL_ARG_SRC, memory(plan.a, plans.engine, pointer(p.a))},
-      {DNNL_ARG_WEIGHTS,
-       memory(plan.b, plans.engine,
-              p.formed_b.data != nullptr ? const_cast<void*>(p.formed_b.data) : pointer(p.b))},
+      {DNNL_ARG_SRC, memory(plan.a, plans.engine, mutable_pointer(p.a))},
+      {DNNL_ARG_WEIGHTS, memory(plan.b, plans.engine,
+                                p.formed_b.data != nullptr ? const_cast<void*>(p.formed_b.data)
+                                                           : mutable_pointer(p.b))},
       {DNNL_ARG_DST, memory(plan.c, plans.engine, p.c)},
       {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad.as<void>())}};
   if (p.bias != nullptr) {
-    arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, pointer(p.bias)));
+    arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, mutable_pointer(p.bias)));
   }
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();
