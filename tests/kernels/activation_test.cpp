@@ -137,15 +137,15 @@ TEST(Activation, GradientMayBeComputedInPlace) {
 TEST(Activation, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, 32);
   expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
-    std::vector<T> all;
+    std::vector<T> results;
     for (const ActivationKind kind : kKinds) {
       Problem<T> p(kind, batch, 130, 0.1f);
       kernels::run(ctx, p.forward);
       kernels::run(ctx, p.backward);
-      all.insert(all.end(), p.out.begin(), p.out.end());
-      all.insert(all.end(), p.d_x.begin(), p.d_x.end());
+      results.insert(results.end(), p.out.begin(), p.out.end());
+      results.insert(results.end(), p.d_x.begin(), p.d_x.end());
     }
-    return all;
+    return results;
   });
 }
 

@@ -151,12 +151,12 @@ std::vector<T> gradients(CpuContext& ctx, AttentionProblem<T>& x, std::int64_t f
                          std::int64_t count) {
   kernels::run(ctx, x.forward());
   kernels::run(ctx, x.backward());
-  std::vector<T> all = subrange(x.d_q(), first * x.q.width, count * x.q.width);
-  for (const std::vector<T>& more : {x.d_k(), x.d_v()}) {
-    all.insert(all.end(), more.begin() + first * x.k.width,
-               more.begin() + (first + count) * x.k.width);
+  std::vector<T> results = subrange(x.d_q(), first * x.q.width, count * x.q.width);
+  for (const std::vector<T>& gradient : {x.d_k(), x.d_v()}) {
+    results.insert(results.end(), gradient.begin() + first * x.k.width,
+                   gradient.begin() + (first + count) * x.k.width);
   }
-  return all;
+  return results;
 }
 
 TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
@@ -166,23 +166,23 @@ TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
                            .causal = true,
                            .bias = Bias::buckets,
                            .dropout = 0.1f});
-    std::vector<T> all = gradients(ctx, x, 0, x.batch.count);
-    all.insert(all.end(), x.d_table.begin(), x.d_table.end());
-    return all;
+    std::vector<T> results = gradients(ctx, x, 0, x.batch.count);
+    results.insert(results.end(), x.d_table.begin(), x.d_table.end());
+    return results;
   });
 }
 
 TEST(AttentionBackward, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> all(
+    AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
-    AttentionProblem<T> one({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
-    std::copy(all.queries.begin() + 33 * all.q.stride, all.queries.begin() + 160 * all.q.stride,
-              one.queries.begin());
-    one.keys = one.queries;
-    std::copy(all.d_output.begin() + 33 * all.out.stride,
-              all.d_output.begin() + 160 * all.out.stride, one.d_output.begin());
-    EXPECT_TRUE(same_bits(gradients(ctx, all, 33, 127), gradients(ctx, one, 0, 127)));
+    AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
+    std::copy(batch.queries.begin() + 33 * batch.q.stride,
+              batch.queries.begin() + 160 * batch.q.stride, alone.queries.begin());
+    alone.keys = alone.queries;
+    std::copy(batch.d_output.begin() + 33 * batch.out.stride,
+              batch.d_output.begin() + 160 * batch.out.stride, alone.d_output.begin());
+    EXPECT_TRUE(same_bits(gradients(ctx, batch, 33, 127), gradients(ctx, alone, 0, 127)));
   });
 }
 

@@ -65,8 +65,8 @@ TEST(RelativeBucket, BucketStartsMatchTheLogarithm) {
           kernels::bucket_starts(buckets, max_distance, bidirectional);
       ASSERT_EQ(static_cast<int>(starts.size()), bidirectional ? buckets / 2 : buckets);
       for (std::int32_t distance = 0; distance <= 100'000; ++distance) {
-        const auto after = std::upper_bound(starts.begin(), starts.end(), distance);
-        ASSERT_EQ(after - starts.begin() - 1,
+        const auto next_start = std::upper_bound(starts.begin(), starts.end(), distance);
+        ASSERT_EQ(next_start - starts.begin() - 1,
                   kernels::relative_bucket(-distance, buckets, max_distance, bidirectional))
             << distance << " of " << buckets << " up to " << max_distance;
       }
@@ -193,14 +193,16 @@ TEST(Attention, FutureKeyChangesNoEarlierBit) {
 TEST(Attention, LastQueriesAloneHaveTheSameBits) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
-      AttentionProblem<T> all({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
-      kernels::run(ctx, all.forward());
+      AttentionProblem<T> sentence({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
+      kernels::run(ctx, sentence.forward());
       for (const std::int32_t count : {1, 2, 50}) {
-        AttentionProblem<T> last({.queries = {count}, .keys = {127}, .causal = true, .bias = bias});
-        std::copy(all.queries.begin() + (127 - count) * all.q.stride,
-                  all.queries.begin() + 127 * all.q.stride, last.queries.begin());
-        kernels::run(ctx, last.forward());
-        EXPECT_TRUE(same_bits(rows_of_out(all, 127 - count, count), rows_of_out(last, 0, count)));
+        AttentionProblem<T> last_queries(
+            {.queries = {count}, .keys = {127}, .causal = true, .bias = bias});
+        std::copy(sentence.queries.begin() + (127 - count) * sentence.q.stride,
+                  sentence.queries.begin() + 127 * sentence.q.stride, last_queries.queries.begin());
+        kernels::run(ctx, last_queries.forward());
+        EXPECT_TRUE(same_bits(rows_of_out(sentence, 127 - count, count),
+                              rows_of_out(last_queries, 0, count)));
       }
     }
   });
@@ -208,15 +210,15 @@ TEST(Attention, LastQueriesAloneHaveTheSameBits) {
 
 TEST(Attention, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> all(
+    AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
-    AttentionProblem<T> one({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
-    std::copy(all.queries.begin() + 33 * all.q.stride, all.queries.begin() + 160 * all.q.stride,
-              one.queries.begin());
-    one.keys = one.queries;
-    kernels::run(ctx, all.forward());
-    kernels::run(ctx, one.forward());
-    EXPECT_TRUE(same_bits(rows_of_out(all, 33, 127), rows_of_out(one, 0, 127)));
+    AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
+    std::copy(batch.queries.begin() + 33 * batch.q.stride,
+              batch.queries.begin() + 160 * batch.q.stride, alone.queries.begin());
+    alone.keys = alone.queries;
+    kernels::run(ctx, batch.forward());
+    kernels::run(ctx, alone.forward());
+    EXPECT_TRUE(same_bits(rows_of_out(batch, 33, 127), rows_of_out(alone, 0, 127)));
   });
 }
 
@@ -225,9 +227,9 @@ TEST(Attention, NumberOfThreadsDoesNotChangeBits) {
     AttentionProblem<T> x(
         {.queries = {33, 450, 127, 1}, .kv_heads = 2, .causal = true, .dropout = 0.1f});
     kernels::run(ctx, x.forward());
-    std::vector<T> all = rows_of_out(x, 0, x.batch.count);
-    all.insert(all.end(), x.log_sum.begin(), x.log_sum.end());
-    return all;
+    std::vector<T> results = rows_of_out(x, 0, x.batch.count);
+    results.insert(results.end(), x.log_sum.begin(), x.log_sum.end());
+    return results;
   });
 }
 

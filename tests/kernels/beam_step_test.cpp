@@ -50,7 +50,7 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
   }
   auto logits = random_values<T>(kRows * kVocabulary, 1, 3);
   logits[2 * kVocabulary + 4] = static_cast<T>(-INFINITY);
-  const auto before = logits;
+  const auto initial_logits = logits;
   std::vector<double> banned(kRows, NAN);
   kernels::run(ctx, BanTokens<T>{.rows = kRows,
                                  .vocabulary = kVocabulary,
@@ -67,7 +67,8 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
   for (std::int64_t r = 0; r < kRows; ++r) {
     std::vector<double> banned_logits;
     for (std::int32_t token = 0; token < kVocabulary; ++token) {
-      const T initial = before[r * kVocabulary + token], actual = logits[r * kVocabulary + token];
+      const T initial = initial_logits[r * kVocabulary + token],
+              actual = logits[r * kVocabulary + token];
       if (reference::is_banned(hypotheses[r], token, rules_of_unit[unit[r]])) {
         ASSERT_EQ(actual, static_cast<T>(-INFINITY)) << "row " << r << ", token " << token;
         banned_logits.push_back(initial);
@@ -109,8 +110,8 @@ TEST(BanTokens, SuppressedTokensAreBanned) {
     std::vector<std::int32_t> tokens{3, 4}, unit{0}, length{2};
     const std::vector<std::int32_t> suppressed{5, 0, 5};
     const UnitOptions options{};
-    const std::vector<T> before{1, 2, 3, 4, 5, 6};
-    std::vector<T> logits = before;
+    const std::vector<T> initial_logits{1, 2, 3, 4, 5, 6};
+    std::vector<T> logits = initial_logits;
     double banned = 0;
     kernels::run(ctx, BanTokens<T>{.rows = 1,
                                    .vocabulary = 6,
@@ -253,11 +254,11 @@ class BeamSearch {
 
   void step(CpuContext& ctx, std::int64_t width, int step) {
     const auto active = static_cast<std::int64_t>(active_.size());
-    const std::int64_t after = active * setup_.beam;
+    const std::int64_t max_rows = active * setup_.beam;
     std::vector<T> log_probs;
     std::vector<std::int32_t> ids;
     make_candidates(active * width, step, log_probs, ids);
-    std::vector<std::int32_t> parents(index(after), -1), next(index(after), -1);
+    std::vector<std::int32_t> parents(index(max_rows), -1), next(index(max_rows), -1);
     std::int32_t active_after = -1;
     kernels::run(ctx, BeamStep<T>{.units = active,
                                   .width = width,

@@ -152,9 +152,9 @@ TEST(CrossEntropy, NumberOfThreadsDoesNotChangeBits) {
   expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     Problem<T> x(127, 1100, 5);
     kernels::run(ctx, x.p);
-    std::vector<T> all = x.loss;
-    all.insert(all.end(), x.logits.begin(), x.logits.end());
-    return all;
+    std::vector<T> results = x.loss;
+    results.insert(results.end(), x.logits.begin(), x.logits.end());
+    return results;
   });
 }
 

@@ -88,14 +88,16 @@ TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
 }
 
 TEST(Dropout, DrawsDoNotDependOnTheOrderOfSentences) {
-  const Batch one({5, 33, 8}, 0, {10, 11, 12}), other({33, 8, 5}, 40, {11, 12, 10});
+  const Batch batch({5, 33, 8}, 0, {10, 11, 12}), reordered_batch({33, 8, 5}, 40, {11, 12, 10});
   const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
   for_every_version([&]<class T>(CpuContext& ctx) {
     const std::int64_t width = 37;
-    const std::vector<T> before = factors<T>(ctx, one, width, dropout);
-    const std::vector<T> after = factors<T>(ctx, other, width, dropout);
-    EXPECT_TRUE(same_bits(subrange(before, 0, 5 * width), subrange(after, 41 * width, 5 * width)));
-    EXPECT_TRUE(same_bits(subrange(before, 5 * width, 41 * width), subrange(after, 0, 41 * width)));
+    const std::vector<T> expected = factors<T>(ctx, batch, width, dropout);
+    const std::vector<T> reordered = factors<T>(ctx, reordered_batch, width, dropout);
+    EXPECT_TRUE(
+        same_bits(subrange(expected, 0, 5 * width), subrange(reordered, 41 * width, 5 * width)));
+    EXPECT_TRUE(
+        same_bits(subrange(expected, 5 * width, 41 * width), subrange(reordered, 0, 41 * width)));
   });
 }
 

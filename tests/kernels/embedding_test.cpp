@@ -133,10 +133,10 @@ TEST(Embedding, NumberOfThreadsDoesNotChangeBits) {
     Problem<T> p(batch, 700, 0.1f);
     kernels::run(ctx, p.forward);
     kernels::run(ctx, p.backward);
-    std::vector<T> all = p.out;
-    all.insert(all.end(), p.d_table.begin(), p.d_table.end());
-    all.insert(all.end(), p.d_positions.begin(), p.d_positions.end());
-    return all;
+    std::vector<T> results = p.out;
+    results.insert(results.end(), p.d_table.begin(), p.d_table.end());
+    results.insert(results.end(), p.d_positions.begin(), p.d_positions.end());
+    return results;
   });
 }
 

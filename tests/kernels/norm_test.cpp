@@ -197,12 +197,12 @@ std::vector<T> all_results(CpuContext& ctx, const Batch& batch, std::int64_t wid
   Problem<T> x(batch, width);
   kernels::run(ctx, x.forward(NormKind::layer, 0.1f));
   kernels::run(ctx, x.backward(NormKind::layer, 0.1f));
-  std::vector<T> all = subrange(x.out, 0, x.real);
-  for (const auto& more : {subrange(x.sum, 0, x.real), subrange(x.d_residual, 0, x.real),
-                           subrange(x.d_branch, 0, x.real), x.d_gamma, x.d_beta}) {
-    all.insert(all.end(), more.begin(), more.end());
+  std::vector<T> results = subrange(x.out, 0, x.real);
+  for (const auto& values : {subrange(x.sum, 0, x.real), subrange(x.d_residual, 0, x.real),
+                             subrange(x.d_branch, 0, x.real), x.d_gamma, x.d_beta}) {
+    results.insert(results.end(), values.begin(), values.end());
   }
-  return all;
+  return results;
 }
 
 TEST(Norm, NumberOfThreadsDoesNotChangeBits) {

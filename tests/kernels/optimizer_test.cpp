@@ -113,8 +113,10 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
     for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
       const AdamNumbers numbers{
           .learning_rate = 0.1, .weight_decay = 0.5, .max_norm = 1, .step = 3};
-      const auto before = random_values<T>(37, 1), moment = random_values<T>(37, 2);
-      std::vector<T> weights = before, first = moment, second = moment, gradients(37, T(1));
+      const auto initial_weights = random_values<T>(37, 1),
+                 initial_moments = random_values<T>(37, 2);
+      std::vector<T> weights = initial_weights, first = initial_moments, second = initial_moments,
+                     gradients(37, T(1));
       gradients[20] = static_cast<T>(bad);
       double squared_norm = 0;
       AdamReport report;
@@ -133,9 +135,9 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
                                 .gradients = gradients.data(),
                                 .first = first.data(),
                                 .second = second.data()});
-      EXPECT_TRUE(same_bits(weights, before));
-      EXPECT_TRUE(same_bits(first, moment));
-      EXPECT_TRUE(same_bits(second, moment));
+      EXPECT_TRUE(same_bits(weights, initial_weights));
+      EXPECT_TRUE(same_bits(first, initial_moments));
+      EXPECT_TRUE(same_bits(second, initial_moments));
       expect_zero_from("gradients", gradients, 0);
     }
   });

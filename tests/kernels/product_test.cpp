@@ -222,12 +222,12 @@ TEST(Product, RowBitsDoNotDependOnTheNumberOfRows) {
     const std::int64_t n = 130, k = 200;
     const auto a = random_values<T>(127 * k, 1), b = random_values<T>(k * n, 2);
     for (const bool pack : {false, true}) {
-      const std::vector<T> all = product_of<T>(ctx, {127, n, k}, a, b, pack);
+      const std::vector<T> all_rows = product_of<T>(ctx, {127, n, k}, a, b, pack);
       for (const std::int64_t m : {1, 2, 7, 32, 64}) {
         for (const std::int64_t first : {std::int64_t{0}, 127 - m}) {
-          const std::vector<T> some =
+          const std::vector<T> few_rows =
               product_of<T>(ctx, {m, n, k}, subrange(a, first * k, m * k), b, pack);
-          EXPECT_TRUE(same_bits(some, subrange(all, first * n, m * n)))
+          EXPECT_TRUE(same_bits(few_rows, subrange(all_rows, first * n, m * n)))
               << m << " rows from " << first;
         }
       }

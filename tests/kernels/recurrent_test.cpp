@@ -188,12 +188,12 @@ TEST(Recurrence, NumberOfThreadsDoesNotChangeBits) {
   expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, CellKind::lstm, 130);
     kernels::run(ctx, x.forward(false, true));
-    std::vector<T> all;
+    std::vector<T> results;
     for (std::int64_t row = 0; row < batch.count; ++row) {
       const std::vector<T> row_values = subrange(x.out, row * 260 + 130, 130);
-      all.insert(all.end(), row_values.begin(), row_values.end());
+      results.insert(results.end(), row_values.begin(), row_values.end());
     }
-    return all;
+    return results;
   });
 }
 

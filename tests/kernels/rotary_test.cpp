@@ -30,12 +30,12 @@ struct Problem {
   }
   // The heads of the rows up to the count.
   std::vector<T> heads_of(const std::vector<T>& matrix) const {
-    std::vector<T> all;
+    std::vector<T> heads;
     for (std::int64_t r = 0; r < batch.count; ++r) {
       const auto row = subrange(matrix, r * stride, kernel.heads * kernel.head_width);
-      all.insert(all.end(), row.begin(), row.end());
+      heads.insert(heads.end(), row.begin(), row.end());
     }
-    return all;
+    return heads;
   }
 
   Batch batch;
@@ -67,14 +67,14 @@ TEST(Rotary, RotatesPairsOfColumns) {
 TEST(Rotary, InverseInPlaceRestoresTheInput) {
   for_every_version([]<class T>(CpuContext& ctx) {
     Problem<T> p(2, 20);
-    const std::vector<T> before = p.x;
+    const std::vector<T> original = p.x;
     const std::vector<double> rotated = reference::rotary(p.kernel, p.batch.count);
     p.kernel.out = p.x.data();
     kernels::run(ctx, p.kernel);
     expect_close("rotated", p.heads_of(p.x), rotated);
     p.kernel.inverse = true;
     kernels::run(ctx, p.kernel);
-    expect_close("restored", p.x, {before.begin(), before.end()});
+    expect_close("restored", p.x, {original.begin(), original.end()});
   });
 }
 

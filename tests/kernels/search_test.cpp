@@ -119,7 +119,7 @@ TEST(TopTokens, LogProbabilitiesIncludeBannedTokens) {
     std::vector<double> banned(3, NAN);
     // The most likely token of row 2 is banned.
     logits[2 * kVocabulary + kBegin] = 30;
-    const auto all = logits;
+    const auto original_logits = logits;
     kernels::run(ctx, BanTokens<T>{.rows = 3,
                                    .vocabulary = kVocabulary,
                                    .stride = 1,
@@ -137,7 +137,7 @@ TEST(TopTokens, LogProbabilitiesIncludeBannedTokens) {
                                    .log_probs = top.log_probs.data(),
                                    .ids = top.ids.data()});
     for (std::int64_t r = 0; r < 3; ++r) {
-      const auto x = row_of(all, r, kVocabulary);
+      const auto x = row_of(original_logits, r, kVocabulary);
       EXPECT_NE(top.ids[r], kBegin);
       EXPECT_NE(top.ids[r], kEnd);
       EXPECT_NEAR(top.log_probs[r], x[top.ids[r]] - reference::log_sum(x), 20 * kTolerance<T>);
@@ -235,9 +235,9 @@ Samples<T> sample(CpuContext& ctx, const std::vector<T>& logits, std::int64_t vo
 // The same row, `times` times.
 template <class T>
 std::vector<T> repeated(const std::vector<T>& row, std::int64_t times) {
-  std::vector<T> all;
-  for (std::int64_t i = 0; i < times; ++i) all.insert(all.end(), row.begin(), row.end());
-  return all;
+  std::vector<T> rows;
+  for (std::int64_t i = 0; i < times; ++i) rows.insert(rows.end(), row.begin(), row.end());
+  return rows;
 }
 
 TEST(SampleTokens, FollowTheDistribution) {
@@ -370,32 +370,32 @@ TEST(SampleTokens, DependOnlyOnStreamPositionAndSeed) {
     const auto row = random_values<T>(300, 4, 1);
     const auto logits = repeated(row, 64);
     const SampleSetup setup{.sampling = {.top_k = 200}, .seed = 3, .position = 2};
-    const Samples<T> all = sample(ctx, logits, 300, setup);
+    const Samples<T> expected = sample(ctx, logits, 300, setup);
     // Each row alone, and all rows in another order.
     std::vector<std::int64_t> backwards;
     for (std::int64_t r = 0; r < 64; ++r) {
       SampleSetup alone = setup;
       alone.streams = {r};
-      const Samples<T> one = sample(ctx, row, 300, alone);
-      EXPECT_EQ(one.ids[0], all.ids[r]);
-      EXPECT_EQ(one.log_probs[0], all.log_probs[r]);
+      const Samples<T> single = sample(ctx, row, 300, alone);
+      EXPECT_EQ(single.ids[0], expected.ids[r]);
+      EXPECT_EQ(single.log_probs[0], expected.log_probs[r]);
       backwards.push_back(63 - r);
     }
-    SampleSetup other = setup;
-    other.streams = backwards;
-    auto reversed = sample(ctx, logits, 300, other).ids;
+    SampleSetup changed = setup;
+    changed.streams = backwards;
+    auto reversed = sample(ctx, logits, 300, changed).ids;
     std::reverse(reversed.begin(), reversed.end());
-    EXPECT_EQ(reversed, all.ids);
+    EXPECT_EQ(reversed, expected.ids);
     // Another seed, position or stream (even if it differs only above 32 bits) gives other samples.
-    other = setup;
-    other.seed = 4;
-    EXPECT_NE(sample(ctx, logits, 300, other).ids, all.ids);
-    other = setup;
-    other.position = 3;
-    EXPECT_NE(sample(ctx, logits, 300, other).ids, all.ids);
-    other = setup;
-    for (std::int64_t r = 0; r < 64; ++r) other.streams.push_back(r + (std::int64_t{1} << 32));
-    EXPECT_NE(sample(ctx, logits, 300, other).ids, all.ids);
+    changed = setup;
+    changed.seed = 4;
+    EXPECT_NE(sample(ctx, logits, 300, changed).ids, expected.ids);
+    changed = setup;
+    changed.position = 3;
+    EXPECT_NE(sample(ctx, logits, 300, changed).ids, expected.ids);
+    changed = setup;
+    for (std::int64_t r = 0; r < 64; ++r) changed.streams.push_back(r + (std::int64_t{1} << 32));
+    EXPECT_NE(sample(ctx, logits, 300, changed).ids, expected.ids);
   });
 }
 
@@ -424,9 +424,9 @@ TEST(SampleTokens, NumberOfThreadsDoesNotChangeBits) {
   expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     const Samples<T> samples =
         sample(ctx, logits_of<T>(50, 131), 131, {.sampling = {.top_k = 60, .top_p = 0.9}});
-    std::vector<T> all = samples.log_probs;
-    all.insert(all.end(), samples.ids.begin(), samples.ids.end());
-    return all;
+    std::vector<T> results = samples.log_probs;
+    results.insert(results.end(), samples.ids.begin(), samples.ids.end());
+    return results;
   });
 }
 

@@ -135,21 +135,21 @@ inline bool beam_step(BeamUnit& unit, const BeamCandidates& candidates, const Be
     std::size_t row, rank_in_row;
     double score;
   };
-  std::vector<Candidate> all;
+  std::vector<Candidate> ranked;
   for (std::size_t row = 0; row < unit.rows.size(); ++row) {
     for (std::size_t rank_in_row = 0; rank_in_row < candidates.ids[row].size(); ++rank_in_row) {
       const double score = unit.rows[row].score + candidates.log_probs[row][rank_in_row];
-      if (score > -INFINITY) all.push_back({row, rank_in_row, score});
+      if (score > -INFINITY) ranked.push_back({row, rank_in_row, score});
     }
   }
-  std::stable_sort(all.begin(), all.end(),
+  std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   const auto beam = static_cast<std::size_t>(rules.beam);
   const std::size_t length = unit.rows[0].tokens.size() + 1;
   const bool at_max_length = static_cast<std::int64_t>(length) >= rules.max_length;
   std::vector<BeamRow> next;
-  for (std::size_t rank = 0; rank < all.size() && next.size() < beam; ++rank) {
-    const Candidate& c = all[rank];
+  for (std::size_t rank = 0; rank < ranked.size() && next.size() < beam; ++rank) {
+    const Candidate& c = ranked[rank];
     BeamRow row = unit.rows[c.row];
     const std::int32_t token = candidates.ids[c.row][c.rank_in_row];
     row.score = c.score;

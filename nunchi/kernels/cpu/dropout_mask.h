@@ -15,7 +15,7 @@ namespace {
 
 using Words = Vec<std::uint32_t>;
 constexpr int kWordLanes = kLanes<std::uint32_t>;
-// Factors generated at once; buffers of dropout factors are padded to a multiple of it.
+// Number of factors that one vector generates; buffers of factors are padded to a multiple of it.
 constexpr std::int64_t kFactorBlock = 8 * kWordLanes;
 
 constexpr std::int64_t factor_capacity(std::int64_t width) {

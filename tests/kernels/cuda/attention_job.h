@@ -177,7 +177,8 @@ inline std::vector<AttentionCase> attention_cases() {
   return cases;
 }
 
-// Sentences with two tiles per warp beside sentences with one; with and without biases and dropout.
+// Batches that mix sentences with one and with two tiles per warp; with and without biases and
+// dropout.
 inline std::vector<AttentionCase> long_attention_cases() {
   const std::vector<std::int32_t> lengths = {255, 1, 256, 70, 257, 31};
   const std::vector<std::int32_t> others = {40, 300, 129, 256, 5, 65};

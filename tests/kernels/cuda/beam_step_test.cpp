@@ -112,17 +112,17 @@ TEST(BanTokensOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   CpuContext cpu;
   CudaContext cuda;
-  std::vector<BanRules> all = {{}};
-  for (const std::int64_t n : {1, 2, 3, 4, 9}) all.push_back({.no_repeat_ngram = n});
-  for (const std::int64_t repeats : {1, 2, 3, 8}) all.push_back({.max_repeats = repeats});
-  for (const std::int64_t length : {1, 5, 14, 1000}) all.push_back({.min_length = length});
-  all.push_back({.suppressed_token = 0,
-                 .end_token = 4,
-                 .min_length = 9,
-                 .no_repeat_ngram = 2,
-                 .max_repeats = 2});
+  std::vector<BanRules> all_rules = {{}};
+  for (const std::int64_t n : {1, 2, 3, 4, 9}) all_rules.push_back({.no_repeat_ngram = n});
+  for (const std::int64_t repeats : {1, 2, 3, 8}) all_rules.push_back({.max_repeats = repeats});
+  for (const std::int64_t length : {1, 5, 14, 1000}) all_rules.push_back({.min_length = length});
+  all_rules.push_back({.suppressed_token = 0,
+                       .end_token = 4,
+                       .min_length = 9,
+                       .no_repeat_ngram = 2,
+                       .max_repeats = 2});
   for (const std::int32_t generated : {0, 1, 2, 8, 30, 100, 150}) {
-    for (const BanRules& rules : all) {
+    for (const BanRules& rules : all_rules) {
       SCOPED_TRACE(std::to_string(generated) + " tokens, n-grams of " +
                    std::to_string(rules.no_repeat_ngram) + ", repeats " +
                    std::to_string(rules.max_repeats));
@@ -258,17 +258,17 @@ class BeamSearch {
     const auto tokens = to_host<std::int32_t>(finished_.tokens);
     const auto token_scores = to_host<float>(finished_.token_scores);
     const auto score = to_host<double>(finished_.score);
-    std::vector<double> all(count.begin(), count.end());
+    std::vector<double> results(count.begin(), count.end());
     for (std::int64_t u = 0; u < setup_.units; ++u) {
       for (std::int64_t slot = u * setup_.beam; slot < u * setup_.beam + count[index(u)]; ++slot) {
-        all.push_back(score[index(slot)]);
-        all.push_back(length[index(slot)]);
-        all.push_back(ended[index(slot)]);
-        append(all, tokens, slot * stride_, length[index(slot)]);
-        append(all, token_scores, slot * stride_, length[index(slot)] + ended[index(slot)]);
+        results.push_back(score[index(slot)]);
+        results.push_back(length[index(slot)]);
+        results.push_back(ended[index(slot)]);
+        append(results, tokens, slot * stride_, length[index(slot)]);
+        append(results, token_scores, slot * stride_, length[index(slot)] + ended[index(slot)]);
       }
     }
-    return all;
+    return results;
   }
 
  private:

@@ -130,9 +130,9 @@ TEST(CudaDecodeAttention, DeterministicRowsDoNotDependOnTheirNumber) {
   const DecodeCase few{.heads = 8, .kv_heads = 8, .slots = false, .lengths = {200, 150}};
   DecodeCase many = few;
   many.lengths.resize(300, 200);
-  const std::vector<double> one = decode_job(few)(context, DType::bf16)[0].values,
-                            other = decode_job(many)(context, DType::bf16)[0].values;
-  for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(one[i], other[i]) << i;
+  const std::vector<double> few_rows = decode_job(few)(context, DType::bf16)[0].values,
+                            many_rows = decode_job(many)(context, DType::bf16)[0].values;
+  for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(few_rows[i], many_rows[i]) << i;
 }
 
 // One row per hypothesis, as in a step of a search: the kernel adds its newest key and value to the

@@ -168,8 +168,8 @@ class Search {
     const std::vector<std::int32_t> counts = to_host<std::int32_t>(from_.counts);
     StepResult result{.active = counts[0], .numbers = {counts[1]}, .scores = {}};
     const auto append = [&](const Tensor& x, std::int64_t count) {
-      const std::vector<std::int32_t> all = to_host<std::int32_t>(x);
-      result.numbers.insert(result.numbers.end(), all.begin(), all.begin() + count);
+      const std::vector<std::int32_t> values = to_host<std::int32_t>(x);
+      result.numbers.insert(result.numbers.end(), values.begin(), values.begin() + count);
     };
     const std::int64_t rows = result.active * setup_.beam, max_rows = setup_.units * setup_.beam;
     for (const Tensor* x : {&from_.unit, &from_.length, &parents_, &next_}) append(*x, rows);
@@ -188,8 +188,8 @@ class Search {
     const auto append_row = [&](const Hypotheses& from, std::int64_t row, std::int64_t tokens,
                                 std::int64_t scores) {
       append(from.tokens.rows(row, 1), tokens);
-      const std::vector<double> all = to_host_f64(from.token_scores.rows(row, 1));
-      result.scores.insert(result.scores.end(), all.begin(), all.begin() + scores);
+      const std::vector<double> values = to_host_f64(from.token_scores.rows(row, 1));
+      result.scores.insert(result.scores.end(), values.begin(), values.begin() + scores);
     };
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int32_t tokens = row_length[static_cast<std::size_t>(r)];
