@@ -12,8 +12,8 @@
 namespace nunchi::kernels {
 namespace {
 
-// Sums the lanes of each of W vectors; lane r of the result is the sum of rows[r]. Row i is
-// interleaved with row i + W/2 and the two halves of the result are added, log2 W times.
+// Sums the lanes of each of W vectors; lane r of the result is the sum of rows[r]. For half = W/2,
+// W/4, …, 1, row i is interleaved with row i + half, and the lower and upper results are added.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> sums_of_rows(Vec<T> (&rows)[kLanes<T>]) {
   constexpr int W = kLanes<T>;

@@ -148,7 +148,7 @@ class Sampler {
     return sum;
   }
 
-  // Both return the number of tokens left, which are at the front of order_.
+  // apply_top_k() and apply_top_p() return how many tokens at the front of order_ remain.
   std::int64_t apply_top_k() {
     if (unit_.top_k == 0 || unit_.top_k >= p_.vocabulary) return p_.vocabulary;
     sort_most_likely_first(unit_.top_k, p_.vocabulary);
