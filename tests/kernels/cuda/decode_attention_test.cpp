@@ -54,7 +54,7 @@ Job decode_job(const DecodeCase& c) {
       row_values->resize(capacity, kInvalid);
     const Tensor count = numbers(context, {static_cast<std::int32_t>(rows)}),
                  slots = numbers(context, slot), row_hypothesis = numbers(context, hypothesis),
-                 row_begin = numbers(context, begin), row_length = numbers(context, length);
+                 key_begin = numbers(context, begin), row_length = numbers(context, length);
     const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
     const std::int64_t q_stride = q_width + c.spare_columns,
                        kv_stride = 2 * kv_width + c.spare_columns;
@@ -70,7 +70,7 @@ Job decode_job(const DecodeCase& c) {
         keys.hypothesis = row_hypothesis.data<std::int32_t>();
         keys.slot_stride = stride;
       } else {
-        keys.begin = row_begin.data<std::int32_t>();
+        keys.begin = key_begin.data<std::int32_t>();
       }
       kernels::run(
           ctx, kernels::DecodeAttention<T>{
