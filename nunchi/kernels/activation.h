@@ -27,7 +27,7 @@ template <class T>
 struct Activation {
   ActivationKind kind = ActivationKind::none;
   Rows rows;
-  std::int64_t width = 0;  // of out
+  std::int64_t width = 0;  // columns of out
   Dropout dropout;
   const T* x = nullptr;  // [T, input_width]
   T* out = nullptr;      // [T, width]
@@ -49,7 +49,7 @@ struct ActivationBackward {
   Rows rows;
   std::int64_t width = 0;
   Dropout dropout;
-  const T* x = nullptr;      // [T, input_width]; relu may pass its output instead
+  const T* x = nullptr;      // [T, input_width]; for relu, its output serves as well
   const T* d_out = nullptr;  // [T, width]
   T* d_x = nullptr;          // [T, input_width]
 

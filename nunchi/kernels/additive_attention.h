@@ -3,11 +3,11 @@
 //   scorer · tanh(q + k)
 //
 // with q and k already projected. The softmax over a sentence's keys is exact. The forward pass
-// keeps the weights, which are small; the backward pass recomputes the tanh of every pair and
-// column.
+// saves the weights, which are small; the backward pass recomputes the tanh of every (query, key)
+// pair and column.
 //
 // A query's result depends only on its own row and on its sentence's keys and values, summed in a
-// fixed order: neither the batch nor the number of threads changes a bit.
+// fixed order: neither the rest of the batch nor the number of threads changes a bit of it.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +18,27 @@
 
 namespace nunchi::kernels {
 
+// Arguments of the forward and the backward pass.
 template <class T>
 struct AdditiveInputs {
   std::int64_t sentences = 0;    // B
-  std::int64_t width = 0;        // A, of queries and keys
+  std::int64_t width = 0;        // A: columns of queries and keys
   std::int64_t value_width = 0;  // C
-  std::int64_t max_queries = 0;  // of the longest sentence, known on the host
-  std::int64_t max_keys = 0;
-  std::int64_t pairs = 0;     // upper bound of the (query, key) pairs of all sentences
-  const T* q = nullptr;       // [T, A]
-  const T* k = nullptr;       // [S, A]
-  const T* v = nullptr;       // [S, C]
-  const T* scorer = nullptr;  // [A]
+  std::int64_t max_queries = 0;  // queries of the longest sentence, known on the host
+  std::int64_t max_keys = 0;     // keys of the longest sentence, known on the host
+  std::int64_t pairs = 0;        // upper bound of the number of (query, key) pairs of all sentences
+  const T* q = nullptr;          // [T, A]
+  const T* k = nullptr;          // [S, A]
+  const T* v = nullptr;          // [S, C]
+  const T* scorer = nullptr;     // [A]
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
-  const std::int32_t* q_offsets = nullptr;  // [B + 1] rows of sentence b; null: row b alone
-  const std::int32_t* k_begin = nullptr;    // [B] first key of sentence b
+  // [B + 1] the queries of sentence b are the rows q_offsets[b] to q_offsets[b + 1] - 1; null: only
+  // row b.
+  const std::int32_t* q_offsets = nullptr;
+  const std::int32_t* k_begin = nullptr;   // [B] first key of sentence b
   const std::int32_t* k_length = nullptr;  // [B] number of its keys; with 0 keys the output is zero
-  // [B] offset of sentence b's weights [queries, keys]; null: b · max_keys, one query each.
+  // [B] offset of sentence b's weights [queries, keys]; null: b · max_keys, with one query per
+  // sentence.
   const std::int64_t* begin = nullptr;
 };
 
@@ -45,7 +49,7 @@ struct AdditiveAttention {
   Rows rows;         // of the queries
   T* out = nullptr;  // [T, C]; tail rows become zero
   std::int64_t out_stride = 0;
-  Accumulator<T>* weights = nullptr;  // at the offsets `begin`; null: not kept
+  Accumulator<T>* weights = nullptr;  // sentence b's are at in.begin[b]; null: not written
 
   const char* name() const { return "additive_attention"; }
   Work work() const {
@@ -56,13 +60,14 @@ struct AdditiveAttention {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p);
 
+// The gradients of q, k, v and the scorer.
 template <class T>
 struct AdditiveAttentionBackward {
   AdditiveInputs<T> in;
-  Rows rows;      // of the queries
-  Rows key_rows;  // of the keys
-  const Accumulator<T>* weights = nullptr;
-  const T* d_out = nullptr;  // [T, C]
+  Rows rows;                                // of the queries
+  Rows key_rows;                            // of the keys
+  const Accumulator<T>* weights = nullptr;  // of the forward pass
+  const T* d_out = nullptr;                 // [T, C]
   std::int64_t d_out_stride = 0;
   // Each is overwritten (tail rows with zeros) or accumulated into.
   T* d_q = nullptr;  // [T, A]

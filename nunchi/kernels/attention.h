@@ -1,8 +1,8 @@
 // Exact attention over ragged batches, tiled with an online softmax: the score matrix is never
-// stored, memory is linear in the length.
+// stored, and memory is linear in the length.
 //
 // A query's result depends only on its own row and on its sentence's keys and values, summed in a
-// fixed order: neither the batch nor the number of threads changes a bit.
+// fixed order: neither the rest of the batch nor the number of threads changes a bit of it.
 #pragma once
 
 #include <cstdint>
@@ -15,33 +15,33 @@
 
 namespace nunchi::kernels {
 
-// The term added to the score of (query i, key j), evaluated from j - i inside the kernel.
+// The term added to the score of (query i, key j), computed from j - i inside the kernel.
 //   slopes (ALiBi):  -slope[h] * |i - j|
-//   buckets:         table[bucket(j - i), h], where
-//     T5's:      half of the buckets (per direction) are exact distances, the rest grow
+//   buckets:         table[bucket(j - i), h], with one of two kinds of buckets:
+//     T5:        in each direction, half of the buckets hold one distance each; the others grow
 //                logarithmically up to max_distance
-//     clipped:   every distance up to max_distance has a bucket of its own, longer ones share the
-//                last
+//     clipped:   every distance up to max_distance has its own bucket; longer distances share the
+//                last one
 template <class T>
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
   Kind kind = Kind::none;
-  const Accumulator<T>* slopes =
-      nullptr;               // [H]; not rounded to T: they are multiplied by long distances
+  // [H]; not rounded to T, because they are multiplied by long distances.
+  const Accumulator<T>* slopes = nullptr;
   const T* table = nullptr;  // [buckets, H]
   int buckets = 0;
   int max_distance = 0;
   bool bidirectional = false;  // keys after the query have their own buckets
   bool clipped = false;        // clipped distances instead of T5's buckets
-  // bucket_starts() of T5's buckets; the CPU kernels set this themselves.
+  // The bucket_starts() of T5 buckets. Callers leave it null: the CPU kernels set it.
   const std::int32_t* starts = nullptr;
 };
 
-// T5's bucket of the relative position key - query.
+// The T5 bucket of the relative position key - query.
 int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool bidirectional);
 
-// The distance at which each bucket of one direction begins: bucket i holds the distances in
-// [starts[i], starts[i + 1]). Kernels compare integers instead of taking logarithms.
+// The smallest distance in each T5 bucket of one direction: bucket i holds the distances in
+// [starts[i], starts[i + 1]). With it kernels compare integers instead of taking logarithms.
 std::vector<std::int32_t> bucket_starts(int buckets, int max_distance, bool bidirectional);
 
 // The bucket of a clipped distance: 0 to max_distance for keys up to the query, max_distance + 1 to
@@ -51,31 +51,33 @@ constexpr int clipped_buckets(int max_distance, bool bidirectional) {
   return bidirectional ? 2 * max_distance + 1 : max_distance + 1;
 }
 
-// Arguments shared by forward, backward and the weights. Rows of q, k and v are `*_stride` elements
-// apart, so they can be slices of one QKV product. Head h reads key/value head h / (H / kv_heads).
+// Arguments shared by Attention, AttentionBackward and AttentionWeights. Rows of q, k and v are
+// `*_stride` elements apart, so they can be slices of one QKV projection. Head h reads key/value
+// head h / (H / kv_heads).
 template <class T>
 struct AttentionInputs {
   std::int64_t sentences = 0;  // B
   int heads = 1;               // H
   int kv_heads = 1;
   std::int64_t head_width = 0;   // D
-  std::int64_t max_queries = 0;  // of the longest sentence, known on the host
-  std::int64_t max_keys = 0;
-  const T* q = nullptr;  // [T, H * D]
-  const T* k = nullptr;  // [S, kv_heads * D]
-  const T* v = nullptr;  // [S, kv_heads * D]
+  std::int64_t max_queries = 0;  // queries of the longest sentence, known on the host
+  std::int64_t max_keys = 0;     // keys of the longest sentence, known on the host
+  const T* q = nullptr;          // [T, H * D]
+  const T* k = nullptr;          // [S, kv_heads * D]
+  const T* v = nullptr;          // [S, kv_heads * D]
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
-  const std::int32_t* q_offsets = nullptr;  // [B + 1] sentence b's queries are rows [b] to [b + 1]
-  const std::int32_t* k_begin = nullptr;    // [B] first key of sentence b
+  // [B + 1] the queries of sentence b are the rows q_offsets[b] to q_offsets[b + 1] - 1.
+  const std::int32_t* q_offsets = nullptr;
+  const std::int32_t* k_begin = nullptr;   // [B] first key of sentence b
   const std::int32_t* k_length = nullptr;  // [B] number of its keys; with 0 keys the output is zero
-  const std::int32_t* sentence =
-      nullptr;  // [B] index of sentence b in the global batch, for dropout
+  // [B] index of sentence b in the global batch, for dropout.
+  const std::int32_t* sentence = nullptr;
   // Query i sees key j only if j <= i + k_length - queries: the last query sees all keys.
   bool causal = false;
   double scale = 1;
   ScoreBias<T> bias;
-  Dropout dropout;         // of the weights; drawn at row i, column h * 2^23 + j
-  double score_pairs = 0;  // (query, key) pairs of all sentences, for a profile
+  Dropout dropout;         // weight (h, i, j) is drawn at row i, column h * 2^23 + j
+  double score_pairs = 0;  // number of (query, key) pairs of all sentences, for profiles
 };
 
 // out = dropout(softmax(q k^T * scale + bias)) v
@@ -85,8 +87,8 @@ struct Attention {
   Rows rows;         // of the queries
   T* out = nullptr;  // [T, H * D]; tail rows become zero
   std::int64_t out_stride = 0;
-  Accumulator<T>* log_sum =
-      nullptr;  // [H, T] log of the softmax's denominator, for the backward pass
+  // [H, T] log-sum-exp of each query's scores, for the backward pass; may be null.
+  Accumulator<T>* log_sum = nullptr;
 
   const char* name() const { return "attention"; }
   Work work() const { return {.flops = 4.0 * in.heads * in.score_pairs * double(in.head_width)}; }
@@ -95,6 +97,7 @@ struct Attention {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Attention<T>& p);
 
+// The gradients of q, k, v and of the bias table.
 template <class T>
 struct AttentionBackward {
   AttentionInputs<T> in;
@@ -110,7 +113,7 @@ struct AttentionBackward {
   T* d_v = nullptr;
   std::int64_t d_q_stride = 0, d_k_stride = 0, d_v_stride = 0;
   bool accumulate_q = false, accumulate_k = false, accumulate_v = false;
-  Accumulator<T>* d_table = nullptr;  // [buckets, H], accumulated into; null: not wanted
+  Accumulator<T>* d_table = nullptr;  // [buckets, H], accumulated into; null: not computed
 
   const char* name() const { return "attention_backward"; }
   Work work() const { return {.flops = 10.0 * in.heads * in.score_pairs * double(in.head_width)}; }
@@ -124,7 +127,7 @@ template <class T>
 struct AttentionWeights {
   AttentionInputs<T> in;
   const std::int64_t* begin = nullptr;  // [B] offset of sentence b's weights in `weights`
-  Accumulator<T>* weights = nullptr;    // per sentence [H, queries, keys]
+  Accumulator<T>* weights = nullptr;    // [H, queries, keys] of each sentence
 
   const char* name() const { return "attention_weights"; }
   Work work() const { return {}; }

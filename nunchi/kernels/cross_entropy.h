@@ -1,4 +1,4 @@
-// Label-smoothed cross-entropy of rows of logits, and its gradient written over them.
+// Label-smoothed cross-entropy of rows of logits. Its gradient can overwrite the logits.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace nunchi::kernels {
 // With `write_gradient` the logits become d loss / d logits; rows past the count become zero.
 template <class T>
 struct CrossEntropy {
-  Rows rows;               // of the whole batch
-  std::int64_t first = 0;  // first row of this chunk in the batch
-  std::int64_t chunk = 0;  // rows of this chunk
+  Rows rows;               // the rows of the whole batch
+  std::int64_t first = 0;  // the chunk's first row in the batch
+  std::int64_t chunk = 0;  // number of rows of this chunk
   std::int64_t vocabulary = 0;
   double smoothing = 0;
   bool write_gradient = false;

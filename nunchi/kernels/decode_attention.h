@@ -1,8 +1,9 @@
-// Attention of a decode step: few queries over keys and values at any address.
+// Attention of a decode step: few queries over cached keys and values.
 //
-// Self-attention reads its cache through a table of slots, so that a beam is reordered by copying
-// indices, not keys; cross-attention reads the memory of the row's source, which all hypotheses of
-// a unit share. A row's result depends on its own query and keys only, in a fixed order.
+// Self-attention reads its cache through a slot table, so that a beam is reordered by copying
+// indices instead of keys. Cross-attention reads the memory (encoder output) of the row's source,
+// which all hypotheses of a unit share. A row's result depends only on its own query and keys,
+// summed in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,23 @@
 
 namespace nunchi::kernels {
 
-// Which keys each row sees: the rows key(r, 0) to key(r, length[r] - 1) of k, with
-//   key(r, p) = slot[hypothesis[r] * slot_stride + p], or begin[r] + p without slots.
+// The keys that each row sees: rows key(r, 0) to key(r, length[r] - 1) of k, where
+//   key(r, p) = slot[hypothesis[r] * slot_stride + p], or begin[r] + p if `slot` is null.
 struct KeyPlaces {
   const std::int32_t* slot = nullptr;  // [hypotheses, slot_stride]
-  // [R]; null: row r is hypothesis r, and the table has rows up to the capacity, for spare ones too
+  // [R]; null: row r is hypothesis r, and the slot table has as many rows as the batch has
+  // capacity.
   const std::int32_t* hypothesis = nullptr;
   std::int64_t slot_stride = 0;
-  const std::int32_t* begin = nullptr;   // [R]
+  const std::int32_t* begin = nullptr;   // [R]; not read if there are slots
   const std::int32_t* length = nullptr;  // [R]
 };
 
-// The newest key and value of each row, which the kernel adds to the cache. No row sees another's.
+// The newest key and value of each row, which the kernel adds to the cache. A row must not see the
+// new keys of other rows.
 template <class T>
 struct NewKeys {
-  const std::int32_t* slot = nullptr;  // [R] their slots
+  const std::int32_t* slot = nullptr;  // [R] where they are stored in the cache
   const T* k = nullptr;                // [R, kv_heads * D]; null: all keys are in the cache already
   const T* v = nullptr;                // [R, kv_heads * D]
   std::int64_t k_stride = 0, v_stride = 0;
@@ -35,7 +38,8 @@ struct NewKeys {
   T* to_v = nullptr;
 };
 
-// out[r] = softmax(q[r] kᵀ * scale + bias) v for each head; the query's position is the last key's.
+// out[r] = softmax(q[r] kᵀ * scale + bias) v for each head. For the bias, the query is at the
+// position of the row's last key.
 template <class T>
 struct DecodeAttention {
   Rows rows;
@@ -48,7 +52,7 @@ struct DecodeAttention {
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   KeyPlaces keys;
   NewKeys<T> newest;
-  std::int64_t max_keys = 0;  // no row sees more
+  std::int64_t max_keys = 0;  // upper bound of keys.length
   double scale = 1;
   ScoreBias<T> bias;
   T* out = nullptr;  // [R, H * D]; tail rows become zero
@@ -103,48 +107,48 @@ struct GatherRows {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const GatherRows<T>& p);
 
-// Where the tokens and the source of one unit of a search are in the cache, in device memory.
+// The prompt length and the source memory of one unit of a search, in device memory.
 struct UnitSlots {
-  std::int32_t prompt = 0;         // tokens of its first step, which all its hypotheses share
-  std::int32_t memory_begin = 0;   // first row of its source's memory
-  std::int32_t memory_length = 0;  // rows of it; 0: it has no source
+  std::int32_t prompt = 0;         // tokens of the unit's first step, shared by its hypotheses
+  std::int32_t memory_begin = 0;   // first row of the memory of the unit's source
+  std::int32_t memory_length = 0;  // rows of that memory; 0: the unit has no source
 };
 
-// Builds the slot table of the next step. Hypothesis h continues hypothesis parent[h] of the step
-// before with the tokens from offset[h] to offset[h + 1], which get slots of its unit. The slots of
-// a unit come in blocks; of its n-th slot,
-//   slot(unit, n) = block[unit, n / block_slots] * block_slots + n % block_slots,
-// the first `prompt` hold the tokens of the unit's first step, and later positions have `width`
-// slots each, one for each hypothesis of the unit.
+// Builds the slot table of the next step. Hypothesis h continues hypothesis parent[h] of the
+// previous step with the tokens offset[h] to offset[h + 1] - 1, which get slots of its unit. The
+// cache is divided into blocks of block_slots slots, and a unit owns some blocks: its n-th slot is
+//   slot(unit, n) = block[unit, n / block_slots] * block_slots + n % block_slots.
+// The first `prompt` slots of a unit hold the tokens of its first step. Each later position has
+// `width` slots, one for each hypothesis of the unit.
 struct ExtendSlots {
   std::int64_t hypotheses = 0;
-  // In device memory, so that a captured step can be replayed: there are *active * width
-  // hypotheses, at most `hypotheses`. Null: exactly as many.
+  // [1] active units, in device memory, so that a captured step can be replayed: the step has
+  // *active * width hypotheses, at most `hypotheses`. Null: it has `hypotheses`.
   const std::int32_t* active = nullptr;
-  std::int64_t width = 1;     // hypotheses of a unit: h is the (h % width)-th of its unit
-  std::int64_t capacity = 0;  // of the arrays of rows
-  const std::int32_t* parent = nullptr;    // [hypotheses]; null: the units' first step
+  std::int64_t width = 1;     // hypotheses per unit; h has the index h % width in its unit
+  std::int64_t capacity = 0;  // of the row_* arrays
+  const std::int32_t* parent = nullptr;    // [hypotheses]; null: this is the units' first step
   const std::int32_t* unit = nullptr;      // [hypotheses]
-  const std::int32_t* offset = nullptr;    // [hypotheses + 1]; null: one token each
-  const std::int32_t* old_slot = nullptr;  // [hypotheses before, old_stride]
+  const std::int32_t* offset = nullptr;    // [hypotheses + 1]; null: one token per hypothesis
+  const std::int32_t* old_slot = nullptr;  // [old hypotheses, old_stride] the previous slot table
   std::int64_t old_stride = 0;
-  const std::int32_t* old_length = nullptr;  // [hypotheses before]
+  const std::int32_t* old_length = nullptr;  // [old hypotheses]
   const UnitSlots* units = nullptr;          // [units]
   const std::int32_t* block = nullptr;       // [units, block_stride]; null: the cache has no slots
   std::int64_t block_stride = 0;
   std::int64_t block_slots = 1;
-  std::int32_t* slot = nullptr;  // [hypotheses, stride]
+  std::int32_t* slot = nullptr;  // [hypotheses, stride] the new slot table
   std::int64_t stride = 0;
   std::int32_t* length = nullptr;  // [hypotheses] tokens so far, including the new ones
-  // Of the rows; zero for spare rows.
+  // One row per new token; rows past the count become zero.
   std::int32_t* row_hypothesis = nullptr;  // [capacity]
-  std::int32_t* row_position = nullptr;    // [capacity] in the hypothesis
+  std::int32_t* row_position = nullptr;    // [capacity] position in the hypothesis
   std::int32_t* row_visible = nullptr;     // [capacity] keys that the row sees: position + 1
   std::int32_t* row_slot = nullptr;        // [capacity]
   std::int32_t* row_begin = nullptr;       // [capacity] memory_begin of the row's unit
   std::int32_t* row_memory = nullptr;      // [capacity] memory_length of the row's unit
-  std::int32_t* last_row = nullptr;        // [hypotheses] the row of the newest token
-  std::int32_t* count = nullptr;           // [2] rows, hypotheses
+  std::int32_t* last_row = nullptr;        // [hypotheses] row of the newest token
+  std::int32_t* count = nullptr;           // [2] number of rows, number of hypotheses
 
   constexpr std::int64_t hypotheses_now() const {
     return active != nullptr ? *active * width : hypotheses;

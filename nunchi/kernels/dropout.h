@@ -1,10 +1,10 @@
 // Dropout as part of other kernels: each element is kept with probability 1 - p and scaled by 1 /
 // (1 - p), or set to zero.
 //
-// The random number for (place, sentence, row, column) is 16 bits of Philox under the step's key:
-// one call with counter (column / 8, row, sentence, place) yields those of eight neighbouring
-// columns, the lower half of each word before the upper. p is rounded to a multiple of 1/65,536,
-// and the scale uses the rounded p.
+// Each element has a random number of 16 bits from Philox under the step's key. One call with the
+// counter (column / 8, row, sentence, place) yields the numbers of eight neighbouring columns: of
+// each 32-bit word, first the lower half and then the upper. p is rounded to a multiple of
+// 1/65,536, and the scale uses the rounded p.
 #pragma once
 
 #include <cmath>

@@ -1,15 +1,15 @@
-// Forward product of a linear layer followed by gelu_tanh.
+// The product of a linear layer followed by gelu_tanh, in the forward pass.
 #pragma once
 
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels {
 
-// c = a · b + bias as `product` says, and out = gelu_tanh(c). A device's library may fuse both and
-// take gelu of c before c is rounded. If c and out are the same memory, only gelu's result is kept.
+// c = a · b + bias (`product`), and out = gelu_tanh(c). A device's library may fuse both and apply
+// gelu_tanh before c is rounded. c and out may be the same buffer; then only `out` is kept.
 template <class T>
 struct GeluProduct {
-  Product<T> product;  // without accumulate and relu
+  Product<T> product;  // must not have accumulate or relu
   T* out = nullptr;    // [M, N]
 
   static constexpr bool kIsComposite = true;

@@ -1,7 +1,7 @@
-// Products of a linear layer's backward pass, fused with an activation's or a bias's gradient.
+// Products of a linear layer's backward pass, fused with the gradient of an activation or a bias.
 //
-// They run other kernels, or one fused library call where that is faster; a profile then shows it
-// in the label: "linear_backward_weight+bias".
+// They run other kernels, or one fused library call where that is faster. The label in a profile
+// tells which: "linear_backward_weight+bias" is fused.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace nunchi::kernels {
 
-// c = a · b times the derivative of relu or gelu_tanh; d_bias += the sum of c's rows.
+// c = (a · b) ⊙ f'(y), where f is relu or gelu_tanh; d_bias += the sum of c's rows.
 template <class T>
 struct GatedProduct {
-  Product<T> product;  // without accumulate, bias and relu
+  Product<T> product;  // must not have accumulate, bias or relu
   ActivationKind kind = ActivationKind::relu;
-  const T* y = nullptr;                // [M, N]: relu's output or gelu_tanh's input
-  const std::uint8_t* mask = nullptr;  // relu's mask as kept by the forward product; null: none
-  Accumulator<T>* d_bias = nullptr;    // [N]; null: not wanted
+  const T* y = nullptr;                // [M, N]: the output of relu or the input of gelu_tanh
+  const std::uint8_t* mask = nullptr;  // Product::mask of the forward pass; may be null
+  Accumulator<T>* d_bias = nullptr;    // [N]; null: not computed
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;
@@ -33,8 +33,8 @@ void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p);
 // d_weight += d_yᵀ · x; d_bias += the sum of d_y's rows.
 template <class T>
 struct WeightGradient {
-  Product<T, Accumulator<T>> product;  // with a transposed: d_y [K, M]
-  Accumulator<T>* d_bias = nullptr;    // [M]; null: not wanted
+  Product<T, Accumulator<T>> product;  // with transpose_a; a is d_y [K, M], b is x [K, N]
+  Accumulator<T>* d_bias = nullptr;    // [M]; null: not computed
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;

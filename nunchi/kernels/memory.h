@@ -26,7 +26,7 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Fill<T>& p);
 
 // Copies bytes from the host to the device, from the device to the host, or within the device.
-// Returns when `from` may be changed and, for copies to the host, when `to` may be read.
+// When the call returns, `from` may be changed and, after a copy to the host, `to` may be read.
 struct CopyBytes {
   enum class Direction : std::uint8_t { to_device, to_host, within };
   Direction direction = Direction::within;
@@ -88,14 +88,15 @@ struct Scale {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p);
 
-// Random initial values: element i is drawn at counter (i, place), independent of the shape.
+// Random initial values. Element i is drawn with the counter (i, place), so it does not depend on
+// the shape.
 template <class T>
 struct RandomFill {
   enum class Distribution : std::uint8_t { uniform, normal };
   Distribution distribution = Distribution::uniform;
-  double scale = 1;  // uniform on [-scale, scale), or the standard deviation
+  double scale = 1;  // uniform: range [-scale, scale); normal: standard deviation
   RandomKey key;
-  std::uint32_t place = 0;
+  std::uint32_t place = 0;  // the tensor's fixed number: different tensors draw independently
   std::int64_t count = 0;
   T* out = nullptr;  // [count]
 

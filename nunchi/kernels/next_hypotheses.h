@@ -1,5 +1,5 @@
-// From hidden rows to the hypotheses that continue: the candidates of each row and a step of beam
-// search, in fewer kernels where that is faster.
+// From hidden rows to the next hypotheses: finds the candidates of each row and makes a beam search
+// step with them, in fewer kernels where that is faster.
 #pragma once
 
 #include "nunchi/kernels/top_of_product.h"

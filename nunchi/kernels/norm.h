@@ -1,5 +1,5 @@
-// Normalisation of rows, fused with the residual sum and dropout before it. A row's result depends
-// on that row alone, summed in a fixed order: the batch does not change a bit.
+// Normalisation of rows, fused with the dropout and residual sum before it. A row's result depends
+// only on that row, summed in a fixed order: the rest of the batch does not change a bit of it.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace nunchi::kernels {
 enum class NormKind : std::uint8_t { layer, rms };
 
 // sum = residual + dropout(branch);  out = (sum - mean) * rstd * gamma + beta.
-// rms has no mean and no beta. Keeps mean and rstd for the backward pass.
+// rms has mean 0 and no beta. Saves mean and rstd for the backward pass.
 template <class T>
 struct ResidualNorm {
   NormKind kind = NormKind::layer;
   Rows rows;
   std::int64_t width = 0;  // C
   double epsilon = 1e-5;
-  Dropout dropout;                 // of the branch, before the sum
+  Dropout dropout;                 // applied to the branch
   const T* residual = nullptr;     // [T, C]
-  const T* branch = nullptr;       // [T, C]; null: sum is residual and is not written
+  const T* branch = nullptr;       // [T, C]; null: residual is normalised, sum is not written
   const T* gamma = nullptr;        // [C]
   const T* beta = nullptr;         // [C]
   T* sum = nullptr;                // [T, C]
@@ -41,8 +41,8 @@ struct ResidualNorm {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p);
 
-// The backward pass. d_gamma and d_beta are accumulated into; the others are overwritten, tail rows
-// with zeros.
+// The backward pass. Adds to d_gamma and d_beta, and to d_residual with accumulate_residual;
+// overwrites the other gradients, tail rows with zeros.
 template <class T>
 struct ResidualNormBackward {
   NormKind kind = NormKind::layer;
@@ -54,7 +54,7 @@ struct ResidualNormBackward {
   const Accumulator<T>* mean = nullptr;  // [T]
   const Accumulator<T>* rstd = nullptr;  // [T]
   const T* d_out = nullptr;              // [T, C]
-  const T* d_sum = nullptr;  // [T, C] gradient that reaches `sum` from elsewhere; may be null
+  const T* d_sum = nullptr;  // [T, C] gradient of `sum` from its other consumers; may be null
   T* d_residual = nullptr;   // [T, C]
   bool accumulate_residual = false;
   T* d_branch = nullptr;              // [T, C]; null: not wanted

@@ -1,5 +1,5 @@
-// A normalisation and the product of its result as one kernel: in a decode step each of them takes
-// less time than launching a kernel.
+// A normalisation and the product that follows it, as one kernel: in a decode step each of them
+// takes less time than launching a kernel.
 #pragma once
 
 #include "nunchi/kernels/norm.h"
@@ -10,7 +10,7 @@ namespace nunchi::kernels {
 template <class T, class C = T>
 struct NormProduct {
   ResidualNorm<T> norm;
-  Product<T, C> product;  // its a is norm.out: M = rows.capacity, K = width
+  Product<T, C> product;  // a = norm.out, m = norm.rows.capacity, k = norm.width
 
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return product.label; }

@@ -17,25 +17,25 @@ struct AdamNumbers {
   double beta1 = 0.9;
   double beta2 = 0.98;
   double epsilon = 1e-9;
-  double weight_decay = 0;  // AdamW's, decoupled; 0 is Adam
+  double weight_decay = 0;  // decoupled, as in AdamW; 0: plain Adam
   double max_norm = 0;      // 0: no clipping
-  double tokens = 1;        // gradients are sums; they are divided once by this
-  std::int64_t step = 0;    // of this update, from 1
+  double tokens = 1;        // gradients are sums over tokens; they are divided once by this number
+  std::int64_t step = 0;    // number of this update, from 1
 };
 
-// Results of the update besides the weights, in device memory.
+// Results of clip_scale, in device memory.
 struct AdamReport {
-  double gradient_norm = 0;  // of the mean gradient, before clipping
-  double scale = 0;          // factor applied to each summed gradient; 0: the step was skipped
+  double gradient_norm = 0;  // norm of the mean gradient, before clipping
+  double scale = 0;          // factor applied to each summed gradient; 0: the step is skipped
 };
 
-// scale = 0 if the norm or a loss is not finite, else 1 / tokens, times max_norm / (norm + 1e-6)
-// where the norm exceeds max_norm.
+// Sets the scale: 0 if the norm or a loss is not finite, else 1 / tokens, multiplied by
+// max_norm / (norm + 1e-6) if the norm exceeds max_norm.
 struct ClipScale {
   const AdamNumbers* numbers = nullptr;
   std::int64_t loss_count = 0;
   const double* losses = nullptr;        // [loss_count]
-  const double* squared_norm = nullptr;  // of the summed gradients
+  const double* squared_norm = nullptr;  // [1] squared norm of the summed gradients
   AdamReport* report = nullptr;
 
   static constexpr bool kIsaIndependent = true;
@@ -47,7 +47,7 @@ template <class Target>
 void compute(ContextOf<Target>& ctx, const ClipScale& p);
 
 // One step of Adam or AdamW over all parameters. Sets the gradients to zero for the next step. With
-// a scale of zero (the norm was not finite) weights and moments stay unchanged.
+// a scale of zero (the norm or a loss was not finite) weights and moments stay unchanged.
 template <class T>
 struct Adam {
   std::int64_t count = 0;
@@ -58,7 +58,7 @@ struct Adam {
   T* gradients = nullptr;  // [count]
   T* first = nullptr;      // [count] first moment
   T* second = nullptr;     // [count] second moment
-  // [count] bf16 copy of the weights that products read; null: they read `weights`.
+  // [count] bf16 copy of the weights, which products read; null: products read `weights`.
   BFloat16* rounded = nullptr;
 
   const char* name() const { return "adam"; }

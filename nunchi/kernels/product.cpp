@@ -6,7 +6,8 @@
 
 namespace nunchi::kernels {
 
-// Compiled for no particular instruction set, so that check_product can be inlined for any.
+// In a file compiled for the baseline instruction set, so that kernels compiled for any instruction
+// set can inline check_product.
 void refuse_product(const char* label, const char* why) {
   throw Error(std::string(label) + ": " + why);
 }

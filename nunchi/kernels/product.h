@@ -1,7 +1,8 @@
-// Matrix products: f32 by a library, f64 by loops of our own.
+// Matrix products. On the CPU a library computes them in f32, and our own loops in f64.
 //
-// With oneDNN on AVX-512 the bits of a row of c depend on its row of a and on b alone. Elsewhere,
-// and with OpenBLAS, the number of rows may change the last bits: rows_are_independent().
+// With oneDNN on AVX-512 the bits of a row of c depend only on that row of a and on b. With older
+// instruction sets or OpenBLAS the number of rows may change the last bits; rows_are_independent()
+// tells which holds.
 #pragma once
 
 #include <cstdint>
@@ -15,30 +16,33 @@
 
 namespace nunchi::kernels {
 
-// b of a product in a form other than plain; the form decides the type of the elements.
+// The matrix b of a product in another form than plain. The form determines the element type;
+// packed elements have the type of b.
 struct FormedMatrix {
   WeightForm form = WeightForm::plain;
-  const void* data = nullptr;  // packed: elements of b's own type; null: products read b itself
+  const void* data = nullptr;  // null: there is no other form, products read the plain b
 };
 
-// c = a · b, or c += a · b; then optionally + bias, then + added or max(0, ·). added and relu
-// exclude one another.
+// c = a · b, or c += a · b with `accumulate`. Then, optionally: adds the bias, and then either adds
+// `added` (a residual) or applies relu.
 template <class T, class C = T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
   const T* a = nullptr;  // [M, K], or [K, M] when transposed
   bool transpose_a = false;
-  // [K, N], or [N, K] when transposed. A GPU may read a transposed b and its bias before the
-  // previous kernel has ended, so in a decode step no kernel may write them: they are parameters.
+  // [K, N], or [N, K] when transposed. A GPU may read a transposed b and the bias before the
+  // previous kernel has ended, so no kernel of a decode step may write them: they must be
+  // parameters.
   const T* b = nullptr;
   bool transpose_b = false;
-  FormedMatrix formed_b;  // the same b in another form; devices without that form ignore it
+  FormedMatrix formed_b;  // the same matrix in another form; devices without that form ignore it
   C* c = nullptr;         // [M, N]
   bool accumulate = false;
-  const T* bias = nullptr;   // [N]; not with accumulate
-  bool relu = false;         // not with accumulate
-  const T* added = nullptr;  // [M, N], not c; not with accumulate, relu
-  // Which results relu let pass, for the backward pass: relu_mask_bytes() bytes; null: not kept.
+  const T* bias = nullptr;   // [N]; must be null with accumulate
+  bool relu = false;         // must be false with accumulate
+  const T* added = nullptr;  // [M, N], must not alias c; must be null with accumulate or relu
+  // One bit per result, for the backward pass: whether relu let it pass. relu_mask_bytes() bytes;
+  // null: not written.
   std::uint8_t* mask = nullptr;
   const char* label = "product";
 
@@ -53,10 +57,10 @@ struct Product {
 template <class Target, class T, class C>
 void compute(ContextOf<Target>& ctx, const Product<T, C>& p);
 
-// Throws Error.
+// Throws an Error that names the product.
 [[noreturn]] void refuse_product(const char* label, const char* why);
 
-// Throws Error for options that exclude one another.
+// Throws Error if the options contradict each other.
 template <class T, class C>
 [[gnu::always_inline]] inline void check_product(const Product<T, C>& p) {
   if (p.accumulate && (p.bias != nullptr || p.relu || p.added != nullptr)) {
@@ -66,12 +70,12 @@ template <class T, class C>
     refuse_product(p.label, "a product can have relu or a residual, not both.");
   }
   if (p.added != nullptr && static_cast<const void*>(p.added) == static_cast<const void*>(p.c)) {
-    refuse_product(p.label, "the residual of a product cannot be its result.");
+    refuse_product(p.label, "the residual of a product cannot be the buffer of its result.");
   }
 }
 
-// b in the layout in which the library reads it fastest. One layout serves products of every m, on
-// contexts with any number of threads.
+// Packs b into the layout that the library reads fastest. The same packed matrix serves products
+// with any m, on contexts with any number of threads.
 template <class T>
 struct PackMatrix {
   std::int64_t n = 0, k = 0;
@@ -87,22 +91,22 @@ struct PackMatrix {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const PackMatrix<T>& p);
 
-// Elements of a packed b; 0 where packing gains nothing and products read b itself.
+// Size of `packed` in elements; 0 where packing gains nothing and products read the plain b.
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<float>& pack);
 std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 
-// Only the CPU packs; other devices read plain weights.
+// Whether a context's device packs matrices: only the CPU does.
 template <class AnyContext>
 inline constexpr bool kPacks = std::is_same_v<AnyContext, CpuContext>;
 
-// Whether a product adds `added` in the same kernel. On the CPU the sum is a pass of its own, which
-// the norm that follows does with its own pass.
+// Whether a product adds `added` in the same kernel. On the CPU the addition would be a separate
+// pass, so callers leave it to the norm that follows, which adds the residual in its own pass.
 template <class AnyContext>
 inline constexpr bool kFusesResidualAdd = !std::is_same_v<AnyContext, CpuContext>;
 
-// Writes the algorithms that were chosen by measurement to text and reads them back, so that a
-// resumed run computes with the same ones. Empty on the CPU, which measures none. Throws Error for
-// text that is not of this format.
+// The algorithms that were chosen by measurement, as text, and the function that restores them, so
+// that a resumed run uses the same ones. The text is empty on the CPU, which measures none.
+// choose_algorithms() throws Error for text in another format.
 inline std::string chosen_algorithms(CpuContext&) { return {}; }
 inline void choose_algorithms(CpuContext&, const std::string&) {}
 #if NUNCHI_CUDA
@@ -110,8 +114,8 @@ std::string chosen_algorithms(CudaContext& ctx);
 void choose_algorithms(CudaContext& ctx, const std::string& text);
 #endif
 
-// Bytes of the relu mask of `product`; 0 where the backward pass reads the result instead, as on
-// the CPU.
+// Size of the relu mask of `product` in bytes; 0 where the backward pass reads the result instead,
+// as on the CPU.
 template <class T>
 std::int64_t relu_mask_bytes(CpuContext&, const Product<T>&) {
   return 0;
@@ -121,9 +125,9 @@ std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<float>& product);
 std::int64_t relu_mask_bytes(CudaContext& ctx, const Product<BFloat16>& product);
 #endif
 
-// Whether the bits of a row are the same for any number of rows.
+// Whether the bits of a row of a CPU product are the same for any number of rows.
 bool rows_are_independent();
-// The library behind f32 products, with its version.
+// Name and version of the library that computes f32 products on the CPU.
 const char* product_library();
 
 }  // namespace nunchi::kernels

@@ -1,4 +1,4 @@
-// Iterates over the steps of a recurrent layer, forwards and backwards.
+// Iterates over the steps of a recurrent layer, in order or in reverse order.
 #pragma once
 
 #include "nunchi/kernels/recurrent.h"
@@ -6,6 +6,7 @@
 namespace nunchi::kernels {
 namespace {
 
+// Calls f(step) for the steps in order.
 template <class F>
 void for_steps(const RecurrentPlan& plan, F&& f) {
   RecurrentStep step;
@@ -19,6 +20,7 @@ void for_steps(const RecurrentPlan& plan, F&& f) {
   }
 }
 
+// Calls f(step) for the steps in reverse order.
 template <class F>
 void for_steps_backward(const RecurrentPlan& plan, F&& f) {
   std::int64_t first = 0;

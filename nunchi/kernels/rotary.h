@@ -17,7 +17,7 @@ namespace nunchi::kernels {
 template <class T>
 struct Rotary {
   Rows rows;
-  int heads = 1;                // of a row; columns after them are neither read nor written
+  int heads = 1;                // heads of a row; later columns are neither read nor written
   std::int64_t head_width = 0;  // D, even
   bool inverse = false;
   const Accumulator<T>* table = nullptr;  // [P, D]: cosines of the D/2 pairs, then their sines

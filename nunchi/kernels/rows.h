@@ -1,7 +1,8 @@
 // The rows of a ragged batch, as kernels see them.
 //
-// A batch has memory for `capacity` rows; the real count is in device memory. Contract of every
-// kernel: values in rows past the count are finite and meaningless, gradients there are zero.
+// A batch has memory for `capacity` rows; the number of real rows is in device memory. Every kernel
+// keeps this contract: in rows past the count, values are finite but meaningless, and gradients are
+// zero.
 #pragma once
 
 #include <cstdint>

@@ -23,12 +23,12 @@
 
 namespace nunchi::kernels {
 
-// Targets: what a kernel is compiled for, and the type of context it runs on.
+// A target names the processor that a kernel is compiled for and the type of context it runs on.
 template <Isa I>
-struct Cpu {  // one instruction set
+struct Cpu {  // a CPU with instruction set I
   using Context = CpuContext;
 };
-struct AnyCpu {  // for kernels whose arguments are marked kIsaIndependent
+struct AnyCpu {  // any CPU; for kernels whose arguments are marked kIsaIndependent
   using Context = CpuContext;
 };
 #if NUNCHI_CUDA
@@ -56,8 +56,8 @@ inline constexpr bool kIsaIndependent = requires {
   requires Args::kIsaIndependent;
 };
 
-// Executes `args` as run() does but without a profile entry: for the parts of a kernel that is not
-// composite.
+// Executes `args` as run() does but without a profile entry. For kernels that call other kernels
+// and are themselves listed in a profile.
 template <class Args>
 void execute(CpuContext& ctx, const Args& args) {
   if constexpr (kIsaIndependent<Args>) {

@@ -1,5 +1,5 @@
-// The rows of a decode step's new tokens: their slots in the cache and their embeddings, in one
-// kernel where that is faster.
+// Input rows of a decode step: assigns cache slots to the new tokens and embeds them, in one kernel
+// where that is faster.
 #pragma once
 
 #include "nunchi/kernels/decode_attention.h"
@@ -10,7 +10,7 @@ namespace nunchi::kernels {
 template <class T>
 struct StepRows {
   ExtendSlots slots;
-  Embedding<T> embedding;  // reads the positions and the count of rows that `slots` writes
+  Embedding<T> embedding;  // reads the row positions and the row count that `slots` writes
 
   static constexpr bool kIsComposite = true;
   static constexpr bool kIsaIndependent = true;

@@ -1,6 +1,7 @@
-// The most likely tokens of rows whose scores are a product: rows times the vocabulary's table. The
-// scores of some hundred rows are larger than a cache, and a search needs a few of each row; so a
-// device may find the best of each tile of scores where it has computed them, and never store all.
+// The output projection fused with top-k: the most likely allowed tokens of each row, from hidden
+// rows times the vocabulary's table. The logits of a few hundred rows do not fit into a cache, and
+// a search needs only a few per row; so a device may find the best logits of each tile on chip and
+// never materialise the whole matrix.
 #pragma once
 
 #include "nunchi/kernels/product.h"
@@ -10,17 +11,20 @@ namespace nunchi::kernels {
 
 template <class T>
 struct TopOfProduct {
-  Product<T, Accumulator<T>> product;  // M is allowed.top.rows or more; its c is null
-  TopAllowed<Accumulator<T>> allowed;  // of the first rows; its logits, both of them, are null
+  Product<T, Accumulator<T>> product;  // m >= allowed.top.rows; c must be null
+  // Of the product's first rows; bans.logits and top.logits must be null.
+  TopAllowed<Accumulator<T>> allowed;
 
-  // The same with all scores [M, N] at `scores`, one kernel after the other.
+  // The unfused equivalent: two kernels to be run one after the other, with the logits [M, N] in
+  // `logits`.
   std::pair<Product<T, Accumulator<T>>, TopAllowed<Accumulator<T>>> parts(
-      Accumulator<T>* scores) const {
+      Accumulator<T>* logits) const {
     std::pair<Product<T, Accumulator<T>>, TopAllowed<Accumulator<T>>> both{product, allowed};
-    both.first.c = both.second.bans.logits = scores;
-    both.second.top.logits = scores;
+    both.first.c = both.second.bans.logits = logits;
+    both.second.top.logits = logits;
     return both;
   }
+  // Size of the buffer for parts().
   std::size_t score_bytes() const {
     return static_cast<std::size_t>(product.m * product.n) * sizeof(Accumulator<T>);
   }

@@ -102,7 +102,7 @@ TEST(Activation, ReferenceDerivativeMatchesFiniteDifferences) {
     for (double x = -5.03; x < 5; x += 0.1) {
       const double rise =
           reference::activation(kind, x + kStep) - reference::activation(kind, x - kStep);
-      EXPECT_NEAR(rise / (2 * kStep), reference::activation_slope(kind, x), 1e-9);
+      EXPECT_NEAR(rise / (2 * kStep), reference::activation_derivative(kind, x), 1e-9);
     }
   }
 }
@@ -137,15 +137,15 @@ TEST(Activation, GradientMayBeComputedInPlace) {
 TEST(Activation, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, 32);
   expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
-    std::vector<T> all;
+    std::vector<T> results;
     for (const ActivationKind kind : kKinds) {
       Problem<T> p(kind, batch, 130, 0.1f);
       kernels::run(ctx, p.forward);
       kernels::run(ctx, p.backward);
-      all.insert(all.end(), p.out.begin(), p.out.end());
-      all.insert(all.end(), p.d_x.begin(), p.d_x.end());
+      results.insert(results.end(), p.out.begin(), p.out.end());
+      results.insert(results.end(), p.d_x.begin(), p.d_x.end());
     }
-    return all;
+    return results;
   });
 }
 

@@ -15,13 +15,13 @@ template <class T>
 struct Problem {
   explicit Problem(std::int64_t width, std::int64_t value_width)
       : width(width), value_width(value_width) {
-    std::int64_t at = 0;
+    std::int64_t offset = 0;
     for (std::size_t b = 0; b < queries.index.size(); ++b) {
       k_length.push_back(keys.offsets[b + 1] - keys.offsets[b]);
-      begin.push_back(at);
-      at += (queries.offsets[b + 1] - queries.offsets[b]) * k_length[b];
+      begin.push_back(offset);
+      offset += (queries.offsets[b + 1] - queries.offsets[b]) * k_length[b];
     }
-    weights = unwritten<T>(at);
+    weights = unwritten<T>(offset);
   }
 
   AdditiveAttention<T> forward() {
@@ -68,12 +68,13 @@ void expect_like_reference(CpuContext& ctx, std::int64_t width, std::int64_t val
     const std::int64_t keys = x.k_length[b], first = x.queries.offsets[b];
     for (std::int64_t row = first; row < x.queries.offsets[b + 1]; ++row) {
       const auto expected = reference::additive_attention(p.in, row, x.keys.offsets[b], keys);
-      expect_close("weights", part(x.weights, x.begin[b] + (row - first) * keys, keys),
+      expect_close("weights", subrange(x.weights, x.begin[b] + (row - first) * keys, keys),
                    expected.weights);
-      expect_close("out", part(x.out, row * value_width, value_width), expected.out);
+      expect_close("out", subrange(x.out, row * value_width, value_width), expected.out);
       if (keys == 0) continue;
-      const std::vector<T> own = part(x.weights, x.begin[b] + (row - first) * keys, keys);
-      EXPECT_NEAR(std::accumulate(own.begin(), own.end(), 0.0), 1, 1e-6);
+      const std::vector<T> row_weights =
+          subrange(x.weights, x.begin[b] + (row - first) * keys, keys);
+      EXPECT_NEAR(std::accumulate(row_weights.begin(), row_weights.end(), 0.0), 1, 1e-6);
     }
   }
   expect_zero_from("out", x.out, x.queries.count * value_width);
@@ -109,7 +110,7 @@ TEST(AdditiveAttention, RowsOfADecodeStepShareKeys) {
     for (std::size_t row = 0; row < 5; ++row) {
       const auto expected = reference::additive_attention(p.in, static_cast<std::int64_t>(row),
                                                           k_begin[row], k_length[row]);
-      expect_close("out", part(x.out, static_cast<std::int64_t>(row) * 24, 24), expected.out);
+      expect_close("out", subrange(x.out, static_cast<std::int64_t>(row) * 24, 24), expected.out);
     }
   });
 }

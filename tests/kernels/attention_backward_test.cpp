@@ -6,35 +6,36 @@ namespace {
 
 using kernels::AttentionBackward;
 
-// Initial values of an accumulated gradient; NaN where it is overwritten.
+// The expected gradient; with `add`, accumulated into the initial values.
 template <class T>
-std::vector<double> plus(const std::vector<double>& gradient, const std::vector<T>& before,
-                         bool add) {
+std::vector<double> with_initial(const std::vector<double>& gradient, const std::vector<T>& initial,
+                                 bool add) {
   std::vector<double> result = gradient;
   for (std::size_t i = 0; add && i < result.size(); ++i)
-    result[i] += static_cast<double>(before[i]);
+    result[i] += static_cast<double>(initial[i]);
   return result;
 }
 
-// Rows of sentences match, the tail is zero; rows between two sentences must stay untouched.
+// Compares the rows of all sentences and expects zeros past the count. Rows between two sentences
+// are not compared.
 template <class T>
 void expect_key_rows(const char* what, const AttentionProblem<T>& x, const std::vector<T>& actual,
                      const std::vector<double>& expected, double tolerance) {
   const std::int64_t width = x.k.width;
   for (std::size_t b = 0; b < x.length.size(); ++b) {
     const std::int64_t from = x.begin[b] * width, count = x.length[b] * width;
-    expect_close(what, part(actual, from, count), part(expected, from, count), tolerance);
+    expect_close(what, subrange(actual, from, count), subrange(expected, from, count), tolerance);
   }
   expect_zero_from(what, actual, x.key_count * width);
 }
 
-// Columns outside the slice, before and after it.
+// Expects that the column after the slice keeps its initial value in every row.
 template <class T>
-void expect_gaps(const std::vector<T>& d, const std::vector<T>& before, const Slice& slice) {
-  for (std::size_t at = static_cast<std::size_t>(slice.column + slice.width); at < d.size();
-       at += static_cast<std::size_t>(slice.stride)) {
-    ASSERT_EQ(std::memcmp(&d[at], &before[at], sizeof(T)), 0)
-        << "wrote beside its slice, at " << at;
+void expect_gaps(const std::vector<T>& d, const std::vector<T>& initial, const Slice& slice) {
+  for (std::size_t column = static_cast<std::size_t>(slice.column + slice.width); column < d.size();
+       column += static_cast<std::size_t>(slice.stride)) {
+    ASSERT_EQ(std::memcmp(&d[column], &initial[column], sizeof(T)), 0)
+        << "wrote outside its slice, at " << column;
   }
 }
 
@@ -64,14 +65,14 @@ void check_backward(const AttentionSetup& setup, const std::vector<Isa>& isas,
     AttentionBackward<T> p = x.backward();
     p.accumulate_q = p.accumulate_k = p.accumulate_v = accumulate;
     kernels::run(ctx, p);
-    expect_close("d_q", x.d_q(), plus(expected.d_q, d_q, accumulate), tolerance);
+    expect_close("d_q", x.d_q(), with_initial(expected.d_q, d_q, accumulate), tolerance);
     expect_zero_from("d_q", x.d_q(), x.batch.count * x.q.width);
-    expect_key_rows("d_k", x, x.d_k(), plus(expected.d_k, d_k, accumulate), tolerance);
-    expect_key_rows("d_v", x, x.d_v(), plus(expected.d_v, d_v, accumulate), tolerance);
+    expect_key_rows("d_k", x, x.d_k(), with_initial(expected.d_k, d_k, accumulate), tolerance);
+    expect_key_rows("d_v", x, x.d_v(), with_initial(expected.d_v, d_v, accumulate), tolerance);
     expect_gaps(x.d_queries, d_queries, x.q);
     if (!x.shared) expect_gaps(x.d_keys, d_keys, x.k);
     if (p.d_table != nullptr) {
-      expect_close("d_table", x.d_table, plus(expected.d_table, d_table, true), tolerance);
+      expect_close("d_table", x.d_table, with_initial(expected.d_table, d_table, true), tolerance);
     }
   }
 }
@@ -122,15 +123,16 @@ TEST(AttentionBackward, EachGradientHasItsOwnAccumulateFlag) {
 
 TEST(AttentionBackward, SkipsTheTableGradientIfNotWanted) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> x({.bias = Bias::buckets_both}), y({.bias = Bias::buckets_both});
+    AttentionProblem<T> x({.bias = Bias::buckets_bidirectional}),
+        y({.bias = Bias::buckets_bidirectional});
     kernels::run(ctx, x.forward());
     kernels::run(ctx, y.forward());
     AttentionBackward<T> p = x.backward();
     p.d_table = nullptr;
     kernels::run(ctx, p);
     kernels::run(ctx, y.backward());
-    EXPECT_TRUE(same_bits(part(x.d_q(), 0, x.batch.count * x.q.width),
-                          part(y.d_q(), 0, x.batch.count * x.q.width)));
+    EXPECT_TRUE(same_bits(subrange(x.d_q(), 0, x.batch.count * x.q.width),
+                          subrange(y.d_q(), 0, x.batch.count * x.q.width)));
   });
 }
 
@@ -139,7 +141,7 @@ TEST(AttentionBackward, QueriesWithoutKeysHaveZeroGradient) {
     AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}});
     kernels::run(ctx, x.forward());
     kernels::run(ctx, x.backward());
-    expect_zero_from("d_q", part(x.d_q(), 3 * x.q.width, 33 * x.q.width), 0);
+    expect_zero_from("d_q", subrange(x.d_q(), 3 * x.q.width, 33 * x.q.width), 0);
   });
 }
 
@@ -149,12 +151,12 @@ std::vector<T> gradients(CpuContext& ctx, AttentionProblem<T>& x, std::int64_t f
                          std::int64_t count) {
   kernels::run(ctx, x.forward());
   kernels::run(ctx, x.backward());
-  std::vector<T> all = part(x.d_q(), first * x.q.width, count * x.q.width);
-  for (const std::vector<T>& more : {x.d_k(), x.d_v()}) {
-    all.insert(all.end(), more.begin() + first * x.k.width,
-               more.begin() + (first + count) * x.k.width);
+  std::vector<T> results = subrange(x.d_q(), first * x.q.width, count * x.q.width);
+  for (const std::vector<T>& gradient : {x.d_k(), x.d_v()}) {
+    results.insert(results.end(), gradient.begin() + first * x.k.width,
+                   gradient.begin() + (first + count) * x.k.width);
   }
-  return all;
+  return results;
 }
 
 TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
@@ -164,23 +166,23 @@ TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
                            .causal = true,
                            .bias = Bias::buckets,
                            .dropout = 0.1f});
-    std::vector<T> all = gradients(ctx, x, 0, x.batch.count);
-    all.insert(all.end(), x.d_table.begin(), x.d_table.end());
-    return all;
+    std::vector<T> results = gradients(ctx, x, 0, x.batch.count);
+    results.insert(results.end(), x.d_table.begin(), x.d_table.end());
+    return results;
   });
 }
 
 TEST(AttentionBackward, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> all(
+    AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
-    AttentionProblem<T> one({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
-    std::copy(all.queries.begin() + 33 * all.q.stride, all.queries.begin() + 160 * all.q.stride,
-              one.queries.begin());
-    one.keys = one.queries;
-    std::copy(all.d_output.begin() + 33 * all.out.stride,
-              all.d_output.begin() + 160 * all.out.stride, one.d_output.begin());
-    EXPECT_TRUE(same_bits(gradients(ctx, all, 33, 127), gradients(ctx, one, 0, 127)));
+    AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
+    std::copy(batch.queries.begin() + 33 * batch.q.stride,
+              batch.queries.begin() + 160 * batch.q.stride, alone.queries.begin());
+    alone.keys = alone.queries;
+    std::copy(batch.d_output.begin() + 33 * batch.out.stride,
+              batch.d_output.begin() + 160 * batch.out.stride, alone.d_output.begin());
+    EXPECT_TRUE(same_bits(gradients(ctx, batch, 33, 127), gradients(ctx, alone, 0, 127)));
   });
 }
 

@@ -8,7 +8,7 @@ namespace {
 using kernels::Attention;
 using kernels::AttentionWeights;
 
-// Large scores lose this many digits in the softmax.
+// Large scores lose digits in the softmax.
 template <class T>
 double tolerance_of(const AttentionSetup& setup) {
   return kTolerance<T> * std::max(1.0, setup.spread * setup.spread / 2);
@@ -21,13 +21,13 @@ void expect_forward(const AttentionProblem<T>& x, const reference::Attention& ex
   expect_close("out", x.dense_out(), expected.out, tolerance);
   expect_zero_from("out", x.dense_out(), rows * x.out.width);
   for (int h = 0; h < x.setup.heads; ++h) {
-    expect_close("log_sum", part(x.log_sum, h * capacity, rows),
-                 part(expected.log_sum, h * rows, rows), tolerance);
+    expect_close("log_sum", subrange(x.log_sum, h * capacity, rows),
+                 subrange(expected.log_sum, h * rows, rows), tolerance);
   }
   for (std::int64_t r = 0; r < capacity; ++r) {
-    const auto row = part(x.output, r * x.out.stride, x.out.stride);
+    const auto row = subrange(x.output, r * x.out.stride, x.out.stride);
     ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(row.back()))
-        << "row " << r << " wrote beside its slice";
+        << "row " << r << " wrote outside its slice";
   }
 }
 
@@ -44,7 +44,7 @@ void check_forward(const AttentionSetup& setup, const std::vector<Isa>& isas) {
   }
 }
 
-TEST(RelativeBucket, MatchesTheBoundsOfEveryBucket) {
+TEST(RelativeBucket, MatchesTheReference) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}}) {
@@ -57,7 +57,7 @@ TEST(RelativeBucket, MatchesTheBoundsOfEveryBucket) {
   }
 }
 
-TEST(RelativeBucket, BucketsBeginAtTheirLogarithm) {
+TEST(RelativeBucket, BucketStartsMatchTheLogarithm) {
   for (const bool bidirectional : {false, true}) {
     for (const auto& [buckets, max_distance] :
          {std::pair{32, 128}, {12, 40}, {64, 1000}, {8, 20}, {4, 3}, {2000, 65'536}}) {
@@ -65,8 +65,8 @@ TEST(RelativeBucket, BucketsBeginAtTheirLogarithm) {
           kernels::bucket_starts(buckets, max_distance, bidirectional);
       ASSERT_EQ(static_cast<int>(starts.size()), bidirectional ? buckets / 2 : buckets);
       for (std::int32_t distance = 0; distance <= 100'000; ++distance) {
-        const auto after = std::upper_bound(starts.begin(), starts.end(), distance);
-        ASSERT_EQ(after - starts.begin() - 1,
+        const auto next_start = std::upper_bound(starts.begin(), starts.end(), distance);
+        ASSERT_EQ(next_start - starts.begin() - 1,
                   kernels::relative_bucket(-distance, buckets, max_distance, bidirectional))
             << distance << " of " << buckets << " up to " << max_distance;
       }
@@ -89,20 +89,24 @@ TEST(ClippedBucket, EachDistanceHasItsOwnBucket) {
 }
 
 TEST(RelativeBucket, MatchesT5) {
-  const auto both = [](int relative) { return kernels::relative_bucket(relative, 32, 128, true); };
-  const auto back = [](int relative) { return kernels::relative_bucket(relative, 32, 128, false); };
-  EXPECT_EQ(both(0), 0);
-  EXPECT_EQ(both(-1), 1);
-  EXPECT_EQ(both(1), 17);
-  EXPECT_EQ(both(-8), 8);
-  EXPECT_EQ(both(-16), 10);
-  EXPECT_EQ(both(64), 16 + 14);
-  EXPECT_EQ(both(-127), 15);
-  EXPECT_EQ(both(5000), 31);
-  EXPECT_EQ(back(5), 0);
-  EXPECT_EQ(back(-15), 15);
-  EXPECT_EQ(back(-16), 16);
-  EXPECT_EQ(back(-5000), 31);
+  const auto bidirectional_bucket = [](int relative) {
+    return kernels::relative_bucket(relative, 32, 128, true);
+  };
+  const auto causal_bucket = [](int relative) {
+    return kernels::relative_bucket(relative, 32, 128, false);
+  };
+  EXPECT_EQ(bidirectional_bucket(0), 0);
+  EXPECT_EQ(bidirectional_bucket(-1), 1);
+  EXPECT_EQ(bidirectional_bucket(1), 17);
+  EXPECT_EQ(bidirectional_bucket(-8), 8);
+  EXPECT_EQ(bidirectional_bucket(-16), 10);
+  EXPECT_EQ(bidirectional_bucket(64), 16 + 14);
+  EXPECT_EQ(bidirectional_bucket(-127), 15);
+  EXPECT_EQ(bidirectional_bucket(5000), 31);
+  EXPECT_EQ(causal_bucket(5), 0);
+  EXPECT_EQ(causal_bucket(-15), 15);
+  EXPECT_EQ(causal_bucket(-16), 16);
+  EXPECT_EQ(causal_bucket(-5000), 31);
 }
 
 TEST(Attention, MatchesTheReference) {
@@ -153,7 +157,7 @@ TEST(Attention, SentenceWithoutKeysGivesZeros) {
 // The results of queries [first, first + count) of the sentence, for bitwise comparison.
 template <class T>
 std::vector<T> rows_of_out(const AttentionProblem<T>& x, std::int64_t first, std::int64_t count) {
-  return part(x.dense_out(), first * x.out.width, count * x.out.width);
+  return subrange(x.dense_out(), first * x.out.width, count * x.out.width);
 }
 
 TEST(Attention, PropagatesNaN) {
@@ -189,14 +193,16 @@ TEST(Attention, FutureKeyChangesNoEarlierBit) {
 TEST(Attention, LastQueriesAloneHaveTheSameBits) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
-      AttentionProblem<T> all({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
-      kernels::run(ctx, all.forward());
+      AttentionProblem<T> sentence({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
+      kernels::run(ctx, sentence.forward());
       for (const std::int32_t count : {1, 2, 50}) {
-        AttentionProblem<T> last({.queries = {count}, .keys = {127}, .causal = true, .bias = bias});
-        std::copy(all.queries.begin() + (127 - count) * all.q.stride,
-                  all.queries.begin() + 127 * all.q.stride, last.queries.begin());
-        kernels::run(ctx, last.forward());
-        EXPECT_TRUE(same_bits(rows_of_out(all, 127 - count, count), rows_of_out(last, 0, count)));
+        AttentionProblem<T> last_queries(
+            {.queries = {count}, .keys = {127}, .causal = true, .bias = bias});
+        std::copy(sentence.queries.begin() + (127 - count) * sentence.q.stride,
+                  sentence.queries.begin() + 127 * sentence.q.stride, last_queries.queries.begin());
+        kernels::run(ctx, last_queries.forward());
+        EXPECT_TRUE(same_bits(rows_of_out(sentence, 127 - count, count),
+                              rows_of_out(last_queries, 0, count)));
       }
     }
   });
@@ -204,15 +210,15 @@ TEST(Attention, LastQueriesAloneHaveTheSameBits) {
 
 TEST(Attention, SentenceHasTheSameBitsAloneAndInABatch) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    AttentionProblem<T> all(
+    AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
-    AttentionProblem<T> one({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
-    std::copy(all.queries.begin() + 33 * all.q.stride, all.queries.begin() + 160 * all.q.stride,
-              one.queries.begin());
-    one.keys = one.queries;
-    kernels::run(ctx, all.forward());
-    kernels::run(ctx, one.forward());
-    EXPECT_TRUE(same_bits(rows_of_out(all, 33, 127), rows_of_out(one, 0, 127)));
+    AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
+    std::copy(batch.queries.begin() + 33 * batch.q.stride,
+              batch.queries.begin() + 160 * batch.q.stride, alone.queries.begin());
+    alone.keys = alone.queries;
+    kernels::run(ctx, batch.forward());
+    kernels::run(ctx, alone.forward());
+    EXPECT_TRUE(same_bits(rows_of_out(batch, 33, 127), rows_of_out(alone, 0, 127)));
   });
 }
 
@@ -221,9 +227,9 @@ TEST(Attention, NumberOfThreadsDoesNotChangeBits) {
     AttentionProblem<T> x(
         {.queries = {33, 450, 127, 1}, .kv_heads = 2, .causal = true, .dropout = 0.1f});
     kernels::run(ctx, x.forward());
-    std::vector<T> all = rows_of_out(x, 0, x.batch.count);
-    all.insert(all.end(), x.log_sum.begin(), x.log_sum.end());
-    return all;
+    std::vector<T> results = rows_of_out(x, 0, x.batch.count);
+    results.insert(results.end(), x.log_sum.begin(), x.log_sum.end());
+    return results;
   });
 }
 

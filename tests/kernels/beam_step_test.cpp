@@ -15,11 +15,12 @@ using kernels::UnitOptions;
 
 constexpr std::int32_t kBegin = 1, kEnd = 2;
 
-// Random hypotheses of few different tokens, so that much is repeated. Unit 3 has rules of its own.
+// Random hypotheses of few different tokens, so that there are many repetitions. Unit 3 has its own
+// rules.
 template <class T>
 void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t generated) {
   constexpr std::int64_t kRows = 12, kVocabulary = 7, kStride = 40;
-  const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
+  const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of each unit
   std::vector<std::int32_t> tokens(kRows * kStride, -1), unit, lengths;
   std::vector<Tokens> hypotheses;
   std::vector<reference::BanRules> rules_of_unit(4, rules);
@@ -27,28 +28,29 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
   rules_of_unit[3].no_repeat_ngram = 2;
   rules_of_unit[3].max_repeats = 3;
   std::vector<UnitOptions> options;
-  for (const reference::BanRules& each : rules_of_unit) {
-    options.push_back({.min_length = static_cast<std::int32_t>(each.min_length),
-                       .no_repeat_ngram = static_cast<std::int32_t>(each.no_repeat_ngram),
-                       .max_repeats = static_cast<std::int32_t>(each.max_repeats)});
+  for (const reference::BanRules& unit_rules : rules_of_unit) {
+    options.push_back({.min_length = static_cast<std::int32_t>(unit_rules.min_length),
+                       .no_repeat_ngram = static_cast<std::int32_t>(unit_rules.no_repeat_ngram),
+                       .max_repeats = static_cast<std::int32_t>(unit_rules.max_repeats)});
   }
   for (std::int64_t r = 0; r < kRows; ++r) {
     unit.push_back(static_cast<std::int32_t>(r % 4));
     const auto length = static_cast<std::size_t>(prefix_length[unit.back()] + generated);
-    Tokens one;
+    Tokens hypothesis;
     for (const double u : random_values<double>(static_cast<std::int64_t>(length), 70 + r)) {
-      // Row 0 and its like repeat a cycle of r + 1 tokens.
-      const auto place = static_cast<std::int32_t>(one.size());
+      // Rows with even numbers repeat a cycle of r + 1 tokens.
+      const auto position = static_cast<std::int32_t>(hypothesis.size());
       const auto cycle = static_cast<std::int32_t>(r + 1);
-      one.push_back(r % 2 == 0 ? 3 + place % cycle % 4 : static_cast<std::int32_t>((u + 1) * 3.5));
+      hypothesis.push_back(r % 2 == 0 ? 3 + position % cycle % 4
+                                      : static_cast<std::int32_t>((u + 1) * 3.5));
     }
-    std::copy(one.begin(), one.end(), tokens.begin() + r * kStride);
-    lengths.push_back(static_cast<std::int32_t>(one.size()));
-    hypotheses.push_back(one);
+    std::copy(hypothesis.begin(), hypothesis.end(), tokens.begin() + r * kStride);
+    lengths.push_back(static_cast<std::int32_t>(hypothesis.size()));
+    hypotheses.push_back(hypothesis);
   }
   auto logits = random_values<T>(kRows * kVocabulary, 1, 3);
   logits[2 * kVocabulary + 4] = static_cast<T>(-INFINITY);
-  const auto before = logits;
+  const auto initial_logits = logits;
   std::vector<double> banned(kRows, NAN);
   kernels::run(ctx, BanTokens<T>{.rows = kRows,
                                  .vocabulary = kVocabulary,
@@ -63,21 +65,22 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
                                  .logits = logits.data(),
                                  .banned = banned.data()});
   for (std::int64_t r = 0; r < kRows; ++r) {
-    std::vector<double> taken;
+    std::vector<double> banned_logits;
     for (std::int32_t token = 0; token < kVocabulary; ++token) {
-      const T was = before[r * kVocabulary + token], is = logits[r * kVocabulary + token];
+      const T initial = initial_logits[r * kVocabulary + token],
+              actual = logits[r * kVocabulary + token];
       if (reference::is_banned(hypotheses[r], token, rules_of_unit[unit[r]])) {
-        ASSERT_EQ(is, static_cast<T>(-INFINITY)) << "row " << r << ", token " << token;
-        taken.push_back(was);
+        ASSERT_EQ(actual, static_cast<T>(-INFINITY)) << "row " << r << ", token " << token;
+        banned_logits.push_back(initial);
       } else {
-        ASSERT_EQ(is, was) << "row " << r << ", token " << token;
+        ASSERT_EQ(actual, initial) << "row " << r << ", token " << token;
       }
     }
-    ASSERT_NEAR(banned[r], reference::log_sum(taken), kTolerance<T>) << "row " << r;
+    ASSERT_NEAR(banned[r], reference::log_sum(banned_logits), kTolerance<T>) << "row " << r;
   }
 }
 
-TEST(BanTokens, AreThoseThatBreakARule) {
+TEST(BanTokens, MatchTheReferenceRules) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t generated : {0, 1, 2, 8, 30}) {
       SCOPED_TRACE(std::to_string(generated) + " tokens");
@@ -102,13 +105,13 @@ TEST(BanTokens, AreThoseThatBreakARule) {
   });
 }
 
-TEST(BanTokens, SuppressedTokensNeverCome) {
+TEST(BanTokens, SuppressedTokensAreBanned) {
   for_every_version([]<class T>(CpuContext& ctx) {
     std::vector<std::int32_t> tokens{3, 4}, unit{0}, length{2};
     const std::vector<std::int32_t> suppressed{5, 0, 5};
     const UnitOptions options{};
-    const std::vector<T> before{1, 2, 3, 4, 5, 6};
-    std::vector<T> logits = before;
+    const std::vector<T> initial_logits{1, 2, 3, 4, 5, 6};
+    std::vector<T> logits = initial_logits;
     double banned = 0;
     kernels::run(ctx, BanTokens<T>{.rows = 1,
                                    .vocabulary = 6,
@@ -129,9 +132,9 @@ TEST(BanTokens, SuppressedTokensNeverCome) {
   });
 }
 
-TEST(BanTokens, TheEndMayAlwaysCome) {
+TEST(BanTokens, RepetitionRulesNeverBanTheEndToken) {
   CpuContext ctx;
-  // Only the end is left: every other token has come.
+  // Only the end token is left: all others are suppressed or would be repeated.
   std::vector<std::int32_t> tokens{0, 2, 3, 2}, unit{0}, length{4};
   const UnitOptions options{.no_repeat_ngram = 1, .max_repeats = 1};
   std::vector<float> logits(4, 0);
@@ -149,14 +152,14 @@ TEST(BanTokens, TheEndMayAlwaysCome) {
   EXPECT_EQ(logits, (std::vector<float>{-INFINITY, -INFINITY, 0, -INFINITY}));
 }
 
-// A whole beam search over invented scores, the kernel beside the lists.
+// A whole beam search with random scores, compared with the reference after every step.
 struct BeamSetup {
   std::int64_t beam = 1, candidates = 1;
   std::int32_t vocabulary = 10;
-  std::vector<std::int32_t> prefix_length, max_length;  // of the units
-  double end_rate = 0.2;         // how often </s> is among a row's candidates
-  double impossible_rate = 0.0;  // how often a candidate cannot come
-  int levels = 0;                // so many different scores, so that sums are equal
+  std::vector<std::int32_t> prefix_length, max_length;  // of each unit
+  double end_rate = 0.2;         // probability that </s> is among a row's candidates
+  double impossible_rate = 0.0;  // probability that a candidate has the score -inf
+  int levels = 0;                // number of different scores, so that sums are equal; 0: any
   std::uint64_t seed = 1;
 };
 
@@ -167,8 +170,8 @@ class BeamSearch {
       : setup_(setup),
         units_(static_cast<std::int64_t>(setup.prefix_length.size())),
         stride_(*std::max_element(setup.max_length.begin(), setup.max_length.end()) + 1),
-        now_(units_ * setup.beam, stride_),
-        then_(units_ * setup.beam, stride_),
+        from_(units_ * setup.beam, stride_),
+        to_(units_ * setup.beam, stride_),
         finished_(units_ * setup.beam, stride_),
         finished_length_(index(units_ * setup.beam), -1),
         finished_ended_(index(units_ * setup.beam), -1),
@@ -181,17 +184,17 @@ class BeamSearch {
       for (std::int32_t i = 0; i < setup.prefix_length[u]; ++i) {
         row.tokens.push_back(3 + i);
         row.token_scores.push_back(0);
-        now_.tokens[u * stride_ + i] = 3 + i;
-        now_.token_scores[u * stride_ + i] = 0;
+        from_.tokens[u * stride_ + i] = 3 + i;
+        from_.token_scores[u * stride_ + i] = 0;
       }
-      now_.score[u] = 0;
-      now_.unit[u] = u;
-      now_.length[u] = setup.prefix_length[u];
+      from_.score[u] = 0;
+      from_.unit[u] = u;
+      from_.length[u] = setup.prefix_length[u];
       active_.push_back({.number = u, .rows = {row}});
     }
   }
 
-  // Every step, held against the lists; the number of them.
+  // Runs all steps and compares each with the reference. Returns the number of steps.
   int run(CpuContext& ctx) {
     int steps = 0;
     for (std::int64_t width = 1; !active_.empty(); width = setup_.beam) {
@@ -221,9 +224,9 @@ class BeamSearch {
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-  // Descending scores of different tokens, </s> now and then among them.
-  void invent(std::int64_t rows, int step, std::vector<T>& log_probs,
-              std::vector<std::int32_t>& ids) const {
+  // Appends random candidates: descending scores and different tokens, sometimes with </s>.
+  void make_candidates(std::int64_t rows, int step, std::vector<T>& log_probs,
+                       std::vector<std::int32_t>& ids) const {
     for (std::int64_t r = 0; r < rows; ++r) {
       const auto draws =
           random_values<double>(2 * setup_.candidates + 2,
@@ -251,12 +254,12 @@ class BeamSearch {
 
   void step(CpuContext& ctx, std::int64_t width, int step) {
     const auto active = static_cast<std::int64_t>(active_.size());
-    const std::int64_t after = active * setup_.beam;
+    const std::int64_t max_rows = active * setup_.beam;
     std::vector<T> log_probs;
     std::vector<std::int32_t> ids;
-    invent(active * width, step, log_probs, ids);
-    std::vector<std::int32_t> parents(index(after), -1), next(index(after), -1);
-    std::int32_t going_on = -1;
+    make_candidates(active * width, step, log_probs, ids);
+    std::vector<std::int32_t> parents(index(max_rows), -1), next(index(max_rows), -1);
+    std::int32_t active_after = -1;
     kernels::run(ctx, BeamStep<T>{.units = active,
                                   .width = width,
                                   .beam = setup_.beam,
@@ -266,8 +269,8 @@ class BeamSearch {
                                   .log_probs = log_probs.data(),
                                   .ids = ids.data(),
                                   .options = options_.data(),
-                                  .from = now_.rows(),
-                                  .to = then_.rows(),
+                                  .from = from_.rows(),
+                                  .to = to_.rows(),
                                   .finished = {.tokens = finished_.tokens.data(),
                                                .token_scores = finished_.token_scores.data(),
                                                .score = finished_.score.data(),
@@ -277,55 +280,55 @@ class BeamSearch {
                                                .done = finished_done_.data()},
                                   .parents = parents.data(),
                                   .next = next.data(),
-                                  .active = &going_on});
+                                  .active = &active_after});
 
-    std::vector<reference::BeamUnit> left;
+    std::vector<reference::BeamUnit> continuing;
     for (std::int64_t u = 0; u < active; ++u) {
       reference::BeamUnit& unit = active_[index(u)];
       reference::BeamCandidates candidates{.first_row = u * width};
       for (std::int64_t j = 0; j < width; ++j) {
-        const std::int64_t at = (u * width + j) * setup_.candidates;
+        const std::int64_t offset = (u * width + j) * setup_.candidates;
         candidates.log_probs.push_back(row_of(log_probs, u * width + j, setup_.candidates));
-        candidates.ids.push_back(part(ids, at, setup_.candidates));
+        candidates.ids.push_back(subrange(ids, offset, setup_.candidates));
       }
-      const bool goes_on = reference::beam_step(
+      const bool continues = reference::beam_step(
           unit, candidates,
           {.beam = setup_.beam, .max_length = setup_.max_length[unit.number], .end_token = kEnd});
-      ASSERT_EQ(finished_done_[unit.number], goes_on ? 0 : 1);
-      if (goes_on) {
-        left.push_back(unit);
+      ASSERT_EQ(finished_done_[unit.number], continues ? 0 : 1);
+      if (continues) {
+        continuing.push_back(unit);
       } else {
         done_.push_back(unit);
       }
     }
-    ASSERT_EQ(going_on, static_cast<std::int32_t>(left.size())) << "step " << step;
-    for (std::size_t u = 0; u < left.size(); ++u) {
+    ASSERT_EQ(active_after, static_cast<std::int32_t>(continuing.size())) << "step " << step;
+    for (std::size_t u = 0; u < continuing.size(); ++u) {
       for (std::int64_t j = 0; j < setup_.beam; ++j) {
         const std::int64_t row = static_cast<std::int64_t>(u) * setup_.beam + j;
         SCOPED_TRACE("step " + std::to_string(step) + ", row " + std::to_string(row));
-        ASSERT_EQ(then_.unit[row], left[u].number);
-        ASSERT_EQ(then_.length[row], static_cast<std::int32_t>(left[u].rows[0].tokens.size()));
-        if (index(j) >= left[u].rows.size()) {  // an empty row: it cannot finish
-          ASSERT_EQ(then_.score[row], -INFINITY);
+        ASSERT_EQ(to_.unit[row], continuing[u].number);
+        ASSERT_EQ(to_.length[row], static_cast<std::int32_t>(continuing[u].rows[0].tokens.size()));
+        if (index(j) >= continuing[u].rows.size()) {  // a placeholder
+          ASSERT_EQ(to_.score[row], -INFINITY);
           ASSERT_TRUE(parents[row] >= 0 && parents[row] < active * width);
           ASSERT_TRUE(next[row] >= 0 && next[row] < setup_.vocabulary);
           continue;
         }
-        const reference::BeamRow& expected = left[u].rows[index(j)];
+        const reference::BeamRow& expected = continuing[u].rows[index(j)];
         const auto length = static_cast<std::int64_t>(expected.tokens.size());
-        ASSERT_EQ(part(then_.tokens, row * stride_, length), expected.tokens);
-        ASSERT_EQ(part(then_.token_scores, row * stride_, length), expected.token_scores);
-        ASSERT_EQ(then_.score[row], expected.score);
+        ASSERT_EQ(subrange(to_.tokens, row * stride_, length), expected.tokens);
+        ASSERT_EQ(subrange(to_.token_scores, row * stride_, length), expected.token_scores);
+        ASSERT_EQ(to_.score[row], expected.score);
         ASSERT_EQ(parents[row], expected.parent);
         ASSERT_EQ(next[row], expected.tokens.back());
       }
-      // As many rows as the kernel keeps; those of empty places have nothing to say.
-      reference::BeamRow nothing = left[u].rows[0];
-      nothing.score = -INFINITY;
-      left[u].rows.resize(index(setup_.beam), nothing);
+      // The kernel always keeps `beam` rows; the reference gets the same placeholders.
+      reference::BeamRow placeholder = continuing[u].rows[0];
+      placeholder.score = -INFINITY;
+      continuing[u].rows.resize(index(setup_.beam), placeholder);
     }
-    active_ = left;
-    std::swap(now_, then_);
+    active_ = continuing;
+    std::swap(from_, to_);
   }
 
   void check_finished() const {
@@ -333,15 +336,15 @@ class BeamSearch {
       SCOPED_TRACE("unit " + std::to_string(unit.number));
       ASSERT_EQ(finished_count_[unit.number], static_cast<std::int32_t>(unit.finished.size()));
       for (std::size_t f = 0; f < unit.finished.size(); ++f) {
-        const std::int64_t at = unit.number * setup_.beam + static_cast<std::int64_t>(f);
+        const std::int64_t slot = unit.number * setup_.beam + static_cast<std::int64_t>(f);
         const reference::BeamRow& expected = unit.finished[f];
         const auto length = static_cast<std::int64_t>(expected.tokens.size());
-        ASSERT_EQ(finished_length_[at], length);
-        ASSERT_EQ(finished_ended_[at], expected.ended ? 1 : 0);
-        ASSERT_EQ(finished_.score[at], expected.score);
-        ASSERT_EQ(part(finished_.tokens, at * stride_, length), expected.tokens);
-        ASSERT_EQ(part(finished_.token_scores, at * stride_,
-                       static_cast<std::int64_t>(expected.token_scores.size())),
+        ASSERT_EQ(finished_length_[slot], length);
+        ASSERT_EQ(finished_ended_[slot], expected.ended ? 1 : 0);
+        ASSERT_EQ(finished_.score[slot], expected.score);
+        ASSERT_EQ(subrange(finished_.tokens, slot * stride_, length), expected.tokens);
+        ASSERT_EQ(subrange(finished_.token_scores, slot * stride_,
+                           static_cast<std::int64_t>(expected.token_scores.size())),
                   expected.token_scores);
       }
     }
@@ -349,13 +352,13 @@ class BeamSearch {
 
   BeamSetup setup_;
   std::int64_t units_, stride_;
-  Rows now_, then_, finished_;
+  Rows from_, to_, finished_;
   std::vector<std::int32_t> finished_length_, finished_ended_, finished_count_, finished_done_;
   std::vector<UnitOptions> options_;
   std::vector<reference::BeamUnit> active_, done_;
 };
 
-TEST(BeamStep, AgreesWithSortedListsToTheEnd) {
+TEST(BeamStep, WholeSearchMatchesTheReference) {
   for_every_version([]<class T>(CpuContext& ctx) {
     int steps = 0;
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
@@ -382,8 +385,8 @@ TEST(BeamStep, AgreesWithSortedListsToTheEnd) {
   });
 }
 
-// A vocabulary smaller than the beam: at first there are not candidates enough.
-TEST(BeamStep, LeavesPlacesEmptyForWhichThereIsNoCandidate) {
+// The vocabulary is smaller than the beam: at first there are too few candidates.
+TEST(BeamStep, FillsRowsWithoutCandidatesWithPlaceholders) {
   CpuContext ctx;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     BeamSearch<float> search({.beam = 6,
@@ -398,47 +401,47 @@ TEST(BeamStep, LeavesPlacesEmptyForWhichThereIsNoCandidate) {
   }
 }
 
-// One unit, one step: rows of scores with their tokens.
+// One step of one unit.
 struct OneStep {
-  std::vector<std::vector<std::pair<float, std::int32_t>>> rows;
+  std::vector<std::vector<std::pair<float, std::int32_t>>> rows;  // scores and tokens
   std::int64_t beam = 2;
   std::int32_t max_length = 10;
   std::int32_t already_finished = 0;
 };
 
 struct StepResult {
-  std::vector<std::int32_t> next;  // newest tokens of rows that go on
-  std::vector<double> finished;    // scores of those that ended now
+  std::vector<std::int32_t> next;  // newest tokens of the rows that continue
+  std::vector<double> finished;    // scores of the hypotheses that finished in this step
   std::int32_t active = -1;
 };
 
-StepResult take(const OneStep& one) {
+StepResult take(const OneStep& one_step) {
   constexpr std::int64_t kStride = 12;
   CpuContext ctx;
-  const auto width = static_cast<std::int64_t>(one.rows.size()), beam = one.beam;
+  const auto width = static_cast<std::int64_t>(one_step.rows.size()), beam = one_step.beam;
   std::vector<float> log_probs;
   std::vector<std::int32_t> ids;
-  for (const auto& row : one.rows) {
+  for (const auto& row : one_step.rows) {
     for (const auto& [score, id] : row) {
       log_probs.push_back(score);
       ids.push_back(id);
     }
   }
   const auto rows = static_cast<std::size_t>(std::max(width, beam));
-  const std::size_t room = rows * kStride;
-  std::vector<std::int32_t> tokens(room, 5), to_tokens(room), done_tokens(room);
-  std::vector<float> scores(room, 0), to_scores(room), done_scores(room);
+  const std::size_t elements = rows * kStride;
+  std::vector<std::int32_t> tokens(elements, 5), to_tokens(elements), done_tokens(elements);
+  std::vector<float> scores(elements, 0), to_scores(elements), done_scores(elements);
   std::vector<double> score(rows, 0), to_score(rows), done_score(rows);
   std::vector<std::int32_t> unit(rows, 0), row_length(rows, 3), to_unit(rows), to_length(rows),
       length(rows), ended(rows), parents(rows), next(rows, -1);
-  std::int32_t count = one.already_finished, active = -1, done = 0;
-  const UnitOptions options{.max_length = one.max_length};
+  std::int32_t count = one_step.already_finished, active = -1, done = 0;
+  const UnitOptions options{.max_length = one_step.max_length};
   kernels::run(
       ctx, BeamStep<float>{
                .units = 1,
                .width = width,
                .beam = beam,
-               .candidates = static_cast<std::int64_t>(one.rows[0].size()),
+               .candidates = static_cast<std::int64_t>(one_step.rows[0].size()),
                .stride = kStride,
                .end_token = kEnd,
                .log_probs = log_probs.data(),
@@ -454,14 +457,14 @@ StepResult take(const OneStep& one) {
                .active = &active});
   EXPECT_EQ(done, active == 0 ? 1 : 0);
   StepResult result{.active = active};
-  for (std::int32_t f = one.already_finished; f < count; ++f)
+  for (std::int32_t f = one_step.already_finished; f < count; ++f)
     result.finished.push_back(done_score[f]);
   if (active > 0) result.next = next;
   return result;
 }
 
-// Kernels on the CPU are done when they return, so its contexts make no signals; a step reports to
-// one all the same.
+// CPU contexts make no signals, because kernels have finished when run() returns. But a step writes
+// to a signal if it is given one.
 TEST(BeamStep, ReportsThatNoUnitIsActive) {
   CpuContext ctx;
   EXPECT_EQ(ctx.make_host_signal(), nullptr);
@@ -478,13 +481,13 @@ TEST(BeamStep, ReportsThatNoUnitIsActive) {
   EXPECT_EQ(signal[13 % HostSignal::kSlots], HostSignal::message_of(13, 0));
 }
 
-// Units that enter get the rows after those of the active ones, which stay as they are.
-TEST(BeamStep, UnitsEnterBehindTheActiveOnes) {
+// The rows of the active units must stay unchanged.
+TEST(BeamStep, NewUnitsGetRowsAfterTheActiveOnes) {
   constexpr std::int64_t kStride = 4, kRows = 8;
   CpuContext ctx;
   const std::vector<float> log_probs{-1, -2, -3, -4, -5, -6, -7, -8, -9};
   const std::vector<std::int32_t> ids{7, 8, 9, kEnd, 5, 6, 3, 4, 5};
-  // Three units enter; unit 2 finishes at once, since it may get one token only.
+  // Three units join the search. Unit 2 is done after this step: its maximum length is one token.
   const std::vector<UnitOptions> options{
       {}, {}, {.max_length = 1}, {.max_length = 4}, {.max_length = 4}};
   std::vector<std::int32_t> tokens(3 * kStride), unit{3, 2, 4}, length{0, 0, 0};
@@ -533,41 +536,41 @@ TEST(BeamStep, UnitsEnterBehindTheActiveOnes) {
   EXPECT_EQ(count, (std::vector<std::int32_t>{0, 0, 2, 0, 0}));
 }
 
-TEST(BeamStep, AnEndCountsAmongTheFirstBeamOnly) {
-  // </s> is second of a beam of two: it ends, and two others go on.
+TEST(BeamStep, EndTokenFinishesOnlyAmongTheFirstBeamCandidates) {
+  // </s> is the second best of a beam of two: it finishes, and two others continue.
   const StepResult second = take({.rows = {{{-1, 7}, {-2, kEnd}, {-9, 8}}}});
   EXPECT_EQ(second.finished, (std::vector<double>{-2}));
   EXPECT_EQ(second.next, (std::vector<std::int32_t>{7, 8}));
-  // It is third: too late, nothing ends.
+  // </s> is the third best: it does not finish.
   const StepResult third = take({.rows = {{{-1, 7}, {-2, 8}, {-3, kEnd}}}});
   EXPECT_TRUE(third.finished.empty());
   EXPECT_EQ(third.next, (std::vector<std::int32_t>{7, 8}));
-  // Third of all, although first of its row.
+  // </s> is the best of its row but the third best of the unit.
   const StepResult other =
       take({.rows = {{{-1, 7}, {-2, 8}, {-9, 9}}, {{-3, kEnd}, {-4, 3}, {-5, 4}}}});
   EXPECT_TRUE(other.finished.empty());
 }
 
-TEST(BeamStep, AUnitLeavesWhenItsBeamHasEnded) {
+TEST(BeamStep, UnitIsDoneWhenItsBeamHasFinished) {
   const OneStep both{.rows = {{{-1, kEnd}, {-4, 8}, {-9, 9}}, {{-2, kEnd}, {-5, 8}, {-9, 9}}}};
   const StepResult result = take(both);
   EXPECT_EQ(result.finished, (std::vector<double>{-1, -2}));
   EXPECT_EQ(result.active, 0);
-  // With one from before, one more is enough, and a second one does not fit.
+  // If one hypothesis had finished before, only one more can.
   OneStep full = both;
   full.already_finished = 1;
   EXPECT_EQ(take(full).finished, (std::vector<double>{-1}));
   EXPECT_EQ(take(full).active, 0);
 }
 
-TEST(BeamStep, AtTheMaximumLengthTheBestAreCutThere) {
+TEST(BeamStep, BestHypothesesAreCutAtTheMaximumLength) {
   const StepResult result =
       take({.rows = {{{-1, 7}, {-2, kEnd}, {-3, 8}}}, .beam = 2, .max_length = 4});
   EXPECT_EQ(result.finished, (std::vector<double>{-1, -2}));
   EXPECT_EQ(result.active, 0);
 }
 
-TEST(BeamStep, AUnitWithoutAnyCandidateLeavesWithNothing) {
+TEST(BeamStep, UnitWithoutCandidatesIsDoneWithoutResults) {
   for (const float score : {-INFINITY, NAN}) {
     const StepResult result = take({.rows = {{{score, 7}, {score, 8}, {score, kEnd}}}});
     EXPECT_TRUE(result.finished.empty());

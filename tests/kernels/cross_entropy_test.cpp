@@ -73,7 +73,7 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
 TEST(CrossEntropy, RowsPastTheCountHaveZeroLossAndGradient) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const std::int32_t count = 40;
-    // The chunks of a batch of 48 rows with 40 real ones: one full, one partial, one empty.
+    // Chunks of a batch with 40 real rows: one full, one partial, two empty.
     for (const std::int64_t first : {0, 32, 40, 44}) {
       Problem<T> x(first == 44 ? 4 : 16, 37, 4);
       x.p.rows = {.capacity = 60, .count = &count};
@@ -152,9 +152,9 @@ TEST(CrossEntropy, NumberOfThreadsDoesNotChangeBits) {
   expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     Problem<T> x(127, 1100, 5);
     kernels::run(ctx, x.p);
-    std::vector<T> all = x.loss;
-    all.insert(all.end(), x.logits.begin(), x.logits.end());
-    return all;
+    std::vector<T> results = x.loss;
+    results.insert(results.end(), x.logits.begin(), x.logits.end());
+    return results;
   });
 }
 

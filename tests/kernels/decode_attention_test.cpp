@@ -16,7 +16,7 @@ using kernels::ScatterRows;
 struct DecodeSetup {
   int heads = 4, kv_heads = 4;
   std::int64_t width = 16;
-  bool slots = true;  // else keys stand one after another
+  bool slots = true;  // false: a row's keys are consecutive
   Bias bias = Bias::none;
   double spread = 2;
   std::vector<std::int32_t> lengths = {0, 1, 2, 7, 130, 16, 33, 64, 65};  // of the rows
@@ -24,12 +24,12 @@ struct DecodeSetup {
 
 std::string describe(const DecodeSetup& s) {
   return "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + ", width " +
-         std::to_string(s.width) + (s.slots ? ", slots" : ", in a row") + ", bias " +
+         std::to_string(s.width) + (s.slots ? ", slots" : ", consecutive keys") + ", bias " +
          std::to_string(static_cast<int>(s.bias));
 }
 
-// Memory laid out awkwardly: slices of wider rows, two rows to a hypothesis, slots in no order.
-// Whatever no row may see is NaN.
+// Buffers in the most general layout: slices of wider rows, two rows per hypothesis, shuffled
+// slots. Keys that no row may see are NaN.
 template <class T>
 struct DecodeProblem {
   explicit DecodeProblem(const DecodeSetup& setup) : setup(setup) {
@@ -42,17 +42,17 @@ struct DecodeProblem {
     v = {kv_width + 1, kv_width, 2 * kv_width + 1};
     out = {2, q_width, q_width + 5};
     if (setup.slots) {
-      place_in_slots();
+      assign_slots();
     } else {
-      place_in_a_row();
+      assign_consecutive_rows();
     }
     queries = random_values<T>(capacity * q.stride, 1, setup.spread);
     const auto values = random_values<T>(key_rows * k.stride, 2, setup.spread);
     keys = unwritten<T>(key_rows * k.stride);
     for (std::int64_t r = 0; r < count; ++r) {
       for (std::int64_t p = 0; p < setup.lengths[r]; ++p) {
-        const std::int64_t at = reference::place_of(places(), r, p) * k.stride;
-        std::copy_n(values.begin() + at, k.stride, keys.begin() + at);
+        const std::int64_t offset = reference::key_row(key_view(), r, p) * k.stride;
+        std::copy_n(values.begin() + offset, k.stride, keys.begin() + offset);
       }
     }
     output = unwritten<T>(capacity * out.stride);
@@ -62,7 +62,7 @@ struct DecodeProblem {
   DecodeProblem(const DecodeProblem&) = delete;
   DecodeProblem& operator=(const DecodeProblem&) = delete;
 
-  kernels::KeyPlaces places() const {
+  kernels::KeyPlaces key_view() const {
     if (!setup.slots) return {.begin = begin.data(), .length = setup.lengths.data()};
     return {.slot = slot.data(),
             .hypothesis = hypothesis.data(),
@@ -81,7 +81,7 @@ struct DecodeProblem {
             .q_stride = q.stride,
             .k_stride = k.stride,
             .v_stride = v.stride,
-            .keys = places(),
+            .keys = key_view(),
             .max_keys = longest,
             .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
             .bias = score_bias(setup.bias, slopes.data(), table.data()),
@@ -99,9 +99,9 @@ struct DecodeProblem {
   std::vector<T> queries, keys, output, table, slopes;
 
  private:
-  // Row r is a row of hypothesis r / 2, from the last backwards; 7 and the number of slots have no
-  // common factor, so that every slot is some 7 i.
-  void place_in_slots() {
+  // Hypotheses have two rows each, the last hypothesis first. Slot i is 7 i modulo the number of
+  // key rows, which is not a multiple of 7, so all slots differ.
+  void assign_slots() {
     const std::int64_t hypotheses = (count + 1) / 2;
     slot_stride = longest + 3;
     key_rows = hypotheses * slot_stride;
@@ -119,7 +119,7 @@ struct DecodeProblem {
     setup.lengths.resize(static_cast<std::size_t>(capacity), 1 << 30);
   }
 
-  void place_in_a_row() {
+  void assign_consecutive_rows() {
     begin.resize(static_cast<std::size_t>(capacity), 1 << 30);
     for (std::int32_t r = count; r-- > 0;) {
       begin[r] = static_cast<std::int32_t>(key_rows + 2);
@@ -155,15 +155,15 @@ void check_decode(const DecodeSetup& setup, CpuContext& ctx, double tolerance = 
   expect_close("out", x.dense_out(), reference::decode_attention(x.kernel(), x.count), tolerance);
   expect_zero_from("out", x.dense_out(), x.count * x.out.width);
   for (std::int64_t r = 0; r < x.capacity; ++r) {
-    const auto row = part(x.output, r * x.out.stride, x.out.stride);
-    const auto beside = part(row, x.out.column + x.out.width, 3);
-    ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(beside[0]) &&
-                std::isnan(beside[1]) && std::isnan(beside[2]))
-        << "row " << r << " wrote beside its slice";
+    const auto row = subrange(x.output, r * x.out.stride, x.out.stride);
+    const auto gap = subrange(row, x.out.column + x.out.width, 3);
+    ASSERT_TRUE(std::isnan(row[0]) && std::isnan(row[1]) && std::isnan(gap[0]) &&
+                std::isnan(gap[1]) && std::isnan(gap[2]))
+        << "row " << r << " wrote outside its slice";
   }
 }
 
-TEST(DecodeAttention, AgreesWithTheObviousVersion) {
+TEST(DecodeAttention, MatchesTheReference) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
@@ -172,15 +172,15 @@ TEST(DecodeAttention, AgreesWithTheObviousVersion) {
   });
 }
 
-TEST(DecodeAttention, HoldsScoresOfThousands) {
+TEST(DecodeAttention, LargeScoresDoNotOverflow) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    // Scores of this size lose as many digits in the softmax.
+    // Scores of thousands lose digits in the softmax.
     check_decode<T>({.spread = 40}, ctx, kTolerance<T> * 800);
   });
 }
 
-// The last query of a sentence over its keys is what the attention of training makes of it.
-TEST(DecodeAttention, IsTheLastRowOfCausalAttention) {
+// A decode step must give the last row that attention over the whole sentence gives.
+TEST(DecodeAttention, MatchesTheLastRowOfCausalAttention) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> x({.queries = {33, 1, 64}, .kv_heads = 2, .causal = true, .bias = bias});
@@ -206,27 +206,27 @@ TEST(DecodeAttention, IsTheLastRowOfCausalAttention) {
                                     .bias = in.bias,
                                     .out = out.data(),
                                     .out_stride = x.out.width});
-        const auto expected = part(x.dense_out(), row * x.out.width, x.out.width);
+        const auto expected = subrange(x.dense_out(), row * x.out.width, x.out.width);
         expect_close("out", out, {expected.begin(), expected.end()});
       }
     }
   });
 }
 
-TEST(DecodeAttention, ANaNStaysVisible) {
+TEST(DecodeAttention, PropagatesNaN) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int32_t length : {1, 2, 17, 64}) {
-      for (const std::int32_t place : {0, length / 2, length - 1}) {
+      for (const std::int32_t position : {0, length / 2, length - 1}) {
         DecodeProblem<T> x({.heads = 1, .kv_heads = 1, .slots = false, .lengths = {length}});
-        x.keys[(x.begin[0] + place) * x.k.stride] = static_cast<T>(NAN);
+        x.keys[(x.begin[0] + position) * x.k.stride] = static_cast<T>(NAN);
         kernels::run(ctx, x.kernel());
-        EXPECT_TRUE(std::isnan(x.dense_out()[0])) << place << " of " << length;
+        EXPECT_TRUE(std::isnan(x.dense_out()[0])) << position << " of " << length;
       }
     }
   });
 }
 
-TEST(DecodeAttention, ThreadsChangeNothing) {
+TEST(DecodeAttention, NumberOfThreadsDoesNotChangeBits) {
   for (const bool slots : {true, false}) {
     expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
       DecodeProblem<T> x({.width = 64, .slots = slots, .bias = Bias::slopes});
@@ -236,7 +236,7 @@ TEST(DecodeAttention, ThreadsChangeNothing) {
   }
 }
 
-TEST(DecodeAttention, ARowDoesNotDependOnItsNeighbours) {
+TEST(DecodeAttention, RowBitsDoNotDependOnOtherRows) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
@@ -250,19 +250,19 @@ TEST(DecodeAttention, ARowDoesNotDependOnItsNeighbours) {
         p.keys.length += r;
         if (setup.slots) p.keys.hypothesis += r;
         if (!setup.slots) p.keys.begin += r;
-        p.max_keys = setup.lengths[r] + r;  // room for more changes nothing either
+        p.max_keys = setup.lengths[r] + r;  // a larger bound must not change bits either
         p.out = alone.data();
         kernels::run(ctx, p);
-        EXPECT_TRUE(same_bits(alone, part(x.dense_out(), r * x.out.width, x.out.width)))
+        EXPECT_TRUE(same_bits(alone, subrange(x.dense_out(), r * x.out.width, x.out.width)))
             << "row " << r;
       }
     }
   });
 }
 
-constexpr std::int64_t kManyRows = 203;  // more than a thread takes at once
+constexpr std::int64_t kManyRows = 203;  // more than one thread's range
 
-// Numbers from 0 up to `below` in no order, each at most once.
+// The numbers 0 to `below` - 1, shuffled.
 std::vector<std::int32_t> shuffled(std::int64_t below) {
   std::vector<std::int32_t> numbers(static_cast<std::size_t>(below));
   std::iota(numbers.begin(), numbers.end(), 0);
@@ -272,14 +272,14 @@ std::vector<std::int32_t> shuffled(std::int64_t below) {
   return numbers;
 }
 
-TEST(ScatterRows, PutsEachRowInItsPlaceAndLeavesTheOthersAlone) {
+TEST(ScatterRows, WritesIndexedRowsAndKeepsTheOthers) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
         const std::int64_t from_stride = width + 2, to_stride = width + 5, slots = 300;
         std::vector<std::int32_t> index = shuffled(slots);
         index.resize(static_cast<std::size_t>(kManyRows));
-        std::fill(index.begin() + count, index.end(), 1 << 30);  // of no slot
+        std::fill(index.begin() + count, index.end(), 1 << 30);  // invalid: must not be read
         const auto from = random_values<T>(kManyRows * from_stride, 1);
         auto to = random_values<T>(slots * to_stride, 2);
         auto expected = to;
@@ -301,14 +301,14 @@ TEST(ScatterRows, PutsEachRowInItsPlaceAndLeavesTheOthersAlone) {
   });
 }
 
-TEST(GatherRows, TakesEachRowFromItsPlaceAndClearsTheTail) {
+TEST(GatherRows, ReadsIndexedRowsAndClearsTheTail) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
-        const std::int64_t from_stride = width + 2, places = 40;
+        const std::int64_t from_stride = width + 2, source_rows = 40;
         std::vector<std::int32_t> index(static_cast<std::size_t>(kManyRows), 1 << 30);
         for (std::int32_t r = 0; r < count; ++r) index[r] = r * 7 % 40;  // some several times
-        const auto from = random_values<T>(places * from_stride, 1);
+        const auto from = random_values<T>(source_rows * from_stride, 1);
         auto to = unwritten<T>(kManyRows * width);
         std::vector<T> expected(to.size(), T(0));
         for (std::int64_t r = 0; r < count; ++r) {
@@ -328,7 +328,7 @@ TEST(GatherRows, TakesEachRowFromItsPlaceAndClearsTheTail) {
   });
 }
 
-// What ExtendSlots writes in one step, with room for exactly that.
+// The outputs of ExtendSlots in one step, with exactly the sizes it needs.
 struct SlotStep {
   SlotStep(std::int64_t hypotheses, std::int64_t capacity, std::int64_t stride)
       : slot(static_cast<std::size_t>(hypotheses * stride), -1),
@@ -337,20 +337,20 @@ struct SlotStep {
         columns(6, std::vector<std::int32_t>(static_cast<std::size_t>(capacity), -1)) {}
 
   std::vector<std::int32_t> slot, length, last_row;
-  // hypothesis, position, visible, slot, memory's begin, memory's length
+  // row_hypothesis, row_position, row_visible, row_slot, row_begin, row_memory
   std::vector<std::vector<std::int32_t>> columns;
   std::int32_t count[2] = {-1, -1};
 };
 
 struct StepShape {
-  std::vector<std::int32_t> parents, tokens;  // no parents: the first step
-  bool one_each = false;                      // without offsets
+  std::vector<std::int32_t> parents, tokens;  // of each hypothesis; no parents: the first step
+  bool one_token_each = false;                // passes no offsets
   bool memory = true;
 };
 
 class ExtendedSlots {
  public:
-  // Runs the kernel and holds what it wrote against lists.
+  // Runs the kernel and compares its outputs with the reference lists.
   void step(const StepShape& shape) {
     const auto hypotheses = static_cast<std::int64_t>(shape.tokens.size());
     std::vector<std::int32_t> offsets{0};
@@ -365,14 +365,14 @@ class ExtendedSlots {
            .memory_length = shape.memory ? kMemoryLength[u] : 0});
     }
     const std::int64_t capacity = offsets.back() + 4, stride = old_stride_ + 5;
-    SlotStep now(hypotheses, capacity, stride);
+    SlotStep written(hypotheses, capacity, stride);
     const bool first = shape.parents.empty();
     kernels::run(ctx_, ExtendSlots{.hypotheses = hypotheses,
                                    .width = kWidth,
                                    .capacity = capacity,
                                    .parent = first ? nullptr : shape.parents.data(),
                                    .unit = unit.data(),
-                                   .offset = shape.one_each ? nullptr : offsets.data(),
+                                   .offset = shape.one_token_each ? nullptr : offsets.data(),
                                    .old_slot = first ? nullptr : old_.slot.data(),
                                    .old_stride = old_stride_,
                                    .old_length = first ? nullptr : old_.length.data(),
@@ -380,40 +380,40 @@ class ExtendedSlots {
                                    .block = blocks_.data(),
                                    .block_stride = kBlocks,
                                    .block_slots = kBlockSlots,
-                                   .slot = now.slot.data(),
+                                   .slot = written.slot.data(),
                                    .stride = stride,
-                                   .length = now.length.data(),
-                                   .row_hypothesis = now.columns[0].data(),
-                                   .row_position = now.columns[1].data(),
-                                   .row_visible = now.columns[2].data(),
-                                   .row_slot = now.columns[3].data(),
-                                   .row_begin = now.columns[4].data(),
-                                   .row_memory = now.columns[5].data(),
-                                   .last_row = now.last_row.data(),
-                                   .count = now.count});
+                                   .length = written.length.data(),
+                                   .row_hypothesis = written.columns[0].data(),
+                                   .row_position = written.columns[1].data(),
+                                   .row_visible = written.columns[2].data(),
+                                   .row_slot = written.columns[3].data(),
+                                   .row_begin = written.columns[4].data(),
+                                   .row_memory = written.columns[5].data(),
+                                   .last_row = written.last_row.data(),
+                                   .count = written.count});
     std::size_t row = 0;
     for (std::size_t h = 0; h < shape.tokens.size(); ++h) {
       const std::vector<std::int32_t>& list = lists_.hypotheses[h];
       const auto length = static_cast<std::int32_t>(list.size());
-      ASSERT_EQ(now.length[h], length);
-      EXPECT_EQ(part(now.slot, static_cast<std::int64_t>(h) * stride, length), list);
+      ASSERT_EQ(written.length[h], length);
+      EXPECT_EQ(subrange(written.slot, static_cast<std::int64_t>(h) * stride, length), list);
       for (std::int32_t i = 0; i < shape.tokens[h]; ++i, ++row) {
         const std::int32_t position = length - shape.tokens[h] + i;
-        EXPECT_EQ(now.columns[0][row], static_cast<std::int32_t>(h));
-        EXPECT_EQ(now.columns[1][row], position);
-        EXPECT_EQ(now.columns[2][row], position + 1);
-        EXPECT_EQ(now.columns[3][row], list[static_cast<std::size_t>(position)]);
-        EXPECT_EQ(now.columns[4][row], shape.memory ? kMemoryBegin[unit[h]] : 0);
-        EXPECT_EQ(now.columns[5][row], shape.memory ? kMemoryLength[unit[h]] : 0);
+        EXPECT_EQ(written.columns[0][row], static_cast<std::int32_t>(h));
+        EXPECT_EQ(written.columns[1][row], position);
+        EXPECT_EQ(written.columns[2][row], position + 1);
+        EXPECT_EQ(written.columns[3][row], list[static_cast<std::size_t>(position)]);
+        EXPECT_EQ(written.columns[4][row], shape.memory ? kMemoryBegin[unit[h]] : 0);
+        EXPECT_EQ(written.columns[5][row], shape.memory ? kMemoryLength[unit[h]] : 0);
       }
-      EXPECT_EQ(now.last_row[h], static_cast<std::int32_t>(row) - 1);
+      EXPECT_EQ(written.last_row[h], static_cast<std::int32_t>(row) - 1);
     }
-    for (const auto& column : now.columns) {
+    for (const auto& column : written.columns) {
       expect_zero_from("the tail", column, static_cast<std::int64_t>(row));
     }
-    EXPECT_EQ(now.count[0], static_cast<std::int32_t>(row));
-    EXPECT_EQ(now.count[1], hypotheses);
-    old_ = std::move(now);
+    EXPECT_EQ(written.count[0], static_cast<std::int32_t>(row));
+    EXPECT_EQ(written.count[1], hypotheses);
+    old_ = std::move(written);
     old_stride_ = stride;
   }
 
@@ -432,33 +432,33 @@ class ExtendedSlots {
   static constexpr std::int64_t kWidth = 5, kBlocks = 20, kBlockSlots = 4;
   static constexpr std::int32_t kMemoryBegin[] = {4, 0, 11}, kMemoryLength[] = {3, 4, 9};
   CpuContext ctx_;
-  // [kUnits, kBlocks], in no order.
+  // [kUnits, kBlocks], shuffled.
   std::vector<std::int32_t> blocks_ = shuffled(kUnits * kBlocks);
   reference::Slots lists_{.width = kWidth, .unit_slots = slots_of_units()};
   SlotStep old_{0, 0, 0};
   std::int64_t old_stride_ = 0;
 };
 
-TEST(ExtendSlots, FollowsParentsAsListsDo) {
+TEST(ExtendSlots, MatchesTheReferenceLists) {
   ExtendedSlots slots;
-  slots.step({.tokens = {1, 1, 1}, .one_each = true});
-  slots.step({.parents = {2, 0, 1}, .tokens = {1, 1, 1}, .one_each = true});
-  slots.step({.parents = {1, 1, 1, 1}, .tokens = {1, 1, 1, 1}});  // one that all go on from
-  slots.step({.parents = {3}, .tokens = {1}, .one_each = true});
-  slots.step({.parents = {0, 0}, .tokens = {4, 2}});  // several tokens at once
+  slots.step({.tokens = {1, 1, 1}, .one_token_each = true});
+  slots.step({.parents = {2, 0, 1}, .tokens = {1, 1, 1}, .one_token_each = true});
+  slots.step({.parents = {1, 1, 1, 1}, .tokens = {1, 1, 1, 1}});  // one parent for all
+  slots.step({.parents = {3}, .tokens = {1}, .one_token_each = true});
+  slots.step({.parents = {0, 0}, .tokens = {4, 2}});  // several tokens per hypothesis
   slots.step({.parents = {1, 0, 1}, .tokens = {1, 3, 1}});
 }
 
-TEST(ExtendSlots, BeginsWithPrefixesOfSeveralLengths) {
+TEST(ExtendSlots, PromptsMayDifferInLength) {
   ExtendedSlots slots;
   slots.step({.tokens = {3, 1, 5}});
-  slots.step({.parents = {2, 2, 0, 1}, .tokens = {1, 1, 1, 1}, .one_each = true});
+  slots.step({.parents = {2, 2, 0, 1}, .tokens = {1, 1, 1, 1}, .one_token_each = true});
 }
 
-TEST(ExtendSlots, NeedsNoMemory) {
+TEST(ExtendSlots, WorksWithoutASource) {
   ExtendedSlots slots;
   slots.step({.tokens = {1, 2}, .memory = false});
-  slots.step({.parents = {1}, .tokens = {1}, .one_each = true, .memory = false});
+  slots.step({.parents = {1}, .tokens = {1}, .one_token_each = true, .memory = false});
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using kernels::Dropout;
 
-// Known answers of Random123, by Philox's authors.
+// The known answers of Random123, the library by the authors of Philox.
 TEST(Philox, MatchesRandom123sKnownAnswers) {
   using philox::Words;
   EXPECT_EQ(philox::bits({0, 0, 0, 0}, {0, 0}),
@@ -41,7 +41,7 @@ TEST(Dropout, ScalesByTheRoundedProbability) {
 
 const RandomKey kKey{.seed = 42, .step = 1000};
 
-// The factors of every element, [count, width].
+// The dropout factors of all elements, [count, width].
 template <class T>
 std::vector<T> factors(CpuContext& ctx, const Batch& batch, std::int64_t width,
                        const Dropout& dropout) {
@@ -52,7 +52,7 @@ std::vector<T> factors(CpuContext& ctx, const Batch& batch, std::int64_t width,
                                            .dropout = dropout,
                                            .x = ones.data(),
                                            .out = out.data()});
-  return part(out, 0, batch.count * width);
+  return subrange(out, 0, batch.count * width);
 }
 
 TEST(Dropout, EveryDrawMatchesTheReference) {
@@ -87,15 +87,17 @@ TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
   }
 }
 
-TEST(Dropout, DrawsDoNotDependOnTheSentencesPlaceInTheBatch) {
-  const Batch one({5, 33, 8}, 0, {10, 11, 12}), other({33, 8, 5}, 40, {11, 12, 10});
+TEST(Dropout, DrawsDoNotDependOnTheOrderOfSentences) {
+  const Batch batch({5, 33, 8}, 0, {10, 11, 12}), reordered_batch({33, 8, 5}, 40, {11, 12, 10});
   const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
   for_every_version([&]<class T>(CpuContext& ctx) {
     const std::int64_t width = 37;
-    const std::vector<T> before = factors<T>(ctx, one, width, dropout);
-    const std::vector<T> after = factors<T>(ctx, other, width, dropout);
-    EXPECT_TRUE(same_bits(part(before, 0, 5 * width), part(after, 41 * width, 5 * width)));
-    EXPECT_TRUE(same_bits(part(before, 5 * width, 41 * width), part(after, 0, 41 * width)));
+    const std::vector<T> expected = factors<T>(ctx, batch, width, dropout);
+    const std::vector<T> reordered = factors<T>(ctx, reordered_batch, width, dropout);
+    EXPECT_TRUE(
+        same_bits(subrange(expected, 0, 5 * width), subrange(reordered, 41 * width, 5 * width)));
+    EXPECT_TRUE(
+        same_bits(subrange(expected, 5 * width, 41 * width), subrange(reordered, 0, 41 * width)));
   });
 }
 
@@ -104,8 +106,8 @@ TEST(Dropout, EveryPartOfTheCounterChangesTheDraw) {
   const Batch batch({127}, 0, {1}), other_sentence({127}, 0, {2});
   const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
   CpuContext ctx({.threads = 1});
-  const auto draws = [&](const Batch& rows, const Dropout& of) {
-    return factors<float>(ctx, rows, 64, of);
+  const auto draws = [&](const Batch& rows, const Dropout& options) {
+    return factors<float>(ctx, rows, 64, options);
   };
   const std::vector<float> base = draws(batch, dropout);
   const std::vector<std::vector<float>> others = {

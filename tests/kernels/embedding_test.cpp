@@ -10,18 +10,18 @@ using kernels::Embedding;
 using kernels::EmbeddingBackward;
 
 const RandomKey kKey{.seed = 3, .step = 1};
-constexpr std::int64_t kVocabulary = 50, kPlaces = 127;
+constexpr std::int64_t kVocabulary = 50, kPositions = 127;
 
 template <class T>
 struct Problem {
   Problem(const Batch& batch, std::int64_t width, float dropout)
       : batch(batch),
         table(random_values<T>(kVocabulary * width, 1)),
-        positions(random_values<T>(kPlaces * width, 2)),
+        positions(random_values<T>(kPositions * width, 2)),
         out(unwritten<T>(batch.capacity * width)),
         d_out(random_values<T>(batch.capacity * width, 3)),
         d_table(random_values<T>(kVocabulary * width, 4)),
-        d_positions(random_values<T>(kPlaces * width, 5)) {
+        d_positions(random_values<T>(kPositions * width, 5)) {
     // Repeated tokens, including the first and last of the vocabulary.
     for (std::int64_t r = 0; r < batch.capacity; ++r) {
       ids.push_back(static_cast<std::int32_t>(r * r % kVocabulary));
@@ -133,10 +133,10 @@ TEST(Embedding, NumberOfThreadsDoesNotChangeBits) {
     Problem<T> p(batch, 700, 0.1f);
     kernels::run(ctx, p.forward);
     kernels::run(ctx, p.backward);
-    std::vector<T> all = p.out;
-    all.insert(all.end(), p.d_table.begin(), p.d_table.end());
-    all.insert(all.end(), p.d_positions.begin(), p.d_positions.end());
-    return all;
+    std::vector<T> results = p.out;
+    results.insert(results.end(), p.d_table.begin(), p.d_table.end());
+    results.insert(results.end(), p.d_positions.begin(), p.d_positions.end());
+    return results;
   });
 }
 

@@ -21,7 +21,7 @@ TEST(LinearGradient, GradientIsZeroWhereReluWasZero) {
   EXPECT_EQ(d_bias, (std::vector<float>{5, 51, 401, 3001}));
 }
 
-TEST(LinearGradient, ProfileNamesTheParts) {
+TEST(LinearGradient, ProfileListsBothKernels) {
   CpuContext ctx({.threads = 2});
   Profile profile;
   ctx.set_profile(&profile);

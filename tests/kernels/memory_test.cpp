@@ -17,7 +17,7 @@ using kernels::Fill;
 using kernels::RandomFill;
 using kernels::Scale;
 
-// Longer than one thread's minimum, and not a multiple of any vector width.
+// More than the grain of one thread, and not a multiple of any vector width.
 constexpr std::int64_t kMany = 100003;
 
 float from_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
@@ -182,7 +182,7 @@ TEST(RandomFill, EveryElementDependsOnItsIndexOnly) {
       fill.count = 37;
       fill.out = start.data();
       kernels::run(ctx, fill);
-      EXPECT_TRUE(same_bits(start, part(out, 0, 37)));
+      EXPECT_TRUE(same_bits(start, subrange(out, 0, 37)));
     }
   });
 }

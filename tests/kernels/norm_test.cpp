@@ -13,7 +13,7 @@ using kernels::ResidualNormBackward;
 const RandomKey kKey{.seed = 7, .step = 3};
 constexpr std::int64_t kSpare = 32;
 
-// Memory for a norm and its backward pass. Tail rows hold numbers that must not matter.
+// Buffers of a norm and its backward pass. Rows past the count hold numbers that must not matter.
 template <class T>
 struct Problem {
   Problem(const Batch& batch, std::int64_t width)
@@ -131,7 +131,7 @@ TEST(Norm, EpsilonKeepsAConstantRowFinite) {
     p.epsilon = 1e-6;
     kernels::run(ctx, p);
     EXPECT_NEAR(x.rstd[0], 1e3, 1e-2);
-    expect_close("out", part(x.out, 0, 20), std::vector<double>(x.beta.begin(), x.beta.end()));
+    expect_close("out", subrange(x.out, 0, 20), std::vector<double>(x.beta.begin(), x.beta.end()));
   });
 }
 
@@ -193,35 +193,35 @@ TEST(NormBackward, AccumulatesTheResidualGradientOnRequest) {
 
 // Everything that forward and backward write, concatenated.
 template <class T>
-std::vector<T> all_of(CpuContext& ctx, const Batch& batch, std::int64_t width) {
+std::vector<T> all_results(CpuContext& ctx, const Batch& batch, std::int64_t width) {
   Problem<T> x(batch, width);
   kernels::run(ctx, x.forward(NormKind::layer, 0.1f));
   kernels::run(ctx, x.backward(NormKind::layer, 0.1f));
-  std::vector<T> all = part(x.out, 0, x.real);
-  for (const auto& more : {part(x.sum, 0, x.real), part(x.d_residual, 0, x.real),
-                           part(x.d_branch, 0, x.real), x.d_gamma, x.d_beta}) {
-    all.insert(all.end(), more.begin(), more.end());
+  std::vector<T> results = subrange(x.out, 0, x.real);
+  for (const auto& values : {subrange(x.sum, 0, x.real), subrange(x.d_residual, 0, x.real),
+                             subrange(x.d_branch, 0, x.real), x.d_gamma, x.d_beta}) {
+    results.insert(results.end(), values.begin(), values.end());
   }
-  return all;
+  return results;
 }
 
 TEST(Norm, NumberOfThreadsDoesNotChangeBits) {
   const Batch batch(kLengths, kSpare);
   expect_same_bits_for_any_threads(
-      [&]<class T>(CpuContext& ctx) { return all_of<T>(ctx, batch, 130); });
+      [&]<class T>(CpuContext& ctx) { return all_results<T>(ctx, batch, 130); });
 }
 
 TEST(Norm, RowBitsDoNotDependOnTheBatch) {
   const Batch together({33, 20}, 0, {4, 5}), alone({20}, 12, {5});
   for_every_version([&]<class T>(CpuContext& ctx) {
     Problem<T> x(together, 37), y(alone, 37);
-    y.residual = part(x.residual, 33 * 37, 20 * 37);
-    y.branch = part(x.branch, 33 * 37, 20 * 37);
+    y.residual = subrange(x.residual, 33 * 37, 20 * 37);
+    y.branch = subrange(x.branch, 33 * 37, 20 * 37);
     y.residual.resize(static_cast<std::size_t>(y.elements));
     y.branch.resize(static_cast<std::size_t>(y.elements));
     kernels::run(ctx, x.forward(NormKind::layer, 0.1f));
     kernels::run(ctx, y.forward(NormKind::layer, 0.1f));
-    EXPECT_TRUE(same_bits(part(x.out, 33 * 37, 20 * 37), part(y.out, 0, 20 * 37)));
+    EXPECT_TRUE(same_bits(subrange(x.out, 33 * 37, 20 * 37), subrange(y.out, 0, 20 * 37)));
   });
 }
 

@@ -12,7 +12,7 @@ using kernels::AdamNumbers;
 using kernels::AdamReport;
 using kernels::ClipScale;
 
-// A few steps of the kernels and of the reference. Gradients are sums over numbers.tokens.
+// Compares a few steps of the kernels with the reference. Gradients are sums over numbers.tokens.
 template <class T>
 void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std::int64_t decayed) {
   std::vector<T> weights = random_values<T>(count, 1), gradients;
@@ -79,7 +79,7 @@ TEST(Adam, ClipsByTheNormOfTheMeanGradient) {
   });
 }
 
-TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
+TEST(Adam, FirstStepHasTheSizeOfTheLearningRate) {
   for_every_version([]<class T>(CpuContext& ctx) {
     const AdamNumbers numbers{.learning_rate = 0.25, .step = 1};
     const AdamReport report{.scale = 1};
@@ -95,7 +95,7 @@ TEST(Adam, TheFirstStepIsTheLearningRateInTheGradientsDirection) {
   });
 }
 
-TEST(ClipScale, KeepsASmallNorm) {
+TEST(ClipScale, ClipsOnlyLargeNorms) {
   CpuContext ctx({.threads = 1});
   AdamReport report;
   const AdamNumbers numbers{.max_norm = 2, .tokens = 4};
@@ -113,8 +113,10 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
     for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
       const AdamNumbers numbers{
           .learning_rate = 0.1, .weight_decay = 0.5, .max_norm = 1, .step = 3};
-      const auto before = random_values<T>(37, 1), moment = random_values<T>(37, 2);
-      std::vector<T> weights = before, first = moment, second = moment, gradients(37, T(1));
+      const auto initial_weights = random_values<T>(37, 1),
+                 initial_moments = random_values<T>(37, 2);
+      std::vector<T> weights = initial_weights, first = initial_moments, second = initial_moments,
+                     gradients(37, T(1));
       gradients[20] = static_cast<T>(bad);
       double squared_norm = 0;
       AdamReport report;
@@ -133,9 +135,9 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
                                 .gradients = gradients.data(),
                                 .first = first.data(),
                                 .second = second.data()});
-      EXPECT_TRUE(same_bits(weights, before));
-      EXPECT_TRUE(same_bits(first, moment));
-      EXPECT_TRUE(same_bits(second, moment));
+      EXPECT_TRUE(same_bits(weights, initial_weights));
+      EXPECT_TRUE(same_bits(first, initial_moments));
+      EXPECT_TRUE(same_bits(second, initial_moments));
       expect_zero_from("gradients", gradients, 0);
     }
   });

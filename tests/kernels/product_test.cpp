@@ -17,7 +17,8 @@ struct Size {
 const std::vector<Size> kSizes = {{1, 1, 1},   {1, 37, 20},    {31, 3, 64},   {33, 130, 37},
                                   {32, 64, 3}, {127, 20, 130}, {64, 130, 64}, {5, 33, 1}};
 
-// f32 products have one version, f64's one per instruction set.
+// Calls f.operator()<T>(context) for every version: f32 products have one, f64 products one per
+// instruction set.
 template <class F>
 void for_every_product(F&& f) {
   CpuContext context({.threads = 2});
@@ -40,7 +41,7 @@ struct Matrices {
         bias(random_values<T>(size.n, 3)),
         c(random_values<T>(size.m * size.n, 4)),
         size(size) {}
-  // c = a b, and what else is asked for by then.
+  // c = a · b; tests add further options.
   Product<T> product() {
     return {.m = size.m, .n = size.n, .k = size.k, .a = a.data(), .b = b.data(), .c = c.data()};
   }
@@ -55,7 +56,7 @@ void check(CpuContext& ctx, const Product<T>& p, const std::vector<T>& c) {
   expect_close("c", c, expected, kTolerance<T> * std::sqrt(static_cast<double>(p.k)));
 }
 
-TEST(Product, AgreesWithThreeLoopsForEveryTransposition) {
+TEST(Product, MatchesTheReferenceForEveryTransposition) {
   for_every_product([]<class T>(CpuContext& ctx) {
     for (const Size& size : kSizes) {
       for (const bool transpose_a : {false, true}) {
@@ -78,7 +79,7 @@ TEST(Product, AgreesWithThreeLoopsForEveryTransposition) {
   });
 }
 
-TEST(Product, AddsToWhatIsThere) {
+TEST(Product, AccumulatesIntoTheResult) {
   for_every_product([]<class T>(CpuContext& ctx) {
     for (const Size& size : kSizes) {
       for (const bool transposed : {false, true}) {
@@ -98,7 +99,7 @@ TEST(Product, AddsToWhatIsThere) {
   });
 }
 
-TEST(Product, AddsTheBiasAndCutsNegatives) {
+TEST(Product, AddsTheBiasAndAppliesRelu) {
   for_every_product([]<class T>(CpuContext& ctx) {
     for (const Size& size : kSizes) {
       for (const auto& [bias, relu] : {std::pair{true, false}, {false, true}, {true, true}}) {
@@ -113,7 +114,7 @@ TEST(Product, AddsTheBiasAndCutsNegatives) {
   });
 }
 
-TEST(Product, AddsWhatIsAddedAfterTheBias) {
+TEST(Product, AddsTheResidualAfterTheBias) {
   for_every_product([]<class T>(CpuContext& ctx) {
     for (const Size& size : kSizes) {
       for (const bool bias : {false, true}) {
@@ -129,7 +130,7 @@ TEST(Product, AddsWhatIsAddedAfterTheBias) {
   });
 }
 
-TEST(Product, RefusesWhatHasNoOrder) {
+TEST(Product, RefusesContradictoryOptions) {
   for_every_product([]<class T>(CpuContext& ctx) {
     const Size size{4, 8, 3};
     Matrices<T> x(size);
@@ -149,7 +150,7 @@ TEST(Product, RefusesWhatHasNoOrder) {
   });
 }
 
-TEST(Product, APackedMatrixServesEveryNumberOfRows) {
+TEST(Product, PackedMatrixServesAnyNumberOfRows) {
   CpuContext ctx({.threads = 2});
   for (const Size& size : {Size{0, 37, 20}, {0, 130, 64}, {0, 64, 130}, {0, 1, 3}}) {
     for (const bool transpose_b : {false, true}) {
@@ -157,7 +158,7 @@ TEST(Product, APackedMatrixServesEveryNumberOfRows) {
       const PackMatrix<float> pack{
           .n = size.n, .k = size.k, .b = b.data(), .transpose_b = transpose_b};
       const std::int64_t elements = packed_elements(ctx, pack);
-      if (elements == 0) GTEST_SKIP() << kernels::product_library() << " packs nothing";
+      if (elements == 0) GTEST_SKIP() << kernels::product_library() << " does not pack matrices";
       auto packed = unwritten<float>(elements);
       PackMatrix<float> packing = pack;
       packing.packed = packed.data();
@@ -183,13 +184,13 @@ TEST(Product, APackedMatrixServesEveryNumberOfRows) {
   }
 }
 
-TEST(Product, F64HasNothingToPack) {
+TEST(Product, F64IsNotPacked) {
   CpuContext ctx({.threads = 1});
   const std::vector<double> b(6);
   EXPECT_EQ(packed_elements(ctx, PackMatrix<double>{.n = 2, .k = 3, .b = b.data()}), 0);
 }
 
-// Rows [0, m) of a product of m rows, by a packed b where there is one.
+// a · b; with `pack`, b is packed where the library can do that.
 template <class T>
 std::vector<T> product_of(CpuContext& ctx, const Size& size, const std::vector<T>& a,
                           const std::vector<T>& b, bool pack) {
@@ -211,7 +212,7 @@ std::vector<T> product_of(CpuContext& ctx, const Size& size, const std::vector<T
   return c;
 }
 
-TEST(Product, ARowHasTheSameBitsHoweverManyThereAre) {
+TEST(Product, RowBitsDoNotDependOnTheNumberOfRows) {
   bool f32_skipped = false;
   for_every_product([&]<class T>(CpuContext& ctx) {
     if (sizeof(T) == 4 && !kernels::rows_are_independent()) {
@@ -221,20 +222,21 @@ TEST(Product, ARowHasTheSameBitsHoweverManyThereAre) {
     const std::int64_t n = 130, k = 200;
     const auto a = random_values<T>(127 * k, 1), b = random_values<T>(k * n, 2);
     for (const bool pack : {false, true}) {
-      const std::vector<T> all = product_of<T>(ctx, {127, n, k}, a, b, pack);
+      const std::vector<T> all_rows = product_of<T>(ctx, {127, n, k}, a, b, pack);
       for (const std::int64_t m : {1, 2, 7, 32, 64}) {
         for (const std::int64_t first : {std::int64_t{0}, 127 - m}) {
-          const std::vector<T> some =
-              product_of<T>(ctx, {m, n, k}, part(a, first * k, m * k), b, pack);
-          EXPECT_TRUE(same_bits(some, part(all, first * n, m * n))) << m << " rows from " << first;
+          const std::vector<T> few_rows =
+              product_of<T>(ctx, {m, n, k}, subrange(a, first * k, m * k), b, pack);
+          EXPECT_TRUE(same_bits(few_rows, subrange(all_rows, first * n, m * n)))
+              << m << " rows from " << first;
         }
       }
     }
   });
-  if (f32_skipped) GTEST_SKIP() << "f32: rows of a product depend on their number here";
+  if (f32_skipped) GTEST_SKIP() << "f32: the number of rows may change the bits of a row here";
 }
 
-TEST(Product, OfNoRowsTouchesNothing) {
+TEST(Product, ProductOfNoRowsWritesNothing) {
   for_every_product([]<class T>(CpuContext& ctx) {
     const std::vector<T> b = random_values<T>(6, 1);
     T c = 5;

@@ -53,7 +53,7 @@ struct Problem {
   Problem(const Batch& batch, CellKind cell, std::int64_t width)
       : batch(batch), plan(batch), cell(cell), width(width) {}
 
-  // Gates, results and states are the second half of each row, as in a bidirectional layer.
+  // Gates, results and states are in the second half of each row, as in a bidirectional layer.
   Recurrence<T> forward(bool reverse, bool from_zero) {
     const std::int64_t g = gates * width;
     return {.in = {.cell = cell,
@@ -68,7 +68,7 @@ struct Problem {
                    .first_c = from_zero || cell == CellKind::gru ? nullptr : first_c.data() + width,
                    .state_stride = 2 * width,
                    .previous = previous.data(),
-                   .kept = kept.data()},
+                   .kept = saved.data()},
             .bias = bias.data(),
             .out = out.data() + width,
             .out_stride = 2 * width,
@@ -80,22 +80,22 @@ struct Problem {
   const Plan plan;
   CellKind cell;
   std::int64_t width, gates = kernels::gates_of(cell), sentences = std::ssize(batch.index),
-                      steps_room = batch.capacity + kernels::kSpareRows;
+                      step_rows = batch.capacity + kernels::kSpareRows;
   std::vector<T> values = random_values<T>(batch.capacity * 2 * gates * width, 1),
                  weight = random_values<T>(gates * width * width, 2, 0.5),
                  bias = random_values<T>(gates * width, 3),
                  first_h = random_values<T>(sentences * 2 * width, 4),
                  first_c = random_values<T>(sentences * 2 * width, 5);
-  std::vector<T> previous = unwritten<T>(steps_room * width),
-                 kept = unwritten<T>(steps_room * width),
+  std::vector<T> previous = unwritten<T>(step_rows * width),
+                 saved = unwritten<T>(step_rows * width),
                  out = unwritten<T>(batch.capacity * 2 * width),
                  last_h = unwritten<T>(sentences * 2 * width),
                  last_c = unwritten<T>(sentences * 2 * width);
 };
 
 template <class T>
-std::vector<double> slice(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
-  const auto values = part(all, begin, count);
+std::vector<double> as_doubles(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
+  const auto values = subrange(all, begin, count);
   return {values.begin(), values.end()};
 }
 
@@ -104,23 +104,24 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
   const std::vector<T> a = x.values;
   const std::int64_t H = x.width, g = x.gates * H;
   kernels::run(ctx, x.forward(reverse, from_zero));
-  const reference::RecurrentCell cell{x.cell, H, slice(x.weight, 0, g * H), slice(x.bias, 0, g)};
+  const reference::RecurrentCell cell{x.cell, H, as_doubles(x.weight, 0, g * H),
+                                      as_doubles(x.bias, 0, g)};
   for (std::int64_t b = 0; b < x.sentences; ++b) {
     reference::RecurrentState state{std::vector<double>(std::size_t(H)),
                                     std::vector<double>(std::size_t(H))};
     if (!from_zero) {
-      state = {slice(x.first_h, b * 2 * H + H, H), slice(x.first_c, b * 2 * H + H, H)};
+      state = {as_doubles(x.first_h, b * 2 * H + H, H), as_doubles(x.first_c, b * 2 * H + H, H)};
     }
     const std::int64_t begin = x.batch.offsets[std::size_t(b)],
                        end = x.batch.offsets[std::size_t(b) + 1];
     for (std::int64_t t = 0; t < end - begin; ++t) {
       const std::int64_t row = reverse ? end - 1 - t : begin + t;
-      state = reference::next_state(cell, slice(a, row * 2 * g + g, g), state);
-      expect_close("out", part(x.out, row * 2 * H + H, H), state.h);
+      state = reference::next_state(cell, as_doubles(a, row * 2 * g + g, g), state);
+      expect_close("out", subrange(x.out, row * 2 * H + H, H), state.h);
     }
-    expect_close("last_h", part(x.last_h, b * 2 * H + H, H), state.h);
+    expect_close("last_h", subrange(x.last_h, b * 2 * H + H, H), state.h);
     if (x.cell == CellKind::lstm) {
-      expect_close("last_c", part(x.last_c, b * 2 * H + H, H), state.c);
+      expect_close("last_c", subrange(x.last_c, b * 2 * H + H, H), state.c);
     }
   }
   for (std::int64_t row = 0; row < x.batch.capacity; ++row) {
@@ -181,18 +182,18 @@ TEST(Recurrence, ManySentencesMatchTheReference) {
 
 TEST(Recurrence, NumberOfThreadsDoesNotChangeBits) {
   if (!kernels::rows_are_independent()) {
-    GTEST_SKIP() << "rows of a product depend on their number here";
+    GTEST_SKIP() << "the number of rows may change the bits of a product here";
   }
   const Batch batch = many_sentences();
   expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, CellKind::lstm, 130);
     kernels::run(ctx, x.forward(false, true));
-    std::vector<T> all;
+    std::vector<T> results;
     for (std::int64_t row = 0; row < batch.count; ++row) {
-      const std::vector<T> own = part(x.out, row * 260 + 130, 130);
-      all.insert(all.end(), own.begin(), own.end());
+      const std::vector<T> row_values = subrange(x.out, row * 260 + 130, 130);
+      results.insert(results.end(), row_values.begin(), row_values.end());
     }
-    return all;
+    return results;
   });
 }
 

@@ -92,8 +92,8 @@ TEST(ColumnSum, SumsEveryRow) {
     for (const std::int64_t width : kWidths) {
       for (const std::int64_t rows : {0, 1, 31, 32, 33, 127}) {
         const auto x = random_values<T>(rows * width, 1);
-        const auto before = random_values<T>(width, 2);
-        std::vector<double> expected(before.begin(), before.end());
+        const auto initial = random_values<T>(width, 2);
+        std::vector<double> expected(initial.begin(), initial.end());
         for (std::int64_t i = 0; i < rows * width; ++i) expected[i % width] += x[i];
         expect_close("sums", column_sums<T>(ctx, rows, width), expected);
       }

@@ -8,7 +8,7 @@ namespace {
 
 using kernels::Rotary;
 
-// Heads in wider rows, whose last columns belong to no head.
+// Heads in wider rows, whose last columns are not part of a head.
 template <class T>
 struct Problem {
   Problem(int heads, std::int64_t width)
@@ -28,14 +28,14 @@ struct Problem {
               .x_stride = stride,
               .out_stride = stride};
   }
-  // The heads of the real rows.
+  // The heads of the rows up to the count.
   std::vector<T> heads_of(const std::vector<T>& matrix) const {
-    std::vector<T> all;
+    std::vector<T> heads;
     for (std::int64_t r = 0; r < batch.count; ++r) {
-      const auto row = part(matrix, r * stride, kernel.heads * kernel.head_width);
-      all.insert(all.end(), row.begin(), row.end());
+      const auto row = subrange(matrix, r * stride, kernel.heads * kernel.head_width);
+      heads.insert(heads.end(), row.begin(), row.end());
     }
-    return all;
+    return heads;
   }
 
   Batch batch;
@@ -56,7 +56,7 @@ TEST(Rotary, RotatesPairsOfColumns) {
           const std::int64_t first = r < p.batch.count ? 3 * width : 0;
           for (std::int64_t i = first; i < p.stride; ++i) {
             ASSERT_TRUE(std::isnan(p.out[static_cast<std::size_t>(r * p.stride + i)]))
-                << "row " << r << " wrote beside its heads";
+                << "row " << r << " wrote outside its heads";
           }
         }
       }
@@ -67,23 +67,23 @@ TEST(Rotary, RotatesPairsOfColumns) {
 TEST(Rotary, InverseInPlaceRestoresTheInput) {
   for_every_version([]<class T>(CpuContext& ctx) {
     Problem<T> p(2, 20);
-    const std::vector<T> before = p.x;
-    const std::vector<double> turned = reference::rotary(p.kernel, p.batch.count);
+    const std::vector<T> original = p.x;
+    const std::vector<double> rotated = reference::rotary(p.kernel, p.batch.count);
     p.kernel.out = p.x.data();
     kernels::run(ctx, p.kernel);
-    expect_close("turned", p.heads_of(p.x), turned);
+    expect_close("rotated", p.heads_of(p.x), rotated);
     p.kernel.inverse = true;
     kernels::run(ctx, p.kernel);
-    expect_close("back", p.x, {before.begin(), before.end()});
+    expect_close("restored", p.x, {original.begin(), original.end()});
   });
 }
 
-TEST(Rotary, ProductsDependOnTheDistanceOnly) {
+TEST(Rotary, DotProductsDependOnlyOnTheDistance) {
   CpuContext ctx({.threads = 1});
   constexpr std::int64_t kWidth = 16;
   Problem<double> p(1, kWidth);
-  // The same vector at every position, rotated; then its products with the one three positions
-  // before.
+  // The same vector is rotated at every position; product(query) is its dot product with the vector
+  // three positions earlier.
   for (std::int64_t r = 0; r < p.batch.count; ++r) {
     std::copy_n(p.x.begin(), kWidth, p.x.begin() + r * p.stride);
   }
@@ -102,7 +102,7 @@ TEST(Rotary, ProductsDependOnTheDistanceOnly) {
   }
   double squares = 0;
   for (std::int64_t i = 0; i < kWidth; ++i) squares += p.x[i] * p.x[i];
-  EXPECT_GT(std::fabs(product(3) - squares), 1e-3) << "they were not turned";
+  EXPECT_GT(std::fabs(product(3) - squares), 1e-3) << "the vectors were not rotated";
 }
 
 TEST(Rotary, NumberOfThreadsDoesNotChangeBits) {

@@ -12,7 +12,7 @@ namespace nunchi::reference {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// f(x); for the gated kinds the function of their first half.
+// f(x); for the gated kinds, f of the gate (the first half of a row).
 inline double activation(kernels::ActivationKind kind, double x) {
   using Kind = kernels::ActivationKind;
   switch (kind) {
@@ -33,7 +33,7 @@ inline double activation(kernels::ActivationKind kind, double x) {
   return NAN;
 }
 
-inline double activation_slope(kernels::ActivationKind kind, double x) {
+inline double activation_derivative(kernels::ActivationKind kind, double x) {
   using Kind = kernels::ActivationKind;
   switch (kind) {
     case Kind::none:
@@ -78,12 +78,12 @@ std::vector<double> activation_backward(const kernels::ActivationBackward<T>& p)
     const T* x = p.x + r * in_width;
     for (std::int64_t i = 0; i < p.width; ++i) {
       const double d = p.d_out[r * p.width + i] * keep(p.dropout, p.rows, r, i);
-      const double slope = activation_slope(p.kind, x[i]);
+      const double derivative = activation_derivative(p.kind, x[i]);
       if (kernels::is_gated(p.kind)) {
-        d_x[r * in_width + i] = d * slope * x[p.width + i];
+        d_x[r * in_width + i] = d * derivative * x[p.width + i];
         d_x[r * in_width + p.width + i] = d * activation(p.kind, x[i]);
       } else {
-        d_x[r * in_width + i] = d * slope;
+        d_x[r * in_width + i] = d * derivative;
       }
     }
   }

@@ -9,11 +9,11 @@
 namespace nunchi::reference {
 
 struct AdditiveAttention {
-  std::vector<double> weights;  // of one query, [keys]
-  std::vector<double> out;      // [C]
+  std::vector<double> weights;  // [keys]
+  std::vector<double> out;      // [value_width]
 };
 
-// Query `row` over `keys` keys from `first_key` on.
+// The attention of query `row` over `keys` keys, starting at row `first_key`.
 template <class T>
 AdditiveAttention additive_attention(const kernels::AdditiveInputs<T>& in, std::int64_t row,
                                      std::int64_t first_key, std::int64_t keys) {

@@ -12,8 +12,8 @@ namespace nunchi::reference {
 
 inline long double power(long double x, int n) { return n == 0 ? 1.0L : x * power(x, n - 1); }
 
-// T5's bucket of key - query. Past the exact distances e, bucket e + n begins where (distance /
-// e)^(buckets - e) reaches (max_distance / e)^n: without a logarithm, whose rounding could be off.
+// The T5 bucket of key - query. The first e buckets hold one distance each; bucket e + n starts
+// where (distance / e)^(buckets - e) reaches (max_distance / e)^n. A logarithm could round wrongly.
 inline int relative_bucket(std::int64_t relative, int buckets, int max_distance,
                            bool bidirectional) {
   if (bidirectional) {
@@ -28,22 +28,22 @@ inline int relative_bucket(std::int64_t relative, int buckets, int max_distance,
   int bucket = exact;
   while (bucket + 1 < buckets) {
     const int n = bucket + 1 - exact;
-    const long double reached =
+    const long double power_of_distance =
         power(static_cast<long double>(distance), buckets - exact) * power(e, n);
-    if (reached < power(max_distance, n) * power(e, buckets - exact)) break;
+    if (power_of_distance < power(max_distance, n) * power(e, buckets - exact)) break;
     ++bucket;
   }
   return bucket;
 }
 
-// The row of a bias's table for key - query.
+// The row of the bias table for key - query.
 template <class T>
 int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
   if (!bias.clipped) {
     return relative_bucket(relative, bias.buckets, bias.max_distance, bias.bidirectional);
   }
   if (!bias.bidirectional && relative > 0) relative = 0;
-  // Counts keys before the query by distance, then those after it, up to the given one.
+  // Buckets are numbered from the query outwards: first for keys before it, then for keys after it.
   int row = 0;
   for (std::int64_t d = 0; d < bias.max_distance && relative + d < 0; ++d) ++row;
   if (relative > 0) row = bias.max_distance;
@@ -51,13 +51,13 @@ int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
   return row;
 }
 
-// One head of one sentence, everything [queries, keys].
+// Scores of one head of one sentence; arrays are [queries, keys] unless noted.
 struct Scores {
   std::int64_t queries = 0, keys = 0;
   std::vector<double> weights;  // after softmax, before dropout
   std::vector<double> keep;     // dropout factors
   std::vector<double> log_sum;  // [queries]
-  std::vector<int> bucket;      // of the bias
+  std::vector<int> bucket;      // rows of the bias table
 };
 
 template <class T>
@@ -68,7 +68,7 @@ double dot(const T* a, const T* b, std::int64_t width) {
   return sum;
 }
 
-// The row of a head in q, and of the key/value head it reads in k or v.
+// Head h of query i of sentence b; and the key and value j that it reads.
 template <class T>
 const T* query_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h, std::int64_t i) {
   return in.q + (in.q_offsets[b] + i) * in.q_stride + h * in.head_width;
@@ -87,20 +87,20 @@ Scores scores_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h) {
   using Kind = typename kernels::ScoreBias<T>::Kind;
   Scores s{.queries = in.q_offsets[b + 1] - in.q_offsets[b], .keys = in.k_length[b]};
   for (std::int64_t i = 0; i < s.queries; ++i) {
-    // In a causal sentence the last query is at the last key.
-    const std::int64_t place = in.causal ? i + s.keys - s.queries : i;
+    // With a causal mask the last query is at the position of the last key.
+    const std::int64_t position = in.causal ? i + s.keys - s.queries : i;
     std::vector<double> row;
     double top = -INFINITY, total = 0;
     for (std::int64_t j = 0; j < s.keys; ++j) {
       double score = dot(query_of(in, b, h, i), key_of(in, b, h, j), in.head_width) * in.scale;
       int bucket = 0;
       if (in.bias.kind == Kind::slopes) {
-        score -= in.bias.slopes[h] * static_cast<double>(std::abs(place - j));
+        score -= in.bias.slopes[h] * static_cast<double>(std::abs(position - j));
       } else if (in.bias.kind == Kind::buckets) {
-        bucket = bucket_of(in.bias, j - place);
+        bucket = bucket_of(in.bias, j - position);
         score += in.bias.table[bucket * in.heads + h];
       }
-      row.push_back(in.causal && j > place ? -INFINITY : score);
+      row.push_back(in.causal && j > position ? -INFINITY : score);
       top = std::max(top, row.back());
       s.bucket.push_back(bucket);
       s.keep.push_back(keep(in.dropout, static_cast<std::uint32_t>(in.sentence[b]),

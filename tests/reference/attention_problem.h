@@ -1,5 +1,6 @@
-// Memory for attention over a ragged batch in the most general layout: q, k and v are slices of
-// wider rows; keys have other lengths, another order and gaps between sentences.
+// Buffers for attention over a ragged batch in the most general layout: q, k and v are slices of
+// wider rows. Keys may have other lengths than queries; then they are in another order, with gaps
+// between sentences.
 #pragma once
 
 #include <numeric>
@@ -13,21 +14,22 @@ namespace nunchi::testing {
 
 struct AttentionSetup {
   std::vector<std::int32_t> queries = kLengths;
-  std::vector<std::int32_t> keys = {};  // empty: the queries' own sentences
+  std::vector<std::int32_t> keys = {};  // empty: self-attention, keys have the lengths of queries
   int heads = 4, kv_heads = 4;
   std::int64_t width = 20;
   bool causal = false;
   Bias bias = Bias::none;
   float dropout = 0;
-  double spread = 2;                       // of q and k
-  std::vector<std::int32_t> indices = {};  // in the global batch; empty: 0, 1, 2, …
+  double spread = 2;                       // range of the elements of q and k
+  std::vector<std::int32_t> indices = {};  // sentences in the global batch; empty: 0, 1, 2, …
 };
 
-// A slice of the columns of a matrix.
+// Columns [column, column + width) of a matrix with rows `stride` apart.
 struct Slice {
   std::int64_t column, width, stride;
 };
 
+// Copies a slice into a matrix without gaps.
 template <class T>
 std::vector<T> dense(const std::vector<T>& matrix, const Slice& slice, std::int64_t rows) {
   std::vector<T> result;
@@ -140,8 +142,8 @@ struct AttentionProblem {
 
   AttentionSetup setup;
   Batch batch;
-  bool shared;                // keys are the queries' own rows
-  std::int64_t key_rows = 0;  // including the spare ones
+  bool shared;                // whether keys are in the rows of the queries (self-attention)
+  std::int64_t key_rows = 0;  // capacity, including rows past the count
   std::int32_t key_count = 0;
   Slice q{}, k{}, v{}, out{};
   std::vector<std::int32_t> begin, length;
@@ -149,7 +151,7 @@ struct AttentionProblem {
   std::vector<T> d_queries, d_keys, d_output, d_table;
 };
 
-// Lengths, masks, biases, groups of heads and dropout, each at least once with each other kind.
+// Combinations of lengths, masks, biases, head groups and dropout: each pair at least once.
 inline std::vector<AttentionSetup> attention_setups() {
   const std::vector<std::int32_t> longer = {40, 70, 130, 32, 64}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionSetup> setups;
@@ -168,7 +170,7 @@ inline std::vector<AttentionSetup> attention_setups() {
   setups.push_back({.keys = longer, .causal = true, .dropout = 0.1f});
   setups.push_back({.keys = other, .causal = true});  // some queries are before the first key
   setups.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}});
-  // More queries than a thread takes at once.
+  // More queries than a thread's chunk.
   setups.push_back(
       {.queries = {450}, .heads = 1, .kv_heads = 1, .causal = true, .bias = Bias::slopes});
   setups.push_back({.queries = {0, 0}});
@@ -183,7 +185,7 @@ inline std::string describe(const AttentionSetup& s) {
          ", dropout " + std::to_string(s.dropout) + ", spread " + std::to_string(s.spread);
 }
 
-// f.operator()<T>(setup) for both types.
+// Calls f.operator()<T>(setup) for f32 and f64.
 template <class F>
 void for_both_types(const AttentionSetup& setup, F&& f) {
   SCOPED_TRACE(describe(setup));

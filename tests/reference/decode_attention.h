@@ -1,4 +1,4 @@
-// A decode step, one (row, head) at a time, and the table of slots as lists.
+// Attention of a decode step, one (row, head) at a time, and the slot table as lists.
 #pragma once
 
 #include <cmath>
@@ -9,8 +9,8 @@
 
 namespace nunchi::reference {
 
-// The row of k and v where key `p` of row `r` stands.
-inline std::int64_t place_of(const kernels::KeyPlaces& keys, std::int64_t r, std::int64_t p) {
+// The row of k and v that holds key `p` of row `r`.
+inline std::int64_t key_row(const kernels::KeyPlaces& keys, std::int64_t r, std::int64_t p) {
   if (keys.slot == nullptr) return keys.begin[r] + p;
   return keys.slot[keys.hypothesis[r] * keys.slot_stride + p];
 }
@@ -27,9 +27,9 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
       std::vector<double> weights;
       double top = -INFINITY, total = 0;
       for (std::int64_t p = 0; p < keys; ++p) {
-        const std::int64_t place = place_of(in.keys, r, p), relative = p - (keys - 1);
+        const std::int64_t row = key_row(in.keys, r, p), relative = p - (keys - 1);
         double score = in.scale * dot(in.q + r * in.q_stride + h * width,
-                                      in.k + place * in.k_stride + kv, width);
+                                      in.k + row * in.k_stride + kv, width);
         if (in.bias.kind == Kind::slopes) {
           score -= in.bias.slopes[h] * static_cast<double>(std::abs(relative));
         } else if (in.bias.kind == Kind::buckets) {
@@ -40,7 +40,7 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
       }
       for (double& weight : weights) total += weight = std::exp(weight - top);
       for (std::int64_t p = 0; p < keys; ++p) {
-        const T* v = in.v + place_of(in.keys, r, p) * in.v_stride + kv;
+        const T* v = in.v + key_row(in.keys, r, p) * in.v_stride + kv;
         for (std::int64_t d = 0; d < width; ++d) {
           out[(r * in.heads + h) * width + d] += weights[p] / total * static_cast<double>(v[d]);
         }
@@ -50,16 +50,16 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
   return out;
 }
 
-// The slots of every hypothesis, as a list each. In the first step hypothesis h is that of unit h;
-// a unit has a list of slots to take from.
+// The slot table as one list of slots per hypothesis. In the first step hypothesis h belongs to
+// unit h.
 struct Slots {
-  std::size_t width = 1;                              // hypotheses of a unit at most
-  std::vector<std::vector<std::int32_t>> unit_slots;  // of each unit
-  std::vector<std::vector<std::int32_t>> hypotheses = {};
-  std::vector<std::int32_t> units = {};   // of each hypothesis
-  std::vector<std::size_t> prompts = {};  // tokens of each unit's first step
+  std::size_t width = 1;                                   // maximum of hypotheses per unit
+  std::vector<std::vector<std::int32_t>> unit_slots;       // all slots that each unit owns
+  std::vector<std::vector<std::int32_t>> hypotheses = {};  // slots of each hypothesis
+  std::vector<std::int32_t> units = {};                    // unit of each hypothesis
+  std::vector<std::size_t> prompts = {};                   // tokens of each unit's first step
 
-  // Each continues its parent (none in the first step) with so many tokens.
+  // Hypothesis h continues parents[h] with tokens[h] tokens. No parents: the first step.
   void extend(const std::vector<std::int32_t>& parents, const std::vector<std::int32_t>& tokens) {
     std::vector<std::vector<std::int32_t>> next;
     std::vector<std::int32_t> next_units;
@@ -72,8 +72,8 @@ struct Slots {
       const auto unit = static_cast<std::size_t>(next_units.back());
       for (std::int32_t i = 0; i < tokens[h]; ++i) {
         const std::size_t position = next.back().size();
-        const std::size_t after = first ? 0 : (position - prompts[unit]) * width + h % width;
-        next.back().push_back(unit_slots[unit][first ? position : prompts[unit] + after]);
+        const std::size_t later_slot = first ? 0 : (position - prompts[unit]) * width + h % width;
+        next.back().push_back(unit_slots[unit][first ? position : prompts[unit] + later_slot]);
       }
     }
     hypotheses = std::move(next);

@@ -9,7 +9,7 @@
 
 namespace nunchi::reference {
 
-// The factor of an element: 0 or 1 / (1 - p).
+// The dropout factor of an element: 0 or 1 / (1 - p).
 inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std::uint32_t row,
                    std::uint32_t column) {
   const double threshold = std::round(static_cast<double>(dropout.probability) * 65536);
@@ -21,7 +21,7 @@ inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std:
   return draw < threshold ? 0 : 1 / (1 - threshold / 65536);
 }
 
-// Rows without positions count as one sentence.
+// The dropout factor of an element of a batch. A batch without positions is one sentence.
 inline double keep(const kernels::Dropout& dropout, const kernels::Rows& rows, std::int64_t row,
                    std::int64_t column) {
   const std::int64_t sentence = rows.sentence != nullptr ? rows.sentence[row] : 0;

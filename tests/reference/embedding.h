@@ -1,4 +1,4 @@
-// Rows of a table, and their gradients back into it.
+// Table lookup with positions and dropout, and its gradients.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ std::vector<double> embedding(const kernels::Embedding<T>& p) {
   return out;
 }
 
-// Accumulates into the gradients; empty ones are not wanted.
+// Adds to the gradients. An empty vector is not computed.
 template <class T>
 void embedding_backward(const kernels::EmbeddingBackward<T>& p, std::vector<double>& d_table,
                         std::vector<double>& d_positions) {

@@ -10,7 +10,7 @@
 namespace nunchi::reference {
 
 struct Norm {
-  std::vector<double> sum, out, mean, rstd;  // of the real rows
+  std::vector<double> sum, out, mean, rstd;  // of the rows up to the count
 };
 
 template <class T>
@@ -41,12 +41,12 @@ Norm residual_norm(const kernels::ResidualNorm<T>& p) {
 }
 
 struct NormGradients {
-  std::vector<double> d_residual, d_branch;  // of the real rows
+  std::vector<double> d_residual, d_branch;  // of the rows up to the count
   std::vector<double> d_gamma, d_beta;
 };
 
-// With n = (x - mean) * rstd: d n[i] / d x[j] = rstd * ((i == j) - 1 / C - n[i] n[j] / C); rms has
-// no mean and so no 1 / C.
+// With n = (x - mean) * rstd: d n[i] / d x[j] = rstd * ((i == j) - 1 / C - n[i] n[j] / C). rms has
+// no mean, so the term 1 / C is missing.
 template <class T>
 NormGradients residual_norm_backward(const kernels::ResidualNormBackward<T>& p) {
   const auto width = static_cast<double>(p.width);
@@ -56,22 +56,22 @@ NormGradients residual_norm_backward(const kernels::ResidualNormBackward<T>& p) 
     d.d_beta.push_back(p.d_beta != nullptr ? p.d_beta[i] : 0.0);
   }
   for (std::int64_t r = 0; r < row_count(p.rows); ++r) {
-    const std::int64_t at = r * p.width;
+    const std::int64_t offset = r * p.width;
     std::vector<double> n;
     for (std::int64_t i = 0; i < p.width; ++i) {
-      n.push_back((static_cast<double>(p.sum[at + i]) - p.mean[r]) * p.rstd[r]);
-      d.d_gamma[i] += p.d_out[at + i] * n[i];
-      d.d_beta[i] += p.d_out[at + i];
+      n.push_back((static_cast<double>(p.sum[offset + i]) - p.mean[r]) * p.rstd[r]);
+      d.d_gamma[i] += p.d_out[offset + i] * n[i];
+      d.d_beta[i] += p.d_out[offset + i];
     }
     for (std::int64_t j = 0; j < p.width; ++j) {
-      double d_x = p.d_sum != nullptr ? p.d_sum[at + j] : 0.0;
+      double d_x = p.d_sum != nullptr ? p.d_sum[offset + j] : 0.0;
       for (std::int64_t i = 0; i < p.width; ++i) {
-        const double of_mean = p.kind == kernels::NormKind::layer ? 1 / width : 0;
-        const double slope = p.rstd[r] * ((i == j) - of_mean - n[i] * n[j] / width);
-        d_x += static_cast<double>(p.d_out[at + i]) * p.gamma[i] * slope;
+        const double mean_term = p.kind == kernels::NormKind::layer ? 1 / width : 0;
+        const double derivative = p.rstd[r] * ((i == j) - mean_term - n[i] * n[j] / width);
+        d_x += static_cast<double>(p.d_out[offset + i]) * p.gamma[i] * derivative;
       }
       d.d_branch.push_back(d_x * keep(p.dropout, p.rows, r, j));
-      d.d_residual.push_back(d_x + (p.accumulate_residual ? p.d_residual[at + j] : 0.0));
+      d.d_residual.push_back(d_x + (p.accumulate_residual ? p.d_residual[offset + j] : 0.0));
     }
   }
   return d;

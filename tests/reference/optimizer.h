@@ -18,7 +18,8 @@ inline double norm_of(const std::vector<double>& x) {
   return std::sqrt(squares);
 }
 
-// One step with summed gradients; the first `decayed` weights decay.
+// One step with gradients that are sums over tokens. Weight decay applies to the first `decayed`
+// weights.
 inline void adam(const kernels::AdamNumbers& n, std::int64_t decayed, std::vector<double> gradients,
                  Parameters& p) {
   for (double& g : gradients) g /= n.tokens;

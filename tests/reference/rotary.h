@@ -1,4 +1,4 @@
-// Pairs of columns rotated by their angles, one complex number at a time.
+// Rotary position embedding, one pair of columns (a complex number) at a time.
 #pragma once
 
 #include <complex>
@@ -24,21 +24,22 @@ inline std::vector<double> rotary_table(std::int64_t positions, std::int64_t wid
   return table;
 }
 
-// The heads of the real rows, [rows, heads * D].
+// The rotated heads of the first `rows` rows, [rows, heads * D].
 template <class T>
 std::vector<double> rotary(const kernels::Rotary<T>& p, std::int64_t rows) {
   const std::int64_t half = p.head_width / 2;
   std::vector<double> out;
   for (std::int64_t r = 0; r < rows; ++r) {
-    const auto* turns = p.table + p.rows.position[r] * p.head_width;
+    const auto* rotations = p.table + p.rows.position[r] * p.head_width;
     for (int h = 0; h < p.heads; ++h) {
       const T* x = p.x + r * p.x_stride + h * p.head_width;
       std::vector<double> imaginary;
       for (std::int64_t i = 0; i < half; ++i) {
-        const std::complex<double> pair(x[i], x[half + i]), turn(turns[i], turns[half + i]);
-        const std::complex<double> turned = pair * (p.inverse ? std::conj(turn) : turn);
-        out.push_back(turned.real());
-        imaginary.push_back(turned.imag());
+        const std::complex<double> pair(x[i], x[half + i]),
+            rotation(rotations[i], rotations[half + i]);
+        const std::complex<double> rotated = pair * (p.inverse ? std::conj(rotation) : rotation);
+        out.push_back(rotated.real());
+        imaginary.push_back(rotated.imag());
       }
       out.insert(out.end(), imaginary.begin(), imaginary.end());
     }

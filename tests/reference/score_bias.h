@@ -5,14 +5,16 @@
 
 namespace nunchi::testing {
 
-// Biases of one direction, or with buckets for keys after the query too.
-enum class Bias { none, slopes, buckets, buckets_both, clipped, clipped_both };
-inline constexpr Bias kBiases[] = {Bias::slopes, Bias::buckets, Bias::buckets_both, Bias::clipped,
-                                   Bias::clipped_both};
+// The bidirectional kinds also have buckets for keys after the query.
+enum class Bias { none, slopes, buckets, buckets_bidirectional, clipped, clipped_bidirectional };
+inline constexpr Bias kBiases[] = {Bias::slopes, Bias::buckets, Bias::buckets_bidirectional,
+                                   Bias::clipped, Bias::clipped_bidirectional};
 
-constexpr bool is_clipped(Bias bias) { return bias == Bias::clipped || bias == Bias::clipped_both; }
+constexpr bool is_clipped(Bias bias) {
+  return bias == Bias::clipped || bias == Bias::clipped_bidirectional;
+}
 constexpr bool is_bidirectional(Bias bias) {
-  return bias == Bias::buckets_both || bias == Bias::clipped_both;
+  return bias == Bias::buckets_bidirectional || bias == Bias::clipped_bidirectional;
 }
 constexpr int distance_of(Bias bias) { return is_clipped(bias) ? 5 : 40; }
 constexpr int buckets_of(Bias bias) {

@@ -1,4 +1,5 @@
-// Shared by the kernel tests: every compiled version of a kernel, ragged batches, comparisons.
+// Helpers of the kernel tests: run every compiled version of a kernel, build ragged batches,
+// compare results.
 //
 // Kernels get vectors of exactly the promised sizes, so a sanitizer detects every access outside
 // them.
@@ -13,7 +14,7 @@
 
 namespace nunchi::testing {
 
-// Below, at and above the sizes of vectors and tiles.
+// Sizes below, at and above the sizes of vectors and tiles.
 inline const std::vector<std::int32_t> kLengths = {33, 1, 127, 32, 31};
 inline const std::vector<std::int64_t> kWidths = {1, 3, 20, 37, 64, 130};
 
@@ -44,19 +45,20 @@ template <class F>
 void expect_same_bits_for_any_threads(F&& f) {
   for (const Isa isa : all_isas()) {
     CpuContext one({.threads = 1, .isa = isa});
-    const auto single = f.template operator()<float>(one);
-    const auto twice = f.template operator()<double>(one);
+    const auto f32 = f.template operator()<float>(one);
+    const auto f64 = f.template operator()<double>(one);
     for (const int threads : {2, 4}) {
       CpuContext more({.threads = threads, .isa = isa});
-      EXPECT_TRUE(same_bits(single, f.template operator()<float>(more)))
+      EXPECT_TRUE(same_bits(f32, f.template operator()<float>(more)))
           << name_of(isa) << " f32, " << threads << " threads";
-      EXPECT_TRUE(same_bits(twice, f.template operator()<double>(more)))
+      EXPECT_TRUE(same_bits(f64, f.template operator()<double>(more)))
           << name_of(isa) << " f64, " << threads << " threads";
     }
   }
 }
 
-// A ragged batch with `spare` rows past its sentences.
+// A ragged batch with `spare` rows past the count. `indices` are the indices of the sentences in
+// the global batch; empty: 0, 1, 2, …
 struct Batch {
   explicit Batch(const std::vector<std::int32_t>& lengths, std::int64_t spare = 0,
                  const std::vector<std::int32_t>& indices = {}) {
@@ -87,18 +89,20 @@ struct Batch {
   std::int64_t capacity = 0, longest = 0;
 };
 
-// Memory that a kernel writes to: an element that it misses stays NaN.
+// A buffer for results: elements that the kernel does not write stay NaN.
 template <class T>
 std::vector<T> unwritten(std::int64_t count) {
   return std::vector<T>(static_cast<std::size_t>(count), static_cast<T>(NAN));
 }
 
+// Elements [begin, begin + count).
 template <class T>
-std::vector<T> part(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
+std::vector<T> subrange(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {
   return {all.begin() + begin, all.begin() + begin + count};
 }
 
-// The first elements of `actual` against all of `expected`, each relative to 1 + |expected|.
+// Compares the first elements of `actual` with `expected`; differences are relative to
+// 1 + |expected|. `actual` may be longer.
 template <class T>
 void expect_close(const char* what, const std::vector<T>& actual,
                   const std::vector<double>& expected, double tolerance = kTolerance<T>) {
@@ -127,7 +131,7 @@ void expect_zero_from(const char* what, const std::vector<T>& values, std::int64
 // One row of a matrix.
 template <class T>
 std::vector<double> row_of(const std::vector<T>& matrix, std::int64_t row, std::int64_t width) {
-  const auto values = part(matrix, row * width, width);
+  const auto values = subrange(matrix, row * width, width);
   return {values.begin(), values.end()};
 }
 

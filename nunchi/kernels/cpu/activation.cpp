@@ -15,9 +15,9 @@ constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
 constexpr double kSqrt2OverPi = 0.79788456080286535588;
 constexpr double kCubic = 0.044715;
 
-// The cumulative normal distribution at x.
+// The cumulative distribution function of the standard normal distribution.
 template <class V>
-[[gnu::always_inline]] inline V normal_integral(V x) {
+[[gnu::always_inline]] inline V normal_cdf(V x) {
   using T = Element<V>;
   if constexpr (std::is_same_v<V, T>) {
     return T(0.5) * std::erfc(-x * T(kInverseSqrt2));
@@ -28,23 +28,23 @@ template <class V>
   }
 }
 
-// f(x); for the gated kinds, the factor that the gate's column gives.
+// f(x); for the gated kinds, f of the gate (the first half of a row).
 template <ActivationKind Kind, class V>
 [[gnu::always_inline]] inline V value_of(V x) {
   using T = Element<V>;
   if constexpr (Kind == ActivationKind::swiglu) return x * logistic<V>(x);
   if constexpr (Kind == ActivationKind::none) return x;
   if constexpr (Kind == ActivationKind::relu) return x > T(0) ? x : V{};
-  if constexpr (Kind == ActivationKind::gelu) return x * normal_integral<V>(x);
+  if constexpr (Kind == ActivationKind::gelu) return x * normal_cdf<V>(x);
   if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     // x (1 + tanh u) / 2 = x · logistic(2 u)
     return x * logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
   }
-  if constexpr (Kind == ActivationKind::tanh) return tangent<V>(x);
+  if constexpr (Kind == ActivationKind::tanh) return hyperbolic_tangent<V>(x);
 }
 
 template <ActivationKind Kind, class V>
-[[gnu::always_inline]] inline V slope_of(V x) {
+[[gnu::always_inline]] inline V derivative_of(V x) {
   using T = Element<V>;
   if constexpr (Kind == ActivationKind::swiglu) {
     const V s = logistic<V>(x);
@@ -53,39 +53,40 @@ template <ActivationKind Kind, class V>
   if constexpr (Kind == ActivationKind::none) return splat<V>(T(1));
   if constexpr (Kind == ActivationKind::relu) return x > T(0) ? splat<V>(T(1)) : V{};
   if constexpr (Kind == ActivationKind::gelu) {
-    return normal_integral<V>(x) + x * T(kInverseSqrt2Pi) * exponential<V>(T(-0.5) * x * x);
+    return normal_cdf<V>(x) + x * T(kInverseSqrt2Pi) * exponential<V>(T(-0.5) * x * x);
   }
   if constexpr (Kind == ActivationKind::gelu_tanh || Kind == ActivationKind::geglu) {
     const V s = logistic<V>(T(2 * kSqrt2OverPi) * (x + T(kCubic) * x * x * x));
     return s + x * s * (T(1) - s) * T(2 * kSqrt2OverPi) * (T(1) + T(3 * kCubic) * x * x);
   }
   if constexpr (Kind == ActivationKind::tanh) {
-    const V t = tangent<V>(x);
+    const V t = hyperbolic_tangent<V>(x);
     return T(1) - t * t;
   }
 }
 
-// Calls row(r, keep) for every real row; keep is null without dropout, else [width] factors.
+// Calls row(r, keep) for every row up to the count. `keep` points to the row's [width] dropout
+// factors; it is null without dropout.
 template <class T, class P, class F>
 void over_rows(CpuContext& ctx, const P& p, F&& row) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.width));
-  const KeepRows<T> keeps(ctx, p.dropout.active() ? p.width : 0);
+  const DropoutRows<T> dropout_rows(ctx, p.dropout.active() ? p.width : 0);
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     if (!p.dropout.active()) {
       for (std::int64_t r = begin; r < end; ++r) row(r, static_cast<const T*>(nullptr));
       return;
     }
-    const Keeper<T> keeper(p.dropout);
-    T* keep = keeps.own();
+    const DropoutFactors<T> factors(p.dropout);
+    T* keep = dropout_rows.thread_row();
     for (std::int64_t r = begin; r < end; ++r) {
-      keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep);
+      factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep);
       row(r, static_cast<const T*>(keep));
     }
   });
 }
 
 template <class V>
-[[gnu::always_inline]] inline V kept(V value, const Element<V>* keep, std::int64_t i) {
+[[gnu::always_inline]] inline V with_dropout(V value, const Element<V>* keep, std::int64_t i) {
   return keep != nullptr ? value * load<V>(keep + i) : value;
 }
 
@@ -97,7 +98,7 @@ void activate(CpuContext& ctx, const Activation<T>& p) {
     over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
       V value = value_of<Kind, V>(load<V>(x + i));
       if constexpr (is_gated(Kind)) value *= load<V>(x + p.width + i);
-      store<V>(out + i, kept<V>(value, keep, i));
+      store<V>(out + i, with_dropout<V>(value, keep, i));
     });
   });
   clear_tail(p.rows, p.width, p.out);
@@ -110,13 +111,13 @@ void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
     const T* d_out = p.d_out + r * p.width;
     T* d_x = p.d_x + r * input_width(Kind, p.width);
     over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
-      const V d = kept<V>(load<V>(d_out + i), keep, i);
+      const V d = with_dropout<V>(load<V>(d_out + i), keep, i);
       if constexpr (is_gated(Kind)) {
         const V gate = load<V>(x + i), linear = load<V>(x + p.width + i);
-        store<V>(d_x + i, d * linear * slope_of<Kind, V>(gate));
+        store<V>(d_x + i, d * linear * derivative_of<Kind, V>(gate));
         store<V>(d_x + p.width + i, d * value_of<Kind, V>(gate));
       } else {
-        store<V>(d_x + i, d * slope_of<Kind, V>(load<V>(x + i)));
+        store<V>(d_x + i, d * derivative_of<Kind, V>(load<V>(x + i)));
       }
     });
   });

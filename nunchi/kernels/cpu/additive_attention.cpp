@@ -17,9 +17,9 @@ struct Sentence {
         queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - first_query : 1),
         first_key(in.k_begin[b]),
         keys(in.k_length[b]),
-        weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
+        weight_offset(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
   std::int64_t first_query, queries, first_key, keys;
-  std::int64_t weights;  // offset of its weights
+  std::int64_t weight_offset;  // of the sentence's weights
 };
 
 template <class T>
@@ -38,12 +38,12 @@ void softmax(T* scores, std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
 }
 
-// The backward pass of one sentence; `d_scores` holds one element per key, `d_scorer` is the
-// sentence's own partial sum.
+// The backward pass of one sentence. `d_scores` is scratch memory with one element per key;
+// `d_scorer` gets the sentence's partial sum.
 template <class T>
-class SentenceBack {
+class SentenceBackward {
  public:
-  SentenceBack(const AdditiveAttentionBackward<T>& p, std::int64_t b, T* d_scores, T* d_scorer)
+  SentenceBackward(const AdditiveAttentionBackward<T>& p, std::int64_t b, T* d_scores, T* d_scorer)
       : p_(p), in_(p.in), s_(in_, b), d_scores_(d_scores), d_scorer_(d_scorer) {}
 
   void run() {
@@ -56,8 +56,8 @@ class SentenceBack {
       const std::int64_t row = s_.first_query + i;
       T* d_q = p_.d_q + row * p_.d_q_stride;
       if (!p_.accumulate_q) std::fill_n(d_q, in_.width, T(0));
-      values(i, p_.d_out + row * p_.d_out_stride);
-      for (std::int64_t j = 0; j < s_.keys; ++j) pair(j, in_.q + row * in_.q_stride, d_q);
+      value_gradients(i, p_.d_out + row * p_.d_out_stride);
+      for (std::int64_t j = 0; j < s_.keys; ++j) pair_gradients(j, in_.q + row * in_.q_stride, d_q);
     }
   }
 
@@ -66,8 +66,8 @@ class SentenceBack {
   T* d_v(std::int64_t j) const { return p_.d_v + (s_.first_key + j) * p_.d_v_stride; }
 
   // The gradients of the values and of the scores of query i.
-  void values(std::int64_t i, const T* d_out) {
-    const T* weights = p_.weights + s_.weights + i * s_.keys;
+  void value_gradients(std::int64_t i, const T* d_out) {
+    const T* weights = p_.weights + s_.weight_offset + i * s_.keys;
     T mean = 0;
     for (std::int64_t j = 0; j < s_.keys; ++j) {
       const T* v = in_.v + (s_.first_key + j) * in_.v_stride;
@@ -82,16 +82,16 @@ class SentenceBack {
     for (std::int64_t j = 0; j < s_.keys; ++j) d_scores_[j] = weights[j] * (d_scores_[j] - mean);
   }
 
-  void pair(std::int64_t j, const T* q, T* d_q) {
+  void pair_gradients(std::int64_t j, const T* q, T* d_q) {
     const T* k = in_.k + (s_.first_key + j) * in_.k_stride;
-    T* own_k = d_k(j);
+    T* d_key = d_k(j);
     const T d = d_scores_[j];
     over_row<T>(in_.width, [&]<class V>(std::int64_t a, V) {
-      const V t = tangent<V>(load<V>(q + a) + load<V>(k + a));
-      const V inner = d * load<V>(in_.scorer + a) * (T(1) - t * t);
+      const V t = hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a));
+      const V d_sum = d * load<V>(in_.scorer + a) * (T(1) - t * t);
       store<V>(d_scorer_ + a, load<V>(d_scorer_ + a) + d * t);
-      store<V>(d_q + a, load<V>(d_q + a) + inner);
-      store<V>(own_k + a, load<V>(own_k + a) + inner);
+      store<V>(d_q + a, load<V>(d_q + a) + d_sum);
+      store<V>(d_key + a, load<V>(d_key + a) + d_sum);
     });
   }
 
@@ -121,13 +121,14 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
     for (std::int64_t i = 0; i < s.queries; ++i) {
       const std::int64_t row = s.first_query + i;
       const T* q = in.q + row * in.q_stride;
-      T* weights = p.weights != nullptr ? p.weights + s.weights + i * s.keys
+      T* weights = p.weights != nullptr ? p.weights + s.weight_offset + i * s.keys
                                         : memory.as<T>() + thread * in.max_keys;
       for (std::int64_t j = 0; j < s.keys; ++j) {
         const T* k = in.k + (s.first_key + j) * in.k_stride;
         RowSum<T> score;
         over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
-          score.add(load<V>(in.scorer + a) * tangent<V>(load<V>(q + a) + load<V>(k + a)));
+          score.add(load<V>(in.scorer + a) *
+                    hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a)));
         });
         weights[j] = score.total();
       }
@@ -152,16 +153,17 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory scores(ctx.arena(),
                              static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
-  // Partial sums of the scorer's gradient, one per sentence, are added in sentence order whichever
-  // thread computed them.
-  const ScratchMemory shares(ctx.arena(),
-                             static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
+  // One partial sum of the scorer's gradient per sentence. They are added in sentence order,
+  // independent of the threads that computed them.
+  const ScratchMemory d_scorers(ctx.arena(),
+                                static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
   parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
-    SentenceBack<T>(p, b, scores.as<T>() + thread * in.max_keys, shares.as<T>() + b * in.width)
+    SentenceBackward<T>(p, b, scores.as<T>() + thread * in.max_keys,
+                        d_scorers.as<T>() + b * in.width)
         .run();
   });
   for (std::int64_t b = 0; b < in.sentences; ++b) {
-    add_row(T(1), shares.as<T>() + b * in.width, p.d_scorer, in.width);
+    add_row(T(1), d_scorers.as<T>() + b * in.width, p.d_scorer, in.width);
   }
   if (!p.accumulate_q) clear_rows(p.rows, in.width, p.d_q, p.d_q_stride);
   if (!p.accumulate_k) clear_rows(p.key_rows, in.width, p.d_k, p.d_k_stride);

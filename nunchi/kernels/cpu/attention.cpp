@@ -15,60 +15,66 @@ namespace {
 // each tile of keys is packed once for all of them.
 constexpr std::int64_t kQueryChunk = 8 * kQueryTile;
 
-// One thread's scratch memory, cut from one arena block.
+// One thread's scratch memory.
 template <class T>
 struct Scratch {
-  T *queries, *sums, *keys, *values, *scores, *keep;
-  T* highest;  // [kQueryChunk] the highest score so far
-  T* total;    // [kQueryChunk, W] the sum of weights so far, one sum per lane
+  T *queries, *sums;  // [kQueryChunk, padded D] scaled queries, weighted sums of values so far
+  T* keys;            // [D, kKeyTile]
+  T* values;          // [kKeyTile, padded D]
+  T* scores;          // [kQueryTile, kKeyTile]
+  T* keep;            // [DropoutTile::kElements]
+  T* highest;         // [kQueryChunk] the highest score so far
+  T* total;           // [kQueryChunk, W] the sum of weights so far, one sum per lane
 
   static std::int64_t elements(std::int64_t head_width) {
-    const std::int64_t full = padded<T>(head_width);
-    return 2 * kQueryChunk * full + kKeyTile * head_width + kKeyTile * full +
-           kQueryTile * kKeyTile + KeepTile<T>::kElements + kQueryChunk * (1 + kLanes<T>);
+    const std::int64_t padded_width = padded<T>(head_width);
+    return 2 * kQueryChunk * padded_width + kKeyTile * head_width + kKeyTile * padded_width +
+           kQueryTile * kKeyTile + DropoutTile<T>::kElements + kQueryChunk * (1 + kLanes<T>);
   }
   Scratch(T* from, std::int64_t head_width) {
-    const std::int64_t full = padded<T>(head_width);
+    const std::int64_t padded_width = padded<T>(head_width);
     const auto take = [&from](std::int64_t count) { return std::exchange(from, from + count); };
-    queries = take(kQueryChunk * full);
-    sums = take(kQueryChunk * full);
-    values = take(kKeyTile * full);
+    queries = take(kQueryChunk * padded_width);
+    sums = take(kQueryChunk * padded_width);
+    values = take(kKeyTile * padded_width);
     scores = take(kQueryTile * kKeyTile);
     keys = take(kKeyTile * head_width);
-    keep = take(KeepTile<T>::kElements);
+    keep = take(DropoutTile<T>::kElements);
     highest = take(kQueryChunk);
     total = take(kQueryChunk * kLanes<T>);
   }
 };
 
-// The rows of one tile: scores become weights relative to the highest score so far, and earlier
-// sums are rescaled to it. Two passes over the rows, the highest scores first, so that no row waits
-// for the one before it.
+// Online softmax of a tile: turns scores into weights relative to each row's highest score so far,
+// and rescales the earlier sums to it. It first finds the highest scores of all rows and then the
+// weights, so that no row waits for the row before it.
 template <class T>
 class OnlineSoftmax {
  public:
   OnlineSoftmax(const AttentionInputs<T>& in, const HeadView<T>& view, const Scratch<T>& scratch)
       : in_(in), view_(view), s_(scratch), width_(padded<T>(in.head_width)) {}
 
-  // Rows i to i + rows of the chunk, which are queries from `query` on; `count` keys from `key`.
+  // The tile has the chunk's rows i to i + rows - 1, which are the queries from `query` on, and
+  // `count` keys from `key` on.
   void run(std::int64_t i, std::int64_t rows, std::int64_t query, std::int64_t key,
            std::int64_t count) const {
     const std::int64_t columns = padded<T>(count);
     const BiasByDistance<T> bias(in_, view_.head, query + view_.shift, key);
-    T tops[kQueryTile];
+    T new_highest[kQueryTile];
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t visible = std::min(count, visible_keys(in_, view_, query + r) - key);
-      tops[r] = larger(s_.highest[i + r],
-                       highest_score(s_.scores + r * kKeyTile,
-                                     bias.active() ? bias.row(r) : nullptr, visible, columns));
+      new_highest[r] =
+          larger(s_.highest[i + r],
+                 highest_score(s_.scores + r * kKeyTile, bias.active() ? bias.row(r) : nullptr,
+                               visible, columns));
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       T* scores = s_.scores + r * kKeyTile;
       // No visible key in this tile or before it.
-      if (tops[r] == kLowest && visible_keys(in_, view_, query + r) <= key) {
+      if (new_highest[r] == kLowest && visible_keys(in_, view_, query + r) <= key) {
         std::fill(scores, scores + columns, T(0));
       } else {
-        weigh(scores, tops[r], columns, i + r);
+        to_weights(scores, new_highest[r], columns, i + r);
       }
     }
   }
@@ -77,36 +83,37 @@ class OnlineSoftmax {
   using V = Vec<T>;
   static constexpr T kLowest = -std::numeric_limits<T>::infinity();
 
-  // Also adds the bias and masks the scores.
+  // Adds the bias, masks the scores and returns the highest one.
   static T highest_score(T* scores, const T* bias, std::int64_t visible, std::int64_t columns) {
-    V tops = splat<V>(kLowest);
+    V highest = splat<V>(kLowest);
     for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
       V score = load<V>(scores + j);
       if (bias != nullptr) score += load<V>(bias + j);
       if (visible < j + kLanes<T>) score = first_lanes<T>(score, visible - j, kLowest);
       if (bias != nullptr || visible < j + kLanes<T>) store<V>(scores + j, score);
-      tops = larger(tops, score);
+      highest = larger(highest, score);
     }
-    return max_of<T>(tops);
+    return max_of<T>(highest);
   }
 
-  void weigh(T* scores, T top, std::int64_t columns, std::int64_t row) const {
+  // Turns the scores of one row into weights and adds them to the row's total.
+  void to_weights(T* scores, T new_highest, std::int64_t columns, std::int64_t row) const {
     V added{};
     for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
-      const V weight = exponential<V>(load<V>(scores + j) - top);
+      const V weight = exponential<V>(load<V>(scores + j) - new_highest);
       store<V>(scores + j, weight);
       added += weight;
     }
     T* total = s_.total + row * kLanes<T>;
     T& highest = s_.highest[row];
-    if (top != highest) {
-      const T shrink = highest == kLowest ? T(0) : exponential<T>(highest - top);
+    if (new_highest != highest) {
+      const T rescale = highest == kLowest ? T(0) : exponential<T>(highest - new_highest);
       T* sums = s_.sums + row * width_;
       for (std::int64_t d = 0; d < width_; d += kLanes<T>) {
-        store<V>(sums + d, load<V>(sums + d) * shrink);
+        store<V>(sums + d, load<V>(sums + d) * rescale);
       }
-      store<V>(total, load<V>(total) * shrink);
-      highest = top;
+      store<V>(total, load<V>(total) * rescale);
+      highest = new_highest;
     }
     store<V>(total, load<V>(total) + added);
   }
@@ -117,19 +124,20 @@ class OnlineSoftmax {
   std::int64_t width_;
 };
 
+// Queries [begin, end) of one head of one sentence.
 template <class T>
 void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t begin,
                   std::int64_t end, const Scratch<T>& s) {
   const AttentionInputs<T>& in = p.in;
-  const std::int64_t width = in.head_width, full = padded<T>(width), queries = end - begin;
+  const std::int64_t width = in.head_width, padded_width = padded<T>(width), queries = end - begin;
   pack_rows<T>(queries, width, view.q + begin * in.q_stride, in.q_stride, static_cast<T>(in.scale),
                s.queries);
-  std::fill(s.sums, s.sums + queries * full, T(0));
+  std::fill(s.sums, s.sums + queries * padded_width, T(0));
   std::fill(s.highest, s.highest + queries, -std::numeric_limits<T>::infinity());
   std::fill(s.total, s.total + queries * kLanes<T>, T(0));
   const std::int64_t keys = visible_keys(in, view, end - 1);
   const OnlineSoftmax<T> softmax(in, view, s);
-  KeepTile<T> keep(in, s.keep);
+  DropoutTile<T> keep(in, s.keep);
   for (std::int64_t key = 0; key < keys; key += kKeyTile) {
     const std::int64_t count = std::min(kKeyTile, view.keys - key), columns = padded<T>(count);
     pack_transposed<T>(count, width, view.k + key * in.k_stride, in.k_stride, s.keys);
@@ -137,8 +145,8 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
     for (std::int64_t i = 0; i < queries; i += kQueryTile) {
       const std::int64_t rows = std::min(kQueryTile, queries - i);
       if (visible_keys(in, view, begin + i + rows - 1) <= key) continue;
-      tile_product<T>(rows, columns, width, {s.queries + i * full, full, 1}, s.keys, kKeyTile,
-                      s.scores, kKeyTile, false);
+      tile_product<T>(rows, columns, width, {s.queries + i * padded_width, padded_width, 1}, s.keys,
+                      kKeyTile, s.scores, kKeyTile, false);
       softmax.run(i, rows, begin + i, key, count);
       if (keep.active()) {
         keep.draw(in, view, begin + i, rows, key, columns);
@@ -147,8 +155,8 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
           for (std::int64_t j = 0; j < columns; ++j) weights[j] *= keep.row(r)[j];
         }
       }
-      tile_product<T>(rows, full, count, {s.scores, kKeyTile, 1}, s.values, full, s.sums + i * full,
-                      full, true);
+      tile_product<T>(rows, padded_width, count, {s.scores, kKeyTile, 1}, s.values, padded_width,
+                      s.sums + i * padded_width, padded_width, true);
     }
   }
   for (std::int64_t i = 0; i < queries; ++i) {
@@ -157,7 +165,7 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
     const T inverse = total > T(0) ? T(1) / total : T(0);
     T* out = p.out + row * p.out_stride + view.head * width;
     over_row<T>(width, [&]<class V>(std::int64_t d, V) {
-      store<V>(out + d, load<V>(s.sums + i * full + d) * inverse);
+      store<V>(out + d, load<V>(s.sums + i * padded_width + d) * inverse);
     });
     if (p.log_sum != nullptr) {
       p.log_sum[view.head * p.rows.capacity + row] =
@@ -170,9 +178,9 @@ template <class T>
 void attend(CpuContext& ctx, const Attention<T>& p) {
   const AttentionInputs<T>& in = p.in;
   const std::int64_t chunks = (in.max_queries + kQueryChunk - 1) / kQueryChunk;
-  const std::int64_t each = Scratch<T>::elements(in.head_width);
-  const ScratchMemory memory(ctx.arena(),
-                             static_cast<std::size_t>(each * ctx.threads()) * sizeof(T));
+  const std::int64_t scratch_elements = Scratch<T>::elements(in.head_width);
+  const ScratchMemory memory(
+      ctx.arena(), static_cast<std::size_t>(scratch_elements * ctx.threads()) * sizeof(T));
   T* scratch = memory.as<T>();
   parallel_tasks(ctx, in.sentences * in.heads * chunks, [&](std::int64_t task, int thread) {
     // Later chunks of a causal sentence see more keys: the longest tasks start first.
@@ -182,7 +190,8 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
     const std::int64_t begin = chunk * kQueryChunk;
     const std::int64_t end = std::min(view.queries, begin + kQueryChunk);
     if (begin >= end) return;
-    attend_chunk(p, view, begin, end, Scratch<T>(scratch + thread * each, in.head_width));
+    attend_chunk(p, view, begin, end,
+                 Scratch<T>(scratch + thread * scratch_elements, in.head_width));
   });
   for (std::int64_t row = count_of(p.rows); row < p.rows.capacity; ++row) {
     std::fill_n(p.out + row * p.out_stride, in.heads * in.head_width, T(0));
@@ -190,7 +199,7 @@ void attend(CpuContext& ctx, const Attention<T>& p) {
 }
 
 template <class T>
-void weigh(CpuContext& ctx, const AttentionWeights<T>& p) {
+void write_weights(CpuContext& ctx, const AttentionWeights<T>& p) {
   const AttentionInputs<T>& in = p.in;
   parallel_tasks(ctx, in.sentences * in.heads, [&](std::int64_t task, int) {
     const HeadView<T> view = head_view(in, task / in.heads, static_cast<int>(task % in.heads));
@@ -230,7 +239,7 @@ template void compute<Cpu<kIsa>>(CpuContext&, const Attention<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
-  weigh(ctx, with_starts(ctx, p));
+  write_weights(ctx, with_starts(ctx, p));
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<float>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const AttentionWeights<double>&);

@@ -12,31 +12,34 @@ namespace {
 // One thread's scratch memory: the queries of a whole sentence and tiles of its keys.
 template <class T>
 struct Scratch {
-  T *queries, *d_out, *d_queries, *delta;         // [max_queries, D or 1]
-  T *keys, *keys_transposed, *values_transposed;  // [kKeyTile, D] or [D, kKeyTile]
-  T *d_keys, *d_values;                           // [kKeyTile, D]
-  T *weights, *d_scores;                          // [kQueryTile, kKeyTile]
-  T *keep, *d_bias;                               // of KeepTile, [kQueryTile + kKeyTile]
+  T *queries, *d_out, *d_queries;          // [max_queries, padded D]
+  T* delta;                                // [max_queries] out · d_out of each query
+  T* keys;                                 // [kKeyTile, padded D]
+  T *keys_transposed, *values_transposed;  // [D, kKeyTile]
+  T *d_keys, *d_values;                    // [kKeyTile, padded D]
+  T *weights, *d_scores;                   // [kQueryTile, kKeyTile]
+  T* keep;                                 // [DropoutTile::kElements]
+  T* d_bias;                               // [BiasByDistance::kLength]
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
-    const std::int64_t full = padded<T>(head_width);
-    const std::int64_t all = max_queries * (3 * full + 1) + kKeyTile * (3 * full + 2 * head_width) +
-                             2 * kQueryTile * kKeyTile + KeepTile<T>::kElements +
-                             BiasByDistance<T>::kLength;
-    return padded<T>(all);  // each thread's part is aligned
+    const std::int64_t padded_width = padded<T>(head_width);
+    const std::int64_t total =
+        max_queries * (3 * padded_width + 1) + kKeyTile * (3 * padded_width + 2 * head_width) +
+        2 * kQueryTile * kKeyTile + DropoutTile<T>::kElements + BiasByDistance<T>::kLength;
+    return padded<T>(total);  // each thread's scratch memory is aligned
   }
   Scratch(T* from, std::int64_t max_queries, std::int64_t head_width) {
-    const std::int64_t full = padded<T>(head_width);
+    const std::int64_t padded_width = padded<T>(head_width);
     const auto take = [&from](std::int64_t count) { return std::exchange(from, from + count); };
-    queries = take(max_queries * full);
-    d_out = take(max_queries * full);
-    d_queries = take(max_queries * full);
-    keys = take(kKeyTile * full);
-    d_keys = take(kKeyTile * full);
-    d_values = take(kKeyTile * full);
+    queries = take(max_queries * padded_width);
+    d_out = take(max_queries * padded_width);
+    d_queries = take(max_queries * padded_width);
+    keys = take(kKeyTile * padded_width);
+    d_keys = take(kKeyTile * padded_width);
+    d_values = take(kKeyTile * padded_width);
     weights = take(kQueryTile * kKeyTile);
     d_scores = take(kQueryTile * kKeyTile);
-    keep = take(KeepTile<T>::kElements);
+    keep = take(DropoutTile<T>::kElements);
     keys_transposed = take(kKeyTile * head_width);
     values_transposed = take(kKeyTile * head_width);
     delta = take(max_queries);
@@ -44,19 +47,21 @@ struct Scratch {
   }
 };
 
+// to[r] = from[r] * factor, or += with `accumulate`. Rows of `from` are padded to the vector width.
 template <class T>
 void write_rows(std::int64_t rows, std::int64_t width, const T* from, T factor, T* to,
                 std::int64_t stride, bool accumulate) {
-  const std::int64_t full = padded<T>(width);
+  const std::int64_t padded_width = padded<T>(width);
   for (std::int64_t r = 0; r < rows; ++r) {
     over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-      const V value = load<V>(from + r * full + i) * factor;
+      const V value = load<V>(from + r * padded_width + i) * factor;
       store<V>(to + r * stride + i, accumulate ? load<V>(to + r * stride + i) + value : value);
     });
   }
 }
 
-// One head of one sentence. `d_table` accumulates the table's gradient for this head, [buckets].
+// The backward pass of one head of one sentence. Adds the head's gradient of the bias table to
+// `d_table` [buckets]; null: not computed.
 template <class T>
 class HeadBackward {
  public:
@@ -68,21 +73,23 @@ class HeadBackward {
         s_(scratch),
         d_table_(d_table),
         width_(in_.head_width),
-        full_(padded<T>(width_)),
+        padded_width_(padded<T>(width_)),
         keep_(in_, s_.keep) {}
 
+  // The heads that share a key/value head run one after another; the first of them overwrites d_k
+  // and d_v unless they are accumulated, the others add to them.
   void run(bool first_of_group) {
-    const std::int64_t at = view_.head * width_;
-    const T* d_out = p_.d_out + view_.first_query * p_.d_out_stride + at;
-    const T* out = p_.out + view_.first_query * p_.out_stride + at;
+    const std::int64_t head_column = view_.head * width_;
+    const T* d_out = p_.d_out + view_.first_query * p_.d_out_stride + head_column;
+    const T* out = p_.out + view_.first_query * p_.out_stride + head_column;
     pack_rows<T>(view_.queries, width_, view_.q, in_.q_stride, static_cast<T>(in_.scale),
                  s_.queries);
     pack_rows<T>(view_.queries, width_, d_out, p_.d_out_stride, T(1), s_.d_out);
-    std::fill(s_.d_queries, s_.d_queries + view_.queries * full_, T(0));
+    std::fill(s_.d_queries, s_.d_queries + view_.queries * padded_width_, T(0));
     for (std::int64_t i = 0; i < view_.queries; ++i) {
       RowSum<T> dot;
       over_row<T>(width_, [&]<class V>(std::int64_t d, V) {
-        dot.add(load<V>(out + i * p_.out_stride + d) * load<V>(s_.d_out + i * full_ + d));
+        dot.add(load<V>(out + i * p_.out_stride + d) * load<V>(s_.d_out + i * padded_width_ + d));
       });
       s_.delta[i] = dot.total();
     }
@@ -97,7 +104,8 @@ class HeadBackward {
                     p_.d_v_stride, p_.accumulate_v || !first_of_group);
     }
     write_rows<T>(view_.queries, width_, s_.d_queries, static_cast<T>(in_.scale),
-                  p_.d_q + view_.first_query * p_.d_q_stride + at, p_.d_q_stride, p_.accumulate_q);
+                  p_.d_q + view_.first_query * p_.d_q_stride + head_column, p_.d_q_stride,
+                  p_.accumulate_q);
   }
 
  private:
@@ -107,8 +115,8 @@ class HeadBackward {
     pack_rows<T>(count, width_, k, in_.k_stride, T(1), s_.keys);
     pack_transposed<T>(count, width_, k, in_.k_stride, s_.keys_transposed);
     pack_transposed<T>(count, width_, v, in_.v_stride, s_.values_transposed);
-    std::fill(s_.d_keys, s_.d_keys + kKeyTile * full_, T(0));
-    std::fill(s_.d_values, s_.d_values + kKeyTile * full_, T(0));
+    std::fill(s_.d_keys, s_.d_keys + kKeyTile * padded_width_, T(0));
+    std::fill(s_.d_values, s_.d_values + kKeyTile * padded_width_, T(0));
     for (std::int64_t i = 0; i < view_.queries; i += kQueryTile) {
       const std::int64_t rows = std::min(kQueryTile, view_.queries - i);
       if (visible_keys(in_, view_, i + rows - 1) > key) query_tile(i, rows, key, count);
@@ -117,12 +125,12 @@ class HeadBackward {
 
   void query_tile(std::int64_t i, std::int64_t rows, std::int64_t key, std::int64_t count) {
     const std::int64_t columns = padded<T>(count);
-    const T* queries = s_.queries + i * full_;
-    const T* d_out = s_.d_out + i * full_;
-    tile_product<T>(rows, columns, width_, {queries, full_, 1}, s_.keys_transposed, kKeyTile,
-                    s_.weights, kKeyTile, false);
-    tile_product<T>(rows, columns, width_, {d_out, full_, 1}, s_.values_transposed, kKeyTile,
-                    s_.d_scores, kKeyTile, false);
+    const T* queries = s_.queries + i * padded_width_;
+    const T* d_out = s_.d_out + i * padded_width_;
+    tile_product<T>(rows, columns, width_, {queries, padded_width_, 1}, s_.keys_transposed,
+                    kKeyTile, s_.weights, kKeyTile, false);
+    tile_product<T>(rows, columns, width_, {d_out, padded_width_, 1}, s_.values_transposed,
+                    kKeyTile, s_.d_scores, kKeyTile, false);
     const BiasByDistance<T> bias(in_, view_.head, i + view_.shift, key);
     keep_.draw(in_, view_, i, rows, key, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -130,15 +138,15 @@ class HeadBackward {
                      bias.active() ? bias.row(r) : nullptr);
     }
     if (d_table_ != nullptr) table_gradient(i, rows, key, count);
-    tile_product<T>(count, full_, rows, {s_.weights, 1, kKeyTile}, d_out, full_, s_.d_values, full_,
-                    true);
-    tile_product<T>(count, full_, rows, {s_.d_scores, 1, kKeyTile}, queries, full_, s_.d_keys,
-                    full_, true);
-    tile_product<T>(rows, full_, count, {s_.d_scores, kKeyTile, 1}, s_.keys, full_,
-                    s_.d_queries + i * full_, full_, true);
+    tile_product<T>(count, padded_width_, rows, {s_.weights, 1, kKeyTile}, d_out, padded_width_,
+                    s_.d_values, padded_width_, true);
+    tile_product<T>(count, padded_width_, rows, {s_.d_scores, 1, kKeyTile}, queries, padded_width_,
+                    s_.d_keys, padded_width_, true);
+    tile_product<T>(rows, padded_width_, count, {s_.d_scores, kKeyTile, 1}, s_.keys, padded_width_,
+                    s_.d_queries + i * padded_width_, padded_width_, true);
   }
 
-  // Row r of a tile: scores become weights (after dropout), and d_weights become d_scores.
+  // For row r of a tile: replaces scores by weights (after dropout) and d_weights by d_scores.
   void score_gradient(std::int64_t i, std::int64_t r, std::int64_t visible, std::int64_t columns,
                       const T* bias) {
     using V = Vec<T>;
@@ -167,8 +175,8 @@ class HeadBackward {
   void table_gradient(std::int64_t i, std::int64_t rows, std::int64_t key, std::int64_t count) {
     std::fill(s_.d_bias, s_.d_bias + BiasByDistance<T>::kLength, T(0));
     for (std::int64_t r = 0; r < rows; ++r) {
-      T* line = s_.d_bias + kQueryTile - 1 - r;
-      for (std::int64_t j = 0; j < count; ++j) line[j] += s_.d_scores[r * kKeyTile + j];
+      T* d_bias = s_.d_bias + kQueryTile - 1 - r;
+      for (std::int64_t j = 0; j < count; ++j) d_bias[j] += s_.d_scores[r * kKeyTile + j];
     }
     for (std::int64_t n = 0; n < BiasByDistance<T>::kLength; ++n) {
       const std::int64_t relative = key - (i + view_.shift) + n - (kQueryTile - 1);
@@ -181,11 +189,11 @@ class HeadBackward {
   const HeadView<T>& view_;
   const Scratch<T>& s_;
   double* d_table_;
-  std::int64_t width_, full_;
-  KeepTile<T> keep_;
+  std::int64_t width_, padded_width_;
+  DropoutTile<T> keep_;
 };
 
-// Gradients of rows past the count are set to zero; accumulated gradients already are zero there.
+// Sets gradients of rows past the count to zero; accumulated gradients are zero there already.
 template <class T>
 void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t stride,
                 bool accumulate) {
@@ -198,9 +206,9 @@ void clear_tail(const Rows& rows, std::int64_t width, T* out, std::int64_t strid
 template <class T>
 void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const AttentionInputs<T>& in = p.in;
-  const std::int64_t each = Scratch<T>::elements(in.max_queries, in.head_width);
-  const ScratchMemory memory(ctx.arena(),
-                             static_cast<std::size_t>(each * ctx.threads()) * sizeof(T));
+  const std::int64_t scratch_elements = Scratch<T>::elements(in.max_queries, in.head_width);
+  const ScratchMemory memory(
+      ctx.arena(), static_cast<std::size_t>(scratch_elements * ctx.threads()) * sizeof(T));
   T* scratch = memory.as<T>();
   // Each (sentence, head) has its own partial sum of the table's gradient; they are added in order.
   const std::int64_t tables = p.d_table != nullptr ? in.sentences * in.heads * in.bias.buckets : 0;
@@ -210,18 +218,19 @@ void attend_backward(CpuContext& ctx, const AttentionBackward<T>& p) {
   const int group = in.heads / in.kv_heads;
   parallel_tasks(ctx, in.sentences * in.kv_heads, [&](std::int64_t task, int thread) {
     const std::int64_t sentence = task / in.kv_heads;
-    const Scratch<T> own(scratch + thread * each, in.max_queries, in.head_width);
+    const Scratch<T> thread_scratch(scratch + thread * scratch_elements, in.max_queries,
+                                    in.head_width);
     for (int member = 0; member < group; ++member) {
       const int head = static_cast<int>(task % in.kv_heads) * group + member;
       const HeadView<T> view = head_view(in, sentence, head);
       double* d_table =
           tables > 0 ? d_tables + (sentence * in.heads + head) * in.bias.buckets : nullptr;
-      HeadBackward<T>(p, view, own, d_table).run(member == 0);
+      HeadBackward<T>(p, view, thread_scratch, d_table).run(member == 0);
     }
   });
-  for (std::int64_t part = 0; part < tables; ++part) {
-    const std::int64_t bucket = part % in.bias.buckets, head = part / in.bias.buckets % in.heads;
-    p.d_table[bucket * in.heads + head] += static_cast<T>(d_tables[part]);
+  for (std::int64_t index = 0; index < tables; ++index) {
+    const std::int64_t bucket = index % in.bias.buckets, head = index / in.bias.buckets % in.heads;
+    p.d_table[bucket * in.heads + head] += static_cast<T>(d_tables[index]);
   }
   const std::int64_t kv_width = in.kv_heads * in.head_width;
   clear_tail(p.rows, in.heads * in.head_width, p.d_q, p.d_q_stride, p.accumulate_q);

@@ -1,4 +1,4 @@
-// The starts of T5's buckets, computed once per shape and cached by the context.
+// The starts of T5 buckets, computed once per shape and cached by the context.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace nunchi::kernels {
 
-// bucket_starts() of these arguments, valid as long as the context lives. Not inline: it is
-// compiled once for every processor, unlike the kernels that call it.
+// Returns bucket_starts() of these arguments; valid as long as the context lives. Not inline:
+// unlike the kernels that call it, it is compiled once for all instruction sets.
 const std::int32_t* cached_bucket_starts(CpuContext& ctx, int buckets, int max_distance,
                                          bool bidirectional);
 

@@ -12,8 +12,8 @@
 namespace nunchi::kernels {
 namespace {
 
-// The sums over the lanes of W vectors, as the lanes of one. Adding both halves of row i zipped
-// with row i + W/2, log2 W times, leaves the sum of row r in lane r.
+// Sums the lanes of each of W vectors; lane r of the result is the sum of rows[r]. For half = W/2,
+// W/4, …, 1, row i is interleaved with row i + half, and the lower and upper results are added.
 template <class T>
 [[gnu::always_inline]] inline Vec<T> sums_of_rows(Vec<T> (&rows)[kLanes<T>]) {
   constexpr int W = kLanes<T>;
@@ -22,8 +22,8 @@ template <class T>
   for (int half = W / 2; half > 0; half /= 2) {
 #pragma GCC unroll 8
     for (int i = 0; i < half; ++i) {
-      rows[i] = zipped<false>(rows[i], rows[i + half], lanes) +
-                zipped<true>(rows[i], rows[i + half], lanes);
+      rows[i] = interleaved<false>(rows[i], rows[i + half], lanes) +
+                interleaved<true>(rows[i], rows[i + half], lanes);
     }
   }
   return rows[0];
@@ -58,7 +58,7 @@ void softmax(std::int64_t count, T* scores) {
   });
 }
 
-// Computes one row after another. A head has `Vectors` vectors of W elements; 0: any width.
+// The attention of one row. A head has `Vectors` vectors of W elements; 0: any head width.
 template <class T, int Vectors>
 class DecodeRow {
  public:
@@ -86,7 +86,7 @@ class DecodeRow {
   using V = Vec<T>;
   static constexpr int W = kLanes<T>;
 
-  // Looks up which rows of k and v are the keys of a row.
+  // Writes to key_rows_ which rows of k and v the row sees.
   void find_keys(std::int64_t row, std::int64_t keys) {
     const KeyPlaces& from = p_.keys;
     if (from.slot == nullptr) {
@@ -104,10 +104,10 @@ class DecodeRow {
   void score(std::int64_t keys, const T* q, const T* k) {
     const T scale = static_cast<T>(p_.scale);
     for (std::int64_t first = 0; first < keys; first += W) {
-      const std::int64_t some = std::min<std::int64_t>(W, keys - first);
+      const std::int64_t count = std::min<std::int64_t>(W, keys - first);
       V rows[W] = {};
       T rest[W] = {};
-      for (std::int64_t j = 0; j < some; ++j) {
+      for (std::int64_t j = 0; j < count; ++j) {
         const T* key = k + key_rows_[first + j] * p_.k_stride;
         V sum{};
         const auto add = [&](int i) {
@@ -130,7 +130,7 @@ class DecodeRow {
     }
   }
 
-  // out = Σ scores_[p] · v[p], with as much of the sum in registers as fits.
+  // out = Σ scores_[p] · v[p]; with a known head width the sums stay in registers.
   void add_values(std::int64_t keys, const T* v, T* out) const {
     if constexpr (Vectors > 0) {
       V sums[Vectors] = {};
@@ -154,7 +154,7 @@ class DecodeRow {
   }
 
   const DecodeAttention<T>& p_;
-  T* scores_;               // [max_keys, and up to W - 1 more]
+  T* scores_;               // [max_keys + W]
   std::int64_t* key_rows_;  // [max_keys]
 };
 
@@ -165,10 +165,10 @@ void decode_rows(CpuContext& ctx, const DecodeAttention<T>& p) {
   const auto buffer = static_cast<std::size_t>(keys);
   const ScratchMemory scores(ctx.arena(), threads * buffer * sizeof(T));
   const ScratchMemory key_rows(ctx.arena(), threads * buffer * sizeof(std::int64_t));
-  // Waking threads pays off for about ten microseconds of work.
-  constexpr std::int64_t kWorthIt = 1 << 16;
-  const std::int64_t work = keys * p.heads * p.head_width;
-  const std::int64_t grain = std::max<std::int64_t>(1, kWorthIt / work);
+  // Waking a thread pays off for about ten microseconds of work.
+  constexpr std::int64_t kMinWork = 1 << 16;
+  const std::int64_t work_per_row = keys * p.heads * p.head_width;
+  const std::int64_t grain = std::max<std::int64_t>(1, kMinWork / work_per_row);
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     const auto thread = static_cast<std::size_t>(omp_get_thread_num());
     DecodeRow<T, Vectors> rows(p, scores.as<T>() + thread * buffer,

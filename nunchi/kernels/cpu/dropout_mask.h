@@ -1,4 +1,4 @@
-// Dropout masks: many Philox counters side by side in a vector.
+// Dropout masks: a vector computes Philox for many counters at once.
 #pragma once
 
 #include <omp.h>
@@ -15,14 +15,14 @@ namespace {
 
 using Words = Vec<std::uint32_t>;
 constexpr int kWordLanes = kLanes<std::uint32_t>;
-// Columns drawn by one round of the generator; buffers of dropout factors are padded to it.
-constexpr std::int64_t kKeepBlock = 8 * kWordLanes;
+// Number of factors that one vector generates; buffers of factors are padded to a multiple of it.
+constexpr std::int64_t kFactorBlock = 8 * kWordLanes;
 
-constexpr std::int64_t keep_capacity(std::int64_t width) {
-  return (width + kKeepBlock - 1) / kKeepBlock * kKeepBlock;
+constexpr std::int64_t factor_capacity(std::int64_t width) {
+  return (width + kFactorBlock - 1) / kFactorBlock * kFactorBlock;
 }
 
-// The 64-bit products of 32-bit lanes, as their upper and lower halves.
+// Multiplies 32-bit lanes and splits the 64-bit products into upper and lower halves.
 [[gnu::always_inline]] inline void multiply(Words a, std::uint32_t by, Words& high, Words& low) {
 #if defined(__x86_64__)
 #if defined(__AVX512F__)
@@ -58,9 +58,10 @@ constexpr std::int64_t keep_capacity(std::int64_t width) {
 template <bool Wide, bool Upper, int... I>
 [[gnu::always_inline]] inline Words interleave(Words a, Words b, std::integer_sequence<int, I...>) {
   constexpr auto from = [](int lane) {
-    const int group = lane / 4 * 4, place = lane % 4;
-    const int source = Wide ? place / 2 : place % 2;
-    const int index = Wide ? place % 2 + (Upper ? 2 : 0) : place / 2 + (Upper ? 2 : 0);
+    const int group = lane / 4 * 4, index_in_group = lane % 4;
+    const int source = Wide ? index_in_group / 2 : index_in_group % 2;
+    const int index =
+        Wide ? index_in_group % 2 + (Upper ? 2 : 0) : index_in_group / 2 + (Upper ? 2 : 0);
     return source * kWordLanes + group + index;
   };
   return __builtin_shufflevector(a, b, from(I)...);
@@ -76,36 +77,38 @@ struct HalfWords {
   typedef std::uint16_t type __attribute__((vector_size(2 * Lanes)));
 };
 
-// Dropout factors: 0 or 1 / (1 - p).
+// Generates dropout factors: 0 for a dropped element, 1 / (1 - p) for a kept one.
 template <class T>
-class Keeper {
+class DropoutFactors {
  public:
-  explicit Keeper(const Dropout& dropout)
+  explicit DropoutFactors(const Dropout& dropout)
       : key_(dropout.active() ? philox::key_of(*dropout.key) : philox::Key{}),
         place_(dropout.place),
         threshold_(dropout.threshold()),
         scale_(static_cast<T>(dropout.scale())) {
-    // Lane 4 g + k draws the columns that end up in part k, group g after the transposition.
+    // The transposition in draw() moves the words of lane 4 g + k to group g of parts[k].
     for (int lane = 0; lane < kWordLanes; ++lane) {
       order_[lane] = static_cast<std::uint32_t>(lane % 4 * (kWordLanes / 4) + lane / 4);
     }
   }
 
-  // Factors of `width` columns from `first_column` (a multiple of 8); writes keep_capacity(width).
+  // Writes the factors of `width` columns from `first_column`, which must be a multiple of 8. The
+  // buffer must hold factor_capacity(width) elements.
   void fill(std::uint32_t sentence, std::uint32_t row, std::uint32_t first_column,
             std::int64_t width, T* keep) const {
-    for (std::int64_t begin = 0; begin < width; begin += kKeepBlock) {
+    for (std::int64_t begin = 0; begin < width; begin += kFactorBlock) {
       const std::uint32_t first = (first_column + static_cast<std::uint32_t>(begin)) / 8;
       draw(order_ + first, row - Words{}, sentence, keep + begin);
     }
   }
 
-  // Factors of a tile: `rows` rows from `first_row`, 8 · 2^`shift` columns each, row after row.
-  // Short rows share a round of the generator. Writes keep_capacity(all columns).
+  // Writes the factors of a tile, row after row: `rows` rows from `first_row`, with 8 · 2^`shift`
+  // columns each. Short rows are generated together. The buffer must hold
+  // factor_capacity(rows · columns) elements.
   void fill_tile(std::uint32_t sentence, std::uint32_t first_row, std::int64_t rows,
                  std::uint32_t first_column, int shift, T* keep) const {
-    const std::int64_t all = rows << (shift + 3);
-    for (std::int64_t begin = 0; begin < all; begin += kKeepBlock) {
+    const std::int64_t elements = rows << (shift + 3);
+    for (std::int64_t begin = 0; begin < elements; begin += kFactorBlock) {
       const Words group = order_ + static_cast<std::uint32_t>(begin / 8);
       const std::uint32_t last = (1u << shift) - 1;
       draw((group & last) + first_column / 8, (group >> shift) + first_row, sentence, keep + begin);
@@ -132,10 +135,10 @@ class Keeper {
     const Words parts[4] = {
         interleave<true, false>(low01, low23), interleave<true, true>(low01, low23),
         interleave<true, false>(high01, high23), interleave<true, true>(high01, high23)};
-    alignas(64) std::uint16_t draws[kKeepBlock];
+    alignas(64) std::uint16_t draws[kFactorBlock];
     __builtin_memcpy(draws, parts, sizeof parts);
     const auto threshold = static_cast<Integer<T>>(threshold_);
-    for (std::int64_t i = 0; i < kKeepBlock; i += kLanes<T>) {
+    for (std::int64_t i = 0; i < kFactorBlock; i += kLanes<T>) {
       typename HalfWords<kLanes<T>>::type halves;
       __builtin_memcpy(&halves, draws + i, sizeof halves);
       const auto wide = __builtin_convertvector(halves, Vec<Integer<T>>);
@@ -150,16 +153,16 @@ class Keeper {
   T scale_;
 };
 
-// Memory for one row of factors per thread, allocated before the threads start: an exception thrown
-// inside a parallel region could not be caught.
+// One row of dropout factors per thread. The memory is allocated before the threads start, because
+// an exception inside a parallel region could not be caught.
 template <class T>
-class KeepRows {
+class DropoutRows {
  public:
-  KeepRows(CpuContext& ctx, std::int64_t width)
-      : capacity_(keep_capacity(width)),
+  DropoutRows(CpuContext& ctx, std::int64_t width)
+      : capacity_(factor_capacity(width)),
         memory_(ctx.arena(), static_cast<std::size_t>(capacity_ * ctx.threads()) * sizeof(T)) {}
   // The calling thread's row.
-  T* own() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
+  T* thread_row() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
 
  private:
   std::int64_t capacity_;

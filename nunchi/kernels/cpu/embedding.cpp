@@ -10,23 +10,23 @@ namespace nunchi::kernels {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
-  const bool dropping = p.dropout.active();
-  const KeepRows<T> keeps(ctx, dropping ? width : 0);
+  const bool has_dropout = p.dropout.active();
+  const DropoutRows<T> dropout_rows(ctx, has_dropout ? width : 0);
   parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
-    T* keep = keeps.own();
+    T* keep = dropout_rows.thread_row();
     for (std::int64_t r = begin; r < end; ++r) {
       const T* token = p.table + p.ids[r] * width;
       const T* position =
           p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
       T* out = p.out + r * width;
-      if (dropping) {
-        const Keeper<T> keeper(p.dropout);
-        keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
+      if (has_dropout) {
+        const DropoutFactors<T> factors(p.dropout);
+        factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
       }
       over_row<T>(width, [&]<class V>(std::int64_t i, V) {
         V value = load<V>(token + i) * static_cast<T>(p.scale);
         if (position != nullptr) value += load<V>(position + i);
-        store<V>(out + i, dropping ? value * load<V>(keep + i) : value);
+        store<V>(out + i, has_dropout ? value * load<V>(keep + i) : value);
       });
     }
   });
@@ -40,18 +40,18 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   constexpr std::int64_t kColumns = 128;
-  const KeepRows<T> keeps(ctx, p.dropout.active() ? width : 0);
+  const DropoutRows<T> dropout_rows(ctx, p.dropout.active() ? width : 0);
   parallel_ranges(
       ctx, (width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
         const std::int64_t begin = first * kColumns,
                            columns = std::min(width, last * kColumns) - begin;
-        T* keep = keeps.own();
+        T* keep = dropout_rows.thread_row();
         for (std::int64_t r = 0; r < count; ++r) {
           const T* d_out = p.d_out + r * width + begin;
           if (p.dropout.active()) {
-            const Keeper<T> keeper(p.dropout);
-            keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r),
-                        static_cast<std::uint32_t>(begin), columns, keep);
+            const DropoutFactors<T> factors(p.dropout);
+            factors.fill(sentence_of(p.rows, r), position_of(p.rows, r),
+                         static_cast<std::uint32_t>(begin), columns, keep);
           }
           T* token = p.d_table != nullptr ? p.d_table + p.ids[r] * width + begin : nullptr;
           T* position = p.d_positions != nullptr

@@ -1,9 +1,10 @@
-// The instruction set that this compilation of a kernel file is for.
+// The instruction set that a kernel file is being compiled for.
 //
 // The files of kernels/cpu are compiled once per instruction set, with NUNCHI_ISA set by the build.
 // Everything in them that is not compute<Cpu<kIsa>> must be in an unnamed namespace or always be
-// inlined: a function shared between versions could contain instructions that a processor lacks.
-// For the same reason they call other kernels by compute<TargetOf<…>>, never by run().
+// inlined: the linker keeps one copy of a shared function, which could contain instructions that
+// the processor lacks. For the same reason they call other kernels with compute<TargetOf<…>>, never
+// with run().
 #pragma once
 
 #include <type_traits>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr Isa kIsa = Isa::NUNCHI_ISA;
 
-// The target of another kernel that this version calls.
+// The target with which a kernel of this version calls the kernel of `Args`.
 template <class Args>
 using TargetOf = std::conditional_t<kIsaIndependent<Args>, AnyCpu, Cpu<kIsa>>;
 

@@ -7,7 +7,7 @@
 namespace nunchi::kernels {
 namespace {
 
-// log(e^a + e^b); at least one of them is above -inf. NaN stays NaN.
+// log(e^a + e^b); at least one of a and b must be above -inf. NaN stays NaN.
 [[maybe_unused]] double log_add(double a, double b) {
   const double top = std::max(a, b);
   return top + std::log(std::exp(a - top) + std::exp(b - top));

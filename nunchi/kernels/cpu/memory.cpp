@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kGrain = 1 << 15;
 
 // A number in [0, 1) with 53 random bits.
-double unit(std::uint32_t high, std::uint32_t low) {
+double unit_interval(std::uint32_t high, std::uint32_t low) {
   return static_cast<double>((std::uint64_t{high} << 21) ^ (low >> 11)) * 0x1p-53;
 }
 
@@ -97,7 +97,7 @@ void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
       const philox::Words words = philox::bits(
           {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, p.place},
           key);
-      const double u = unit(words[0], words[1]), v = unit(words[2], words[3]);
+      const double u = unit_interval(words[0], words[1]), v = unit_interval(words[2], words[3]);
       // Box-Muller; 1 - u is never zero.
       const double draw =
           p.distribution == RandomFill<T>::Distribution::uniform

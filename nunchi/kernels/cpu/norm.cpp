@@ -12,36 +12,37 @@ namespace {
 
 constexpr std::int64_t kRowGrain = 8;
 
-// d_x of one row, and the row's contribution to d_gamma and d_beta.
+// Computes d_residual and d_branch of one row and adds the row's contribution to d_gamma and
+// d_beta.
 template <class T>
 void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* keep, T* d_gamma,
                   T* d_beta) {
-  const std::int64_t width = p.width, at = r * p.width;
+  const std::int64_t width = p.width, offset = r * p.width;
   const T mean = p.mean[r], rstd = p.rstd[r];
-  RowSum<T> of_gradient, of_product;
+  RowSum<T> gradient_sum, product_sum;
   over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
-    const V d_out = load<V>(p.d_out + at + i);
-    const V d_normal = d_out * load<V>(p.gamma + i);
-    store<V>(d_gamma + i, load<V>(d_gamma + i) + d_out * normal);
+    const V normalised = (load<V>(p.sum + offset + i) - mean) * rstd;
+    const V d_out = load<V>(p.d_out + offset + i);
+    const V d_normalised = d_out * load<V>(p.gamma + i);
+    store<V>(d_gamma + i, load<V>(d_gamma + i) + d_out * normalised);
     store<V>(d_beta + i, load<V>(d_beta + i) + d_out);
-    of_gradient.add(d_normal);
-    of_product.add(d_normal * normal);
+    gradient_sum.add(d_normalised);
+    product_sum.add(d_normalised * normalised);
   });
   const T inverse = T(1) / static_cast<T>(width);
-  const T mean_gradient = p.kind == NormKind::layer ? of_gradient.total() * inverse : T(0);
-  const T mean_product = of_product.total() * inverse;
+  const T mean_gradient = p.kind == NormKind::layer ? gradient_sum.total() * inverse : T(0);
+  const T mean_product = product_sum.total() * inverse;
   over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-    const V normal = (load<V>(p.sum + at + i) - mean) * rstd;
-    const V d_normal = load<V>(p.d_out + at + i) * load<V>(p.gamma + i);
-    V d = rstd * (d_normal - mean_gradient - normal * mean_product);
-    if (p.d_sum != nullptr) d += load<V>(p.d_sum + at + i);
+    const V normalised = (load<V>(p.sum + offset + i) - mean) * rstd;
+    const V d_normalised = load<V>(p.d_out + offset + i) * load<V>(p.gamma + i);
+    V d = rstd * (d_normalised - mean_gradient - normalised * mean_product);
+    if (p.d_sum != nullptr) d += load<V>(p.d_sum + offset + i);
     if (p.d_branch != nullptr) {
-      store<V>(p.d_branch + at + i, keep != nullptr ? d * load<V>(keep + i) : d);
+      store<V>(p.d_branch + offset + i, keep != nullptr ? d * load<V>(keep + i) : d);
     }
     if (p.d_residual != nullptr) {
-      store<V>(p.d_residual + at + i,
-               p.accumulate_residual ? load<V>(p.d_residual + at + i) + d : d);
+      store<V>(p.d_residual + offset + i,
+               p.accumulate_residual ? load<V>(p.d_residual + offset + i) + d : d);
     }
   });
 }
@@ -51,22 +52,23 @@ void backward_row(const ResidualNormBackward<T>& p, std::int64_t r, const T* kee
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   const std::int64_t width = p.width;
-  const bool dropping = p.branch != nullptr && p.dropout.active();
-  const KeepRows<T> keeps(ctx, dropping ? width : 0);
+  const bool has_dropout = p.branch != nullptr && p.dropout.active();
+  const DropoutRows<T> dropout_rows(ctx, has_dropout ? width : 0);
   parallel_ranges(ctx, count_of(p.rows), kRowGrain, [&](std::int64_t begin, std::int64_t end) {
-    T* keep = keeps.own();
+    T* keep = dropout_rows.thread_row();
     for (std::int64_t r = begin; r < end; ++r) {
       const T* x = p.residual + r * width;
       RowSum<T> total;
       if (p.branch != nullptr) {
         const T* branch = p.branch + r * width;
         T* sum = p.sum + r * width;
-        if (dropping) {
-          const Keeper<T> keeper(p.dropout);
-          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
+        if (has_dropout) {
+          const DropoutFactors<T> factors(p.dropout);
+          factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
         }
         over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-          const V added = dropping ? load<V>(branch + i) * load<V>(keep + i) : load<V>(branch + i);
+          const V added =
+              has_dropout ? load<V>(branch + i) * load<V>(keep + i) : load<V>(branch + i);
           const V value = load<V>(x + i) + added;
           store<V>(sum + i, value);
           total.add(value);
@@ -85,8 +87,8 @@ void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
       const T rstd = T(1) / std::sqrt(variance + static_cast<T>(p.epsilon));
       T* out = p.out + r * width;
       over_row<T>(width, [&]<class V>(std::int64_t i, V) {
-        const V normal = (load<V>(x + i) - mean) * rstd * load<V>(p.gamma + i);
-        store<V>(out + i, p.beta != nullptr ? normal + load<V>(p.beta + i) : normal);
+        const V normalised = (load<V>(x + i) - mean) * rstd * load<V>(p.gamma + i);
+        store<V>(out + i, p.beta != nullptr ? normalised + load<V>(p.beta + i) : normalised);
       });
       p.mean[r] = mean;
       p.rstd[r] = rstd;
@@ -107,19 +109,19 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   const ScratchMemory scratch(ctx.arena(),
                               static_cast<std::size_t>(partials * 2 * width) * sizeof(T));
   T* sums = scratch.as<T>();  // [partials, 2, C]
-  const bool dropping = p.d_branch != nullptr && p.dropout.active();
-  const KeepRows<T> keeps(ctx, dropping ? width : 0);
+  const bool has_dropout = p.d_branch != nullptr && p.dropout.active();
+  const DropoutRows<T> dropout_rows(ctx, has_dropout ? width : 0);
   parallel_ranges(ctx, partials, 1, [&](std::int64_t begin, std::int64_t end) {
-    T* keep = keeps.own();
+    T* keep = dropout_rows.thread_row();
     for (std::int64_t partial = begin; partial < end; ++partial) {
       T* d_gamma = sums + partial * 2 * width;
       std::fill(d_gamma, d_gamma + 2 * width, T(0));
       for (std::int64_t r = partial * kRows; r < std::min(count, (partial + 1) * kRows); ++r) {
-        if (dropping) {
-          const Keeper<T> keeper(p.dropout);
-          keeper.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
+        if (has_dropout) {
+          const DropoutFactors<T> factors(p.dropout);
+          factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
         }
-        backward_row(p, r, dropping ? keep : nullptr, d_gamma, d_gamma + width);
+        backward_row(p, r, has_dropout ? keep : nullptr, d_gamma, d_gamma + width);
       }
     }
   });

@@ -10,7 +10,7 @@ namespace {
 
 // The square root of each lane; the compiler turns the loop into one instruction.
 template <class V>
-[[gnu::always_inline]] inline V root(V x) {
+[[gnu::always_inline]] inline V square_root(V x) {
   using T = Element<V>;
   if constexpr (std::is_same_v<V, T>) {
     return std::sqrt(x);
@@ -31,19 +31,20 @@ void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
   const double correction2 = 1 - std::pow(n.beta2, static_cast<double>(n.step));
   const T scale = static_cast<T>(p.report->scale);
   const T beta1 = static_cast<T>(n.beta1), beta2 = static_cast<T>(n.beta2);
-  const T rest1 = static_cast<T>(1 - n.beta1), rest2 = static_cast<T>(1 - n.beta2);
+  const T one_minus_beta1 = static_cast<T>(1 - n.beta1),
+          one_minus_beta2 = static_cast<T>(1 - n.beta2);
   const T rate = static_cast<T>(n.learning_rate / correction1);
   const T inverse_root = static_cast<T>(1 / std::sqrt(correction2));
   const T epsilon = static_cast<T>(n.epsilon);
-  const T shrunk = static_cast<T>(1 - n.learning_rate * n.weight_decay);
-  const auto update = [&](std::int64_t begin, std::int64_t end, T shrink) {
+  const T decay_factor = static_cast<T>(1 - n.learning_rate * n.weight_decay);
+  const auto update = [&](std::int64_t begin, std::int64_t end, T decay) {
     T *w = p.weights + begin, *g = p.gradients + begin, *m = p.first + begin, *v = p.second + begin;
     over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
       const V gradient = load<V>(g + i) * scale;
-      const V first = load<V>(m + i) * beta1 + gradient * rest1;
-      const V second = load<V>(v + i) * beta2 + gradient * gradient * rest2;
-      const V step = rate * first / (root<V>(second) * inverse_root + epsilon);
-      store<V>(w + i, load<V>(w + i) * shrink - step);
+      const V first = load<V>(m + i) * beta1 + gradient * one_minus_beta1;
+      const V second = load<V>(v + i) * beta2 + gradient * gradient * one_minus_beta2;
+      const V step = rate * first / (square_root<V>(second) * inverse_root + epsilon);
+      store<V>(w + i, load<V>(w + i) * decay - step);
       store<V>(m + i, first);
       store<V>(v + i, second);
       store<V>(g + i, V{});
@@ -54,9 +55,9 @@ void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
       std::fill(p.gradients + begin, p.gradients + end, T(0));
       return;
     }
-    const std::int64_t middle = std::clamp(p.decayed, begin, end);
-    update(begin, middle, shrunk);
-    update(middle, end, T(1));
+    const std::int64_t decay_end = std::clamp(p.decayed, begin, end);
+    update(begin, decay_end, decay_factor);
+    update(decay_end, end, T(1));
     if (p.rounded == nullptr) return;
     for (std::int64_t i = begin; i < end; ++i) {
       p.rounded[i] = BFloat16(static_cast<float>(p.weights[i]));

@@ -4,17 +4,17 @@
 
 namespace nunchi::kernels {
 
-// For gradient checks: right and reasonably quick, b packed into panels of columns.
+// For gradient checks: simple and reasonably fast. b is packed into panels of columns.
 template <>
 void compute<Cpu<kIsa>>(CpuContext& ctx, const Product<double>& p) {
   check_product(p);
   constexpr std::int64_t kPanel = kBlockVectors * kLanes<double>;
   const std::int64_t panels = (p.n + kPanel - 1) / kPanel;
-  const std::int64_t each = (p.k + p.m) * kPanel;
-  const ScratchMemory memory(ctx.arena(),
-                             static_cast<std::size_t>(each * ctx.threads()) * sizeof(double));
+  const std::int64_t thread_elements = (p.k + p.m) * kPanel;
+  const ScratchMemory memory(
+      ctx.arena(), static_cast<std::size_t>(thread_elements * ctx.threads()) * sizeof(double));
   parallel_ranges(ctx, panels, 1, [&](std::int64_t first, std::int64_t last) {
-    double* b = memory.as<double>() + omp_get_thread_num() * each;
+    double* b = memory.as<double>() + omp_get_thread_num() * thread_elements;
     double* c = b + p.k * kPanel;
     for (std::int64_t panel = first; panel < last; ++panel) {
       const std::int64_t begin = panel * kPanel, columns = std::min(kPanel, p.n - begin);

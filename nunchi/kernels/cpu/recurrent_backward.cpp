@@ -3,60 +3,60 @@
 namespace nunchi::kernels {
 namespace {
 
-// The backward pass of one sentence's token.
+// Arguments of the backward pass of one token.
 template <class T>
-struct TokenBack {
+struct TokenBackward {
   std::int64_t width;
-  T* gates;  // then overwritten with the gradient of a
-  const T* kept;
-  const T* h;        // the state before the token
-  const T* c;        // null: zero
-  const T* d_out;    // may be null
-  const T* later_h;  // gradient of h from the next step, or of the last state; may be null
-  const T* later_c;
+  T* gates;  // activated gates; are overwritten with the gradient of `a`
+  const T* saved;
+  const T* h;         // the state before the token
+  const T* c;         // null: zero
+  const T* d_out;     // may be null
+  const T* d_next_h;  // gradient of h from the next step, or of the last state; may be null
+  const T* d_next_c;
   T* d_b;
   T* carry_h;  // gradient of h for the previous step
   T* carry_c;
 };
 
 template <class T>
-void lstm_token_back(const TokenBack<T>& p) {
+void lstm_token_backward(const TokenBackward<T>& p) {
   const std::int64_t H = p.width;
   over_row<T>(H, [&]<class V>(std::int64_t i, V) {
     const V in = load<V>(p.gates + i), forget = load<V>(p.gates + H + i),
-            cell = load<V>(p.gates + 2 * H + i), open = load<V>(p.gates + 3 * H + i);
-    const V shown = tangent<V>(load<V>(p.kept + i));
-    const V d_h = load_or_zero<V>(p.d_out, i) + load_or_zero<V>(p.later_h, i);
-    const V d_c = load_or_zero<V>(p.later_c, i) + d_h * open * (T(1) - shown * shown);
-    const auto give = [&](std::int64_t g, V d) {
+            cell = load<V>(p.gates + 2 * H + i), output = load<V>(p.gates + 3 * H + i);
+    const V tanh_c = hyperbolic_tangent<V>(load<V>(p.saved + i));
+    const V d_h = load_or_zero<V>(p.d_out, i) + load_or_zero<V>(p.d_next_h, i);
+    const V d_c = load_or_zero<V>(p.d_next_c, i) + d_h * output * (T(1) - tanh_c * tanh_c);
+    const auto store_gradient = [&](std::int64_t g, V d) {
       store<V>(p.gates + g * H + i, d);
       store<V>(p.d_b + g * H + i, d);
     };
-    give(0, d_c * cell * in * (T(1) - in));
-    give(1, d_c * load_or_zero<V>(p.c, i) * forget * (T(1) - forget));
-    give(2, d_c * in * (T(1) - cell * cell));
-    give(3, d_h * shown * open * (T(1) - open));
+    store_gradient(0, d_c * cell * in * (T(1) - in));
+    store_gradient(1, d_c * load_or_zero<V>(p.c, i) * forget * (T(1) - forget));
+    store_gradient(2, d_c * in * (T(1) - cell * cell));
+    store_gradient(3, d_h * tanh_c * output * (T(1) - output));
     store<V>(p.carry_c + i, d_c * forget);
   });
 }
 
-// The gradient that bypasses the gates is kept in carry_h; the product with the weight adds to it.
+// carry_h gets the gradient that bypasses the gates; the product with W_hh adds the rest later.
 template <class T>
-void gru_token_back(const TokenBack<T>& p) {
+void gru_token_backward(const TokenBackward<T>& p) {
   const std::int64_t H = p.width;
   over_row<T>(H, [&]<class V>(std::int64_t i, V) {
     const V reset = load<V>(p.gates + i), update = load<V>(p.gates + H + i),
-            made = load<V>(p.gates + 2 * H + i);
-    const V d_h = load_or_zero<V>(p.d_out, i) + load_or_zero<V>(p.later_h, i);
-    const V d_made = d_h * (T(1) - update) * (T(1) - made * made);
-    const V d_update = d_h * (load<V>(p.h + i) - made) * update * (T(1) - update);
-    const V d_reset = d_made * load<V>(p.kept + i) * reset * (T(1) - reset);
+            candidate = load<V>(p.gates + 2 * H + i);
+    const V d_h = load_or_zero<V>(p.d_out, i) + load_or_zero<V>(p.d_next_h, i);
+    const V d_candidate = d_h * (T(1) - update) * (T(1) - candidate * candidate);
+    const V d_update = d_h * (load<V>(p.h + i) - candidate) * update * (T(1) - update);
+    const V d_reset = d_candidate * load<V>(p.saved + i) * reset * (T(1) - reset);
     store<V>(p.gates + i, d_reset);
     store<V>(p.gates + H + i, d_update);
-    store<V>(p.gates + 2 * H + i, d_made);
+    store<V>(p.gates + 2 * H + i, d_candidate);
     store<V>(p.d_b + i, d_reset);
     store<V>(p.d_b + H + i, d_update);
-    store<V>(p.d_b + 2 * H + i, d_made * reset);
+    store<V>(p.d_b + 2 * H + i, d_candidate * reset);
     store<V>(p.carry_h + i, d_h * update);
   });
 }
@@ -69,31 +69,33 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const bool lstm = in.cell == CellKind::lstm;
   const RankView<T> ranks{in};
-  const std::int64_t most = in.plan.steps > 0 ? in.plan.active[0] : 0;
-  const auto carried = static_cast<std::size_t>(padded_rows(most) * H) * sizeof(T);
-  const ScratchMemory carry_h(ctx.arena(), carried), carry_c(ctx.arena(), lstm ? carried : 0);
+  const std::int64_t first_active = in.plan.steps > 0 ? in.plan.active[0] : 0;
+  const auto carry_bytes = static_cast<std::size_t>(padded_rows(first_active) * H) * sizeof(T);
+  const ScratchMemory carry_h(ctx.arena(), carry_bytes),
+      carry_c(ctx.arena(), lstm ? carry_bytes : 0);
   for_steps_backward(in.plan, [&](const RecurrentStep& step) {
-    parallel_ranges(ctx, step.active, rows_each(H), [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(ctx, step.active, row_grain(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = ranks.row(i, step.token), at = step.first + i;
-        T *const own_h = carry_h.as<T>() + i * H, *const own_c = carry_c.as<T>() + i * H;
-        const bool goes_on = i < step.next;
-        const TokenBack<T> token{
+        const std::int64_t row = ranks.row(i, step.token), index = step.first + i;
+        T* const rank_carry_h = carry_h.as<T>() + i * H;
+        T* const rank_carry_c = carry_c.as<T>() + i * H;
+        const bool continues = i < step.next;
+        const TokenBackward<T> token{
             .width = H,
             .gates = ranks.gates(row),
-            .kept = in.kept + at * H,
-            .h = in.previous + at * H,
+            .saved = in.kept + index * H,
+            .h = in.previous + index * H,
             .c = step.token > 0 ? in.kept + (step.before + i) * H : ranks.state(in.first_c, i),
             .d_out = p.d_out != nullptr ? p.d_out + row * p.d_out_stride : nullptr,
-            .later_h = goes_on ? own_h : ranks.state(p.d_last_h, i),
-            .later_c = goes_on ? own_c : ranks.state(p.d_last_c, i),
-            .d_b = p.d_b + at * G * H,
-            .carry_h = own_h,
-            .carry_c = own_c};
+            .d_next_h = continues ? rank_carry_h : ranks.state(p.d_last_h, i),
+            .d_next_c = continues ? rank_carry_c : ranks.state(p.d_last_c, i),
+            .d_b = p.d_b + index * G * H,
+            .carry_h = rank_carry_h,
+            .carry_c = rank_carry_c};
         if (lstm) {
-          lstm_token_back(token);
+          lstm_token_backward(token);
         } else {
-          gru_token_back(token);
+          gru_token_backward(token);
         }
       }
     });
@@ -106,10 +108,10 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     multiply(ctx, product);
   });
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
-    const bool none = i >= most;
-    copy_or_clear<T>(none ? ranks.state(p.d_last_h, i) : carry_h.as<T>() + i * H,
+    const bool no_tokens = i >= first_active;
+    copy_or_clear<T>(no_tokens ? ranks.state(p.d_last_h, i) : carry_h.as<T>() + i * H,
                      ranks.state(p.d_first_h, i), H);
-    copy_or_clear<T>(none ? ranks.state(p.d_last_c, i) : carry_c.as<T>() + i * H,
+    copy_or_clear<T>(no_tokens ? ranks.state(p.d_last_c, i) : carry_c.as<T>() + i * H,
                      ranks.state(p.d_first_c, i), H);
   }
   clear_rows(in.rows, G * H, in.gates_stride, in.gates);

@@ -1,4 +1,4 @@
-// Shared by the forward and backward pass of a recurrent layer.
+// Functions shared by the forward and backward pass of a recurrent layer.
 #pragma once
 
 #include <algorithm>
@@ -12,25 +12,25 @@
 namespace nunchi::kernels {
 namespace {
 
-// Pads the rows of a product to a few sizes, so that products are planned once.
+// Rounds the rows of a product up, so that few distinct shapes occur: the library plans each once.
 inline std::int64_t padded_rows(std::int64_t rows) {
   if (rows <= 16) return rows;
-  const std::int64_t unit = rows <= 64 ? 8 : 16;
-  return (rows + unit - 1) / unit * unit;
+  const std::int64_t multiple = rows <= 64 ? 8 : 16;
+  return (rows + multiple - 1) / multiple * multiple;
 }
 
-// Not through run(): a profile counts the products as part of the layer.
+// Calls compute() instead of run(), because a profile counts the products as part of the layer.
 template <class T>
 void multiply(CpuContext& ctx, const Product<T>& product) {
   compute<TargetOf<Product<T>>>(ctx, product);
 }
 
-// Waking a thread pays off for about ten microseconds of work.
-inline std::int64_t rows_each(std::int64_t width) {
+// The grain of parallel_ranges: waking a thread pays off for about ten microseconds of work.
+inline std::int64_t row_grain(std::int64_t width) {
   return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, width));
 }
 
-// The memory of the sentence at a rank.
+// Finds the rows and states of the sentence with a given rank.
 template <class T>
 struct RankView {
   const RecurrentInputs<T>& in;

@@ -8,7 +8,8 @@
 namespace nunchi::kernels {
 namespace {
 
-// The order depends only on the block and lane of an element, not on the number of threads.
+// The order of additions depends only on the block and on the index of an element in it, not on the
+// number of threads or the vector width.
 template <class T>
 double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
   constexpr int kSums = 8;
@@ -31,7 +32,7 @@ double sum_of_block(const Sum<T>& p, std::int64_t begin, std::int64_t end) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
-  // Threads split the columns, never the rows: each column is summed from the first row down.
+  // Threads split the columns, never the rows: each column is summed in ascending row order.
   constexpr std::int64_t kColumns = 256, kRows = 4;
   parallel_ranges(ctx, p.width, kLanes<T> * 4, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t begin = first; begin < last; begin += kColumns) {
@@ -55,11 +56,11 @@ template void compute<Cpu<kIsa>>(CpuContext&, const ColumnSum<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
-  constexpr std::int64_t kBlock = 4096, kBlocksAtOnce = 1024;
+  constexpr std::int64_t kBlock = 4096, kBlocksPerPass = 1024;
   double total = 0;
-  for (std::int64_t start = 0; start < p.count; start += kBlock * kBlocksAtOnce) {
-    double partial[kBlocksAtOnce];
-    const std::int64_t blocks = std::min(kBlocksAtOnce, (p.count - start + kBlock - 1) / kBlock);
+  for (std::int64_t start = 0; start < p.count; start += kBlock * kBlocksPerPass) {
+    double partial[kBlocksPerPass];
+    const std::int64_t blocks = std::min(kBlocksPerPass, (p.count - start + kBlock - 1) / kBlock);
     parallel_ranges(ctx, blocks, 8, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t b = first; b < last; ++b) {
         const std::int64_t begin = start + b * kBlock;

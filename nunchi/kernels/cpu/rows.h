@@ -14,7 +14,7 @@ inline std::int64_t count_of(const Rows& rows) {
   return rows.count != nullptr ? std::min<std::int64_t>(*rows.count, rows.capacity) : rows.capacity;
 }
 
-// Rows from `count` to the capacity become zero.
+// Sets the rows from the count to the capacity to zero.
 template <class T>
 void clear_tail(const Rows& rows, std::int64_t width, T* out) {
   const std::int64_t count = count_of(rows);
@@ -22,7 +22,8 @@ void clear_tail(const Rows& rows, std::int64_t width, T* out) {
               static_cast<std::size_t>((rows.capacity - count) * width) * sizeof(T));
 }
 
-// Position and sentence of a row for dropout; without them, the row's own number.
+// Sentence and position of a row, for dropout. If the batch has none: sentence 0 and the row's
+// index.
 inline std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
   return rows.sentence != nullptr ? static_cast<std::uint32_t>(rows.sentence[row]) : 0;
 }

@@ -13,12 +13,12 @@ template <class V>
 }
 
 template <class V>
-[[gnu::always_inline]] inline V tangent(V x) {
+[[gnu::always_inline]] inline V hyperbolic_tangent(V x) {
   using T = Element<V>;
   const V u = T(-2) * (x < T(0) ? -x : x);
-  const V less_one = u > T(-0.34) ? exponential_less_one<V>(u) : exponential<V>(u) - T(1);
-  const V size = -less_one / (less_one + T(2));
-  return x < T(0) ? -size : size;
+  const V expm1 = u > T(-0.34) ? exponential_minus_one<V>(u) : exponential<V>(u) - T(1);
+  const V magnitude = -expm1 / (expm1 + T(2));
+  return x < T(0) ? -magnitude : magnitude;
 }
 
 }  // namespace

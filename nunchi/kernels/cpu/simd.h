@@ -1,7 +1,7 @@
-// Vectors of this version's instruction set, on the compiler's vector types.
+// Vectors of the instruction set that is being compiled for, based on the compiler's vector types.
 //
-// Kernels are written once, for any element type and width: a loop body takes either a vector or,
-// at the end of a row, a single element (over_row).
+// Kernels are written once for any element type and vector width: the body of a loop takes a vector
+// or, at the end of a row, a single element (over_row).
 #pragma once
 
 #include <cmath>
@@ -37,7 +37,7 @@ using Vec = typename VectorOf<T>::type;
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
-// The element of a vector, or the type itself.
+// The element type of a vector type; of float and double, the type itself.
 template <class V>
 struct ElementOf {
   using type = std::remove_cvref_t<decltype(std::declval<V>()[0])>;
@@ -53,7 +53,7 @@ struct ElementOf<double> {
 template <class V>
 using Element = typename ElementOf<V>::type;
 
-// Integers as wide as T.
+// The integer type with the size of T.
 template <class T>
 using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 template <class V>
@@ -95,25 +95,26 @@ template <class V>
   return a > b ? a : b;
 }
 
-// The lanes of v, rotated by `By`.
+// Rotates the lanes of v by `By`.
 template <int By, class V, int... I>
-[[gnu::always_inline]] inline V turned(V v, std::integer_sequence<int, I...>) {
+[[gnu::always_inline]] inline V rotated(V v, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(v, v, ((I + By) % static_cast<int>(sizeof...(I)))...);
 }
 
-// Reduces all lanes by halves: lane i with lane i + W/2, then W/4, …
+// Reduces all lanes by f: lane i with lane i + W/2, then with lane i + W/4, …
 template <int By, class T, class F>
-[[gnu::always_inline]] inline Vec<T> folded(Vec<T> v, F&& f) {
+[[gnu::always_inline]] inline Vec<T> reduced(Vec<T> v, F&& f) {
   if constexpr (By == 0) {
     return v;
   } else {
     const auto lanes = std::make_integer_sequence<int, kLanes<T>>{};
-    return folded<By / 2, T>(f(v, turned<By>(v, lanes)), f);
+    return reduced<By / 2, T>(f(v, rotated<By>(v, lanes)), f);
   }
 }
 
-// a · b + c, rounded once where the instruction set can. Explicit: left to the compiler, sums of
-// different shapes may or may not be fused, and a row's bits would depend on its neighbours.
+// a · b + c, rounded once where the instruction set can. Written with intrinsics: the compiler may
+// fuse the same sum in one loop and not in another, and a row's bits would depend on its
+// neighbours.
 template <class V>
 [[gnu::always_inline]] inline V multiply_add(V a, V b, V c) {
 #if defined(__AVX512F__)
@@ -135,12 +136,12 @@ template <class V>
 
 template <class T>
 [[gnu::always_inline]] inline T sum_of(Vec<T> v) {
-  return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return a + b; })[0];
+  return reduced<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return a + b; })[0];
 }
 
 template <class T>
 [[gnu::always_inline]] inline T max_of(Vec<T> v) {
-  return folded<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return larger(a, b); })[0];
+  return reduced<kLanes<T> / 2, T>(v, [](Vec<T> a, Vec<T> b) { return larger(a, b); })[0];
 }
 
 // Calls body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the remaining
@@ -152,7 +153,7 @@ template <class T, class F>
   for (; i < width; ++i) body(i, T{});
 }
 
-// A sum over a row: one partial sum per lane, then the lanes in order.
+// The sum of a row: one partial sum per lane, then the sum of the lanes in a fixed order.
 template <class T>
 struct RowSum {
   Vec<T> lanes{};
@@ -172,9 +173,9 @@ struct RowMax {
   [[gnu::always_inline]] T total() const { return larger(max_of<T>(lanes), rest); }
 };
 
-// e^r - 1 for |r| <= ln 2 / 2, accurate for small numbers too.
+// e^r - 1 for |r| <= ln 2 / 2, accurate for small r, too.
 template <class V>
-[[gnu::always_inline]] inline V exponential_less_one(V r) {
+[[gnu::always_inline]] inline V exponential_minus_one(V r) {
   using T = Element<V>;
   V p;
   if constexpr (sizeof(T) == 4) {
@@ -223,7 +224,7 @@ template <class V>
         _mm512_min_ps(_mm512_set1_ps(150), _mm512_max_ps(_mm512_set1_ps(-150), (__m512)x));
     const __m512 n = _mm512_roundscale_ps((__m512)((V)clipped * kLog2E), 0);
     const V r = ((V)clipped - (V)n * kLn2High) - (V)n * kLn2Low;
-    return (V)_mm512_scalef_ps((__m512)(exponential_less_one<V>(r) + T(1)), n);
+    return (V)_mm512_scalef_ps((__m512)(exponential_minus_one<V>(r) + T(1)), n);
   }
 #endif
   constexpr int kFraction = kSingle ? 23 : 52;
@@ -234,8 +235,8 @@ template <class V>
   const V clipped = clipped_low > kHigh ? splat<V>(kHigh) : clipped_low;
   const V shifted = clipped * kLog2E + kRounder;
   const V n = shifted - kRounder;
-  const V p = exponential_less_one<V>((clipped - n * kLn2High) - n * kLn2Low) + T(1);
-  // The rounder left n in the low bits of `shifted`; shifted up, they are n in the exponent.
+  const V p = exponential_minus_one<V>((clipped - n * kLn2High) - n * kLn2Low) + T(1);
+  // Adding kRounder left n in the low bits of `shifted`; they are moved to the exponent.
   Bits exponent;
   __builtin_memcpy(&exponent, &shifted, sizeof exponent);
   Bits bits;

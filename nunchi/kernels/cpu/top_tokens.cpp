@@ -18,7 +18,7 @@ T highest_of(std::int64_t size, const T* x) {
   return highest.total();
 }
 
-// log Σ exp(x) of a row, given the highest x, including the banned tokens.
+// The log-sum-exp of a row, including banned tokens. `top` is the highest logit of the row.
 template <class Args, class T>
 double log_sum(const Args& p, std::int64_t row, T top) {
   const std::int64_t size = p.vocabulary;
@@ -37,24 +37,24 @@ double log_sum(const Args& p, std::int64_t row, T top) {
   return p.banned != nullptr ? log_add(allowed, p.banned[row]) : allowed;
 }
 
-// The best `count` values seen so far, best first; of equals the one that came first.
+// The `count` highest values seen so far, highest first; among equals, the earliest.
 template <class T>
-class Best {
+class TopValues {
  public:
-  Best(std::int64_t count, T* values, std::int32_t* ids)
+  TopValues(std::int64_t count, T* values, std::int32_t* ids)
       : count_(count), values_(values), ids_(ids) {}
 
   T threshold() const { return size_ < count_ ? kLowest : values_[count_ - 1]; }
 
   void offer(T value, std::int64_t id) {
     if (size_ == count_ && !(value > values_[count_ - 1])) return;
-    std::int64_t at = std::min(size_, count_ - 1);
-    for (; at > 0 && value > values_[at - 1]; --at) {
-      values_[at] = values_[at - 1];
-      ids_[at] = ids_[at - 1];
+    std::int64_t slot = std::min(size_, count_ - 1);
+    for (; slot > 0 && value > values_[slot - 1]; --slot) {
+      values_[slot] = values_[slot - 1];
+      ids_[slot] = ids_[slot - 1];
     }
-    values_[at] = value;
-    ids_[at] = static_cast<std::int32_t>(id);
+    values_[slot] = value;
+    ids_[slot] = static_cast<std::int32_t>(id);
     size_ = std::min(size_ + 1, count_);
   }
 
@@ -69,7 +69,7 @@ template <class T>
 void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   const T* x = p.logits + row * p.vocabulary;
   T* values = p.log_probs + row * p.count;
-  Best<T> best(p.count, values, p.ids + row * p.count);
+  TopValues<T> best(p.count, values, p.ids + row * p.count);
   // Nearly all blocks are skipped, because their highest value does not exceed the threshold.
   constexpr std::int64_t kBlock = 64;
   for (std::int64_t begin = 0; begin < p.vocabulary; begin += kBlock) {
@@ -83,7 +83,7 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   }
 }
 
-// Draws a token for one row after another.
+// Samples a token for each row that it is called for.
 template <class T>
 class Sampler {
  public:
@@ -106,7 +106,7 @@ class Sampler {
     const std::int32_t generated = p_.hypotheses.length[row] - unit_.prefix_length;
     const philox::Words words =
         philox::bits({static_cast<std::uint32_t>(generated), static_cast<std::uint32_t>(stream),
-                      static_cast<std::uint32_t>(stream >> 32), kPlace},
+                      static_cast<std::uint32_t>(stream >> 32), kSamplingCounter},
                      philox::key_of({.seed = unit_.seed}));
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
@@ -117,29 +117,29 @@ class Sampler {
       order_[i] = static_cast<std::int32_t>(i);
       const double weight =
           std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / unit_.temperature);
-      // A NaN cannot be sorted; the log-probability will show it.
+      // A NaN cannot be sorted. It still makes the log-probability NaN.
       weights_[i] = weight >= 0 ? weight : 0;
     }
-    const std::int64_t kept = cut_by_mass(cut_by_number());
-    double left = uniform * mass(kept);
+    const std::int64_t kept = apply_top_p(apply_top_k());
+    double remaining = uniform * mass(kept);
     for (std::int64_t i = 0; i < kept; ++i) {
-      left -= weights_[order_[i]];
-      if (left < 0 && weights_[order_[i]] > 0) return order_[i];
+      remaining -= weights_[order_[i]];
+      if (remaining < 0 && weights_[order_[i]] > 0) return order_[i];
     }
-    // What rounding leaves belongs to the last token with a weight above 0.
+    // Rounding may leave a rest: then take the last token with a weight above 0.
     for (std::int64_t i = kept - 1; i > 0; --i) {
       if (weights_[order_[i]] > 0) return order_[i];
     }
     return order_[0];
   }
 
-  // The likeliest `count` of the first `size` come first, in order.
-  void bring_forward(std::int64_t count, std::int64_t size) {
-    const auto likelier = [this](std::int32_t a, std::int32_t b) {
+  // Moves the `count` most likely of the first `size` tokens to the front, in order.
+  void sort_most_likely_first(std::int64_t count, std::int64_t size) {
+    const auto more_likely = [this](std::int32_t a, std::int32_t b) {
       return weights_[a] != weights_[b] ? weights_[a] > weights_[b] : a < b;
     };
-    if (count < size) std::nth_element(order_, order_ + count, order_ + size, likelier);
-    std::sort(order_, order_ + count, likelier);
+    if (count < size) std::nth_element(order_, order_ + count, order_ + size, more_likely);
+    std::sort(order_, order_ + count, more_likely);
   }
 
   double mass(std::int64_t count) const {
@@ -148,34 +148,36 @@ class Sampler {
     return sum;
   }
 
-  std::int64_t cut_by_number() {
+  // apply_top_k() and apply_top_p() return how many tokens at the front of order_ remain.
+  std::int64_t apply_top_k() {
     if (unit_.top_k == 0 || unit_.top_k >= p_.vocabulary) return p_.vocabulary;
-    bring_forward(unit_.top_k, p_.vocabulary);
+    sort_most_likely_first(unit_.top_k, p_.vocabulary);
     return unit_.top_k;
   }
 
-  // Few tokens hold most of the mass: trying with a few first is far faster than sorting the whole
-  // vocabulary.
-  std::int64_t cut_by_mass(std::int64_t size) {
+  // A few tokens usually hold enough probability: sorting a few first is far faster than sorting
+  // the whole vocabulary.
+  std::int64_t apply_top_p(std::int64_t size) {
     if (unit_.top_p >= 1) return size;
-    const double wanted = unit_.top_p * mass(size);
+    const double target_mass = unit_.top_p * mass(size);
     constexpr std::int64_t kFirst = 64, kGrowth = 8;
-    for (std::int64_t tried = std::min(kFirst, size);; tried = std::min(tried * kGrowth, size)) {
-      bring_forward(tried, size);
+    for (std::int64_t sorted = std::min(kFirst, size);; sorted = std::min(sorted * kGrowth, size)) {
+      sort_most_likely_first(sorted, size);
       double sum = 0;
-      for (std::int64_t i = 0; i < tried; ++i) {
+      for (std::int64_t i = 0; i < sorted; ++i) {
         sum += weights_[order_[i]];
-        if (sum >= wanted) return i + 1;
+        if (sum >= target_mass) return i + 1;
       }
-      if (tried == size) return size;
+      if (sorted == size) return size;
     }
   }
 
-  static constexpr std::uint32_t kPlace = 0x5A3B1E00u;
+  // Separates these random numbers from all others: the last word of the Philox counter.
+  static constexpr std::uint32_t kSamplingCounter = 0x5A3B1E00u;
   const SampleTokens<T>& p_;
-  UnitOptions unit_;  // of the row
-  double* weights_;
-  std::int32_t* order_;
+  UnitOptions unit_;     // of the current row
+  double* weights_;      // [V] exp((logit - highest) / temperature)
+  std::int32_t* order_;  // [V] token ids, partly sorted
 };
 
 }  // namespace

@@ -78,24 +78,24 @@ TEST(CudaAttentionBackward, SentenceBitsDoNotDependOnTheBatch) {
     }
     return found;
   };
-  const auto expect_own = [&](std::int32_t length, std::int64_t width, float dropout) {
+  const auto expect_same_alone = [&](std::int32_t length, std::int64_t width, float dropout) {
     const std::vector<Output> alone = first_rows({length}, width, dropout);
     for (const std::vector<std::int32_t>& others :
          {std::vector<std::int32_t>{16}, {20, 3}, {64}, {3, 65, 7}, {300}}) {
       std::vector<std::int32_t> lengths = {length};
       lengths.insert(lengths.end(), others.begin(), others.end());
-      const std::vector<Output> beside = first_rows(lengths, width, dropout);
+      const std::vector<Output> in_batch = first_rows(lengths, width, dropout);
       for (std::size_t i = 0; i < alone.size(); ++i) {
-        EXPECT_TRUE(same_bits(alone[i].values, beside[i].values))
-            << alone[i].name << " of " << length << " beside " << others[0] << ", width " << width
+        EXPECT_TRUE(same_bits(alone[i].values, in_batch[i].values))
+            << alone[i].name << " of " << length << " with " << others[0] << ", width " << width
             << ", dropout " << dropout;
       }
     }
   };
   for (const std::int64_t width : {32, 64, 128}) {
     for (const std::int32_t length : {5, 16, 20, 32, 40, 64, 65, 150, 255}) {
-      expect_own(length, width, 0.1f);
-      expect_own(length, width, 0);
+      expect_same_alone(length, width, 0.1f);
+      expect_same_alone(length, width, 0);
     }
   }
 }
@@ -119,8 +119,8 @@ TEST(CudaAttentionBackward, Accumulates) {
           const Variable once = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);
           const Variable twice = attention(once, x.k, x.v, x.queries, x.keys, x.options);
           tape.backward(twice, input(context, dtype, once.value().shape(), 3));
-          return std::vector{output("d_q", x.whole[0].gradient()),
-                             output("d_kv", x.whole[1].gradient())};
+          return std::vector{output("d_q", x.matrices[0].gradient()),
+                             output("d_kv", x.matrices[1].gradient())};
         },
         {.f32 = 1e-5, .bf16 = 2e-2});
   }
@@ -135,9 +135,9 @@ TEST(CudaAttentionBackward, KeysMayBeInAnyOrderWithGaps) {
       expect_like_cpu(
           [=](ContextBase& context, DType dtype) {
             const Ragged batch = make_ragged(context, std::vector<std::int32_t>{33, 1, 40, 2});
-            const std::vector<std::int32_t> places = {80, 72, 9, 2}, lengths = {20, 7, 60, 0},
+            const std::vector<std::int32_t> key_begins = {80, 72, 9, 2}, lengths = {20, 7, 60, 0},
                                             real_keys = {104};
-            const Tensor begin = from_host(context, places, {4}),
+            const Tensor begin = from_host(context, key_begins, {4}),
                          length = from_host(context, lengths, {4}),
                          count = from_host(context, real_keys, {1});
             const std::int64_t rows = batch.capacity, keys = 112, wide = 2 * width;

@@ -1,4 +1,4 @@
-// Attention jobs with self- or cross-attention, forward and backward.
+// Jobs (compare.h) that run self- or cross-attention, forward and backward.
 #pragma once
 
 #include "nunchi/autograd/tape.h"
@@ -28,7 +28,7 @@ inline std::string describe(const AttentionCase& c) {
          ", dropout " + std::to_string(c.dropout);
 }
 
-// The variables of a case on a context.
+// The inputs of a case in a context.
 struct AttentionSetting {
   AttentionSetting(ContextBase& context, DType dtype, const AttentionCase& c)
       : queries(make_ragged(context, c.queries, c.indices)),
@@ -36,17 +36,17 @@ struct AttentionSetting {
     using Kind = ScoreBias::Kind;
     const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
     if (c.keys.empty()) {
-      whole = {
+      matrices = {
           Variable(input(context, dtype, {queries.capacity, q_width + 2 * kv_width}, 1, 2), true)};
-      q = whole[0].columns(0, q_width);
-      k = whole[0].columns(q_width, kv_width);
-      v = whole[0].columns(q_width + kv_width, kv_width);
+      q = matrices[0].columns(0, q_width);
+      k = matrices[0].columns(q_width, kv_width);
+      v = matrices[0].columns(q_width + kv_width, kv_width);
     } else {
-      whole = {Variable(input(context, dtype, {queries.capacity, q_width}, 1, 2), true),
-               Variable(input(context, dtype, {keys.capacity, 2 * kv_width}, 2, 2), true)};
-      q = whole[0];
-      k = whole[1].columns(0, kv_width);
-      v = whole[1].columns(kv_width, kv_width);
+      matrices = {Variable(input(context, dtype, {queries.capacity, q_width}, 1, 2), true),
+                  Variable(input(context, dtype, {keys.capacity, 2 * kv_width}, 2, 2), true)};
+      q = matrices[0];
+      k = matrices[1].columns(0, kv_width);
+      v = matrices[1].columns(kv_width, kv_width);
     }
     options = {.heads = c.heads,
                .kv_heads = c.kv_heads,
@@ -69,7 +69,7 @@ struct AttentionSetting {
   }
 
   Ragged queries, keys;
-  std::vector<Variable> whole;  // the matrices that q, k and v are columns of
+  std::vector<Variable> matrices;  // q, k and v are columns of these
   Variable q, k, v;
   AttentionOptions options;
 };
@@ -93,15 +93,15 @@ inline Job backward_job(const AttentionCase& c) {
     std::vector<Output> found = {output("out", out.value())};
     if (c.keys.empty()) {
       const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
-      const Tensor& d = x.whole[0].gradient();
+      const Tensor& d = x.matrices[0].gradient();
       found.push_back(output("d_q", d.columns(0, q_width)));
       found.push_back(output("d_k", d.columns(q_width, kv_width)));
       found.push_back(output("d_v", d.columns(q_width + kv_width, kv_width)));
     } else {
       const std::int64_t kv_width = c.kv_heads * c.width;
-      found.push_back(output("d_q", x.whole[0].gradient()));
-      found.push_back(output("d_k", x.whole[1].gradient().columns(0, kv_width)));
-      found.push_back(output("d_v", x.whole[1].gradient().columns(kv_width, kv_width)));
+      found.push_back(output("d_q", x.matrices[0].gradient()));
+      found.push_back(output("d_k", x.matrices[1].gradient().columns(0, kv_width)));
+      found.push_back(output("d_v", x.matrices[1].gradient().columns(kv_width, kv_width)));
     }
     if (x.options.bias.table.defined()) {
       found.push_back(output("d_table", x.options.bias.table.gradient()));
@@ -111,7 +111,7 @@ inline Job backward_job(const AttentionCase& c) {
 }
 
 inline std::vector<std::int32_t> edge_lengths() { return {15, 16, 17, 47, 48, 49, 63, 64, 65}; }
-// In addition: cross-attention lengths that make short sentences long and long ones short.
+// Key lengths for cross-attention: short queries with long keys and long queries with short keys.
 inline std::vector<std::int32_t> other_edge_lengths() {
   return {64, 17, 65, 16, 63, 15, 49, 1, 48};
 }
@@ -157,7 +157,7 @@ inline std::vector<AttentionCase> attention_cases() {
                      .width = width,
                      .causal = true,
                      .dropout = 0.1f});
-    // Batches of short sentences only, where a block takes one, two or four heads.
+    // Batches of short sentences only, for which a block processes one, two or four heads.
     for (const std::vector<std::int32_t>& lengths :
          {std::vector<std::int32_t>{16, 0, 1, 9}, {3, 32, 17, 12}, {33, 64, 16, 2, 48, 20}}) {
       cases.push_back({.queries = lengths,
@@ -177,7 +177,8 @@ inline std::vector<AttentionCase> attention_cases() {
   return cases;
 }
 
-// Sentences with two tiles per warp beside sentences with one; with and without biases and dropout.
+// Batches that mix sentences with one and with two tiles per warp; with and without biases and
+// dropout.
 inline std::vector<AttentionCase> long_attention_cases() {
   const std::vector<std::int32_t> lengths = {255, 1, 256, 70, 257, 31};
   const std::vector<std::int32_t> others = {40, 300, 129, 256, 5, 65};

@@ -46,7 +46,7 @@ TEST(CudaAttention, MatchesOver16384Tokens) {
       kTolerance);
 }
 
-TEST(CudaAttention, WritesTheLogOfEachSum) {
+TEST(CudaAttention, WritesTheLogSumExp) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       [](ContextBase& context, DType dtype) {

@@ -13,7 +13,7 @@ namespace {
 TEST(CudaMemory, RoundTripKeepsBytes) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
-  // More than twice what the pinned ring holds at once.
+  // More than twice the capacity of the pinned ring.
   const std::vector<float> values = random_values<float>(5'000'001, 3);
   for (int i = 0; i < 3; ++i) {
     const Tensor tensor = from_host(context, values, {5'000'001});
@@ -176,9 +176,9 @@ TEST(CudaReduce, SumsInF64) {
 TEST(CudaReduce, PropagatesNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
-  for (const std::size_t place : {0, 1234, 99'999}) {
+  for (const std::size_t index : {0, 1234, 99'999}) {
     std::vector<float> values(100'000, 1);
-    values[place] = NAN;
+    values[index] = NAN;
     const Tensor x = from_host(context, values, {100'000});
     const Tensor out = Tensor::empty(context, DType::f64, {1});
     kernels::run(
@@ -255,12 +255,12 @@ TEST(CudaProduct, AccumulatesInF32) {
 TEST(CudaProduct, RowsAreIndependentIfDeterministic) {
   SKIP_WITHOUT_GPU();
   CudaContext context({.deterministic = true});
-  const std::int64_t most = 300, n = 512, k = 512;
-  const Tensor a = input(context, DType::bf16, {most, k}, 1),
+  const std::int64_t max_rows = 300, n = 512, k = 512;
+  const Tensor a = input(context, DType::bf16, {max_rows, k}, 1),
                b = input(context, DType::bf16, {n, k}, 2);
-  std::vector<float> whole;
+  std::vector<float> all_rows;
   for (const std::int64_t rows :
-       {most, std::int64_t{1}, std::int64_t{2}, std::int64_t{63}, std::int64_t{128}}) {
+       {max_rows, std::int64_t{1}, std::int64_t{2}, std::int64_t{63}, std::int64_t{128}}) {
     const Tensor c = Tensor::empty(context, DType::f32, {rows, n});
     kernels::run(context, kernels::Product<BFloat16, float>{.m = rows,
                                                             .n = n,
@@ -270,8 +270,8 @@ TEST(CudaProduct, RowsAreIndependentIfDeterministic) {
                                                             .transpose_b = true,
                                                             .c = c.data<float>()});
     const std::vector<float> found = to_host<float>(c);
-    if (whole.empty()) whole = found;
-    EXPECT_TRUE(std::equal(found.begin(), found.end(), whole.begin())) << rows << " rows";
+    if (all_rows.empty()) all_rows = found;
+    EXPECT_TRUE(std::equal(found.begin(), found.end(), all_rows.begin())) << rows << " rows";
   }
 }
 
@@ -323,7 +323,7 @@ TEST(CudaOptimizer, AdamMatchesTheCpu) {
             const Tensor stored = from_host(
                 context, std::span<const std::int8_t>(bytes, sizeof numbers), {sizeof numbers});
             const Tensor report =
-                Tensor::empty(context, DType::f64, {2});  // an AdamReport is two of them
+                Tensor::empty(context, DType::f64, {2});  // an AdamReport: two doubles
             const Tensor norm = Tensor::empty(context, DType::f64, {1});
             take_step(context, {w, g, m, v, rounded, stored, report, norm}, count);
             return std::vector<Output>{output("w", w),          output("g", g),

@@ -19,7 +19,8 @@ struct Banned {
   std::vector<double> logits, banned;
 };
 
-// Random hypotheses of few different tokens, so that much is repeated; every second one a cycle.
+// Random hypotheses of few different tokens, so that there are many repetitions; every second one
+// is a cycle.
 struct BanInputs {
   static constexpr std::int64_t kRows = 37, kStride = 160;
   Tensor logits, tokens, units, lengths, banned;
@@ -29,7 +30,7 @@ struct BanInputs {
   BanInputs(ContextBase& context, DType dtype, std::int64_t vocabulary, const BanRules& given,
             std::int32_t generated)
       : rules(given) {
-    const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of the units
+    const std::vector<std::int32_t> prefix_length = {0, 5, 1, 9};  // of each unit
     std::vector<std::int32_t> histories, unit, length;
     for (std::int64_t r = 0; r < kRows; ++r) {
       unit.push_back(static_cast<std::int32_t>(r % 4));
@@ -47,7 +48,7 @@ struct BanInputs {
     tokens = from_host(context, histories, {kRows, kStride});
     units = from_host(context, unit, {kRows});
     lengths = from_host(context, length, {kRows});
-    // The last unit has rules of its own.
+    // The last unit has its own rules.
     std::vector<kernels::UnitOptions> all(
         4, {.min_length = static_cast<std::int32_t>(rules.min_length),
             .no_repeat_ngram = static_cast<std::int32_t>(rules.no_repeat_ngram),
@@ -83,13 +84,13 @@ Banned ban(ContextBase& context, DType dtype, const BanRules& rules, std::int32_
   return {to_host_f64(inputs.logits), to_host_f64(inputs.banned)};
 }
 
-struct TopOfAllowed {
+struct TopAllowedResult {
   std::vector<std::int32_t> ids;
   std::vector<double> log_probs;
 };
 
-TopOfAllowed top_of_allowed(ContextBase& context, DType dtype, const BanRules& rules,
-                            std::int64_t vocabulary) {
+TopAllowedResult top_allowed(ContextBase& context, DType dtype, const BanRules& rules,
+                             std::int64_t vocabulary) {
   constexpr std::int64_t kCount = 3;
   const BanInputs inputs(context, dtype, vocabulary, rules, 40);
   const Tensor log_probs =
@@ -108,21 +109,21 @@ TopOfAllowed top_of_allowed(ContextBase& context, DType dtype, const BanRules& r
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
 }
 
-TEST(BanTokensOnGpu, AreTheCpus) {
+TEST(BanTokensOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   CpuContext cpu;
   CudaContext cuda;
-  std::vector<BanRules> all = {{}};
-  for (const std::int64_t n : {1, 2, 3, 4, 9}) all.push_back({.no_repeat_ngram = n});
-  for (const std::int64_t repeats : {1, 2, 3, 8}) all.push_back({.max_repeats = repeats});
-  for (const std::int64_t length : {1, 5, 14, 1000}) all.push_back({.min_length = length});
-  all.push_back({.suppressed_token = 0,
-                 .end_token = 4,
-                 .min_length = 9,
-                 .no_repeat_ngram = 2,
-                 .max_repeats = 2});
+  std::vector<BanRules> all_rules = {{}};
+  for (const std::int64_t n : {1, 2, 3, 4, 9}) all_rules.push_back({.no_repeat_ngram = n});
+  for (const std::int64_t repeats : {1, 2, 3, 8}) all_rules.push_back({.max_repeats = repeats});
+  for (const std::int64_t length : {1, 5, 14, 1000}) all_rules.push_back({.min_length = length});
+  all_rules.push_back({.suppressed_token = 0,
+                       .end_token = 4,
+                       .min_length = 9,
+                       .no_repeat_ngram = 2,
+                       .max_repeats = 2});
   for (const std::int32_t generated : {0, 1, 2, 8, 30, 100, 150}) {
-    for (const BanRules& rules : all) {
+    for (const BanRules& rules : all_rules) {
       SCOPED_TRACE(std::to_string(generated) + " tokens, n-grams of " +
                    std::to_string(rules.no_repeat_ngram) + ", repeats " +
                    std::to_string(rules.max_repeats));
@@ -136,8 +137,8 @@ TEST(BanTokensOnGpu, AreTheCpus) {
   }
 }
 
-// In one stretch of a row and in several.
-TEST(TopAllowedOnGpu, AreTheCpus) {
+// Rows of one vocabulary chunk and of several.
+TEST(TopAllowedOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   CpuContext cpu;
   CudaContext cuda;
@@ -148,9 +149,9 @@ TEST(TopAllowedOnGpu, AreTheCpus) {
           BanRules{.no_repeat_ngram = 2, .max_repeats = 2}}) {
       SCOPED_TRACE(std::to_string(vocabulary) + " tokens, repeats " +
                    std::to_string(rules.max_repeats));
-      const TopOfAllowed expected = top_of_allowed(cpu, DType::f32, rules, vocabulary);
+      const TopAllowedResult expected = top_allowed(cpu, DType::f32, rules, vocabulary);
       for (const DType dtype : {DType::f32, DType::bf16}) {
-        const TopOfAllowed found = top_of_allowed(cuda, dtype, rules, vocabulary);
+        const TopAllowedResult found = top_allowed(cuda, dtype, rules, vocabulary);
         EXPECT_EQ(found.ids, expected.ids);
         expect_near(found.log_probs, expected.log_probs, 1e-5);
       }
@@ -160,13 +161,13 @@ TEST(TopAllowedOnGpu, AreTheCpus) {
 
 struct BeamSetup {
   std::int64_t units = 1, beam = 1, candidates = 1;
-  double end_rate = 0.2;         // how often </s> is among a row's candidates
-  double impossible_rate = 0.0;  // how often a candidate cannot come
-  int levels = 0;                // so many different scores, so that sums are equal
+  double end_rate = 0.2;         // probability that </s> is among a row's candidates
+  double impossible_rate = 0.0;  // probability that a candidate has the score -inf
+  int levels = 0;                // number of different scores, so that sums are equal; 0: any
   std::int32_t longest = 40;
 };
 
-// A search over invented scores on one device.
+// A search with random scores on one device.
 class BeamSearch {
  public:
   BeamSearch(ContextBase& context, const BeamSetup& setup)
@@ -183,23 +184,23 @@ class BeamSearch {
       for (std::int32_t i = 0; i < prefix.back(); ++i) tokens[index(u * stride_ + i)] = 3 + i;
     }
     options_ = {context, options};
-    now_ = rows();
-    then_ = rows();
+    from_ = rows();
+    to_ = rows();
     finished_ = rows();
-    copy_from_host(std::span<const std::int32_t>(tokens), now_.tokens);
-    fill(now_.token_scores, 0);
-    fill(now_.score, 0);
+    copy_from_host(std::span<const std::int32_t>(tokens), from_.tokens);
+    fill(from_.token_scores, 0);
+    fill(from_.score, 0);
     number.resize(index(all_rows()), -1);
     prefix.resize(index(all_rows()), -1);
-    copy_from_host(std::span<const std::int32_t>(number), now_.unit);
-    copy_from_host(std::span<const std::int32_t>(prefix), now_.length);
+    copy_from_host(std::span<const std::int32_t>(number), from_.unit);
+    copy_from_host(std::span<const std::int32_t>(prefix), from_.length);
     length_ = integers(all_rows()), ended_ = integers(all_rows());
     count_ = zeros(context, DType::i32, {setup.units});
     done_ = zeros(context, DType::i32, {setup.units});
   }
 
-  // What a step made of `log_probs` and `ids`, as one list of numbers; the first is how many units
-  // go on.
+  // Runs a step with the candidates `log_probs` and `ids` and returns all its results,
+  // concatenated; the first is the number of active units.
   std::vector<double> step(std::int64_t units, std::int64_t width,
                            const std::vector<float>& log_probs,
                            const std::vector<std::int32_t>& ids) {
@@ -218,8 +219,8 @@ class BeamSearch {
                             .log_probs = scores.data<float>(),
                             .ids = tokens.data<std::int32_t>(),
                             .options = options_.data(),
-                            .from = now_.kernels_rows(),
-                            .to = then_.kernels_rows(),
+                            .from = from_.kernels_rows(),
+                            .to = to_.kernels_rows(),
                             .finished = {.tokens = finished_.tokens.data<std::int32_t>(),
                                          .token_scores = finished_.token_scores.data<float>(),
                                          .score = finished_.score.data<double>(),
@@ -231,25 +232,25 @@ class BeamSearch {
                             .next = next.data<std::int32_t>(),
                             .active = active.data<std::int32_t>()});
     });
-    std::swap(now_, then_);
-    const std::int64_t left = to_host<std::int32_t>(active)[0];
-    std::vector<double> made{static_cast<double>(left)};
-    const std::int64_t rows = left * setup_.beam;
-    append(made, to_host<std::int32_t>(parents), 0, rows);
-    append(made, to_host<std::int32_t>(next), 0, rows);
-    append(made, to_host<double>(now_.score), 0, rows);
-    append(made, to_host<std::int32_t>(now_.unit), 0, rows);
-    append(made, to_host<std::int32_t>(done_), 0, setup_.units);
-    const auto lengths = to_host<std::int32_t>(now_.length);
-    append(made, lengths, 0, rows);
-    const auto history = to_host<std::int32_t>(now_.tokens);
-    const auto history_scores = to_host<float>(now_.token_scores);
+    std::swap(from_, to_);
+    const std::int64_t active_units = to_host<std::int32_t>(active)[0];
+    std::vector<double> results{static_cast<double>(active_units)};
+    const std::int64_t rows = active_units * setup_.beam;
+    append(results, to_host<std::int32_t>(parents), 0, rows);
+    append(results, to_host<std::int32_t>(next), 0, rows);
+    append(results, to_host<double>(from_.score), 0, rows);
+    append(results, to_host<std::int32_t>(from_.unit), 0, rows);
+    append(results, to_host<std::int32_t>(done_), 0, setup_.units);
+    const auto lengths = to_host<std::int32_t>(from_.length);
+    append(results, lengths, 0, rows);
+    const auto history = to_host<std::int32_t>(from_.tokens);
+    const auto history_scores = to_host<float>(from_.token_scores);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::int64_t length = lengths[index(r)];
-      append(made, history, r * stride_, length);
-      append(made, history_scores, r * stride_, length);
+      append(results, history, r * stride_, length);
+      append(results, history_scores, r * stride_, length);
     }
-    return made;
+    return results;
   }
 
   std::vector<double> finished() const {
@@ -258,17 +259,17 @@ class BeamSearch {
     const auto tokens = to_host<std::int32_t>(finished_.tokens);
     const auto token_scores = to_host<float>(finished_.token_scores);
     const auto score = to_host<double>(finished_.score);
-    std::vector<double> all(count.begin(), count.end());
+    std::vector<double> results(count.begin(), count.end());
     for (std::int64_t u = 0; u < setup_.units; ++u) {
-      for (std::int64_t at = u * setup_.beam; at < u * setup_.beam + count[index(u)]; ++at) {
-        all.push_back(score[index(at)]);
-        all.push_back(length[index(at)]);
-        all.push_back(ended[index(at)]);
-        append(all, tokens, at * stride_, length[index(at)]);
-        append(all, token_scores, at * stride_, length[index(at)] + ended[index(at)]);
+      for (std::int64_t slot = u * setup_.beam; slot < u * setup_.beam + count[index(u)]; ++slot) {
+        results.push_back(score[index(slot)]);
+        results.push_back(length[index(slot)]);
+        results.push_back(ended[index(slot)]);
+        append(results, tokens, slot * stride_, length[index(slot)]);
+        append(results, token_scores, slot * stride_, length[index(slot)] + ended[index(slot)]);
       }
     }
-    return all;
+    return results;
   }
 
  private:
@@ -288,9 +289,9 @@ class BeamSearch {
   }
   std::int64_t all_rows() const { return setup_.units * setup_.beam; }
   Tensor integers(std::int64_t count) const {
-    const Tensor room = Tensor::empty(context_, DType::i32, {count});
-    fill(room, -1);
-    return room;
+    const Tensor tensor = Tensor::empty(context_, DType::i32, {count});
+    fill(tensor, -1);
+    return tensor;
   }
   RowMemory rows() const {
     return {Tensor::empty(context_, DType::i32, {all_rows(), stride_}),
@@ -304,13 +305,13 @@ class BeamSearch {
   BeamSetup setup_;
   std::int64_t stride_;
   DeviceOptions options_;
-  RowMemory now_, then_, finished_;
+  RowMemory from_, to_, finished_;
   Tensor length_, ended_, count_, done_;
 };
 
-// Descending scores of different tokens, </s> now and then among them.
-void invent(const BeamSetup& setup, std::int64_t rows, std::int64_t step,
-            std::vector<float>& log_probs, std::vector<std::int32_t>& ids) {
+// Appends random candidates: descending scores and different tokens, sometimes with </s>.
+void make_candidates(const BeamSetup& setup, std::int64_t rows, std::int64_t step,
+                     std::vector<float>& log_probs, std::vector<std::int32_t>& ids) {
   const auto candidates = static_cast<std::size_t>(setup.candidates);
   const std::int32_t vocabulary = static_cast<std::int32_t>(setup.candidates) + 9;
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -348,16 +349,16 @@ void expect_search(const BeamSetup& setup) {
   for (std::int64_t step = 0; units > 0; ++step, width = setup.beam) {
     std::vector<float> log_probs;
     std::vector<std::int32_t> ids;
-    invent(setup, units * width, step, log_probs, ids);
-    const std::vector<double> here = expected.step(units, width, log_probs, ids);
-    ASSERT_EQ(found.step(units, width, log_probs, ids), here) << "step " << step;
-    units = static_cast<std::int64_t>(here[0]);
+    make_candidates(setup, units * width, step, log_probs, ids);
+    const std::vector<double> step_results = expected.step(units, width, log_probs, ids);
+    ASSERT_EQ(found.step(units, width, log_probs, ids), step_results) << "step " << step;
+    units = static_cast<std::int64_t>(step_results[0]);
   }
   EXPECT_EQ(found.finished(), expected.finished());
 }
 
-// Up to 32 units are one block's work, more are many blocks'.
-TEST(BeamStepOnGpu, WholeSearchesAreTheCpus) {
+// Up to 32 units take one block; more units take several.
+TEST(BeamStepOnGpu, WholeSearchesMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t units : {1, 3, 32, 33, 300}) {
     expect_search({.units = units, .end_rate = 0.1});
@@ -367,7 +368,7 @@ TEST(BeamStepOnGpu, WholeSearchesAreTheCpus) {
   }
 }
 
-TEST(BeamStepOnGpu, WideBeamsAreTheCpus) {
+TEST(BeamStepOnGpu, WideBeamsMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t beam : {31, 33, 64, 100}) {
     for (const std::int64_t units : {1, 7, 40}) {
@@ -383,7 +384,7 @@ TEST(BeamStepOnGpu, WideBeamsAreTheCpus) {
   }
 }
 
-TEST(BeamStepOnGpu, AUnitWithoutAnyCandidateLeavesWithNothing) {
+TEST(BeamStepOnGpu, UnitWithoutCandidatesIsDoneWithoutResults) {
   SKIP_WITHOUT_GPU();
   CpuContext cpu;
   CudaContext cuda;
@@ -392,9 +393,9 @@ TEST(BeamStepOnGpu, AUnitWithoutAnyCandidateLeavesWithNothing) {
   for (const float bad : {-INFINITY, NAN}) {
     const std::vector<float> log_probs = {bad, bad, bad, -1, -2, bad, bad, bad, bad};
     BeamSearch expected(cpu, setup), found(cuda, setup);
-    const auto here = expected.step(3, 1, log_probs, ids);
-    EXPECT_EQ(here[0], 1);
-    EXPECT_EQ(found.step(3, 1, log_probs, ids), here);
+    const auto step_results = expected.step(3, 1, log_probs, ids);
+    EXPECT_EQ(step_results[0], 1);
+    EXPECT_EQ(found.step(3, 1, log_probs, ids), step_results);
     EXPECT_EQ(found.finished(), expected.finished());
   }
 }

@@ -1,8 +1,8 @@
-// A job on the GPU against the same job on the CPU.
+// Compares a job on the GPU with the same job on the CPU.
 //
 // A job is a function of a context and an element type: it creates its inputs with input(), runs a
 // kernel or an operation and returns the result. The CPU always computes in f32 and is the
-// reference; inputs are representable in bf16, so that both sides start from the same numbers.
+// reference. Inputs are representable in bf16, so that both devices start from the same numbers.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,9 @@
 namespace nunchi::testing {
 
 #define SKIP_WITHOUT_GPU() \
-  if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU here"
+  if (cuda_device_count() == 0) GTEST_SKIP() << "this machine has no GPU"
 
+// Random numbers that are representable in bf16, as a tensor of `dtype`.
 inline Tensor input(ContextBase& context, DType dtype, const Shape& shape, std::uint64_t seed,
                     double scale = 1) {
   const Tensor exact = random_tensor<float>(context, shape, seed, scale);
@@ -29,7 +30,7 @@ inline Tensor input(ContextBase& context, DType dtype, const Shape& shape, std::
   return exact;
 }
 
-// Memory for a result; elements that are not written stay NaN.
+// A buffer for results: elements that are not written stay NaN.
 inline Tensor unwritten_tensor(ContextBase& context, DType dtype, const Shape& shape) {
   const Tensor memory = Tensor::empty(context, dtype, shape);
   fill(memory, NAN);
@@ -63,7 +64,7 @@ struct Tolerance {
   double bf16 = 1e-2;
 };
 
-// Runs the job on the CPU, and on the GPU in f32 and in bf16.
+// Runs the job on the CPU in f32 and on the GPU in each of `types`, and compares the outputs.
 inline void expect_like_cpu(const Job& job, const Tolerance& tolerance = {},
                             const std::vector<DType>& types = {DType::f32, DType::bf16}) {
   CpuContext cpu({.threads = 2});

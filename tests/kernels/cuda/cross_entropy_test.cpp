@@ -10,8 +10,8 @@ struct Problem {
   std::int64_t rows = 33, vocabulary = 1000;
   double smoothing = 0.1;
   bool write_gradient = true;
-  std::int64_t first = 0;  // of a batch with 40 real rows, where `cut`
-  bool cut = false;
+  std::int64_t first = 0;  // first row of the chunk
+  bool partial = false;    // the batch has 64 rows, of which 40 are real
   double spread = 8;
   float shift = 0;
 };
@@ -30,8 +30,8 @@ Job job_of(const Problem& x) {
     const Tensor loss = unwritten_tensor(context, accumulator_type(dtype), {x.rows});
     dispatch(logits, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{
-                            .rows = {.capacity = x.cut ? 64 : x.rows,
-                                     .count = x.cut ? count.data<std::int32_t>() : nullptr},
+                            .rows = {.capacity = x.partial ? 64 : x.rows,
+                                     .count = x.partial ? count.data<std::int32_t>() : nullptr},
                             .first = x.first,
                             .chunk = x.rows,
                             .vocabulary = x.vocabulary,
@@ -41,14 +41,14 @@ Job job_of(const Problem& x) {
                             .logits = logits.data<T>(),
                             .loss = loss.data<Accumulator<T>>()});
     });
-    // The targets' gradients are far larger than all others: compared separately.
-    Output others = output("gradient", logits), own{"gradient of the targets", {}};
+    // The gradients of the targets are far larger than all others, so they are compared separately.
+    Output others = output("gradient", logits), target_gradient{"gradient of the targets", {}};
     for (std::int64_t r = 0; r < x.rows; ++r) {
-      double& at = others.values[static_cast<std::size_t>(r * x.vocabulary + targets[r])];
-      own.values.push_back(at);
-      at = 0;
+      double& gradient = others.values[static_cast<std::size_t>(r * x.vocabulary + targets[r])];
+      target_gradient.values.push_back(gradient);
+      gradient = 0;
     }
-    return std::vector<Output>{output("loss", loss), others, own};
+    return std::vector<Output>{output("loss", loss), others, target_gradient};
   };
 }
 
@@ -68,7 +68,8 @@ TEST(CrossEntropyOnGpu, MatchesTheCpu) {
   }
 }
 
-// Rows in registers of small blocks, of large blocks, and read again for each pass.
+// Vocabularies whose rows fit into the registers of small blocks or of large blocks, and others
+// whose rows are read again in each pass.
 TEST(CrossEntropyOnGpu, MatchesTheCpuForLargeVocabularies) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {37000, 37001, 50257, 65536, 80000, 100003, 200000}) {
@@ -89,8 +90,8 @@ TEST(CrossEntropyOnGpu, RowsPastTheCountHaveZeroLossAndGradient) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {37, 1000}) {
     for (const std::int64_t first : {0, 32, 40, 48}) {
-      expect_like_cpu(job_of({.rows = 16, .vocabulary = vocabulary, .first = first, .cut = true}),
-                      kClose);
+      expect_like_cpu(
+          job_of({.rows = 16, .vocabulary = vocabulary, .first = first, .partial = true}), kClose);
     }
   }
 }

@@ -19,7 +19,7 @@ Tensor numbers(ContextBase& context, const Numbers& values) {
 struct DecodeCase {
   int heads = 4, kv_heads = 4;
   std::int64_t width = 64;
-  bool slots = true;  // else keys stand one after another
+  bool slots = true;  // false: a row's keys are consecutive
   Bias bias = Bias::none;
   Numbers lengths = {0, 1, 2, 7, 130, 16, 33, 64, 65, 300};
   std::int64_t spare_columns = 0;
@@ -27,38 +27,39 @@ struct DecodeCase {
 
 std::string describe(const DecodeCase& c) {
   return "heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " of " +
-         std::to_string(c.width) + (c.slots ? ", slots" : ", in a row") + ", bias " +
+         std::to_string(c.width) + (c.slots ? ", slots" : ", consecutive keys") + ", bias " +
          std::to_string(static_cast<int>(c.bias)) + ", rows " + std::to_string(c.lengths.size());
 }
 
-// Two rows to a hypothesis, slots in no order; spare rows point nowhere.
+// Two rows per hypothesis, shuffled slots; rows past the count have invalid indices.
 Job decode_job(const DecodeCase& c) {
   return [c](ContextBase& context, DType dtype) {
-    constexpr std::int32_t kNowhere = 1 << 30;
+    constexpr std::int32_t kInvalid = 1 << 30;
     const auto rows = static_cast<std::int64_t>(c.lengths.size());
     const std::int64_t capacity = rows + 3, hypotheses = (rows + 1) / 2;
     const std::int64_t longest = *std::max_element(c.lengths.begin(), c.lengths.end());
     const std::int64_t stride = longest + 3;
-    std::int64_t places = std::max<std::int64_t>(hypotheses * stride, longest + rows);
-    if (places % 7 == 0) ++places;
+    std::int64_t key_rows = std::max<std::int64_t>(hypotheses * stride, longest + rows);
+    if (key_rows % 7 == 0) ++key_rows;
     Numbers slot(static_cast<std::size_t>(hypotheses * stride)), hypothesis, begin,
         length = c.lengths;
     for (std::size_t i = 0; i < slot.size(); ++i) {
-      slot[i] = static_cast<std::int32_t>(7 * static_cast<std::int64_t>(i) % places);
+      slot[i] = static_cast<std::int32_t>(7 * static_cast<std::int64_t>(i) % key_rows);
     }
     for (std::int64_t r = 0; r < rows; ++r) {
       hypothesis.push_back(static_cast<std::int32_t>(hypotheses - 1 - r / 2));
       begin.push_back(static_cast<std::int32_t>(r));
     }
-    for (Numbers* of_rows : {&hypothesis, &begin, &length}) of_rows->resize(capacity, kNowhere);
+    for (Numbers* row_values : {&hypothesis, &begin, &length})
+      row_values->resize(capacity, kInvalid);
     const Tensor count = numbers(context, {static_cast<std::int32_t>(rows)}),
                  slots = numbers(context, slot), row_hypothesis = numbers(context, hypothesis),
-                 row_begin = numbers(context, begin), row_length = numbers(context, length);
+                 key_begin = numbers(context, begin), row_length = numbers(context, length);
     const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
     const std::int64_t q_stride = q_width + c.spare_columns,
                        kv_stride = 2 * kv_width + c.spare_columns;
     const Tensor q = input(context, dtype, {capacity, q_stride}, 1, 2),
-                 kv = input(context, dtype, {places, kv_stride}, 2, 2),
+                 kv = input(context, dtype, {key_rows, kv_stride}, 2, 2),
                  out = unwritten_tensor(context, dtype, {capacity, q_width}),
                  slopes = random_tensor<float>(context, {c.heads}, 3, 0.5),
                  table = input(context, dtype, {std::max(1, buckets_of(c.bias)), c.heads}, 4);
@@ -69,7 +70,7 @@ Job decode_job(const DecodeCase& c) {
         keys.hypothesis = row_hypothesis.data<std::int32_t>();
         keys.slot_stride = stride;
       } else {
-        keys.begin = row_begin.data<std::int32_t>();
+        keys.begin = key_begin.data<std::int32_t>();
       }
       kernels::run(
           ctx, kernels::DecodeAttention<T>{
@@ -94,7 +95,7 @@ Job decode_job(const DecodeCase& c) {
   };
 }
 
-TEST(CudaDecodeAttention, AgreesWithTheCpu) {
+TEST(CudaDecodeAttention, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   std::vector<DecodeCase> cases;
   for (const std::int64_t width : {8, 16, 20, 32, 40, 64, 128, 256, 264, 301, 512, 1024}) {
@@ -115,8 +116,8 @@ TEST(CudaDecodeAttention, AgreesWithTheCpu) {
   }
 }
 
-// A row has one warp there, and four where rows are few.
-TEST(CudaDecodeAttention, AgreesWithManyRows) {
+// With many rows a row takes one warp; with few rows it takes four.
+TEST(CudaDecodeAttention, MatchesTheCpuForManyRows) {
   SKIP_WITHOUT_GPU();
   DecodeCase c{.heads = 8, .kv_heads = 8, .lengths = Numbers(301)};
   std::iota(c.lengths.begin(), c.lengths.end(), 0);
@@ -129,13 +130,13 @@ TEST(CudaDecodeAttention, DeterministicRowsDoNotDependOnTheirNumber) {
   const DecodeCase few{.heads = 8, .kv_heads = 8, .slots = false, .lengths = {200, 150}};
   DecodeCase many = few;
   many.lengths.resize(300, 200);
-  const std::vector<double> one = decode_job(few)(context, DType::bf16)[0].values,
-                            other = decode_job(many)(context, DType::bf16)[0].values;
-  for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(one[i], other[i]) << i;
+  const std::vector<double> few_rows = decode_job(few)(context, DType::bf16)[0].values,
+                            many_rows = decode_job(many)(context, DType::bf16)[0].values;
+  for (std::size_t i = 0; i < 2 * 8 * 64; ++i) ASSERT_EQ(few_rows[i], many_rows[i]) << i;
 }
 
-// A row for each hypothesis, as in a step of the search: its newest key and value are not in the
-// cache yet and go there.
+// One row per hypothesis, as in a step of a search: the kernel adds its newest key and value to the
+// cache.
 Job newest_job(const DecodeCase& c) {
   return [c](ContextBase& context, DType dtype) {
     const auto rows = static_cast<std::int64_t>(c.lengths.size());
@@ -153,8 +154,8 @@ Job newest_job(const DecodeCase& c) {
     const Tensor count = numbers(context, {static_cast<std::int32_t>(rows)}),
                  slots = numbers(context, slot), row_length = numbers(context, length),
                  row_slot = numbers(context, newest);
-    const std::int64_t q_width = c.heads * c.width, all = q_width + 2 * kv_width;
-    const Tensor qkv = input(context, dtype, {capacity, all}, 1, 2),
+    const std::int64_t q_width = c.heads * c.width, qkv_stride = q_width + 2 * kv_width;
+    const Tensor qkv = input(context, dtype, {capacity, qkv_stride}, 1, 2),
                  cache = input(context, dtype, {rows * stride, 2 * kv_width}, 2, 2),
                  out = unwritten_tensor(context, dtype, {capacity, q_width});
     dispatch(qkv, [&]<class T>(auto& ctx) {
@@ -168,7 +169,7 @@ Job newest_job(const DecodeCase& c) {
                             .q = qkv.data<T>(),
                             .k = keys,
                             .v = values,
-                            .q_stride = all,
+                            .q_stride = qkv_stride,
                             .k_stride = 2 * kv_width,
                             .v_stride = 2 * kv_width,
                             .keys = {.slot = slots.data<std::int32_t>(),
@@ -177,8 +178,8 @@ Job newest_job(const DecodeCase& c) {
                             .newest = {.slot = row_slot.data<std::int32_t>(),
                                        .k = k,
                                        .v = k + kv_width,
-                                       .k_stride = all,
-                                       .v_stride = all,
+                                       .k_stride = qkv_stride,
+                                       .v_stride = qkv_stride,
                                        .to_k = keys,
                                        .to_v = values},
                             .max_keys = stride,
@@ -190,7 +191,7 @@ Job newest_job(const DecodeCase& c) {
   };
 }
 
-TEST(CudaDecodeAttention, NewestKeysJoinTheCache) {
+TEST(CudaDecodeAttention, AddsNewKeysToTheCache) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {20, 32, 64, 128, 301, 640}) {
     for (const int kv_heads : {1, 4}) {
@@ -202,7 +203,7 @@ TEST(CudaDecodeAttention, NewestKeysJoinTheCache) {
   expect_like_cpu(newest_job({.lengths = {1, 200, 100}}), kTolerance);
 }
 
-TEST(CudaScatterRows, AgreesWithTheCpu) {
+TEST(CudaScatterRows, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {5, 64}) {
     for (const bool indexed : {false, true}) {
@@ -229,7 +230,7 @@ TEST(CudaScatterRows, AgreesWithTheCpu) {
   }
 }
 
-TEST(CudaGatherRows, AgreesWithTheCpu) {
+TEST(CudaGatherRows, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {5, 64}) {
     expect_like_cpu(
@@ -253,11 +254,11 @@ TEST(CudaGatherRows, AgreesWithTheCpu) {
   }
 }
 
-constexpr std::int64_t kBlocks = 110;  // of a unit
+constexpr std::int64_t kBlocks = 110;  // blocks per unit
 
 struct SlotCase {
-  Numbers parents;  // none: the first step
-  Numbers tokens;   // none: one each
+  Numbers parents;  // empty: the first step
+  Numbers tokens;   // empty: one token per hypothesis
   bool memory = true;
 };
 
@@ -277,9 +278,9 @@ Job slot_job(const SlotCase& c) {
       blocks[i] = static_cast<std::int32_t>(i * 7 % blocks.size());
     }
     const Tensor parent = numbers(context, c.parents), offset = numbers(context, offsets),
-                 of_unit = numbers(context, unit), old = numbers(context, old_slot),
+                 row_unit = numbers(context, unit), old = numbers(context, old_slot),
                  old_length = numbers(context, {5, 90, 0, 64}), block = numbers(context, blocks);
-    // Of each unit: tokens of its first step, begin and length of its memory.
+    // The UnitSlots: tokens of the first step, begin and length of the memory.
     const Tensor units = numbers(context, c.memory ? Numbers{3, 4, 3, 1, 0, 4, 5, 11, 9}
                                                    : Numbers{3, 0, 0, 1, 0, 0, 5, 0, 0});
     const Tensor slot = zeros(context, DType::i32, {hypotheses * stride}),
@@ -299,7 +300,7 @@ Job slot_job(const SlotCase& c) {
                             .width = 5,
                             .capacity = capacity,
                             .parent = first ? nullptr : data(parent),
-                            .unit = data(of_unit),
+                            .unit = data(row_unit),
                             .offset = c.tokens.empty() ? nullptr : data(offset),
                             .old_slot = first ? nullptr : data(old),
                             .old_stride = old_stride,
@@ -322,12 +323,12 @@ Job slot_job(const SlotCase& c) {
     });
     std::vector<Output> found = {output("slot", slot), output("length", length),
                                  output("last_row", last_row), output("count", count)};
-    for (const Tensor& column : columns) found.push_back(output("of rows", column));
+    for (const Tensor& column : columns) found.push_back(output("row array", column));
     return found;
   };
 }
 
-TEST(CudaExtendSlots, AgreesWithTheCpu) {
+TEST(CudaExtendSlots, MatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const SlotCase& c : {SlotCase{.tokens = {3, 1, 5}}, SlotCase{.parents = {2, 0, 1, 3, 1}},
                             SlotCase{.parents = {3, 3}, .tokens = {66, 0}},

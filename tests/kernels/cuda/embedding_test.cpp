@@ -5,14 +5,14 @@
 namespace nunchi::testing {
 namespace {
 
-constexpr std::int64_t kVocabulary = 50, kPlaces = 127;
+constexpr std::int64_t kVocabulary = 50, kPositions = 127;
 
 struct Problem {
   std::vector<std::int32_t> lengths = {33, 1, 127, 32, 31};
   std::int64_t spare = 32, width = 64;
   float dropout = 0;
   bool table = true, positions = true;
-  std::int32_t distinct = kVocabulary;  // tokens in use
+  std::int32_t distinct = kVocabulary;  // number of different tokens
 };
 
 // The batch on a device.
@@ -59,7 +59,7 @@ Job forward(const Problem& p) {
   return [p](ContextBase& context, DType dtype) {
     const Device batch(context, p);
     const Tensor table = input(context, dtype, {kVocabulary, p.width}, 1);
-    const Tensor positions = input(context, dtype, {kPlaces, p.width}, 2);
+    const Tensor positions = input(context, dtype, {kPositions, p.width}, 2);
     const Tensor out = unwritten_tensor(context, dtype, {batch.capacity, p.width});
     dispatch(table, [&]<class T>(auto& ctx) {
       kernels::run(ctx,
@@ -81,7 +81,7 @@ Job backward(const Problem& p) {
     const Device batch(context, p);
     const Tensor d_out = input(context, dtype, {batch.capacity, p.width}, 3);
     const Tensor d_table = input(context, accumulator_type(dtype), {kVocabulary, p.width}, 4);
-    const Tensor d_positions = input(context, accumulator_type(dtype), {kPlaces, p.width}, 5);
+    const Tensor d_positions = input(context, accumulator_type(dtype), {kPositions, p.width}, 5);
     dispatch(d_out, [&]<class T>(auto& ctx) {
       kernels::run(ctx,
                    kernels::EmbeddingBackward<T>{
@@ -125,7 +125,8 @@ TEST(EmbeddingOnGpu, GradientsMatchTheCpu) {
   expect_like_cpu(backward({.table = false}), kSums);
 }
 
-// Chunks of sorted rows end within a token or at its end, and hold many tokens or a part of one.
+// Rows are sorted by token and split into chunks: one chunk may hold many tokens, or one token may
+// span several chunks.
 TEST(EmbeddingOnGpu, SumsTokensOfAnyFrequency) {
   SKIP_WITHOUT_GPU();
   for (const std::int32_t distinct : {1, 2, 3, 7, 50}) {

@@ -17,12 +17,13 @@ constexpr Weight kWeights[] = {{384, 128},  {128, 256},   {1536, 512},  {512, 51
                                {236, 192},  {512, 64},    {52, 1152},   {2112, 1280}};
 constexpr Weight kVocabularies[] = {{9000, 128}, {20'004, 512}, {10'000, 1024}};
 
+// Sets `launched` to whether the kernel took the product.
 template <class C>
-Tensor multiplied(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& bias,
-                  std::int64_t rows, bool relu, bool& served) {
+Tensor product_of(CudaContext& context, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  std::int64_t rows, bool relu, bool& launched) {
   const Tensor c =
       unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
-  served = kernels::few_rows_product(
+  launched = kernels::few_rows_product(
       context,
       kernels::Product<BFloat16, C>{.m = rows,
                                     .n = b.size(0),
@@ -36,7 +37,7 @@ Tensor multiplied(CudaContext& context, const Tensor& a, const Tensor& b, const 
   return c;
 }
 
-// The rows of the CPU's product, in f32.
+// The same product on the CPU, in f32.
 std::vector<double> expected_of(const Weight& w, std::int64_t rows, bool bias, bool relu) {
   CpuContext cpu({.threads = 2});
   const Tensor a = input(cpu, DType::f32, {rows, w.k}, 1),
@@ -58,39 +59,39 @@ std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows
   return {all.begin(), all.begin() + rows * n};
 }
 
-// Every number of rows against the CPU, and each row bitwise against the same row in the largest
-// product, whatever the tiling.
+// Compares products of each number of rows with the CPU, and bitwise with the product of fewer rows
+// before it, which may have other tiles.
 void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
   CudaContext cuda;
   cuda.arena().poison();
-  const std::int64_t most = kernels::kMaxRows;
-  const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
+  const std::int64_t max_rows = kernels::kMaxRows;
+  const Tensor a = input(cuda, DType::bf16, {max_rows, w.k}, 1),
                b = input(cuda, DType::bf16, {w.n, w.k}, 2),
                add = input(cuda, DType::bf16, {w.n}, 3);
   for (const bool epilogue : {false, true}) {
-    const std::vector<double> all = expected_of(w, most, epilogue, epilogue);
-    std::vector<double> alone;  // of the first product that was launched
-    std::int64_t alone_rows = 0;
+    const std::vector<double> all = expected_of(w, max_rows, epilogue, epilogue);
+    std::vector<double> previous;  // the result for previous_rows rows
+    std::int64_t previous_rows = 0;
     for (const std::int64_t rows : rows_to_try) {
       const std::vector<double> expected = first_rows(all, rows, w.n);
       const Tensor bias = epilogue ? add : Tensor();
-      bool served = false, served_bf16 = false;
-      const Tensor c = multiplied<float>(cuda, a, b, bias, rows, epilogue, served);
-      const Tensor rounded = multiplied<BFloat16>(cuda, a, b, bias, rows, epilogue, served_bf16);
-      ASSERT_EQ(served, served_bf16);
+      bool launched = false, launched_bf16 = false;
+      const Tensor c = product_of<float>(cuda, a, b, bias, rows, epilogue, launched);
+      const Tensor rounded = product_of<BFloat16>(cuda, a, b, bias, rows, epilogue, launched_bf16);
+      ASSERT_EQ(launched, launched_bf16);
       if (rows <= 16) {
-        ASSERT_TRUE(served) << w.n << " x " << w.k << ", " << rows << " rows";
+        ASSERT_TRUE(launched) << w.n << " x " << w.k << ", " << rows << " rows";
       }
-      if (!served) continue;
+      if (!launched) continue;
       const std::vector<double> found = to_host_f64(c);
       EXPECT_LE(relative_distance(found, expected), 2e-6)
           << w.n << " x " << w.k << ", " << rows << " rows";
       EXPECT_LE(relative_distance(to_host_f64(rounded), expected), 5e-3)
           << w.n << " x " << w.k << ", " << rows << " rows";
-      if (rows > alone_rows) {
-        EXPECT_TRUE(same_bits(first_rows(found, alone_rows, w.n), alone)) << rows << " rows";
-        alone = found;
-        alone_rows = rows;
+      if (rows > previous_rows) {
+        EXPECT_TRUE(same_bits(first_rows(found, previous_rows, w.n), previous)) << rows << " rows";
+        previous = found;
+        previous_rows = rows;
       }
     }
   }
@@ -110,13 +111,13 @@ TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
-    const std::int64_t most = kernels::kMaxRows;
-    const Tensor a = input(cuda, DType::bf16, {most, w.k}, 1),
+    const std::int64_t max_rows = kernels::kMaxRows;
+    const Tensor a = input(cuda, DType::bf16, {max_rows, w.k}, 1),
                  b = input(cuda, DType::bf16, {w.n, w.k}, 2);
-    bool served = false;
+    bool launched = false;
     const std::vector<float> together =
-        to_host<float>(multiplied<float>(cuda, a, b, {}, most, false, served));
-    ASSERT_TRUE(served);
+        to_host<float>(product_of<float>(cuda, a, b, {}, max_rows, false, launched));
+    ASSERT_TRUE(launched);
     for (const std::int64_t row : {1, 12, 40, 63}) {
       const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
       ASSERT_TRUE(kernels::few_rows_product(
@@ -176,11 +177,11 @@ TEST(CudaFewRowsProduct, ReluPropagatesNaN) {
   const Tensor a = Tensor::empty(cuda, DType::bf16, {1, 512});
   convert(wide, a);
   const Tensor b = input(cuda, DType::bf16, {64, 512}, 2);
-  bool served = false;
-  for (const double x : to_host_f64(multiplied<float>(cuda, a, b, {}, 1, true, served))) {
+  bool launched = false;
+  for (const double x : to_host_f64(product_of<float>(cuda, a, b, {}, 1, true, launched))) {
     EXPECT_TRUE(std::isnan(x));
   }
-  EXPECT_TRUE(served);
+  EXPECT_TRUE(launched);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fused products of the backward pass, on the GPU against the CPU.
+// Fused products of the backward pass, on the GPU compared with the CPU.
 #include "nunchi/kernels/linear_gradient.h"
 
 #include "tests/kernels/cuda/compare.h"
@@ -10,7 +10,7 @@ struct Sizes {
   std::int64_t m, n, k;
 };
 
-// Without a mask, relu and the sum are a separate kernel.
+// Without a mask, the derivative of relu and the sum are a separate kernel.
 TEST(CudaLinearGradient, GatedProductWithoutAMask) {
   SKIP_WITHOUT_GPU();
   for (const Sizes& s : {Sizes{192, 136, 64}, {31, 37, 41}, {640, 1024, 512}}) {

@@ -31,31 +31,31 @@ kernels::Product<T> product_of(const Case& x, const Tensor& a, const Tensor& b, 
           .added = x.added ? added.data<T>() : nullptr};
 }
 
-std::vector<double> result_of(ContextBase& context, const Case& x, DType dtype, bool& served) {
+std::vector<double> result_of(ContextBase& context, const Case& x, DType dtype, bool& launched) {
   const Tensor a = input(context, dtype, {x.rows, x.width}, 1),
                b = input(context, dtype, {x.outputs, x.width}, 2),
                bias = input(context, dtype, {x.outputs}, 3),
                added = input(context, dtype, {x.rows, x.outputs}, 4, 20),
                c = unwritten_tensor(context, dtype, {x.rows, x.outputs});
   if (dtype == DType::bf16) {
-    served = kernels::medium_rows_product(static_cast<CudaContext&>(context),
-                                          product_of<BFloat16>(x, a, b, bias, added, c));
+    launched = kernels::medium_rows_product(static_cast<CudaContext&>(context),
+                                            product_of<BFloat16>(x, a, b, bias, added, c));
   } else {
     kernels::run(static_cast<CpuContext&>(context), product_of<float>(x, a, b, bias, added, c));
   }
   return to_host_f64(c);
 }
 
-void expect_as_on_cpu(const Case& x, bool expected_to_be_served = true) {
+void expect_as_on_cpu(const Case& x, bool expect_launched = true) {
   SCOPED_TRACE(describe(x));
   CpuContext cpu({.threads = 2});
   CudaContext cuda;
   cuda.arena().poison();
-  bool served = false;
-  const std::vector<double> expected = result_of(cpu, x, DType::f32, served),
-                            found = result_of(cuda, x, DType::bf16, served);
-  ASSERT_EQ(served, expected_to_be_served);
-  if (served) {
+  bool launched = false;
+  const std::vector<double> expected = result_of(cpu, x, DType::f32, launched),
+                            found = result_of(cuda, x, DType::bf16, launched);
+  ASSERT_EQ(launched, expect_launched);
+  if (launched) {
     EXPECT_LE(relative_distance(found, expected), 1e-2);
   }
 }
@@ -86,8 +86,8 @@ TEST(CudaMediumRowsProduct, RefusesUnsuitableProducts) {
   expect_as_on_cpu({1000, 4096, 128}, false);
 }
 
-// Every product kernel adds the addend.
-TEST(CudaProduct, AddsTheAddend) {
+// For few, medium and many rows, which different kernels compute.
+TEST(CudaProduct, AddsTheResidual) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {1, 20, 64, 150, 1500}) {
     const Case x{rows, 516, 512, true, false, true};

@@ -1,4 +1,4 @@
-// A normalisation fused with its product, on the GPU.
+// A normalisation fused with the product that follows it, on the GPU.
 #include "nunchi/kernels/norm_product.h"
 
 #include "nunchi/kernels/cuda/product/few_rows_product.h"
@@ -58,7 +58,7 @@ Results run_case(auto& ctx, const Case& x, DType dtype) {
   return r;
 }
 
-// Real rows only: the others are meaningless.
+// The rows up to the count; the others are meaningless.
 std::vector<double> real(const Tensor& tensor, const Case& x) {
   const std::vector<double> all = to_host_f64(tensor);
   return {all.begin(), all.begin() + std::int64_t(all.size()) / x.rows * x.count};
@@ -69,13 +69,13 @@ void expect_as_on_cpu(const Case& x) {
   CudaContext cuda;
   cuda.arena().poison();
   const Results expected = run_case<float, float>(cpu, x, DType::f32);
-  std::vector<Results> all = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
+  std::vector<Results> results = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
   // For more rows the library would have to add a bf16 bias to an f32 result, which it does not
   // support.
   if (x.rows <= kernels::kMaxRows) {
-    all.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
+    results.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
   }
-  for (const Results& found : all) {
+  for (const Results& found : results) {
     const auto near = [&](const char* what, const Tensor& a, const Tensor& b, double tolerance) {
       EXPECT_LE(relative_distance(real(a, x), real(b, x)), tolerance)
           << what << ": " << x.rows << " rows, " << x.width << " to " << x.outputs;

@@ -1,4 +1,4 @@
-// Products with f32 results of bf16 factors, on the GPU.
+// Products of bf16 matrices with f32 results, on the GPU.
 #include "nunchi/kernels/product.h"
 
 #include "nunchi/kernels/memory.h"
@@ -98,7 +98,7 @@ TEST(CudaProduct, ReadsAWeightWrittenJustBefore) {
   }
 }
 
-TEST(CudaProduct, RefusesAmbiguousEpilogues) {
+TEST(CudaProduct, RefusesReluWithAResidual) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   EXPECT_THROW(result_of<BFloat16>(cuda, {8, 64, 64, true, true, true}), Error);

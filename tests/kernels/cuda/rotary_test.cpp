@@ -13,7 +13,7 @@ struct RotaryCase {
   bool inverse = false;
 };
 
-// In place, with columns that are not rotated and rows past the count.
+// Rotates in place, with columns that belong to no head and rows past the count.
 Job rotary_job(const RotaryCase& c) {
   return [c](ContextBase& context, DType dtype) {
     const Ragged batch = make_ragged(context, std::vector<std::int32_t>{33, 1, 127, 5});

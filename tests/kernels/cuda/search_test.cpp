@@ -7,7 +7,8 @@
 namespace nunchi::testing {
 namespace {
 
-// Rows of random logits; with `levels`, only so many different ones, so that many are equal.
+// Rows of random logits. With `levels`, they are rounded to few different values, so that many are
+// equal.
 std::vector<float> logits_of(std::int64_t rows, std::int64_t vocabulary, int levels = 0,
                              double scale = 8) {
   auto logits = random_values<float>(rows * vocabulary, 5, scale);
@@ -53,7 +54,7 @@ Found top_of(ContextBase& context, DType dtype, const Rows& rows, std::int64_t c
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
 }
 
-// The same tokens in both types, and log-probabilities near the CPU's.
+// Expects the CPU's tokens in both types, and log-probabilities near the CPU's.
 template <class F>
 void expect_same(F&& find) {
   CpuContext cpu;
@@ -75,7 +76,7 @@ void expect_top(const Rows& rows, std::int64_t count) {
       [&](ContextBase& context, DType dtype) { return top_of(context, dtype, rows, count); });
 }
 
-TEST(TopTokensOnGpu, AreTheCpus) {
+TEST(TopTokensOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {1, 2, 63, 64, 65, 1000, 2049, 5000}) {
     for (const std::int64_t count : {1, 2, 5, 8, 9, 32, 33, 65, 128, 129, 1000}) {
@@ -85,8 +86,8 @@ TEST(TopTokensOnGpu, AreTheCpus) {
   }
 }
 
-// Rows in many stretches, in few, and in one.
-TEST(TopTokensOnGpu, AreTheCpusForAnyNumberOfRows) {
+// Rows of many vocabulary chunks, of few, and of one.
+TEST(TopTokensOnGpu, MatchTheCpuForAnyNumberOfRows) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {1, 5, 33, 130, 450}) {
     for (const std::int64_t count : {1, 5, 65}) {
@@ -100,8 +101,8 @@ TEST(TopTokensOnGpu, AreTheCpusForAnyNumberOfRows) {
   expect_top({logits_of(2, 37001), 37001}, 65);
 }
 
-// Also where all of a stretch are equal: more than a block sorts at once.
-TEST(TopTokensOnGpu, OfEqualsTheLowerIdWins) {
+// Also where all logits of a chunk are equal, more than a block sorts at once.
+TEST(TopTokensOnGpu, TiesGoToTheLowerId) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {63, 64, 1000, 5000, 37000}) {
     for (const int levels : {1, 2, 30}) {
@@ -115,7 +116,7 @@ TEST(TopTokensOnGpu, OfEqualsTheLowerIdWins) {
   expect_top(zeros, 6);
 }
 
-TEST(TopTokensOnGpu, WhatCannotComeIsLast) {
+TEST(TopTokensOnGpu, ImpossibleTokensComeLast) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {2, 64, 65, 1000, 9000}) {
     Rows rows{logits_of(4, vocabulary), vocabulary};
@@ -125,7 +126,7 @@ TEST(TopTokensOnGpu, WhatCannotComeIsLast) {
     for (const std::int64_t count : {std::int64_t{1}, std::min<std::int64_t>(vocabulary, 1000)}) {
       expect_top(rows, count);
     }
-    // All but one, in the last stretch.
+    // All tokens but one in the last chunk are impossible.
     std::fill(rows.logits.begin(), rows.logits.end(), -INFINITY);
     for (std::int64_t r = 1; r <= 4; ++r) {
       rows.logits[static_cast<std::size_t>(r * vocabulary - 1)] = 3;
@@ -134,22 +135,22 @@ TEST(TopTokensOnGpu, WhatCannotComeIsLast) {
   }
 }
 
-TEST(TopTokensOnGpu, LogProbabilitiesCountWhatWasBanned) {
+TEST(TopTokensOnGpu, LogProbabilitiesIncludeBannedTokens) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {65, 37000}) {
     expect_top({logits_of(3, vocabulary), vocabulary, {-INFINITY, 3.5, 30}}, 5);
   }
 }
 
-TEST(TopTokensOnGpu, ANaNStaysVisible) {
+TEST(TopTokensOnGpu, PropagateNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const DType dtype : {DType::f32, DType::bf16}) {
     for (const std::int64_t vocabulary : {100, 9001}) {
-      for (const std::int64_t at : {0, 5, 63, 64, 99}) {
+      for (const std::int64_t index : {0, 5, 63, 64, 99}) {
         for (const float bad : {NAN, INFINITY}) {
           Rows rows{logits_of(1, vocabulary), vocabulary};
-          rows.logits[static_cast<std::size_t>(vocabulary - 1 - at)] = bad;
+          rows.logits[static_cast<std::size_t>(vocabulary - 1 - index)] = bad;
           const Found found = top_of(cuda, dtype, rows, 5);
           for (const double log_prob : found.log_probs) EXPECT_FALSE(std::isfinite(log_prob));
           for (const std::int32_t id : found.ids) EXPECT_TRUE(id >= 0 && id < vocabulary) << id;
@@ -166,7 +167,7 @@ TEST(TopTokensOnGpu, ANaNStaysVisible) {
   }
 }
 
-TEST(TopTokensOnGpu, NeighboursChangeNothingWhereThatIsAsked) {
+TEST(TopTokensOnGpu, DeterministicRowsDoNotDependOnOtherRows) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda({.deterministic = true});
   for (const std::int64_t vocabulary : {37000, 9001}) {
@@ -185,16 +186,16 @@ TEST(TopTokensOnGpu, NeighboursChangeNothingWhereThatIsAsked) {
   }
 }
 
-struct Cuts {
+struct SamplingOptions {
   double temperature = 1;
   std::int64_t top_k = 0;
   double top_p = 1;
 };
 
-Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts) {
+Found sample(ContextBase& context, DType dtype, const Rows& rows, const SamplingOptions& sampling) {
   const Tensor logits =
       rounded_tensor(context, dtype, rows.logits, {rows.count(), rows.vocabulary});
-  // Units in the order opposite to their rows'.
+  // Units are in the opposite order of their rows.
   std::vector<std::int32_t> unit, length;
   std::vector<kernels::UnitOptions> options;
   for (std::int64_t r = 0; r < rows.count(); ++r) {
@@ -202,9 +203,9 @@ Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts
     length.push_back(static_cast<std::int32_t>(3 + (rows.count() - 1 - r) % 2));
     options.push_back({.stream = r * 1000003 + (r % 2 << 33),
                        .seed = 77,
-                       .temperature = cuts.temperature,
-                       .top_p = cuts.top_p,
-                       .top_k = cuts.top_k,
+                       .temperature = sampling.temperature,
+                       .top_p = sampling.top_p,
+                       .top_k = sampling.top_k,
                        .sample = 1,
                        .prefix_length = static_cast<std::int32_t>(r % 2)});
   }
@@ -231,54 +232,57 @@ Found draw(ContextBase& context, DType dtype, const Rows& rows, const Cuts& cuts
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
 }
 
-void expect_draws(const Rows& rows, const Cuts& cuts) {
+void expect_samples(const Rows& rows, const SamplingOptions& sampling) {
   SCOPED_TRACE(std::to_string(rows.count()) + " rows of " + std::to_string(rows.vocabulary) +
-               ", temperature " + std::to_string(cuts.temperature) + ", top " +
-               std::to_string(cuts.top_k) + ", " + std::to_string(cuts.top_p));
-  expect_same([&](ContextBase& context, DType dtype) { return draw(context, dtype, rows, cuts); });
+               ", temperature " + std::to_string(sampling.temperature) + ", top " +
+               std::to_string(sampling.top_k) + ", " + std::to_string(sampling.top_p));
+  expect_same(
+      [&](ContextBase& context, DType dtype) { return sample(context, dtype, rows, sampling); });
 }
 
-const std::vector<Cuts> kCuts = {{},
-                                 {.temperature = 0.5},
-                                 {.temperature = 3},
-                                 {.top_k = 1},
-                                 {.top_k = 7},
-                                 {.top_k = 40},
-                                 {.top_k = 900},
-                                 {.top_k = 100000},
-                                 {.top_p = 1e-9},
-                                 {.top_p = 0.1},
-                                 {.top_p = 0.8},
-                                 {.top_p = 0.999999},
-                                 {.temperature = 2, .top_k = 50, .top_p = 0.7},
-                                 {.temperature = 1e-300},
-                                 {.temperature = 0.1, .top_k = 70, .top_p = 0.95}};
+const std::vector<SamplingOptions> kSamplingOptions = {
+    {},
+    {.temperature = 0.5},
+    {.temperature = 3},
+    {.top_k = 1},
+    {.top_k = 7},
+    {.top_k = 40},
+    {.top_k = 900},
+    {.top_k = 100000},
+    {.top_p = 1e-9},
+    {.top_p = 0.1},
+    {.top_p = 0.8},
+    {.top_p = 0.999999},
+    {.temperature = 2, .top_k = 50, .top_p = 0.7},
+    {.temperature = 1e-300},
+    {.temperature = 0.1, .top_k = 70, .top_p = 0.95}};
 
-TEST(SampleTokensOnGpu, AreTheCpus) {
+TEST(SampleTokensOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
-  for (const Cuts& cuts : kCuts) {
+  for (const SamplingOptions& sampling : kSamplingOptions) {
     for (const std::int64_t vocabulary : {1, 31, 64, 1000, 1025}) {
-      // Scales at which a few tokens, or very many, share the probability.
+      // Scales at which a few tokens, or very many, hold most of the probability.
       for (const double scale : {0.5, 8.0}) {
-        expect_draws({logits_of(60, vocabulary, 0, scale), vocabulary}, cuts);
+        expect_samples({logits_of(60, vocabulary, 0, scale), vocabulary}, sampling);
       }
-      expect_draws({logits_of(60, vocabulary, 3), vocabulary}, cuts);
+      expect_samples({logits_of(60, vocabulary, 3), vocabulary}, sampling);
     }
-    expect_draws({logits_of(6, 37000), 37000}, cuts);
-    expect_draws({logits_of(6, 37001, 0, 2), 37001}, cuts);
+    expect_samples({logits_of(6, 37000), 37000}, sampling);
+    expect_samples({logits_of(6, 37001, 0, 2), 37001}, sampling);
   }
 }
 
-TEST(SampleTokensOnGpu, WhatCannotComeIsNeverDrawn) {
+TEST(SampleTokensOnGpu, ImpossibleTokensAreNeverSampled) {
   SKIP_WITHOUT_GPU();
   Rows rows{std::vector<float>(200 * 100, -INFINITY), 100, std::vector<double>(200, -2.0)};
   for (std::size_t r = 0; r < 200; ++r) rows.logits[r * 100] = rows.logits[r * 100 + 99] = -50;
-  for (const Cuts& cuts : {Cuts{}, {.temperature = 1e300}, {.top_k = 50}, {.top_p = 0.999}}) {
-    expect_draws(rows, cuts);
+  for (const SamplingOptions& sampling :
+       {SamplingOptions{}, {.temperature = 1e300}, {.top_k = 50}, {.top_p = 0.999}}) {
+    expect_samples(rows, sampling);
   }
 }
 
-TEST(SampleTokensOnGpu, ThatAreNoNumbersAreDrawnFromWithoutHarm) {
+TEST(SampleTokensOnGpu, NaNLogitsGiveAValidTokenAndANaNLogProbability) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -286,8 +290,9 @@ TEST(SampleTokensOnGpu, ThatAreNoNumbersAreDrawnFromWithoutHarm) {
       for (const std::size_t every : {1, 2, 50}) {
         Rows rows{logits_of(3, 1000), 1000};
         for (std::size_t i = 0; i < 3000; i += every) rows.logits[i] = bad;
-        for (const Cuts& cuts : {Cuts{}, {.top_k = 40}, {.top_k = 900}, {.top_p = 0.9}}) {
-          const Found found = draw(cuda, dtype, rows, cuts);
+        for (const SamplingOptions& sampling :
+             {SamplingOptions{}, {.top_k = 40}, {.top_k = 900}, {.top_p = 0.9}}) {
+          const Found found = sample(cuda, dtype, rows, sampling);
           for (std::size_t r = 0; r < 3; ++r) {
             EXPECT_TRUE(found.ids[r] >= 0 && found.ids[r] < 1000) << found.ids[r];
             EXPECT_TRUE(std::isnan(found.log_probs[r])) << found.log_probs[r];
@@ -297,7 +302,7 @@ TEST(SampleTokensOnGpu, ThatAreNoNumbersAreDrawnFromWithoutHarm) {
     }
     const Rows impossible{std::vector<float>(1000, -INFINITY), 1000};
     for (const std::int64_t top_k : {0, 40}) {
-      EXPECT_TRUE(std::isnan(draw(cuda, dtype, impossible, {.top_k = top_k}).log_probs[0]));
+      EXPECT_TRUE(std::isnan(sample(cuda, dtype, impossible, {.top_k = top_k}).log_probs[0]));
     }
   }
 }

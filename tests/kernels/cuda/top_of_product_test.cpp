@@ -8,15 +8,16 @@
 namespace nunchi::testing {
 namespace {
 
-// Rows, a table and hypotheses. All are small numbers over powers of two: logits are the same to
-// the bit in whatever order they are added.
+// Hidden rows, a table and hypotheses. All elements are small integers divided by powers of two, so
+// logits have the same bits in any order of additions.
 struct Inputs {
   std::int64_t rows = 1, vocabulary = 1, width = 64, count = 1;
-  int levels = 128;  // of the table's elements: with few, many logits are equal
+  int levels = 128;  // number of different elements of the table: with few, many logits are equal
   std::int64_t min_length = 0, max_repeats = 0;
   std::int32_t suppressed_token = 1;
-  std::int64_t active = 0;  // so many rows are there, the others are zeros; 0: all are
-  std::vector<std::pair<std::int64_t, float>> extremes = {};  // logits of these tokens, in all rows
+  std::int64_t active = 0;  // number of active rows, the others are zeros; 0: all are active
+  // Tokens whose logit is set to a given value, in all rows.
+  std::vector<std::pair<std::int64_t, float>> extremes = {};
 
   std::string description() const {
     return std::to_string(rows) + " rows of " + std::to_string(width) + " times " +
@@ -27,7 +28,7 @@ struct Inputs {
   }
 };
 
-std::vector<float> steps(std::int64_t count, std::uint64_t seed, int levels, float step) {
+std::vector<float> grid_values(std::int64_t count, std::uint64_t seed, int levels, float step) {
   std::vector<float> values;
   for (const double x : random_values<double>(count, seed)) {
     values.push_back(static_cast<float>(std::floor(x * levels)) * step);
@@ -35,23 +36,23 @@ std::vector<float> steps(std::int64_t count, std::uint64_t seed, int levels, flo
   return values;
 }
 
-struct Found {
+struct Result {
   std::vector<std::int32_t> ids;
   std::vector<double> log_probs;
   bool in_tiles = false;
 };
 
-Found find(ContextBase& context, DType dtype, const Inputs& in) {
+Result find(ContextBase& context, DType dtype, const Inputs& in) {
   constexpr std::int64_t kStride = 80, kGenerated = 70;
-  auto x = steps(in.rows * in.width, 1, 8, 0.125f);
-  auto table = steps(in.vocabulary * in.width, 2, in.levels, 1.0f / 128);
+  auto x = grid_values(in.rows * in.width, 1, 8, 0.125f);
+  auto table = grid_values(in.vocabulary * in.width, 2, in.levels, 1.0f / 128);
   for (std::int64_t r = 0; r < in.rows; ++r) x[static_cast<std::size_t>(r * in.width)] = 1;
   const std::int64_t real = in.active > 0 ? in.active : in.rows;
   std::fill(x.begin() + real * in.width, x.end(), 0.0f);
   for (const auto& [token, logit] : in.extremes) {
     table[static_cast<std::size_t>(token * in.width)] = logit;
   }
-  // Every second hypothesis is a cycle; tokens are among the first, where the best are not.
+  // Every second hypothesis is a cycle.
   std::vector<std::int32_t> histories, unit, length;
   const kernels::UnitOptions options{.min_length = static_cast<std::int32_t>(in.min_length),
                                      .max_repeats = static_cast<std::int32_t>(in.max_repeats)};
@@ -60,8 +61,8 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
     unit.push_back(static_cast<std::int32_t>(r % 2));
     length.push_back(static_cast<std::int32_t>(kGenerated + r % 2 * 3));
     for (std::int64_t i = 0; i < kStride; ++i) {
-      const std::int64_t at = r % 2 == 0 ? i % (r / 2 % 9 + 1) : i * i + r;
-      histories.push_back(static_cast<std::int32_t>(at * 7 % in.vocabulary));
+      const std::int64_t index = r % 2 == 0 ? i % (r / 2 % 9 + 1) : i * i + r;
+      histories.push_back(static_cast<std::int32_t>(index * 7 % in.vocabulary));
     }
   }
   const Tensor rows = rounded_tensor(context, dtype, x, {in.rows, in.width}),
@@ -74,10 +75,10 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                log_probs = unwritten_tensor(context, DType::f32, {in.rows, in.count}),
                ids = Tensor::empty(context, DType::i32, {in.rows, in.count});
   fill(ids, -1);
-  Found found;
+  Result found;
   dispatch(rows, [&]<class T>(auto& ctx) {
     if constexpr (std::is_same_v<Accumulator<T>, float>) {
-      const kernels::TopOfProduct<T> job{
+      const kernels::TopOfProduct<T> kernel{
           .product = {.m = in.rows,
                       .n = in.vocabulary,
                       .k = in.width,
@@ -102,9 +103,9 @@ Found find(ContextBase& context, DType dtype, const Inputs& in) {
                               .banned = banned.data<double>(),
                               .log_probs = log_probs.data<float>(),
                               .ids = ids.data<std::int32_t>()}}};
-      kernels::run(ctx, job);
+      kernels::run(ctx, kernel);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        found.in_tiles = kernels::found_in_tiles(ctx, job);
+        found.in_tiles = kernels::found_in_tiles(ctx, kernel);
       }
     }
   });
@@ -120,11 +121,11 @@ void expect_like_cpu(const Inputs& in, bool in_tiles = true) {
   CpuContext cpu({.threads = 2});
   CudaContext cuda;
   cuda.arena().poison();
-  const Found expected = find(cpu, DType::f32, in), found = find(cuda, DType::bf16, in);
+  const Result expected = find(cpu, DType::f32, in), found = find(cuda, DType::bf16, in);
   EXPECT_EQ(found.in_tiles, in_tiles);
   expect_near(found.log_probs, expected.log_probs, 3e-6);
   for (std::size_t i = 0; i < found.ids.size(); ++i) {
-    // Which of those that cannot come is the first of them is nobody's question.
+    // The order of impossible tokens is not defined.
     if (std::isinf(expected.log_probs[i])) {
       EXPECT_TRUE(found.ids[i] >= 0 && found.ids[i] < in.vocabulary) << "at " << i;
     } else {
@@ -133,8 +134,8 @@ void expect_like_cpu(const Inputs& in, bool in_tiles = true) {
   }
 }
 
-// Whole tiles of rows and some rows more; vocabularies that fill tiles and those that do not.
-TEST(TopOfProductOnGpu, AreTheCpus) {
+// Numbers of rows and vocabularies that fill tiles, and others that do not.
+TEST(TopOfProductOnGpu, MatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {1, 15, 16, 17, 32, 33, 64, 65, 128, 130, 300}) {
     for (const std::int64_t vocabulary : {37, 128, 1000, 8001}) {
@@ -143,8 +144,8 @@ TEST(TopOfProductOnGpu, AreTheCpus) {
   }
 }
 
-// As in a replayed step, whose rows are a bound: those that are not there are all alike.
-TEST(TopOfProductOnGpu, RowsThatAreNotThereAreNobodysConcern) {
+// As in a replayed step, where the number of rows is an upper bound.
+TEST(TopOfProductOnGpu, InactiveRowsAreIgnored) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {30, 64, 130, 300}) {
     for (const std::int64_t active : {std::int64_t{1}, rows / 2, rows - 1}) {
@@ -154,8 +155,8 @@ TEST(TopOfProductOnGpu, RowsThatAreNotThereAreNobodysConcern) {
   }
 }
 
-// Blocks take several tiles, one after another.
-TEST(TopOfProductOnGpu, AreTheCpusInLargeVocabularies) {
+// Each block processes several tiles.
+TEST(TopOfProductOnGpu, MatchTheCpuForLargeVocabularies) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {1, 30, 64, 256}) {
     for (const std::int64_t vocabulary : {32000, 50304}) {
@@ -165,7 +166,7 @@ TEST(TopOfProductOnGpu, AreTheCpusInLargeVocabularies) {
   expect_like_cpu({.rows = 1024, .vocabulary = 9001, .count = 5});
 }
 
-TEST(TopOfProductOnGpu, AreTheCpusForAnyNumberOfCandidatesAndAnyWidth) {
+TEST(TopOfProductOnGpu, MatchTheCpuForAnyNumberOfCandidatesAndAnyWidth) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {3, 20, 50, 140}) {
     for (std::int64_t count = 1; count <= 16; ++count) {
@@ -177,7 +178,7 @@ TEST(TopOfProductOnGpu, AreTheCpusForAnyNumberOfCandidatesAndAnyWidth) {
   }
 }
 
-TEST(TopOfProductOnGpu, AreScoredFirstWhereTilesDoNotSuit) {
+TEST(TopOfProductOnGpu, FallBackToSeparateKernels) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu({.rows = 5, .vocabulary = 1000, .width = 64, .count = 17}, false);
   expect_like_cpu({.rows = 5, .vocabulary = 1000, .width = 72, .count = 4}, false);
@@ -185,10 +186,10 @@ TEST(TopOfProductOnGpu, AreScoredFirstWhereTilesDoNotSuit) {
   expect_like_cpu({.rows = 1025, .vocabulary = 300, .width = 64, .count = 2}, false);
 }
 
-TEST(TopOfProductOnGpu, OfEqualsTheLowerIdWins) {
+TEST(TopOfProductOnGpu, TiesGoToTheLowerId) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {4, 40, 70, 129}) {
-    // All are equal, or many.
+    // 0: all logits are equal; 1: many are.
     for (const int levels : {0, 1}) {
       for (const std::int64_t count : {1, 6, 13}) {
         expect_like_cpu({.rows = rows, .vocabulary = 1000, .count = count, .levels = levels});
@@ -197,11 +198,11 @@ TEST(TopOfProductOnGpu, OfEqualsTheLowerIdWins) {
   }
 }
 
-TEST(TopOfProductOnGpu, WhatIsBannedCountsAndDoesNotCome) {
+TEST(TopOfProductOnGpu, BannedTokensCountInTheSumButAreNotReturned) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {9, 45, 72, 140}) {
     for (const std::int64_t vocabulary : {37, 1000}) {
-      // The first tokens, which histories are made of, are the likeliest.
+      // Tokens that occur in the histories are the most likely ones.
       Inputs in{.rows = rows, .vocabulary = vocabulary, .width = 64, .count = 5};
       for (std::int64_t token = 0; token < 70 && token < vocabulary; token += 7) {
         in.extremes.emplace_back(token, 40.0f + static_cast<float>(token % 3));
@@ -224,7 +225,7 @@ TEST(TopOfProductOnGpu, WhatIsBannedCountsAndDoesNotCome) {
   }
 }
 
-TEST(TopOfProductOnGpu, WhatCannotComeIsLast) {
+TEST(TopOfProductOnGpu, ImpossibleTokensComeLast) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t rows : {2, 18, 64, 129}) {
     for (const std::int64_t vocabulary : {37, 1000}) {
@@ -233,7 +234,7 @@ TEST(TopOfProductOnGpu, WhatCannotComeIsLast) {
         if (token % 3 != 1) in.extremes.emplace_back(token, -INFINITY);
       }
       expect_like_cpu(in);
-      // All but one.
+      // All tokens but one are impossible.
       in.extremes.clear();
       for (std::int64_t token = 0; token + 1 < vocabulary; ++token) {
         in.extremes.emplace_back(token, -INFINITY);
@@ -243,7 +244,7 @@ TEST(TopOfProductOnGpu, WhatCannotComeIsLast) {
   }
 }
 
-TEST(TopOfProductOnGpu, ANaNStaysVisible) {
+TEST(TopOfProductOnGpu, PropagatesNaN) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const std::int64_t rows : {3, 20, 60, 130}) {
@@ -254,7 +255,7 @@ TEST(TopOfProductOnGpu, ANaNStaysVisible) {
           in.extremes.emplace_back(token, bad);
         }
         SCOPED_TRACE(in.description() + ", every " + std::to_string(every));
-        const Found found = find(cuda, DType::bf16, in);
+        const Result found = find(cuda, DType::bf16, in);
         for (const double log_prob : found.log_probs) EXPECT_TRUE(std::isnan(log_prob));
         for (const std::int32_t id : found.ids) EXPECT_TRUE(id >= 0 && id < 1000) << id;
       }

@@ -1,4 +1,4 @@
-// The options of units in the memory of a device.
+// UnitOptions in device memory.
 #pragma once
 
 #include <span>

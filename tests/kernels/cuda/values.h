@@ -7,7 +7,7 @@
 
 namespace nunchi::testing {
 
-// The numbers rounded to bf16, in either type.
+// A tensor of `dtype` with the values rounded to bf16.
 inline Tensor rounded_tensor(ContextBase& context, DType dtype, const std::vector<float>& values,
                              const Shape& shape) {
   std::vector<float> rounded;
@@ -19,7 +19,7 @@ inline Tensor rounded_tensor(ContextBase& context, DType dtype, const std::vecto
   return converted;
 }
 
-// Infinities and NaNs in the same elements.
+// Compares relative to 1 + |expected|. Infinities and NaNs must be in the same elements.
 inline void expect_near(const std::vector<double>& found, const std::vector<double>& expected,
                         double tolerance) {
   ASSERT_EQ(found.size(), expected.size());

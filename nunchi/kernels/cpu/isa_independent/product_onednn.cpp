@@ -1,5 +1,5 @@
-// f32 products by oneDNN. A product is planned once for its sizes and options; plans live with the
-// context. The library's threads are OpenMP's, as ours are.
+// f32 products by oneDNN. A product is planned once for its sizes and options; the context keeps
+// the plans. The library uses OpenMP threads, as we do.
 #include <omp.h>
 
 #include <map>
@@ -8,7 +8,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "nunchi/base/error.h"
 #include "nunchi/kernels/product.h"
 
 namespace nunchi::kernels {
@@ -24,7 +23,7 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
-struct HashKey {
+struct PlanKeyHash {
   std::size_t operator()(const PlanKey& key) const {
     std::size_t hash = 0;
     const auto mix = [&hash](std::size_t value) {
@@ -54,8 +53,8 @@ memory::desc matrix(std::int64_t rows, std::int64_t columns, bool transposed) {
   return {{rows, columns}, kF32, transposed ? Tag::ba : Tag::ab};
 }
 
-// NUNCHI_ISA pins the products' instructions too. oneDNN takes this once per process, before its
-// first primitive.
+// NUNCHI_ISA pins the instruction set of the products, too. oneDNN accepts this only once per
+// process, before its first primitive.
 void pin_instructions() {
   static const bool pinned = [] {
     const Isa isa = chosen_isa();
@@ -66,7 +65,7 @@ void pin_instructions() {
   static_cast<void>(pinned);
 }
 
-// oneDNN asks OpenMP for the number of threads when it plans and when it runs.
+// Sets OpenMP's number of threads, which oneDNN asks for when it plans and when it runs.
 class ThreadScope {
  public:
   explicit ThreadScope(int threads) : previous_(omp_get_max_threads()) {
@@ -81,7 +80,7 @@ class ThreadScope {
   int previous_;
 };
 
-// What one context keeps of oneDNN.
+// The oneDNN engine, stream and plans of one context.
 class Plans {
  public:
   Plans() { pin_instructions(); }
@@ -92,8 +91,8 @@ class Plans {
     return products_.emplace(key, make_product(key)).first->second;
   }
 
-  // One layout for every m and every number of threads, so that contexts can share packed weights:
-  // the one that oneDNN prefers for many rows and one thread.
+  // The layout does not depend on m or the number of threads, so that contexts can share packed
+  // weights: it is the one that oneDNN prefers for many rows and one thread.
   const PackPlan& pack(std::int64_t n, std::int64_t k, bool transpose_b) {
     const auto key = std::make_tuple(n, k, transpose_b);
     const auto found = packs_.find(key);
@@ -122,21 +121,21 @@ class Plans {
     const memory::desc bias({1, key.n}, kF32, Tag::ab);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::post_ops after;
-    if (key.accumulate) after.append_sum(1.0f);
-    if (key.relu) after.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-    attributes.set_post_ops(after);
+    dnnl::post_ops post_ops;
+    if (key.accumulate) post_ops.append_sum(1.0f);
+    if (key.relu) post_ops.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attributes.set_post_ops(post_ops);
     const dnnl::matmul::desc description =
         key.bias ? dnnl::matmul::desc(a, b, bias, c) : dnnl::matmul::desc(a, b, c);
     const dnnl::matmul::primitive_desc chosen(description, attributes, engine);
     return {dnnl::matmul(chosen), a, b, c, bias, chosen.scratchpad_desc()};
   }
 
-  std::unordered_map<PlanKey, Plan, HashKey> products_;
+  std::unordered_map<PlanKey, Plan, PlanKeyHash> products_;
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, PackPlan> packs_;
 };
 
-void* pointer(const float* data) { return const_cast<float*>(data); }
+void* mutable_pointer(const float* data) { return const_cast<float*>(data); }
 
 }  // namespace
 
@@ -167,7 +166,7 @@ void compute<AnyCpu>(CpuContext& ctx, const PackMatrix<float>& p) {
   const ThreadScope threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const PackPlan& plan = plans.pack(p.n, p.k, p.transpose_b);
-  memory from(plan.from, plans.engine, pointer(p.b)), to(plan.to, plans.engine, p.packed);
+  memory from(plan.from, plans.engine, mutable_pointer(p.b)), to(plan.to, plans.engine, p.packed);
   plan.primitive.execute(plans.stream, from, to);
   plans.stream.wait();
 }
@@ -179,7 +178,8 @@ template <>
 void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   check_product(p);
   if (p.m == 0 || p.n == 0) return;
-  if (p.k == 0) throw Error("a product over no columns was asked for.");
+  if (p.k == 0)
+    refuse_product(p.label, "the inner dimension of a product must be at least 1, not 0.");
   const ThreadScope threads(ctx);
   Plans& plans = ctx.cache<Plans>();
   const Plan& plan = plans.product({.m = p.m,
@@ -193,14 +193,14 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
                                     .relu = p.relu});
   const ScratchMemory scratchpad(ctx.arena(), plan.scratchpad.get_size());
   std::unordered_map<int, memory> arguments = {
-      {DNNL_ARG_SRC, memory(plan.a, plans.engine, pointer(p.a))},
-      {DNNL_ARG_WEIGHTS,
-       memory(plan.b, plans.engine,
-              p.formed_b.data != nullptr ? const_cast<void*>(p.formed_b.data) : pointer(p.b))},
+      {DNNL_ARG_SRC, memory(plan.a, plans.engine, mutable_pointer(p.a))},
+      {DNNL_ARG_WEIGHTS, memory(plan.b, plans.engine,
+                                p.formed_b.data != nullptr ? const_cast<void*>(p.formed_b.data)
+                                                           : mutable_pointer(p.b))},
       {DNNL_ARG_DST, memory(plan.c, plans.engine, p.c)},
       {DNNL_ARG_SCRATCHPAD, memory(plan.scratchpad, plans.engine, scratchpad.as<void>())}};
   if (p.bias != nullptr) {
-    arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, pointer(p.bias)));
+    arguments.emplace(DNNL_ARG_BIAS, memory(plan.bias, plans.engine, mutable_pointer(p.bias)));
   }
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();

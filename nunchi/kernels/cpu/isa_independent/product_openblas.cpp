@@ -1,4 +1,5 @@
-// f32 products by OpenBLAS, where oneDNN is missing. It has no packed form that callers could keep.
+// f32 products by OpenBLAS, for builds without oneDNN. It has no packed form that callers could
+// keep.
 #include <cblas.h>
 #include <omp.h>
 

@@ -21,20 +21,20 @@ int relative_bucket(std::int64_t relative, int buckets, int max_distance, bool b
   }
   const int exact = buckets / 2;
   if (relative < exact) return first + static_cast<int>(relative);
-  const double grown = std::log(static_cast<double>(relative) / exact) /
-                       std::log(static_cast<double>(max_distance) / exact) * (buckets - exact);
-  return first + std::min(exact + static_cast<int>(grown), buckets - 1);
+  const double log_bucket = std::log(static_cast<double>(relative) / exact) /
+                            std::log(static_cast<double>(max_distance) / exact) * (buckets - exact);
+  return first + std::min(exact + static_cast<int>(log_bucket), buckets - 1);
 }
 
 std::vector<std::int32_t> bucket_starts(int buckets, int max_distance, bool bidirectional) {
-  const int all = bidirectional ? buckets / 2 : buckets;
+  const int per_direction = bidirectional ? buckets / 2 : buckets;
   std::vector<std::int32_t> starts = {0};
   // Distances from max_distance on share the last bucket.
   for (int distance = 1; distance <= std::max(max_distance, buckets); ++distance) {
     const int bucket = relative_bucket(-distance, buckets, max_distance, bidirectional);
     while (static_cast<int>(starts.size()) <= bucket) starts.push_back(distance);
   }
-  starts.resize(static_cast<std::size_t>(all), std::numeric_limits<std::int32_t>::max());
+  starts.resize(static_cast<std::size_t>(per_direction), std::numeric_limits<std::int32_t>::max());
   return starts;
 }
 
@@ -46,11 +46,11 @@ int clipped_bucket(std::int64_t relative, int max_distance, bool bidirectional) 
 
 const std::int32_t* cached_bucket_starts(CpuContext& ctx, int buckets, int max_distance,
                                          bool bidirectional) {
-  struct Known {
+  struct Cache {
     std::map<std::tuple<int, int, bool>, std::vector<std::int32_t>> starts;
   };
   std::vector<std::int32_t>& starts =
-      ctx.cache<Known>().starts[{buckets, max_distance, bidirectional}];
+      ctx.cache<Cache>().starts[{buckets, max_distance, bidirectional}];
   if (starts.empty()) starts = bucket_starts(buckets, max_distance, bidirectional);
   return starts.data();
 }

@@ -20,7 +20,7 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
     banned = log_add(banned, static_cast<double>(logits[token]));
     logits[token] = kBanned;
   };
-  // Rules on repetition never ban the end.
+  // Rules on repetition never ban the end token.
   const auto ban_repetition = [&](std::int32_t token) {
     if (token != p.end_token) ban(token);
   };
@@ -43,14 +43,14 @@ void ban_in_row(const BanTokens<T>& p, std::int64_t row) {
   if (p.banned != nullptr) p.banned[row] = banned;
 }
 
-// One hypothesis with one more token.
+// A hypothesis extended by one token.
 struct Candidate {
   std::int64_t row = 0;
-  std::int64_t rank = 0;  // among the row's candidates
+  std::int64_t rank = 0;  // index among the row's candidates
   double score = 0;
 };
 
-// A unit's candidates, best first: a merge of its rows, which are sorted.
+// Iterates over a unit's candidates, best first: merges its rows, whose candidates are sorted.
 template <class T>
 class Candidates {
  public:
@@ -59,7 +59,7 @@ class Candidates {
     std::fill_n(ranks_, p.width, 0);
   }
 
-  // False when none is left whose score is above -inf.
+  // Returns false when no candidate with a score above -inf is left.
   bool next(Candidate& best) {
     bool found = false;
     for (std::int64_t j = 0; j < p_.width; ++j) {
@@ -67,7 +67,7 @@ class Candidates {
       if (ranks_[j] == p_.candidates) continue;
       const double score =
           p_.from.score[row] + static_cast<double>(p_.log_probs[row * p_.candidates + ranks_[j]]);
-      if (!(score > kImpossible) || (found && score <= best.score)) continue;
+      if (!(score > kImpossibleScore) || (found && score <= best.score)) continue;
       best = {row, ranks_[j], score};
       found = true;
     }
@@ -76,32 +76,35 @@ class Candidates {
   }
 
  private:
-  static constexpr double kImpossible = -std::numeric_limits<double>::infinity();
+  static constexpr double kImpossibleScore = -std::numeric_limits<double>::infinity();
   const BeamStep<T>& p_;
   std::int64_t first_row_;
-  std::int64_t* ranks_;  // [width] of the first candidate of each row that was not taken
+  std::int64_t* ranks_;  // [width] rank of each row's next candidate
 };
 
+// Writes the results of one unit's step.
 template <class T>
 class BeamUnit {
  public:
   BeamUnit(const BeamStep<T>& p, std::int64_t unit)
       : p_(p), index_(p.from.unit[unit * p.width]), length_(p.from.length[unit * p.width]) {}
 
+  // Whether `beam` hypotheses have finished.
   bool full() const { return p_.finished.count[index_] == p_.beam; }
-  bool last() const { return length_ + 1 >= p_.options[index_].max_length; }
+  // Whether hypotheses reach the maximum length in this step.
+  bool at_max_length() const { return length_ + 1 >= p_.options[index_].max_length; }
   std::int32_t token(const Candidate& c) const { return p_.ids[c.row * p_.candidates + c.rank]; }
 
   void finish(const Candidate& c, bool ended) {
     const FinishedRows& to = p_.finished;
-    const std::int64_t at = index_ * p_.beam + to.count[index_]++;
-    copy_history(c, to.tokens + at * p_.stride, to.token_scores + at * p_.stride);
-    to.score[at] = c.score;
-    to.length[at] = static_cast<std::int32_t>(ended ? length_ : length_ + 1);
-    to.ended[at] = ended ? 1 : 0;
+    const std::int64_t slot = index_ * p_.beam + to.count[index_]++;
+    copy_history(c, to.tokens + slot * p_.stride, to.token_scores + slot * p_.stride);
+    to.score[slot] = c.score;
+    to.length[slot] = static_cast<std::int32_t>(ended ? length_ : length_ + 1);
+    to.ended[slot] = ended ? 1 : 0;
   }
 
-  void leave() { p_.finished.done[index_] = 1; }
+  void mark_done() { p_.finished.done[index_] = 1; }
 
   void continue_with(const Candidate& c, std::int64_t row) {
     copy_history(c, p_.to.tokens + row * p_.stride, p_.to.token_scores + row * p_.stride);
@@ -112,14 +115,15 @@ class BeamUnit {
     p_.next[row] = token(c);
   }
 
-  // A row of the beam for which there was no candidate: its score keeps it from finishing.
-  void leave_empty(const Candidate& any, std::int64_t row) {
+  // Fills a row of the beam for which there is no candidate. Its score of -inf keeps it from
+  // producing candidates.
+  void write_placeholder(const Candidate& any, std::int64_t row) {
     continue_with(any, row);
     p_.to.score[row] = -std::numeric_limits<double>::infinity();
   }
 
  private:
-  // The row's tokens so far, and the candidate's.
+  // Copies the row's tokens so far and appends the candidate's token.
   void copy_history(const Candidate& c, std::int32_t* tokens, float* scores) const {
     std::copy_n(p_.from.tokens + c.row * p_.stride, length_, tokens);
     std::copy_n(p_.from.token_scores + c.row * p_.stride, length_, scores);
@@ -150,14 +154,14 @@ void compute(ContextOf<Target>& ctx, const BeamStep<T>& p) {
   for (std::int64_t u = 0; u < units; ++u) {
     BeamUnit<T> unit(p, u);
     Candidates<T> candidates(p, u, ranks.as<std::int64_t>());
-    // If the unit does not continue, the next one overwrites these rows.
+    // If the unit is done, the next unit overwrites these rows.
     const std::int64_t first_row = active * p.beam;
     std::int64_t continuing = 0;
     Candidate c, last;
     for (std::int64_t rank = 0; continuing < p.beam && candidates.next(c); ++rank) {
       if (unit.token(c) == p.end_token) {
         if (rank < p.beam && !unit.full()) unit.finish(c, true);
-      } else if (unit.last()) {
+      } else if (unit.at_max_length()) {
         if (unit.full()) break;
         unit.finish(c, false);
         ++continuing;
@@ -165,11 +169,11 @@ void compute(ContextOf<Target>& ctx, const BeamStep<T>& p) {
         unit.continue_with(last = c, first_row + continuing++);
       }
     }
-    if (unit.full() || unit.last() || continuing == 0) {
-      unit.leave();
+    if (unit.full() || unit.at_max_length() || continuing == 0) {
+      unit.mark_done();
       continue;
     }
-    for (; continuing < p.beam; ++continuing) unit.leave_empty(last, first_row + continuing);
+    for (; continuing < p.beam; ++continuing) unit.write_placeholder(last, first_row + continuing);
     ++active;
   }
   p.report(active, [](std::int64_t* slot, std::int64_t message) { *slot = message; });
