@@ -129,9 +129,9 @@ __global__ void __launch_bounds__(Shape<Rows, Outputs>::kThreads)
   const int row_tile = warp % Of::kRowTiles, across = warp / Of::kRowTiles % Of::kAcross,
             share = warp / Of::kRowTiles / Of::kAcross;
   float sums[4][4] = {};
-  const auto x = LaneTiles<kStage>(Tile{base}.next(row_tile)).shifted(share * Of::kSteps),
+  const auto x = LaneTiles<kStage>(Tile{base}.next(row_tile)).from_block(share * Of::kSteps),
              weight = LaneTiles<kStage>::paired(Tile{base}.next(Of::kRowTiles + 2 * across))
-                          .shifted(share * Of::kSteps);
+                          .from_block(share * Of::kSteps);
   const auto multiply = [&](int stage) {
     const int tiles = stage % Stages * (Of::kStageBytes / Tile::kBytes);
 #pragma unroll
