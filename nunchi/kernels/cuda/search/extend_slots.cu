@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kSlotThreads = 64;
 
-// Block h has hypothesis h, the last block the spare rows.
+// Block h extends hypothesis h; the last block clears the spare rows.
 __device__ void extend_slots(const ExtendSlots& p) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
@@ -61,17 +61,17 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
   extend_slots(p);
 }
 
-// Of one token each: the token of hypothesis h is row h of the embedded rows.
+// For one token per hypothesis: the token of hypothesis h is row h of the embedded rows.
 template <class N, bool Wide>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
                                                                  const Embedding<N> e,
                                                                  const float scale) {
   wait_for_previous_kernel();
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
-  // Tokens so far.
+  // The hypothesis's number of tokens so far.
   const std::int32_t position =
       h < hypotheses && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
-  // Spare rows become zeros; the last block has those beyond the number of blocks.
+  // Spare rows become zeros; the last block clears those past the number of blocks.
   const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
   for (std::int64_t row = h; row < end; ++row) {
     for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
@@ -93,7 +93,8 @@ void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   const Embedding<T>& e = p.embedding;
-  // With several tokens each, the embedding needs the rows that the first kernel finds.
+  // With several tokens per hypothesis, the embedding needs the positions that the first kernel
+  // computes.
   if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
     run(ctx, p.slots);
     return run(ctx, e);
