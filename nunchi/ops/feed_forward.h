@@ -11,7 +11,7 @@ namespace nunchi {
 struct FeedForward {
   Linear up;                                                           // W₁ [F, C], b₁ [F]
   Linear down;                                                         // W₂ [N, F], b₂ [N]
-  kernels::ActivationKind activation = kernels::ActivationKind::relu;  // or gelu_tanh
+  kernels::ActivationKind activation = kernels::ActivationKind::relu;  // relu or gelu_tanh
 };
 
 // x [R, C] → [R, N]. Rows past a batch's count are computed too.

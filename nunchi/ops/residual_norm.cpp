@@ -23,7 +23,7 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   // d_out is undefined if only the sum was used.
   if (!d_out.defined()) d_out = zeros(context, sum.dtype(), sum.shape());
   const bool branch_wanted = saved.has_branch && d.wanted(1);
-  // Without dropout the gradients of branch and residual are the same: one tensor serves both.
+  // Without dropout, branch and residual have the same gradient and share one tensor.
   const bool shares_gradient = branch_wanted && !saved.dropout.active();
   GradientTarget d_residual;
   if (shares_gradient) {

@@ -21,7 +21,7 @@ enum class StreamRows : std::uint8_t { sentences, decode_step };
 
 struct PendingBranch {
   Variable rows;    // [T, C], to be added to the stream
-  Dropout dropout;  // of these rows
+  Dropout dropout;  // applied to these rows
 };
 
 // Between two sub-layers: norm(value + dropout(branch)), where branch and norm may be absent.

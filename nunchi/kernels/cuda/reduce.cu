@@ -43,7 +43,7 @@ __global__ void total_kernel(int count, const double* partials, double* out) {
   if (threadIdx.x == 0) *out = sums[0];
 }
 
-// Lanes take columns, warps take partials, in a fixed order.
+// Each lane sums one column; warps split the partials and are added in a fixed order.
 __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
   __shared__ float sums[kWarps][kWarp];

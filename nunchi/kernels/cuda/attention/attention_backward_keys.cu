@@ -15,7 +15,7 @@ constexpr int kWarps = kGradientWarps;
 
 // Queries whose scores are in registers at once.
 template <int D, ScoreTerms Terms>
-constexpr int kStep = D == 64 && Terms == ScoreTerms::all ? 16 : 32;
+constexpr int kStep = D == 64 && Terms == ScoreTerms::any ? 16 : 32;
 
 // Shared memory: each warp's keys and values, the staged queries, and the row_terms of these.
 template <int D, int M>
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     v.next(m).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride, count);
   }
   const float scale = in.scale * kLog2E;
-  const bool drops = Terms == ScoreTerms::all && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
   const LaneTiles<D> k_tiles(k), staged_tiles(staged.memory),
       paired = LaneTiles<D>::paired(staged.memory);
   float d_k[M][D / 8][4] = {}, d_v[M][D / 8][4] = {};
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               float& score = x[r / 2][n][r % 2 * 2 + e];
               float& d_score = d_x[r / 2][n][r % 2 * 2 + e];
               float exponent = score * scale - log_sum;
-              if (Terms == ScoreTerms::all && bias.active) {
+              if (Terms == ScoreTerms::any && bias.active) {
                 exponent += bias.at(key - (lane_query + span.shift)) * kLog2E;
               }
               float weight = fast_exp2(exponent);
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     for (int query = begin; query < min(begin + kStage, span.queries); query += 32) {
       if (span.visible(min(query + 32, span.queries) - 1) <= first) continue;
       const bool edge = query + 32 > span.queries || span.visible(query) < first + kRows;
-      if (Terms == ScoreTerms::scale && !edge) {
+      if (Terms == ScoreTerms::scale_only && !edge) {
         step.template operator()<false>(query);
       } else {
         step.template operator()<true>(query);

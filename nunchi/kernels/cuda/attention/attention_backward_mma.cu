@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   const HeadBias bias(in.bias, head);
   const DropoutMask keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
-  const bool drops = Terms == ScoreTerms::all && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
   const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   float sums[M][D / 8][4] = {};
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
           for (int e = 0; e < 4; ++e) {
             const int distance = relative + 8 * n + e % 2 - e / 2 * 8;
             float exponent = x[m][n][e] * scale - log_sum[m][e / 2];
-            if (Terms == ScoreTerms::all && bias.active) exponent += bias.at(distance) * kLog2E;
+            if (Terms == ScoreTerms::any && bias.active) exponent += bias.at(distance) * kLog2E;
             float weight = fast_exp2(exponent);
             if (Edge && lane_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
             float d_weight = d_x[m][n][e];
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.draws.scale : 0.0f;
             }
             x[m][n][e] = weight * (d_weight - delta[m][e / 2]);
-            if (Terms == ScoreTerms::all && table.active()) table.add(distance, x[m][n][e]);
+            if (Terms == ScoreTerms::any && table.active()) table.add(distance, x[m][n][e]);
           }
         }
       }
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
       const int first_tile =
           DoubleBufferedRows<D>::first_tile(stage / kStage) + (key - stage) / kTileRows;
-      if (Terms == ScoreTerms::scale && key + 32 <= visible_to_all) {
+      if (Terms == ScoreTerms::scale_only && key + 32 <= visible_to_all) {
         step.template operator()<false>(key, first_tile);
       } else {
         step.template operator()<true>(key, first_tile);

@@ -76,26 +76,28 @@ inline int tiles_per_warp(int width, std::int64_t longest) {
 
 // Operations between the product q kᵀ and the weights: only a positive scale, or also a bias,
 // dropout or any scale. Kernels with only a positive scale are compiled without the others.
-enum class ScoreTerms : std::uint8_t { scale, all };
+enum class ScoreTerms : std::uint8_t { scale_only, any };
 
 template <class N>
 ScoreTerms score_terms(const AttentionArguments<N>& in) {
   const bool bias = in.bias.slopes != nullptr || in.bias.by_distance != nullptr;
-  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::all : ScoreTerms::scale;
+  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::any
+                                                           : ScoreTerms::scale_only;
 }
 
 // Calls f.operator()<D, M, Terms>() with the head's width, the tiles per warp and the terms. Heads
-// of 32 or 64 columns with one tile per warp always use ScoreTerms::all.
+// of 32 or 64 columns with one tile per warp always use ScoreTerms::any.
 template <class N, class F>
 void dispatch_tiles(const AttentionArguments<N>& in, int tiles, F&& f) {
   using enum ScoreTerms;
-  const bool plain = score_terms(in) == scale;
+  const bool plain = score_terms(in) == scale_only;
   if (in.width == 128) {
-    return plain ? f.template operator()<128, 1, scale>() : f.template operator()<128, 1, all>();
+    return plain ? f.template operator()<128, 1, scale_only>()
+                 : f.template operator()<128, 1, any>();
   }
   const auto dispatch_width = [&]<int D>() {
-    if (tiles == 1) return f.template operator()<D, 1, all>();
-    plain ? f.template operator()<D, 2, scale>() : f.template operator()<D, 2, all>();
+    if (tiles == 1) return f.template operator()<D, 1, any>();
+    plain ? f.template operator()<D, 2, scale_only>() : f.template operator()<D, 2, any>();
   };
   in.width == 32 ? dispatch_width.template operator()<32>()
                  : dispatch_width.template operator()<64>();

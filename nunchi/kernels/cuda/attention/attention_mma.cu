@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
   const float scale = in.scale * kLog2E;
   // Scores must be scaled before a bias is added, and before their maximum is taken if the scale is
   // not positive; otherwise the softmax scales them.
-  const bool scaled_first = Terms == ScoreTerms::all && (bias.active || !(scale > 0));
+  const bool scaled_first = Terms == ScoreTerms::any && (bias.active || !(scale > 0));
   const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
         }
       }
       softmax[m].update(x[m], scaled_first ? 1.0f : scale, sums[m]);
-      if (Terms == ScoreTerms::all && in.draws.threshold > 0) drop(x[m], query, key);
+      if (Terms == ScoreTerms::any && in.draws.threshold > 0) drop(x[m], query, key);
     }
 #pragma unroll
     for (int t = 0; t < DoubleBufferedRows<D>::kTiles; ++t) {

@@ -20,24 +20,24 @@ struct BoundsCache {
 
 template <class T>
 BucketBounds find_bounds(const ScoreBias<T>& bias) {
-  BucketBounds found{.buckets = bias.clipped         ? bias.max_distance + 1
-                                : bias.bidirectional ? bias.buckets / 2
-                                                     : bias.buckets,
-                     .bidirectional = bias.bidirectional};
-  found.after = bias.clipped ? bias.max_distance : found.buckets;
+  BucketBounds bounds{.buckets = bias.clipped         ? bias.max_distance + 1
+                                 : bias.bidirectional ? bias.buckets / 2
+                                                      : bias.buckets,
+                      .bidirectional = bias.bidirectional};
+  bounds.after_offset = bias.clipped ? bias.max_distance : bounds.buckets;
   if (bias.clipped) {
-    std::iota(found.first, found.first + found.buckets, 0);
-    found.reach = std::max(1, bias.max_distance);
+    std::iota(bounds.first, bounds.first + bounds.buckets, 0);
+    bounds.reach = std::max(1, bias.max_distance);
   } else {
     const std::vector<std::int32_t> starts =
         bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
-    std::ranges::copy(starts, found.first);
+    std::ranges::copy(starts, bounds.first);
     // Buckets that no distance falls into begin beyond all distances.
     for (const std::int32_t start : starts) {
-      if (start <= std::max(bias.max_distance, bias.buckets)) found.reach = std::max(1, start);
+      if (start <= std::max(bias.max_distance, bias.buckets)) bounds.reach = std::max(1, start);
     }
   }
-  return found;
+  return bounds;
 }
 
 template <class N>
@@ -47,9 +47,9 @@ __global__ void bias_by_distance_kernel(BucketBounds bounds, const N* table, int
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= heads * length) return;
   const int head = i / length, index = i % length;
-  const int found = bounds.bucket_of(index - bounds.reach);
-  by_distance[i] = to_float(table[found * heads + head]);
-  if (head == 0) bucket[index] = found;
+  const int found_bucket = bounds.bucket_of(index - bounds.reach);
+  by_distance[i] = to_float(table[found_bucket * heads + head]);
+  if (head == 0) bucket[index] = found_bucket;
 }
 
 }  // namespace

@@ -18,16 +18,16 @@ namespace nunchi::kernels {
 constexpr int kMaxBuckets = static_cast<int>(limits_of(Device::cuda).relative_buckets);
 
 struct BucketBounds {
-  int buckets = 0;  // per direction
-  int after = 0;    // offset of the buckets of keys after the query
-  int reach = 1;    // no bucket begins at a larger distance
+  int buckets = 0;       // per direction
+  int after_offset = 0;  // offset of the buckets of keys after the query
+  int reach = 1;         // no bucket begins at a larger distance
   bool bidirectional = false;
   std::int32_t first[kMaxBuckets] = {};  // the distance at which bucket i of a direction begins
 
   // The bucket of the relative position key - query, as kernels::relative_bucket or
   // kernels::clipped_bucket give it.
   __device__ int bucket_of(int relative) const {
-    const int begin = bidirectional && relative > 0 ? after : 0;
+    const int begin = bidirectional && relative > 0 ? after_offset : 0;
     const int distance = bidirectional ? abs(relative) : max(-relative, 0);
     int low = 0, high = buckets;  // first[low] <= distance < first[high]
     while (high - low > 1) {

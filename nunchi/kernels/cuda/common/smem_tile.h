@@ -234,8 +234,8 @@ struct DoubleBufferedRows {
  private:
   using Tile = SmemTile<Width>;
 
-  // A thread copies every kRowsPerPass-th row; the swizzle repeats after eight rows, so one offset
-  // serves all of them.
+  // A thread copies every kRowsPerPass-th row; the swizzle repeats after eight rows, so a
+  // thread's rows share one swizzled offset.
   __device__ static void copy_async(const Tile& to, const MatrixRows& from, int first_row,
                                     int row_count) {
     constexpr int kRowsPerPass = kWarps * kWarp / Tile::kChunks;

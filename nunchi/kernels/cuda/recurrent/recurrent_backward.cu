@@ -17,7 +17,7 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
   const auto [i, j] = RankColumn(H);
   if (i >= step.active) return;
   constexpr int kGates = Lstm ? 4 : 3;
-  const std::int64_t at = step_order_at(p.in, step.first + i, j),
+  const std::int64_t element = step_order_at(p.in, step.first + i, j),
                      carry_index = step_order_at(p.in, i, j);
   const std::int64_t row = p.in.plan.row(i, step.token, p.in.reverse);
   const bool continues = i < step.next;
@@ -40,7 +40,7 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
       d_c = p.d_last_c[state_at(p.in, i, j)];
     }
     const float in = gate[0], forget = gate[1], cell = gate[2], output = gate[3];
-    const float tanh_cell = tanhf(p.in.kept[at]);
+    const float tanh_cell = tanhf(p.in.kept[element]);
     d_c += d_h * output * (1 - tanh_cell * tanh_cell);
     d_a[0] = d_c * cell * in * (1 - in);
     d_a[1] = d_c * previous_cell(p.in, i, step, j) * forget * (1 - forget);
@@ -51,8 +51,8 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
     const float update = gate[1], candidate = gate[2];
     reset = gate[0];
     d_a[2] = d_h * (1 - update) * (1 - candidate * candidate);
-    d_a[1] = d_h * (to_float(p.in.previous[at]) - candidate) * update * (1 - update);
-    d_a[0] = d_a[2] * p.in.kept[at] * reset * (1 - reset);
+    d_a[1] = d_h * (to_float(p.in.previous[element]) - candidate) * update * (1 - update);
+    d_a[0] = d_a[2] * p.in.kept[element] * reset * (1 - reset);
     carry.h[carry_index] = d_h * update;
   }
   N* d_b = p.d_b + (step.first + i) * kGates * H + j;
@@ -68,11 +68,11 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
 template <class N>
 __global__ void initial_gradients_kernel(const RecurrenceBackward<N> p, const Carry carry,
                                          std::int64_t active) {
-  const RankColumn at(static_cast<int>(p.in.width));
-  if (at.rank >= p.in.plan.sentences) return;
-  const std::int64_t state = state_at(p.in, at.rank, at.column),
-                     carry_index = step_order_at(p.in, at.rank, at.column);
-  const bool no_tokens = at.rank >= active;
+  const RankColumn thread(static_cast<int>(p.in.width));
+  if (thread.rank >= p.in.plan.sentences) return;
+  const std::int64_t state = state_at(p.in, thread.rank, thread.column),
+                     carry_index = step_order_at(p.in, thread.rank, thread.column);
+  const bool no_tokens = thread.rank >= active;
   if (p.d_first_h != nullptr) {
     const float last = p.d_last_h != nullptr ? to_float(p.d_last_h[state]) : 0.0f;
     p.d_first_h[state] = from_float<N>(no_tokens ? last : carry.h[carry_index]);

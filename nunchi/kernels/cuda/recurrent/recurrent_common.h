@@ -58,9 +58,9 @@ inline std::int64_t padded_rows(std::int64_t rows) {
 // Rows past the count become zero.
 template <class N>
 __global__ void clear_tail_kernel(Rows rows, int width, std::int64_t stride, N* out) {
-  const RankColumn at(width);
-  if (at.rank >= rows.capacity || at.rank < real_rows(rows)) return;
-  out[at.rank * stride + at.column] = from_float<N>(0.0f);
+  const RankColumn thread(width);
+  if (thread.rank >= rows.capacity || thread.rank < real_rows(rows)) return;
+  out[thread.rank * stride + thread.column] = from_float<N>(0.0f);
 }
 
 template <class N>
