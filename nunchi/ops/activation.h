@@ -14,7 +14,7 @@ using kernels::ActivationKind;
 Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                     const Dropout& dropout = {});
 
-// x with dropout; x itself where no dropout acts.
+// x with dropout; x itself if dropout is inactive.
 Variable dropped(const Variable& x, const Ragged& batch, const Dropout& dropout);
 
 }  // namespace nunchi

@@ -11,23 +11,24 @@ namespace {
 
 constexpr const char* kName = "additive_attention";
 
-struct Values {
+// AdditiveHeads as tensors.
+struct HeadTensors {
   Tensor q, k, v, scorer;
 };
 
-Values values_of(const AdditiveHeads& heads) {
+HeadTensors tensors_of(const AdditiveHeads& heads) {
   return {heads.q.value(), heads.k.value(), heads.v.value(), heads.scorer.value()};
 }
 
-void check_heads(const Values& heads) {
+void check_heads(const HeadTensors& heads) {
   const std::int64_t width = heads.scorer.elements();
   check_shape(kName, "q", heads.q, {heads.q.size(0), width});
   check_shape(kName, "k", heads.k, {heads.v.size(0), width});
 }
 
-// Which keys belong to which queries is left to the caller.
+// The caller sets the fields that assign keys to queries.
 template <class T>
-kernels::AdditiveInputs<T> inputs_of(const Values& heads) {
+kernels::AdditiveInputs<T> inputs_of(const HeadTensors& heads) {
   return {.width = heads.scorer.elements(),
           .value_width = heads.v.size(1),
           .q = heads.q.data<T>(),
@@ -40,8 +41,8 @@ kernels::AdditiveInputs<T> inputs_of(const Values& heads) {
 }
 
 template <class T>
-kernels::AdditiveInputs<T> inputs_of(const Values& heads, const Ragged& queries, const Ragged& keys,
-                                     const Tensor& begin, std::int64_t pairs) {
+kernels::AdditiveInputs<T> inputs_of(const HeadTensors& heads, const Ragged& queries,
+                                     const Ragged& keys, const Tensor& begin, std::int64_t pairs) {
   kernels::AdditiveInputs<T> in = inputs_of<T>(heads);
   in.sentences = queries.sentences;
   in.max_queries = queries.max_length;
@@ -58,7 +59,7 @@ kernels::AdditiveInputs<T> inputs_of(const Values& heads, const Ragged& queries,
 
 AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& queries,
                                   const Ragged& keys) {
-  const Values heads = values_of(given);
+  const HeadTensors heads = tensors_of(given);
   check_heads(heads);
   check(queries.sentences == keys.sentences, kName,
         std::to_string(queries.sentences) + " sentences of queries but " +
@@ -73,19 +74,19 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
     weights.begin.push_back(pairs);
     pairs += std::int64_t{queries.lengths[b]} * keys.lengths[b];
   }
-  const bool wanted =
+  const bool keep_weights =
       recording({given.q, given.k, given.v, given.scorer}) || context.trace() != nullptr;
-  if (wanted) weights.weights = Tensor::empty(context, accumulator_type(dtype), {pairs});
+  if (keep_weights) weights.weights = Tensor::empty(context, accumulator_type(dtype), {pairs});
   const Tensor begin = from_host(context, weights.begin, {queries.sentences});
   const Tensor out = Tensor::empty(context, dtype, {queries.capacity, heads.v.size(1)});
   dispatch(out, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::AdditiveAttention<T>{
-                 .in = inputs_of<T>(heads, queries, keys, begin, pairs),
-                 .rows = rows_of(queries),
-                 .out = out.data<T>(),
-                 .out_stride = out.row_stride(),
-                 .weights = wanted ? weights.weights.template data<Accumulator<T>>() : nullptr});
+    kernels::run(ctx, kernels::AdditiveAttention<T>{
+                          .in = inputs_of<T>(heads, queries, keys, begin, pairs),
+                          .rows = rows_of(queries),
+                          .out = out.data<T>(),
+                          .out_stride = out.row_stride(),
+                          .weights = keep_weights ? weights.weights.template data<Accumulator<T>>()
+                                                  : nullptr});
   });
   const Variable result = record(
       kName, out, {given.q, given.k, given.v, given.scorer},
@@ -120,7 +121,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
 
 Tensor additive_decode_attention(const AdditiveHeads& given, const Ragged& rows,
                                  const KeyPlaces& keys) {
-  const Values heads = values_of(given);
+  const HeadTensors heads = tensors_of(given);
   check_heads(heads);
   check_shape(kName, "q", heads.q, {rows.capacity, heads.q.size(1)});
   const Tensor out =

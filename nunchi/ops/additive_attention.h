@@ -15,7 +15,7 @@ struct AdditiveHeads {
 
 struct AdditiveResult {
   Variable out;           // [T, C]
-  WeightsResult weights;  // of one head; undefined unless recorded or traced
+  WeightsResult weights;  // for one head; undefined unless recorded or traced
 };
 
 // Sentences of `queries` and `keys` are the same in number and order.

@@ -8,7 +8,7 @@
 
 namespace nunchi {
 
-// A description of the bias that is added to scores; kernels evaluate it from the distance of query
+// Describes the bias that is added to scores; kernels evaluate it from the distance between query
 // and key.
 struct ScoreBias {
   enum class Kind : std::uint8_t { none, slopes, buckets };
@@ -34,8 +34,8 @@ struct AttentionOptions {
 Variable attention(const Variable& q, const Variable& k, const Variable& v, const Ragged& queries,
                    const Ragged& keys, const AttentionOptions& options);
 
-// The weights that attention() uses, without dropout: for sentence b the block [H, queries, keys]
-// starts at begin[b] of one long tensor.
+// The weights of attention(), without dropout. The weights of sentence b, [H, queries, keys], start
+// at element begin[b].
 struct WeightsResult {
   Tensor weights;
   std::vector<std::int64_t> begin;  // [B]

@@ -11,8 +11,9 @@ AttentionOptions completed_options(AttentionOptions options, std::int64_t width)
   check(options.heads > 0 && options.kv_heads > 0 && options.heads % options.kv_heads == 0 &&
             width % options.heads == 0,
         "attention",
-        "a width of " + std::to_string(width) + " cannot be cut into " +
-            std::to_string(options.heads) + " heads over " + std::to_string(options.kv_heads));
+        "a width of " + std::to_string(width) + " cannot be split into " +
+            std::to_string(options.heads) + " heads with " + std::to_string(options.kv_heads) +
+            " key/value heads");
   const ScoreBias& bias = options.bias;
   if (bias.kind == ScoreBias::Kind::slopes) {
     check_shape("attention", "slopes", bias.slopes, {options.heads});

@@ -8,8 +8,9 @@
 
 namespace nunchi {
 
-inline void check(bool holds, const char* operation, const std::string& expected) {
-  if (!holds) throw Error(std::string(operation) + ": " + expected + ".");
+// Throws Error("operation: message.") unless the condition holds.
+inline void check(bool condition, const char* operation, const std::string& message) {
+  if (!condition) throw Error(std::string(operation) + ": " + message + ".");
 }
 
 inline void check_shape(const char* operation, const char* name, const Tensor& tensor,

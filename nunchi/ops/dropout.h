@@ -1,4 +1,4 @@
-// Dropout as layers ask for it. It acts in training mode only (device/mode.h).
+// Dropout as layers specify it. It is active only in training mode (device/mode.h).
 #pragma once
 
 #include "nunchi/device/context.h"
@@ -11,6 +11,7 @@ struct Dropout {
   std::uint32_t place = 0;  // the operation's fixed number in the model
 };
 
+// The arguments for kernels on `context`; the probability is 0 unless in training mode.
 inline kernels::Dropout dropout_on(const ContextBase& context, const Dropout& dropout) {
   return {.probability = context.is_training() ? dropout.probability : 0.0f,
           .place = dropout.place,

@@ -19,8 +19,9 @@ void check_embedding(const Tensor& ids, const Ragged& batch, const Embedding& pa
   if (positions.defined()) {
     check(positions.value().size(0) >= batch.max_length && positions.value().size(1) == w.size(1),
           "embedding",
-          "positions of shape " + positions.value().shape().to_string() + " do not reach " +
-              std::to_string(batch.max_length));
+          "positions of shape " + positions.value().shape().to_string() +
+              " do not fit rows of width " + std::to_string(w.size(1)) + " and sentences of " +
+              std::to_string(batch.max_length) + " tokens");
   }
 }
 
@@ -67,8 +68,8 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                 [ids, batch, scale = parameters.scale, draws](Gradients& d) {
                   const Tensor& d_out = d.of_output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
-                    // The kernel sums in f32 where it computes in bf16. So are a parameter's
-                    // gradients; those of a table that is computed itself are converted.
+                    // For bf16 the kernel sums in f32, the type of a parameter's gradient. A table
+                    // that is itself computed has a bf16 gradient, so its sums are converted.
                     Tensor sums[2], gradients[2];
                     for (const int input : {0, 1}) {
                       if (!d.wanted(input)) continue;
@@ -102,9 +103,9 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
 // An embedding whose table is the rows themselves, each looked up once.
 Variable add_positions(const Variable& rows, const Ragged& batch, const Variable& positions,
                        const Dropout& dropout) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(batch.capacity));
-  std::iota(numbers.begin(), numbers.end(), 0);
-  const Tensor ids = from_host(rows.value().context(), numbers, {batch.capacity});
+  std::vector<std::int32_t> row_numbers(static_cast<std::size_t>(batch.capacity));
+  std::iota(row_numbers.begin(), row_numbers.end(), 0);
+  const Tensor ids = from_host(rows.value().context(), row_numbers, {batch.capacity});
   return embedding(ids, batch, {.table = rows, .positions = positions, .dropout = dropout});
 }
 

@@ -21,13 +21,13 @@ struct Embedding {
 // ids i32 [capacity], each in [0, V) → [capacity, C]
 Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& parameters);
 
-// The same for the new tokens of a decode step, whose slots the same kernel assigns. Inference
-// only: throws Error while a tape records.
+// Embeds the new tokens of a decode step; the same kernel assigns their slots. Inference only:
+// throws Error while a tape records.
 Tensor embed_step(const Tensor& ids, const Ragged& batch, const Embedding& parameters,
                   const kernels::ExtendSlots& slots);
 
-// dropout(rows + positions) for rows [capacity, C] that are embedded already; without positions
-// nothing is added.
+// dropout(rows + positions) for rows [capacity, C] that are already embedded; undefined positions
+// are not added.
 Variable add_positions(const Variable& rows, const Ragged& batch, const Variable& positions,
                        const Dropout& dropout);
 

@@ -13,9 +13,9 @@ enum Input : int { kX, kUpWeight, kUpBias, kDownWeight, kDownBias };
 
 struct Saved {
   ActivationKind activation;
-  Tensor x, hidden;  // [R, C], [R, F]
-  Tensor argument;   // [R, F], of gelu
-  Tensor mask;       // of relu; undefined where the backward pass reads `hidden` instead
+  Tensor x, hidden;   // [R, C], [R, F]
+  Tensor gelu_input;  // [R, F]; undefined for relu
+  Tensor mask;        // relu's mask; undefined if the backward pass reads `hidden` instead
   Variable up, down;
 };
 
@@ -26,7 +26,7 @@ void run_backward(const Saved& saved, Gradients& d) {
   const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
   multiply_gated(d_y, backward_weight(d_y.context(), saved.down),
                  {.kind = saved.activation,
-                  .y = saved.argument.defined() ? saved.argument : saved.hidden,
+                  .y = saved.gelu_input.defined() ? saved.gelu_input : saved.hidden,
                   .mask = saved.mask,
                   .d_bias = d.wanted(kUpBias) ? d.sum(kUpBias) : Tensor()},
                  d_hidden, "linear_backward_input");
@@ -36,7 +36,7 @@ void run_backward(const Saved& saved, Gradients& d) {
              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
   }
   if (d.wanted(kUpWeight)) {
-    add_outer(d_hidden, saved.x, d.sum(kUpWeight), {}, "linear_backward_weight");
+    add_weight_gradient(d_hidden, saved.x, d.sum(kUpWeight), {}, "linear_backward_weight");
   }
 }
 
@@ -68,23 +68,23 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
 
   ContextBase& context = rows.context();
   const std::int64_t hidden = up.weight.value().size(0), out = down.weight.value().size(0);
-  const bool kept = recording({x, up.weight, up.bias, down.weight, down.bias});
+  const bool recorded = recording({x, up.weight, up.bias, down.weight, down.bias});
   Saved saved{.activation = activation,
               .x = rows,
               .hidden = Tensor::empty(context, rows.dtype(), {rows.size(0), hidden}),
               .up = up.weight,
               .down = down.weight};
   if (gelu) {
-    // Only the backward pass reads the argument again.
-    saved.argument =
-        kept ? Tensor::empty(context, rows.dtype(), saved.hidden.shape()) : saved.hidden;
-    multiply_gelu(rows, forward_weight(context, up.weight), bias_of(up), saved.argument,
+    // Only the backward pass reads gelu's input again.
+    saved.gelu_input =
+        recorded ? Tensor::empty(context, rows.dtype(), saved.hidden.shape()) : saved.hidden;
+    multiply_gelu(rows, forward_weight(context, up.weight), bias_of(up), saved.gelu_input,
                   saved.hidden);
   } else {
     multiply(rows, forward_weight(context, up.weight), saved.hidden,
              {.bias = bias_of(up),
               .relu = true,
-              .mask = kept ? &saved.mask : nullptr,
+              .mask = recorded ? &saved.mask : nullptr,
               .label = "linear"});
   }
   const Tensor y = Tensor::empty(context, rows.dtype(), {rows.size(0), out});

@@ -11,13 +11,13 @@ namespace nunchi {
 struct FeedForward {
   Linear up;                                                           // W₁ [F, C], b₁ [F]
   Linear down;                                                         // W₂ [N, F], b₂ [N]
-  kernels::ActivationKind activation = kernels::ActivationKind::relu;  // or gelu_tanh
+  kernels::ActivationKind activation = kernels::ActivationKind::relu;  // relu or gelu_tanh
 };
 
 // x [R, C] → [R, N]. Rows past a batch's count are computed too.
 Variable feed_forward(const Variable& x, const FeedForward& parameters);
-// The same as a branch of a residual stream. Where the first product is one kernel with the norm
-// before it, the activation is a kernel of its own unless it is relu.
+// The same as a branch of a residual stream. If the first product is fused with the norm before it,
+// gelu is a separate kernel.
 Branch feed_forward(LazyNorm& x, const FeedForward& parameters, const Ragged& batch);
 
 }  // namespace nunchi

@@ -1,4 +1,4 @@
-// Some rows of a matrix. In the backward pass the other rows get no gradient.
+// Selects rows of a matrix. In the backward pass, the gradient of the other rows is zero.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -6,8 +6,8 @@
 
 namespace nunchi {
 
-// from [any, C]; index i32 [at least rows.rows], without duplicates. Returns
-// [rows.capacity, C], whose row r is from[index[r]]; rows past the count are zero.
+// from [any, C]; index i32 [at least rows.rows], without duplicates. Returns [rows.capacity, C],
+// whose row r is from[index[r]]; rows past the count are zero.
 Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& index);
 
 }  // namespace nunchi

@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// Elements that relu cut off get no gradient. In place, unless d_y has other owners.
+// Elements that relu set to zero get no gradient. In place, unless d_y has other owners.
 Tensor relu_backward(const Tensor& y, const Tensor& d_y) {
   const Tensor d_x =
       d_y.sole_owner() ? d_y : Tensor::empty(d_y.context(), d_y.dtype(), d_y.shape());

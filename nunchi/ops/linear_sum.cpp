@@ -29,16 +29,17 @@ Variable linear_sum(const Variable& first, const Variable& second, const LinearS
   return record("linear_sum", y, {first, second, a, bias, b},
                 [first = first.value(), second = second.value(), a = a, b = b](Gradients& d) {
                   const Tensor& d_y = d.of_output();
-                  const auto give_rows = [&](int input, const Variable& weight) {
+                  const auto give_input_gradient = [&](int input, const Variable& weight) {
                     if (!d.wanted(input)) return;
                     const GradientTarget d_x = d.into(input);
                     multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   };
-                  give_rows(0, a);
-                  give_rows(1, b);
+                  give_input_gradient(0, a);
+                  give_input_gradient(1, b);
                   add_linear_gradients(d, 2, d_y, first);
-                  if (d.wanted(4)) add_outer(d_y, second, d.sum(4), {}, "linear_backward_weight");
+                  if (d.wanted(4))
+                    add_weight_gradient(d_y, second, d.sum(4), {}, "linear_backward_weight");
                 });
 }
 

@@ -8,28 +8,28 @@
 namespace nunchi {
 namespace {
 
-// `matrix` in the product library's layout, read as [K, N] or, transposed, as [N, K]; computed on
-// `context` into memory of the matrix's own, which other contexts may read too. Undefined where the
-// device has no such layout.
+// Packs `matrix` [K, N], or [N, K] if transposed, into the product library's layout. Runs on
+// `context`, but allocates on the matrix's own context, since other contexts may read the result
+// too. Returns an undefined tensor if products should read the matrix itself.
 Tensor pack(ContextBase& context, const Tensor& matrix, bool transposed) {
   Tensor packed;
   dispatch(context, matrix.dtype(), [&]<class T>(auto& ctx) {
-    kernels::PackMatrix<T> job{.n = matrix.size(transposed ? 0 : 1),
-                               .k = matrix.size(transposed ? 1 : 0),
-                               .b = matrix.data<T>(),
-                               .transpose_b = transposed};
+    kernels::PackMatrix<T> kernel{.n = matrix.size(transposed ? 0 : 1),
+                                  .k = matrix.size(transposed ? 1 : 0),
+                                  .b = matrix.data<T>(),
+                                  .transpose_b = transposed};
     if constexpr (kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>) {
-      const std::int64_t elements = kernels::packed_elements(ctx, job);
+      const std::int64_t elements = kernels::packed_elements(ctx, kernel);
       if (elements == 0) return;
       packed = Tensor::empty(matrix.context(), matrix.dtype(), {elements});
-      job.packed = packed.data<T>();
-      kernels::run(ctx, job);
+      kernel.packed = packed.data<T>();
+      kernels::run(ctx, kernel);
     }
   });
   return packed;
 }
 
-bool packs(ContextBase& context) {
+bool device_packs(ContextBase& context) {
   return on_device(context,
                    [](auto& ctx) { return kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>; });
 }
@@ -47,13 +47,13 @@ void add_column_sum(const Tensor& d_y, const Tensor& d_bias) {
 
 ProductWeight forward_weight(ContextBase& context, const Variable& weight) {
   const Tensor& plain = weight.value();
-  if (!packs(context)) return {.plain = plain, .transposed = true};
+  if (!device_packs(context)) return {.plain = plain, .transposed = true};
   const auto make = [&] { return pack(context, plain, true); };
   WeightForms* const forms = weight.forms();
-  const bool kept = forms != nullptr && !context.is_training();
+  const bool cached = forms != nullptr && !context.is_training();
   return {.plain = plain,
           .form = WeightForm::packed,
-          .formed = kept ? forms->get(WeightForm::packed, make) : make(),
+          .formed = cached ? forms->get(WeightForm::packed, make) : make(),
           .transposed = true};
 }
 
@@ -66,7 +66,7 @@ ProductWeight backward_weight(ContextBase& context, const Variable& weight) {
 void multiply(const Tensor& x, const ProductWeight& weight, const Tensor& out,
               const ProductOptions& options) {
   dispatch(x, [&]<class T>(auto& ctx) {
-    const auto into = [&]<class C>() {
+    const auto run_product = [&]<class C>() {
       auto product = product_of<T, C>(weight, x, out);
       product.accumulate = options.accumulate;
       if (options.bias.defined()) product.bias = options.bias.data<T>();
@@ -84,17 +84,17 @@ void multiply(const Tensor& x, const ProductWeight& weight, const Tensor& out,
       kernels::run(ctx, product);
     };
     if (out.dtype() == x.dtype()) {
-      into.template operator()<T>();
+      run_product.template operator()<T>();
     } else {
-      into.template operator()<Accumulator<T>>();
+      run_product.template operator()<Accumulator<T>>();
     }
   });
 }
 
-void multiply_gelu(const Tensor& rows, const ProductWeight& weight, const Tensor& bias,
-                   const Tensor& x, const Tensor& out) {
-  dispatch(rows, [&]<class T>(auto& ctx) {
-    auto product = product_of<T>(weight, rows, x);
+void multiply_gelu(const Tensor& x, const ProductWeight& weight, const Tensor& bias,
+                   const Tensor& gelu_input, const Tensor& out) {
+  dispatch(x, [&]<class T>(auto& ctx) {
+    auto product = product_of<T>(weight, x, gelu_input);
     if (bias.defined()) product.bias = bias.data<T>();
     product.label = "linear";
     kernels::run(ctx, kernels::GeluProduct<T>{.product = product, .out = out.data<T>()});
@@ -104,22 +104,22 @@ void multiply_gelu(const Tensor& rows, const ProductWeight& weight, const Tensor
 void multiply_gated(const Tensor& d_y, const ProductWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label) {
   dispatch(d_y, [&]<class T>(auto& ctx) {
-    kernels::GatedProduct<T> job{
+    kernels::GatedProduct<T> kernel{
         .product = product_of<T>(weight, d_y, d_x), .kind = gate.kind, .y = gate.y.data<T>()};
-    job.product.label = label;
+    kernel.product.label = label;
     if (gate.mask.defined()) {
-      job.mask = reinterpret_cast<const std::uint8_t*>(gate.mask.data<std::int8_t>());
+      kernel.mask = reinterpret_cast<const std::uint8_t*>(gate.mask.data<std::int8_t>());
     }
-    if (gate.d_bias.defined()) job.d_bias = gate.d_bias.data<Accumulator<T>>();
-    kernels::run(ctx, job);
+    if (gate.d_bias.defined()) kernel.d_bias = gate.d_bias.data<Accumulator<T>>();
+    kernels::run(ctx, kernel);
   });
 }
 
-void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const Tensor& d_bias,
-               const char* label) {
-  // Packing x pays when many rows of d_weight read it.
-  constexpr std::int64_t kManyRows = 1024;
-  const Tensor packed = d_y.size(1) >= kManyRows ? pack(x.context(), x, false) : Tensor();
+void add_weight_gradient(const Tensor& d_y, const Tensor& x, const Tensor& d_weight,
+                         const Tensor& d_bias, const char* label) {
+  // Packing x is worth its time only if many rows of d_weight read it.
+  constexpr std::int64_t kMinRowsToPack = 1024;
+  const Tensor packed = d_y.size(1) >= kMinRowsToPack ? pack(x.context(), x, false) : Tensor();
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(
         ctx, kernels::WeightGradient<T>{
@@ -142,7 +142,7 @@ void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Ten
   const int bias = weight + 1;
   const Tensor d_bias = d.wanted(bias) ? d.sum(bias) : Tensor();
   if (d.wanted(weight)) {
-    add_outer(d_y, x, d.sum(weight), d_bias, "linear_backward_weight");
+    add_weight_gradient(d_y, x, d.sum(weight), d_bias, "linear_backward_weight");
   } else if (d_bias.defined()) {
     add_column_sum(d_y, d_bias);
   }

@@ -1,5 +1,5 @@
-// Products of activations with a weight: the one place that chooses the weight's form. Linear
-// layers, norms fused with products, recurrence, the vocabulary loss and the search share it.
+// Products of activations with a weight. Only this code chooses the weight's form: linear layers,
+// norms fused with products, recurrence, the vocabulary loss and the search share it.
 #pragma once
 
 #include "nunchi/autograd/tape.h"
@@ -13,19 +13,18 @@ namespace nunchi {
 struct ProductWeight {
   Tensor plain;  // [N, K]
   WeightForm form = WeightForm::plain;
-  Tensor formed;            // in that form; undefined: the device reads the plain weight
-  bool transposed = false;  // x · Wᵀ, not x · W
+  Tensor formed;            // the weight in that form; undefined: the device reads the plain weight
+  bool transposed = false;  // true: x · Wᵀ; false: x · W
 };
 
-// For x · Wᵀ with x on `context`. In evaluating mode the form is kept with the weight until its
-// version changes; in training each step changes it, so it lives only as long as the result.
+// For x · Wᵀ with x on `context`. In evaluating mode the form is cached with the weight until its
+// version changes; in training mode, where each step changes the weight, only the result owns it.
 ProductWeight forward_weight(ContextBase& context, const Variable& weight);
 // For d · W with d on `context`.
 ProductWeight backward_weight(ContextBase& context, const Variable& weight);
 
-// out [R, N] = x [R, K] · Wᵀ, or with a weight for the backward pass [R, K] = x [R, N] · W, without
-// anything after it. x and out may be undefined: their pointers, and with x the rows, are then left
-// to the caller.
+// The product out [R, N] = x [R, K] · Wᵀ, or out [R, K] = x [R, N] · W with a backward weight,
+// without bias and activation. If x or out is undefined, the caller sets its pointer, and m for x.
 template <class T, class C = T>
 kernels::Product<T, C> product_of(const ProductWeight& weight, const Tensor& x, const Tensor& out) {
   return {.m = x.defined() ? x.size(0) : 0,
@@ -42,9 +41,8 @@ kernels::Product<T, C> product_of(const ProductWeight& weight, const Tensor& x, 
 struct ProductOptions {
   Tensor bias;  // [N]; may be undefined
   bool relu = false;
-  Tensor added;  // [R, N], to the result; not with relu; may be undefined
-  // Where to leave relu's mask for the backward pass, if the device has one; null: it is not
-  // needed.
+  Tensor added;  // [R, N], added to the result; not with relu; may be undefined
+  // Receives relu's mask for the backward pass, if the device computes one; null: not needed.
   Tensor* mask = nullptr;
   bool accumulate = false;
   const char* label = "product";
@@ -54,16 +52,16 @@ struct ProductOptions {
 void multiply(const Tensor& x, const ProductWeight& weight, const Tensor& out,
               const ProductOptions& options);
 
-// x [R, N] = rows [R, K] · Wᵀ + bias, which may be undefined, and out = gelu_tanh(x). x and out may
-// be one tensor.
-void multiply_gelu(const Tensor& rows, const ProductWeight& weight, const Tensor& bias,
-                   const Tensor& x, const Tensor& out);
+// gelu_input [R, N] = x [R, K] · Wᵀ + bias, which may be undefined; out = gelu_tanh(gelu_input).
+// gelu_input and out may be the same tensor.
+void multiply_gelu(const Tensor& x, const ProductWeight& weight, const Tensor& bias,
+                   const Tensor& gelu_input, const Tensor& out);
 
-// An activation in the backward pass, relu or gelu_tanh, and the bias before it.
+// The backward pass of an activation, relu or gelu_tanh, and of the bias before it.
 struct ActivationGate {
   kernels::ActivationKind kind = kernels::ActivationKind::relu;
-  Tensor y;       // [R, N] relu's output, gelu's argument
-  Tensor mask;    // of relu, from its product; may be undefined
+  Tensor y;       // [R, N] relu's output or gelu's input
+  Tensor mask;    // relu's mask from the forward product; may be undefined
   Tensor d_bias;  // [N], added to; undefined: not wanted
 };
 
@@ -71,12 +69,12 @@ struct ActivationGate {
 void multiply_gated(const Tensor& d_y, const ProductWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label);
 
-// d_weight [N, K] += d_y [R, N]ᵀ · x [R, K], and d_bias [N], where defined, the sum of d_y's rows.
-void add_outer(const Tensor& d_y, const Tensor& x, const Tensor& d_weight, const Tensor& d_bias,
-               const char* label);
+// d_weight [N, K] += d_y [R, N]ᵀ · x [R, K]; d_bias [N], if defined, += the sum of d_y's rows.
+void add_weight_gradient(const Tensor& d_y, const Tensor& x, const Tensor& d_weight,
+                         const Tensor& d_bias, const char* label);
 
-// Adds to the gradients of a weight, input number `weight` of an operation, and of its bias, the
-// input after it, where they are wanted.
+// Adds to the gradients of a layer's weight and bias that are wanted: inputs number `weight` and
+// `weight` + 1 of the operation.
 void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Tensor& x);
 
 }  // namespace nunchi

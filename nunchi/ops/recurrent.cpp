@@ -11,33 +11,33 @@
 namespace nunchi {
 namespace {
 
-// Sentences sorted by length, the longest first, and how many of them have a token in each step.
+// Sentences sorted by length, longest first, and the number of sentences with a token in each step.
 struct Plan {
   std::vector<std::int64_t> active;
   Tensor sentence, begin, length;  // i32 [B]
 
   Plan(ContextBase& context, const Ragged& batch) {
     const auto sentences = static_cast<std::size_t>(batch.sentences);
-    std::vector<std::int32_t> order(sentences), numbers(3 * sentences), first(sentences);
+    std::vector<std::int32_t> order(sentences), indices(3 * sentences), first(sentences);
     std::iota(order.begin(), order.end(), 0);
     const auto length_of = [&](std::int32_t b) { return batch.lengths[std::size_t(b)]; };
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return length_of(a) > length_of(b); });
     std::exclusive_scan(batch.lengths.begin(), batch.lengths.end(), first.begin(), 0);
     for (std::size_t i = 0; i < sentences; ++i) {
-      numbers[i] = order[i];
-      numbers[sentences + i] = first[std::size_t(order[i])];
-      numbers[2 * sentences + i] = length_of(order[i]);
+      indices[i] = order[i];
+      indices[sentences + i] = first[std::size_t(order[i])];
+      indices[2 * sentences + i] = length_of(order[i]);
     }
-    std::int64_t going = batch.sentences;
+    std::int64_t active_count = batch.sentences;
     for (std::int64_t t = 0; t < batch.max_length; ++t) {
-      while (length_of(order[std::size_t(going - 1)]) <= t) --going;
-      active.push_back(going);
+      while (length_of(order[std::size_t(active_count - 1)]) <= t) --active_count;
+      active.push_back(active_count);
     }
-    const Tensor all = from_host(context, numbers, {3 * batch.sentences});
-    sentence = all.part(0, {batch.sentences});
-    begin = all.part(batch.sentences, {batch.sentences});
-    length = all.part(2 * batch.sentences, {batch.sentences});
+    const Tensor tensor = from_host(context, indices, {3 * batch.sentences});
+    sentence = tensor.part(0, {batch.sentences});
+    begin = tensor.part(batch.sentences, {batch.sentences});
+    length = tensor.part(2 * batch.sentences, {batch.sentences});
   }
 
   kernels::RecurrentPlan view() const {
@@ -59,23 +59,24 @@ Tensor value_of(const Variable& variable) {
   return variable.defined() ? variable.value() : Tensor();
 }
 
-Tensor part_of(const Tensor& matrix, int direction, std::int64_t width) {
+// A direction's columns of a matrix [rows, D · width].
+Tensor direction_columns(const Tensor& matrix, int direction, std::int64_t width) {
   return matrix.defined() ? matrix.columns(direction * width, width) : Tensor();
 }
 
-// Tensors of one direction that are kept for the backward pass.
-struct Direction {
+// Tensors of one direction that are saved for the backward pass; see kernels::RecurrentInputs.
+struct Saved {
   Tensor previous;  // [capacity + spare, H]
-  Tensor kept;
+  Tensor kept;      // [capacity + spare, H]
 };
 
-// What the forward and the backward pass have in common.
+// Arguments and tensors that the forward and the backward pass share.
 struct Run {
   RecurrentLayer layer;
   Ragged batch;
   Plan plan;
   Tensor x, gates, first_h, first_c;
-  std::array<Direction, 2> kept;
+  std::array<Saved, 2> saved;
 
   std::int64_t gate_columns() const { return layer.hidden[0].weight.value().size(0); }
   std::int64_t width() const { return layer.hidden[0].weight.value().size(1); }
@@ -83,9 +84,10 @@ struct Run {
 
   template <class T>
   kernels::RecurrentInputs<T> inputs(int d, const ProductWeight& weight) const {
-    const Tensor columns = part_of(gates, d, gate_columns());
-    const Tensor h = part_of(first_h, d, width()), c = part_of(first_c, d, width());
-    const Direction& own = kept[std::size_t(d)];
+    const Tensor columns = direction_columns(gates, d, gate_columns());
+    const Tensor h = direction_columns(first_h, d, width()),
+                 c = direction_columns(first_c, d, width());
+    const Saved& direction = saved[std::size_t(d)];
     return {.cell = layer.cell,
             .reverse = d == 1,
             .width = width(),
@@ -97,8 +99,8 @@ struct Run {
             .first_h = data_or_null<T>(h),
             .first_c = data_or_null<Accumulator<T>>(c),
             .state_stride = directions() * width(),
-            .previous = own.previous.data<T>(),
-            .kept = own.kept.data<Accumulator<T>>()};
+            .previous = direction.previous.data<T>(),
+            .kept = direction.kept.data<Accumulator<T>>()};
   }
 };
 
@@ -108,9 +110,9 @@ void check_layer(const Variable& x, const RecurrentLayer& layer) {
   const std::int64_t width = hidden.size(1), gates = kernels::gates_of(layer.cell) * width;
   const int directions = layer.hidden[1].weight.defined() ? 2 : 1;
   for (int d = 0; d < directions; ++d) {
-    const Linear& own = layer.hidden[std::size_t(d)];
-    check_shape(name, "a hidden weight", own.weight.value(), {gates, width});
-    check_shape(name, "a hidden bias", own.bias.value(), {gates});
+    const Linear& hidden_layer = layer.hidden[std::size_t(d)];
+    check_shape(name, "a hidden weight", hidden_layer.weight.value(), {gates, width});
+    check_shape(name, "a hidden bias", hidden_layer.bias.value(), {gates});
   }
   check_shape(name, "the input weight", layer.input.weight.value(),
               {directions * gates, x.value().size(1)});
@@ -126,15 +128,15 @@ Tensor input_gates(const Tensor& x, const Linear& input) {
   return gates;
 }
 
-Direction room_for(const Run& run) {
+Saved allocate_saved(const Run& run) {
   ContextBase& context = run.x.context();
   const Shape shape{run.batch.capacity + kernels::kSpareRows, run.width()};
   return {.previous = Tensor::empty(context, run.x.dtype(), shape),
           .kept = Tensor::empty(context, accumulator_type(run.x.dtype()), shape)};
 }
 
-// Inputs of the operation, in the order in which gradients ask for them.
-enum Input { kX, kInputWeight, kInputBias, kFirstH, kFirstC, kHidden };
+// Indices of the operation's inputs. From kHidden on: weight and bias of each direction.
+enum Input { kX, kInputWeight, kInputBias, kInitialH, kInitialC, kHidden };
 
 void run_backward(Run& run, Gradients& d) {
   const std::int64_t width = run.width(), gates = run.gate_columns();
@@ -146,32 +148,33 @@ void run_backward(Run& run, Gradients& d) {
                ? Tensor::empty(context, dtype, {run.batch.sentences, run.directions() * width})
                : Tensor();
   };
-  const Tensor d_first_h = state_like(kFirstH, run.x.dtype()),
-               d_first_c = state_like(kFirstC, accumulator_type(run.x.dtype()));
+  const Tensor d_first_h = state_like(kInitialH, run.x.dtype()),
+               d_first_c = state_like(kInitialC, accumulator_type(run.x.dtype()));
   for (int i = 0; i < run.directions(); ++i) {
     const Variable& weight = run.layer.hidden[std::size_t(i)].weight;
     const Tensor d_b =
         Tensor::empty(context, run.x.dtype(), {run.batch.capacity + kernels::kSpareRows, gates});
-    const Tensor own_out = part_of(d_out, i, width);
+    const Tensor direction_d_out = direction_columns(d_out, i, width);
     const ProductWeight packed = backward_weight(context, weight);
     dispatch(run.x, [&]<class T>(auto& ctx) {
-      kernels::run(ctx,
-                   kernels::RecurrenceBackward<T>{
-                       .in = run.inputs<T>(i, packed),
-                       .d_out = data_or_null<T>(own_out),
-                       .d_out_stride = own_out.defined() ? own_out.row_stride() : 0,
-                       .d_last_h = data_or_null<T>(part_of(d_last_h, i, width)),
-                       .d_last_c = data_or_null<Accumulator<T>>(part_of(d_last_c, i, width)),
-                       .d_b = d_b.data<T>(),
-                       .d_first_h = data_or_null<T>(part_of(d_first_h, i, width)),
-                       .d_first_c = data_or_null<Accumulator<T>>(part_of(d_first_c, i, width))});
+      kernels::run(
+          ctx,
+          kernels::RecurrenceBackward<T>{
+              .in = run.inputs<T>(i, packed),
+              .d_out = data_or_null<T>(direction_d_out),
+              .d_out_stride = direction_d_out.defined() ? direction_d_out.row_stride() : 0,
+              .d_last_h = data_or_null<T>(direction_columns(d_last_h, i, width)),
+              .d_last_c = data_or_null<Accumulator<T>>(direction_columns(d_last_c, i, width)),
+              .d_b = d_b.data<T>(),
+              .d_first_h = data_or_null<T>(direction_columns(d_first_h, i, width)),
+              .d_first_c = data_or_null<Accumulator<T>>(direction_columns(d_first_c, i, width))});
     });
     add_linear_gradients(d, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
-                         run.kept[std::size_t(i)].previous.rows(0, run.batch.capacity));
-    run.kept[std::size_t(i)] = {};
+                         run.saved[std::size_t(i)].previous.rows(0, run.batch.capacity));
+    run.saved[std::size_t(i)] = {};
   }
-  if (d_first_h.defined()) d.give(kFirstH, d_first_h);
-  if (d_first_c.defined()) d.give(kFirstC, d_first_c);
+  if (d_first_h.defined()) d.give(kInitialH, d_first_h);
+  if (d_first_c.defined()) d.give(kInitialC, d_first_c);
   if (d.wanted(kX)) {
     const GradientTarget d_x = d.into(kX);
     multiply(run.gates, backward_weight(context, run.layer.input.weight), d_x.tensor,
@@ -183,7 +186,7 @@ void run_backward(Run& run, Gradients& d) {
 }  // namespace
 
 RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const Ragged& batch,
-                          const RecurrentState& first) {
+                          const RecurrentState& initial) {
   check_layer(x, layer);
   check(x.value().contiguous(), "recurrent", "x must not be a view of columns");
   check_shape("recurrent", "x", x.value(), {batch.capacity, x.value().size(1)});
@@ -194,9 +197,9 @@ RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const 
           .plan = Plan(context, batch),
           .x = x.value(),
           .gates = input_gates(x.value(), layer.input),
-          .first_h = value_of(first.h),
-          .first_c = value_of(first.c),
-          .kept = {}};
+          .first_h = value_of(initial.h),
+          .first_c = value_of(initial.c),
+          .saved = {}};
   const std::int64_t width = run.width(), columns = run.directions() * width;
   const bool lstm = layer.cell == CellKind::lstm;
   for (const Tensor* state : {&run.first_h, &run.first_c}) {
@@ -208,38 +211,40 @@ RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const 
     outputs.push_back(Tensor::empty(context, accumulator_type(dtype), {batch.sentences, columns}));
   for (int i = 0; i < run.directions(); ++i) {
     const Linear& hidden = layer.hidden[std::size_t(i)];
-    run.kept[std::size_t(i)] = room_for(run);
+    run.saved[std::size_t(i)] = allocate_saved(run);
     const ProductWeight packed = forward_weight(context, hidden.weight);
-    const Tensor out = part_of(outputs[0], i, width);
+    const Tensor out = direction_columns(outputs[0], i, width);
     dispatch(out, [&]<class T>(auto& ctx) {
       kernels::run(
-          ctx, kernels::Recurrence<T>{
-                   .in = run.inputs<T>(i, packed),
-                   .bias = hidden.bias.value().template data<T>(),
-                   .out = out.data<T>(),
-                   .out_stride = out.row_stride(),
-                   .last_h = part_of(outputs[1], i, width).template data<T>(),
-                   .last_c = lstm ? part_of(outputs[2], i, width).template data<Accumulator<T>>()
-                                  : nullptr});
+          ctx,
+          kernels::Recurrence<T>{
+              .in = run.inputs<T>(i, packed),
+              .bias = hidden.bias.value().template data<T>(),
+              .out = out.data<T>(),
+              .out_stride = out.row_stride(),
+              .last_h = direction_columns(outputs[1], i, width).template data<T>(),
+              .last_c =
+                  lstm ? direction_columns(outputs[2], i, width).template data<Accumulator<T>>()
+                       : nullptr});
     });
   }
   const std::vector<Variable> results =
       record("recurrent", std::move(outputs),
-             {x, layer.input.weight, layer.input.bias, first.h, first.c, layer.hidden[0].weight,
+             {x, layer.input.weight, layer.input.bias, initial.h, initial.c, layer.hidden[0].weight,
               layer.hidden[0].bias, layer.hidden[1].weight, layer.hidden[1].bias},
              [run = std::move(run)](Gradients& d) mutable { run_backward(run, d); });
   return {results[0], {results[1], lstm ? results[2] : Variable()}};
 }
 
 void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& rows,
-                    const StateRows& before, const StateRows& after) {
+                    const StateRows& previous, const StateRows& next) {
   check_layer(Variable(x), layer);
   const Tensor& w = layer.hidden[0].weight.value();
   const std::int64_t width = w.size(1), active = rows.capacity;
   ContextBase& context = x.context();
   const Tensor gates = input_gates(x, layer.input);
   const Shape shape{rows.capacity + kernels::kSpareRows, width};
-  const Tensor previous = Tensor::empty(context, x.dtype(), shape);
+  const Tensor previous_h = Tensor::empty(context, x.dtype(), shape);
   const Tensor kept = Tensor::empty(context, accumulator_type(x.dtype()), shape);
   const ProductWeight weight = forward_weight(context, layer.hidden[0].weight);
   dispatch(x, [&]<class T>(auto& ctx) {
@@ -251,15 +256,15 @@ void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& 
                                  .gates = gates.data<T>(),
                                  .gates_stride = gates.row_stride(),
                                  .product = product_of<T, Accumulator<T>>(weight, {}, {}),
-                                 .first_h = before.h.data<T>(),
-                                 .first_c = data_or_null<Accumulator<T>>(before.c),
+                                 .first_h = previous.h.data<T>(),
+                                 .first_c = data_or_null<Accumulator<T>>(previous.c),
                                  .state_stride = width,
-                                 .previous = previous.data<T>(),
+                                 .previous = previous_h.data<T>(),
                                  .kept = kept.data<Accumulator<T>>()},
                           .bias = layer.hidden[0].bias.value().template data<T>(),
-                          .out = after.h.data<T>(),
-                          .out_stride = after.h.row_stride(),
-                          .last_c = data_or_null<Accumulator<T>>(after.c)});
+                          .out = next.h.data<T>(),
+                          .out_stride = next.h.row_stride(),
+                          .last_c = data_or_null<Accumulator<T>>(next.c)});
   });
 }
 

@@ -1,4 +1,4 @@
-// A recurrent layer over the sentences of a batch, in one direction or in both at once.
+// A recurrent layer over the sentences of a batch, in one direction or in both.
 #pragma once
 
 #include <array>
@@ -27,20 +27,21 @@ struct RecurrentState {
 
 struct RecurrentResult {
   Variable out;         // [T, D · H]: the state after each token
-  RecurrentState last;  // after each sentence's last token, or its first in the reverse direction
+  RecurrentState last;  // after each sentence's last token; in the reverse direction, its first
 };
 
 // x [T, K], T = batch.capacity.
 RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const Ragged& batch,
-                          const RecurrentState& first = {});
+                          const RecurrentState& initial = {});
 
-// One step of a decoder: row r of x [R, K] and its state `before` [R, H] give its state `after`,
-// whose memory exists already. One direction; not recorded.
+// The states of a decode step's rows.
 struct StateRows {
   Tensor h;  // [R, H]
-  Tensor c;  // [R, H] of lstm
+  Tensor c;  // [R, H]; only for lstm
 };
+// One decode step: computes `next`, whose tensors the caller allocates, from x [R, K] and
+// `previous`. One direction; not recorded.
 void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& rows,
-                    const StateRows& before, const StateRows& after);
+                    const StateRows& previous, const StateRows& next);
 
 }  // namespace nunchi

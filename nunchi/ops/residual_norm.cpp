@@ -20,19 +20,20 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   const Tensor& sum = saved.sum;
   const std::int64_t width = sum.size(1);
   ContextBase& context = sum.context();
-  // Only the sum may have been used.
+  // d_out is undefined if only the sum was used.
   if (!d_out.defined()) d_out = zeros(context, sum.dtype(), sum.shape());
   const bool branch_wanted = saved.has_branch && d.wanted(1);
-  // Without dropout the gradients of branch and residual are the same: one tensor serves both.
-  const bool share = branch_wanted && !saved.dropout.active();
+  // Without dropout, branch and residual have the same gradient and share one tensor.
+  const bool shares_gradient = branch_wanted && !saved.dropout.active();
   GradientTarget d_residual;
-  if (share) {
+  if (shares_gradient) {
     d_residual = {Tensor::empty(context, sum.dtype(), sum.shape()), false};
   } else if (d.wanted(0)) {
     d_residual = d.into(0);
   }
-  const Tensor d_branch =
-      branch_wanted && !share ? Tensor::empty(context, sum.dtype(), sum.shape()) : Tensor();
+  const Tensor d_branch = branch_wanted && !shares_gradient
+                              ? Tensor::empty(context, sum.dtype(), sum.shape())
+                              : Tensor();
   dispatch(sum, [&]<class T>(auto& ctx) {
     using Kernel = kernels::ResidualNormBackward<T>;
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
@@ -55,7 +56,7 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .d_gamma = gradient(2),
                              .d_beta = gradient(3)});
   });
-  if (share) {
+  if (shares_gradient) {
     if (d.wanted(0)) d.give(0, d_residual.tensor);
     d.give(1, d_residual.tensor);
   } else if (branch_wanted) {

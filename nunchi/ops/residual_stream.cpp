@@ -16,7 +16,7 @@ bool fuses_residual_add(ContextBase& context) {
   });
 }
 
-bool acts(const ContextBase& context, const Dropout& dropout) {
+bool is_active(const ContextBase& context, const Dropout& dropout) {
   return dropout_on(context, dropout).active();
 }
 
@@ -33,7 +33,8 @@ LazyNorm::LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch)
 
 bool LazyNorm::fuses_product() const {
   return stream_.kind == StreamRows::decode_step && norm_ && !rows_.defined() &&
-         context_.tape() == nullptr && !(stream_.branch && acts(context_, stream_.branch->dropout));
+         context_.tape() == nullptr &&
+         !(stream_.branch && is_active(context_, stream_.branch->dropout));
 }
 
 void LazyNorm::compute() {
@@ -69,10 +70,10 @@ Variable linear(LazyNorm& x, const Linear& layer) {
   if (!x.fuses_product()) return linear(x.rows(), layer);
   const ResidualStream& stream = x.stream_;
   const Tensor branch = stream.branch ? stream.branch->rows.value() : Tensor();
-  const NormLinearResult found =
+  const NormLinearResult result =
       norm_linear(stream.value.value(), branch, x.batch_, *x.norm_, layer);
-  x.set(Variable(found.sum), Variable(found.out));
-  return Variable(found.y);
+  x.set(Variable(result.sum), Variable(result.out));
+  return Variable(result.y);
 }
 
 const Variable& Branch::rows() {
@@ -85,7 +86,7 @@ const Variable& Branch::rows() {
 
 ResidualStream Branch::added_to(const Variable& residual, StreamRows kind, const Dropout& dropout) {
   const bool fuses = kind == StreamRows::decode_step && !rows_.defined() &&
-                     context().tape() == nullptr && !acts(context(), dropout) &&
+                     context().tape() == nullptr && !is_active(context(), dropout) &&
                      fuses_residual_add(context());
   if (fuses) {
     return {.kind = kind, .value = Variable(linear_add(residual.value(), input_.value(), last_))};
@@ -103,8 +104,9 @@ Variable traced_rows(ResidualStream& stream, const Ragged& batch) {
   const Tensor& value = stream.value.value();
   const Tensor ones = Tensor::empty(value.context(), value.dtype(), {value.size(1)});
   fill(ones, 1);
-  const Norm any{.kind = NormKind::rms, .gamma = Variable(ones)};
-  return residual_norm(Variable(value), Variable(stream.branch->rows.value()), batch, any,
+  // Only the sum is used, so any norm will do.
+  const Norm unused{.kind = NormKind::rms, .gamma = Variable(ones)};
+  return residual_norm(Variable(value), Variable(stream.branch->rows.value()), batch, unused,
                        stream.branch->dropout)
       .sum;
 }

@@ -21,30 +21,31 @@ enum class StreamRows : std::uint8_t { sentences, decode_step };
 
 struct PendingBranch {
   Variable rows;    // [T, C], to be added to the stream
-  Dropout dropout;  // of these rows
+  Dropout dropout;  // applied to these rows
 };
 
 // Between two sub-layers: norm(value + dropout(branch)), where branch and norm may be absent.
 struct ResidualStream {
   StreamRows kind = StreamRows::sentences;
   Variable value;                            // [T, C]
-  std::optional<PendingBranch> branch = {};  // none: nothing is to be added
-  std::optional<Norm> norm = {};             // of the sum; none: it is read as it is
+  std::optional<PendingBranch> branch = {};  // none: there is nothing to add
+  std::optional<Norm> norm = {};             // norm of the sum; none: the sum is not normalised
 };
 
-// The rows that a sub-layer reads, computed when they are first needed. One thread uses it.
+// The rows that a sub-layer reads, computed when they are first needed. Not thread-safe.
 class LazyNorm {
  public:
-  // The rows of `stream`, normalised by its own norm or, where it has none, by `norm`, which may be
-  // null. A stream with a pending branch needs one of them. `batch` and `norm` outlive this.
+  // The rows of `stream`, normalised by its own norm or, if it has none, by `norm`, which may be
+  // null. A stream with a pending branch needs one of the two norms. `batch` must outlive this
+  // object.
   LazyNorm(ResidualStream stream, const Norm* norm, const Ragged& batch);
 
   const Variable& rows();  // [T, C] normalised
   const Variable& sum();   // [T, C] before the norm
   StreamRows kind() const { return stream_.kind; }
   ContextBase& context() const { return context_; }
-  // Whether a linear layer over the rows is one kernel with the norm: nothing has computed the rows
-  // yet, nothing is recorded, and no dropout acts.
+  // Whether linear() fuses the norm with the layer: in a decode step, if the rows are not computed
+  // yet, no tape records and no dropout is active.
   bool fuses_product() const;
 
  private:
@@ -59,7 +60,7 @@ class LazyNorm {
   Variable sum_, rows_;
 };
 
-// The layer over the normalised rows: [T, N].
+// The layer's output for the normalised rows: [T, N].
 Variable linear(LazyNorm& x, const Linear& layer);
 
 // The rows that a sub-layer adds to the stream.
@@ -82,8 +83,8 @@ class Branch {
   Variable rows_;
 };
 
-// The stream's rows for a trace, [T, C]. A pending norm is computed and done with; a sum that a
-// later norm computes anyway is computed for the trace alone.
+// The stream's rows for a trace, [T, C]. A pending norm is computed, and `stream` continues with
+// its result. A branch without a norm is added for the trace only and stays pending.
 Variable traced_rows(ResidualStream& stream, const Ragged& batch);
 
 }  // namespace nunchi

@@ -10,14 +10,14 @@
 namespace nunchi {
 namespace {
 
-enum class Direction : std::uint8_t { forward, back };
+enum class Direction : std::uint8_t { forward, inverse };
 
-void turn(const Tensor& x, const Ragged& batch, const Rotary& rotation, Direction direction) {
+void rotate(const Tensor& x, const Ragged& batch, const Rotary& rotation, Direction direction) {
   dispatch(x, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::Rotary<T>{.rows = rows_of(batch),
                                          .heads = rotation.heads,
                                          .head_width = rotation.table.size(1),
-                                         .inverse = direction == Direction::back,
+                                         .inverse = direction == Direction::inverse,
                                          .table = rotation.table.data<Accumulator<T>>(),
                                          .x = x.data<T>(),
                                          .out = x.data<T>(),
@@ -41,20 +41,20 @@ Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation) 
   const Tensor& value = x.value();
   const std::int64_t width = rotation.table.size(1);
   check(width % 2 == 0, "rotary",
-        "a head of " + std::to_string(width) + " columns cannot be cut into pairs");
+        "a head of " + std::to_string(width) + " columns cannot be split into pairs");
   check(value.contiguous() && value.size(0) == batch.capacity &&
             value.size(1) >= rotation.heads * width,
         "rotary",
         "rows " + value.shape().to_string() + " do not hold " + std::to_string(rotation.heads) +
             " heads of " + std::to_string(width));
   check(rotation.table.size(0) >= batch.max_length, "rotary",
-        "a table of shape " + rotation.table.shape().to_string() + " does not reach " +
-            std::to_string(batch.max_length));
-  turn(value, batch, rotation, Direction::forward);
+        "a table of shape " + rotation.table.shape().to_string() +
+            " is too short for sentences of " + std::to_string(batch.max_length) + " tokens");
+  rotate(value, batch, rotation, Direction::forward);
   return record("rotary", value, {x}, [batch, rotation](Gradients& d) {
     // In place, unless the gradient has other owners.
     const Tensor d_x = d.of_output().sole_owner() ? d.of_output() : copy_of(d.of_output());
-    turn(d_x, batch, rotation, Direction::back);
+    rotate(d_x, batch, rotation, Direction::inverse);
     d.give(0, d_x);
   });
 }

@@ -7,11 +7,12 @@
 namespace nunchi {
 
 struct Rotary {
-  int heads = 1;  // of a row that are rotated, from the first
+  int heads = 1;  // number of heads that are rotated, the first ones of each row
   Tensor table;   // [P, D] in the accumulator's type, see kernels/rotary.h
 };
 
-// x [T, at least heads · D] with those heads rotated in place: x is consumed.
+// Rotates these heads of x [T, at least heads · D] in place and returns it: x must not be used
+// afterwards.
 Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation);
 
 }  // namespace nunchi

@@ -123,13 +123,13 @@ void convert(const Tensor& from, const Tensor& to) {
     return copy_bytes(from.context(), Direction::within, from.bytes(), from.data<BFloat16>(),
                       to.data<BFloat16>());
   }
-  const auto is = [&](DType a, DType b) { return from.dtype() == a && to.dtype() == b; };
-  if (is(DType::f32, DType::f64)) return convert_typed<float, double>(from, to);
-  if (is(DType::f64, DType::f32)) return convert_typed<double, float>(from, to);
-  if (is(DType::f32, DType::bf16)) return convert_typed<float, BFloat16>(from, to);
-  if (is(DType::bf16, DType::f32)) return convert_typed<BFloat16, float>(from, to);
-  if (is(DType::bf16, DType::f64)) return convert_typed<BFloat16, double>(from, to);
-  if (is(DType::f64, DType::bf16)) return convert_typed<double, BFloat16>(from, to);
+  const auto converts = [&](DType a, DType b) { return from.dtype() == a && to.dtype() == b; };
+  if (converts(DType::f32, DType::f64)) return convert_typed<float, double>(from, to);
+  if (converts(DType::f64, DType::f32)) return convert_typed<double, float>(from, to);
+  if (converts(DType::f32, DType::bf16)) return convert_typed<float, BFloat16>(from, to);
+  if (converts(DType::bf16, DType::f32)) return convert_typed<BFloat16, float>(from, to);
+  if (converts(DType::bf16, DType::f64)) return convert_typed<BFloat16, double>(from, to);
+  if (converts(DType::f64, DType::bf16)) return convert_typed<double, BFloat16>(from, to);
   throw Error(std::string("no conversion from ") + name_of(from.dtype()) + " to " +
               name_of(to.dtype()) + ".");
 }
@@ -155,11 +155,11 @@ Ragged make_ragged(ContextBase& context, std::span<const std::int32_t> lengths,
   batch.rows = rows;
   batch.capacity = row_capacity(rows);
 
-  // One upload for all: offsets [B + 1], length [B], sentence_index [B], then the rows' two
-  // columns.
+  // One upload: offsets [B + 1], length [B], sentence_index [B], row_sentence [capacity] and
+  // row_position [capacity].
   const std::size_t sentences = lengths.size(), capacity = static_cast<std::size_t>(batch.capacity);
-  std::vector<std::int32_t> all(3 * sentences + 1 + 2 * capacity, 0);
-  std::int32_t* offset = all.data();
+  std::vector<std::int32_t> packed(3 * sentences + 1 + 2 * capacity, 0);
+  std::int32_t* offset = packed.data();
   std::int32_t* length = offset + sentences + 1;
   std::int32_t* index = length + sentences;
   std::int32_t* row_sentence = index + sentences;
@@ -173,7 +173,7 @@ Ragged make_ragged(ContextBase& context, std::span<const std::int32_t> lengths,
       row_position[offset[b] + i] = i;
     }
   }
-  const Tensor tensor = from_host(context, all, {static_cast<std::int64_t>(all.size())});
+  const Tensor tensor = from_host(context, packed, {static_cast<std::int64_t>(packed.size())});
   const std::int64_t b = batch.sentences;
   batch.offsets = tensor.part(0, {b + 1});
   batch.begin = tensor.part(0, {b});

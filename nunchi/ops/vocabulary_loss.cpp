@@ -13,12 +13,13 @@
 namespace nunchi {
 namespace {
 
-// On the CPU the logits should fit its caches; a GPU is faster with large products.
-std::int64_t rows_at_once(const Tensor& hidden, std::int64_t vocabulary) {
-  constexpr std::int64_t kCpuRows = 512, kGpuBytes = std::int64_t{2} << 30, kUnit = 64;
+// The default rows per chunk. On the CPU the logits should fit its caches; a GPU is faster with
+// large products.
+std::int64_t default_chunk(const Tensor& hidden, std::int64_t vocabulary) {
+  constexpr std::int64_t kCpuRows = 512, kGpuBytes = std::int64_t{2} << 30, kMultiple = 64;
   if (hidden.context().device() == Device::cpu) return kCpuRows;
   const auto row = vocabulary * static_cast<std::int64_t>(size_of(hidden.dtype()));
-  return std::max(kGpuBytes / row / kUnit, std::int64_t{1}) * kUnit;
+  return std::max(kGpuBytes / row / kMultiple, std::int64_t{1}) * kMultiple;
 }
 
 }  // namespace
@@ -35,8 +36,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   check_shape("vocabulary_loss", "targets", targets, {batch.capacity});
   check(options.smoothing >= 0 && options.smoothing < 1, "vocabulary_loss",
         "label smoothing must be at least 0 and below 1");
-  check(options.chunk >= 0, "vocabulary_loss",
-        "the number of rows of a chunk must not be negative");
+  check(options.chunk >= 0, "vocabulary_loss", "the number of rows per chunk must not be negative");
   const bool recorded = recording({hidden, weight, bias});
   for (const Variable& parameter : {weight, bias}) {
     check(!recorded || !parameter.needs_gradient() || parameter.gradient().defined(),
@@ -46,7 +46,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   ContextBase& context = h.context();
   const std::int64_t rows = batch.capacity, vocabulary = w.size(0);
   const std::int64_t chunk =
-      std::min(options.chunk > 0 ? options.chunk : rows_at_once(h, vocabulary), rows);
+      std::min(options.chunk > 0 ? options.chunk : default_chunk(h, vocabulary), rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
   const Tensor tokens = Tensor::empty(context, accumulator_type(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
@@ -56,19 +56,19 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   };
   const Tensor d_weight = gradient(weight), d_bias = gradient(bias);
   check(!d_bias.defined() || d_weight.defined(), "vocabulary_loss",
-        "a bias is learned together with its weight");
+        "a bias that needs a gradient also needs a weight that needs one");
   const ProductWeight forward = forward_weight(context, weight);
   const ProductWeight backward = recorded ? backward_weight(context, weight) : ProductWeight();
 
   for (std::int64_t first = 0; first < rows; first += chunk) {
-    const std::int64_t here = std::min(chunk, rows - first);
-    const Tensor scores = logits.rows(0, here), part = h.rows(first, here);
-    multiply(part, forward, scores,
+    const std::int64_t chunk_rows = std::min(chunk, rows - first);
+    const Tensor scores = logits.rows(0, chunk_rows), chunk_hidden = h.rows(first, chunk_rows);
+    multiply(chunk_hidden, forward, scores,
              {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
     dispatch(h, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
                                                  .first = first,
-                                                 .chunk = here,
+                                                 .chunk = chunk_rows,
                                                  .vocabulary = vocabulary,
                                                  .smoothing = options.smoothing,
                                                  .write_gradient = recorded,
@@ -77,8 +77,10 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
                                                  .loss = tokens.data<Accumulator<T>>() + first});
     });
     if (!recorded) continue;
-    multiply(scores, backward, d_hidden.rows(first, here), {.label = "vocabulary_backward_input"});
-    if (d_weight.defined()) add_outer(scores, part, d_weight, d_bias, "vocabulary_backward_weight");
+    multiply(scores, backward, d_hidden.rows(first, chunk_rows),
+             {.label = "vocabulary_backward_input"});
+    if (d_weight.defined())
+      add_weight_gradient(scores, chunk_hidden, d_weight, d_bias, "vocabulary_backward_weight");
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
   dispatch(tokens, [&]<class T>(auto& ctx) {

@@ -13,12 +13,12 @@ namespace nunchi {
 
 struct VocabularyLossOptions {
   double smoothing = 0;
-  std::int64_t chunk = 0;  // rows of logits that exist at once; 0: the device's default
+  std::int64_t chunk = 0;  // rows of logits per chunk; 0: the device's default
 };
 
 struct VocabularyLoss {
   Variable total;  // f64 [1]: the sum over all tokens
-  Tensor tokens;   // [capacity]: of each token; zero past the count
+  Tensor tokens;   // [capacity]: the loss of each token; zero past the count
 };
 
 // hidden [T, C], projection: weight [V, C] and an optional bias [V], targets i32 [T].

@@ -13,21 +13,22 @@ namespace {
 
 TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
   CpuContext context({.threads = 1});
-  const std::vector<std::int32_t> lengths = {3, 5}, others = {4, 2};
-  const Ragged queries = make_ragged(context, lengths), keys = make_ragged(context, others);
-  const auto drawn = [&](const Shape& shape, std::uint32_t place) {
+  const std::vector<std::int32_t> query_lengths = {3, 5}, key_lengths = {4, 2};
+  const Ragged queries = make_ragged(context, query_lengths),
+               keys = make_ragged(context, key_lengths);
+  const auto make_input = [&](const Shape& shape, std::uint32_t seed) {
     std::vector<float> values(static_cast<std::size_t>(shape.elements()));
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>((i * 7 + place * 3) % 11) / 11 - 0.5f;
+      values[i] = static_cast<float>((i * 7 + seed * 3) % 11) / 11 - 0.5f;
     }
     return Variable(from_host(context, values, shape), true);
   };
-  const AdditiveHeads heads{.q = drawn({queries.capacity, 6}, 1),
-                            .k = drawn({keys.capacity, 6}, 2),
-                            .v = drawn({keys.capacity, 8}, 3),
-                            .scorer = drawn({6}, 4)};
-  const AdditiveResult alone = additive_attention(heads, queries, keys);
-  EXPECT_FALSE(alone.weights.weights.defined());
+  const AdditiveHeads heads{.q = make_input({queries.capacity, 6}, 1),
+                            .k = make_input({keys.capacity, 6}, 2),
+                            .v = make_input({keys.capacity, 8}, 3),
+                            .scorer = make_input({6}, 4)};
+  const AdditiveResult unrecorded = additive_attention(heads, queries, keys);
+  EXPECT_FALSE(unrecorded.weights.weights.defined());
   AdditiveResult recorded, traced;
   {
     const Tape tape(context);
@@ -39,7 +40,7 @@ TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
   context.set_trace(nullptr);
   for (const AdditiveResult& kept : {recorded, traced}) {
     EXPECT_EQ(kept.weights.weights.elements(), 3 * 4 + 5 * 2);
-    EXPECT_EQ(to_host<float>(kept.out.value()), to_host<float>(alone.out.value()));
+    EXPECT_EQ(to_host<float>(kept.out.value()), to_host<float>(unrecorded.out.value()));
   }
 }
 

@@ -62,14 +62,14 @@ TEST_F(OpGradients, FeedForwardWithoutBiases) {
              down = leaf(context_, "down", {5, 11}, 4);
   expect_gradients(context_, {x, up, down}, 16, [&] {
     FeedForward layer{{.weight = up.variable}, {.weight = down.variable}};
-    const Variable once = feed_forward(x.variable, layer);
+    const Variable hidden = feed_forward(x.variable, layer);
     layer.activation = ActivationKind::gelu_tanh;
-    return feed_forward(once, layer);
+    return feed_forward(hidden, layer);
   });
 }
 
 TEST_F(OpGradients, FeedForwardComputesOnlyWantedGradients) {
-  // One input at a time wants a gradient.
+  // Only one input at a time needs a gradient.
   for (int learned = 0; learned < 5; ++learned) {
     const std::vector<Leaf> all = {leaf(context_, "x", {16, 5}, 1),
                                    leaf(context_, "up", {11, 5}, 2), leaf(context_, "b", {11}, 3),
@@ -84,7 +84,7 @@ TEST_F(OpGradients, FeedForwardComputesOnlyWantedGradients) {
   }
 }
 
-TEST_F(OpGradients, FeedForwardIsTwoLinearLayersToTheBit) {
+TEST_F(OpGradients, FeedForwardEqualsTwoLinearLayersBitForBit) {
   const auto run = [&](bool fused) {
     const Leaf x = leaf(context_, "x", {16, 5}, 1), up = leaf(context_, "up", {11, 5}, 2),
                b = leaf(context_, "b", {11}, 3), down = leaf(context_, "down", {7, 11}, 4),
@@ -104,7 +104,7 @@ TEST_F(OpGradients, FeedForwardIsTwoLinearLayersToTheBit) {
   EXPECT_TRUE(same_bits(run(true), run(false)));
 }
 
-TEST_F(OpGradients, FeedForwardWithGeluIsItsPartsToTheBit) {
+TEST_F(OpGradients, FeedForwardWithGeluEqualsItsPartsBitForBit) {
   const Ragged batch = make_ragged(context_, std::vector<std::int32_t>{33, 31});
   ASSERT_EQ(batch.capacity, 64);
   const auto run = [&](bool fused) {
@@ -155,7 +155,7 @@ TEST_F(OpGradients, ViewsOfColumnsShareTheirParentsGradient) {
   });
 }
 
-TEST_F(OpGradients, AttentionClearsTheTailOfGradientsThatAreItsOwn) {
+TEST_F(OpGradients, AttentionClearsTheTailOfNewGradients) {
   const std::vector<std::int32_t> lengths = {2, 7, 3};
   const Ragged memory = make_ragged(context_, lengths);
   const Leaf x = leaf(context_, "x", {16, 4}, 1), y = leaf(context_, "y", {memory.capacity, 4}, 2),
@@ -228,7 +228,7 @@ TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
   }
 }
 
-TEST_F(OpGradients, ResidualNormThroughItsNormAndItsSum) {
+TEST_F(OpGradients, ResidualNorm) {
   for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
     for (const float probability : {0.0f, 0.3f}) {
       const Leaf x = leaf(context_, "x", {16, 6}, 1), y = leaf(context_, "y", {16, 6}, 2),
@@ -240,16 +240,15 @@ TEST_F(OpGradients, ResidualNormThroughItsNormAndItsSum) {
                                            ? std::vector<Leaf>{x, y, gamma, beta}
                                            : std::vector<Leaf>{x, y, gamma};
       const Dropout dropout{.probability = probability, .place = 4};
-      const auto both = [&] {
-        return residual_norm(x.variable, y.variable, batch_, norm, dropout);
-      };
-      expect_gradients(context_, leaves, 9, [&] { return both().out; });
+      expect_gradients(context_, leaves, 9, [&] {
+        return residual_norm(x.variable, y.variable, batch_, norm, dropout).out;
+      });
     }
   }
 }
 
-TEST_F(OpGradients, ResidualNormWhoseSumIsUsedAgain) {
-  // As in pre-norm: the sum is the next residual, the norm the input of the next branch.
+TEST_F(OpGradients, ResidualNormWithReusedSum) {
+  // As in pre-norm: the sum is the next residual, its norm is the input of the next branch.
   const Leaf x = leaf(context_, "x", {16, 6}, 1), y = leaf(context_, "y", {16, 6}, 2),
              gamma = leaf(context_, "gamma", {6}, 3), beta = leaf(context_, "beta", {6}, 4);
   const Norm norm{.gamma = gamma.variable, .beta = beta.variable};
@@ -280,7 +279,7 @@ TEST_F(OpGradients, EmbeddingWithLearnedPositions) {
   });
 }
 
-// Attention in all its forms; `keys` may be other sentences than the queries'.
+// Checks attention with any options; `keys` may be a different batch than `queries`.
 void check_attention(CpuContext& context, const Ragged& queries, const Ragged& keys,
                      AttentionOptions options, Leaf table = {}) {
   const std::int64_t kv_heads = options.kv_heads > 0 ? options.kv_heads : options.heads;
@@ -340,7 +339,7 @@ TEST_F(OpGradients, AdditiveAttention) {
   });
 }
 
-// As in a model: keys are computed from the values, whose gradient gets both parts.
+// As in a model: keys are computed from the values, whose gradient is the sum of both.
 TEST_F(OpGradients, AdditiveAttentionOverKeysComputedFromItsValues) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
              scorer = leaf(context_, "scorer", {5}, 4, 2);
@@ -410,9 +409,9 @@ TEST_F(OpGradients, RotaryRejectsWrongShapes) {
       rotary(x.variable, batch_, {.heads = heads, .table = zeros(context_, DType::f64, table)});
     });
   };
-  EXPECT_NE(refused(1, {4, 5}).find("cannot be cut into pairs"), std::string::npos);
+  EXPECT_NE(refused(1, {4, 5}).find("cannot be split into pairs"), std::string::npos);
   EXPECT_NE(refused(3, {4, 4}).find("do not hold 3 heads"), std::string::npos);
-  EXPECT_NE(refused(2, {3, 4}).find("does not reach 4"), std::string::npos);
+  EXPECT_NE(refused(2, {3, 4}).find("too short for sentences of 4 tokens"), std::string::npos);
 }
 
 TEST_F(OpGradients, Scale) {
@@ -420,33 +419,35 @@ TEST_F(OpGradients, Scale) {
   expect_gradients(context_, {x}, 16, [&] { return scale(x.variable, 0.3); });
 }
 
-TEST_F(OpGradients, GatheredRows) {
+TEST_F(OpGradients, GatherRows) {
   const std::vector<std::int32_t> lengths = {2, 0, 3};
-  const Ragged taken = make_ragged(context_, lengths);
+  const Ragged selected = make_ragged(context_, lengths);
   const Tensor index = from_host(context_, std::vector<std::int32_t>{6, 0, 3, 8, 1, 0, 0, 0}, {8});
   const Leaf alone = leaf(context_, "alone", {16, 5}, 1);
-  expect_gradients(context_, {alone}, 5, [&] { return gather_rows(alone.variable, taken, index); });
+  expect_gradients(context_, {alone}, 5,
+                   [&] { return gather_rows(alone.variable, selected, index); });
   // Rows of a computed tensor whose input has another use.
   const Leaf x = leaf(context_, "x", {16, 5}, 1), w = leaf(context_, "w", {5, 5}, 2),
              gamma = leaf(context_, "gamma", {5}, 3);
   expect_gradients(context_, {x, w, gamma}, 5, [&] {
     const Variable y = linear(x.variable, {.weight = w.variable});
-    return residual_norm(gather_rows(y, taken, index), gather_rows(x.variable, taken, index), taken,
-                         {.kind = NormKind::rms, .gamma = gamma.variable})
+    return residual_norm(gather_rows(y, selected, index), gather_rows(x.variable, selected, index),
+                         selected, {.kind = NormKind::rms, .gamma = gamma.variable})
         .out;
   });
 }
 
-TEST_F(OpGradients, GatheredRowsAreFollowedByZeros) {
-  const Ragged taken = make_ragged(context_, std::vector<std::int32_t>{2, 1});
+TEST_F(OpGradients, GatherRowsClearsTheTail) {
+  const Ragged selected = make_ragged(context_, std::vector<std::int32_t>{2, 1});
   const Leaf x = leaf(context_, "x", {4, 2}, 1);
   const Tensor index = from_host(context_, std::vector<std::int32_t>{3, 1, 0, 0}, {4});
   const std::vector<double> from = to_host<double>(x.variable.value()),
-                            found = to_host<double>(gather_rows(x.variable, taken, index).value());
+                            found =
+                                to_host<double>(gather_rows(x.variable, selected, index).value());
   EXPECT_EQ(found,
             (std::vector<double>{from[6], from[7], from[2], from[3], from[0], from[1], 0, 0}));
   EXPECT_NE(error_of([&] {
-              gather_rows(x.variable, taken, index.rows(0, 2));
+              gather_rows(x.variable, selected, index.rows(0, 2));
             }).find("gather_rows: 2 indices"),
             std::string::npos);
 }

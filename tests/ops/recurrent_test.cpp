@@ -31,16 +31,17 @@ struct Layer {
 class Recurrent : public ::testing::TestWithParam<CellKind> {
  protected:
   Recurrent() { context_.arena().poison(); }
-  std::vector<Leaf> joined(std::vector<Leaf> all, const std::vector<Leaf>& more) {
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+  std::vector<Leaf> joined(std::vector<Leaf> first, const std::vector<Leaf>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
   }
   CpuContext context_{CpuOptions{.threads = 2}};
-  const std::vector<std::int32_t> lengths_ = {3, 1, 4, 2}, others_ = {2, 4, 1, 3};
-  const Ragged batch_ = make_ragged(context_, lengths_), target_ = make_ragged(context_, others_);
+  const std::vector<std::int32_t> lengths_ = {3, 1, 4, 2}, target_lengths_ = {2, 4, 1, 3};
+  const Ragged batch_ = make_ragged(context_, lengths_),
+               target_ = make_ragged(context_, target_lengths_);
 };
 
-TEST_P(Recurrent, GradientsOfOneDirectionFromGivenStates) {
+TEST_P(Recurrent, GradientsOfOneDirectionFromInitialStates) {
   const bool lstm = GetParam() == CellKind::lstm;
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1), h = leaf(context_, "h", {4, 5}, 2),
              c = leaf(context_, "c", {4, 5}, 3);
@@ -53,14 +54,14 @@ TEST_P(Recurrent, GradientsOfOneDirectionFromGivenStates) {
   });
 }
 
-TEST_P(Recurrent, GradientsOfTwoDirectionsFromZero) {
+TEST_P(Recurrent, GradientsOfTwoDirectionsFromZeroStates) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1);
   const Layer layer(context_, GetParam(), 3, 5, 2, 10);
   expect_gradients(context_, joined({x}, layer.leaves), batch_.rows,
                    [&] { return recurrent(x.variable, layer.layer, batch_).out; });
 }
 
-// As in an encoder and a decoder, which only their states connect.
+// As in an encoder and a decoder that are connected only by their states.
 TEST_P(Recurrent, GradientsFlowThroughTheLastStates) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1),
              y = leaf(context_, "y", {target_.capacity, 4}, 2);
@@ -73,7 +74,7 @@ TEST_P(Recurrent, GradientsFlowThroughTheLastStates) {
                    });
 }
 
-TEST_P(Recurrent, GradientsFlowThroughRowsAndStatesAtOnce) {
+TEST_P(Recurrent, GradientsFlowThroughRowsAndStatesTogether) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1);
   const Layer below(context_, GetParam(), 3, 2, 2, 10), above(context_, GetParam(), 4, 2, 2, 30);
   expect_gradients(context_, joined(joined({x}, below.leaves), above.leaves), batch_.rows, [&] {
@@ -112,23 +113,23 @@ TEST_P(Recurrent, SingleStepsEqualWholeSentences) {
   rows.rows = rows.capacity = 6;
   rows.count = from_host(context_, std::vector<std::int32_t>{6}, {1});
   rows.row_sentence = rows.row_position = from_host(context_, lengths, {6});
-  StateRows before{zeros(context_, DType::f64, {6, 7}),
-                   lstm ? zeros(context_, DType::f64, {6, 7}) : Tensor()};
+  StateRows previous{zeros(context_, DType::f64, {6, 7}),
+                     lstm ? zeros(context_, DType::f64, {6, 7}) : Tensor()};
   for (std::size_t t = 0; t < 5; ++t) {
-    std::vector<double> newest, wanted;
+    std::vector<double> inputs, expected_h;
     for (std::size_t b = 0; b < 6; ++b) {
       const std::size_t row = b * 5 + t;
-      newest.insert(newest.end(), &tokens[row * 3], &tokens[row * 3] + 3);
-      wanted.insert(wanted.end(), &expected[row * 7], &expected[row * 7] + 7);
+      inputs.insert(inputs.end(), &tokens[row * 3], &tokens[row * 3] + 3);
+      expected_h.insert(expected_h.end(), &expected[row * 7], &expected[row * 7] + 7);
     }
-    const StateRows after{Tensor::empty(context_, DType::f64, {6, 7}),
-                          lstm ? Tensor::empty(context_, DType::f64, {6, 7}) : Tensor()};
-    recurrent_step(from_host(context_, newest, {6, 3}), layer.layer, rows, before, after);
-    EXPECT_TRUE(same_bits(to_host<double>(after.h), wanted)) << "token " << t;
-    before = after;
+    const StateRows next{Tensor::empty(context_, DType::f64, {6, 7}),
+                         lstm ? Tensor::empty(context_, DType::f64, {6, 7}) : Tensor()};
+    recurrent_step(from_host(context_, inputs, {6, 3}), layer.layer, rows, previous, next);
+    EXPECT_TRUE(same_bits(to_host<double>(next.h), expected_h)) << "token " << t;
+    previous = next;
   }
   if (lstm) {
-    EXPECT_TRUE(same_bits(to_host<double>(before.c), to_host<double>(whole.last.c.value())));
+    EXPECT_TRUE(same_bits(to_host<double>(previous.c), to_host<double>(whole.last.c.value())));
   }
 }
 

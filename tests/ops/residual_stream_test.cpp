@@ -29,7 +29,7 @@ class ResidualStreamTest : public ::testing::Test {
             .branch = PendingBranch{branch_, {.probability = dropout, .place = 2}}};
   }
   static std::vector<float> host(const Variable& x) { return to_host<float>(x.value()); }
-  // How often f runs each kernel.
+  // The number of times that f runs each kernel.
   std::map<std::string, std::int64_t> kernels_of(const auto& f) {
     Profile profile;
     context_.set_profile(&profile);
@@ -46,7 +46,7 @@ class ResidualStreamTest : public ::testing::Test {
   const Norm norm_{.gamma = weight({kWidth}, 3), .beta = weight({kWidth}, 5)};
 };
 
-TEST_F(ResidualStreamTest, RowsAndSumAreThoseOfTheFusedPass) {
+TEST_F(ResidualStreamTest, RowsAndSumEqualTheFusedPass) {
   const auto [sum, out] = residual_norm(value_, branch_, batch_, norm_);
   for (const StreamRows kind : {StreamRows::sentences, StreamRows::decode_step}) {
     LazyNorm x(stream(kind), &norm_, batch_);
@@ -72,34 +72,34 @@ TEST_F(ResidualStreamTest, AStreamWithoutNormAndBranchIsReadAsItIs) {
   EXPECT_TRUE(x.sum().value().same_memory(value_.value()));
 }
 
-TEST_F(ResidualStreamTest, AStreamsOwnNormComesFirst) {
+TEST_F(ResidualStreamTest, AStreamsOwnNormTakesPrecedence) {
   const Norm other{.gamma = weight({kWidth}, 30), .beta = weight({kWidth}, 31)};
-  ResidualStream own = stream(StreamRows::sentences);
-  own.norm = other;
-  LazyNorm x(own, &norm_, batch_);
+  ResidualStream with_norm = stream(StreamRows::sentences);
+  with_norm.norm = other;
+  LazyNorm x(with_norm, &norm_, batch_);
   EXPECT_TRUE(same_bits(host(x.rows()), host(residual_norm(value_, branch_, batch_, other).out)));
 }
 
-TEST_F(ResidualStreamTest, TheFirstProductOfADecodeStepIsOneKernelWithTheNorm) {
-  const Linear up = layer(40, kWidth, 7), again = layer(8, kWidth, 9);
-  LazyNorm apart(stream(StreamRows::sentences), &norm_, batch_);
+TEST_F(ResidualStreamTest, ADecodeStepFusesTheNormWithTheFirstProduct) {
+  const Linear up = layer(40, kWidth, 7), other = layer(8, kWidth, 9);
+  LazyNorm unfused(stream(StreamRows::sentences), &norm_, batch_);
   LazyNorm fused(stream(StreamRows::decode_step), &norm_, batch_);
   EXPECT_TRUE(fused.fuses_product());
-  EXPECT_FALSE(apart.fuses_product());
+  EXPECT_FALSE(unfused.fuses_product());
   Variable first, second;
   const auto calls = kernels_of([&] {
     first = linear(fused, up);
-    second = linear(fused, again);  // the rows exist by now
+    second = linear(fused, other);  // the rows are computed by now
   });
   EXPECT_EQ(calls.at("norm_linear"), 1);
   EXPECT_EQ(calls.at("linear"), 1);
   EXPECT_EQ(calls.count("residual_norm"), 0u);
-  EXPECT_TRUE(same_bits(host(first), host(linear(apart, up))));
-  EXPECT_TRUE(same_bits(host(second), host(linear(apart, again))));
-  EXPECT_TRUE(same_bits(host(fused.sum()), host(apart.sum())));
+  EXPECT_TRUE(same_bits(host(first), host(linear(unfused, up))));
+  EXPECT_TRUE(same_bits(host(second), host(linear(unfused, other))));
+  EXPECT_TRUE(same_bits(host(fused.sum()), host(unfused.sum())));
 }
 
-TEST_F(ResidualStreamTest, NothingIsFusedWhileATapeRecordsOrDropoutActs) {
+TEST_F(ResidualStreamTest, NothingIsFusedWhileATapeRecordsOrDropoutIsActive) {
   {
     Tape tape(context_);
     LazyNorm x(stream(StreamRows::decode_step), &norm_, batch_);
@@ -112,7 +112,7 @@ TEST_F(ResidualStreamTest, NothingIsFusedWhileATapeRecordsOrDropoutActs) {
   EXPECT_TRUE(LazyNorm(stream(StreamRows::decode_step), &norm_, batch_).fuses_product());
 }
 
-TEST_F(ResidualStreamTest, TheDropoutOfAPendingBranchActsInTrainingMode) {
+TEST_F(ResidualStreamTest, TheDropoutOfAPendingBranchIsActiveInTrainingMode) {
   const auto sum_of = [&](float dropout) {
     return host(LazyNorm(stream(StreamRows::sentences, dropout), &norm_, batch_).sum());
   };
@@ -121,7 +121,7 @@ TEST_F(ResidualStreamTest, TheDropoutOfAPendingBranchActsInTrainingMode) {
   EXPECT_FALSE(same_bits(sum_of(0.5f), sum_of(0)));
 }
 
-TEST_F(ResidualStreamTest, ABranchIsItsLastLayerComputedOnce) {
+TEST_F(ResidualStreamTest, ABranchComputesItsLastLayerOnce) {
   const Variable input = rows(11, 40);
   const Linear last = layer(kWidth, 40, 12);
   Branch branch(input, last);
@@ -135,16 +135,16 @@ TEST_F(ResidualStreamTest, ABranchIsItsLastLayerComputedOnce) {
 
 TEST_F(ResidualStreamTest, OnTheCpuABranchStaysPending) {
   for (const StreamRows kind : {StreamRows::sentences, StreamRows::decode_step}) {
-    const ResidualStream joined =
+    const ResidualStream added =
         Branch(rows(11, 40), layer(kWidth, 40, 12)).added_to(value_, kind, {});
-    EXPECT_EQ(joined.kind, kind);
-    EXPECT_TRUE(joined.value.value().same_memory(value_.value()));
-    ASSERT_TRUE(joined.branch.has_value());
-    EXPECT_FALSE(joined.norm.has_value());
+    EXPECT_EQ(added.kind, kind);
+    EXPECT_TRUE(added.value.value().same_memory(value_.value()));
+    ASSERT_TRUE(added.branch.has_value());
+    EXPECT_FALSE(added.norm.has_value());
   }
 }
 
-TEST_F(ResidualStreamTest, AFeedForwardBranchHasTheSameBitsHoweverItIsFused) {
+TEST_F(ResidualStreamTest, FusionDoesNotChangeTheBitsOfAFeedForwardBranch) {
   for (const ActivationKind kind : {ActivationKind::relu, ActivationKind::gelu_tanh}) {
     const FeedForward parameters{layer(40, kWidth, 7), layer(kWidth, 40, 9), kind};
     LazyNorm whole(stream(StreamRows::sentences), &norm_, batch_);

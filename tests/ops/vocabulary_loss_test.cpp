@@ -53,10 +53,11 @@ TEST_F(VocabularyLossTest, EqualsAProductFollowedByCrossEntropy) {
       sum += std::exp(logits[v]);
     }
     for (std::size_t v = 0; v < kVocabulary; ++v) {
-      const double wanted = kSmoothing / kVocabulary +
-                            (static_cast<std::int32_t>(v) == labels_[t] ? 1 - kSmoothing : 0);
-      losses[t] -= wanted * (logits[v] - std::log(sum));
-      const double d_logit = std::exp(logits[v]) / sum - wanted;
+      const double target_probability =
+          kSmoothing / kVocabulary +
+          (static_cast<std::int32_t>(v) == labels_[t] ? 1 - kSmoothing : 0);
+      losses[t] -= target_probability * (logits[v] - std::log(sum));
+      const double d_logit = std::exp(logits[v]) / sum - target_probability;
       for (std::size_t c = 0; c < kWidth; ++c) {
         d_hidden[t * kWidth + c] += d_logit * w[v * kWidth + c];
         d_weight[v * kWidth + c] += d_logit * h[t * kWidth + c];

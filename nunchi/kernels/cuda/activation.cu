@@ -10,7 +10,7 @@ constexpr float kRootHalf = 0.70710678118654752f;       // 1 / √2
 constexpr float kRootTwoOverPi = 0.79788456080286536f;  // √(2 / π)
 constexpr float kCubic = 0.044715f;
 
-// f(x); for the gated kinds, the factor that the gate's column gives.
+// f(x); for the gated kinds, the function that is applied to the gate.
 template <ActivationKind Kind>
 __device__ float value_of(float x) {
   if constexpr (Kind == ActivationKind::relu) {
@@ -76,7 +76,8 @@ __device__ void store_some(N* to, int count, bool wide_stores, const float (&x)[
   }
 }
 
-// One thread per eight columns of a row, which one call of the generator serves.
+// One thread per eight columns of a row: one Philox call yields the random numbers of eight
+// columns.
 template <ActivationKind Kind, template <class> class Arguments, class N>
 __global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws, bool wide) {
   constexpr bool kBackward = std::is_same_v<Arguments<N>, ActivationBackward<N>>;
@@ -142,31 +143,31 @@ void launch(CudaContext& ctx, const Arguments<N>& p) {
   if constexpr (std::is_same_v<Arguments<N>, ActivationBackward<N>>) {
     all_wide = all_wide && wide(p.d_out, 0);
   }
-  const auto start = [&]<ActivationKind Kind>() {
+  const auto launch_kind = [&]<ActivationKind Kind>() {
     activation_kernel<Kind><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(
         p, DropoutDraws(p.dropout), all_wide);
   };
   switch (p.kind) {
     case ActivationKind::none:
-      start.template operator()<ActivationKind::none>();
+      launch_kind.template operator()<ActivationKind::none>();
       break;
     case ActivationKind::relu:
-      start.template operator()<ActivationKind::relu>();
+      launch_kind.template operator()<ActivationKind::relu>();
       break;
     case ActivationKind::gelu:
-      start.template operator()<ActivationKind::gelu>();
+      launch_kind.template operator()<ActivationKind::gelu>();
       break;
     case ActivationKind::gelu_tanh:
-      start.template operator()<ActivationKind::gelu_tanh>();
+      launch_kind.template operator()<ActivationKind::gelu_tanh>();
       break;
     case ActivationKind::swiglu:
-      start.template operator()<ActivationKind::swiglu>();
+      launch_kind.template operator()<ActivationKind::swiglu>();
       break;
     case ActivationKind::tanh:
-      start.template operator()<ActivationKind::tanh>();
+      launch_kind.template operator()<ActivationKind::tanh>();
       break;
     case ActivationKind::geglu:
-      start.template operator()<ActivationKind::geglu>();
+      launch_kind.template operator()<ActivationKind::geglu>();
       break;
   }
   check_launch("activation");

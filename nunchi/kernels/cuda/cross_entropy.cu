@@ -90,15 +90,15 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   }
   if (!p.write_gradient) return;
 
-  const float smoothing_share = static_cast<float>(p.smoothing / size);
+  const float smoothing_per_token = static_cast<float>(p.smoothing / size);
   const float inverse = 1 / sum;
   // In bf16 the division is folded into the exponent: one instruction less per element.
   const float shift = top * kLog2E + log2f(sum);
   const auto gradient = [&](float value) {
     if constexpr (sizeof(N) == 4) {
-      return expf(value - top) * inverse - smoothing_share;
+      return expf(value - top) * inverse - smoothing_per_token;
     } else {
-      return fast_exp2(fmaf(value, kLog2E, -shift)) - smoothing_share;
+      return fast_exp2(fmaf(value, kLog2E, -shift)) - smoothing_per_token;
     }
   };
   pass([&](N* chunk) { row.map(chunk, gradient); });
@@ -109,7 +109,7 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
 
 template <class N, bool Wide>
 void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
-  const auto start = [&]<int Threads, int Groups, bool Held>() {
+  const auto launch_sized = [&]<int Threads, int Groups, bool Held>() {
     cross_entropy_kernel<N, Threads, Groups, Wide, Held>
         <<<static_cast<unsigned>(p.chunk), Threads, 0, ctx.stream()>>>(p);
   };
@@ -119,14 +119,14 @@ void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   };
   // Small blocks if they suffice: two share a multiprocessor, and one reads while the other
   // computes.
-  if (fits(512, 1)) return start.template operator()<512, 1, true>();
-  if (fits(512, 2)) return start.template operator()<512, 2, true>();
-  if (fits(512, 4)) return start.template operator()<512, 4, true>();
-  if (fits(512, 8)) return start.template operator()<512, 8, true>();
-  if (fits(512, 10)) return start.template operator()<512, 10, true>();
-  if (fits(1024, 8)) return start.template operator()<1024, 8, true>();
-  if (fits(1024, 10)) return start.template operator()<1024, 10, true>();
-  start.template operator()<512, 8, false>();
+  if (fits(512, 1)) return launch_sized.template operator()<512, 1, true>();
+  if (fits(512, 2)) return launch_sized.template operator()<512, 2, true>();
+  if (fits(512, 4)) return launch_sized.template operator()<512, 4, true>();
+  if (fits(512, 8)) return launch_sized.template operator()<512, 8, true>();
+  if (fits(512, 10)) return launch_sized.template operator()<512, 10, true>();
+  if (fits(1024, 8)) return launch_sized.template operator()<1024, 8, true>();
+  if (fits(1024, 10)) return launch_sized.template operator()<1024, 10, true>();
+  launch_sized.template operator()<512, 8, false>();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Eight columns of a token's embedding per thread.
+// Computes token embeddings, eight columns per thread.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -35,7 +35,8 @@ bool is_wide(const Embedding<T>& p) {
          wide(native(p.out), p.width);
 }
 
-// Before dropout. `scale` is p.scale, converted by the host.
+// x = eight columns of table[id] * scale + positions[position], before dropout. `scale` is p.scale
+// as a float.
 template <bool Wide, class N>
 __device__ void embed_columns(const Embedding<N>& p, float scale, std::int64_t id,
                               std::int64_t position, std::int64_t column, float (&x)[8]) {

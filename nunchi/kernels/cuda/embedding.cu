@@ -12,10 +12,10 @@ namespace nunchi::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-// Rows of a chunk, and rows prefetched at once.
+// Rows per chunk, and rows that are prefetched together.
 constexpr int kChunkRows = 32, kPrefetch = 4;
-// Sorts after all tokens.
-constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+// Key of rows past the count; sorts after all tokens.
+constexpr std::uint32_t kNoKey = 0xFFFFFFFFu;
 
 __device__ std::uint32_t sentence_of(const Rows& rows, std::int64_t row) {
   return rows.sentence != nullptr ? static_cast<std::uint32_t>(rows.sentence[row]) : 0;
@@ -55,7 +55,7 @@ __global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32
   if (row >= rows.capacity) return;
   const std::uint32_t key =
       ids != nullptr ? static_cast<std::uint32_t>(ids[row]) : position_of(rows, row);
-  keys[row] = row < real_rows(rows) ? key : kNone;
+  keys[row] = row < real_rows(rows) ? key : kNoKey;
   order[row] = static_cast<std::int32_t>(row);
 }
 
@@ -65,9 +65,9 @@ struct SortedRows {
   float scale;
   const std::uint32_t* keys;  // [T] sorted
   const std::int32_t* order;  // [T] row numbers in sorted order
-  float* table;               // [keys, C] the gradient
+  float* table;               // [keys, C] gradient of the table, added to
   // [chunks, 2, C] partial sums of tokens that span chunks: the token continued from the previous
-  // chunk, and the token that begins here and continues.
+  // chunk, and the token that begins in this chunk and continues in the next.
   float* partial;
 };
 
@@ -77,9 +77,9 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
   __shared__ std::uint32_t keys[kChunkRows], sentences[kChunkRows], positions[kChunkRows];
   __shared__ std::int32_t rows[kChunkRows];
   const std::int64_t begin = std::int64_t{blockIdx.x} * kChunkRows;
-  const std::int64_t all = real_rows(p.rows);
-  if (begin >= all) return;
-  const int count = static_cast<int>(min(all - begin, std::int64_t{kChunkRows}));
+  const std::int64_t row_count = real_rows(p.rows);
+  if (begin >= row_count) return;
+  const int count = static_cast<int>(min(row_count - begin, std::int64_t{kChunkRows}));
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
     const std::int32_t row = sorted.order[begin + i];
     keys[i] = sorted.keys[begin + i];
@@ -91,10 +91,10 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
   const std::int64_t column = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * 8;
   const std::int64_t columns = p.width - column;
   if (columns <= 0) return;
-  const std::uint32_t before = begin > 0 ? sorted.keys[begin - 1] : kNone;
-  const std::uint32_t after = begin + count < all ? sorted.keys[begin + count] : kNone;
+  const std::uint32_t previous_key = begin > 0 ? sorted.keys[begin - 1] : kNoKey;
+  const std::uint32_t next_key = begin + count < row_count ? sorted.keys[begin + count] : kNoKey;
   const bool dropping = sorted.dropout.threshold > 0;
-  const philox::Key random = dropping ? philox::key_of(*sorted.dropout.key) : philox::Key{};
+  const philox::Key philox_key = dropping ? philox::key_of(*sorted.dropout.key) : philox::Key{};
 
   float sum[8] = {};
   for (int first = 0; first < count; first += kPrefetch) {
@@ -110,7 +110,7 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
       if (i >= count) break;
       if (dropping) {
         float keep[8];
-        keep_factors(sorted.dropout, random, static_cast<std::uint32_t>(column), positions[i],
+        keep_factors(sorted.dropout, philox_key, static_cast<std::uint32_t>(column), positions[i],
                      sentences[i], keep);
 #pragma unroll
         for (int j = 0; j < 8; ++j) d[k][j] *= keep[j];
@@ -122,8 +122,8 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
 
       // The token's last row in this chunk. Keys are sorted, so it continues from the previous
       // chunk only if it is also the first key here.
-      const bool continued = keys[0] == key && before == key;
-      const bool continues = i + 1 == count && after == key;
+      const bool continued = keys[0] == key && previous_key == key;
+      const bool continues = i + 1 == count && next_key == key;
       if (continued || continues) {
         const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (continued ? 0 : 1);
         store_columns<Wide>(sorted.partial + slot * p.width + column, columns, sum);
@@ -141,16 +141,16 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
   }
 }
 
-// Joins the partial sums of a token that begins in this chunk and continues, in chunk order.
+// Adds up, in chunk order, the partial sums of a token that begins in this chunk and continues.
 template <class N>
 __global__ void join_chunks_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
-  const std::int64_t all = real_rows(p.rows);
+  const std::int64_t row_count = real_rows(p.rows);
   const std::int64_t begin = std::int64_t{blockIdx.x} * kChunkRows, end = begin + kChunkRows;
-  if (end >= all) return;
+  if (end >= row_count) return;
   const std::uint32_t key = sorted.keys[end];
   if (sorted.keys[end - 1] != key || (begin > 0 && sorted.keys[begin - 1] == key)) return;
   // Finds the last chunk that begins with this token.
-  std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (all + kChunkRows - 1) / kChunkRows;
+  std::int64_t low = std::int64_t{blockIdx.x} + 1, high = (row_count + kChunkRows - 1) / kChunkRows;
   while (low + 1 < high) {
     const std::int64_t middle = (low + high) / 2;
     (sorted.keys[middle * kChunkRows] == key ? low : high) = middle;
@@ -166,7 +166,7 @@ __global__ void join_chunks_kernel(const EmbeddingBackward<N> p, const SortedRow
   sorted.table[key * p.width + column] += sorted.scale * sum;
 }
 
-// Keys and row numbers in sorted order, in the caller's memory.
+// Writes keys and row numbers in sorted order to `keys` and `order`, [T] each.
 void sort_rows(CudaContext& ctx, const Rows& rows, const std::int32_t* ids, std::uint32_t* keys,
                std::int32_t* order) {
   const auto count = static_cast<std::size_t>(rows.capacity);

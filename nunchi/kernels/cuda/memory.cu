@@ -131,10 +131,10 @@ void compute<Cuda>(CudaContext& ctx, const CopyBytes& p) {
       // Through pinned memory, so that the host does not wait.
       const auto* from = static_cast<const std::byte*>(p.from);
       for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalf) {
-        const std::size_t here = std::min(PinnedRing::kHalf, p.bytes - done);
-        std::byte* pinned = ctx.pinned().take(here);
-        std::memcpy(pinned, from + done, here);
-        check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, pinned, here,
+        const std::size_t chunk = std::min(PinnedRing::kHalf, p.bytes - done);
+        std::byte* pinned = ctx.pinned().take(chunk);
+        std::memcpy(pinned, from + done, chunk);
+        check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, pinned, chunk,
                                    cudaMemcpyHostToDevice, ctx.stream()),
                    "copy to the GPU");
       }

@@ -19,7 +19,8 @@ __global__ void clip_scale_kernel(ClipScale p) {
 
 // Values shared by all elements of a step, in f32.
 struct StepNumbers {
-  float scale, beta1, beta2, rest1, rest2, rate, inverse_root, epsilon, shrunk;
+  float scale, beta1, beta2, one_minus_beta1, one_minus_beta2, rate, inverse_root_correction2,
+      epsilon, decay_factor;
 };
 
 __device__ StepNumbers step_numbers(const AdamNumbers& n, const AdamReport& report) {
@@ -37,11 +38,11 @@ __device__ StepNumbers step_numbers(const AdamNumbers& n, const AdamReport& repo
 }
 
 // Computes the same numbers as the CPU kernel.
-__device__ void update(const StepNumbers& s, float shrink, float g, float& w, float& m, float& v) {
+__device__ void update(const StepNumbers& s, float decay, float g, float& w, float& m, float& v) {
   const float gradient = g * s.scale;
-  m = m * s.beta1 + gradient * s.rest1;
-  v = v * s.beta2 + gradient * gradient * s.rest2;
-  w = w * shrink - s.rate * m / (sqrtf(v) * s.inverse_root + s.epsilon);
+  m = m * s.beta1 + gradient * s.one_minus_beta1;
+  v = v * s.beta2 + gradient * gradient * s.one_minus_beta2;
+  w = w * decay - s.rate * m / (sqrtf(v) * s.inverse_root_correction2 + s.epsilon);
 }
 
 // Four neighbouring elements per thread: flat buffers are padded to multiples of sixteen. Launched
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
     if (i + 4 > p.count) {
       for (std::int64_t j = i; j < p.count; ++j) {
         if (s.scale != 0) {
-          update(s, j < p.decayed ? s.shrunk : 1.0f, p.gradients[j], p.weights[j], p.first[j],
+          update(s, j < p.decayed ? s.decay_factor : 1.0f, p.gradients[j], p.weights[j], p.first[j],
                  p.second[j]);
           if (p.rounded != nullptr)
             reinterpret_cast<__nv_bfloat16*>(p.rounded)[j] = __float2bfloat16(p.weights[j]);
@@ -72,11 +73,11 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
       float4 w = *reinterpret_cast<float4*>(p.weights + i);
       float4 m = *reinterpret_cast<float4*>(p.first + i);
       float4 v = *reinterpret_cast<float4*>(p.second + i);
-      const auto shrink = [&](int j) { return i + j < p.decayed ? s.shrunk : 1.0f; };
-      update(s, shrink(0), g.x, w.x, m.x, v.x);
-      update(s, shrink(1), g.y, w.y, m.y, v.y);
-      update(s, shrink(2), g.z, w.z, m.z, v.z);
-      update(s, shrink(3), g.w, w.w, m.w, v.w);
+      const auto decay = [&](int j) { return i + j < p.decayed ? s.decay_factor : 1.0f; };
+      update(s, decay(0), g.x, w.x, m.x, v.x);
+      update(s, decay(1), g.y, w.y, m.y, v.y);
+      update(s, decay(2), g.z, w.z, m.z, v.z);
+      update(s, decay(3), g.w, w.w, m.w, v.w);
       *reinterpret_cast<float4*>(p.weights + i) = w;
       *reinterpret_cast<float4*>(p.first + i) = m;
       *reinterpret_cast<float4*>(p.second + i) = v;

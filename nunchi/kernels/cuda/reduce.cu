@@ -8,9 +8,10 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Partial sums of x in f64.
+// One partial sum of x, or of its squares, per block, in f64.
 template <class N>
-__global__ void sum_partials(std::int64_t count, bool squares, const N* x, double* partials) {
+__global__ void partial_sums_kernel(std::int64_t count, bool squares, const N* x,
+                                    double* partials) {
   __shared__ double sums[kThreads];
   const std::int64_t step = std::int64_t{gridDim.x} * kThreads;
   double sum = 0;
@@ -28,7 +29,8 @@ __global__ void sum_partials(std::int64_t count, bool squares, const N* x, doubl
   if (threadIdx.x == 0) partials[blockIdx.x] = sums[0];
 }
 
-__global__ void sum_of_partials(int count, const double* partials, double* out) {
+// The sum of the partial sums.
+__global__ void total_kernel(int count, const double* partials, double* out) {
   __shared__ double sums[kThreads];
   double sum = 0;
   for (int i = threadIdx.x; i < count; i += kThreads) sum += partials[i];
@@ -41,7 +43,7 @@ __global__ void sum_of_partials(int count, const double* partials, double* out) 
   if (threadIdx.x == 0) *out = sums[0];
 }
 
-// Lanes take columns, warps take partials, in a fixed order.
+// Each lane sums one column; warps split the partials and are added in a fixed order.
 __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   constexpr int kWarps = 16;
   __shared__ float sums[kWarps][kWarp];
@@ -75,14 +77,14 @@ void add_partials(CudaContext& ctx, Partials p) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Sum<T>& p) {
-  constexpr std::int64_t kMaxPartials = 1056, kEach = 2048;
+  constexpr std::int64_t kMaxPartials = 1056, kElementsPerPartial = 2048;
   const unsigned partials = static_cast<unsigned>(
-      std::clamp<std::int64_t>((p.count + kEach - 1) / kEach, 1, kMaxPartials));
+      std::clamp<std::int64_t>(div_ceil(p.count, kElementsPerPartial), 1, kMaxPartials));
   const ScratchMemory scratch(ctx.arena(), partials * sizeof(double));
-  sum_partials<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
-                                                        scratch.as<double>());
-  sum_of_partials<<<1, kThreads, 0, ctx.stream()>>>(static_cast<int>(partials),
-                                                    scratch.as<double>(), p.out);
+  partial_sums_kernel<<<partials, kThreads, 0, ctx.stream()>>>(p.count, p.squares, native(p.x),
+                                                               scratch.as<double>());
+  total_kernel<<<1, kThreads, 0, ctx.stream()>>>(static_cast<int>(partials), scratch.as<double>(),
+                                                 p.out);
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const Sum<float>&);

@@ -9,16 +9,16 @@
 namespace nunchi {
 namespace {
 
-const std::int32_t* numbers(const Tensor& tensor) {
+const std::int32_t* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
 }
 
-kernels::KeyPlaces places_of(const KeyPlaces& keys) {
-  return {.slot = numbers(keys.slot),
-          .hypothesis = numbers(keys.hypothesis),
+kernels::KeyPlaces kernel_keys(const KeyPlaces& keys) {
+  return {.slot = data_or_null(keys.slot),
+          .hypothesis = data_or_null(keys.hypothesis),
           .slot_stride = keys.slot.defined() ? keys.slot.size(1) : 0,
-          .begin = numbers(keys.begin),
-          .length = numbers(keys.length)};
+          .begin = data_or_null(keys.begin),
+          .length = data_or_null(keys.length)};
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
   dispatch(q, [&]<class T>(auto& ctx) {
     kernels::NewKeys<T> added;
     if (newest.k.defined()) {
-      added = {.slot = numbers(newest.slot),
+      added = {.slot = data_or_null(newest.slot),
                .k = newest.k.data<T>(),
                .v = newest.v.data<T>(),
                .k_stride = newest.k.row_stride(),
@@ -57,7 +57,7 @@ Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyP
                                                   .q_stride = q.row_stride(),
                                                   .k_stride = heads.k.row_stride(),
                                                   .v_stride = heads.v.row_stride(),
-                                                  .keys = places_of(keys),
+                                                  .keys = kernel_keys(keys),
                                                   .newest = added,
                                                   .max_keys = keys.max_keys,
                                                   .scale = options.scale,
@@ -74,7 +74,7 @@ void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, c
   dispatch(from, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernels::ScatterRows<T>{.rows = rows_of(rows),
                                               .width = from.size(1),
-                                              .index = numbers(index),
+                                              .index = data_or_null(index),
                                               .from = from.data<T>(),
                                               .from_stride = from.row_stride(),
                                               .to = to.data<T>(),

@@ -1,4 +1,4 @@
-// Attention of a decode step, and rows that are scattered and gathered. Inference only.
+// Attention of a decode step, and scattering and gathering of rows. Inference only.
 #pragma once
 
 #include "nunchi/ops/attention.h"
@@ -9,8 +9,8 @@ namespace nunchi {
 struct KeyPlaces {
   Tensor slot;                // i32 [hypotheses, positions]; undefined: keys are adjacent rows
   Tensor hypothesis;          // i32 [R], with slots; undefined: each row is its own hypothesis
-  Tensor begin;               // i32 [R], without
-  Tensor length;              // i32 [R]
+  Tensor begin;               // i32 [R], without slots: row of the first key
+  Tensor length;              // i32 [R] number of keys
   std::int64_t max_keys = 0;  // no row sees more
 };
 
@@ -24,18 +24,18 @@ struct DecodeHeads {
 struct NewKeys {
   Tensor k;     // [R, kv_heads · D]
   Tensor v;     // [R, kv_heads · D]
-  Tensor slot;  // i32 [R]
+  Tensor slot;  // i32 [R] where to add them
 };
 
-// [R, H · D]. The position of a row's query is that of its last key; the options' causal and
-// dropout are ignored. With `newest`, each row is of another hypothesis: none sees another's newest
-// key.
+// Returns [R, H · D]. The position of a row's query is that of its last key; the options' causal
+// and dropout are ignored. With `newest`, each row must belong to a different hypothesis: no row
+// sees the newest key of another.
 Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
                         const AttentionOptions& options, const NewKeys& newest = {});
 
-// to[index[r]] = from[r]; an undefined index leaves rows where they are.
+// to[index[r]] = from[r], or to[r] = from[r] if the index is undefined.
 void scatter_rows(const Tensor& from, const Ragged& rows, const Tensor& index, const Tensor& to);
-// from[index[r]] for each row: [R, width]
+// Returns from[index[r]] for each row r: [R, width].
 Tensor gather_rows(const Tensor& from, const Ragged& rows, const Tensor& index);
 
 }  // namespace nunchi

@@ -24,7 +24,7 @@ void next_hypotheses(const Tensor& hidden, const Variable& table,
       kernels::run(ctx, kernels::NextHypotheses<T>{.top = {.product = product, .allowed = allowed},
                                                    .step = step});
     } else {
-      check(false, kName, "candidates are of another type than sums");
+      check(false, kName, "the candidates' type must be hidden's accumulator type");
     }
   });
 }

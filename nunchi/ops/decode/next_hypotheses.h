@@ -1,5 +1,5 @@
-// From hidden rows to the hypotheses that continue, without storing all scores where the device can
-// do so. Inference only.
+// Computes the hypotheses of the next step from hidden rows, without storing all logits if the
+// device can fuse the projection with the search. Inference only.
 #pragma once
 
 #include "nunchi/autograd/variable.h"
@@ -7,9 +7,9 @@
 
 namespace nunchi {
 
-// hidden [R or more, C], table [V, C]: their product is the scores of the next tokens. `allowed`
-// says which candidates of the first R rows to find and where to write them, in the type that
-// hidden's is summed in; it has no logits. `step` reads those candidates.
+// hidden [R or more, C], table [V, C]: their product is the logits of the next tokens. `allowed`
+// describes the candidates to find for the first R rows and where to write them; its logits must be
+// null. `step` reads these candidates. S must be hidden's accumulator type.
 template <class S>
 void next_hypotheses(const Tensor& hidden, const Variable& table,
                      const kernels::TopAllowed<S>& allowed, const kernels::BeamStep<S>& step);

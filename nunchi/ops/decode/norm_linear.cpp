@@ -28,9 +28,11 @@ NormLinearResult norm_linear(const Tensor& residual, const Tensor& branch, const
   const ProductWeight weight = forward_weight(context, layer.weight);
   dispatch(residual, [&]<class T>(auto& ctx) {
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
-    const auto of = [&](const Variable& v) { return v.defined() ? data(v.value()) : nullptr; };
+    const auto value_data = [&](const Variable& v) {
+      return v.defined() ? data(v.value()) : nullptr;
+    };
     auto product = product_of<T>(weight, result.out, result.y);
-    product.bias = of(layer.bias);
+    product.bias = value_data(layer.bias);
     product.relu = layer.relu;
     product.label = "norm_linear";
     kernels::run(ctx, kernels::NormProduct<T>{.norm = {.kind = norm.kind,
@@ -39,8 +41,8 @@ NormLinearResult norm_linear(const Tensor& residual, const Tensor& branch, const
                                                        .epsilon = norm.epsilon,
                                                        .residual = data(residual),
                                                        .branch = data(branch),
-                                                       .gamma = of(norm.gamma),
-                                                       .beta = of(norm.beta),
+                                                       .gamma = value_data(norm.gamma),
+                                                       .beta = value_data(norm.beta),
                                                        .sum = data(result.sum),
                                                        .out = data(result.out),
                                                        .mean = mean.data<Accumulator<T>>(),

@@ -6,8 +6,8 @@
 namespace nunchi {
 
 struct TopTokens {
-  Tensor ids;        // i32 [R, n], most likely first, of equals the lower
-  Tensor log_probs;  // [R, n] in the type that scores are summed in
+  Tensor ids;        // i32 [R, n], most likely first; among equals, the lower id first
+  Tensor log_probs;  // [R, n] in the scores' accumulator type
 };
 
 // scores [R, V], 1 <= n <= V.

@@ -1,4 +1,4 @@
-// Operations with their way back, on the GPU against the CPU.
+// Forward and backward passes of operations on the GPU, compared with the CPU.
 #include "nunchi/autograd/tape.h"
 #include "nunchi/ops/activation.h"
 #include "nunchi/ops/decode/decode_attention.h"
@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<std::int32_t> kSentences = {33, 1, 127, 32, 31, 1000};
 
-// A parameter: bf16 values have gradients in f32.
+// A parameter, whose gradient is f32 even if its values are bf16.
 Variable parameter(ContextBase& context, DType dtype, const Shape& shape, std::uint64_t seed) {
   Variable variable(Tensor(), false);
   variable.bind(input(context, dtype, shape, seed), zeros(context, DType::f32, shape));
@@ -27,8 +27,8 @@ Variable rows(ContextBase& context, DType dtype, const Shape& shape, std::uint64
   return Variable(input(context, dtype, shape, seed), true);
 }
 
-// Rows past the real ones mean nothing on the way forward.
-Tensor real(const Tensor& tensor, const Ragged& batch) { return tensor.rows(0, batch.rows); }
+// In the forward pass, rows past the count are meaningless.
+Tensor real_rows(const Tensor& tensor, const Ragged& batch) { return tensor.rows(0, batch.rows); }
 
 TEST(CudaOperations, Linear) {
   SKIP_WITHOUT_GPU();
@@ -52,8 +52,8 @@ struct FeedForwardSizes {
   std::int64_t rows, width, hidden;
 };
 
-// Sizes that a mask fits and that none does; the last ones are large enough to have their ways
-// measured.
+// Sizes with and without a relu mask. The last two are large enough for their fused and separate
+// variants to be measured.
 void expect_feed_forward_like_cpu(kernels::ActivationKind activation) {
   for (const FeedForwardSizes& s : {FeedForwardSizes{192, 64, 256},
                                     {192, 64, 136},
@@ -73,7 +73,7 @@ void expect_feed_forward_like_cpu(kernels::ActivationKind activation) {
             const Linear up{parameter(context, dtype, {s.hidden, s.width}, 2), bias(s.hidden, 3)};
             const Linear down{parameter(context, dtype, {s.width, s.hidden}, 4), bias(s.width, 5)};
             std::vector<Output> outputs;
-            // Twice: what was planned serves again, and gradients of parameters are added to.
+            // Twice: the second pass reuses the plans and adds to the gradients of parameters.
             for (int i = 0; i < 2; ++i) {
               Tape tape(context);
               const Variable y = feed_forward(x, {up, down, activation});
@@ -104,9 +104,8 @@ TEST(CudaOperations, FeedForwardWithGelu) {
   expect_feed_forward_like_cpu(kernels::ActivationKind::gelu_tanh);
 }
 
-// Whichever way was measured to be the faster, both products are there, and gelu is part of them or
-// stands beside them.
-TEST(CudaOperations, AProfileSaysWhereGeluRides) {
+// Whichever variant is faster, each pass either fuses gelu with its product or runs it separately.
+TEST(CudaOperations, AProfileShowsWhetherGeluIsFused) {
   SKIP_WITHOUT_GPU();
   CudaContext context;
   const Variable x = rows(context, DType::bf16, {4096, 512}, 1);
@@ -147,11 +146,11 @@ TEST(CudaOperations, ResidualNorm) {
             Tape tape(context);
             const auto [sum, out] =
                 residual_norm(x, y, batch, norm, {.probability = 0.1f, .place = 3});
-            const auto [again, end] = residual_norm(sum, out, batch, norm);
-            tape.backward(end, input(context, dtype, shape, 5));
-            std::vector<Output> outputs{output("sum", real(sum.value(), batch)),
-                                        output("out", real(out.value(), batch)),
-                                        output("end", real(end.value(), batch)),
+            const auto [second_sum, second_out] = residual_norm(sum, out, batch, norm);
+            tape.backward(second_out, input(context, dtype, shape, 5));
+            std::vector<Output> outputs{output("sum", real_rows(sum.value(), batch)),
+                                        output("out", real_rows(out.value(), batch)),
+                                        output("second_out", real_rows(second_out.value(), batch)),
                                         output("d_x", x.gradient()),
                                         output("d_y", y.gradient()),
                                         output("d_gamma", norm.gamma.gradient())};
@@ -177,7 +176,7 @@ TEST(CudaOperations, Activations) {
             Tape tape(context);
             const Variable y = activation(x, batch, kind, {.probability = 0.2f, .place = 2});
             tape.backward(y, input(context, dtype, y.value().shape(), 2));
-            return std::vector<Output>{output("y", real(y.value(), batch)),
+            return std::vector<Output>{output("y", real_rows(y.value(), batch)),
                                        output("d_x", x.gradient())};
           },
           {.f32 = 2e-6, .bf16 = 6e-3});
@@ -195,38 +194,37 @@ TEST(CudaOperations, Embedding) {
           for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int>(i * i % 101);
           const Tensor ids = from_host(context, tokens, {batch.capacity});
           const Variable table = parameter(context, dtype, {101, width}, 1),
-                         places = parameter(context, dtype, {1000, width}, 2);
+                         positions = parameter(context, dtype, {1000, width}, 2);
           const ModeScope scope(context, Mode::training);
           Tape tape(context);
           const Variable y = embedding(ids, batch,
                                        {.table = table,
                                         .scale = 3,
-                                        .positions = places,
+                                        .positions = positions,
                                         .dropout = {.probability = 0.1f, .place = 5}});
           tape.backward(y, input(context, dtype, y.value().shape(), 3));
-          return std::vector<Output>{output("y", real(y.value(), batch)),
+          return std::vector<Output>{output("y", real_rows(y.value(), batch)),
                                      output("d_table", table.gradient()),
-                                     output("d_places", places.gradient())};
+                                     output("d_positions", positions.gradient())};
         },
         {.f32 = 3e-6, .bf16 = 6e-3});
   }
 }
 
-TEST(CudaOperations, GatheredRows) {
+TEST(CudaOperations, GatherRows) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {64, 37}) {
     expect_like_cpu(
         [&](ContextBase& context, DType dtype) {
           const Ragged batch = make_ragged(context, kSentences);
-          const Ragged taken = make_ragged(context, std::vector<std::int32_t>{40, 0, 61});
-          std::vector<std::int32_t> places(static_cast<std::size_t>(taken.capacity), 0);
-          for (std::size_t i = 0; i < 101; ++i)
-            places[i] = static_cast<std::int32_t>(i * 37 % 1201);
+          const Ragged selected = make_ragged(context, std::vector<std::int32_t>{40, 0, 61});
+          std::vector<std::int32_t> index(static_cast<std::size_t>(selected.capacity), 0);
+          for (std::size_t i = 0; i < 101; ++i) index[i] = static_cast<std::int32_t>(i * 37 % 1201);
           const Variable x = rows(context, dtype, {batch.capacity, width}, 1),
                          w = parameter(context, dtype, {width, width}, 2);
           Tape tape(context);
-          const Variable y = gather_rows(linear(x, {.weight = w}), taken,
-                                         from_host(context, places, {taken.capacity}));
+          const Variable y = gather_rows(linear(x, {.weight = w}), selected,
+                                         from_host(context, index, {selected.capacity}));
           // Gradients past the count are zero by contract.
           const Tensor d_y = zeros(context, dtype, y.value().shape());
           scatter_rows(input(context, dtype, {101, width}, 3),
@@ -239,7 +237,7 @@ TEST(CudaOperations, GatheredRows) {
   }
 }
 
-// Of a vocabulary, and of a few labels.
+// For vocabularies and for small sets of labels.
 TEST(CudaOperations, VocabularyLossWithABias) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t vocabulary : {2, 3, 8, 1000, 1001}) {
@@ -275,7 +273,7 @@ TEST(CudaOperations, TopTokens) {
   for (const std::int64_t vocabulary : {2, 3, 1001}) {
     expect_like_cpu(
         [&](ContextBase& context, DType) {
-          // In f32 on both sides: bf16 would make equals of what is not.
+          // In f32 on both devices: rounding to bf16 would create ties.
           const TopTokens top = top_tokens(input(context, DType::f32, {65, vocabulary}, 1), 2);
           return std::vector<Output>{output("ids", top.ids), output("log_probs", top.log_probs)};
         },

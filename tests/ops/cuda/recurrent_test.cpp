@@ -1,4 +1,5 @@
-// Recurrent layers and additive attention with their way back, on the GPU against the CPU.
+// Forward and backward passes of recurrent layers and additive attention on the GPU, compared with
+// the CPU.
 #include "nunchi/ops/recurrent.h"
 
 #include "nunchi/autograd/tape.h"
@@ -42,13 +43,13 @@ void add_gradients(const RecurrentLayer& layer, std::vector<Output>& outputs) {
   }
 }
 
-Tensor real(const Tensor& tensor, const Ragged& batch) { return tensor.rows(0, batch.rows); }
+Tensor real_rows(const Tensor& tensor, const Ragged& batch) { return tensor.rows(0, batch.rows); }
 
 class CudaRecurrent : public ::testing::TestWithParam<CellKind> {};
 
-// Two directions above one another, then one that begins where they ended: all ways that gradients
-// can take.
-TEST_P(CudaRecurrent, LayersThereAndBack) {
+// Two bidirectional layers, then a unidirectional one that starts from their last states: gradients
+// flow through rows and states.
+TEST_P(CudaRecurrent, ForwardAndBackward) {
   SKIP_WITHOUT_GPU();
   std::vector<std::int32_t> many;
   for (std::int32_t b = 0; b < 200; ++b) many.push_back(1 + b * 7 % 23);
@@ -70,10 +71,10 @@ TEST_P(CudaRecurrent, LayersThereAndBack) {
             const RecurrentResult above = recurrent(below.out, second, batch);
             const RecurrentResult end = recurrent(y, third, batch, above.last);
             tape.backward(end.out, input(context, dtype, shape, 5));
-            std::vector<Output> outputs = {output("below", real(below.out.value(), batch)),
-                                           output("above", real(above.out.value(), batch)),
+            std::vector<Output> outputs = {output("below", real_rows(below.out.value(), batch)),
+                                           output("above", real_rows(above.out.value(), batch)),
                                            output("last", above.last.h.value()),
-                                           output("end", real(end.out.value(), batch)),
+                                           output("end", real_rows(end.out.value(), batch)),
                                            output("d_x", x.gradient()),
                                            output("d_y", y.gradient())};
             for (const RecurrentLayer& layer : {first, second, third}) {
@@ -97,13 +98,13 @@ TEST_P(CudaRecurrent, SingleSteps) {
     rows.count = from_host(context, std::vector<std::int32_t>{5}, {1});
     rows.row_sentence = rows.row_position =
         from_host(context, std::vector<std::int32_t>(7, 0), {7});
-    const StateRows before{input(context, dtype, {7, 40}, 20),
-                           lstm ? input(context, DType::f32, {7, 40}, 21) : Tensor()};
-    const StateRows after{unwritten_tensor(context, dtype, {7, 40}),
-                          lstm ? unwritten_tensor(context, DType::f32, {7, 40}) : Tensor()};
-    recurrent_step(input(context, dtype, {7, 24}, 22), layer, rows, before, after);
-    std::vector<Output> outputs = {output("h", after.h)};
-    if (lstm) outputs.push_back(output("c", after.c.rows(0, 5)));
+    const StateRows previous{input(context, dtype, {7, 40}, 20),
+                             lstm ? input(context, DType::f32, {7, 40}, 21) : Tensor()};
+    const StateRows next{unwritten_tensor(context, dtype, {7, 40}),
+                         lstm ? unwritten_tensor(context, DType::f32, {7, 40}) : Tensor()};
+    recurrent_step(input(context, dtype, {7, 24}, 22), layer, rows, previous, next);
+    std::vector<Output> outputs = {output("h", next.h)};
+    if (lstm) outputs.push_back(output("c", next.c.rows(0, 5)));
     return outputs;
   });
 }
@@ -113,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(Cells, CudaRecurrent, ::testing::Values(CellKind::gru, 
                            return cell.param == CellKind::lstm ? "lstm" : "gru";
                          });
 
-TEST(CudaAdditiveAttention, ThereAndBack) {
+TEST(CudaAdditiveAttention, ForwardAndBackward) {
   SKIP_WITHOUT_GPU();
   const std::vector<std::int32_t> query_lengths = {5, 1, 70, 12, 3},
                                   key_lengths = {33, 2, 1, 100, 7};
@@ -129,7 +130,7 @@ TEST(CudaAdditiveAttention, ThereAndBack) {
           Tape tape(context);
           const AdditiveResult result = additive_attention({q, k, v, scorer}, queries, keys);
           tape.backward(result.out, input(context, dtype, {queries.capacity, 24}, 5));
-          return std::vector<Output>{output("out", real(result.out.value(), queries)),
+          return std::vector<Output>{output("out", real_rows(result.out.value(), queries)),
                                      output("weights", result.weights.weights),
                                      output("d_q", q.gradient()),
                                      output("d_k", k.gradient()),

@@ -1,6 +1,5 @@
-// A warp scores the keys of one query with its lanes side by side on the columns. Sums over keys
-// and over queries are computed per column in a fixed order, so that bits do not depend on the
-// schedule.
+// A warp scores the keys of one query; its lanes split the columns. Sums over keys and over queries
+// are computed per column in a fixed order, so that bits do not depend on the schedule.
 #include "nunchi/kernels/additive_attention.h"
 
 #include <limits>
@@ -16,7 +15,8 @@ constexpr int kThreads = kWarps * kWarp;
 
 // One sentence's queries and keys.
 struct Sentence {
-  std::int64_t first_query, first_key, weights;
+  std::int64_t first_query, first_key;
+  std::int64_t weights;  // offset of its weights
   int queries, keys;
 
   template <class N>
@@ -37,32 +37,32 @@ struct WarpQuery {
 
 template <class N>
 __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
-  const WarpQuery at;
-  const Sentence s(in, at.sentence);
-  if (at.query >= s.queries) return;
+  const WarpQuery warp;
+  const Sentence s(in, warp.sentence);
+  if (warp.query >= s.queries) return;
   const int width = static_cast<int>(in.width);
-  const N* q = in.q + (s.first_query + at.query) * in.q_stride;
-  float* weights = all_weights + s.weights + std::int64_t{at.query} * s.keys;
+  const N* q = in.q + (s.first_query + warp.query) * in.q_stride;
+  float* weights = all_weights + s.weights + std::int64_t{warp.query} * s.keys;
   float top = -std::numeric_limits<float>::infinity();
   for (int j = 0; j < s.keys; ++j) {
     const N* k = in.k + (s.first_key + j) * in.k_stride;
     float score = 0;
-    for (int a = at.lane; a < width; a += kWarp) {
+    for (int a = warp.lane; a < width; a += kWarp) {
       score += to_float(in.scorer[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
     }
     score = warp_sum(score);
     top = fmaxf(top, score);
     // Only lane j % 32 reads this element again below.
-    if (j % kWarp == at.lane) weights[j] = score;
+    if (j % kWarp == warp.lane) weights[j] = score;
   }
   float total = 0;
-  for (int j = at.lane; j < s.keys; j += kWarp) {
+  for (int j = warp.lane; j < s.keys; j += kWarp) {
     const float weight = expf(weights[j] - top);
     weights[j] = weight;
     total += weight;
   }
   total = warp_sum(total);
-  for (int j = at.lane; j < s.keys; j += kWarp) weights[j] /= total;
+  for (int j = warp.lane; j < s.keys; j += kWarp) weights[j] /= total;
 }
 
 // out = weights · v, one block per query.
@@ -107,7 +107,7 @@ dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
 
 // Scratch memory of the backward pass.
 struct Workspace {
-  float* d_scores;  // laid out as the weights
+  float* d_scores;  // laid out like the weights
   float* d_scorer;  // [S, A] per key, summed over the keys afterwards
 };
 
@@ -120,23 +120,23 @@ __device__ void store_or_add(N* to, float value, bool accumulate) {
 template <class N>
 __global__ void scores_backward_kernel(const AdditiveAttentionBackward<N> p,
                                        const Workspace workspace) {
-  const WarpQuery at;
-  const Sentence s(p.in, at.sentence);
-  if (at.query >= s.queries) return;
-  const std::int64_t first = s.weights + std::int64_t{at.query} * s.keys;
-  const N* d_out = p.d_out + (s.first_query + at.query) * p.d_out_stride;
+  const WarpQuery warp;
+  const Sentence s(p.in, warp.sentence);
+  if (warp.query >= s.queries) return;
+  const std::int64_t first = s.weights + std::int64_t{warp.query} * s.keys;
+  const N* d_out = p.d_out + (s.first_query + warp.query) * p.d_out_stride;
   float mean = 0;
   for (int j = 0; j < s.keys; ++j) {
     const N* v = p.in.v + (s.first_key + j) * p.in.v_stride;
     float d_weight = 0;
-    for (int c = at.lane; c < p.in.value_width; c += kWarp) {
+    for (int c = warp.lane; c < p.in.value_width; c += kWarp) {
       d_weight += to_float(d_out[c]) * to_float(v[c]);
     }
     d_weight = warp_sum(d_weight);
     mean += p.weights[first + j] * d_weight;
-    if (j % kWarp == at.lane) workspace.d_scores[first + j] = d_weight;
+    if (j % kWarp == warp.lane) workspace.d_scores[first + j] = d_weight;
   }
-  for (int j = at.lane; j < s.keys; j += kWarp) {
+  for (int j = warp.lane; j < s.keys; j += kWarp) {
     workspace.d_scores[first + j] = p.weights[first + j] * (workspace.d_scores[first + j] - mean);
   }
 }
@@ -172,15 +172,15 @@ __global__ void keys_backward_kernel(const AdditiveAttentionBackward<N> p,
   const std::int64_t row = s.first_key + key, first = s.weights + key;
   for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
     const float k = to_float(p.in.k[row * p.in.k_stride + a]), scorer = to_float(p.in.scorer[a]);
-    float sum = 0, share = 0;
+    float sum = 0, d_scorer = 0;
     for (int i = 0; i < s.queries; ++i) {
       const float d = workspace.d_scores[first + std::int64_t{i} * s.keys];
       const float t = tanhf(to_float(p.in.q[(s.first_query + i) * p.in.q_stride + a]) + k);
       sum += d * scorer * (1 - t * t);
-      share += d * t;
+      d_scorer += d * t;
     }
     store_or_add(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
-    workspace.d_scorer[row * p.in.width + a] = share;
+    workspace.d_scorer[row * p.in.width + a] = d_scorer;
   }
   for (int c = threadIdx.x; c < p.in.value_width; c += kThreads) {
     float sum = 0;
@@ -197,9 +197,9 @@ __global__ void keys_backward_kernel(const AdditiveAttentionBackward<N> p,
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
   const AdditiveInputs<T>& in = p.in;
-  const ScratchMemory own(
+  const ScratchMemory scratch(
       ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
-  float* weights = p.weights != nullptr ? p.weights : own.as<float>();
+  float* weights = p.weights != nullptr ? p.weights : scratch.as<float>();
   if (in.sentences > 0 && in.max_queries > 0) {
     const AdditiveInputs<Native<T>> inputs = native(in);
     weights_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(inputs,

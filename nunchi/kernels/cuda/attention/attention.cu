@@ -17,15 +17,15 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// Each lane has a key while scores are computed, and columns while values are summed: columns lane,
-// lane + 32, … of at most 32 * Each.
-template <class N, int Each>
+// A lane scores one key at a time. When values are summed, it holds columns lane, lane + 32, …, at
+// most ColumnsPerLane of them.
+template <class N, int ColumnsPerLane>
 __global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) {
   const AttentionArguments<N>& in = p.in;
   const int lane = lane_of_thread(), head = blockIdx.y;
   const int slot = blockIdx.x * kWarps + threadIdx.x / kWarp;
-  __shared__ __align__(16) float rows_of_q[kWarps][32 * Each];
-  float* q = rows_of_q[threadIdx.x / kWarp];
+  __shared__ __align__(16) float q_rows[kWarps][32 * ColumnsPerLane];
+  float* q = q_rows[threadIdx.x / kWarp];
   const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + tile.first;
@@ -35,50 +35,50 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) 
   const int query = tile.first;
   if (query >= span.queries) return;
   const std::int64_t row = span.first_query + query;
-  load_row<Each>(q, head_columns(in.q, in.q_stride, span.first_query + query, head, in.width),
-                 in.width);
+  load_row<ColumnsPerLane>(
+      q, head_columns(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
   const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
   const DropoutMask keep(in, tile.sentence, head);
 
-  float sums[Each] = {}, top = kLowest, total = 0;
+  float sums[ColumnsPerLane] = {}, top = kLowest, total = 0;
   const int keys = span.visible(query);
   for (int key = 0; key < keys; key += kWarp) {
-    const int own = key + lane;
+    const int lane_key = key + lane;
     float score = kLowest;
-    if (own < keys) {
-      score = dot(q, k + own * in.k_stride, in.width, in.wide) * in.scale;
-      if (bias.active) score += bias.at(own - (query + span.shift));
+    if (lane_key < keys) {
+      score = dot(q, k + lane_key * in.k_stride, in.width, in.wide) * in.scale;
+      if (bias.active) score += bias.at(lane_key - (query + span.shift));
     }
     // fmaxf ignores a NaN; if all scores are NaN, there is no highest score.
     const float highest = fmaxf(top, warp_max(score)), base = highest == kLowest ? 0.0f : highest;
-    const float shrink = expf(top - base);
+    const float rescale = expf(top - base);
     float weight = expf(score - base);
     top = highest;
-    total = total * shrink + warp_sum(weight);
+    total = total * rescale + warp_sum(weight);
     if (in.draws.threshold > 0) {
-      const bool kept = keep.of(query, own & ~7) >> (own & 7) & 1;
+      const bool kept = keep.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
       weight = kept ? weight * in.draws.scale : 0.0f;
     }
 #pragma unroll
-    for (int i = 0; i < Each; ++i) sums[i] *= shrink;
-    add_weighted<Each>(sums, weight, v + key * in.v_stride, in.v_stride, min(kWarp, keys - key),
-                       in.width);
+    for (int i = 0; i < ColumnsPerLane; ++i) sums[i] *= rescale;
+    add_weighted<ColumnsPerLane>(sums, weight, v + key * in.v_stride, in.v_stride,
+                                 min(kWarp, keys - key), in.width);
   }
   const float inverse = total > 0 ? 1 / total : 0.0f;
-  store_columns<Each>(p.out + row * p.out_stride + std::int64_t{head} * in.width, sums, inverse,
-                      in.width, false);
+  store_columns<ColumnsPerLane>(p.out + row * p.out_stride + std::int64_t{head} * in.width, sums,
+                                inverse, in.width, false);
   if (p.log_sum != nullptr && lane == 0) {
     p.log_sum[head * p.rows.capacity + row] = total > 0 ? top + logf(total) : 0.0f;
   }
 }
 
-template <int Each, class N>
+template <int ColumnsPerLane, class N>
 void launch_exact(CudaContext& ctx, const ForwardArguments<N>& p) {
   const std::int64_t slots = query_slots(p.rows.capacity, p.in.sentences, 1);
   const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(p.in.heads));
-  exact_kernel<N, Each><<<grid, kThreads, 0, ctx.stream()>>>(p);
+  exact_kernel<N, ColumnsPerLane><<<grid, kThreads, 0, ctx.stream()>>>(p);
 }
 
 }  // namespace
@@ -97,16 +97,17 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
   if constexpr (sizeof(N) == 2) {
     const std::int64_t width = p.in.head_width;
     if (arguments.in.wide && wide(arguments.out, arguments.out_stride) &&
-        (short_width(width) || width == 128)) {
-      arguments.short_separately = short_width(width);
+        (has_short_kernel(width) || width == 128)) {
+      arguments.short_separately = has_short_kernel(width);
       const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);
       if (arguments.short_separately) launch_short_forward(ctx, arguments, longest);
-      if (!arguments.short_separately || longest > kShort)
+      if (!arguments.short_separately || longest > kMaxShort)
         launch_mma_forward(ctx, arguments, p.in.max_queries);
       return;
     }
   }
-  with_columns_each(p.in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, arguments); });
+  dispatch_columns_per_lane(
+      p.in.head_width, [&]<int ColumnsPerLane>() { launch_exact<ColumnsPerLane>(ctx, arguments); });
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const Attention<float>&);

@@ -13,11 +13,12 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 
-// Each lane has a key while scores are computed, and columns while d_q is summed.
-template <class N, int Each>
+// A lane computes one key at a time. When d_q is summed, it holds columns.
+template <class N, int ColumnsPerLane>
 __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> p) {
   extern __shared__ float table_sums[];
-  __shared__ __align__(16) float rows_of_q[kWarps][32 * Each], rows_of_d_out[kWarps][32 * Each];
+  __shared__ __align__(16) float q_rows[kWarps][32 * ColumnsPerLane],
+      d_out_rows[kWarps][32 * ColumnsPerLane];
   const AttentionArguments<N>& in = p.in;
   const int warp = threadIdx.x / kWarp, warps = blockDim.x / kWarp;
   const int lane = lane_of_thread(), head = blockIdx.y;
@@ -28,61 +29,64 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> 
   const int slot = (blockIdx.x - 1) * warps + warp;
   const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
   BucketGradients table(p, table_sums, warp);
-  float* table_part = p.table_partials + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
+  float* table_partial =
+      p.table_partials + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + tile.first;
     if (!p.accumulate_q) {
       clear_rows(p.d_q + head * in.width, p.d_q_stride, in.width, row, row + 1, p.rows);
     }
-    return table.store(table_part);
+    return table.store(table_partial);
   }
   const SentenceSpan span(in, tile.sentence);
   const int query = tile.first;
-  if (query >= span.queries) return table.store(table_part);
+  if (query >= span.queries) return table.store(table_partial);
   const int row = span.first_query + query;
-  float *q = rows_of_q[warp], *d_out = rows_of_d_out[warp];
-  load_row<Each>(q, head_columns(in.q, in.q_stride, row, head, in.width), in.width);
-  load_row<Each>(d_out, head_columns(p.d_out, p.d_out_stride, row, head, in.width), in.width);
+  float *q = q_rows[warp], *d_out = d_out_rows[warp];
+  load_row<ColumnsPerLane>(q, head_columns(in.q, in.q_stride, row, head, in.width), in.width);
+  load_row<ColumnsPerLane>(d_out, head_columns(p.d_out, p.d_out_stride, row, head, in.width),
+                           in.width);
   const N* out = head_columns(p.out, p.out_stride, row, head, in.width);
   float delta = 0;
   for (int d = lane; d < in.width; d += kWarp) delta += d_out[d] * to_float(out[d]);
   delta = warp_sum(delta);
-  const std::int64_t at = head * p.rows.capacity + row;
-  if (lane == 0) p.delta[at] = delta;
+  const std::int64_t head_row = head * p.rows.capacity + row;
+  if (lane == 0) p.delta[head_row] = delta;
 
   const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
   const DropoutMask keep(in, tile.sentence, head);
-  const float log_sum = p.log_sum[at];
-  float sums[Each] = {};
+  const float log_sum = p.log_sum[head_row];
+  float sums[ColumnsPerLane] = {};
   const int keys = span.visible(query);
   for (int key = 0; key < keys; key += kWarp) {
-    const int own = key + lane, relative = own - (query + span.shift);
+    const int lane_key = key + lane, relative = lane_key - (query + span.shift);
     float d_score = 0;
-    if (own < keys) {
-      float score = dot(q, k + own * in.k_stride, in.width, in.wide) * in.scale;
+    if (lane_key < keys) {
+      float score = dot(q, k + lane_key * in.k_stride, in.width, in.wide) * in.scale;
       if (bias.active) score += bias.at(relative);
-      float d_weight = dot(d_out, v + own * in.v_stride, in.width, in.wide);
+      float d_weight = dot(d_out, v + lane_key * in.v_stride, in.width, in.wide);
       if (in.draws.threshold > 0) {
-        const bool kept = keep.of(query, own & ~7) >> (own & 7) & 1;
+        const bool kept = keep.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
         d_weight = kept ? d_weight * in.draws.scale : 0.0f;
       }
       d_score = expf(score - log_sum) * (d_weight - delta);
       if (table.active()) table.add(relative, d_score);
     }
-    add_weighted<Each>(sums, d_score, k + key * in.k_stride, in.k_stride, min(kWarp, keys - key),
-                       in.width);
+    add_weighted<ColumnsPerLane>(sums, d_score, k + key * in.k_stride, in.k_stride,
+                                 min(kWarp, keys - key), in.width);
   }
-  store_columns<Each>(p.d_q + row * p.d_q_stride + std::int64_t{head} * in.width, sums, in.scale,
-                      in.width, p.accumulate_q);
-  table.store(table_part);
+  store_columns<ColumnsPerLane>(p.d_q + row * p.d_q_stride + std::int64_t{head} * in.width, sums,
+                                in.scale, in.width, p.accumulate_q);
+  table.store(table_partial);
 }
 
-// Each lane has a query while scores are computed, and columns while d_k and d_v are summed.
-template <class N, int Each>
+// A lane computes one query at a time. When d_k and d_v are summed, it holds columns.
+template <class N, int ColumnsPerLane>
 __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) {
-  __shared__ __align__(16) float rows_of_k[kWarps][32 * Each], rows_of_v[kWarps][32 * Each];
+  __shared__ __align__(16) float k_rows[kWarps][32 * ColumnsPerLane],
+      v_rows[kWarps][32 * ColumnsPerLane];
   const AttentionArguments<N>& in = p.in;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, kv_head = blockIdx.y;
   const Tile tile =
@@ -100,52 +104,55 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
   }
   const SentenceSpan span(in, tile.sentence);
   const int key = tile.first, row = span.first_key + key;
-  float *k = rows_of_k[warp], *v = rows_of_v[warp];
-  load_row<Each>(k, head_columns(in.k, in.k_stride, row, kv_head, in.width), in.width);
-  load_row<Each>(v, head_columns(in.v, in.v_stride, row, kv_head, in.width), in.width);
+  float *k = k_rows[warp], *v = v_rows[warp];
+  load_row<ColumnsPerLane>(k, head_columns(in.k, in.k_stride, row, kv_head, in.width), in.width);
+  load_row<ColumnsPerLane>(v, head_columns(in.v, in.v_stride, row, kv_head, in.width), in.width);
   // Queries before this one do not see the key.
   const int first_query = span.causal ? max(key - span.shift, 0) : 0;
 
-  float d_k[Each] = {}, d_v[Each] = {};
+  float d_k[ColumnsPerLane] = {}, d_v[ColumnsPerLane] = {};
   for (int head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
     const HeadBias bias(in.bias, head);
     const DropoutMask keep(in, tile.sentence, head);
     const N* q = head_columns(in.q, in.q_stride, span.first_query, head, in.width);
     const N* d_out = head_columns(p.d_out, p.d_out_stride, span.first_query, head, in.width);
-    const std::int64_t at = head * p.rows.capacity + span.first_query;
+    const std::int64_t first_row = head * p.rows.capacity + span.first_query;
     for (int query = first_query; query < span.queries; query += kWarp) {
-      const int own = query + lane;
+      const int lane_query = query + lane;
       float weight = 0, d_score = 0;
-      if (own < span.queries) {
-        float score = dot(k, q + own * in.q_stride, in.width, in.wide) * in.scale;
-        if (bias.active) score += bias.at(key - (own + span.shift));
-        weight = expf(score - p.log_sum[at + own]);
-        float d_weight = dot(v, d_out + own * p.d_out_stride, in.width, p.wide);
+      if (lane_query < span.queries) {
+        float score = dot(k, q + lane_query * in.q_stride, in.width, in.wide) * in.scale;
+        if (bias.active) score += bias.at(key - (lane_query + span.shift));
+        weight = expf(score - p.log_sum[first_row + lane_query]);
+        float d_weight = dot(v, d_out + lane_query * p.d_out_stride, in.width, p.wide);
         float factor = 1;
         if (in.draws.threshold > 0) {
-          factor = keep.of(own, key & ~7) >> (key & 7) & 1 ? in.draws.scale : 0.0f;
+          factor = keep.mask8(lane_query, key & ~7) >> (key & 7) & 1 ? in.draws.scale : 0.0f;
         }
-        d_score = weight * (d_weight * factor - p.delta[at + own]);
+        d_score = weight * (d_weight * factor - p.delta[first_row + lane_query]);
         weight *= factor;
       }
       const int count = min(kWarp, span.queries - query);
-      add_weighted<Each>(d_v, weight, d_out + query * p.d_out_stride, p.d_out_stride, count,
-                         in.width);
-      add_weighted<Each>(d_k, d_score, q + query * in.q_stride, in.q_stride, count, in.width);
+      add_weighted<ColumnsPerLane>(d_v, weight, d_out + query * p.d_out_stride, p.d_out_stride,
+                                   count, in.width);
+      add_weighted<ColumnsPerLane>(d_k, d_score, q + query * in.q_stride, in.q_stride, count,
+                                   in.width);
     }
   }
-  store_columns<Each>(p.d_k + row * p.d_k_stride + column, d_k, in.scale, in.width, p.accumulate_k);
-  store_columns<Each>(p.d_v + row * p.d_v_stride + column, d_v, 1.0f, in.width, p.accumulate_v);
+  store_columns<ColumnsPerLane>(p.d_k + row * p.d_k_stride + column, d_k, in.scale, in.width,
+                                p.accumulate_k);
+  store_columns<ColumnsPerLane>(p.d_v + row * p.d_v_stride + column, d_v, 1.0f, in.width,
+                                p.accumulate_v);
 }
 
 // One block per bucket and head adds the warps' partial sums in a fixed order.
 __global__ void __launch_bounds__(kThreads)
-    table_kernel(std::int64_t parts, const float* part, float* d_table) {
+    table_kernel(std::int64_t count, const float* partials, float* d_table) {
   const std::int64_t buckets = gridDim.x, heads = gridDim.y;
   const std::int64_t bucket = blockIdx.x, head = blockIdx.y;
   double sum = 0;
-  for (std::int64_t i = threadIdx.x; i < parts; i += kThreads) {
-    sum += static_cast<double>(part[(i * heads + head) * buckets + bucket]);
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    sum += static_cast<double>(partials[(i * heads + head) * buckets + bucket]);
   }
   __shared__ double sums[kThreads];
   sums[threadIdx.x] = sum;
@@ -156,21 +163,22 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) d_table[bucket * heads + head] += static_cast<float>(sums[0]);
 }
 
-template <int Each, class N>
+template <int ColumnsPerLane, class N>
 void launch_exact(CudaContext& ctx, const BackwardArguments<N>& p) {
   const AttentionArguments<N>& in = p.in;
-  const std::size_t each =
+  const std::size_t bytes_per_warp =
       p.table_partials != nullptr ? BucketGradients::bytes(in.bias.buckets) : 0;
-  const int warps = table_warps(each);
+  const int warps = table_warps(bytes_per_warp);
   // The first block also counts the tiles of keys.
   const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
                         static_cast<unsigned>(in.heads));
-  allow_shared_memory(queries_kernel<N, Each>, static_cast<int>(warps * each));
-  queries_kernel<N, Each><<<query_grid, warps * kWarp, warps * each, ctx.stream()>>>(p);
+  allow_shared_memory(queries_kernel<N, ColumnsPerLane>, static_cast<int>(warps * bytes_per_warp));
+  queries_kernel<N, ColumnsPerLane>
+      <<<query_grid, warps * kWarp, warps * bytes_per_warp, ctx.stream()>>>(p);
   check_launch("attention_backward, queries");
   const dim3 key_grid(blocks_for(key_slots(p.key_rows.capacity, in.sentences, 1), kWarps),
                       static_cast<unsigned>(in.heads / in.group));
-  keys_kernel<N, Each><<<key_grid, kThreads, 0, ctx.stream()>>>(p);
+  keys_kernel<N, ColumnsPerLane><<<key_grid, kThreads, 0, ctx.stream()>>>(p);
   check_launch("attention_backward, keys");
 }
 
@@ -203,49 +211,54 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   arguments.wide = arguments.in.wide && wide(arguments.out, p.out_stride) &&
                    wide(arguments.d_out, p.d_out_stride) && wide(arguments.d_q, p.d_q_stride) &&
                    wide(arguments.d_k, p.d_k_stride) && wide(arguments.d_v, p.d_v_stride);
-  const bool by_mma = uses_tensor_cores(arguments);
-  const bool table = p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
-  arguments.short_separately = by_mma && short_width(in.head_width) && !table;
+  const bool on_tensor_cores = uses_tensor_cores(arguments);
+  const bool has_table_gradient =
+      p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
+  arguments.short_separately =
+      on_tensor_cores && has_short_kernel(in.head_width) && !has_table_gradient;
   if constexpr (sizeof(N) == 2) {
     if (arguments.short_separately) {
       const std::int64_t longest = std::max(in.max_queries, in.max_keys);
       launch_short_backward(ctx, arguments, longest);
-      if (longest <= kShort) return;
+      if (longest <= kMaxShort) return;
     }
   }
   arguments.max_queries = in.max_queries;
   arguments.max_keys = in.max_keys;
-  arguments.query_tiles = tiles_each(arguments.in.width, in.max_queries);
-  arguments.key_tiles = tiles_each(arguments.in.width, in.max_keys);
-  const std::int64_t parts =
-      !table   ? 0
-      : by_mma ? query_slots(p.rows.capacity, in.sentences, block_rows(arguments.query_tiles)) *
-                     kGradientWarps
-               : query_slots(p.rows.capacity, in.sentences, 1);
+  arguments.query_tiles = tiles_per_warp(arguments.in.width, in.max_queries);
+  arguments.key_tiles = tiles_per_warp(arguments.in.width, in.max_keys);
+  const std::int64_t partial_count =
+      !has_table_gradient ? 0
+      : on_tensor_cores
+          ? query_slots(p.rows.capacity, in.sentences, block_rows(arguments.query_tiles)) *
+                kGradientWarps
+          : query_slots(p.rows.capacity, in.sentences, 1);
   const ScratchMemory row_terms(
       ctx.arena(), static_cast<std::size_t>(in.heads * p.rows.capacity) *
-                       (by_mma ? sizeof *arguments.row_terms : sizeof *arguments.delta));
+                       (on_tensor_cores ? sizeof *arguments.row_terms : sizeof *arguments.delta));
   const ScratchMemory starts(ctx.arena(), static_cast<std::size_t>(in.sentences + 1) * sizeof(int));
   // The last block may have more warps than there are tiles left.
   const ScratchMemory table_partials(
-      ctx.arena(),
-      static_cast<std::size_t>((parts + kWarps) * in.heads * in.bias.buckets) * sizeof(float));
+      ctx.arena(), static_cast<std::size_t>((partial_count + kWarps) * in.heads * in.bias.buckets) *
+                       sizeof(float));
   arguments.delta = row_terms.as<float>();
   arguments.row_terms = row_terms.as<float2>();
   arguments.key_starts = starts.as<int>();
-  arguments.table_partials = table ? table_partials.as<float>() : nullptr;
+  arguments.table_partials = has_table_gradient ? table_partials.as<float>() : nullptr;
 
   if constexpr (sizeof(N) == 2) {
-    if (by_mma) {
+    if (on_tensor_cores) {
       launch_mma_queries(ctx, arguments);
       launch_mma_keys(ctx, arguments);
     }
   }
-  if (!by_mma)
-    with_columns_each(in.head_width, [&]<int Each>() { launch_exact<Each>(ctx, arguments); });
-  if (!table) return;
+  if (!on_tensor_cores)
+    dispatch_columns_per_lane(
+        in.head_width, [&]<int ColumnsPerLane>() { launch_exact<ColumnsPerLane>(ctx, arguments); });
+  if (!has_table_gradient) return;
   const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
-  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(parts, arguments.table_partials, p.d_table);
+  table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(partial_count, arguments.table_partials,
+                                                    p.d_table);
   check_launch("attention_backward, table");
 }
 template void compute<Cuda>(CudaContext&, const AttentionBackward<float>&);

@@ -14,18 +14,18 @@ using Arguments = BackwardArguments<Bf16>;
 constexpr int kWarps = kGradientWarps;
 
 // Queries whose scores are in registers at once.
-template <int D, ScoreTerms B>
-constexpr int kStep = D == 64 && B == ScoreTerms::all ? 16 : 32;
+template <int D, ScoreTerms Terms>
+constexpr int kStep = D == 64 && Terms == ScoreTerms::any ? 16 : 32;
 
-// Shared memory: each warp's own keys and values, the staged queries and their terms.
+// Shared memory: each warp's keys and values, the staged queries, and the row_terms of these.
 template <int D, int M>
-constexpr int kTermsAt = 2 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
+constexpr int kTermsOffset = 2 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
 template <int D, int M>
-constexpr int kBytes = kTermsAt<D, M> +
+constexpr int kBytes = kTermsOffset<D, M> +
                        2 * DoubleBufferedRows<D>::kRows* static_cast<int>(sizeof(float2));
 
 // d_k and d_v of 64 or 128 keys of one key/value head.
-template <int D, int M, ScoreTerms B>
+template <int D, int M, ScoreTerms Terms>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     keys_kernel(Arguments p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
@@ -35,9 +35,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, g = lane / 4, c = lane % 4;
   const int kv_head = blockIdx.y;
   int slot;
-  if (!order.take(static_cast<int>(blockIdx.x), slot)) return;
+  if (!order.find_slot(static_cast<int>(blockIdx.x), slot)) return;
   const Tile tile = key_tile<kBlockRows>(p.key_starts, in.sentences, slot);
-  const int first = tile.first + warp * kRows;  // of the warp
+  const int first = tile.first + warp * kRows;  // the warp's first key
   if (tile.sentence == in.sentences) {
     const std::int64_t row = real_rows(p.key_rows) + first, end = row + kRows;
     if (!p.accumulate_k) clear_rows(p.d_k + kv_head * D, p.d_k_stride, D, row, end, p.key_rows);
@@ -46,15 +46,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   }
   const SentenceSpan span(in, tile.sentence);
   if (p.short_separately && span.is_short()) return;
-  const SmemTile<D> all{shared_address(memory)};
-  const SmemTile<D> k = all.next(warp * M), v = k.next(kWarps * M);
-  const DoubleBufferedRows<D> staged{all.next(2 * kWarps * M)};
+  const SmemTile<D> tiles{shared_address(memory)};
+  const SmemTile<D> k = tiles.next(warp * M), v = k.next(kWarps * M);
+  const DoubleBufferedRows<D> staged{tiles.next(2 * kWarps * M)};
   // Queries before this one see none of these keys. Stages begin at the same queries for every
   // block, so that sums do not depend on the number of keys per warp.
   const int first_query = span.causal ? max(tile.first - span.shift, 0) / 32 * 32 : 0;
-  // A stage: queries from `from` on of one of the heads that share the keys.
+  // A stage: queries, from `query` on, of one of the heads that share the keys.
   struct Stage {
-    int head, from;
+    int head, query;
   };
   const int end_head = (kv_head + 1) * in.group;
   const auto copy_stage = [&](const Stage& stage, int stage_number) {
@@ -62,13 +62,13 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
         stage_number,
         {head_columns(in.q, in.q_stride, span.first_query, stage.head, D), in.q_stride},
         {head_columns(p.d_out, p.d_out_stride, span.first_query, stage.head, D), p.d_out_stride},
-        stage.from, span.queries);
-    const int own = static_cast<int>(threadIdx.x), row = stage.from + own;
-    if (own >= kStage) return;
+        stage.query, span.queries);
+    const int index = static_cast<int>(threadIdx.x), row = stage.query + index;
+    if (index >= kStage) return;
     const bool real = row < span.queries;
-    copy_async8(all.address + kTermsAt<D, M> + (stage_number % 2 * kStage + own) * sizeof(float2),
-                p.row_terms + stage.head * p.rows.capacity + span.first_query + (real ? row : 0),
-                real);
+    copy_async8(
+        tiles.address + kTermsOffset<D, M> + (stage_number % 2 * kStage + index) * sizeof(float2),
+        p.row_terms + stage.head * p.rows.capacity + span.first_query + (real ? row : 0), real);
   };
   Stage stage{first_query < span.queries ? kv_head * in.group : end_head, first_query};
   if (stage.head < end_head) copy_stage(stage, 0);
@@ -82,37 +82,38 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     v.next(m).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride, count);
   }
   const float scale = in.scale * kLog2E;
-  const bool drops = B == ScoreTerms::all && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
   const LaneTiles<D> k_tiles(k), staged_tiles(staged.memory),
       paired = LaneTiles<D>::paired(staged.memory);
   float d_k[M][D / 8][4] = {}, d_v[M][D / 8][4] = {};
   for (int stage_number = 0; stage.head < end_head; ++stage_number) {
     wait_for_all_copies();
-    __syncthreads();  // these queries have arrived, and all warps have finished the last ones
-    const int head = stage.head, begin = stage.from;
-    stage.from += kStage;
-    if (stage.from >= span.queries) stage = {head + 1, first_query};
+    __syncthreads();  // these queries have arrived, and all warps have finished the previous ones
+    const int head = stage.head, begin = stage.query;
+    stage.query += kStage;
+    if (stage.query >= span.queries) stage = {head + 1, first_query};
     if (stage.head < end_head) copy_stage(stage, stage_number + 1);
     const HeadBias bias(in.bias, head);
     const DropoutMask keep(in, tile.sentence, head);
-    // 32 queries, some of which may not see some of the warp's keys.
+    // Computes with 32 queries, from `query` on. Edge: some of them may not see some of the warp's
+    // keys.
     const auto step = [&]<bool Edge>(int query) {
-      // Each lane draws dropout for one query and all keys.
-      std::uint32_t own = 0;
+      // Each lane draws the dropout mask of one query and all keys.
+      std::uint32_t drawn = 0;
       if (drops) {
 #pragma unroll
-        for (int i = 0; i < 2 * M; ++i) own |= keep.of(query + lane, first + 8 * i) << 8 * i;
+        for (int i = 0; i < 2 * M; ++i) drawn |= keep.mask8(query + lane, first + 8 * i) << 8 * i;
       }
       const int first_tile =
           DoubleBufferedRows<D>::first_tile(stage_number) + (query - begin) / kTileRows;
       const std::uint32_t terms =
-          all.address + kTermsAt<D, M> +
+          tiles.address + kTermsOffset<D, M> +
           (stage_number % 2 * kStage + query - begin + 2 * c) * sizeof(float2);
 #pragma unroll
-      for (int part = 0; part < 32; part += kStep<D, B>) {
-        const LaneTiles<D> q = staged_tiles.moved(first_tile).next(part / kTileRows),
-                           q_rows = paired.moved(first_tile).next(part / kTileRows);
-        float x[M][kStep<D, B> / 8][4], d_x[M][kStep<D, B> / 8][4];  // rows are keys
+      for (int group = 0; group < 32; group += kStep<D, Terms>) {
+        const LaneTiles<D> q = staged_tiles.moved(first_tile).next(group / kTileRows),
+                           q_rows = paired.moved(first_tile).next(group / kTileRows);
+        float x[M][kStep<D, Terms> / 8][4], d_x[M][kStep<D, Terms> / 8][4];  // rows are keys
 #pragma unroll
         for (int i = 0; i < D / 16; ++i) {
           std::uint32_t words[M][4];
@@ -122,24 +123,24 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
           add_dots(d_x, words, q_rows.next(DoubleBufferedRows<D>::kTiles), i);
         }
 #pragma unroll
-        for (int n = 0; n < kStep<D, B> / 8; ++n) {
-          const uint4 both = load_shared16(terms + (part + 8 * n) * sizeof(float2));
+        for (int n = 0; n < kStep<D, Terms> / 8; ++n) {
+          const uint4 two_terms = load_shared16(terms + (group + 8 * n) * sizeof(float2));
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            const int from = part + 8 * n + 2 * c + e, now = query + from;
-            const float log_sum = __uint_as_float(e == 0 ? both.x : both.z);
-            const float delta = __uint_as_float(e == 0 ? both.y : both.w);
-            const int visible = Edge && now < span.queries ? span.visible(now) : 0;
+            const int offset = group + 8 * n + 2 * c + e, lane_query = query + offset;
+            const float log_sum = __uint_as_float(e == 0 ? two_terms.x : two_terms.z);
+            const float delta = __uint_as_float(e == 0 ? two_terms.y : two_terms.w);
+            const int visible = Edge && lane_query < span.queries ? span.visible(lane_query) : 0;
             std::uint32_t bits = 0;
-            if (drops) bits = __shfl_sync(kAllLanes, own, from) >> g;
+            if (drops) bits = __shfl_sync(kAllLanes, drawn, offset) >> g;
 #pragma unroll
             for (int r = 0; r < 2 * M; ++r) {  // rows of the warp's keys, eight apart
               const int key = first + 8 * r + g;
               float& score = x[r / 2][n][r % 2 * 2 + e];
               float& d_score = d_x[r / 2][n][r % 2 * 2 + e];
               float exponent = score * scale - log_sum;
-              if (B == ScoreTerms::all && bias.active) {
-                exponent += bias.at(key - (now + span.shift)) * kLog2E;
+              if (Terms == ScoreTerms::any && bias.active) {
+                exponent += bias.at(key - (lane_query + span.shift)) * kLog2E;
               }
               float weight = fast_exp2(exponent);
               if (Edge && key >= visible) weight = 0;
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
           }
         }
 #pragma unroll
-        for (int t = 0; t < kStep<D, B> / kTileRows; ++t) {
+        for (int t = 0; t < kStep<D, Terms> / kTileRows; ++t) {
           add_product(d_v, x, 2 * t, q.next(DoubleBufferedRows<D>::kTiles + t));
           add_product(d_k, d_x, 2 * t, q.next(t));
         }
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     for (int query = begin; query < min(begin + kStage, span.queries); query += 32) {
       if (span.visible(min(query + 32, span.queries) - 1) <= first) continue;
       const bool edge = query + 32 > span.queries || span.visible(query) < first + kRows;
-      if (B == ScoreTerms::scale && !edge) {
+      if (Terms == ScoreTerms::scale_only && !edge) {
         step.template operator()<false>(query);
       } else {
         step.template operator()<true>(query);
@@ -184,21 +185,22 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   }
 }
 
-template <int D, int M, ScoreTerms B>
-void start(CudaContext& ctx, const Arguments& p) {
+template <int D, int M, ScoreTerms Terms>
+void launch(CudaContext& ctx, const Arguments& p) {
   const SlotOrder order =
       key_order(p.in, key_slots(p.key_rows.capacity, p.in.sentences, block_rows(M)), p.max_keys,
                 block_rows(M));
   const dim3 grid(order.blocks(), static_cast<unsigned>(p.in.heads / p.in.group));
-  allow_shared_memory(keys_kernel<D, M, B>, kBytes<D, M>);
-  keys_kernel<D, M, B><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);
+  allow_shared_memory(keys_kernel<D, M, Terms>, kBytes<D, M>);
+  keys_kernel<D, M, Terms><<<grid, kWarps * kWarp, kBytes<D, M>, ctx.stream()>>>(p, order);
   check_launch("attention_backward, keys");
 }
 
 }  // namespace
 
 void launch_mma_keys(CudaContext& ctx, const BackwardArguments<__nv_bfloat16>& p) {
-  with_tiles(p.in, p.key_tiles, [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p); });
+  dispatch_tiles(p.in, p.key_tiles,
+                 [&]<int D, int M, ScoreTerms Terms>() { launch<D, M, Terms>(ctx, p); });
 }
 
 }  // namespace nunchi::kernels

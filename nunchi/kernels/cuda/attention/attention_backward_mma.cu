@@ -16,12 +16,12 @@ using Arguments = BackwardArguments<Bf16>;
 constexpr int kWarps = kGradientWarps;
 constexpr float kHighest = std::numeric_limits<float>::infinity();
 
-// Shared memory: each warp's own rows of three matrices, and the staged keys and values.
+// Shared memory: each warp's rows of q, d_out and out, and the staged keys and values.
 template <int D, int M>
 constexpr int kBytes = 3 * kWarps* M* SmemTile<D>::kBytes + DoubleBufferedRows<D>::kBytes;
 
 // d_q of 64 or 128 queries of one head.
-template <int D, int M, ScoreTerms B>
+template <int D, int M, ScoreTerms Terms>
 __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     queries_kernel(Arguments p, SlotOrder order) {
   constexpr int kRows = kTileRows * M, kBlockRows = kWarps * kRows,
@@ -37,32 +37,32 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     return;
   }
   int slot;
-  if (!order.take(static_cast<int>(blockIdx.x) - 1, slot)) return;
+  if (!order.find_slot(static_cast<int>(blockIdx.x) - 1, slot)) return;
   const Tile tile = query_tile<kBlockRows>(in.q_offsets, in.sentences, slot);
-  const int first = tile.first + warp * kRows;  // of the warp
+  const int first = tile.first + warp * kRows;  // the warp's first query
   BucketGradients table(p, reinterpret_cast<float*>(memory) + kBytes<D, M> / sizeof(float), warp);
-  float* table_part =
+  float* table_partial =
       p.table_partials + ((std::int64_t{slot} * kWarps + warp) * in.heads + head) * in.bias.buckets;
   if (tile.sentence == in.sentences) {
     const int row = in.q_offsets[in.sentences] + first;
     if (!p.accumulate_q) {
       clear_rows(p.d_q + head * D, p.d_q_stride, D, row, row + kRows, p.rows);
     }
-    return table.store(table_part);
+    return table.store(table_partial);
   }
   const SentenceSpan span(in, tile.sentence);
-  if (tile.first >= span.queries) return table.store(table_part);
+  if (tile.first >= span.queries) return table.store(table_partial);
   if (p.short_separately && span.is_short()) return;
-  const MatrixRows keys_of_head{head_columns(in.k, in.k_stride, span.first_key, head / in.group, D),
-                                in.k_stride};
-  const MatrixRows values_of_head{
-      head_columns(in.v, in.v_stride, span.first_key, head / in.group, D), in.v_stride};
-  const SmemTile<D> all{shared_address(memory)};
-  const SmemTile<D> q = all.next(warp * M), d_out = q.next(kWarps * M),
+  const MatrixRows head_keys{head_columns(in.k, in.k_stride, span.first_key, head / in.group, D),
+                             in.k_stride};
+  const MatrixRows head_values{head_columns(in.v, in.v_stride, span.first_key, head / in.group, D),
+                               in.v_stride};
+  const SmemTile<D> tiles{shared_address(memory)};
+  const SmemTile<D> q = tiles.next(warp * M), d_out = q.next(kWarps * M),
                     out = d_out.next(kWarps * M);
-  const DoubleBufferedRows<D> staged{all.next(3 * kWarps * M)};
+  const DoubleBufferedRows<D> staged{tiles.next(3 * kWarps * M)};
   const int block_keys = span.visible(min(tile.first + kBlockRows, span.queries) - 1);
-  if (block_keys > 0) staged.copy_async(0, keys_of_head, values_of_head, 0, span.keys);
+  if (block_keys > 0) staged.copy_async(0, head_keys, head_values, 0, span.keys);
 
   // A tile without queries holds zeros that see no key.
   float log_sum[M][2], delta[M][2];
@@ -74,10 +74,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     d_out.next(m).copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride,
                              count);
     out.next(m).copy_async(head_columns(p.out, p.out_stride, row, head, D), p.out_stride, count);
-    // Makes the weights of missing queries zero.
-    const float* at = p.log_sum + head * p.rows.capacity + row;
-    log_sum[m][0] = g < count ? at[g] * kLog2E : kHighest;
-    log_sum[m][1] = g + 8 < count ? at[g + 8] * kLog2E : kHighest;
+    // kHighest makes the weights of missing queries zero.
+    const float* log_sums = p.log_sum + head * p.rows.capacity + row;
+    log_sum[m][0] = g < count ? log_sums[g] * kLog2E : kHighest;
+    log_sum[m][1] = g + 8 < count ? log_sums[g + 8] * kLog2E : kHighest;
   }
   wait_for_all_copies();
   __syncwarp();
@@ -91,27 +91,28 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   for (int m = 0; m < M; ++m) {
     const int from = first + kTileRows * m, count = span.queries - from;
     row_dots<D>(delta[m], d_out.next(m), out.next(m));
-    float2* at = p.row_terms + head * p.rows.capacity + span.first_query + from;
-    if (c == 0 && g < count) at[g] = {log_sum[m][0], delta[m][0]};
-    if (c == 0 && g + 8 < count) at[g + 8] = {log_sum[m][1], delta[m][1]};
+    float2* terms = p.row_terms + head * p.rows.capacity + span.first_query + from;
+    if (c == 0 && g < count) terms[g] = {log_sum[m][0], delta[m][0]};
+    if (c == 0 && g + 8 < count) terms[g + 8] = {log_sum[m][1], delta[m][1]};
   }
 
   const HeadBias bias(in.bias, head);
   const DropoutMask keep(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
-  const bool drops = B == ScoreTerms::all && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
   const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   float sums[M][D / 8][4] = {};
   const LaneTiles<D> staged_tiles(staged.memory), paired = LaneTiles<D>::paired(staged.memory);
-  // 32 staged keys, some of which may be hidden from some of the warp's queries.
+  // Computes with 32 staged keys, from `key` on. Edge: some of them may be hidden from some of the
+  // warp's queries.
   const auto step = [&]<bool Edge>(int key, int first_tile) {
-    std::uint32_t own[M] = {};
+    std::uint32_t drawn[M] = {};
     if (drops) {
 #pragma unroll
       for (int m = 0; m < M; ++m) {
         const int query = first + kTileRows * m + g;
-        own[m] = keep.of(query, key + 8 * c) | keep.of(query + 8, key + 8 * c) << 8;
+        drawn[m] = keep.mask8(query, key + 8 * c) | keep.mask8(query + 8, key + 8 * c) << 8;
       }
     }
     // Sixteen keys at a time, limited by registers.
@@ -125,28 +126,28 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
         add_dots(x, q_words[i], k_rows, i);
         add_dots(d_x, d_out_words[i], v_rows, i);
       }
-      const int own_key = key + kTileRows * t + 2 * c;
+      const int lane_key = key + kTileRows * t + 2 * c;
 #pragma unroll
       for (int m = 0; m < M; ++m) {
-        const int query = first + kTileRows * m + g, relative = own_key - (query + span.shift);
+        const int query = first + kTileRows * m + g, relative = lane_key - (query + span.shift);
         const int visible[2] = {span.visible(query), span.visible(query + 8)};
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
           std::uint32_t bits = 0;
-          if (drops) bits = __shfl_sync(kAllLanes, own[m], (lane & ~3) + 2 * t + n) >> (2 * c);
+          if (drops) bits = __shfl_sync(kAllLanes, drawn[m], (lane & ~3) + 2 * t + n) >> (2 * c);
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
             const int distance = relative + 8 * n + e % 2 - e / 2 * 8;
             float exponent = x[m][n][e] * scale - log_sum[m][e / 2];
-            if (B == ScoreTerms::all && bias.active) exponent += bias.at(distance) * kLog2E;
+            if (Terms == ScoreTerms::any && bias.active) exponent += bias.at(distance) * kLog2E;
             float weight = fast_exp2(exponent);
-            if (Edge && own_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
+            if (Edge && lane_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
             float d_weight = d_x[m][n][e];
             if (drops) {
               d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.draws.scale : 0.0f;
             }
             x[m][n][e] = weight * (d_weight - delta[m][e / 2]);
-            if (B == ScoreTerms::all && table.active()) table.add(distance, x[m][n][e]);
+            if (Terms == ScoreTerms::any && table.active()) table.add(distance, x[m][n][e]);
           }
         }
       }
@@ -155,16 +156,15 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   };
   for (int stage = 0; stage < block_keys; stage += kStage) {
     wait_for_all_copies();
-    __syncthreads();  // these keys have arrived, and all warps have finished the last ones
+    __syncthreads();  // these keys have arrived, and all warps have finished the previous ones
     if (stage + kStage < block_keys) {
-      staged.copy_async(stage / kStage + 1, keys_of_head, values_of_head, stage + kStage,
-                        span.keys);
+      staged.copy_async(stage / kStage + 1, head_keys, head_values, stage + kStage, span.keys);
     }
 #pragma unroll 1
     for (int key = stage; key < min(stage + kStage, keys); key += 32) {
       const int first_tile =
           DoubleBufferedRows<D>::first_tile(stage / kStage) + (key - stage) / kTileRows;
-      if (B == ScoreTerms::scale && key + 32 <= visible_to_all) {
+      if (Terms == ScoreTerms::scale_only && key + 32 <= visible_to_all) {
         step.template operator()<false>(key, first_tile);
       } else {
         step.template operator()<true>(key, first_tile);
@@ -178,29 +178,30 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
                   {p.d_q + (span.first_query + from) * p.d_q_stride + head * D, p.d_q_stride,
                    span.queries - from, p.accumulate_q});
   }
-  table.store(table_part);
+  table.store(table_partial);
 }
 
-template <int D, int M, ScoreTerms B>
-void start(CudaContext& ctx, const Arguments& p) {
+template <int D, int M, ScoreTerms Terms>
+void launch(CudaContext& ctx, const Arguments& p) {
   const AttentionArguments<Bf16>& in = p.in;
-  const int table = p.table_partials != nullptr
-                        ? kWarps * static_cast<int>(BucketGradients::bytes(in.bias.buckets))
-                        : 0;
-  const int bytes = kBytes<D, M> + table;
+  const int table_bytes = p.table_partials != nullptr
+                              ? kWarps * static_cast<int>(BucketGradients::bytes(in.bias.buckets))
+                              : 0;
+  const int bytes = kBytes<D, M> + table_bytes;
   // The first block also counts the tiles of keys.
   const SlotOrder order = query_order(in, query_slots(p.rows.capacity, in.sentences, block_rows(M)),
                                       p.max_queries, block_rows(M));
   const dim3 grid(order.blocks() + 1, static_cast<unsigned>(in.heads));
-  allow_shared_memory(queries_kernel<D, M, B>, bytes);
-  queries_kernel<D, M, B><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p, order);
+  allow_shared_memory(queries_kernel<D, M, Terms>, bytes);
+  queries_kernel<D, M, Terms><<<grid, kWarps * kWarp, bytes, ctx.stream()>>>(p, order);
   check_launch("attention_backward, queries");
 }
 
 }  // namespace
 
 void launch_mma_queries(CudaContext& ctx, const BackwardArguments<__nv_bfloat16>& p) {
-  with_tiles(p.in, p.query_tiles, [&]<int D, int M, ScoreTerms B>() { start<D, M, B>(ctx, p); });
+  dispatch_tiles(p.in, p.query_tiles,
+                 [&]<int D, int M, ScoreTerms Terms>() { launch<D, M, Terms>(ctx, p); });
 }
 
 }  // namespace nunchi::kernels

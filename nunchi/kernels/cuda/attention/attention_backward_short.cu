@@ -17,10 +17,10 @@ constexpr float kHighest = std::numeric_limits<float>::infinity();
 template <int D>
 struct Matrices {
   static constexpr int kBytes =
-      kShortTiles * (5 * SmemTile<D>::kBytes + 2 * SmemTile<kShort>::kBytes);
+      kShortTiles * (5 * SmemTile<D>::kBytes + 2 * SmemTile<kMaxShort>::kBytes);
 
   SmemTile<D> q, d_out, out, k, v;
-  SmemTile<kShort> weights, d_scores;
+  SmemTile<kMaxShort> weights, d_scores;
 
   __device__ Matrices(const void* memory, int first_tile)
       : q(SmemTile<D>{shared_address(memory)}.next(first_tile)),
@@ -28,13 +28,13 @@ struct Matrices {
         out(d_out.next(kShortTiles)),
         k(out.next(kShortTiles)),
         v(k.next(kShortTiles)),
-        weights(
-            SmemTile<kShort>{shared_address(memory) + kShortTiles * 5 * SmemTile<D>::kBytes}.next(
-                first_tile)),
+        weights(SmemTile<kMaxShort>{shared_address(memory) + kShortTiles * 5 * SmemTile<D>::kBytes}
+                    .next(first_tile)),
         d_scores(weights.next(kShortTiles)) {}
 };
 
-// For the 16 queries from `first` on: d_q, and the values that the keys need.
+// For the 16 queries from `first` on: computes d_q, and stores the weights and score gradients from
+// which d_k and d_v are computed.
 template <int D, bool Plain>
 __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, const Matrices<D>& m,
                                  int head, int first, const ShortDropoutMask& keep,
@@ -74,13 +74,14 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
       const std::uint32_t bits = keep.bits(key / 8 + n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const int own = key + 8 * n + 2 * c + e % 2;
+        const int lane_key = key + 8 * n + 2 * c + e % 2;
         float exponent = x[n][e] * scale - log_sum[e / 2];
         if constexpr (!Plain) {
-          if (bias.active) exponent += bias.at(own - (query + e / 2 * 8 + span.shift)) * kLog2E;
+          if (bias.active)
+            exponent += bias.at(lane_key - (query + e / 2 * 8 + span.shift)) * kLog2E;
         }
         float weight = fast_exp2(exponent);
-        if (edge && own >= visible[e / 2]) weight = 0;
+        if (edge && lane_key >= visible[e / 2]) weight = 0;
         const bool kept = ShortDropoutMask::kept(bits, e);
         const float d_weight = kept ? d_x[n][e] * in.draws.scale : 0.0f;
         d_x[n][e] = weight * (d_weight - delta[e / 2]);
@@ -99,26 +100,27 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
                  span.queries - first, p.accumulate_q});
 }
 
-// sums += aᵀ b with 16 keys from `first` on of a tile of [queries, keys].
+// sums += aᵀ b, where a is the columns of 16 keys from `first` on in a tile `scores` [queries,
+// keys], and b is `rows`.
 template <int D>
-__device__ void add_transposed(float (&sums)[D / 8][4], const SmemTile<kShort>& scores, int first,
-                               const SmemTile<D>& rows) {
+__device__ void add_transposed(float (&sums)[D / 8][4], const SmemTile<kMaxShort>& scores,
+                               int first, const SmemTile<D>& rows) {
   std::uint32_t block[4];
   load_block_transposed(block, scores.block(first / kTileRows));
   const std::uint32_t a[4] = {block[0], block[2], block[1], block[3]};
   add_product<D>(sums, a, rows);
 }
 
-// Blocks per multiprocessor at once.
+// Blocks per multiprocessor that run at once.
 template <int D, bool Plain>
-constexpr int kBlocks = !Plain    ? 3
-                        : D == 32 ? 5
-                                  : 4;
+constexpr int kBlocksPerMultiprocessor = !Plain    ? 3
+                                         : D == 32 ? 5
+                                                   : 4;
 
-// Plain: no bias, and each head has its own keys. Then nothing is summed over heads, and only one
-// half of the work needs registers at a time.
+// Plain: no bias, and each head has its own keys. Then nothing is summed over heads, so the two
+// halves of the work need registers only one after the other.
 template <int D, bool Plain>
-__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D, Plain>)
     short_kernel(Arguments p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const AttentionArguments<Bf16>& in = p.in;
@@ -135,32 +137,34 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
   const SentenceSpan span(in, work.sentence);
   work.assign(grid, span);
   if (work.idle) return;
-  const int g = threadIdx.x % kWarp / 4, first = work.part * kTileRows;
-  const bool queries = first < span.queries, keys = first < span.keys;
+  const int g = threadIdx.x % kWarp / 4, first = work.head_warp * kTileRows;
+  const bool has_queries = first < span.queries, has_keys = first < span.keys;
   const int row = span.first_query + first, key_row = span.first_key + first;
   const Matrices<D> m(memory, work.first_tile);
-  if (keys) {
-    m.k.next(work.part).copy_async(head_columns(in.k, in.k_stride, key_row, work.head, D),
-                                   in.k_stride, span.keys - first);
-    m.v.next(work.part).copy_async(head_columns(in.v, in.v_stride, key_row, work.head, D),
-                                   in.v_stride, span.keys - first);
+  if (has_keys) {
+    m.k.next(work.head_warp)
+        .copy_async(head_columns(in.k, in.k_stride, key_row, work.head, D), in.k_stride,
+                    span.keys - first);
+    m.v.next(work.head_warp)
+        .copy_async(head_columns(in.v, in.v_stride, key_row, work.head, D), in.v_stride,
+                    span.keys - first);
   }
 
   float d_k[D / 8][4] = {}, d_v[D / 8][4] = {};
   const int group = Plain ? 1 : in.group;
   for (int i = 0; i < group; ++i) {
     const int head = work.head * group + i;
-    if (i > 0) __syncthreads();  // all warps have finished the last head
+    if (i > 0) __syncthreads();  // all warps have finished the previous head
     ShortDropoutMask keep;
     float log_sum[2] = {kHighest, kHighest};  // makes the weights of missing queries zero
-    if (queries) {
+    if (has_queries) {
       const int count = span.queries - first;
-      m.q.next(work.part).copy_async(head_columns(in.q, in.q_stride, row, head, D), in.q_stride,
-                                     count);
-      m.d_out.next(work.part).copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D),
-                                         p.d_out_stride, count);
-      m.out.next(work.part).copy_async(head_columns(p.out, p.out_stride, row, head, D),
-                                       p.out_stride, count);
+      m.q.next(work.head_warp)
+          .copy_async(head_columns(in.q, in.q_stride, row, head, D), in.q_stride, count);
+      m.d_out.next(work.head_warp)
+          .copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride, count);
+      m.out.next(work.head_warp)
+          .copy_async(head_columns(p.out, p.out_stride, row, head, D), p.out_stride, count);
       const float* log_sums = p.log_sum + head * p.rows.capacity + row;
       if (g < count) log_sum[0] = log_sums[g] * kLog2E;
       if (g + 8 < count) log_sum[1] = log_sums[g + 8] * kLog2E;
@@ -168,9 +172,9 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
     }
     wait_for_all_copies();
     __syncthreads();
-    if (queries) queries_backward<D, Plain>(p, span, m, head, first, keep, log_sum);
+    if (has_queries) queries_backward<D, Plain>(p, span, m, head, first, keep, log_sum);
     __syncthreads();
-    if (!keys) continue;
+    if (!has_keys) continue;
 #pragma unroll 1
     for (int query = 0; query < span.queries; query += kTileRows) {
       // Queries that see none of these keys stored nothing for them.
@@ -180,21 +184,21 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D, Plain>)
       add_transposed<D>(d_k, m.d_scores.next(tile), first, m.q.next(tile));
     }
   }
-  if (!keys) return;
-  write_rows<D>(m.k.next(work.part), d_k, in.scale,
+  if (!has_keys) return;
+  write_rows<D>(m.k.next(work.head_warp), d_k, in.scale,
                 {p.d_k + key_row * p.d_k_stride + work.head * D, p.d_k_stride, span.keys - first,
                  p.accumulate_k});
-  write_rows<D>(m.v.next(work.part), d_v, in.draws.scale,
+  write_rows<D>(m.v.next(work.head_warp), d_v, in.draws.scale,
                 {p.d_v + key_row * p.d_v_stride + work.head * D, p.d_v_stride, span.keys - first,
                  p.accumulate_v});
 }
 
 template <int D, bool Plain>
-void start(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
+void launch(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const AttentionArguments<Bf16>& in = p.in;
   const ShortGrid grid(in.sentences, in.heads / in.group, longest);
   const unsigned clearing =
-      longest <= kShort ? clearing_blocks(std::max(p.rows.capacity, p.key_rows.capacity)) : 0;
+      longest <= kMaxShort ? clearing_blocks(std::max(p.rows.capacity, p.key_rows.capacity)) : 0;
   if (grid.blocks + clearing == 0) return;
   allow_shared_memory(short_kernel<D, Plain>, Matrices<D>::kBytes);
   short_kernel<D, Plain>
@@ -208,9 +212,9 @@ void launch_short_backward(CudaContext& ctx, const Arguments& p, std::int64_t lo
   const AttentionArguments<Bf16>& in = p.in;
   const bool plain = in.group == 1 && in.bias.slopes == nullptr && in.bias.by_distance == nullptr;
   if (in.width == 32) {
-    return plain ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);
+    return plain ? launch<32, true>(ctx, p, longest) : launch<32, false>(ctx, p, longest);
   }
-  plain ? start<64, true>(ctx, p, longest) : start<64, false>(ctx, p, longest);
+  plain ? launch<64, true>(ctx, p, longest) : launch<64, false>(ctx, p, longest);
 }
 
 }  // namespace nunchi::kernels

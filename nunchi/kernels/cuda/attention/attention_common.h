@@ -18,7 +18,7 @@ namespace nunchi::kernels {
 
 template <class N>
 struct AttentionArguments {
-  int sentences, heads, group, width;  // B, H, heads of one key/value head, D
+  int sentences, heads, group, width;  // B, H, query heads per key/value head, D
   const N *q, *k, *v;
   std::int64_t q_stride, k_stride, v_stride;
   const std::int32_t *q_offsets, *k_begin, *k_length, *sentence;
@@ -61,47 +61,50 @@ struct ForwardArguments {
   N* out;
   std::int64_t out_stride;
   float* log_sum;
-  bool short_separately = false;  // short sentences have their own kernel
+  bool short_separately = false;  // a separate kernel computes short sentences
 };
 
 void launch_mma_forward(CudaContext& ctx, const ForwardArguments<__nv_bfloat16>& p,
                         std::int64_t max_queries);
 
-// On the tensor cores a warp takes one tile of 16 queries (or keys), or two in long sentences,
-// where partial tiles waste little, and if the head's width leaves enough registers.
+// On the tensor cores a warp takes one tile of 16 queries (or keys), or two if the longest sentence
+// is long, so that partial tiles waste little, and the head's width leaves enough registers.
 constexpr std::int64_t kLongSentence = 256;
-inline int tiles_each(int width, std::int64_t longest) {
+inline int tiles_per_warp(int width, std::int64_t longest) {
   return width < 128 && longest >= kLongSentence ? 2 : 1;
 }
 
-// Terms between the product q kᵀ and the weights: only a positive scale, or also biases and
-// dropout. Kernels with only a scale are compiled without the rest.
-enum class ScoreTerms : std::uint8_t { scale, all };
+// Operations between the product q kᵀ and the weights: only a positive scale, or also a bias,
+// dropout or any scale. Kernels with only a positive scale are compiled without the others.
+enum class ScoreTerms : std::uint8_t { scale_only, any };
 
 template <class N>
 ScoreTerms score_terms(const AttentionArguments<N>& in) {
   const bool bias = in.bias.slopes != nullptr || in.bias.by_distance != nullptr;
-  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::all : ScoreTerms::scale;
+  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::any
+                                                           : ScoreTerms::scale_only;
 }
 
-// Calls f.operator()<D, M, B>() with a head's width, the tiles per warp and the terms. Sentences
-// that are not long always use the general version.
+// Calls f.operator()<D, M, Terms>() with the head's width, the tiles per warp and the terms. Heads
+// of 32 or 64 columns with one tile per warp always use ScoreTerms::any.
 template <class N, class F>
-void with_tiles(const AttentionArguments<N>& in, int tiles, F&& f) {
+void dispatch_tiles(const AttentionArguments<N>& in, int tiles, F&& f) {
   using enum ScoreTerms;
-  const bool plain = score_terms(in) == scale;
+  const bool plain = score_terms(in) == scale_only;
   if (in.width == 128) {
-    return plain ? f.template operator()<128, 1, scale>() : f.template operator()<128, 1, all>();
+    return plain ? f.template operator()<128, 1, scale_only>()
+                 : f.template operator()<128, 1, any>();
   }
-  const auto of_width = [&]<int D>() {
-    if (tiles == 1) return f.template operator()<D, 1, all>();
-    plain ? f.template operator()<D, 2, scale>() : f.template operator()<D, 2, all>();
+  const auto dispatch_width = [&]<int D>() {
+    if (tiles == 1) return f.template operator()<D, 1, any>();
+    plain ? f.template operator()<D, 2, scale_only>() : f.template operator()<D, 2, any>();
   };
-  in.width == 32 ? of_width.template operator()<32>() : of_width.template operator()<64>();
+  in.width == 32 ? dispatch_width.template operator()<32>()
+                 : dispatch_width.template operator()<64>();
 }
 
 // A short sentence has at most this many queries and keys.
-constexpr int kShort = 64;
+constexpr int kMaxShort = 64;
 
 // One sentence's queries and keys.
 struct SentenceSpan {
@@ -118,7 +121,7 @@ struct SentenceSpan {
         first_key(in.k_begin[sentence]),
         shift(in.causal ? keys - queries : 0),
         causal(in.causal) {}
-  __device__ bool is_short() const { return queries <= kShort && keys <= kShort; }
+  __device__ bool is_short() const { return queries <= kMaxShort && keys <= kMaxShort; }
   // Number of keys that query i may see.
   __device__ int visible(int i) const { return causal ? min(max(i + shift + 1, 0), keys) : keys; }
 };
@@ -138,9 +141,9 @@ __device__ int find_last_start(int count, int slot, Start start) {
   int low = 0, end = count;
   while (end - low > 1) {
     const int step = (end - low + kWarp - 1) / kWarp, probe = low + lane * step;
-    const unsigned begun =
+    const unsigned reached =
         __ballot_sync(kAllLanes, lane == 0 || (probe < end && start(probe) <= slot));
-    low += (__popc(begun) - 1) * step;
+    low += (__popc(reached) - 1) * step;
     end = min(low + step, end);
   }
   return low;
@@ -162,34 +165,32 @@ __device__ Tile query_tile(const std::int32_t* offsets, int sentences, int slot)
   return {b, (slot - start(b)) * Rows};
 }
 
-// The order in which blocks take slots. In causal batches the tiles with the most keys come first,
-// over all sentences, so that short tiles fill the end of the launch; this assumes sentences of
-// equal length and is only an order for others.
+// The order in which blocks process slots. In causal batches the tiles with the most keys come
+// first, over all sentences, so that light tiles fill the end of the launch. For sentences of
+// different lengths the order is only approximate.
 class SlotOrder {
  public:
-  enum class Heaviest : std::uint8_t {
-    equal,
-    first,
-    last
-  };  // where the heaviest tiles of a sentence are
+  // Which tiles of a sentence have the most keys.
+  enum class Heaviest : std::uint8_t { equal, first, last };
 
-  // `each`: slots of the longest sentence.
-  SlotOrder(std::int64_t slots, std::int64_t each, Heaviest most)
+  SlotOrder(std::int64_t slots, std::int64_t slots_of_longest, Heaviest heaviest)
       : slots_(static_cast<int>(slots)),
-        each_(most == Heaviest::equal ? 1 : static_cast<int>(std::max<std::int64_t>(each, 1))),
-        columns_(static_cast<int>(div_ceil(slots, each_))),
-        backwards_(most == Heaviest::last) {}
+        stride_(heaviest == Heaviest::equal
+                    ? 1
+                    : static_cast<int>(std::max<std::int64_t>(slots_of_longest, 1))),
+        groups_(static_cast<int>(div_ceil(slots, stride_))),
+        backwards_(heaviest == Heaviest::last) {}
 
-  unsigned blocks() const { return static_cast<unsigned>(columns_ * each_); }
-  // False if the block has no slot.
-  __device__ bool take(int block, int& slot) const {
-    const int level = block / columns_;
-    slot = block % columns_ * each_ + (backwards_ ? each_ - 1 - level : level);
+  unsigned blocks() const { return static_cast<unsigned>(groups_ * stride_); }
+  // The slot of a block. Returns false if the block has none.
+  __device__ bool find_slot(int block, int& slot) const {
+    const int index = block / groups_;
+    slot = block % groups_ * stride_ + (backwards_ ? stride_ - 1 - index : index);
     return slot < slots_;
   }
 
  private:
-  int slots_, each_, columns_;
+  int slots_, stride_, groups_;
   bool backwards_;
 };
 
@@ -207,8 +208,8 @@ SlotOrder key_order(const AttentionArguments<N>& in, std::int64_t slots, std::in
           in.causal ? SlotOrder::Heaviest::first : SlotOrder::Heaviest::equal};
 }
 
-// Keys may be anywhere, so their tiles are counted: starts[b] is the number of tiles before
-// sentence b.
+// The keys of a sentence may be stored anywhere, so tiles of keys are counted: starts[b] is the
+// number of tiles before sentence b.
 inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int rows) {
   return div_ceil(capacity, rows) + sentences + 1;
 }
@@ -217,7 +218,7 @@ inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int
 __device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, int sentences,
                                        int* starts) {
   const int lane = lane_of_thread();
-  int before = 0;
+  int tiles_before = 0;
 #pragma unroll 4
   for (int b = lane; b - lane < sentences; b += kWarp) {
     int sum = b < sentences ? (k_length[b] + rows - 1) / rows : 0;
@@ -226,8 +227,8 @@ __device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, i
       const int left = __shfl_up_sync(kAllLanes, sum, lanes);
       if (lane >= lanes) sum += left;
     }
-    if (b < sentences) starts[b + 1] = before + sum;
-    before += __shfl_sync(kAllLanes, sum, kWarp - 1);
+    if (b < sentences) starts[b + 1] = tiles_before + sum;
+    tiles_before += __shfl_sync(kAllLanes, sum, kWarp - 1);
   }
   if (lane == 0) starts[0] = 0;
 }
@@ -250,7 +251,7 @@ __device__ void clear_rows(N* out, std::int64_t stride, int width, std::int64_t 
   }
 }
 
-// The dropout mask of eight neighbouring keys, one bit each; 1: kept.
+// Draws the dropout masks of a sentence and head.
 struct DropoutMask {
   philox::Key key{};
   std::uint32_t place = 0, threshold = 0, sentence = 0, head = 0;
@@ -264,8 +265,8 @@ struct DropoutMask {
     key = philox::key_of(*in.draws.key);
     sentence = static_cast<std::uint32_t>(in.sentence[b]);
   }
-  // `first` is a multiple of eight.
-  __device__ std::uint32_t of(int query, int first) const {
+  // The mask of the eight keys from `first`, a multiple of eight, on: one bit each, 1 if kept.
+  __device__ std::uint32_t mask8(int query, int first) const {
     const philox::Words words = philox::bits({head + static_cast<std::uint32_t>(first) / 8,
                                               static_cast<std::uint32_t>(query), sentence, place},
                                              key);

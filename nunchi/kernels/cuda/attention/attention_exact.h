@@ -13,8 +13,8 @@ namespace nunchi::kernels {
 
 constexpr float kLn2 = 0.6931471805599453f;
 
-// Products of 16 queries and 8 N keys become scores in units of log 2; `scale` includes that
-// factor. `relative` is key - query of the lane's first element; rows are eight apart.
+// Turns products of 16 queries and 8 N keys into scores as base-2 exponents; `scale` includes the
+// factor log2(e). `relative` is key - query of the lane's first element; rows are eight apart.
 template <int N>
 __device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias, int relative) {
 #pragma unroll
@@ -27,20 +27,20 @@ __device__ void scale_scores(float (&x)[N][4], float scale, const HeadBias& bias
   }
 }
 
-// The rest is for a warp that owns one row of up to 32 * Each columns.
+// The functions below are for a warp that owns one row of up to 32 * ColumnsPerLane columns.
 
-constexpr std::int64_t kWidestHead = limits_of(Device::cuda).head_width;
-static_assert(kWidestHead <= 32 * kWarp);
+constexpr std::int64_t kMaxHeadWidth = limits_of(Device::cuda).head_width;
+static_assert(kMaxHeadWidth <= 32 * kWarp);
 
 inline void check_head_width(std::int64_t width) {
-  if (width <= kWidestHead) return;
-  throw Error("attention on the GPU supports heads of at most " + std::to_string(kWidestHead) +
+  if (width <= kMaxHeadWidth) return;
+  throw Error("attention on the GPU supports heads of at most " + std::to_string(kMaxHeadWidth) +
               " columns, not " + std::to_string(width) + ".");
 }
 
-// Calls f.operator()<Each>() with the columns per lane.
+// Calls f.operator()<ColumnsPerLane>().
 template <class F>
-void with_columns_each(std::int64_t width, F&& f) {
+void dispatch_columns_per_lane(std::int64_t width, F&& f) {
   if (width <= 32) return f.template operator()<1>();
   if (width <= 64) return f.template operator()<2>();
   if (width <= 128) return f.template operator()<4>();
@@ -50,17 +50,17 @@ void with_columns_each(std::int64_t width, F&& f) {
 }
 
 // Loads a row into the warp's shared memory.
-template <int Each, class N>
+template <int ColumnsPerLane, class N>
 __device__ void load_row(float* to, const N* from, int width) {
 #pragma unroll
-  for (int i = 0; i < Each; ++i) {
+  for (int i = 0; i < ColumnsPerLane; ++i) {
     const int d = threadIdx.x % kWarp + kWarp * i;
     if (d < width) to[d] = to_float(from[d]);
   }
   __syncwarp();
 }
 
-// The lane's own dot product: `a` is in shared memory, `b` a row that only this lane reads.
+// A dot product computed by one lane: `a` is in shared memory, `b` is the lane's row.
 template <class N>
 __device__ float dot(const float* a, const N* b, int width, bool wide) {
   float sum = 0;
@@ -78,25 +78,25 @@ __device__ float dot(const float* a, const N* b, int width, bool wide) {
   return sum;
 }
 
-// sums += Σ weight of lane r * row r, for `count` rows.
-template <int Each, class N>
-__device__ void add_weighted(float (&sums)[Each], float weight, const N* rows, std::int64_t stride,
-                             int count, int width) {
+// sums += Σ (weight of lane r) * (row r), over `count` rows.
+template <int ColumnsPerLane, class N>
+__device__ void add_weighted(float (&sums)[ColumnsPerLane], float weight, const N* rows,
+                             std::int64_t stride, int count, int width) {
   for (int r = 0; r < count; ++r) {
     const float factor = __shfl_sync(kAllLanes, weight, r);
 #pragma unroll
-    for (int i = 0; i < Each; ++i) {
+    for (int i = 0; i < ColumnsPerLane; ++i) {
       const int d = threadIdx.x % kWarp + kWarp * i;
       if (d < width) sums[i] += factor * to_float(rows[r * stride + d]);
     }
   }
 }
 
-template <int Each, class N>
-__device__ void store_columns(N* row, const float (&sums)[Each], float factor, int width,
+template <int ColumnsPerLane, class N>
+__device__ void store_columns(N* row, const float (&sums)[ColumnsPerLane], float factor, int width,
                               bool accumulate) {
 #pragma unroll
-  for (int i = 0; i < Each; ++i) {
+  for (int i = 0; i < ColumnsPerLane; ++i) {
     const int d = threadIdx.x % kWarp + kWarp * i;
     if (d >= width) continue;
     const float x = sums[i] * factor;

@@ -13,15 +13,15 @@ using Bf16 = __nv_bfloat16;
 using Arguments = ForwardArguments<Bf16>;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-// Blocks per multiprocessor at once.
+// Blocks per multiprocessor that run at once.
 template <int D>
-constexpr int kBlocks = D == 32 ? 6 : 5;
+constexpr int kBlocksPerMultiprocessor = D == 32 ? 6 : 5;
 
 template <int D>
 constexpr int kMatrixBytes = kShortTiles* SmemTile<D>::kBytes;
 
 template <int D, bool Biased>
-__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
+__global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D>)
     short_kernel(Arguments p, ShortGrid grid) {
   extern __shared__ uint4 memory[];
   const AttentionArguments<Bf16>& in = p.in;
@@ -33,41 +33,43 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
   work.assign(grid, span);
   if (work.idle) return;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
-  const int head = work.head, first = work.part * kTileRows, query = first + g;
-  const bool queries = first < span.queries;
+  const int head = work.head, first = work.head_warp * kTileRows, query = first + g;
+  const bool has_queries = first < span.queries;
 
-  const SmemTile<D> all{shared_address(memory)};
-  const SmemTile<D> own = all.next(work.first_tile + work.part);  // of the queries
-  const SmemTile<D> k = all.next(kShortTiles + work.first_tile);
+  const SmemTile<D> tiles{shared_address(memory)};
+  const SmemTile<D> q = tiles.next(work.first_tile + work.head_warp);
+  const SmemTile<D> k = tiles.next(kShortTiles + work.first_tile);
   const SmemTile<D> v = k.next(kShortTiles);
-  if (queries) {
-    own.copy_async(head_columns(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
-                   span.queries - first);
+  if (has_queries) {
+    q.copy_async(head_columns(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
+                 span.queries - first);
   }
   if (first < span.keys) {
     const int row = span.first_key + first, kv_head = head / in.group;
-    k.next(work.part).copy_async(head_columns(in.k, in.k_stride, row, kv_head, D), in.k_stride,
-                                 span.keys - first);
-    v.next(work.part).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
-                                 span.keys - first);
+    k.next(work.head_warp)
+        .copy_async(head_columns(in.k, in.k_stride, row, kv_head, D), in.k_stride,
+                    span.keys - first);
+    v.next(work.head_warp)
+        .copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
+                    span.keys - first);
   }
   ShortDropoutMask keep;
-  if (queries) keep.draw(in, work.sentence, head, query, span.keys);
+  if (has_queries) keep.draw(in, work.sentence, head, query, span.keys);
   wait_for_all_copies();
   __syncthreads();
-  if (!queries) return;
+  if (!has_queries) return;
 
   const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
   const int visible_to_all = span.visible(first);
-  // For the lane's own columns, which begin at 2c.
+  // Numbers of visible keys, counted from the lane's first column 2c.
   const int visible[2] = {span.visible(query) - 2 * c, span.visible(query + 8) - 2 * c};
   const float scale = in.scale * kLog2E;
-  float x[2 * kShortTiles][4];  // scores in units of log 2, then weights
+  float x[2 * kShortTiles][4];  // scores as base-2 exponents, then weights
   float top[2] = {kLowest, kLowest}, total[2] = {0, 0};
   {
-    std::uint32_t q[D / 16][4];
+    std::uint32_t q_words[D / 16][4];
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) load_block(q[i], own.block(i));
+    for (int i = 0; i < D / 16; ++i) load_block(q_words[i], q.block(i));
 #pragma unroll
     for (int t = 0; t < kShortTiles; ++t) {
       if (kTileRows * t >= keys) break;
@@ -77,8 +79,8 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
       for (int i = 0; i < D / 16; ++i) {
         std::uint32_t b[4];
         load_block(b, k.next(t).block(i));
-        mma(x[2 * t], q[i], b[0], b[2]);
-        mma(x[2 * t + 1], q[i], b[1], b[3]);
+        mma(x[2 * t], q_words[i], b[0], b[2]);
+        mma(x[2 * t + 1], q_words[i], b[1], b[3]);
       }
     }
   }
@@ -150,14 +152,13 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocks<D>)
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) sums[j][2 * u] *= factor, sums[j][2 * u + 1] *= factor;
   }
-  own.store(sums, 1.0f,
-            {p.out + row * p.out_stride + head * D, p.out_stride, span.queries - first});
+  q.store(sums, 1.0f, {p.out + row * p.out_stride + head * D, p.out_stride, span.queries - first});
 }
 
 template <int D, bool Biased>
-void start(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
+void launch(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const ShortGrid grid(p.in.sentences, p.in.heads, longest);
-  const unsigned clearing = longest <= kShort ? clearing_blocks(p.rows.capacity) : 0;
+  const unsigned clearing = longest <= kMaxShort ? clearing_blocks(p.rows.capacity) : 0;
   if (grid.blocks + clearing == 0) return;
   allow_shared_memory(short_kernel<D, Biased>, 3 * kMatrixBytes<D>);
   short_kernel<D, Biased>
@@ -170,9 +171,9 @@ void start(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
 void launch_short_forward(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const bool biased = p.in.bias.slopes != nullptr || p.in.bias.by_distance != nullptr;
   if (p.in.width == 32) {
-    return biased ? start<32, true>(ctx, p, longest) : start<32, false>(ctx, p, longest);
+    return biased ? launch<32, true>(ctx, p, longest) : launch<32, false>(ctx, p, longest);
   }
-  biased ? start<64, true>(ctx, p, longest) : start<64, false>(ctx, p, longest);
+  biased ? launch<64, true>(ctx, p, longest) : launch<64, false>(ctx, p, longest);
 }
 
 }  // namespace nunchi::kernels

@@ -1,4 +1,4 @@
-// The weights for a trace: one warp per query and head, three passes over its scores.
+// Attention weights for a trace: one warp per query and head, three passes over its scores.
 #include <limits>
 
 #include "nunchi/kernels/attention.h"
@@ -14,7 +14,7 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 template <class N>
 __global__ void __launch_bounds__(kWarps* kWarp)
     weights_kernel(AttentionArguments<N> in, const std::int64_t* begin, float* weights) {
-  __shared__ __align__(16) float rows_of_q[kWarps][kWidestHead];
+  __shared__ __align__(16) float q_rows[kWarps][kMaxHeadWidth];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, head = blockIdx.y;
   const Tile tile =
       query_tile<1>(in.q_offsets, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const SentenceSpan span(in, tile.sentence);
   const int query = tile.first;
   if (query >= span.queries) return;
-  float* q = rows_of_q[warp];
-  load_row<kWidestHead / kWarp>(
+  float* q = q_rows[warp];
+  load_row<kMaxHeadWidth / kWarp>(
       q, head_columns(in.q, in.q_stride, span.first_query + query, head, in.width), in.width);
   const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
@@ -53,7 +53,7 @@ void compute(ContextOf<Target>& ctx, const AttentionWeights<T>& p) {
   if (in.sentences == 0 || in.heads == 0 || in.max_queries == 0) return;
   check_head_width(in.head_width);
   const BiasByDistance<T> bias(ctx, in.bias, in.heads);
-  // The host does not know the number of rows: use the most that the sentences could have.
+  // The host does not know the number of rows, only its upper bound.
   const std::int64_t slots = query_slots(in.sentences * in.max_queries, in.sentences, 1);
   const dim3 grid(blocks_for(slots, kWarps), static_cast<unsigned>(in.heads));
   weights_kernel<<<grid, kWarps * kWarp, 0, ctx.stream()>>>(attention_arguments(in, bias), p.begin,

@@ -34,20 +34,20 @@ struct Columns {
 };
 template <class N, int Chunks>
 struct Columns<N, false, Chunks> {
-  N each[Chunks][8] = {};
+  N values[Chunks][8] = {};
 
   __device__ void load(const N* row, int column, int width) {
-    for_each(column, width, [&](int c, int i, int at) { each[c][i] = row[at]; });
+    for_each(column, width, [&](int c, int i, int index) { values[c][i] = row[index]; });
   }
   __device__ void get(float (&x)[Chunks][8]) const {
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
 #pragma unroll
-      for (int i = 0; i < 8; ++i) x[c][i] = to_float(each[c][i]);
+      for (int i = 0; i < 8; ++i) x[c][i] = to_float(values[c][i]);
     }
   }
   __device__ void store(N* row, int column, int width) const {
-    for_each(column, width, [&](int c, int i, int at) { row[at] = each[c][i]; });
+    for_each(column, width, [&](int c, int i, int index) { row[index] = values[c][i]; });
   }
 
  private:
@@ -57,14 +57,15 @@ struct Columns<N, false, Chunks> {
     for (int c = 0; c < Chunks; ++c) {
 #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const int at = column + c * 8 * kWarp + i;
-        if (at < width) f(c, i, at);
+        const int index = column + c * 8 * kWarp + i;
+        if (index < width) f(c, i, index);
       }
     }
   }
 };
 
-// The weights' sum and the weighted sum of values, relative to the highest score so far.
+// An online softmax: the sum of the weights and the weighted sum of the values, relative to the
+// highest score so far.
 template <int Chunks>
 struct Softmax {
   float top = kLowest, total = 0;
@@ -79,11 +80,11 @@ struct Softmax {
       for (int i = 0; i < 8; ++i) f(sums[c][i], c, i);
     }
   }
-  __device__ void shrink_to(float highest) {
-    const float shrink = top == kLowest ? 0.0f : expf(top - highest);
+  __device__ void rescale_to(float highest) {
+    const float rescale = top == kLowest ? 0.0f : expf(top - highest);
     top = highest;
-    total *= shrink;
-    for_sums([shrink](float& sum, int, int) { sum *= shrink; });
+    total *= rescale;
+    for_sums([rescale](float& sum, int, int) { sum *= rescale; });
   }
   __device__ void add(const Softmax& other) {
     total += other.total;

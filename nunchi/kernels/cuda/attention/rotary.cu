@@ -10,16 +10,16 @@ constexpr int kThreads = 256;
 // One thread per pair of columns, or per eight neighbouring pairs.
 template <class N, bool Wide>
 __global__ void rotary_kernel(const Rotary<N> p) {
-  constexpr int kEach = Wide ? 8 : 1;
+  constexpr int kPairs = Wide ? 8 : 1;
   const int half = static_cast<int>(p.head_width / 2);
   const float direction = p.inverse ? -1.0f : 1.0f;
-  const int chunks = half / kEach;
+  const int chunks = half / kPairs;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::int64_t row = i / (std::int64_t{p.heads} * chunks);
   wait_for_previous_kernel();
   if (row >= real_rows(p.rows)) return;
   const int head = static_cast<int>(i / chunks % p.heads);
-  const int column = static_cast<int>(i % chunks) * kEach;
+  const int column = static_cast<int>(i % chunks) * kPairs;
   const std::int64_t position = p.rows.position != nullptr ? p.rows.position[row] : row;
   const float* cosines = p.table + position * 2 * half + column;
   const float* sines = cosines + half;
@@ -27,18 +27,18 @@ __global__ void rotary_kernel(const Rotary<N> p) {
   const N* x = p.x + row * p.x_stride + first;
   N* out = p.out + row * p.out_stride + first;
   if constexpr (Wide) {
-    float a[8], b[8], cosine[8], sine[8], turned_a[8], turned_b[8];
+    float a[8], b[8], cosine[8], sine[8], rotated_a[8], rotated_b[8];
     load8(x, a);
     load8(x + half, b);
     load8(cosines, cosine);
     load8(sines, sine);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      turned_a[j] = a[j] * cosine[j] - b[j] * (sine[j] * direction);
-      turned_b[j] = b[j] * cosine[j] + a[j] * (sine[j] * direction);
+      rotated_a[j] = a[j] * cosine[j] - b[j] * (sine[j] * direction);
+      rotated_b[j] = b[j] * cosine[j] + a[j] * (sine[j] * direction);
     }
-    store8(out, turned_a);
-    store8(out + half, turned_b);
+    store8(out, rotated_a);
+    store8(out + half, rotated_b);
   } else {
     const float a = to_float(x[0]), b = to_float(x[half]);
     const float cosine = cosines[0], sine = sines[0] * direction;
@@ -56,9 +56,9 @@ void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   const std::int64_t half = p.head_width / 2;
   const std::int64_t pairs = p.rows.capacity * p.heads * half;
   if (pairs == 0) return;
-  const bool eight = half % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride) &&
-                     wide(q.table, p.head_width);
-  if (eight) {
+  const bool is_wide = half % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride) &&
+                       wide(q.table, p.head_width);
+  if (is_wide) {
     launch_overlapped(ctx, "rotary", rotary_kernel<N, true>,
                       {blocks_for(pairs / 8, kThreads), kThreads}, q);
   } else {

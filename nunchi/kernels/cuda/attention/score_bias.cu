@@ -13,31 +13,31 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The bounds take some hundred logarithms: computed once per kind of bucket.
-struct KnownBounds {
+// Caches bounds by the bias's bucket options: computing them takes some hundred logarithms.
+struct BoundsCache {
   std::map<std::tuple<int, int, bool, bool>, BucketBounds> bounds;
 };
 
 template <class T>
 BucketBounds find_bounds(const ScoreBias<T>& bias) {
-  BucketBounds found{.buckets = bias.clipped         ? bias.max_distance + 1
-                                : bias.bidirectional ? bias.buckets / 2
-                                                     : bias.buckets,
-                     .bidirectional = bias.bidirectional};
-  found.after = bias.clipped ? bias.max_distance : found.buckets;
+  BucketBounds bounds{.buckets = bias.clipped         ? bias.max_distance + 1
+                                 : bias.bidirectional ? bias.buckets / 2
+                                                      : bias.buckets,
+                      .bidirectional = bias.bidirectional};
+  bounds.after_offset = bias.clipped ? bias.max_distance : bounds.buckets;
   if (bias.clipped) {
-    std::iota(found.first, found.first + found.buckets, 0);
-    found.reach = std::max(1, bias.max_distance);
+    std::iota(bounds.first, bounds.first + bounds.buckets, 0);
+    bounds.reach = std::max(1, bias.max_distance);
   } else {
     const std::vector<std::int32_t> starts =
         bucket_starts(bias.buckets, bias.max_distance, bias.bidirectional);
-    std::ranges::copy(starts, found.first);
-    // Buckets that no distance reaches begin beyond all of them.
+    std::ranges::copy(starts, bounds.first);
+    // Buckets that no distance falls into begin beyond all distances.
     for (const std::int32_t start : starts) {
-      if (start <= std::max(bias.max_distance, bias.buckets)) found.reach = std::max(1, start);
+      if (start <= std::max(bias.max_distance, bias.buckets)) bounds.reach = std::max(1, start);
     }
   }
-  return found;
+  return bounds;
 }
 
 template <class N>
@@ -46,10 +46,10 @@ __global__ void bias_by_distance_kernel(BucketBounds bounds, const N* table, int
   const int length = 2 * bounds.reach + 1;
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= heads * length) return;
-  const int head = i / length, at = i % length;
-  const int found = bounds.bucket_of(at - bounds.reach);
-  by_distance[i] = to_float(table[found * heads + head]);
-  if (head == 0) bucket[at] = found;
+  const int head = i / length, index = i % length;
+  const int found_bucket = bounds.bucket_of(index - bounds.reach);
+  by_distance[i] = to_float(table[found_bucket * heads + head]);
+  if (head == 0) bucket[index] = found_bucket;
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias) {
     throw Error("attention on the GPU supports at most " + std::to_string(kMaxBuckets) +
                 " buckets of relative positions, not " + std::to_string(bias.buckets) + ".");
   }
-  auto& known = ctx.cache<KnownBounds>().bounds;
+  auto& known = ctx.cache<BoundsCache>().bounds;
   const std::tuple key(bias.buckets, bias.max_distance, bias.bidirectional, bias.clipped);
   auto found = known.find(key);
   if (found == known.end()) {
@@ -89,7 +89,7 @@ BiasByDistance<T>::BiasByDistance(CudaContext& ctx, const ScoreBias<T>& bias, in
   int* bucket = reinterpret_cast<int*>(by_distance + heads * length);
   bias_by_distance_kernel<<<blocks_for(heads * length, kThreads), kThreads, 0, ctx.stream()>>>(
       bounds, native(bias.table), heads, by_distance, bucket);
-  check_launch("bias_line");
+  check_launch("bias_by_distance");
   terms_.by_distance = by_distance;
   terms_.bucket = bucket;
   terms_.reach = bounds.reach;

@@ -14,20 +14,20 @@
 
 namespace nunchi::kernels {
 
-// Of both directions together: 257 allow distances up to 128 either way, and 0.
+// Buckets of both directions together: 257 are enough for clipped distances from -128 to 128.
 constexpr int kMaxBuckets = static_cast<int>(limits_of(Device::cuda).relative_buckets);
 
 struct BucketBounds {
-  int buckets = 0;  // of one direction
-  int after = 0;    // index of the first bucket of keys after the query
-  int reach = 1;    // no bucket begins at a larger distance
+  int buckets = 0;       // per direction
+  int after_offset = 0;  // offset of the buckets of keys after the query
+  int reach = 1;         // no bucket begins at a larger distance
   bool bidirectional = false;
   std::int32_t first[kMaxBuckets] = {};  // the distance at which bucket i of a direction begins
 
   // The bucket of the relative position key - query, as kernels::relative_bucket or
   // kernels::clipped_bucket give it.
   __device__ int bucket_of(int relative) const {
-    const int begin = bidirectional && relative > 0 ? after : 0;
+    const int begin = bidirectional && relative > 0 ? after_offset : 0;
     const int distance = bidirectional ? abs(relative) : max(-relative, 0);
     int low = 0, high = buckets;  // first[low] <= distance < first[high]
     while (high - low > 1) {
@@ -50,14 +50,14 @@ const BucketBounds& bucket_bounds(CudaContext& ctx, const ScoreBias<T>& bias);
 struct BiasTerms {
   const float* slopes = nullptr;       // [H]
   const float* by_distance = nullptr;  // [H, 2 reach + 1] for key - query from -reach to reach
-  const int* bucket = nullptr;         // [2 reach + 1]
+  const int* bucket = nullptr;         // [2 reach + 1] bucket of key - query
   int reach = 0;
-  int buckets = 0;  // of both directions
+  int buckets = 0;  // of both directions together
 };
 
 // The bias of one head.
 struct HeadBias {
-  const float* center = nullptr;  // of the table by distance
+  const float* center = nullptr;  // entry of distance 0 in the head's by_distance
   float slope = 0;
   int reach = 0;
   bool active = false;
@@ -73,7 +73,7 @@ struct HeadBias {
   }
 };
 
-// Owns the memory of BiasTerms while a kernel is being launched.
+// Owns the memory of BiasTerms; must live until the kernels that use it are launched.
 template <class T>
 class BiasByDistance {
  public:

@@ -15,8 +15,9 @@ struct Partials {
   std::int64_t width = 0;
   std::int64_t stride = 0;          // elements between two partials; 0: width
   const float* partials = nullptr;  // [count, stride]
-  float* out = nullptr;             // [width], accumulated into; null: not wanted
-  float* second = nullptr;          // [width], of the columns from `width` on; null: not wanted
+  float* out = nullptr;             // [width], added to; null: not wanted
+  float* second =
+      nullptr;  // [width], added to; sums of columns width to 2 · width; null: not wanted
 };
 
 void add_partials(CudaContext& ctx, Partials p);

@@ -163,7 +163,7 @@ __device__ inline float fast_exp2(float x) {
   return y;
 }
 
-// e^x for sums: accurate to the last digits in f32, fast otherwise.
+// e^x for sums: accurate in f32 kernels, the fast approximation in bf16 kernels.
 template <class N>
 __device__ float exponential(float x) {
   if constexpr (sizeof(N) == 4) {
@@ -191,7 +191,7 @@ __device__ inline std::int64_t real_rows(const Rows& rows) {
   return rows.count != nullptr ? *rows.count : rows.capacity;
 }
 
-// Dropout with the host's part of the arithmetic done.
+// Dropout as kernels take it, with threshold and scale computed on the host.
 struct DropoutDraws {
   const RandomKey* key = nullptr;
   std::uint32_t place = 0;
@@ -260,11 +260,11 @@ void launch_overlapped(CudaContext& ctx, const char* name, void (*kernel)(Parame
   check_cuda(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), name);
 }
 
-inline std::int64_t div_ceil(std::int64_t items, std::int64_t each) {
-  return (items + each - 1) / each;
+inline std::int64_t div_ceil(std::int64_t dividend, std::int64_t divisor) {
+  return (dividend + divisor - 1) / divisor;
 }
-inline unsigned blocks_for(std::int64_t items, std::int64_t each) {
-  return static_cast<unsigned>(div_ceil(items, each));
+inline unsigned blocks_for(std::int64_t items, std::int64_t items_per_block) {
+  return static_cast<unsigned>(div_ceil(items, items_per_block));
 }
 
 // After each launch: throws Error if its configuration was invalid.

@@ -1,7 +1,7 @@
 // Products of small tiles on the tensor cores.
 //
-// mma.m16n8k16 adds A [16, 16] times B [16, 8] to C [16, 8]. With g = lane / 4 and c = lane % 4 a
-// lane holds, two bf16 in a register,
+// mma.m16n8k16 adds A [16, 16] times B [16, 8] to C [16, 8]. With g = lane / 4 and c = lane % 4,
+// a lane holds (two bf16 per register)
 //   A: rows g, g + 8 at k = 2c, 2c + 1, then the same rows at k = 2c + 8, 2c + 9
 //   B: k = 2c, 2c + 1, then k = 2c + 8, 2c + 9, of column g
 //   C: row g at columns 2c, 2c + 1, then row g + 8 (four f32)
@@ -21,7 +21,7 @@ __device__ inline void mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Without an addend: c = A B.
+// c = A B, without an addend.
 __device__ inline void first_mma(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                  std::uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "

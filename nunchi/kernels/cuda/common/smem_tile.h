@@ -2,13 +2,14 @@
 //
 // A tile has 16 rows. One ldmatrix instruction of a warp loads a block of it, 16 x 16 elements as
 // four 8 x 8 matrices: (rows 0-7, columns 0-7), (8-15, 0-7), (0-7, 8-15), (8-15, 8-15). In the
-// terms of mma.h, word[0..3] of a block are
-//   A of a product over its columns,
+// terms of mma.h, word[0..3] of a block serve as
+//   A of a product over the block's columns, or
 //   B of two such products: word[0], word[2] for its first eight rows, word[1], word[3] for the
-//   others;
-// loaded transposed they are
-//   B of two products over its rows: word[0], word[1] for its first eight columns, word[2], word[3]
-//   for the others, A over its rows, with word[1] and word[2] exchanged.
+//   last eight.
+// Loaded transposed, they serve as
+//   B of two products over the block's rows: word[0], word[1] for its first eight columns, word[2],
+//   word[3] for the last eight, or
+//   A of a product over its rows, with word[1] and word[2] exchanged.
 // Chunks of eight elements (16 bytes) stay together; their order within a row is swizzled by the
 // row's number, so that neither eight rows of a matrix nor a whole row have bank conflicts.
 #pragma once
@@ -73,7 +74,7 @@ __device__ inline uint4 load_shared16(std::uint32_t address) {
   return x;
 }
 
-// The first `count` of 16 rows as the destination of a result.
+// Destination of a result of 16 rows, of which the first `count` are written.
 struct OutputRows {
   __nv_bfloat16* first;
   std::int64_t stride;
@@ -85,15 +86,15 @@ struct OutputRows {
 template <int Width>
 struct SmemTile {
   static constexpr int kRowBytes = 2 * Width, kBytes = kTileRows * kRowBytes;
-  static constexpr int kChunks = Width / 8;                    // chunks of a row
-  static constexpr int kRowsAtOnce = kWarp / kChunks;          // rows that a warp copies at once
+  static constexpr int kChunks = Width / 8;                    // chunks per row
+  static constexpr int kRowsPerPass = kWarp / kChunks;         // rows that a warp copies together
   static constexpr int kCopies = kTileRows * kChunks / kWarp;  // copies per lane and tile
 
   std::uint32_t address;
 
   __device__ static std::uint32_t offset_of(int row, int chunk) {
-    const int fold = Width == 32 ? row / 2 % 4 : row % 8;
-    return static_cast<std::uint32_t>(row * kRowBytes + (chunk ^ fold) * 16);
+    const int swizzle = Width == 32 ? row / 2 % 4 : row % 8;
+    return static_cast<std::uint32_t>(row * kRowBytes + (chunk ^ swizzle) * 16);
   }
   // Address of this lane's row of the block that begins at column 16 * i.
   __device__ std::uint32_t block(int i) const {
@@ -110,15 +111,15 @@ struct SmemTile {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
-      const int row = threadIdx.x % kWarp / kChunks + i * kRowsAtOnce;
+      const int row = threadIdx.x % kWarp / kChunks + i * kRowsPerPass;
       const bool real = row < count;
       copy_async16(address + offset_of(row, chunk), rows + (real ? row : 0) * stride + 8 * chunk,
                    real);
     }
   }
 
-  // Stages `factor` times 16 rows of accumulators, rounded, in this tile, which the warp owns, and
-  // writes them to their destination; ignores `to.accumulate`.
+  // Rounds `factor` times 16 rows of accumulators into this tile, which only this warp may use, and
+  // copies the tile to `to`; ignores `to.accumulate`.
   __device__ void store(const float (&sums)[Width / 8][4], float factor,
                         const OutputRows& to) const {
     __syncwarp();
@@ -135,7 +136,7 @@ struct SmemTile {
     const int chunk = threadIdx.x % kChunks;
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
-      const int row = threadIdx.x % kWarp / kChunks + i * kRowsAtOnce;
+      const int row = threadIdx.x % kWarp / kChunks + i * kRowsPerPass;
       const uint4 words = load_shared16(address + offset_of(row, chunk));
       if (row < to.count) {
         *reinterpret_cast<uint4*>(to.first + row * to.stride + 8 * chunk) = words;
@@ -154,9 +155,9 @@ __device__ void add_to_rows(const float (&sums)[Width / 8][4], float factor, con
     auto* row = reinterpret_cast<std::uint32_t*>(to.first + (g + 8 * u) * to.stride) + c;
 #pragma unroll
     for (int j = 0; j < Width / 8; ++j) {
-      const std::uint32_t before = row[4 * j];
-      row[4 * j] = packed(low_half(before) + sums[j][2 * u] * factor,
-                          high_half(before) + sums[j][2 * u + 1] * factor);
+      const std::uint32_t old = row[4 * j];
+      row[4 * j] = packed(low_half(old) + sums[j][2 * u] * factor,
+                          high_half(old) + sums[j][2 * u + 1] * factor);
     }
   }
 }
@@ -200,7 +201,7 @@ __device__ void row_dots(float (&dots)[2], const SmemTile<Width>& x, const SmemT
   dots[1] = __shfl_sync(kAllLanes, g % 2 == 0 ? high[2] : high[3], holder);
 }
 
-// A matrix: its first row, and elements between two rows.
+// A matrix in device memory: its first row, and the stride of its rows in elements.
 struct MatrixRows {
   const __nv_bfloat16* first;
   std::int64_t stride;
@@ -211,57 +212,59 @@ struct MatrixRows {
 template <int Width>
 struct DoubleBufferedRows {
   static constexpr int kWarps = 4;
-  static constexpr int kRows = Width == 128 ? 32 : 64;  // of a stage
+  static constexpr int kRows = Width == 128 ? 32 : 64;  // rows per matrix and stage
   static constexpr int kTiles = kRows / kTileRows;
   static constexpr int kBytes = 4 * kTiles * SmemTile<Width>::kBytes;
 
   SmemTile<Width> memory;
 
-  // Index of the first tile of a stage.
+  // Index of the first tile of a stage: the first matrix's tiles, then the second matrix's.
   __device__ static int first_tile(int stage) { return stage % 2 * 2 * kTiles; }
   __device__ SmemTile<Width> first(int stage) const { return memory.next(first_tile(stage)); }
   __device__ SmemTile<Width> second(int stage) const { return first(stage).next(kTiles); }
 
-  // Starts the copies of a stage: rows from `row` on; rows from `rows` on become zero.
-  __device__ void copy_async(int stage, const MatrixRows& a, const MatrixRows& b, int row,
-                             int rows) const {
-    copy_async(first(stage), a, row, rows);
-    copy_async(second(stage), b, row, rows);
+  // Starts copying kRows rows of both matrices, from `first_row` on, into a stage; rows from
+  // `row_count` on become zero.
+  __device__ void copy_async(int stage, const MatrixRows& a, const MatrixRows& b, int first_row,
+                             int row_count) const {
+    copy_async(first(stage), a, first_row, row_count);
+    copy_async(second(stage), b, first_row, row_count);
   }
 
  private:
   using Tile = SmemTile<Width>;
 
-  // A thread copies every kRowsAtOnce-th row; the swizzle repeats after eight rows, so one offset
-  // serves all of them.
-  __device__ static void copy_async(const Tile& to, const MatrixRows& from, int row, int rows) {
-    constexpr int kRowsAtOnce = kWarps * kWarp / Tile::kChunks;
-    static_assert(kRowsAtOnce % 8 == 0 && kRows % kRowsAtOnce == 0);
-    const int own = static_cast<int>(threadIdx.x) / Tile::kChunks,
+  // A thread copies every kRowsPerPass-th row; the swizzle repeats after eight rows, so a
+  // thread's rows share one swizzled offset.
+  __device__ static void copy_async(const Tile& to, const MatrixRows& from, int first_row,
+                                    int row_count) {
+    constexpr int kRowsPerPass = kWarps * kWarp / Tile::kChunks;
+    static_assert(kRowsPerPass % 8 == 0 && kRows % kRowsPerPass == 0);
+    const int thread_row = static_cast<int>(threadIdx.x) / Tile::kChunks,
               chunk = static_cast<int>(threadIdx.x) % Tile::kChunks;
-    const std::uint32_t offset = to.address + Tile::offset_of(own, chunk);
-    const __nv_bfloat16* next = from.first + (row + own) * from.stride + 8 * chunk;
+    const std::uint32_t offset = to.address + Tile::offset_of(thread_row, chunk);
+    const __nv_bfloat16* next = from.first + (first_row + thread_row) * from.stride + 8 * chunk;
     const auto copy = [&](const auto& real) {
 #pragma unroll
-      for (int i = 0; i < kRows; i += kRowsAtOnce, next += kRowsAtOnce * from.stride) {
+      for (int i = 0; i < kRows; i += kRowsPerPass, next += kRowsPerPass * from.stride) {
         copy_async16(offset + static_cast<std::uint32_t>(i * Tile::kRowBytes), next, real(i));
       }
     };
-    if (row + kRows <= rows) return copy([](int) { return true; });
-    copy([&](int i) { return row + own + i < rows; });
+    if (first_row + kRows <= row_count) return copy([](int) { return true; });
+    copy([&](int i) { return first_row + thread_row + i < row_count; });
   }
 };
 
-// More than 48 KiB of shared memory must be requested. The kernel hardly uses the L1 cache, so it
-// may have the largest carveout.
+// Lets a kernel use `bytes` of dynamic shared memory, also more than the default limit of 48 KiB,
+// and sets the largest shared-memory carveout: these kernels hardly use the L1 cache.
 template <class Kernel>
 void allow_shared_memory(Kernel* kernel, int bytes) {
-  constexpr const char* kWhat = "shared memory of a kernel";
+  constexpr const char* kAction = "set the shared memory of a kernel";
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             kWhat);
+             kAction);
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                   cudaSharedmemCarveoutMaxShared),
-             kWhat);
+             kAction);
 }
 
 }  // namespace nunchi::kernels

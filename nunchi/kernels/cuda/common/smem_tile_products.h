@@ -1,5 +1,4 @@
-// Products of several tiles at once: each block that a warp loads of the other factor serves all of
-// them.
+// Products of M tiles at once: each block that a warp loads of the other factor is used for all M.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/smem_tile.h"
@@ -12,7 +11,7 @@ template <int Width>
 struct LaneTiles {
   static constexpr int kAligned = 256;
 
-  std::uint32_t address;  // of the lane's row of the first block
+  std::uint32_t address;  // address of the lane's row of block 0
   std::uint32_t offset = 0;
 
   __device__ explicit LaneTiles(const SmemTile<Width>& tiles) : address(tiles.block(0)) {}
@@ -23,14 +22,16 @@ struct LaneTiles {
     const int lane = lane_of_thread();
     return {tiles.address + SmemTile<Width>::offset_of(lane / 16 * 8 + lane % 8, lane / 8 % 2), 0};
   }
-  __device__ LaneTiles(std::uint32_t at, std::uint32_t behind) : address(at), offset(behind) {}
+  __device__ LaneTiles(std::uint32_t row_address, std::uint32_t tile_offset)
+      : address(row_address), offset(tile_offset) {}
 
   __device__ std::uint32_t block(int i) const {
     return (address ^ static_cast<std::uint32_t>(32 * i)) + offset;
   }
-  // The tiles from block `blocks` on; `blocks` is a power of two larger than any index added later.
-  __device__ LaneTiles shifted(int blocks) const {
-    return {address ^ static_cast<std::uint32_t>(32 * blocks), offset};
+  // The tiles with block `first` as block 0; `first` is a power of two larger than any index that
+  // is used afterwards.
+  __device__ LaneTiles from_block(int first) const {
+    return {address ^ static_cast<std::uint32_t>(32 * first), offset};
   }
   // `tiles` tiles further: next() for a compile-time number, moved() for a run-time one.
   __device__ LaneTiles next(int tiles) const {

@@ -19,10 +19,11 @@ __device__ inline void fence_shared_writes() {
 }
 // Orders register accesses before the following products.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-// Starts the products since wgmma_fence() as a group; waits for it.
+// Commits the products since wgmma_fence() as a group.
 __device__ inline void wgmma_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+// Waits for all committed groups.
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }
@@ -30,8 +31,8 @@ __device__ inline void wgmma_wait() {
 // The matrix descriptor of rows in shared memory: address, stride of eight rows of 128 bytes, and
 // the 128-byte swizzle.
 __device__ inline std::uint64_t wgmma_descriptor(std::uint32_t address) {
-  constexpr std::uint64_t kEightRows = 1024 >> 4, kFolded = 1;
-  return (address & 0x3FFFFu) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kFolded << 62;
+  constexpr std::uint64_t kEightRows = 1024 >> 4, kSwizzle128 = 1;
+  return (address & 0x3FFFFu) >> 4 | std::uint64_t{1} << 16 | kEightRows << 32 | kSwizzle128 << 62;
 }
 
 #define NUNCHI_4(x, i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3])

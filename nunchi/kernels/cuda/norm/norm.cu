@@ -19,29 +19,30 @@ constexpr int kBlocksPerMultiprocessor = Chunks * sizeof(N) <= 6   ? 3
                                          : Chunks * sizeof(N) <= 8 ? 2
                                                                    : 1;
 
-// A prefetched row.
+// One lane's columns of a row, loaded while the previous row is computed.
 template <class N, int Chunks>
 struct PrefetchedRow {
   Packed8<N> residual[Chunks], branch[Chunks];
   DropoutRow dropout_row;
 };
 
+// A lane's first column is `offset` elements into the matrices; its other columns are kChunk apart.
 template <class N, int Chunks>
 __device__ void prefetch(const ResidualNorm<N>& p, const DropoutDraws& draws, std::int64_t row,
-                         std::int64_t at, int lane, PrefetchedRow<N, Chunks>& in) {
+                         std::int64_t offset, int lane, PrefetchedRow<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
-    load_once(p.residual + at + c * kChunk, in.residual[c]);
-    if (p.branch != nullptr) load_once(p.branch + at + c * kChunk, in.branch[c]);
+    load_once(p.residual + offset + c * kChunk, in.residual[c]);
+    if (p.branch != nullptr) load_once(p.branch + offset + c * kChunk, in.branch[c]);
   }
   in.dropout_row = dropout_row_of(p.rows, draws, row);
 }
 
-// residual + dropout(branch), rounded as it is stored.
+// x = residual + dropout(branch), rounded to the type in which it is stored.
 template <class N, int Chunks>
 __device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, philox::Key key,
-                        std::int64_t at, int lane, const PrefetchedRow<N, Chunks>& in,
+                        std::int64_t offset, int lane, const PrefetchedRow<N, Chunks>& in,
                         float (&x)[Chunks][8]) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
@@ -64,13 +65,13 @@ __device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, phi
     }
 #pragma unroll
     for (int j = 0; j < 8; ++j) x[c][j] = to_float(from_float<N>(x[c][j] + branch[j]));
-    store8(p.sum + at + c * kChunk, x[c]);
+    store8(p.sum + offset + c * kChunk, x[c]);
   }
 }
 
 template <class N, int Chunks>
-__device__ void normalise_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t at, int lane,
-                              const float (&x)[Chunks][8]) {
+__device__ void normalise_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t offset,
+                              int lane, const float (&x)[Chunks][8]) {
   const float inverse = 1.0f / static_cast<float>(p.width);
   float total = 0, squares = 0;
 #pragma unroll
@@ -99,18 +100,19 @@ __device__ void normalise_row(const ResidualNorm<N>& p, std::int64_t row, std::i
     if (p.beta != nullptr) load8(p.beta + column, beta);
 #pragma unroll
     for (int j = 0; j < 8; ++j) out[j] = (x[c][j] - mean) * rstd * out[j] + beta[j];
-    store8(p.out + at + c * kChunk, out);
+    store8(p.out + offset + c * kChunk, out);
   }
 }
 
 template <class N, int Chunks>
-__device__ void clear_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t at, int lane) {
+__device__ void clear_row(const ResidualNorm<N>& p, std::int64_t row, std::int64_t offset,
+                          int lane) {
   const float zero[8] = {};
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
-    if (p.branch != nullptr) store8(p.sum + at + c * kChunk, zero);
-    store8(p.out + at + c * kChunk, zero);
+    if (p.branch != nullptr) store8(p.sum + offset + c * kChunk, zero);
+    store8(p.out + offset + c * kChunk, zero);
   }
   if (lane == 0) p.mean[row] = p.rstd[row] = 0;
 }
@@ -121,22 +123,22 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor<N, Chunks>)
     forward_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
   const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
-  std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
+  std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, offset = row * p.width + lane * 8;
   if (row >= p.rows.capacity) return;
   wait_for_previous_kernel();
   PrefetchedRow<N, Chunks> next;
-  prefetch(p, draws, row, at, lane, next);
+  prefetch(p, draws, row, offset, lane, next);
   const std::int64_t count = real_rows(p.rows);
   const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
 #pragma unroll 1
-  for (; row < count; row += step, at += step * p.width) {
+  for (; row < count; row += step, offset += step * p.width) {
     float x[Chunks][8];
-    sum_row(p, draws, hidden_from_optimizer(key), at, lane, next, x);
-    if (row + step < count) prefetch(p, draws, row + step, at + step * p.width, lane, next);
-    normalise_row(p, row, at, lane, x);
+    sum_row(p, draws, hidden_from_optimizer(key), offset, lane, next, x);
+    if (row + step < count) prefetch(p, draws, row + step, offset + step * p.width, lane, next);
+    normalise_row(p, row, offset, lane, x);
   }
-  for (; row < p.rows.capacity; row += step, at += step * p.width) {
-    clear_row<N, Chunks>(p, row, at, lane);
+  for (; row < p.rows.capacity; row += step, offset += step * p.width) {
+    clear_row<N, Chunks>(p, row, offset, lane);
   }
 }
 
@@ -149,18 +151,18 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= p.rows.capacity) return;
   wait_for_previous_kernel();
   const bool real = row < real_rows(p.rows);
-  const std::int64_t at = row * p.width;
+  const std::int64_t offset = row * p.width;
   const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
-  const N* x = p.branch != nullptr ? p.sum + at : p.residual + at;
+  const N* x = p.branch != nullptr ? p.sum + offset : p.residual + offset;
   float total = 0;
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
-    float value = real ? to_float(p.residual[at + c]) : 0.0f;
+    float value = real ? to_float(p.residual[offset + c]) : 0.0f;
     if (p.branch != nullptr) {
       if (real) {
-        value += to_float(p.branch[at + c]) * dropout_factor(draws, key, p.rows, row, c);
+        value += to_float(p.branch[offset + c]) * dropout_factor(draws, key, p.rows, row, c);
       }
-      p.sum[at + c] = from_float<N>(value);
-      value = to_float(p.sum[at + c]);
+      p.sum[offset + c] = from_float<N>(value);
+      value = to_float(p.sum[offset + c]);
     }
     total += value;
   }
@@ -175,7 +177,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
     const float normal = (to_float(x[c]) - mean) * rstd * to_float(p.gamma[c]);
     const float beta = p.beta != nullptr ? to_float(p.beta[c]) : 0.0f;
-    p.out[at + c] = from_float<N>(real ? normal + beta : 0.0f);
+    p.out[offset + c] = from_float<N>(real ? normal + beta : 0.0f);
   }
   if (lane == 0) {
     p.mean[row] = real ? mean : 0.0f;
@@ -194,7 +196,7 @@ void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   const unsigned blocks = blocks_for(p.rows.capacity, kWarps);
   const auto processors = static_cast<unsigned>(ctx.multiprocessors());
   const bool aligned = all_wide(p.width, q.residual, q.branch, q.gamma, q.beta, q.sum, q.out);
-  by_width(p.width, aligned, [&]<int Chunks>() {
+  dispatch_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
       launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, draws);
     } else {

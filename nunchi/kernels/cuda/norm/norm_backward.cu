@@ -14,7 +14,7 @@ namespace {
 // Values computed for a launch.
 struct Launch {
   DropoutDraws draws;
-  float* partials;  // [partials, 2, C] of d_gamma and d_beta
+  float* partials;  // [count, 2, C] partial sums of d_gamma and d_beta
 };
 
 // Fits the registers of one block per multiprocessor: the number of warps, and whether the next row
@@ -27,7 +27,7 @@ struct RegisterBudget {
   static constexpr bool kPrefetchAll = kWarps == 8 && Chunks * sizeof(N) <= 6;
 };
 
-// A prefetched row.
+// One lane's columns of a row, loaded while the previous row is computed.
 template <class N, int Chunks>
 struct PrefetchedRow {
   Packed8<N> sum[Chunks], d_out[Chunks], d_sum[Chunks];
@@ -35,27 +35,27 @@ struct PrefetchedRow {
   DropoutRow dropout_row;
 };
 
-// A lane's first column is `at` elements into the matrices; its other columns are kChunk apart.
+// A lane's first column is `offset` elements into the matrices; its other columns are kChunk apart.
 template <class N, int Chunks>
 __device__ void prefetch(const ResidualNormBackward<N>& p, const Launch& launch, std::int64_t row,
-                         std::int64_t at, int lane, PrefetchedRow<N, Chunks>& in) {
+                         std::int64_t offset, int lane, PrefetchedRow<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
-    load_once(p.sum + at + c * kChunk, in.sum[c]);
-    load_once(p.d_out + at + c * kChunk, in.d_out[c]);
+    load_once(p.sum + offset + c * kChunk, in.sum[c]);
+    load_once(p.d_out + offset + c * kChunk, in.d_out[c]);
   }
   in.mean = p.mean[row];
   in.rstd = p.rstd[row];
   in.dropout_row = dropout_row_of(p.rows, launch.draws, row);
 }
 template <class N, int Chunks>
-__device__ void prefetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t at, int lane,
+__device__ void prefetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t offset, int lane,
                                PrefetchedRow<N, Chunks>& in) {
   if (p.d_sum == nullptr) return;
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
-    if (c * kChunk + lane * 8 < p.width) load_once(p.d_sum + at + c * kChunk, in.d_sum[c]);
+    if (c * kChunk + lane * 8 < p.width) load_once(p.d_sum + offset + c * kChunk, in.d_sum[c]);
   }
 }
 
@@ -68,7 +68,7 @@ struct RowConstants {
 // The row's gradients, and its contribution to d_gamma and d_beta.
 template <class N, int Chunks>
 __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& launch,
-                             const RowConstants& constants, std::int64_t at, int lane,
+                             const RowConstants& constants, std::int64_t offset, int lane,
                              const PrefetchedRow<N, Chunks>& in, float (&d_gamma)[Chunks][8],
                              float (&d_beta)[Chunks][8]) {
   float normal[Chunks][8], d_normal[Chunks][8];
@@ -98,7 +98,7 @@ __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& lau
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     const int column = c * kChunk + lane * 8;
-    const std::int64_t here = at + c * kChunk;
+    const std::int64_t element = offset + c * kChunk;
     if (column >= p.width) continue;
     float d[8], other[8];
 #pragma unroll
@@ -116,31 +116,31 @@ __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& lau
                      in.dropout_row.sentence, other);
 #pragma unroll
         for (int j = 0; j < 8; ++j) other[j] *= d[j];
-        store8(p.d_branch + here, other);
+        store8(p.d_branch + element, other);
       } else {
-        store8(p.d_branch + here, d);
+        store8(p.d_branch + element, d);
       }
     }
     if (p.d_residual != nullptr) {
       if (p.accumulate_residual) {
-        load8(p.d_residual + here, other);
+        load8(p.d_residual + element, other);
 #pragma unroll
         for (int j = 0; j < 8; ++j) d[j] += other[j];
       }
-      store8(p.d_residual + here, d);
+      store8(p.d_residual + element, d);
     }
   }
 }
 
 template <class N, int Chunks>
-__device__ void clear_row(const ResidualNormBackward<N>& p, std::int64_t at, int lane) {
+__device__ void clear_row(const ResidualNormBackward<N>& p, std::int64_t offset, int lane) {
   const float zero[8] = {};
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
-    if (p.d_branch != nullptr) store8(p.d_branch + at + c * kChunk, zero);
+    if (p.d_branch != nullptr) store8(p.d_branch + offset + c * kChunk, zero);
     if (p.d_residual != nullptr && !p.accumulate_residual) {
-      store8(p.d_residual + at + c * kChunk, zero);
+      store8(p.d_residual + offset + c * kChunk, zero);
     }
   }
 }
@@ -182,28 +182,28 @@ __global__ void __launch_bounds__(RegisterBudget<N, Chunks>::kThreads, 1)
                  kPrefetchAll = RegisterBudget<N, Chunks>::kPrefetchAll;
   const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
-  std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, at = row * p.width + lane * 8;
+  std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, offset = row * p.width + lane * 8;
   PrefetchedRow<N, Chunks> next;
-  if (kPrefetch && row < p.rows.capacity) prefetch(p, launch, row, at, lane, next);
-  if (kPrefetchAll && row < p.rows.capacity) prefetch_d_sum(p, at, lane, next);
+  if (kPrefetch && row < p.rows.capacity) prefetch(p, launch, row, offset, lane, next);
+  if (kPrefetchAll && row < p.rows.capacity) prefetch_d_sum(p, offset, lane, next);
   const std::int64_t count = real_rows(p.rows);
   const RowConstants constants{
       launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{},
       1.0f / static_cast<float>(p.width)};
   float d_gamma[Chunks][8] = {}, d_beta[Chunks][8] = {};
 #pragma unroll 1
-  for (; row < count; row += step, at += step * p.width) {
-    if constexpr (!kPrefetch) prefetch(p, launch, row, at, lane, next);
-    PrefetchedRow<N, Chunks> now = next;
-    if constexpr (!kPrefetchAll) prefetch_d_sum(p, at, lane, now);
+  for (; row < count; row += step, offset += step * p.width) {
+    if constexpr (!kPrefetch) prefetch(p, launch, row, offset, lane, next);
+    PrefetchedRow<N, Chunks> current = next;
+    if constexpr (!kPrefetchAll) prefetch_d_sum(p, offset, lane, current);
     if (kPrefetch && row + step < count) {
-      prefetch(p, launch, row + step, at + step * p.width, lane, next);
-      if constexpr (kPrefetchAll) prefetch_d_sum(p, at + step * p.width, lane, next);
+      prefetch(p, launch, row + step, offset + step * p.width, lane, next);
+      if constexpr (kPrefetchAll) prefetch_d_sum(p, offset + step * p.width, lane, next);
     }
-    row_backward(p, launch, constants, at, lane, now, d_gamma, d_beta);
+    row_backward(p, launch, constants, offset, lane, current, d_gamma, d_beta);
   }
-  for (; row < p.rows.capacity; row += step, at += step * p.width) {
-    clear_row<N, Chunks>(p, at, lane);
+  for (; row < p.rows.capacity; row += step, offset += step * p.width) {
+    clear_row<N, Chunks>(p, offset, lane);
   }
   store_partial<Chunks, kWarps>(p.width, d_gamma, d_beta,
                                 launch.partials + blockIdx.x * 2 * p.width);
@@ -213,7 +213,7 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr std::int64_t kRowsPerPartial = 64;
 
-// Any width: a warp owns a row; another kernel sums d_gamma and d_beta by columns.
+// Any width: a warp owns a row. gamma_partials_kernel computes d_gamma and d_beta.
 template <class N>
 __global__ void __launch_bounds__(kThreads)
     backward_any_kernel(const ResidualNormBackward<N> p, const Launch launch) {
@@ -221,14 +221,14 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
   const bool real = row < real_rows(p.rows);
-  const std::int64_t at = row * p.width;
+  const std::int64_t offset = row * p.width;
   const philox::Key key =
       launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{};
   const float mean = real ? p.mean[row] : 0.0f, rstd = real ? p.rstd[row] : 0.0f;
   float gradient_sum = 0, product_sum = 0;
   for (std::int64_t c = lane; real && c < p.width; c += kWarp) {
-    const float normal = (to_float(p.sum[at + c]) - mean) * rstd;
-    const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
+    const float normal = (to_float(p.sum[offset + c]) - mean) * rstd;
+    const float d_normal = to_float(p.d_out[offset + c]) * to_float(p.gamma[c]);
     gradient_sum += d_normal;
     product_sum += d_normal * normal;
   }
@@ -236,18 +236,19 @@ __global__ void __launch_bounds__(kThreads)
   const float mean_gradient = p.kind == NormKind::layer ? warp_sum(gradient_sum) * inverse : 0.0f;
   const float mean_product = warp_sum(product_sum) * inverse;
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
-    float d = 0, kept = 0;
+    float d = 0, d_branch_value = 0;
     if (real) {
-      const float normal = (to_float(p.sum[at + c]) - mean) * rstd;
-      const float d_normal = to_float(p.d_out[at + c]) * to_float(p.gamma[c]);
+      const float normal = (to_float(p.sum[offset + c]) - mean) * rstd;
+      const float d_normal = to_float(p.d_out[offset + c]) * to_float(p.gamma[c]);
       d = rstd * (d_normal - mean_gradient - normal * mean_product);
-      if (p.d_sum != nullptr) d += to_float(p.d_sum[at + c]);
-      if (p.d_branch != nullptr) kept = d * dropout_factor(launch.draws, key, p.rows, row, c);
+      if (p.d_sum != nullptr) d += to_float(p.d_sum[offset + c]);
+      if (p.d_branch != nullptr)
+        d_branch_value = d * dropout_factor(launch.draws, key, p.rows, row, c);
     }
-    if (p.d_branch != nullptr) p.d_branch[at + c] = from_float<N>(kept);
+    if (p.d_branch != nullptr) p.d_branch[offset + c] = from_float<N>(d_branch_value);
     if (p.d_residual == nullptr) continue;
-    if (p.accumulate_residual) d += to_float(p.d_residual[at + c]);
-    p.d_residual[at + c] = from_float<N>(d);
+    if (p.accumulate_residual) d += to_float(p.d_residual[offset + c]);
+    p.d_residual[offset + c] = from_float<N>(d);
   }
 }
 
@@ -279,7 +280,7 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   Launch launch{.draws = DropoutDraws(p.dropout), .partials = nullptr};
   const bool aligned =
       all_wide(p.width, q.sum, q.gamma, q.d_out, q.d_sum, q.d_residual, q.d_branch);
-  by_width(p.width, aligned, [&]<int Chunks>() {
+  dispatch_width(p.width, aligned, [&]<int Chunks>() {
     unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
     if constexpr (Chunks > 0) {
       partials = std::min(blocks_for(p.rows.capacity, RegisterBudget<N, Chunks>::kWarps),

@@ -8,10 +8,10 @@ namespace nunchi::kernels {
 
 constexpr int kChunk = 8 * kWarp;  // columns that a warp holds per chunk, eight per lane
 
-// Calls f.operator()<Chunks>() where each lane holds Chunks times eight columns of a row, or <0>
-// where rows do not fit that.
+// Calls f.operator()<Chunks>() so that a warp can hold a row in registers, 8 * Chunks columns per
+// lane. Chunks is 0 if rows are unaligned, not a multiple of eight columns wide, or too wide.
 template <class F>
-void by_width(std::int64_t width, bool aligned, F&& f) {
+void dispatch_width(std::int64_t width, bool aligned, F&& f) {
   if (!aligned || width % 8 != 0 || width > 8 * kChunk) {
     f.template operator()<0>();
   } else if (width <= kChunk) {
@@ -54,15 +54,15 @@ __device__ inline float dropout_factor(const DropoutDraws& draws, philox::Key ke
                                        std::int64_t row, std::int64_t column) {
   if (draws.threshold == 0) return 1;
   float factor[8];
-  const DropoutRow at = dropout_row_of(rows, draws, row);
-  keep_factors(draws, key, static_cast<std::uint32_t>(column / 8 * 8), at.position, at.sentence,
-               factor);
-  float mine = 0;
+  const DropoutRow dropout_row = dropout_row_of(rows, draws, row);
+  keep_factors(draws, key, static_cast<std::uint32_t>(column / 8 * 8), dropout_row.position,
+               dropout_row.sentence, factor);
+  float result = 0;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
-    if (j == column % 8) mine = factor[j];
+    if (j == column % 8) result = factor[j];
   }
-  return mine;
+  return result;
 }
 
 }  // namespace nunchi::kernels

@@ -10,14 +10,15 @@ namespace {
 
 constexpr int kWarps = 16;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kBlocks = 2;  // per multiprocessor, at once
+constexpr int kBlocksPerMultiprocessor = 2;
 
 template <class N>
 struct ColumnSumArguments {
-  std::int64_t rows, width, stripe;  // stripe: rows per stripe
+  std::int64_t rows, width;
+  std::int64_t stripe_rows;  // rows per stripe
   const N* x;
-  const N* y;       // if gated: relu's output; x counts where it is positive
-  N* gated;         // if gated: x, overwritten
+  const N* y;       // if gated: relu's output; x is summed only where y is positive
+  N* gated;         // if gated: receives x with zeros where y is not positive; may be x
   float* partials;  // [stripes, width]
   unsigned* done;   // [groups of columns] finished stripes; zero before and after a launch
   float* out;
@@ -39,7 +40,7 @@ struct Columns<N, 1> {
   __device__ static void store(N* to, const float (&x)[1]) { *to = from_float<N>(x[0]); }
 };
 
-// The sums of a warp's rows of the stripe, with several rows prefetched at a time.
+// Sums a warp's rows of the stripe, with several rows prefetched at a time.
 template <class N, int Width, bool Gated>
 __device__ void sum_rows(const ColumnSumArguments<N>& p, std::int64_t first, std::int64_t end,
                          std::int64_t column, float (&sum)[Width]) {
@@ -49,10 +50,10 @@ __device__ void sum_rows(const ColumnSumArguments<N>& p, std::int64_t first, std
     Columns<N, Width> x[kPrefetch], y[Gated ? kPrefetch : 1];
 #pragma unroll
     for (int i = 0; i < kPrefetch; ++i) {
-      const std::int64_t row = r + i * kWarps, at = row * p.width + column;
+      const std::int64_t row = r + i * kWarps, element = row * p.width + column;
       if (row >= end) continue;
-      x[i].load(p.x + at);
-      if constexpr (Gated) y[i].load(p.y + at);
+      x[i].load(p.x + element);
+      if constexpr (Gated) y[i].load(p.y + element);
     }
 #pragma unroll
     for (int i = 0; i < kPrefetch; ++i) {
@@ -74,15 +75,16 @@ __device__ void sum_rows(const ColumnSumArguments<N>& p, std::int64_t first, std
 }
 
 template <class N, int Width, bool Gated>
-__global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(ColumnSumArguments<N> p) {
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    column_sum_kernel(ColumnSumArguments<N> p) {
   constexpr int kColumns = kWarp * Width;
   // Four words of padding: neither the stores of lanes nor the reads of columns have bank
   // conflicts.
   __shared__ float sums[kWarps][Width][kWarp + 4];
-  __shared__ bool last;
+  __shared__ bool is_last_block;
   const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t group = std::int64_t{blockIdx.x} * kColumns, column = group + lane * Width;
-  const std::int64_t begin = blockIdx.y * p.stripe, end = min(begin + p.stripe, p.rows);
+  const std::int64_t begin = blockIdx.y * p.stripe_rows, end = min(begin + p.stripe_rows, p.rows);
   float sum[Width] = {};
   if (column < p.width) sum_rows<N, Width, Gated>(p, begin + warp, end, column, sum);
 #pragma unroll
@@ -97,29 +99,30 @@ __global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(ColumnSum
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
-    last = atomicAdd(p.done + blockIdx.x, 1u) == gridDim.y - 1;
+    is_last_block = atomicAdd(p.done + blockIdx.x, 1u) == gridDim.y - 1;
     __threadfence();
   }
   __syncthreads();
-  if (!last) return;
+  if (!is_last_block) return;
 
   // Each thread adds four neighbouring columns of every kThreadGroups-th stripe.
-  constexpr int kEach = Width == 8 ? 4 : 1;
-  constexpr int kThreadGroups = kThreads * kEach / kColumns;
+  constexpr int kColumnsPerThread = Width == 8 ? 4 : 1;
+  constexpr int kThreadGroups = kThreads * kColumnsPerThread / kColumns;
   float* totals = &sums[0][0][0];  // [kThreadGroups, kColumns]
   static_assert(kThreadGroups * kColumns <= kWarps * Width * (kWarp + 4));
-  const int thread_group = threadIdx.x * kEach / kColumns, mine = threadIdx.x * kEach % kColumns;
-  float total[kEach] = {};
+  const int thread_group = threadIdx.x * kColumnsPerThread / kColumns,
+            thread_column = threadIdx.x * kColumnsPerThread % kColumns;
+  float total[kColumnsPerThread] = {};
   constexpr int kPrefetch = 8;
 #pragma unroll 1
   for (unsigned first = thread_group; first < gridDim.y; first += kPrefetch * kThreadGroups) {
-    float parts[kPrefetch][kEach] = {};
+    float parts[kPrefetch][kColumnsPerThread] = {};
 #pragma unroll
     for (int i = 0; i < kPrefetch; ++i) {
       const unsigned stripe = first + i * kThreadGroups;
-      if (stripe >= gridDim.y || group + mine >= p.width) continue;
-      const float* from = p.partials + stripe * p.width + group + mine;
-      if constexpr (kEach == 4) {
+      if (stripe >= gridDim.y || group + thread_column >= p.width) continue;
+      const float* from = p.partials + stripe * p.width + group + thread_column;
+      if constexpr (kColumnsPerThread == 4) {
         const float4 four = __ldcg(reinterpret_cast<const float4*>(from));
         parts[i][0] = four.x, parts[i][1] = four.y, parts[i][2] = four.z, parts[i][3] = four.w;
       } else {
@@ -129,17 +132,18 @@ __global__ void __launch_bounds__(kThreads, kBlocks) column_sum_kernel(ColumnSum
 #pragma unroll
     for (int i = 0; i < kPrefetch; ++i) {
 #pragma unroll
-      for (int j = 0; j < kEach; ++j) total[j] += parts[i][j];
+      for (int j = 0; j < kColumnsPerThread; ++j) total[j] += parts[i][j];
     }
   }
 #pragma unroll
-  for (int j = 0; j < kEach; ++j) totals[thread_group * kColumns + mine + j] = total[j];
+  for (int j = 0; j < kColumnsPerThread; ++j)
+    totals[thread_group * kColumns + thread_column + j] = total[j];
   __syncthreads();
   if (threadIdx.x < kColumns && group + threadIdx.x < p.width) {
-    float all = p.out[group + threadIdx.x];
+    float result = p.out[group + threadIdx.x];
 #pragma unroll
-    for (int t = 0; t < kThreadGroups; ++t) all += totals[t * kColumns + threadIdx.x];
-    p.out[group + threadIdx.x] = all;
+    for (int t = 0; t < kThreadGroups; ++t) result += totals[t * kColumns + threadIdx.x];
+    p.out[group + threadIdx.x] = result;
   }
   if (threadIdx.x == 0) p.done[blockIdx.x] = 0;
 }
@@ -150,7 +154,8 @@ class Counters {
   ~Counters() {
     if (arena_ != nullptr) arena_->release(memory_);
   }
-  unsigned* at_least(CudaContext& ctx, std::size_t count) {
+  // At least `count` counters.
+  unsigned* get(CudaContext& ctx, std::size_t count) {
     if (count > count_) {
       if (arena_ != nullptr) arena_->release(memory_);
       arena_ = &ctx.arena();
@@ -169,25 +174,25 @@ class Counters {
 
 template <bool Gated, class N>
 void launch(CudaContext& ctx, ColumnSumArguments<N> arguments) {
-  const auto start = [&]<int Width>() {
+  const auto launch_width = [&]<int Width>() {
     const unsigned groups = blocks_for(arguments.width, kWarp * Width);
     // A stripe has enough rows for all prefetches of a block.
-    constexpr std::int64_t kFewestRows = kWarps * 8;
+    constexpr std::int64_t kMinRows = kWarps * 8;
     const std::int64_t stripes =
-        std::clamp<std::int64_t>(ctx.multiprocessors() * kBlocks / groups, 1,
-                                 (arguments.rows + kFewestRows - 1) / kFewestRows);
-    arguments.stripe = (arguments.rows + stripes - 1) / stripes;
-    const dim3 grid(groups, blocks_for(arguments.rows, arguments.stripe));
+        std::clamp<std::int64_t>(ctx.multiprocessors() * kBlocksPerMultiprocessor / groups, 1,
+                                 (arguments.rows + kMinRows - 1) / kMinRows);
+    arguments.stripe_rows = (arguments.rows + stripes - 1) / stripes;
+    const dim3 grid(groups, blocks_for(arguments.rows, arguments.stripe_rows));
     const ScratchMemory partials(
         ctx.arena(), grid.y * static_cast<std::size_t>(arguments.width) * sizeof(float));
     arguments.partials = partials.as<float>();
-    arguments.done = ctx.cache<Counters>().at_least(ctx, groups);
+    arguments.done = ctx.cache<Counters>().get(ctx, groups);
     column_sum_kernel<N, Width, Gated><<<grid, kThreads, 0, ctx.stream()>>>(arguments);
   };
   if (wide(arguments.x, arguments.width) && (!Gated || wide(arguments.y, arguments.width))) {
-    start.template operator()<8>();
+    launch_width.template operator()<8>();
   } else {
-    start.template operator()<1>();
+    launch_width.template operator()<1>();
   }
   check_launch("column_sum");
 }

@@ -1,5 +1,5 @@
-// Products by cuBLASLt. It expects column-major matrices, so it computes the transpose of ours, cᵀ
-// [N, M] = op(b)ᵀ op(a)ᵀ, without moving data.
+// Products by cuBLASLt, called the library here. It expects column-major matrices, so it computes
+// the transpose of our product, cᵀ [N, M] = op(b)ᵀ op(a)ᵀ, without moving data.
 //
 // The algorithm for a shape is the fastest of those that the library proposes, measured once. With
 // a deterministic context nothing is measured: the algorithm depends only on the weight's sizes and
@@ -18,30 +18,31 @@
 
 namespace nunchi::kernels {
 
-inline void check_blas(cublasStatus_t status, const char* what) {
+// Throws Error for a failed call; `failure` says what failed.
+inline void check_blas(cublasStatus_t status, const char* failure) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(std::string("cuBLASLt: ") + what + ": " + cublasLtGetStatusString(status) + ".");
+  throw Error(std::string("cuBLASLt: ") + failure + ": " + cublasLtGetStatusString(status) + ".");
 }
 
 template <class T>
 constexpr cudaDataType_t kType = sizeof(T) == 2 ? CUDA_R_16BF : CUDA_R_32F;
 
-// What the library does with a product before storing it.
+// Operations that the library applies to a product before storing it.
 struct Epilogue {
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;  // added to the product, or a bias gradient that is written
   cudaDataType_t bias_type = CUDA_R_32F;
-  const void* mask = nullptr;        // bits that say where relu passed its input, written or read
+  const void* mask = nullptr;        // one bit per result: whether relu passed it; written or read
   const void* gelu_input = nullptr;  // gelu's input, [M, N] in the result's type, written or read
 };
 
-// Whether the library accepts a matrix of n columns, laid out as c, as gelu's input.
+// Whether the library accepts `matrix`, with n columns and the layout of c, as gelu's input.
 template <class T>
 bool can_be_gelu_input(const T* matrix, std::int64_t n) {
   return sizeof(T) == 2 && n % 8 == 0 && reinterpret_cast<std::uintptr_t>(matrix) % 16 == 0;
 }
 
-// Bits between two rows of the mask, as the library requires.
+// Row stride of the mask in bits, as the library requires.
 inline std::int64_t mask_stride(std::int64_t n) { return (n + 127) / 128 * 128; }
 
 template <class T, class C>
@@ -72,7 +73,7 @@ struct Algorithm {
   double seconds = 0;  // 0: too short to measure
 };
 
-// Seconds that f() takes on the stream.
+// Mean time of f() on the stream, in seconds, after one warm-up call.
 template <class F>
 double seconds_of(CudaContext& ctx, CUstream_st* stream, F&& f) {
   f();
@@ -89,7 +90,7 @@ double seconds_of(CudaContext& ctx, F&& f) {
 // The library's handle and workspace, the chosen algorithms and variants.
 class Plans {
  public:
-  Plans() { check_blas(cublasLtCreate(&handle_), "it cannot be started"); }
+  Plans() { check_blas(cublasLtCreate(&handle_), "cannot create a handle"); }
   ~Plans() {
     if (arena_ != nullptr) arena_->release(workspace_);
     cublasLtDestroy(handle_);
@@ -118,6 +119,7 @@ class Plans {
   std::map<PlanKey, Algorithm>& algorithms() { return algorithms_; }
   std::map<PlanKey, int>& variants() { return variants_; }
 
+  // The number of the fastest variant for this key, chosen by `choose` on first use.
   template <class F>
   int variant(const PlanKey& key, F&& choose) {
     const auto found = variants_.find(key);
@@ -130,7 +132,7 @@ class Plans {
   Arena* arena_ = nullptr;
   std::byte* workspace_ = nullptr;
   std::map<PlanKey, Algorithm> algorithms_;
-  std::map<PlanKey, int> variants_;  // chosen among several that give the same result
+  std::map<PlanKey, int> variants_;
 };
 
 class Layout {
@@ -138,7 +140,7 @@ class Layout {
   Layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
     check_blas(cublasLtMatrixLayoutInit(&layout_, type, static_cast<std::uint64_t>(rows),
                                         static_cast<std::uint64_t>(columns), rows),
-               "a layout");
+               "cannot describe a matrix");
   }
   cublasLtMatrixLayout_t get() { return &layout_; }
 
@@ -172,7 +174,8 @@ class CublasLtProduct {
         addend_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
         c_(kType<C>, p.n, p.m),
         workspace_(plans_.workspace(ctx.arena())) {
-    check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+    check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+               "cannot describe a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue.kind);
@@ -190,14 +193,14 @@ class CublasLtProduct {
     }
   }
 
-  // The batch's rows are m, or k in the gradient of a weight, which is summed over them.
+  // The number of batch rows is m, or k in the gradient of a weight, which is a sum over the rows.
   PlanKey key() const {
-    const bool over_rows = p_.transpose_a;
-    return {.m = over_rows              ? p_.m
+    const bool sums_over_rows = p_.transpose_a;
+    return {.m = sums_over_rows         ? p_.m
                  : ctx_.deterministic() ? 0
                                         : bucket(p_.m),
             .n = p_.n,
-            .k = over_rows ? bucket(p_.k) : p_.k,
+            .k = sums_over_rows ? bucket(p_.k) : p_.k,
             .epilogue = static_cast<std::uint32_t>(epilogue_.kind),
             .flags = flags()};
   }
@@ -206,7 +209,7 @@ class CublasLtProduct {
     return plans_.algorithm(key(), [&] { return choose(); });
   }
 
-  // Whether start() will succeed for exactly these sizes.
+  // Whether launch() will succeed for exactly these sizes.
   bool possible() {
     if (!chosen().possible) return false;
     cublasLtMatmulHeuristicResult_t result;
@@ -217,12 +220,12 @@ class CublasLtProduct {
            !propose().empty();
   }
 
-  // False if the library has no algorithm; nothing was launched then.
-  bool start() {
-    if (chosen().possible && start(chosen().algorithm, p_.c, ctx_.stream())) return true;
+  // Returns false, and launches nothing, if the library has no algorithm.
+  bool launch() {
+    if (chosen().possible && launch(chosen().algorithm, p_.c, ctx_.stream())) return true;
     // The algorithm chosen for a similar number of rows may not support this one.
     for (const Algorithm& proposal : propose()) {
-      if (start(proposal.algorithm, p_.c, ctx_.stream())) return true;
+      if (launch(proposal.algorithm, p_.c, ctx_.stream())) return true;
     }
     return false;
   }
@@ -231,7 +234,7 @@ class CublasLtProduct {
   template <class V>
   void set(cublasLtMatmulDescAttributes_t attribute, const V& value) {
     check_blas(cublasLtMatmulDescSetAttribute(&product_, attribute, &value, sizeof value),
-               "a product");
+               "cannot describe a product");
   }
 
   std::uint32_t flags() const {
@@ -246,10 +249,10 @@ class CublasLtProduct {
   // The algorithms that the library proposes, best first; empty if it has none.
   std::vector<Algorithm> propose() {
     cublasLtMatmulPreferenceOpaque_t preference;
-    check_blas(cublasLtMatmulPreferenceInit(&preference), "a preference");
+    check_blas(cublasLtMatmulPreferenceInit(&preference), "cannot set a preference");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
       check_blas(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
-                 "a preference");
+                 "cannot set a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Plans::kWorkspace);
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p_.b));
@@ -275,7 +278,7 @@ class CublasLtProduct {
     return proposals;
   }
 
-  // The fastest proposal. Small products are too short to measure.
+  // The fastest proposal, or the first one if the product is too short to measure.
   Algorithm choose() {
     if (ctx_.deterministic() && !p_.transpose_a) {
       Product<T, C> typical = p_;
@@ -292,9 +295,9 @@ class CublasLtProduct {
     // On a side stream, since the main stream may be capturing a graph.
     CUstream_st* stream = ctx_.side_stream();
     for (const Algorithm& proposal : proposals) {
-      if (!start(proposal.algorithm, scratch.as<C>(), stream)) continue;
+      if (!launch(proposal.algorithm, scratch.as<C>(), stream)) continue;
       const double seconds =
-          seconds_of(ctx_, stream, [&] { start(proposal.algorithm, scratch.as<C>(), stream); });
+          seconds_of(ctx_, stream, [&] { launch(proposal.algorithm, scratch.as<C>(), stream); });
       if (best.seconds == 0 || seconds < best.seconds) {
         best = proposal;
         best.seconds = seconds;
@@ -303,7 +306,7 @@ class CublasLtProduct {
     return best.seconds > 0 ? best : Algorithm{};
   }
 
-  bool start(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
+  bool launch(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
     const float one = 1, beta = p_.accumulate || p_.added != nullptr ? 1 : 0;
     const void* addend = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
     return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,

@@ -1,5 +1,5 @@
-// The fastest of several implementations of one result, chosen by measurement, and its profile
-// entry.
+// Chooses the fastest of several implementations of one operation by measurement, and launches it
+// as one profile entry.
 #pragma once
 
 #include <limits>
@@ -13,8 +13,9 @@ namespace nunchi::kernels {
 // wins.
 class FastestVariant {
  public:
-  void consider(int variant, const Algorithm& product, double rest) {
-    const double seconds = product.seconds == 0 ? 0 : product.seconds + rest;
+  // `other_seconds` is the time of the variant's kernels besides the product.
+  void consider(int variant, const Algorithm& product, double other_seconds) {
+    const double seconds = product.seconds == 0 ? 0 : product.seconds + other_seconds;
     if (!product.possible || seconds >= best_) return;
     best_ = seconds;
     variant_ = variant;
@@ -26,8 +27,8 @@ class FastestVariant {
   int variant_ = 0;
 };
 
-// Launches f() as one profile entry: the product's label with a suffix for what is fused into it.
-// False if f() launched nothing.
+// Calls f() and records it as one profile entry: the product's label with a suffix that names the
+// fused operations. Returns false if f() launched nothing.
 template <class F>
 bool launch_as(CudaContext& ctx, const char* label, const char* suffix, const Work& work, F&& f) {
   Profile* profile = ctx.profile();

@@ -10,7 +10,7 @@ namespace nunchi::kernels {
 
 // Whether every block of a product can normalise the rows that it needs, while one block also
 // writes the norm's results.
-inline bool can_be_shared(const ResidualNorm<BFloat16>& n) {
+inline bool can_fuse_norm(const ResidualNorm<BFloat16>& n) {
   // A block must not overwrite rows that other blocks have not read yet.
   const bool no_overlap =
       n.out != n.residual &&
@@ -40,12 +40,12 @@ struct NormParameters {
   }
 };
 
-// The same as floats, for warps that normalise several rows.
+// NormParameters as floats, unpacked once by a warp that normalises several rows.
 template <int Chunks>
-struct NormFactors {
+struct FloatNormParameters {
   float gamma[Chunks][8], beta[Chunks][8];
 
-  __device__ explicit NormFactors(const NormParameters<Chunks>& from) {
+  __device__ explicit FloatNormParameters(const NormParameters<Chunks>& from) {
 #pragma unroll
     for (int c = 0; c < Chunks; ++c) {
       unpack(from.gamma[c], gamma[c]);
@@ -64,13 +64,14 @@ __device__ void warp_sums(float (&x)[Count]) {
   }
 }
 
-// Normalises rows x, which the warp's lanes hold; keep(i, chunk, eight columns) receives the result
-// of row i. If `writes`, also writes out, mean and rstd. Rows past the count are normalised like
-// all others: they are finite and meaningless (kernels/rows.h).
-template <int Chunks, int Count, class Keep>
-__device__ void normalise(const ResidualNorm<__nv_bfloat16>& n, const NormFactors<Chunks>& factors,
+// Normalises `Count` rows x, which the warp's lanes hold, and calls store(i, chunk, y) with eight
+// columns of row i's result. If `writes`, also writes out, mean and rstd. Rows past the count are
+// normalised like all others: they are finite and meaningless (kernels/rows.h).
+template <int Chunks, int Count, class Store>
+__device__ void normalise(const ResidualNorm<__nv_bfloat16>& n,
+                          const FloatNormParameters<Chunks>& float_parameters,
                           const std::int64_t (&row)[Count], bool writes,
-                          float (&x)[Count][Chunks][8], Keep&& keep) {
+                          float (&x)[Count][Chunks][8], Store&& store) {
   constexpr float kInverse = 1.0f / kNormWidth<Chunks>;
   float mean[Count] = {}, squares[Count] = {};
   if (n.kind == NormKind::layer) {
@@ -105,9 +106,9 @@ __device__ void normalise(const ResidualNorm<__nv_bfloat16>& n, const NormFactor
       float y[8];
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
-        y[j] = x[i][c][j] * rstd * factors.gamma[c][j] + factors.beta[c][j];
+        y[j] = x[i][c][j] * rstd * float_parameters.gamma[c][j] + float_parameters.beta[c][j];
       }
-      keep(i, c, y);
+      store(i, c, y);
       if (writes) store8(n.out + row[i] * kNormWidth<Chunks> + column_of(c), y);
     }
     if (writes && threadIdx.x % kWarp == 0) {

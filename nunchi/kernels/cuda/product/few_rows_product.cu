@@ -11,23 +11,23 @@ namespace nunchi::kernels {
 namespace {
 
 // Multiplies the weights of 16 * Mt outputs by 8 * Nt rows of x at a time; blockIdx.x selects the
-// tile of outputs, blockIdx.y the tile of rows. Many: a block loops over tiles of outputs and holds
-// two of them.
-template <class N, int Ks, int Mt, int Nt, bool Many>
+// tile of outputs, blockIdx.y the tile of rows. Loops: a block loops over tiles of outputs and
+// holds the weights of two of them.
+template <class N, int Ks, int Mt, int Nt, bool Loops>
 __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<N> p) {
-  extern __shared__ __align__(16) float partial[];  // [warps, 8 * Nt, kColumns]
+  extern __shared__ __align__(16) float partial[];  // [warps, 8 * Nt, kTileStride]
   const int g = threadIdx.x % kWarp / 4, warp = threadIdx.x / kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * 8 * Nt;
   const int blocks = static_cast<int>(gridDim.x);
   int tile = static_cast<int>(blockIdx.x);
   WeightTile<Ks, Mt> first, second;
   first.load(p, tile);
-  if constexpr (Many) {
+  if constexpr (Loops) {
     if (tile + blocks < p.tiles) second.load(p, tile + blocks);
   }
   wait_for_previous_kernel();
   uint2 added = prefetch_added<16 * Mt>(p, tile, first_row);
-  LaneShare<Ks> x[Nt];
+  LaneSlice<Ks> x[Nt];
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
     // Rows past the end repeat the last row and are not written.
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<
   // next.
   if (p.tiles < 0) __nanosleep(1);
   // Computes one tile; returns whether another follows.
-  const auto take = [&](WeightTile<Ks, Mt>& weights) {
+  const auto compute_tile = [&](WeightTile<Ks, Mt>& weights) {
     float sums[Mt][Nt][4] = {};
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
@@ -47,47 +47,48 @@ __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<
     }
     const uint2 bias = weights.bias;
     const int next = tile + blocks;
-    if (Many && next + blocks < p.tiles) weights.load(p, next + blocks);
-    store_sums(partial + warp * 8 * Nt * kColumns<Mt>, sums);
+    if (Loops && next + blocks < p.tiles) weights.load(p, next + blocks);
+    store_sums(partial + warp * 8 * Nt * kTileStride<Mt>, sums);
     __syncthreads();
-    write_tile<16 * Mt, kColumns<Mt>>(
+    write_tile<16 * Mt, kTileStride<Mt>>(
         p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias, added);
-    if constexpr (Many) added = prefetch_added<16 * Mt>(p, next, first_row);
+    if constexpr (Loops) added = prefetch_added<16 * Mt>(p, next, first_row);
     tile = next;
-    if (!Many || tile >= p.tiles) return false;
+    if (!Loops || tile >= p.tiles) return false;
     __syncthreads();
     return true;
   };
-  while (take(first) && take(second)) {
+  while (compute_tile(first) && compute_tile(second)) {
   }
 }
 
-// How a product is split into tiles.
+// How a product is split into tiles: the template arguments of few_rows_kernel().
 struct Plan {
   int ks, mt, nt;
-  bool many;
+  bool loops;
 };
 
-// Bytes that all blocks together may load. Beyond it, loading the weight (several blocks read the
-// same part) takes longer than the previous kernel runs, or a library is faster with the rows.
+// Limit of the bytes that all blocks together load of the weight, and of the rows; several blocks
+// load the same elements. More of the weight takes longer than the previous kernel runs; with more
+// of the rows, cuBLASLt is faster.
 constexpr std::int64_t kMaxBytes = std::int64_t{8} << 20;
-// Tiles of outputs per multiprocessor above which a block loops over tiles.
-constexpr std::int64_t kManyTiles = 4;
+// Tiles of outputs per multiprocessor above which blocks loop over tiles.
+constexpr std::int64_t kMaxTilesWithoutLoop = 4;
 
-// False: left to the library.
+// Returns false if cuBLASLt should compute the product.
 bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors, Plan& plan) {
   if (m > kMaxRows || n > INT32_MAX - 32) return false;
   // Depends on K alone: it determines the order of summation.
   plan.ks = k <= kMaxWarps * 64 ? 64 : k <= kMaxWarps * 128 ? 128 : 256;
   if (k % plan.ks != 0 || k > kMaxWarps * 256) return false;
-  plan.many = div_ceil(n, 16) > kManyTiles * multiprocessors;
-  plan.mt = m > 16 && !plan.many && plan.ks < 256 ? 2 : 1;
+  plan.loops = div_ceil(n, 16) > kMaxTilesWithoutLoop * multiprocessors;
+  plan.mt = m > 16 && !plan.loops && plan.ks < 256 ? 2 : 1;
   const std::int64_t tiles = div_ceil(n, 16 * plan.mt);
-  const int most = plan.ks == 256 ? 1 : plan.many || (plan.mt == 2 && plan.ks == 64) ? 4 : 2;
+  const int max_nt = plan.ks == 256 ? 1 : plan.loops || (plan.mt == 2 && plan.ks == 64) ? 4 : 2;
   plan.nt = 1;
-  while (plan.nt < most && 8 * plan.nt < m) plan.nt *= 2;
-  // A weight of many tiles is read only once.
-  if (plan.many) return plan.ks == 64 && 8 * plan.nt >= m;
+  while (plan.nt < max_nt && 8 * plan.nt < m) plan.nt *= 2;
+  // Blocks that loop over tiles read the weight only once.
+  if (plan.loops) return plan.ks == 64 && 8 * plan.nt >= m;
   if (2 * tiles * div_ceil(m, 8 * plan.nt) * 8 * plan.nt * k > kMaxBytes) return false;
   // Splits the rows to use idle multiprocessors.
   while (plan.nt > 1) {
@@ -98,54 +99,54 @@ bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiproce
   return true;
 }
 
-template <class N, int Ks, int Mt, int Nt, bool Many>
-void start(CudaContext& ctx, FewRowsArguments<N> arguments) {
-  constexpr auto kernel = few_rows_kernel<N, Ks, Mt, Nt, Many>;
+template <class N, int Ks, int Mt, int Nt, bool Loops>
+void launch(CudaContext& ctx, FewRowsArguments<N> arguments) {
+  constexpr auto kernel = few_rows_kernel<N, Ks, Mt, Nt, Loops>;
   arguments.tiles = static_cast<int>(div_ceil(arguments.outputs, 16 * Mt));
   const auto warps = static_cast<unsigned>(arguments.k / Ks);
   Grid grid{
       .blocks = dim3(static_cast<unsigned>(arguments.tiles), blocks_for(arguments.rows, 8 * Nt)),
       .threads = warps * kWarp,
-      .shared = warps * 8 * Nt * kColumns<Mt> * sizeof(float)};
-  constexpr std::size_t kPlainShared = std::size_t{48} << 10;
-  if (grid.shared > kPlainShared) {
+      .shared = warps * 8 * Nt * kTileStride<Mt> * sizeof(float)};
+  constexpr std::size_t kDefaultShared = std::size_t{48} << 10;
+  if (grid.shared > kDefaultShared) {
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                     static_cast<int>(grid.shared)),
                "row_product");
   }
-  if constexpr (Many) {
-    int each = 0;
+  if constexpr (Loops) {
+    int blocks_per_multiprocessor = 0;
     check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                   &each, kernel, static_cast<int>(grid.threads), grid.shared),
+                   &blocks_per_multiprocessor, kernel, static_cast<int>(grid.threads), grid.shared),
                "row_product");
     const std::int64_t rounds =
-        div_ceil(arguments.tiles, std::int64_t{each} * ctx.multiprocessors());
+        div_ceil(arguments.tiles, std::int64_t{blocks_per_multiprocessor} * ctx.multiprocessors());
     grid.blocks.x = blocks_for(arguments.tiles, rounds);
   }
   launch_overlapped(ctx, "row_product", kernel, grid, arguments);
 }
 
 template <class N>
-void start(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& arguments) {
-  const auto with_rows = [&]<int Ks, int Mt, bool Many, int Most>() {
-    if (plan.nt == 1) return start<N, Ks, Mt, 1, Many>(ctx, arguments);
-    if constexpr (Most >= 2) {
-      if (plan.nt == 2) return start<N, Ks, Mt, 2, Many>(ctx, arguments);
+void launch(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& arguments) {
+  const auto dispatch_rows = [&]<int Ks, int Mt, bool Loops, int MaxNt>() {
+    if (plan.nt == 1) return launch<N, Ks, Mt, 1, Loops>(ctx, arguments);
+    if constexpr (MaxNt >= 2) {
+      if (plan.nt == 2) return launch<N, Ks, Mt, 2, Loops>(ctx, arguments);
     }
-    if constexpr (Most >= 4) {
-      if (plan.nt == 4) return start<N, Ks, Mt, 4, Many>(ctx, arguments);
+    if constexpr (MaxNt >= 4) {
+      if (plan.nt == 4) return launch<N, Ks, Mt, 4, Loops>(ctx, arguments);
     }
   };
-  if (plan.many) return with_rows.template operator()<64, 1, true, 4>();
+  if (plan.loops) return dispatch_rows.template operator()<64, 1, true, 4>();
   if (plan.ks == 64) {
-    return plan.mt == 1 ? with_rows.template operator()<64, 1, false, 2>()
-                        : with_rows.template operator()<64, 2, false, 4>();
+    return plan.mt == 1 ? dispatch_rows.template operator()<64, 1, false, 2>()
+                        : dispatch_rows.template operator()<64, 2, false, 4>();
   }
   if (plan.ks == 128) {
-    return plan.mt == 1 ? with_rows.template operator()<128, 1, false, 2>()
-                        : with_rows.template operator()<128, 2, false, 2>();
+    return plan.mt == 1 ? dispatch_rows.template operator()<128, 1, false, 2>()
+                        : dispatch_rows.template operator()<128, 2, false, 2>();
   }
-  with_rows.template operator()<256, 1, false, 1>();
+  dispatch_rows.template operator()<256, 1, false, 1>();
 }
 
 }  // namespace
@@ -154,7 +155,7 @@ template <class C>
 bool few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p) {
   Plan plan;
   if (!suits_few_rows(p) || !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) return false;
-  start(ctx, plan, few_rows_arguments(p));
+  launch(ctx, plan, few_rows_arguments(p));
   return true;
 }
 

@@ -11,16 +11,16 @@
 
 namespace nunchi::kernels {
 
-// The most rows that few_rows_product() takes.
+// The largest number of rows that few_rows_product() supports.
 constexpr std::int64_t kMaxRows = 64;
 
-// Returns whether the product was launched; false: it does not suit this kernel. A row's bits
+// Returns false, and launches nothing, if the product does not suit this kernel. A row's bits
 // depend only on the row and the weight, not on the number of rows.
 template <class C>
 bool few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p);
 
-// The same for up to about a thousand rows, still too few for the library to be fast. The tiling,
-// and with it the last bits, depends on the number of rows.
+// The same for up to 1,024 rows, still too few for cuBLASLt to be fast. The tiling, and with it the
+// last bits, depends on the number of rows.
 bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p);
 // With a normalisation of the rows before the product.
 bool medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p);

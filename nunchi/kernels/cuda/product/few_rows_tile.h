@@ -1,8 +1,8 @@
-// A tile of outputs of a few rows. The warps of a block split K: each warp holds its part of the
-// weight in registers and multiplies it by its part of the rows; the warps' sums are added in order
-// through shared memory. The weight is mma's A, the rows are its B. The mapping from mma's k to
-// elements is free as long as both factors use the same: of each 32 elements, lane c (of four)
-// takes the 8 neighbours from 8c on, four for each of two mma steps.
+// Computes a tile of outputs for a few rows. The warps of a block split K: each warp holds its
+// slice of the weight in registers and multiplies it by its slice of the rows; the warps' sums are
+// added in order through shared memory. The weight is mma's A, the rows are its B. The mapping from
+// mma's k to elements is free as long as both factors use the same one: of each 32 elements, lane c
+// (of four) takes the 8 neighbours from 8c on, four for each of two mma steps.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -15,7 +15,8 @@ constexpr int kMaxWarps = 16, kMaxThreads = kMaxWarps * kWarp;
 
 template <class N>
 struct FewRowsArguments {
-  int rows, outputs, tiles;  // tiles of outputs
+  int rows, outputs;
+  int tiles;  // number of output tiles
   std::int64_t k;
   const __nv_bfloat16* x;       // [rows, k]
   const __nv_bfloat16* weight;  // [outputs, k]
@@ -25,8 +26,8 @@ struct FewRowsArguments {
   N* out;                      // [rows, outputs]
 };
 
-// Read once, so it bypasses the L1 cache. Volatile, so that it is not moved behind
-// wait_for_previous_kernel().
+// Bypasses the L1 cache, since weights are read once. Volatile, so that the compiler does not move
+// it behind wait_for_previous_kernel().
 __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
   uint4 x;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -35,7 +36,7 @@ __device__ inline uint4 load_weight(const __nv_bfloat16* from) {
   return x;
 }
 
-// A lane's part of D elements of one row.
+// The elements that a lane holds of D neighbouring elements of one row.
 template <int D>
 struct LaneRow {
   std::uint32_t word[D / 8];
@@ -61,10 +62,11 @@ __device__ void add_dots(float (&c)[4], const LaneRow<D>& low, const LaneRow<D>&
   }
 }
 
-// A lane's part of one row over the warp's Ks elements, in pieces. Each piece has its own
-// accumulator, so that no chain of dependent mma instructions is longer than four.
+// The elements that a lane holds of one row within the warp's slice of K (Ks elements), in pieces.
+// Each piece has its own accumulator, so that no chain of dependent mma instructions is longer than
+// four.
 template <int Ks>
-struct LaneShare {
+struct LaneSlice {
   static constexpr int kPiece = 64, kPieces = Ks / kPiece;
   LaneRow<kPiece> piece[kPieces];
 
@@ -85,28 +87,28 @@ struct LaneShare {
 };
 
 template <int Ks>
-__device__ void add_pieces(float (&sum)[4], const LaneShare<Ks>& low, const LaneShare<Ks>& high,
-                           const LaneShare<Ks>& x) {
+__device__ void add_pieces(float (&sum)[4], const LaneSlice<Ks>& low, const LaneSlice<Ks>& high,
+                           const LaneSlice<Ks>& x) {
   add_dots(sum, low.piece[0], high.piece[0], x.piece[0]);
 #pragma unroll
-  for (int i = 1; i < LaneShare<Ks>::kPieces; ++i) {
-    float part[4] = {};
-    add_dots(part, low.piece[i], high.piece[i], x.piece[i]);
+  for (int i = 1; i < LaneSlice<Ks>::kPieces; ++i) {
+    float piece_sum[4] = {};
+    add_dots(piece_sum, low.piece[i], high.piece[i], x.piece[i]);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sum[e] += part[e];
+    for (int e = 0; e < 4; ++e) sum[e] += piece_sum[e];
   }
 }
 
-// Columns of a tile of outputs in shared memory: a lane of mma's C writes rows two apart, and four
-// padding columns put them into different banks.
+// Row stride of an output tile in shared memory. The lanes of mma's C write to rows two apart; four
+// padding columns put these into different banks.
 template <int Mt>
-constexpr int kColumns = 16 * Mt + 4;
+constexpr int kTileStride = 16 * Mt + 4;
 
-// A lane's part of the weights of 16 * Mt outputs over the warp's Ks elements, and the bias of the
-// four outputs that the thread will finish.
+// A lane's weights of 16 * Mt outputs within the warp's slice of K, and the bias of the four
+// outputs that the thread writes.
 template <int Ks, int Mt>
 struct WeightTile {
-  LaneShare<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
+  LaneSlice<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
   uint2 bias;
 
   template <class N>
@@ -132,7 +134,7 @@ __device__ inline void store4(__nv_bfloat16* to, const float4& x) {
   *reinterpret_cast<uint2*>(to) = make_uint2(packed(x.x, x.y), packed(x.z, x.w));
 }
 
-// This warp's sums of a tile: [8 * Nt rows, kColumns].
+// Stores this warp's sums of a tile as [8 * Nt rows, kTileStride].
 template <int Mt, int Nt>
 __device__ void store_sums(float* to, const float (&sums)[Mt][Nt][4]) {
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
@@ -142,7 +144,7 @@ __device__ void store_sums(float* to, const float (&sums)[Mt][Nt][4]) {
     for (int j = 0; j < Nt; ++j) {
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        to[(8 * j + 2 * c + e % 2) * kColumns<Mt> + 16 * i + e / 2 * 8 + g] = sums[i][j][e];
+        to[(8 * j + 2 * c + e % 2) * kTileStride<Mt> + 16 * i + e / 2 * 8 + g] = sums[i][j][e];
       }
     }
   }
@@ -159,7 +161,7 @@ __device__ uint2 load_added(const FewRowsArguments<N>& p, int row, int output) {
   if (p.added == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
   return *reinterpret_cast<const uint2*>(p.added + std::int64_t{row} * p.outputs + output);
 }
-// `added` of the thread's first outputs, prefetched while the product is computed.
+// Loads `added` for the thread's first outputs, while the product is computed.
 template <int Outputs, class N>
 __device__ uint2 prefetch_added(const FewRowsArguments<N>& p, int tile, int first_row) {
   constexpr int kGroups = Outputs / 4;
@@ -181,8 +183,8 @@ __device__ void write_tile(const FewRowsArguments<N>& p, const float* partial, c
     float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 8
     for (int part = 0; part < t.parts; ++part) {
-      const float4 more = *reinterpret_cast<const float4*>(from + part * t.rows * Columns);
-      sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+      const float4 term = *reinterpret_cast<const float4*>(from + part * t.rows * Columns);
+      sum.x += term.x, sum.y += term.y, sum.z += term.z, sum.w += term.w;
     }
     sum.x += low_half(bias.x), sum.y += high_half(bias.x);
     sum.z += low_half(bias.y), sum.w += high_half(bias.y);

@@ -1,4 +1,4 @@
-// The library can fuse gelu_tanh into a product and also write its input. Where that is impossible
+// cuBLASLt can fuse gelu_tanh into a product and also write gelu's input. Where that is impossible
 // or not faster, gelu is a separate kernel.
 #include "nunchi/kernels/gelu_product.h"
 
@@ -20,13 +20,13 @@ void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
     run(ctx, product);
     run(ctx, gelu);
   };
-  // Products of few rows do not use the library.
+  // Products of few rows do not use cuBLASLt.
   if (product.m <= kMaxRows || product.n == 0 || ctx.deterministic() ||
       !can_be_gelu_input(product.c, product.n)) {
     return run_separately();
   }
-  Product<T> into_out = product;
-  into_out.c = p.out;
+  Product<T> fused_product = product;
+  fused_product.c = p.out;
   const bool biased = product.bias != nullptr;
   Epilogue epilogue = epilogue_of(product);
   if (p.out == product.c) {
@@ -35,17 +35,17 @@ void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
     epilogue.kind = biased ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     epilogue.gelu_input = product.c;
   }
-  CublasLtProduct<T, T> both(ctx, into_out, epilogue);
+  CublasLtProduct<T, T> fused(ctx, fused_product, epilogue);
   enum Variants : int { kFused, kSeparate };
-  const int variant = ctx.template cache<Plans>().variant(both.key(), [&] {
+  const int variant = ctx.template cache<Plans>().variant(fused.key(), [&] {
     FastestVariant fastest;
-    fastest.consider(kFused, both.chosen(), 0);
+    fastest.consider(kFused, fused.chosen(), 0);
     fastest.consider(kSeparate, CublasLtProduct<T, T>(ctx, product, epilogue_of(product)).chosen(),
                      seconds_of(ctx, [&] { execute(ctx, gelu); }));
     return fastest.variant();
   });
-  const auto start = [&] { return both.start(); };
-  if (variant == kFused && launch_as(ctx, product.label, "+gelu", p.work(), start)) return;
+  const auto launch = [&] { return fused.launch(); };
+  if (variant == kFused && launch_as(ctx, product.label, "+gelu", p.work(), launch)) return;
   run_separately();
 }
 template void compute<Cuda>(CudaContext&, const GeluProduct<float>&);

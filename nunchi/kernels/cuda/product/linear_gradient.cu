@@ -1,4 +1,4 @@
-// The library can multiply a product by relu's mask or gelu's derivative, and sum the rows of its
+// cuBLASLt can multiply a product by relu's mask or gelu's derivative, and sum the rows of its
 // result or of a factor. That is not possible for every size and type, nor always faster than
 // separate kernels: each variant is measured once.
 #include "nunchi/kernels/linear_gradient.h"
@@ -17,7 +17,7 @@ __global__ void add_kernel(std::int64_t count, const N* x, float* out) {
   if (i < count) out[i] += to_float(x[i]);
 }
 
-// The library overwrites a bias gradient and cannot accumulate into one.
+// Adds a bias gradient that cuBLASLt has written, since it cannot accumulate into one.
 void add_bias_gradient(CudaContext& ctx, std::int64_t count, const Epilogue& written, float* out) {
   constexpr int kThreads = 256;
   const unsigned blocks = blocks_for(count, kThreads);
@@ -30,21 +30,21 @@ void add_bias_gradient(CudaContext& ctx, std::int64_t count, const Epilogue& wri
   }
   check_launch("add_bias_gradient");
 }
-constexpr double kAddSeconds = 2e-6;  // about what that accumulation takes
+constexpr double kAddSeconds = 2e-6;  // estimated time of add_bias_gradient()
 
-// `epilogue` with the bias gradient in f32, or in the product's type if the library supports no
-// other.
+// `epilogue` with the bias gradient in f32, or in the product's type if cuBLASLt does not support
+// f32.
 template <class T, class C>
-Epilogue with_known_type(CudaContext& ctx, const Product<T, C>& p, Epilogue epilogue) {
+Epilogue with_supported_bias_type(CudaContext& ctx, const Product<T, C>& p, Epilogue epilogue) {
   epilogue.bias_type = CUDA_R_32F;
   if (!CublasLtProduct<T, C>(ctx, p, epilogue).chosen().possible) epilogue.bias_type = kType<T>;
   return epilogue;
 }
 
 template <class T>
-class Gated {
+class GatedProductRunner {
  public:
-  Gated(CudaContext& ctx, const GatedProduct<T>& p)
+  GatedProductRunner(CudaContext& ctx, const GatedProduct<T>& p)
       : ctx_(ctx),
         p_(p),
         product_(p.product),
@@ -53,33 +53,33 @@ class Gated {
   void run() {
     if (product_.m * product_.n == 0) return;
     const int variant = can_fuse() && !ctx_.deterministic() ? chosen_variant() : kSeparate;
-    if (variant == kGatedAndSummed && start_gated_and_summed()) return;
-    if (variant == kGated && start_gated()) return;
+    if (variant == kGatedAndSummed && launch_gated_and_summed()) return;
+    if (variant == kGated && launch_gated()) return;
     kernels::run(ctx_, product_);
     run_separately([&](const auto& kernel) { kernels::run(ctx_, kernel); }, p_.d_bias);
   }
 
  private:
-  // Variants: mask and sum fused into the product; only the mask; none.
+  // Fused into the product: the activation's derivative and the sum; only the derivative; nothing.
   enum Variants : int { kGatedAndSummed, kGated, kSeparate };
 
-  bool by_gelu() const { return p_.kind == ActivationKind::gelu_tanh; }
+  bool is_gelu() const { return p_.kind == ActivationKind::gelu_tanh; }
   bool can_fuse() const {
-    return by_gelu() ? can_be_gelu_input(p_.y, product_.n) : p_.mask != nullptr;
+    return is_gelu() ? can_be_gelu_input(p_.y, product_.n) : p_.mask != nullptr;
   }
 
   CublasLtProduct<T, T> library_product(const Epilogue& epilogue) {
     return CublasLtProduct<T, T>(ctx_, product_, epilogue);
   }
   Epilogue gate() const {
-    if (by_gelu()) return {.kind = CUBLASLT_EPILOGUE_DGELU, .gelu_input = p_.y};
+    if (is_gelu()) return {.kind = CUBLASLT_EPILOGUE_DGELU, .gelu_input = p_.y};
     return {.kind = CUBLASLT_EPILOGUE_DRELU, .mask = p_.mask};
   }
   Epilogue gate_and_sum() {
     Epilogue epilogue = gate();
-    epilogue.kind = by_gelu() ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DRELU_BGRAD;
+    epilogue.kind = is_gelu() ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DRELU_BGRAD;
     epilogue.bias = scratch_.template as<void>();
-    return with_known_type(ctx_, product_, epilogue);
+    return with_supported_bias_type(ctx_, product_, epilogue);
   }
   ReluColumnSum<T> relu_column_sum(float* out) const {
     return {.rows = product_.m, .width = product_.n, .y = p_.y, .d = product_.c, .out = out};
@@ -99,7 +99,7 @@ class Gated {
   // The steps that are not fused: relu's mask and the sum are one kernel, gelu's are two.
   template <class Run>
   void run_separately(Run&& run, float* d_bias) const {
-    if (d_bias != nullptr && !by_gelu()) return run(relu_column_sum(d_bias));
+    if (d_bias != nullptr && !is_gelu()) return run(relu_column_sum(d_bias));
     run(activation());
     if (d_bias != nullptr) run(column_sum(d_bias));
   }
@@ -125,19 +125,19 @@ class Gated {
     });
   }
 
-  bool start_gated_and_summed() {
-    return launch_as(ctx_, product_.label, by_gelu() ? "+gelu+bias" : "+relu+bias", p_.work(), [&] {
+  bool launch_gated_and_summed() {
+    return launch_as(ctx_, product_.label, is_gelu() ? "+gelu+bias" : "+relu+bias", p_.work(), [&] {
       const Epilogue epilogue = gate_and_sum();
-      if (!library_product(epilogue).start()) return false;
+      if (!library_product(epilogue).launch()) return false;
       add_bias_gradient(ctx_, product_.n, epilogue, p_.d_bias);
       return true;
     });
   }
-  bool start_gated() {
-    const bool started = launch_as(ctx_, product_.label, by_gelu() ? "+gelu" : "+relu", p_.work(),
-                                   [&] { return library_product(gate()).start(); });
-    if (started && p_.d_bias != nullptr) kernels::run(ctx_, column_sum(p_.d_bias));
-    return started;
+  bool launch_gated() {
+    const bool launched = launch_as(ctx_, product_.label, is_gelu() ? "+gelu" : "+relu", p_.work(),
+                                    [&] { return library_product(gate()).launch(); });
+    if (launched && p_.d_bias != nullptr) kernels::run(ctx_, column_sum(p_.d_bias));
+    return launched;
   }
 
   CudaContext& ctx_;
@@ -150,7 +150,7 @@ class Gated {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p) {
-  Gated<T>(ctx, p).run();
+  GatedProductRunner<T>(ctx, p).run();
 }
 template void compute<Cuda>(CudaContext&, const GatedProduct<float>&);
 template void compute<Cuda>(CudaContext&, const GatedProduct<BFloat16>&);
@@ -167,10 +167,10 @@ void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {
     return run(ctx, sum);
   }
   const ScratchMemory scratch(ctx.arena(), static_cast<std::size_t>(product.m) * sizeof(float));
-  // The library's second factor is our first, d_y; it sums over the rows, which are the product's
-  // K.
-  const Epilogue epilogue =
-      with_known_type(ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = scratch.as<void>()});
+  // The bias gradient is the sum of the second factor over K: cuBLASLt's second factor is our
+  // first, d_y, and its rows are K.
+  const Epilogue epilogue = with_supported_bias_type(
+      ctx, product, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = scratch.as<void>()});
   CublasLtProduct<T, float> with_bias(ctx, product, epilogue);
   enum Variants : int { kFused, kSeparate };
   const int variant = ctx.template cache<Plans>().variant(with_bias.key(), [&] {
@@ -183,12 +183,12 @@ void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {
                      seconds_of(ctx, [&] { execute(ctx, measured); }));
     return fastest.variant();
   });
-  const auto start = [&] {
-    if (!with_bias.start()) return false;
+  const auto launch = [&] {
+    if (!with_bias.launch()) return false;
     add_bias_gradient(ctx, product.m, epilogue, p.d_bias);
     return true;
   };
-  if (variant == kFused && launch_as(ctx, product.label, "+bias", p.work(), start)) return;
+  if (variant == kFused && launch_as(ctx, product.label, "+bias", p.work(), launch)) return;
   run(ctx, product);
   run(ctx, sum);
 }

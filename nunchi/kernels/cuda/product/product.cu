@@ -12,38 +12,39 @@ namespace {
 
 template <class T, class C>
 void multiply_by_library(CudaContext& ctx, const Product<T, C>& p) {
-  if (CublasLtProduct<T, C>(ctx, p, epilogue_of(p)).start()) return;
+  if (CublasLtProduct<T, C>(ctx, p, epilogue_of(p)).launch()) return;
   throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(p.m) + " x " +
               std::to_string(p.n) + " x " + std::to_string(p.k) + ".");
 }
 
-// The epilogue over a finished result; a block loops over rows for its columns.
+// Applies the epilogue to the stored product; a block loops over rows for its columns.
 template <class N>
-__global__ void finish_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
-                              const N* added, bool relu, float* c) {
+__global__ void epilogue_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
+                                const N* added, bool relu, float* c) {
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (column >= columns) return;
-  const float shift = bias != nullptr ? to_float(bias[column]) : 0.0f;
+  const float column_bias = bias != nullptr ? to_float(bias[column]) : 0.0f;
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
-    const std::int64_t at = row * columns + column;
-    float x = c[at] + shift;
-    if (added != nullptr) x += to_float(added[at]);
-    c[at] = relu && x < 0 ? 0.0f : x;
+    const std::int64_t element = row * columns + column;
+    float x = c[element] + column_bias;
+    if (added != nullptr) x += to_float(added[element]);
+    c[element] = relu && x < 0 ? 0.0f : x;
   }
 }
 
 template <class T>
-void finish(CudaContext& ctx, const Product<T, float>& p) {
+void apply_epilogue(CudaContext& ctx, const Product<T, float>& p) {
   constexpr unsigned kThreads = 256, kMaxBlocks = 1024;
   const dim3 blocks(blocks_for(p.n, kThreads),
                     static_cast<unsigned>(std::min<std::int64_t>(p.m, kMaxBlocks)));
-  finish_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
-                                                       p.relu, p.c);
+  epilogue_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
+                                                         p.relu, p.c);
   check_launch(p.name());
 }
 
-// A mask costs a little in the forward pass and saves relu's pass over the gradients in the
-// backward pass; how much is decided when the backward product is measured.
+// A mask costs a little time in the forward pass and can save relu's pass over the gradients in the
+// backward pass. How much it saves is measured only with the backward product; until then, half of
+// that pass is assumed.
 template <class T>
 bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with_mask) {
   Product<T> plain = masked;
@@ -51,7 +52,7 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
   const Algorithm without = CublasLtProduct<T, T>(ctx, plain, epilogue_of(plain)).chosen();
   if (with_mask.seconds == 0 || without.seconds == 0) return true;
   const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
-  const double pass = seconds_of(ctx, [&] {
+  const double relu_pass = seconds_of(ctx, [&] {
     execute(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
                                        .rows = {.capacity = plain.m},
                                        .width = plain.n,
@@ -59,7 +60,7 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
                                        .d_out = d.as<T>(),
                                        .d_x = d.as<T>()});
   });
-  return with_mask.seconds < without.seconds + pass / 2;
+  return with_mask.seconds < without.seconds + relu_pass / 2;
 }
 
 template <class T>
@@ -83,20 +84,21 @@ void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   if (p.m * p.n == 0) return;
   if (p.k == 0) throw Error("product: K must be at least 1, not 0.");
   if constexpr (std::is_same_v<T, BFloat16>) {
-    // Few and many rows are summed in different orders, which a deterministic context forbids.
+    // These kernels sum in another order than cuBLASLt, so results would depend on the number of
+    // rows, which a deterministic context forbids.
     if (!ctx.deterministic() && few_rows_product(ctx, p)) return;
   }
   if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
     if (!ctx.deterministic() && medium_rows_product(ctx, p)) return;
   }
   if constexpr (!std::is_same_v<T, C>) {
-    // The library's epilogue supports only addends of the result's type.
+    // cuBLASLt's epilogue supports only addends of the result's type.
     if (p.bias != nullptr || p.added != nullptr || p.relu) {
       Product<T, C> plain = p;
       plain.bias = plain.added = nullptr;
       plain.relu = false;
       multiply_by_library(ctx, plain);
-      return finish(ctx, p);
+      return apply_epilogue(ctx, p);
     }
   }
   multiply_by_library(ctx, p);
@@ -118,8 +120,8 @@ void write_key(std::ostream& text, const char* kind, const PlanKey& key) {
 
 }  // namespace
 
-// Format: a line with the library's version; then one line per algorithm: its key, whether there is
-// one, its nanoseconds, its bytes as hexadecimal numbers; and one line per chosen variant.
+// Format: a line with cuBLASLt's version; one line per algorithm: its key, whether there is one,
+// its nanoseconds, its data as hexadecimal words; one line per chosen variant: its key and number.
 std::string chosen_algorithms(CudaContext& ctx) {
   Plans& plans = ctx.cache<Plans>();
   std::ostringstream text;
@@ -145,7 +147,7 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
   std::getline(lines, line);
   if (!(std::istringstream(line) >> kind >> version) || kind != "cublasLt")
     throw Error(kUnreadable);
-  // Another version of the library has other algorithms: choose again.
+  // Another version of cuBLASLt has other algorithms: they are chosen again.
   if (version != cublasLtGetVersion()) return;
   while (std::getline(lines, line)) {
     std::istringstream words(line);

@@ -3,15 +3,16 @@
 namespace nunchi::kernels {
 namespace {
 
-// The states before the first step; a sentence without a token keeps its initial state.
+// Writes the states before the first step. For a sentence without tokens, the initial state is also
+// the last state.
 template <class N>
 __global__ void initial_states_kernel(const Recurrence<N> p, std::int64_t active) {
-  const RankColumn at(static_cast<int>(p.in.width));
-  if (at.rank >= p.in.plan.sentences) return;
-  const std::int64_t state = state_at(p.in, at.rank, at.column);
+  const RankColumn thread(static_cast<int>(p.in.width));
+  if (thread.rank >= p.in.plan.sentences) return;
+  const std::int64_t state = state_at(p.in, thread.rank, thread.column);
   const float h = p.in.first_h != nullptr ? to_float(p.in.first_h[state]) : 0.0f;
-  if (at.rank < active) {
-    p.in.previous[step_at(p.in, at.rank, at.column)] = from_float<N>(h);
+  if (thread.rank < active) {
+    p.in.previous[step_order_at(p.in, thread.rank, thread.column)] = from_float<N>(h);
     return;
   }
   if (p.last_h != nullptr) p.last_h[state] = from_float<N>(h);
@@ -25,7 +26,7 @@ __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const fl
   const auto [i, j] = RankColumn(H);
   if (i >= step.active) return;
   constexpr int kGates = Lstm ? 4 : 3;
-  const std::int64_t at = step_at(p.in, step.first + i, j);
+  const std::int64_t element = step_order_at(p.in, step.first + i, j);
   N* gates = gates_at(p.in, i, step, j);
   float a[kGates], b[kGates];
 #pragma unroll
@@ -38,7 +39,7 @@ __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const fl
   if constexpr (Lstm) {
     const float in = logistic(a[0] + b[0]), forget = logistic(a[1] + b[1]),
                 cell = tanhf(a[2] + b[2]), output = logistic(a[3] + b[3]);
-    kept = forget * cell_before(p.in, i, step, j) + in * cell;
+    kept = forget * previous_cell(p.in, i, step, j) + in * cell;
     h = output * tanhf(kept);
     gates[0] = from_float<N>(in);
     gates[H] = from_float<N>(forget);
@@ -48,16 +49,16 @@ __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const fl
     const float reset = logistic(a[0] + b[0]), update = logistic(a[1] + b[1]);
     kept = b[2];
     const float candidate = tanhf(a[2] + reset * kept);
-    h = (1 - update) * candidate + update * to_float(p.in.previous[at]);
+    h = (1 - update) * candidate + update * to_float(p.in.previous[element]);
     gates[0] = from_float<N>(reset);
     gates[H] = from_float<N>(update);
     gates[2 * H] = from_float<N>(candidate);
   }
-  p.in.kept[at] = kept;
+  p.in.kept[element] = kept;
   const N rounded = from_float<N>(h);
   p.out[p.in.plan.row(i, step.token, p.in.reverse) * p.out_stride + j] = rounded;
   if (i < step.next) {
-    p.in.previous[step_at(p.in, step.first + step.active + i, j)] = rounded;
+    p.in.previous[step_order_at(p.in, step.first + step.active + i, j)] = rounded;
     return;
   }
   const std::int64_t state = state_at(p.in, i, j);
@@ -91,9 +92,9 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
       product.c = products.as<float>();
       execute(ctx, product);
     }
-    const float* candidate = from_zero ? nullptr : products.as<float>();
+    const float* step_products = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;
-    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, candidate);
+    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, step_products);
     check_launch(p.name());
   });
   clear_tail(ctx, in.rows, H, p.out_stride, q.out);

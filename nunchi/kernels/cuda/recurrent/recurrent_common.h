@@ -14,27 +14,27 @@ __device__ N* gates_at(const RecurrentInputs<N>& in, std::int64_t rank, const Re
                        int column) {
   return in.gates + in.plan.row(rank, step.token, in.reverse) * in.gates_stride + column;
 }
-// Index of a column of the state of the sentence at a rank.
+// Index into the states [B, H] of the sentence at a rank.
 template <class N>
 __device__ std::int64_t state_at(const RecurrentInputs<N>& in, std::int64_t rank, int column) {
   return in.plan.sentence_at(rank) * in.state_stride + column;
 }
-// Index of a column of a row in step order.
+// Index into a matrix [rows, H] in step order.
 template <class N>
-__device__ std::int64_t step_at(const RecurrentInputs<N>& in, std::int64_t row, int column) {
+__device__ std::int64_t step_order_at(const RecurrentInputs<N>& in, std::int64_t row, int column) {
   return row * in.width + column;
 }
-// lstm's cell before a step.
+// The LSTM cell state before a step.
 template <class N>
-__device__ float cell_before(const RecurrentInputs<N>& in, std::int64_t rank,
-                             const RecurrentStep& step, int column) {
-  if (step.token > 0) return in.kept[step_at(in, step.before + rank, column)];
+__device__ float previous_cell(const RecurrentInputs<N>& in, std::int64_t rank,
+                               const RecurrentStep& step, int column) {
+  if (step.token > 0) return in.kept[step_order_at(in, step.before + rank, column)];
   return in.first_c != nullptr ? in.first_c[state_at(in, rank, column)] : 0.0f;
 }
 
 __device__ inline float logistic(float x) { return 1 / (1 + expf(-x)); }
 
-// A thread's rank and column.
+// The rank (or row) and column of a thread.
 struct RankColumn {
   std::int64_t rank;
   int column;
@@ -45,10 +45,11 @@ struct RankColumn {
   }
 };
 
-// Pads the rows of a product to a few sizes, since each size is measured once.
+// Rounds a product's row count up to one of a few sizes, since the fastest algorithm is measured
+// for each size.
 inline std::int64_t padded_rows(std::int64_t rows) {
-  constexpr std::int64_t kUnit = kSpareRows;
-  if (rows > kUnit) return (rows + kUnit - 1) / kUnit * kUnit;
+  constexpr std::int64_t kMultiple = kSpareRows;
+  if (rows > kMultiple) return (rows + kMultiple - 1) / kMultiple * kMultiple;
   std::int64_t padded = 1;
   while (padded < rows) padded *= 2;
   return padded;
@@ -57,9 +58,9 @@ inline std::int64_t padded_rows(std::int64_t rows) {
 // Rows past the count become zero.
 template <class N>
 __global__ void clear_tail_kernel(Rows rows, int width, std::int64_t stride, N* out) {
-  const RankColumn at(width);
-  if (at.rank >= rows.capacity || at.rank < real_rows(rows)) return;
-  out[at.rank * stride + at.column] = from_float<N>(0.0f);
+  const RankColumn thread(width);
+  if (thread.rank >= rows.capacity || thread.rank < real_rows(rows)) return;
+  out[thread.rank * stride + thread.column] = from_float<N>(0.0f);
 }
 
 template <class N>

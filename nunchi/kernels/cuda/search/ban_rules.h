@@ -1,4 +1,4 @@
-// Rules on tokens that may not come next, except for n-grams: each rule bans one token at most.
+// Rules that ban next tokens, except for n-grams. Each rule bans at most one token.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -38,7 +38,7 @@ constexpr int kCycles = static_cast<int>(UnitOptions::kLongestCycle);
 // Lanes that are left for the list of suppressed tokens.
 constexpr int kSuppressedLanes = kWarp - kCycles - 2;
 
-// Each rule has a lane: what this lane's rule bans in an active row.
+// The token that this lane's rule bans in an active row; there is one lane per rule.
 __device__ inline Ban ban_of_lane(const BanRules& p, std::int64_t row) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t length = p.hypotheses.length[row];

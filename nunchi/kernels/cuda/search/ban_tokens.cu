@@ -14,16 +14,16 @@ struct BanJob {
   double* banned;
 };
 
-// The bans of one row, by a warp.
+// Bans tokens of one row. Used by a whole warp.
 template <class N>
 class RowBans {
  public:
   __device__ explicit RowBans(N* logits) : logits_(logits) {}
 
-  // Called by all lanes, each with a token of its own to be banned or not.
+  // Called by all lanes; each lane bans its own token if `wanted`.
   __device__ void ban(bool wanted, std::int32_t token) {
     const int lane = lane_of_thread();
-    // Of several lanes with the same token, the first counts it.
+    // If several lanes have the same token, the first one counts it.
     const unsigned same = __match_any_sync(kAllLanes, wanted ? token : -1 - lane);
     if (wanted && __ffs(static_cast<int>(same)) == lane + 1) {
       const double logit = to_float(logits_[token]);
@@ -90,7 +90,7 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
       if (__any_sync(kAllLanes, wanted)) bans.ban(wanted, token);
     }
   }
-  // Those that have no lane of their own.
+  // Suppressed tokens for which ban_of_lane() has no lane.
   for (std::int64_t begin = kSuppressedLanes; begin < rules.suppressed_count; begin += kWarp) {
     const std::int64_t i = begin + lane;
     const bool wanted = i < rules.suppressed_count;

@@ -3,12 +3,12 @@
 namespace nunchi::kernels {
 namespace {
 
-// What is decided for each unit before the positions of its next rows are known.
+// The decision for each unit, made before the positions of its next rows are known.
 struct Plan {
-  Candidate* next;          // [units, beam] of units that continue
+  Candidate* next;          // [units, beam] next rows of the units that continue
   std::int32_t* continues;  // [units] 1: the unit continues
 
-  // By a warp.
+  // Called by a whole warp.
   __device__ void decide(const BeamStep<float>& p, std::int64_t u, const RowHeads& heads) const {
     const bool does = plan_unit(p, u, heads, next + u * p.beam);
     if (lane_of_thread() == 0) continues[u] = does ? 1 : 0;
@@ -19,7 +19,7 @@ struct Plan {
 // where those fit.
 struct HeadMemory {
   bool has_candidates;
-  std::size_t bytes;  // of a unit
+  std::size_t bytes;  // per unit
 
   HeadMemory(const BeamStep<float>& p, std::int64_t units) {
     constexpr std::size_t kSharedBytes = 48 << 10;
@@ -33,7 +33,7 @@ struct HeadMemory {
     bytes = has_candidates ? more : least;
   }
 
-  // The heads of active unit u, in the i-th part of the memory, by a warp.
+  // The heads of active unit u, in the i-th section of the memory. Called by a whole warp.
   __device__ RowHeads at(const BeamStep<float>& p, double* memory, std::int64_t u,
                          std::int64_t i) const {
     double* begin = memory + static_cast<std::size_t>(i) * bytes / sizeof(double);
@@ -66,7 +66,7 @@ __global__ void no_units_kernel(const BeamStep<float> p) {
 
 constexpr int kFewUnits = kWarp, kFewThreads = 1024, kRowThreads = 256;
 
-// All of a step in one block, a warp for each unit and then one for each row.
+// Computes a whole step in one block: one warp per unit, then one warp per row.
 __global__ __launch_bounds__(kFewThreads) void few_units_kernel(const BeamStep<float> p, Plan plan,
                                                                 HeadMemory heads) {
   extern __shared__ double memory[];

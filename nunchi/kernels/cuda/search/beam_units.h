@@ -14,18 +14,18 @@ struct Candidate {
   std::int32_t rank;  // among the row's candidates
 };
 
-// A unit's candidates and, of each row, the best one that was not taken yet. They are copied to
-// shared memory where they fit, because choosing is a chain of dependent loads.
+// A unit's candidates, and the best candidate of each row that is not taken yet. Candidates are
+// copied to shared memory if they fit, because choosing is a chain of dependent loads.
 struct RowHeads {
-  // Each lane reads and writes its own rows only.
-  double* score;            // [width] of the row's best candidate that was not taken; -inf: none
-  std::int32_t* rank;       // [width] of that candidate
+  // Each lane reads and writes only its own rows.
+  double* score;            // [width] score of the best candidate not taken; -inf: none
+  std::int32_t* rank;       // [width] rank of that candidate
   const double* before;     // [width] scores of the rows' hypotheses
   const float* log_probs;   // [width, candidates]
   const std::int32_t* ids;  // [width, candidates]
 };
 
-// Everything about a unit that is the same for its rows.
+// Properties that the rows of a unit share.
 struct Unit {
   std::int32_t index;
   std::int64_t first_row, length;
@@ -36,7 +36,7 @@ struct Unit {
         length(p.from.length[u * p.width]) {}
 };
 
-// The row's tokens so far, and the candidate's, by a warp.
+// Copies the row's tokens and adds the candidate's token. Called by a whole warp.
 __device__ inline void copy_history(const BeamStep<float>& p, const Unit& unit, const Candidate& c,
                                     std::int32_t* tokens, float* scores) {
   const std::int32_t* from_tokens = p.from.tokens + c.row * p.stride;
@@ -52,7 +52,7 @@ __device__ inline void copy_history(const BeamStep<float>& p, const Unit& unit, 
   }
 }
 
-// A unit's candidates, best first: a merge of its rows, which are sorted. By a warp.
+// A unit's candidates, best first: merges its rows, which are sorted. Used by a whole warp.
 class Candidates {
  public:
   __device__ Candidates(const BeamStep<float>& p, const Unit& unit, const RowHeads& heads)
@@ -61,7 +61,7 @@ class Candidates {
     find_own();
   }
 
-  // False when none is left whose score is above -inf.
+  // Returns false if no candidate with a score above -inf is left.
   __device__ bool next(Candidate& best) {
     double score = own_score_;
     std::int32_t row = own_row_;
@@ -94,7 +94,7 @@ class Candidates {
     heads_.score[j] = score > -INFINITY ? score : -INFINITY;
     heads_.rank[j] = rank;
   }
-  // The best of this lane's rows, of equals the first.
+  // Finds the best of this lane's rows; among equals, the first.
   __device__ void find_own() {
     own_score_ = -INFINITY;
     own_row_ = 0;
@@ -114,8 +114,8 @@ class Candidates {
   std::int32_t own_row_ = 0, own_rank_ = 0;
 };
 
-// Chooses the candidates that a unit continues with and writes the hypotheses that finish, by a
-// warp. Returns whether the unit continues; then `next` is one candidate for each row of the beam.
+// Chooses the candidates that a unit continues with and writes the hypotheses that finish. Called
+// by a whole warp. Returns whether the unit continues; then `next` holds one candidate per row.
 __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const RowHeads& heads,
                                  Candidate* next) {
   const int lane = lane_of_thread();
@@ -151,7 +151,8 @@ __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const
     }
   }
   const bool continues = finished < p.beam && !last_step && continuing > 0;
-  // Rows of the beam for which there was no candidate: their score keeps them from finishing.
+  // Rows of the beam without a candidate repeat the last one, with a score that keeps them from
+  // finishing.
   last.score = -INFINITY;
   for (std::int64_t k = continuing + lane; continues && k < p.beam; k += kWarp) next[k] = last;
   if (lane == 0 && finished != finished_before) {
@@ -161,7 +162,7 @@ __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const
   return continues;
 }
 
-// Writes one of a unit's next rows, by a warp.
+// Writes one of a unit's next rows. Called by a whole warp.
 __device__ inline void write_row(const BeamStep<float>& p, std::int64_t u, const Candidate& c,
                                  std::int64_t row) {
   const Unit unit(p, u);
@@ -175,14 +176,14 @@ __device__ inline void write_row(const BeamStep<float>& p, std::int64_t u, const
   }
 }
 
-// Writes a message of a HostSignal in one piece and past the caches. Not st.release, which would
-// wait: a message says nothing about other memory.
+// Writes a message of a HostSignal atomically, bypassing the caches. Not with st.release, which
+// would wait for earlier writes: the message does not announce any.
 __device__ inline void write_signal(std::int64_t* slot, std::int64_t message) {
   asm volatile("st.relaxed.sys.b64 [%0], %1;" ::"l"(slot), "l"(message) : "memory");
 }
 
-// Writes the counts that the next step reads. Called by one thread, when no other reads the old
-// counts any more or they are elsewhere. `active` does not include the units before this step's.
+// Writes the counts that the next step reads. Called by one thread, after all reads of the old
+// counts unless these are stored elsewhere. `active` does not include the units before this step's.
 __device__ inline void end_step(const BeamStep<float>& p, std::int64_t active) {
   active += p.units_before();
   const std::int64_t steps = p.steps_after();

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kSlotThreads = 64;
 
-// Block h has hypothesis h, the last block the spare rows.
+// Block h extends hypothesis h; the last block clears the spare rows.
 __device__ void extend_slots(const ExtendSlots& p) {
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
@@ -125,7 +125,8 @@ void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   const Embedding<T>& e = p.embedding;
-  // With several tokens each, the embedding needs the rows that the first kernel finds.
+  // With several tokens per hypothesis, the embedding needs the positions that the first kernel
+  // computes.
   if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
     run(ctx, p.slots);
     return run(ctx, e);

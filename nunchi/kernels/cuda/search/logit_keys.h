@@ -5,21 +5,21 @@
 
 namespace nunchi::kernels {
 
-// log(e^a + e^b); one of them is above -inf. A NaN stays.
+// log(e^a + e^b); at least one of a and b must be above -inf. NaN propagates.
 __device__ inline double log_add(double a, double b) {
   const double top = a < b ? b : a;
   return top + log(exp(a - top) + exp(b - top));
 }
 
 // log Σ exp of a row whose highest logit is `top` and whose Σ exp(x - top) is `sum`, including the
-// banned tokens. NaN where all logits are -inf.
+// banned tokens. NaN if all logits are -inf.
 __device__ inline double log_sum(float top, double sum, const double* banned) {
   const double allowed =
       top > -INFINITY ? static_cast<double>(top) + log(sum) : static_cast<double>(NAN);
   return banned != nullptr ? log_add(allowed, *banned) : allowed;
 }
 
-// What is subtracted from logits before exp: the highest, or 0 where all are -inf, to avoid NaN.
+// The value to subtract from logits before exp: the highest, or 0 if all are -inf, to avoid NaN.
 __device__ inline float shift_of(float top) { return top > -INFINITY ? top : 0.0f; }
 
 // Integers that compare as the floats do; NaN is below all, and both zeros are equal.
@@ -61,7 +61,7 @@ __device__ inline Key warp_max(Key key) {
   return Key{top} << 32 | rest;
 }
 
-// Of four neighbouring lanes.
+// The maximum over four neighbouring lanes.
 __device__ inline Key quad_max(Key key) {
 #pragma unroll
   for (int lanes = 1; lanes <= 2; lanes *= 2) {

@@ -1,9 +1,9 @@
-// A step of a search in two kernels: the product that finds candidates (top_of_product.cu), and one
-// with a block for each unit, which merges the candidates of its rows, chooses those that continue,
-// waits until the units before it have chosen, and writes its rows behind theirs.
+// A search step in two kernels: the product that finds candidates (top_of_product.cu), and a kernel
+// with one block per unit. A block merges the candidates of its rows, chooses those that continue,
+// waits until the blocks of earlier units have chosen, and writes its rows after theirs.
 //
-// Blocks take units in the order in which they begin to run, so that a block never waits for one
-// that is not running.
+// Each block takes the next unit from a counter when it starts, so that it only waits for blocks
+// that are already running.
 #include "nunchi/kernels/next_hypotheses.h"
 
 #include "nunchi/kernels/cuda/search/beam_units.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMaxWidth = 16, kMaxWarps = 8;
 
-// What a unit's block reports to the blocks of later units. 0: nothing yet.
+// A unit's decision, published for the blocks of later units. 0: pending.
 enum Decision : std::int32_t { kLeaves = 1, kContinues = 2 };
 
 __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge merge,
@@ -41,7 +41,7 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
   }
   const int first_row = static_cast<int>(u * p.width);
   for (int j = warp; j < p.width; j += warps) {
-    __syncwarp();  // the buffer is still in use by the row before
+    __syncwarp();  // the previous row has finished with the buffer
     merge_row(merge, first_row + j, buffers[warp], [&](int rank, float log_prob, std::int32_t id) {
       log_probs[j * p.candidates + rank] = log_prob;
       ids[j * p.candidates + rank] = id;
@@ -76,7 +76,7 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
   }
 }
 
-// What a profile shows as one kernel.
+// Both kernels as one profile entry.
 struct ChooseInTiles {
   const NextHypotheses<BFloat16>& all;
   const char* name() const { return "next_hypotheses"; }

@@ -1,7 +1,7 @@
 // Part of a row that a block keeps in registers: loaded once, read several times.
 //
-// Which thread has which elements depends on the block's size and on Wide only, not on the row's
-// address, so that sums over a row have one order.
+// The assignment of elements to threads depends only on the block's size and on Wide, not on the
+// row's address, so that sums over a row always have the same order.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"

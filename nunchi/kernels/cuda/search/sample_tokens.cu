@@ -1,11 +1,11 @@
-// Samples: one block for each row.
+// Samples tokens, one block per row.
 //
-// Weights are integers, that of the most likely token is 2^42, so that their sums do not depend on
-// the order of threads. With top_k or top_p, tokens are taken in the order of their logits (on the
-// CPU, of their weights: the same unless f64 cannot tell two weights apart), of equal ones the
-// lower id first. They are never sorted: the first token in that order with which the sum of
-// weights, or the number of tokens, exceeds a limit is found digit by digit, from histograms of the
-// logits' bits. top_k, top_p and the draw itself are such limits.
+// Weights are integers, 2^42 for the most likely token, so that their sums do not depend on the
+// order of threads. With top_k or top_p, tokens are taken in the order of their logits (on the CPU,
+// of their weights: the same unless f64 cannot tell two weights apart), of equal ones the lower id
+// first. They are never sorted: the first token in that order with which the sum of weights, or the
+// number of tokens, exceeds a limit is found digit by digit, from histograms of the logits' bits.
+// top_k, top_p and the draw itself are such limits.
 #include <string>
 
 #include "nunchi/kernels/cuda/search/logit_keys.h"
@@ -23,7 +23,7 @@ constexpr int kParts = 3, kPartBits = 14;
 constexpr double kOne = 0x1p42;
 constexpr std::int64_t kMaxTokens = limits_of(Device::cuda).vocabulary;
 static_assert(kMaxTokens < std::int64_t{1} << (32 - kPartBits));
-constexpr std::uint32_t kDrawCounter = 0x5A3B1E00u;  // the CPU's, for the same draws
+constexpr std::uint32_t kDrawCounter = 0x5A3B1E00u;  // the same as on the CPU, for the same draws
 
 using Sum = unsigned long long;
 
@@ -104,17 +104,17 @@ class RowSampler {
   }
 
  private:
-  // Bits below the digit of a level; ten for each until none is left. Of bf16's 16 bits nothing is
-  // left after two.
+  // Number of bits below the digit of a level. A digit has up to ten bits; two digits cover bf16's
+  // 16 bits.
   static constexpr int kLevels = sizeof(N) == 4 ? 4 : 2;
   __device__ static int below(int level) { return max(32 - kBits * (level + 1), 0); }
   static constexpr int kLowest = sizeof(N) == 4 ? 0 : 12;  // below(kLevels - 1)
 
-  // A token of the sorted order: all that have the same logit, and which of them.
+  // A token in the sorted order: its logit, and its index among the tokens with that logit.
   struct RankedToken {
-    std::uint32_t digits;  // the upper bits of their order_of()
+    std::uint32_t digits;  // the upper bits of order_of() of its logit
     Sum tie;               // number of equal logits before it
-    Sum mass;              // of the tokens up to this one
+    Sum mass;              // sum of the weights up to this token
   };
 
   template <class F>
@@ -165,13 +165,13 @@ class RowSampler {
     const std::uint64_t bits = std::uint64_t{words[0]} << 32 | words[1];
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
-  // The draw as a limit: the token with which the sum exceeds it is drawn.
+  // The draw as a limit: the first token with which the sum exceeds it is drawn.
   __device__ Sum drawn_limit(Sum mass) const {
     return min(__double2ull_rd(uniform() * __ull2double_rn(mass)), mass - 1);
   }
 
   // In the order of ids, the first token with which the sum of f(logit) exceeds limit(total sum);
-  // 0 where the sum is 0. Each warp has a part of the row.
+  // 0 if the sum is 0. Each warp searches one part of the row.
   template <class F, class Limit>
   __device__ int first_past(F&& f, Limit&& limit_of) {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -211,7 +211,7 @@ class RowSampler {
                       [&](Sum mass) { return drawn_limit(mass); });
   }
 
-  // Tokens whose upper digits are `digits` by their next one.
+  // Histograms, by the next digit, of the tokens whose upper digits are `digits`.
   __device__ void count_digits(int level, std::uint32_t digits) {
     auto& mass = shared_.mass[level > 0];
     unsigned* count = shared_.count[level > 0];
@@ -246,7 +246,7 @@ class RowSampler {
   }
 
   // The first token of the sorted order with which the sum of weights, or the number of tokens,
-  // passes `limit`, which is less than all there is.
+  // exceeds `limit`, which must be less than the total.
   template <bool ByMass>
   __device__ RankedToken find(Sum limit) {
     Sum mass_before = 0, count_before = 0;
@@ -271,7 +271,8 @@ class RowSampler {
       count_before = shared_.count_before;
       __syncthreads();
     }
-    // The tokens left are equal. Bits that bf16 does not have are all 0, or all 1 where negative.
+    // The remaining tokens have equal logits. Bits that bf16 lacks are 0, or 1 if the logit is
+    // negative.
     const bool negative = digits >> (31 - kLowest) == 0;
     const std::uint32_t order = digits << kLowest | (negative ? (1u << kLowest) - 1 : 0);
     const Sum each = weight(value_of(order));
@@ -285,7 +286,7 @@ class RowSampler {
                          : block_sum(shared_, mass_of(false, static_cast<int>(threadIdx.x)));
     if (mass == 0) return 0;
     if (unit_.top_p < 1) {
-      // The first sum that is at least this one is the first that passes the number before.
+      // A sum is at least `wanted` if it exceeds `wanted` - 1.
       const Sum wanted = __double2ull_ru(unit_.top_p * __ull2double_rn(mass));
       mass = find<true>(min(max(wanted, Sum{1}), mass) - 1).mass;
     }

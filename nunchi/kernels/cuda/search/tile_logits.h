@@ -1,7 +1,7 @@
-// A tile of logits, 64 rows in the registers of four warps, which find in it what merge_row() needs
-// to know about a chunk of each row.
+// A tile of logits: 64 rows in the registers of four warps, which find the keys and the summary
+// that merge_row() needs of each row's chunk.
 //
-// Four lanes have a row. Their columns are divided into groups; at least `kept` logits, and seldom
+// Four lanes hold a row. Their columns are divided into groups; at least `kept` logits, and seldom
 // many more, reach the kept-th highest of the groups' maxima.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace nunchi::kernels {
 struct TilePosition {
   int first_row, rows;  // rows past these are not written
   int chunk, first_column, columns;
-  int suppressed_token;  // is banned: counts in the sums only
+  int suppressed_token;  // banned: counts only in the sums
 };
 
 // if (logit >= least) *to++ = key, without a branch.
@@ -41,7 +41,7 @@ class TileLogits {
  public:
   static constexpr int kMaxKept = 4 * 4;  // the number of groups of a row
 
-  // Starts to add the products over 64 elements of K; the first ones replace what was there.
+  // Starts to add the products over 64 elements of K; if `first`, they overwrite the sums.
   __device__ void add(std::uint32_t x, std::uint32_t table, bool first) {
     wgmma_fence();
 #pragma unroll
@@ -51,7 +51,7 @@ class TileLogits {
     wgmma_commit();
   }
 
-  // Waits until the products are added. Sums must not be read before.
+  // Waits until the products are added. Sums must not be read earlier.
   __device__ void wait() {
     wgmma_wait();
 #pragma unroll
@@ -94,7 +94,8 @@ class TileLogits {
       if (quad_lane() == 0) {
         to.summaries[here] = {.top = top[h], .sum = sum[h], .best = order_of(best), .count = count};
       }
-      // Equal logits can be too many; NaNs reach no threshold, so that too few may be left.
+      // There may be too many equal logits, or too few logits if some are NaN, which reach no
+      // threshold.
       slow = slow || count < wanted || count > to.capacity;
     }
     if (!__any_sync(kAllLanes, slow)) return;
@@ -105,16 +106,16 @@ class TileLogits {
 
  private:
   static constexpr int kBlocks = Columns / 8;
-  static constexpr int kGroups = kMaxKept / 4;  // of a lane
+  static constexpr int kGroups = kMaxKept / 4;  // per lane
 
   __device__ static int quad_lane() { return lane_of_thread() % 4; }
-  // The warp's, in the tile.
+  // The warp's first row in the tile.
   __device__ static int first_row() {
     return static_cast<int>(threadIdx.x) / kWarp % kWgmmaWarps * 16;
   }
   __device__ static int column_of(int block, int e) { return 8 * block + 2 * quad_lane() + e; }
 
-  // f(logit, column) for what this lane has of its first or second row.
+  // Calls f(logit, column) for this lane's elements of its first (h = 0) or second row.
   template <class F>
   __device__ void each_value(int h, F&& f) const {
 #pragma unroll
@@ -123,7 +124,7 @@ class TileLogits {
       for (int e = 0; e < 2; ++e) f(value_[4 * j + 2 * h + e], column_of(j, e));
     }
   }
-  // Columns for which which(column) holds become -infinity.
+  // Sets the columns for which which(column) is true to -infinity.
   template <class Which>
   __device__ void drop(Which&& which) {
 #pragma unroll
@@ -152,7 +153,7 @@ class TileLogits {
     return fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
   }
 
-  // The kept-th highest of a row's groups; NaN, which nothing reaches, where there are fewer.
+  // The kept-th highest of a row's group maxima; NaN, which no logit reaches, if there are fewer.
   __device__ static float least_of(float (&groups)[kGroups], int kept) {
     sort_descending<4>(groups);
     const int i = (kept - 1) % kGroups;
@@ -162,7 +163,7 @@ class TileLogits {
     return least > -INFINITY ? least : NAN;
   }
 
-  // Writes the keys of the logits that reach the threshold, if they fit, and returns how many do.
+  // Writes the keys of the logits that reach the threshold, if they fit, and returns their number.
   __device__ int keep(const TilePosition& at, const VocabularyChunks& to, int h, std::int64_t here,
                       float least) const {
     int own = 0;
@@ -217,7 +218,7 @@ class TileLogits {
     }
   }
 
-  // Four of each eight columns: two of the lane's first row, two of its second.
+  // Of each eight columns: two of the lane's first row, then two of its second.
   float value_[Columns / 2];
 };
 

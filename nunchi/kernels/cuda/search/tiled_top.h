@@ -1,5 +1,5 @@
-// The best of each chunk of the vocabulary, left by a product's kernel for the kernel that is
-// launched next, which merges them.
+// The best logits of each chunk of the vocabulary, written by a product's kernel and merged by the
+// kernel that is launched next.
 #pragma once
 
 #include "nunchi/kernels/cuda/search/top_of_product.h"
@@ -13,8 +13,7 @@ struct Zeros {
   int count = 0;
 };
 
-// The best of each chunk, to be merged by the kernel that is launched next. Only where
-// found_in_tiles().
+// The best logits of each chunk, for the kernel that is launched next. Requires found_in_tiles().
 class TiledTop {
  public:
   // Launches the product.
@@ -24,7 +23,7 @@ class TiledTop {
  private:
   static std::size_t chunks_of(const TopOfProduct<BFloat16>& p);
   static std::size_t bytes_of(const TopOfProduct<BFloat16>& p);
-  ScratchMemory memory_;  // of the chunks
+  ScratchMemory memory_;  // keys and summaries of the chunks
   Merge merge_;
 };
 

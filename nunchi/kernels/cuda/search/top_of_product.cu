@@ -1,10 +1,11 @@
-// A block multiplies a tile of rows by a tile of the vocabulary and finds what merge_row() needs
-// (tile_logits.h). Blocks take one tile after another, and copy the next one while they compute;
-// the table's first stages are fetched before wait_for_previous_kernel(). Tiles of the same part of
-// the vocabulary are computed one after another, so that the table is read from memory once.
+// A block multiplies a tile of rows by a tile of the vocabulary and finds the keys and summaries
+// that merge_row() needs (tile_logits.h). Blocks take one tile after another, and copy the next one
+// while they compute; the table's first stages are fetched before wait_for_previous_kernel(). Tiles
+// of the same part of the vocabulary are computed one after another, so that the table is read from
+// memory once.
 //
-// Bans: one suppressed token is removed here. As many more keys are kept as the other rules can
-// ban, and the merge removes those.
+// Bans: one suppressed token is removed here. For the other rules, as many extra keys are kept as
+// they can ban, and the merge removes the banned ones.
 #include "nunchi/kernels/cuda/search/top_of_product.h"
 
 #include "nunchi/kernels/cuda/common/smem_tile.h"
@@ -15,15 +16,15 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr int kStage = 64;  // elements of K
+constexpr int kStage = 64;  // elements of K per stage
 using Tile = SmemTile<kStage>;
 constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kWgmmaWarps * kWarp;
-constexpr int kTableRows = 256;  // of a tile
+constexpr int kTableRows = 256;  // per tile
 
 struct Job {
   int rows, vocabulary;
-  StepCounts counts;     // of the rows, which are a bound where it has a count
-  int row_tiles, tiles;  // row_tiles * tiles of the vocabulary
+  StepCounts counts;     // the number of rows, if it has one; `rows` is then an upper bound
+  int row_tiles, tiles;  // tiles: row_tiles times the tiles of the vocabulary
   int suppressed_token;
   std::int64_t k;
   const __nv_bfloat16* x;      // [rows, k]
@@ -37,11 +38,11 @@ struct Job {
   }
 };
 
-// The two groups of warps have 64 rows each of the same chunk, or the same rows and a chunk each.
+// The two warp groups compute 64 rows each of the same chunk, or the same 64 rows of a chunk each.
 template <int Rows>
 struct Shape {
   static constexpr int kDown = Rows / kWgmmaRows, kAcross = kWarpGroups / kDown;
-  static constexpr int kColumns = kTableRows / kAcross;  // of a chunk
+  static constexpr int kColumns = kTableRows / kAcross;  // per chunk
   static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
   static constexpr int kStages = Rows == 64 ? 5 : 4;
   static constexpr int kFolds = 1024;  // alignment that the swizzled layout needs
@@ -82,7 +83,7 @@ class Source {
   int left_;  // rows after the thread's first
 };
 
-// What a block fetches: stage after stage of tile after tile, into a ring of buffers.
+// A block's sequence of copies: all stages of each of its tiles, into a ring of buffers.
 template <int Rows>
 class Feed {
  public:
@@ -116,7 +117,7 @@ class Feed {
 
  private:
   __device__ Source rows() const { return {p_.x, p_.k, tile_ % p_.row_tiles * Rows, p_.rows}; }
-  // Half of them: half of a chunk, or a chunk.
+  // Half of the table's rows of a tile: half of a chunk, or one of two chunks.
   __device__ Source columns(int half) const {
     const int part = tile_ / p_.row_tiles;
     const int first = Of::kAcross == 1 ? p_.first_column(part) + half * kTableRows / 2
@@ -133,7 +134,7 @@ class Feed {
   Source x_, left_, right_;
 };
 
-// The part of a tile that one of the groups has.
+// The part of a tile that a warp group computes.
 template <int Rows>
 __device__ TilePosition position_of(const Job& p, int tile, int group, int rows) {
   using Of = Shape<Rows>;
@@ -181,14 +182,14 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
     TileLogits<Of::kColumns> logits;
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage) {
-      // Copies of later stages may still be under way.
+      // Copies of later stages may still be in flight.
       wait_for_copy_groups<Of::kStages - 2>();
       fence_shared_writes();
       __syncthreads();
       const std::uint32_t x = base + static_cast<std::uint32_t>(buffer * Of::kStageBytes);
       logits.add(x + static_cast<std::uint32_t>(own_x * Tile::kRowBytes),
                  x + static_cast<std::uint32_t>(own_table * Tile::kRowBytes), stage == 0);
-      // No thread reads the stage before any more: its buffer is filled again.
+      // All threads have finished reading the previous stage, so its buffer is refilled.
       if (ahead.more()) {
         ahead.fetch_table();
         ahead.fetch_rows();
@@ -228,7 +229,8 @@ decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
 }
 
 constexpr std::int64_t kMaxTileRows = 1024, kMaxKept = 16;
-// Keys of a chunk: a few times as many as are kept. Only rows with many equal logits have more.
+// Capacity of a chunk's keys, a few times as many as are kept. Only rows with many equal logits
+// have more.
 constexpr int kCapacity = kWarp;
 static_assert(kMaxKept <= TileLogits<kTableRows>::kMaxKept && kMaxKept <= kCapacity);
 
@@ -236,7 +238,7 @@ std::int64_t kept_of(const TopAllowed<float>& p) {
   return p.top.count + p.bans.most_banned + p.bans.suppressed_count;
 }
 
-// What a profile shows as one kernel.
+// Both kernels as one profile entry.
 struct TopOfTiles {
   const TopOfProduct<BFloat16>& all;
   const char* name() const { return "top_of_product"; }

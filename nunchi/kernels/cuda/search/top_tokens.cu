@@ -12,21 +12,21 @@ namespace {
 constexpr int kThreads = 512, kWarps = kThreads / kWarp;
 // Candidates that a block sorts at once. Only rows with very many equal logits have more.
 constexpr int kMaxCandidates = 1024;
-// Of a row: the merge has a lane for each.
+// Chunks per row: the merge has one lane for each.
 constexpr int kMaxChunks = kWarp;
 
 template <class N>
 struct Job {
   int vocabulary;
   int count;             // n
-  int group_lanes;       // lanes of a group, whose maxima give a threshold; 0: no threshold
+  int group_lanes;       // lanes per group; groups' maxima give a threshold; 0: no threshold
   const N* logits;       // [R, V]
   const double* banned;  // [R] or null
-  bool bans;             // by these rules, of tokens that are still among the logits
+  bool bans;             // whether `rules` ban tokens that are still among the logits
   BanRules rules;
   float* log_probs;         // [R, n]
   std::int32_t* ids;        // [R, n]
-  VocabularyChunks chunks;  // of each row, n keys each; without memory where there is one chunk
+  VocabularyChunks chunks;  // with n keys each; without memory if a row is one chunk
 };
 
 // Writes a block's results: those of the row, or those of the chunk for the merge.
@@ -74,7 +74,7 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
 // Groups for more rows than blocks can run at once: small blocks load while others compute.
 constexpr int kShort = 3;
 
-// Blocks of a multiprocessor.
+// Blocks per multiprocessor.
 template <class N, int Groups, bool Wide>
 constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
                           : sizeof(N) * Groups == 4 * kShort ? 3
@@ -124,7 +124,7 @@ __global__ __launch_bounds__(kThreads,
   sum = warp_sum(sum);
   if (lane == 0) warp_sums[warp] = sum;
 
-  // Banned tokens count in the sum only.
+  // Banned tokens count only in the sum.
   bool changed = false;
   for (int i = 0; i < bans; ++i) {
     const int at = banned[i] - first_id;
@@ -187,7 +187,7 @@ __global__ __launch_bounds__(kThreads,
     }
   }
 
-  // One after another: for many tokens, and where too many logits are equal.
+  // Finds tokens one after another, for a large n or if too many logits are equal.
   const Writer<N> writer(p, top, sum, thread == 0);
   Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
   for (int rank = 0; rank < p.count; ++rank) {
@@ -203,7 +203,7 @@ __global__ __launch_bounds__(kThreads,
   }
 }
 
-// Lanes of a group: two groups for each token asked for give a good threshold.
+// Lanes per group: two groups per requested token give a good threshold.
 int group_lanes(std::int64_t count) {
   for (const int lanes : {32, 8, 2}) {
     if (2 * count <= kThreads / lanes) return lanes;
@@ -240,8 +240,8 @@ void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
 
 template <class N, bool Wide>
 void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
-  // Chunks as short as possible while all blocks still run at once. Where a row's bits must not
-  // depend on other rows, always the same.
+  // The shortest chunks with which all blocks still run at once; in a deterministic context, the
+  // same chunks for any number of rows.
   const auto suits = [&](int groups) {
     const std::int64_t chunks =
         blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
@@ -299,9 +299,9 @@ template void compute<Cuda>(CudaContext&, const TopTokens<BFloat16>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
-  // N-grams and suppressed tokens may ban more tokens than there are lanes for. Where a row's bits
-  // must not depend on other rows, neither may they depend on whether some other unit restricts
-  // n-grams.
+  // N-grams and suppressed tokens may ban more tokens than there are lanes for. In a deterministic
+  // context a row's bits must not depend on whether another unit restricts n-grams, so bans are
+  // always a separate kernel.
   if (!p.bans.any_ngram && p.bans.suppressed_count <= kSuppressedLanes && !ctx.deterministic()) {
     return top_tokens(ctx, p.top, &p.bans);
   }

@@ -8,18 +8,18 @@ namespace nunchi::kernels {
 
 struct alignas(16) ChunkSummary {
   float top, sum;  // the highest logit, and Σ exp(x - shift_of(top))
-  // Where keys are not sorted:
-  std::uint32_t best;  // order_of() the highest key's logit
-  std::int32_t count;  // of its keys
+  // Only if keys are not sorted:
+  std::uint32_t best;  // order_of() of the highest key's logit
+  std::int32_t count;  // number of keys
 };
 
 struct VocabularyChunks {
-  int per_row = 1;      // chunks of a row
+  int per_row = 1;      // chunks per row
   int kept = 1;         // the highest `kept` logits of a chunk are among its keys, or all of them
-  int capacity = 1;     // keys of a chunk at most
-  Key* keys = nullptr;  // [R, per_row, capacity], of which the first `count` count; 0: none
-  // Sorted: keys descend and fill the capacity, and there are at most a warp's chunks in a row.
-  // Otherwise a chunk has at most a warp's keys.
+  int capacity = 1;     // maximum number of keys per chunk
+  Key* keys = nullptr;  // [R, per_row, capacity]; the first `count` are valid; 0: none
+  // Sorted: keys descend and fill the capacity, and a row has at most kWarp chunks. Otherwise a
+  // chunk has at most kWarp keys.
   bool sorted = false;
   ChunkSummary* summaries = nullptr;  // [R, per_row]
 };
@@ -36,15 +36,15 @@ struct Merge {
   std::int32_t* ids;  // [R, count]
 };
 
-// A warp's shared memory.
+// Shared memory of a warp.
 struct MergeBuffer {
   static constexpr int kChunks = 16;
   int chunks[kChunks], counts[kChunks];
   Key keys[kWarp];
 };
 
-// The chunks of one row, read by a warp: lane i has chunks i, i + 32, …, the first few of them in
-// registers.
+// The chunks of one row, read by a warp: lane i reads chunks i, i + 32, … and holds the first few
+// in registers.
 class RowChunks {
  public:
   __device__ RowChunks(const VocabularyChunks& from, int row)
@@ -170,8 +170,8 @@ class RowChunks {
   ChunkSummary held_[kHeld];
 };
 
-// Writes the most likely tokens of a row, by a warp; some lane also calls keep(rank,
-// log-probability, id) for each.
+// Writes the most likely tokens of a row. Called by a whole warp; for each token one lane also
+// calls keep(rank, log-probability, id).
 template <class Keep>
 __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& keep) {
   const int lane = lane_of_thread();
@@ -188,7 +188,7 @@ __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& kee
     p.ids[at] = id_of(key);
     keep(rank, log_prob, id_of(key));
   };
-  // Banned tokens count in the sum only.
+  // Banned tokens count only in the sum.
   if (found) {
     for (unsigned all = __ballot_sync(kAllLanes, ban.wanted); all != 0; all &= all - 1) {
       const std::int32_t token =
@@ -203,7 +203,8 @@ __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& kee
     if (mine != 0 && rank < p.count) write(rank, mine);
     return;
   }
-  // One after another. There are enough: each chunk has kept as many as are asked for.
+  // Finds tokens one after another. There are enough keys: each chunk has kept as many as are
+  // requested.
   Key best = ~Key{0};
   int taken = 0;
   for (int rank = 0; rank < p.count;) {
@@ -215,7 +216,7 @@ __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& kee
   }
 }
 
-// Launches a kernel that does this for all rows.
+// Launches a kernel that calls merge_row() for all rows.
 void merge_chunks(CudaContext& ctx, const Merge& merge);
 
 }  // namespace nunchi::kernels
