@@ -125,7 +125,7 @@ TEST(Relative, HasARowForEachBucketOrDistance) {
 TEST(Relative, RejectsBucketsThatCannotReachTheDistance) {
   EXPECT_NE(error_of([] {
               nn::RelativeOptions{.buckets = 32, .max_distance = 16}.check();
-            }).find("32 buckets of relative positions cannot reach a distance of 16"),
+            }).find("32 buckets of relative positions cannot cover a distance of 16"),
             std::string::npos);
 }
 
