@@ -22,7 +22,7 @@ std::int64_t StepReplay::captured_units(std::int64_t active) const {
 // are likely to finish soon, so that graphs can be longer.
 std::int64_t StepReplay::steps_per_graph(std::int64_t active, std::int64_t max_steps) const {
   constexpr std::int64_t kManyUnits = 8, kManySteps = 8;
-  // The host waits for one of these steps only.
+  // The host waits for one step of a graph only and may lag behind by at most kSlots steps.
   static_assert(kManySteps <= HostSignal::kSlots);
   if (max_steps == 1) return 1;
   return active == units_ && active >= kManyUnits && max_steps >= kManySteps ? kManySteps : 2;

@@ -9,7 +9,7 @@
 namespace nunchi {
 namespace {
 
-// Attaches a trace to a context during its own lifetime.
+// Attaches a trace to a context for its own lifetime.
 class AttachedTrace {
  public:
   AttachedTrace(ContextBase& context, Trace& trace) : context_(context) {

@@ -78,7 +78,7 @@ class Generator {
   ContextBase& context_;
   const Tokenizer& tokenizer_;
   GeneratorOptions options_;
-  DecoderTokens tokens_;  // without a start token (texts begin with the prompt) and an end token
+  DecoderTokens tokens_;  // no start token (a text begins with its prompt) and no end token
   Searcher searcher_;
   PromptCounts counts_;
 };

@@ -17,7 +17,7 @@ struct BlockConfig {
   float dropout = 0;             // on each sub-layer's output
   float attention_dropout = 0;   // on the attention weights
   float activation_dropout = 0;  // on the feed-forward's hidden activations
-  Sees sees = Sees::all;         // for EncoderLayer; a DecoderLayer's tokens always see the past
+  Sees sees = Sees::all;         // for EncoderLayer; DecoderLayer always has Sees::past
   int kv_heads = 0;              // key/value heads; 0: H
   std::int64_t head_width = 0;   // D; 0: C / H
   bool bias = true;              // whether linear layers have one

@@ -18,8 +18,8 @@ class Linear {
   struct Options {
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;
-    // Number of matrices stacked in the weight (Q, K and V: 3). Xavier initialisation treats each
-    // as a separate matrix with outputs / stacked outputs.
+    // The weight may stack several matrices (Q, K and V). Xavier initialisation takes outputs /
+    // stacked as the number of outputs of each.
     std::int64_t stacked = 1;
     bool bias = true;
     // Xavier initialisation multiplies the first `first_rows` rows of the weight by `first_factor`.

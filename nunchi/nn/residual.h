@@ -46,8 +46,8 @@ class Residual {
   Dropout dropout_;
 };
 
-// The end of a stack: a final norm with pre-norm; with post-norm the last sub-layer's norm is the
-// last.
+// The end of a stack. Pre-norm has a final norm here; post-norm has ended with the norm of its last
+// sub-layer.
 class StreamEnd {
  public:
   StreamEnd(Parameters& parameters, const std::string& name, const Residual::Options& options);

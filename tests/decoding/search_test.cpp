@@ -169,7 +169,7 @@ TEST(Search, ShowsASentenceAsItGrows) {
   }
   const auto found = search.collect();
   ASSERT_EQ(found.size(), 2u);
-  ASSERT_EQ(seen.size(), 8u);  // of 2 to 9 tokens
+  ASSERT_EQ(seen.size(), 8u);  // with 2 to 9 tokens
   const Tokens& whole = found[1].hypotheses[0].tokens;
   for (const Tokens& part : seen) {
     EXPECT_EQ(part, Tokens(whole.begin(), whole.begin() + std::ssize(part)));

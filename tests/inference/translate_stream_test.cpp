@@ -102,7 +102,7 @@ TEST(TranslateStream, StopsWhenTheSinkReturnsFalse) {
   SmallTranslation s;
   Translator translator = s.translator();
   Pipe pipe;
-  pipe.write("a\nb\nc\nd\n");  // and the pipe stays open
+  pipe.write("a\nb\nc\nd\n");  // the pipe stays open
   LineStream lines(pipe.out());
   int seen = 0;
   translate_stream(
