@@ -11,7 +11,7 @@
 
 namespace nunchi {
 
-// The largest maximum length that can be asked for, in tokens.
+// Upper limit of SearchOptions::min_length and max_length in a config, in tokens.
 constexpr std::int64_t kLongestGeneration = 1 << 20;
 
 // Returns the defaults if the folder has no such file. Throws Error if the file is invalid.

@@ -38,7 +38,7 @@ class FinishedMemory {
   kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
   // Removes the finished hypotheses of `units` units and marks these units as not done.
   void clear(std::int64_t first_unit, std::int64_t units) const;
-  // For each unit, 1 if it is done and 0 otherwise.
+  // For each unit, non-zero if it is done.
   std::vector<std::int32_t> done() const;
   // Copies everything into `buffer` on the host; the result points into it.
   kernels::FinishedRows download(std::vector<std::int8_t>& buffer) const;
