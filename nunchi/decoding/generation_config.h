@@ -1,6 +1,6 @@
-// How a model is best asked to generate: generation_config.json of its folder, with the names that
-// Hugging Face gives these options. Options that the file does not name keep their defaults. The
-// file also holds the folder's special tokens (models/format/generation_tokens.h).
+// The search options that a model folder recommends: its generation_config.json, with Hugging
+// Face's names. Options that the file does not name keep their defaults. The file also holds the
+// folder's special tokens (models/format/generation_tokens.h).
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace nunchi {
 
-// Tokens that a model can be told to generate at most.
+// Upper limit of SearchOptions::min_length and max_length in a config, in tokens.
 constexpr std::int64_t kLongestGeneration = 1 << 20;
 
-// The defaults when the folder has no such file. Throws Error for one that is broken.
+// Returns the defaults if the folder has no such file. Throws Error if the file is invalid.
 SearchOptions load_generation_config(const std::filesystem::path& folder);
 void save_generation_config(const SearchOptions& options, const GenerationTokens& tokens,
                             const std::filesystem::path& folder);

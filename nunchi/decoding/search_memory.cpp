@@ -22,8 +22,8 @@ FinishedMemory::FinishedMemory(ContextBase& context, const Size& size)
 void FinishedMemory::clear(std::int64_t first_unit, std::int64_t units) const {
   on_device(memory_.context(), [&](auto& ctx) {
     const kernels::FinishedRows to = rows();
-    for (std::int32_t* numbers : {to.count, to.done}) {
-      kernels::run(ctx, kernels::Fill<std::int32_t>{.count = units, .out = numbers + first_unit});
+    for (std::int32_t* values : {to.count, to.done}) {
+      kernels::run(ctx, kernels::Fill<std::int32_t>{.count = units, .out = values + first_unit});
     }
   });
 }
@@ -44,7 +44,7 @@ kernels::FinishedRows FinishedMemory::download(std::vector<std::int8_t>& buffer)
   return rows_at(buffer.data());
 }
 
-// Scores come first: they have the largest elements.
+// Scores come first because their elements are the largest, which keeps everything aligned.
 kernels::FinishedRows FinishedMemory::rows_at(std::int8_t* memory) const {
   std::int64_t offset = 0;
   const auto take = [&]<class T>(T*& to, std::int64_t count) {

@@ -1,4 +1,5 @@
-// What a search keeps in device memory: the hypotheses of active units and the finished ones.
+// The device memory of a search: the hypotheses of active units, the finished hypotheses and the
+// options of units.
 #pragma once
 
 #include <span>
@@ -11,8 +12,8 @@ namespace nunchi {
 
 // The hypotheses of one step.
 struct RowMemory {
-  Tensor tokens, token_scores, score, unit, length;
-  Tensor counts;  // i32 [2] active units, steps so far
+  Tensor tokens, token_scores, score, unit, length;  // shapes as in kernels::SearchRows
+  Tensor counts;                                     // i32 [2] active units, steps so far
 
   RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride);
 
@@ -25,7 +26,8 @@ struct RowMemory {
   }
 };
 
-// The finished hypotheses of all units, in one buffer, so that one copy brings them to the host.
+// The finished hypotheses of all units. One buffer holds them, so that one copy brings them to the
+// host.
 class FinishedMemory {
  public:
   struct Size {
@@ -34,11 +36,11 @@ class FinishedMemory {
   FinishedMemory(ContextBase& context, const Size& size);
 
   kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
-  // The unit has no finished hypotheses and is not done.
+  // Removes the finished hypotheses of `units` units and marks these units as not done.
   void clear(std::int64_t first_unit, std::int64_t units) const;
-  // Which units are done: i32 [units].
+  // For each unit, non-zero if it is done.
   std::vector<std::int32_t> done() const;
-  // All of it on the host, in `buffer`.
+  // Copies everything into `buffer` on the host; the result points into it.
   kernels::FinishedRows download(std::vector<std::int8_t>& buffer) const;
 
  private:

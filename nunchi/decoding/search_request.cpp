@@ -10,13 +10,14 @@ namespace {
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// Tokens of a target, prefix included, that the options allow.
+// The maximum length of a target in tokens, prefix included.
 std::int64_t max_target_length(const SequenceModel& model, const SearchOptions& options,
                                std::int64_t source_length) {
-  constexpr std::int64_t kFactor = 3, kMore = 20;
-  const std::int64_t wanted =
-      std::max(options.min_length, std::min(options.max_length, kFactor * source_length + kMore));
-  return std::clamp<std::int64_t>(wanted, 1, model.max_length() - 1);
+  constexpr std::int64_t kSourceFactor = 3, kExtraTokens = 20;
+  const std::int64_t allowed =
+      std::max(options.min_length,
+               std::min(options.max_length, kSourceFactor * source_length + kExtraTokens));
+  return std::clamp<std::int64_t>(allowed, 1, model.max_length() - 1);
 }
 
 std::int64_t max_text_length(const SequenceModel& model, const SearchOptions& options,
@@ -24,10 +25,10 @@ std::int64_t max_text_length(const SequenceModel& model, const SearchOptions& op
   return std::min(prefix_length + options.max_length, model.max_length());
 }
 
-std::int64_t sentences_of(const GeneratingModel& model, const SearchRequest& request) {
+std::int64_t checked_sentence_count(const GeneratingModel& model, const SearchRequest& request) {
   if (request.source.has_value() != (model.encoder_decoder != nullptr)) {
     throw Error(request.source ? "a language model takes no source."
-                               : "an encoder-decoder generates from a source, but got none.");
+                               : "an encoder-decoder needs a source, but got none.");
   }
   const std::int64_t sentences =
       request.source ? request.source->rows().sentences : std::ssize(request.prefixes);
@@ -45,12 +46,13 @@ std::int64_t sentences_of(const GeneratingModel& model, const SearchRequest& req
 
 void check_prefix(const Tokens& prefix, const SequenceModel& model, const DecoderTokens& tokens) {
   if (tokens.start == kNoToken && prefix.empty()) {
-    throw Error("a search without a start token has nothing to begin with: a prefix is empty.");
+    throw Error("a search without a start token needs prefixes, but one of them is empty.");
   }
   for (const std::int32_t id : prefix) {
     if (id >= 0 && id < model.target_vocabulary()) continue;
-    throw Error("the prefix has a token " + std::to_string(id) + " in a vocabulary of " +
-                std::to_string(model.target_vocabulary()) + ".");
+    throw Error("the prefix contains token " + std::to_string(id) +
+                ", which is not in a vocabulary of " + std::to_string(model.target_vocabulary()) +
+                ".");
   }
 }
 
@@ -60,7 +62,7 @@ std::vector<PlannedSentence> plan_request(const GeneratingModel& generating,
                                           const SearchRequest& request,
                                           const DecoderTokens& tokens) {
   const SequenceModel& model = generating.model();
-  const std::int64_t sentences = sentences_of(generating, request);
+  const std::int64_t sentences = checked_sentence_count(generating, request);
   std::vector<PlannedSentence> planned;
   for (std::int64_t b = 0; b < sentences; ++b) {
     PlannedSentence& sentence = planned.emplace_back();
@@ -79,14 +81,14 @@ std::vector<PlannedSentence> plan_request(const GeneratingModel& generating,
     } else {
       longest = max_text_length(model, sentence.options, prefix_length);
     }
-    // A prefix is kept whole and gets at least one token more.
+    // A prefix is never cut, and at least one token follows it.
     sentence.max_length = std::max(longest, prefix_length + 1);
     sentence.prompt = prefix_length + (tokens.start != kNoToken ? 1 : 0);
     // The last token is not read; the start token of a target takes a position.
     if (sentence.max_length > model.max_length() - (request.source ? 1 : 0)) {
       throw Error("a prefix of " + std::to_string(prefix_length) +
-                  " tokens is too long for a model that knows " +
-                  std::to_string(model.max_length()) + " positions.");
+                  " tokens is too long for a model with " + std::to_string(model.max_length()) +
+                  " positions.");
     }
   }
   return planned;

@@ -1,4 +1,4 @@
-// Sentences that ask to enter a search, and what each of them can need.
+// Requests of sentences to enter a search, and the limits of each sentence.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace nunchi {
 
-// The model behind a search: one of the two is null.
+// The model of a search: one of the two pointers is null.
 struct GeneratingModel {
   const TranslationModel* encoder_decoder = nullptr;
   const LanguageModel* language_model = nullptr;
@@ -23,27 +23,28 @@ struct GeneratingModel {
   }
 };
 
-// Sentences that enter together: they are encoded and their prefixes are read at once.
+// Sentences that enter a search together: their sources are encoded and their prefixes are read in
+// one batch.
 struct SearchRequest {
-  std::optional<Source> source = {};      // of an encoder-decoder; a language model has none
-  std::span<const Tokens> prefixes = {};  // the beginning of each target; empty: none
-  std::span<const std::int64_t> numbers =
-      {};                                  // of the sentences, for random numbers; empty: 0, 1, …
-  std::span<const SearchOptions> options;  // of each sentence, or one for all
+  std::optional<Source> source = {};      // for an encoder-decoder; a language model has none
+  std::span<const Tokens> prefixes = {};  // the first tokens of each target; empty: no prefixes
+  // The number of each sentence selects its random draws; empty: 0, 1, …
+  std::span<const std::int64_t> numbers = {};
+  std::span<const SearchOptions> options;  // one for each sentence, or one for all
 };
 
 // A sentence of a request with its limits.
 struct PlannedSentence {
   SearchOptions options;
   Tokens prefix;                   // begins with the forced first token, if there is one
-  std::int64_t number = 0;         // for random numbers
-  std::int64_t source = 0;         // index in the request
+  std::int64_t number = 0;         // selects the random draws
+  std::int64_t source = 0;         // index of the sentence in the request
   std::int64_t source_length = 0;  // 0 without a source
   std::int64_t max_length = 0;     // tokens, prefix included
   std::int64_t prompt = 0;         // tokens of its first step: the start token and the prefix
 
   std::int64_t samples() const { return options.sample ? options.n_best : 1; }
-  // Tokens that the decoder reads: the last one is not read.
+  // Tokens that the decoder reads at most: all but the last.
   std::int64_t read_tokens() const {
     return prompt + max_length - static_cast<std::int64_t>(prefix.size()) - 1;
   }

@@ -7,14 +7,14 @@
 namespace nunchi {
 namespace {
 
-// Steps between two looks at a search: the device may take all of them at once.
+// Maximum steps of one call of Search::step(), without and with a watch.
 constexpr std::int64_t kSteps = 64, kWatchedSteps = 8;
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The memory that these sentences need together.
+// The limits of a search that holds all of these sentences.
 SearchLimits limits_of(std::span<const PlannedSentence> sentences, const SearchOptions& options,
                        const Ragged* source) {
   SearchLimits limits{.units = 0,
@@ -64,28 +64,28 @@ std::vector<Hypotheses> Searcher::operator()(const SearchInput& input) {
   }
 }
 
-// Makes a search that the sentences fit into. Where steps are replayed, the last one is kept if
-// they fit there.
+// Makes a search that the sentences fit into. On devices that replay steps, keeps the previous
+// search if they fit into it.
 void Searcher::prepare(ContextBase& context, const SearchInput& input,
                        std::span<const PlannedSentence> sentences) {
   const Ragged* source = input.source ? &input.source->rows() : nullptr;
   SearchSetup setup{.limits = limits_of(sentences, options_, source), .tokens = input.tokens};
-  const bool keeps = search_ != nullptr && context.replays() && &search_->context() == &context &&
-                     search_->setup().tokens == setup.tokens;
-  if (keeps && fits(setup.limits, search_->setup().limits)) return;
+  const bool reusable = search_ != nullptr && context.replays() &&
+                        &search_->context() == &context && search_->setup().tokens == setup.tokens;
+  if (reusable && fits(setup.limits, search_->setup().limits)) return;
   if (context.replays()) {
-    // Batches of about the same length share captured steps.
-    constexpr std::int64_t kTokens = 32;
+    // Lengths are rounded up so that batches of about the same length share captured steps.
+    constexpr std::int64_t kLengthMultiple = 32;
     SearchLimits& limits = setup.limits;
-    limits.max_tokens = rounded_up(limits.max_tokens + 1, kTokens) - 1;
-    if (keeps && search_->setup().limits.units == limits.units) {
-      const SearchLimits& last = search_->setup().limits;
-      limits.max_tokens = std::max(limits.max_tokens, last.max_tokens);
-      limits.source_rows = std::max(limits.source_rows, last.source_rows);
-      limits.source_length = std::max(limits.source_length, last.source_length);
+    limits.max_tokens = rounded_up(limits.max_tokens + 1, kLengthMultiple) - 1;
+    if (reusable && search_->setup().limits.units == limits.units) {
+      const SearchLimits& previous = search_->setup().limits;
+      limits.max_tokens = std::max(limits.max_tokens, previous.max_tokens);
+      limits.source_rows = std::max(limits.source_rows, previous.source_rows);
+      limits.source_length = std::max(limits.source_length, previous.source_length);
     }
   }
-  search_ = nullptr;  // gives its memory back first
+  search_ = nullptr;  // releases its memory before the next search allocates
   search_ = std::make_unique<Search>(model_, context, setup);
 }
 

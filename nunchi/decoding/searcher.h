@@ -1,4 +1,4 @@
-// Search for one batch of sentences after another: a loop over Search (decoding/search.h).
+// Searches batch by batch: a loop over Search (decoding/search.h).
 #pragma once
 
 #include <functional>
@@ -11,32 +11,33 @@
 
 namespace nunchi {
 
-// Gets the tokens of a hypothesis so far; returns false to end the search.
+// Callback that gets the tokens of a hypothesis so far, and returns false to end the search.
 using SearchWatch = std::function<bool(std::span<const std::int32_t> tokens)>;
 
-// What a batch starts from.
+// One batch of sentences.
 struct SearchInput {
-  std::optional<Source> source = {};      // of an encoder-decoder; a language model has none
-  std::span<const Tokens> prefixes = {};  // the beginning of each target; empty: none
-  std::span<const std::int64_t> numbers =
-      {};                     // of the sentences, for random numbers; empty: 0, 1, …
-  DecoderTokens tokens = {};  // without a start token, prefixes begin the texts and are not empty
-  SearchWatch watch = {};     // called every few steps; for one sentence with one hypothesis
+  std::optional<Source> source = {};      // for an encoder-decoder; a language model has none
+  std::span<const Tokens> prefixes = {};  // the first tokens of each target; empty: no prefixes
+  // The number of each sentence selects its random draws; empty: 0, 1, …
+  std::span<const std::int64_t> numbers = {};
+  DecoderTokens tokens = {};  // without a start token, every prefix must have tokens
+  SearchWatch watch = {};     // called every few steps; only for one sentence with one hypothesis
 };
 
-// n_best hypotheses, or fewer, for each sentence of the source, on the source's context; or for
-// each prefix, which a language model continues. Throws Error when the model's scores are not
-// numbers.
+// Returns up to n_best hypotheses for each sentence. An encoder-decoder has a sentence for each
+// sentence of the source and runs on the source's context; a language model has one for each
+// prefix, which it continues. Throws Error if the model's scores are not numbers.
 std::vector<Hypotheses> search(const TranslationModel& model, const SearchInput& input,
                                const SearchOptions& options);
 std::vector<Hypotheses> search(const LanguageModel& model, ContextBase& context,
                                const SearchInput& input, const SearchOptions& options);
 
-// The same for one batch after another. Memory and captured steps are kept from batch to batch
-// where the device gains by it. The model and the context outlive it; one thread at a time.
+// The same for one batch after another. On devices that replay captured steps, memory and captured
+// steps are kept from batch to batch. The model and the context must outlive it; used by one thread
+// at a time.
 class Searcher {
  public:
-  // Throws UsageError for options that make no sense.
+  // Throws UsageError for invalid options.
   Searcher(const TranslationModel& model, const SearchOptions& options);
   Searcher(const LanguageModel& model, ContextBase& context, const SearchOptions& options);
   ~Searcher();
@@ -49,7 +50,7 @@ class Searcher {
   std::vector<Hypotheses> run(const SearchRequest& request, const SearchWatch& watch);
 
   GeneratingModel model_;
-  ContextBase* context_ = nullptr;  // null: each source brings its own
+  ContextBase* context_ = nullptr;  // null: the context of each source
   SearchOptions options_;
   std::unique_ptr<Search> search_;
 };

@@ -11,20 +11,21 @@ std::int64_t StepReplay::active_after(std::int64_t step) const {
   return signal_->wait(static_cast<std::int32_t>(step));
 }
 
-// Halving keeps the number of graphs small, in whatever order units finish.
+// Halving keeps the number of graphs small, regardless of the order in which units finish.
 std::int64_t StepReplay::captured_units(std::int64_t active) const {
   std::int64_t size = units_;
   while (size > 1 && (size + 1) / 2 >= active) size = (size + 1) / 2;
   return size;
 }
 
-// A unit that finishes waits for the other steps of its graph. While all units are active, few are
-// likely to finish soon.
-std::int64_t StepReplay::steps_at_once(std::int64_t active, std::int64_t most) const {
+// A unit that finishes waits for the remaining steps of its graph. While all units are active, few
+// are likely to finish soon, so that graphs can be longer.
+std::int64_t StepReplay::steps_per_graph(std::int64_t active, std::int64_t max_steps) const {
   constexpr std::int64_t kManyUnits = 8, kManySteps = 8;
-  static_assert(kManySteps <= HostSignal::kSlots);  // steps that the host has not waited for
-  if (most == 1) return 1;
-  return active == units_ && active >= kManyUnits && most >= kManySteps ? kManySteps : 2;
+  // The host waits for one step of a graph only and may lag behind by at most kSlots steps.
+  static_assert(kManySteps <= HostSignal::kSlots);
+  if (max_steps == 1) return 1;
+  return active == units_ && active >= kManyUnits && max_steps >= kManySteps ? kManySteps : 2;
 }
 
 void StepReplay::replay(const Steps& steps, const Key& key) {
@@ -33,7 +34,7 @@ void StepReplay::replay(const Steps& steps, const Key& key) {
     graph = context_.capture([&] {
       for (std::int64_t i = 0; i < key.steps; ++i) steps.take(key.units);
     });
-    steps.skip(key.steps);  // nothing was taken yet
+    steps.skip(key.steps);  // capturing swapped the buffers without running steps: undo it
   }
   graph->start();
   steps.skip(key.steps);
@@ -44,18 +45,18 @@ StepReplay::Taken StepReplay::run(const Steps& steps) {
           .steps = 0,
           .kind = steps.kind,
           .swapped = steps.swapped};
-  const std::int64_t few = key.units / 2;
+  const std::int64_t half = key.units / 2;
   Taken taken{.active = steps.active};
-  while (taken.steps < steps.most && taken.active > few) {
+  while (taken.steps < steps.most && taken.active > half) {
     const std::int64_t left = steps.most - taken.steps;
-    key.steps = steps_at_once(taken.active, left);
+    key.steps = steps_per_graph(taken.active, left);
     if (key.steps == 1 && steps.most > 1) {
-      steps.take(key.units);  // an odd one at the end is not worth a graph
+      steps.take(key.units);  // a single step at the end is not worth a graph
     } else {
       replay(steps, key);
     }
     taken.steps += key.steps;
-    // Before the last step of the graph, which keeps the device busy until the next is launched.
+    // Wait for the last step but one: the last keeps the device busy until the next graph starts.
     if (taken.steps < steps.most) taken.active = active_after(steps.taken + taken.steps - 1);
   }
   taken.active = active_after(steps.taken + taken.steps);

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t kHypothesisLength = 0, kReferenceLength = 1, kMatched = 2,
                       kTotal = kMatched + kBleuOrder, kWidth = kTotal + kBleuOrder;
 
-// The text of a line that is split into words; words_of() returns views of it.
-std::string cuttable(std::string_view line, const BleuOptions& options) {
+// The line as words_of() splits it; words_of() returns views of the result.
+std::string splittable(std::string_view line, const BleuOptions& options) {
   const std::string text = prepared(line, options.lowercase ? LetterCase::lower : LetterCase::kept);
   const std::string_view stripped = stripped_right(text);
   return options.tokenizer == BleuTokenizer::v13a ? tokenized_13a(stripped) : std::string(stripped);
@@ -46,7 +46,7 @@ std::size_t closest_length(std::size_t length, std::span<const Sequence> referen
   return closest;
 }
 
-// Counts one line after another and reuses its memory.
+// Counts the n-grams of one line after another, in the same memory.
 class LineCounter {
  public:
   LineCounter(std::size_t references, const BleuOptions& options)
@@ -54,7 +54,7 @@ class LineCounter {
 
   // Sentence 0 is the hypothesis, the others are references.
   void read(std::size_t sentence, std::string_view line) {
-    texts_[sentence] = cuttable(line, options_);
+    texts_[sentence] = splittable(line, options_);
   }
 
   void count(std::span<std::int32_t> counts) {
@@ -78,16 +78,16 @@ class LineCounter {
   }
 
  private:
-  // An n-gram counts at most as often as in the reference that has it most often.
+  // The count of each n-gram is clipped to its largest count in any reference.
   std::int32_t matched() {
-    ngrams_.count(1, allowed_);
+    ngrams_.count(1, max_counts_);
     for (std::size_t s = 2; s < sequences_.size(); ++s) {
       ngrams_.count(s, counts_);
-      std::ranges::transform(allowed_, counts_, allowed_.begin(),
+      std::ranges::transform(max_counts_, counts_, max_counts_.begin(),
                              [](std::int32_t a, std::int32_t b) { return std::max(a, b); });
     }
     ngrams_.count(0, counts_);
-    return shared(counts_, allowed_);
+    return shared_count(counts_, max_counts_);
   }
 
   BleuOptions options_;
@@ -95,7 +95,7 @@ class LineCounter {
   std::vector<Sequence> sequences_;
   WordSymbols symbols_;
   Ngrams ngrams_;
-  std::vector<std::int32_t> allowed_, counts_;
+  std::vector<std::int32_t> max_counts_, counts_;
 };
 
 }  // namespace
@@ -128,7 +128,7 @@ std::string_view name_of(BleuTokenizer tokenizer) {
 }
 
 std::vector<std::string> bleu_words(std::string_view line, const BleuOptions& options) {
-  const std::string text = cuttable(line, options);
+  const std::string text = splittable(line, options);
   const std::vector<std::string_view> words = words_of(text, options);
   return {words.begin(), words.end()};
 }
@@ -153,9 +153,9 @@ BleuScore bleu_of(std::span<const std::int64_t> sums, const BleuOptions& options
   std::copy_n(&sums[kMatched], kBleuOrder, score.matched.begin());
   std::copy_n(&sums[kTotal], kBleuOrder, score.total.begin());
   const auto length = static_cast<double>(score.hypothesis_length);
-  const auto wanted = static_cast<double>(score.reference_length);
-  if (wanted > 0) score.ratio = length / wanted;
-  if (length < wanted) score.brevity_penalty = length > 0 ? std::exp(1 - wanted / length) : 0;
+  const auto reference = static_cast<double>(score.reference_length);
+  if (reference > 0) score.ratio = length / reference;
+  if (length < reference) score.brevity_penalty = length > 0 ? std::exp(1 - reference / length) : 0;
   if (std::ranges::all_of(score.matched, [](std::int64_t n) { return n == 0; })) return score;
 
   double smoothing = 1, logarithms = 0;

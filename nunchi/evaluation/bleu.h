@@ -19,7 +19,7 @@ namespace nunchi::evaluation {
 inline constexpr std::size_t kBleuOrder = 4;
 
 enum class BleuTokenizer {
-  v13a,       // that of mteval-v13a: splits off ASCII punctuation, keeps numbers together
+  v13a,       // as mteval-v13a: splits off ASCII punctuation, keeps numbers together
   character,  // every character that is not white space
   none        // splits at white space only
 };
@@ -27,7 +27,7 @@ enum class BleuTokenizer {
 struct BleuOptions {
   BleuTokenizer tokenizer = BleuTokenizer::v13a;
   bool lowercase = false;
-  // Ignores orders that are longer than the hypothesis: for single sentences.
+  // Ignores n-gram orders longer than the hypothesis; for scores of single sentences.
   bool effective_order = false;
 };
 

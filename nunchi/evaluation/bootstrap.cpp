@@ -16,7 +16,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Adds the lines of one resample into `sums`.
+// Adds the counts of one resample's lines to `sums`.
 void add_resample(const Statistics& statistics, const philox::Key& key,
                   std::span<std::int64_t> sums) {
   const std::uint64_t lines = statistics.lines();
@@ -72,14 +72,14 @@ PairedEstimate paired_bootstrap(const Statistics& system, const Statistics& base
                                 const ScoreOf& score_of, const BootstrapOptions& options) {
   if (system.lines() != baseline.lines()) {
     throw Error(
-        fmt::format("a paired bootstrap needs two systems of one size, not {} and {} lines.",
+        fmt::format("a paired bootstrap needs two systems with equally many lines, not {} and {}.",
                     system.lines(), baseline.lines()));
   }
-  const std::vector<double> of_system = resampled_scores(system, score_of, options);
-  const std::vector<double> of_baseline = resampled_scores(baseline, score_of, options);
+  const std::vector<double> system_scores = resampled_scores(system, score_of, options);
+  const std::vector<double> baseline_scores = resampled_scores(baseline, score_of, options);
   const double difference = std::abs(score_of(system.sum()) - score_of(baseline.sum()));
-  return {estimate(of_system), estimate(of_baseline),
-          paired_p_value(of_system, of_baseline, difference)};
+  return {estimate(system_scores), estimate(baseline_scores),
+          paired_p_value(system_scores, baseline_scores, difference)};
 }
 
 }  // namespace nunchi::evaluation

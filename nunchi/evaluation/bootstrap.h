@@ -2,8 +2,8 @@
 //
 // A resample draws as many lines as the corpus has, with replacement. Draws are Philox of (seed,
 // resample, draw), so that all metrics and systems with the same number of lines use the same
-// resamples. sacreBLEU draws with NumPy's generator: its intervals differ from ours like those of
-// another seed.
+// resamples. sacreBLEU draws with NumPy's generator, so its intervals differ from ours as if the
+// seed were different.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ struct PairedEstimate {
 std::vector<double> resampled_scores(const Statistics& statistics, const ScoreOf& score_of,
                                      const BootstrapOptions& options);
 
-// `scores` is not empty.
+// `scores` must not be empty.
 Estimate estimate(std::vector<double> scores);
 
-// The fraction of resamples whose difference exceeds the mean difference by more than `difference`
-// (not negative), where `difference` itself counts as one. Both systems have the same resamples in
-// the same order.
+// The fraction of resamples whose absolute difference exceeds the mean absolute difference by more
+// than `difference`, which must not be negative. `difference` itself counts as one more such
+// resample. Both systems must have the same resamples in the same order.
 double paired_p_value(std::span<const double> system, std::span<const double> baseline,
                       double difference);
 

@@ -12,8 +12,8 @@
 namespace nunchi::evaluation {
 namespace {
 
-// Three counts for each order, characters first: n-grams of the hypothesis, of the reference, and
-// those that match.
+// Three counts for each order, character orders first: n-grams of the hypothesis, n-grams of the
+// reference, and matches.
 constexpr std::size_t kPerOrder = 3;
 
 std::size_t width_of(const ChrfOptions& options) {
@@ -44,7 +44,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
-// Counts one line after another and reuses its memory.
+// Counts the n-grams of one line after another, in the same memory.
 class LineCounter {
  public:
   LineCounter(std::size_t references, const ChrfOptions& options)
@@ -87,21 +87,22 @@ class LineCounter {
     return std::span(counts_).subspan(reference * width, width);
   }
 
-  // Adds the counts of `orders` orders against every reference, from the given index on.
-  void count_orders(std::span<const Sequence> sequences, int place, int orders) {
+  // Counts n-grams of 1 to `orders` symbols against every reference. Their counts come after those
+  // of the first `orders_before` orders.
+  void count_orders(std::span<const Sequence> sequences, int orders_before, int orders) {
     ngrams_.start(sequences);
     for (int n = 0; n < orders; ++n) {
       if (n > 0) ngrams_.extend();
-      const std::size_t at = kPerOrder * static_cast<std::size_t>(place + n);
-      ngrams_.count(0, of_hypothesis_);
+      const std::size_t index = kPerOrder * static_cast<std::size_t>(orders_before + n);
+      ngrams_.count(0, hypothesis_counts_);
       for (std::size_t r = 0; r + 1 < sequences.size(); ++r) {
         const std::span<std::int32_t> counts = counts_against(r);
-        ngrams_.count(r + 1, of_reference_);
-        const std::size_t wanted = ngrams_.of(r + 1).size();
-        // An order that the reference has no n-grams of is ignored.
-        counts[at] = wanted == 0 ? 0 : static_cast<std::int32_t>(ngrams_.of(0).size());
-        counts[at + 1] = static_cast<std::int32_t>(wanted);
-        counts[at + 2] = shared(of_hypothesis_, of_reference_);
+        ngrams_.count(r + 1, reference_counts_);
+        const std::size_t reference_ngrams = ngrams_.of(r + 1).size();
+        // An order that is longer than the reference is ignored.
+        counts[index] = reference_ngrams == 0 ? 0 : static_cast<std::int32_t>(ngrams_.of(0).size());
+        counts[index + 1] = static_cast<std::int32_t>(reference_ngrams);
+        counts[index + 2] = shared_count(hypothesis_counts_, reference_counts_);
       }
     }
   }
@@ -125,7 +126,7 @@ class LineCounter {
   std::vector<Sequence> characters_, words_;
   WordSymbols symbols_;
   Ngrams ngrams_;
-  std::vector<std::int32_t> of_hypothesis_, of_reference_;
+  std::vector<std::int32_t> hypothesis_counts_, reference_counts_;
   std::vector<std::int32_t> counts_;  // [references, width]
   std::vector<std::int64_t> sums_;    // [width]
 };
@@ -151,11 +152,11 @@ Statistics chrf_statistics(std::span<const std::string> hypotheses,
 double chrf_of(std::span<const std::int64_t> sums, const ChrfOptions& options) {
   double precision = 0, recall = 0;
   int orders = 0;  // orders that both sides are long enough for
-  for (std::size_t at = 0; at < sums.size(); at += kPerOrder) {
-    if (sums[at] == 0 || sums[at + 1] == 0) continue;
-    const auto matched = static_cast<double>(sums[at + 2]);
-    precision += matched / static_cast<double>(sums[at]);
-    recall += matched / static_cast<double>(sums[at + 1]);
+  for (std::size_t i = 0; i < sums.size(); i += kPerOrder) {
+    if (sums[i] == 0 || sums[i + 1] == 0) continue;
+    const auto matched = static_cast<double>(sums[i + 2]);
+    precision += matched / static_cast<double>(sums[i]);
+    recall += matched / static_cast<double>(sums[i + 1]);
     ++orders;
   }
   if (precision + recall == 0) return 0;

@@ -12,11 +12,11 @@ namespace nunchi::evaluation {
 TextFile read_text(const std::string& path) {
   const bool standard_input = path == "-";
   TextFile text{.name = standard_input ? "standard input" : path};
-  LineReader reader(standard_input ? "/dev/stdin" : path, {.longest = kLongestLine});
+  LineReader reader(standard_input ? "/dev/stdin" : path, {.longest = kMaxLineBytes});
   for (std::string line; reader.next(line);) {
     if (reader.was_cut()) {
       throw Error(fmt::format("{}:{}: the line is longer than {} bytes; is this a text file?",
-                              text.name, reader.line_number(), grouped(kLongestLine)));
+                              text.name, reader.line_number(), grouped(kMaxLineBytes)));
     }
     if (!is_valid_utf8(line)) {
       line = repaired_utf8(line);

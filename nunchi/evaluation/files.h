@@ -1,4 +1,4 @@
-// Reading hypotheses and references; all files have the same number of lines.
+// Reads files of hypotheses and references, which must have the same number of lines.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TextFile {
 
 // Reads a plain, gzip or xz file as LineReader does (a byte order mark is dropped); "-" is
 // standard input. Throws Error when it cannot be read, is empty, or has a line longer than
-// kLongestLine.
+// kMaxLineBytes.
 TextFile read_text(const std::string& path);
 
 // Throws Error with both names and counts unless `other` has as many lines as `text`.

@@ -57,10 +57,10 @@ MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines
     result.estimate = estimate(resampled_scores(statistics, metric.score, *bootstrap));
     return result;
   }
-  const Statistics of_baseline = metric.count(baseline);
-  const auto paired = paired_bootstrap(statistics, of_baseline, metric.score, *bootstrap);
+  const Statistics baseline_statistics = metric.count(baseline);
+  const auto paired = paired_bootstrap(statistics, baseline_statistics, metric.score, *bootstrap);
   result.estimate = paired.system;
-  result.baseline_score = metric.score(of_baseline.sum());
+  result.baseline_score = metric.score(baseline_statistics.sum());
   result.baseline = paired.baseline;
   result.p_value = paired.p_value;
   return result;

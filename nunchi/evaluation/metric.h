@@ -28,25 +28,25 @@ struct Metric {
   std::function<BleuScore(std::span<const std::int64_t> sums)> bleu = nullptr;
 };
 
-// `key` is bleu, chrf or chrf++. The references outlive it.
+// `key` is bleu, chrf or chrf++. The references must outlive the metric.
 Metric make_metric(const std::string& key, const MetricOptions& options,
                    const std::vector<Lines>& references);
 
-// The scores of a system and of a second one to compare it with.
+// The score of a system and, if there is one, of a baseline to compare it with.
 struct MetricResult {
   std::vector<std::int64_t> sums;
   double score = 0;
   std::optional<Estimate> estimate;  // with a bootstrap
   double baseline_score = 0;
-  std::optional<Estimate> baseline;  // with a second system
+  std::optional<Estimate> baseline;  // with a baseline
   double p_value = 1;
 };
 
-// `baseline` is empty when there is no second system; it needs a bootstrap.
+// `baseline` is empty if there is none. Without a bootstrap it is ignored.
 MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines& baseline,
                       const std::optional<BootstrapOptions>& bootstrap);
 
-// The score of each line by itself.
+// The score of each line on its own.
 std::vector<double> sentence_scores(const Metric& metric, const Lines& hypotheses);
 
 }  // namespace nunchi::evaluation

@@ -1,5 +1,6 @@
-// Numbers equal n-grams of a few short sequences equally. Exact: an n-gram is identified by the
-// number of its first n - 1 symbols and by its last symbol, never by a hash alone.
+// Numbers the n-grams of a few short sequences so that equal n-grams have equal numbers. This is
+// exact: an n-gram is identified by the number of its first n - 1 symbols and by its last symbol,
+// never by a hash alone.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +18,9 @@ using Sequence = std::vector<Symbol>;
 // Gives equal keys equal numbers: 0, 1, 2, … in the order in which they first appear.
 class Numbering {
  public:
-  // Forgets all keys and reserves memory for `keys` of them.
+  // Removes all keys and reserves memory for `keys` keys.
   void restart(std::size_t keys);
-  // At most as many different keys as restart() reserved.
+  // May be called with at most as many different keys as restart() reserved.
   std::uint32_t number(std::uint64_t key);
   std::uint32_t size() const { return size_; }
 
@@ -36,7 +37,7 @@ class Numbering {
 };
 
 // The numbers of the n-grams of sequences, for n = 1, 2, 3 and so on. Equal n-grams have equal
-// numbers in all sequences. Reused from line to line for its memory.
+// numbers in all sequences. One object can be used for many lines and keeps its memory.
 class Ngrams {
  public:
   // Starts with n = 1. `sequences` must not change until the next start.
@@ -46,7 +47,7 @@ class Ngrams {
 
   // The numbers of the n-grams of a sequence, in order; empty when it is shorter than n.
   std::span<const std::uint32_t> of(std::size_t sequence) const { return numbers_[sequence]; }
-  // Numbers are below this.
+  // The number of different n-grams: all numbers are below it.
   std::uint32_t distinct() const { return numbering_.size(); }
 
   // How often each number appears in a sequence.
@@ -59,11 +60,11 @@ class Ngrams {
   Numbering numbering_;
 };
 
-// Words as symbols: equal words are equal symbols.
+// Gives equal words equal symbols.
 class WordSymbols {
  public:
   void restart() { symbols_.clear(); }
-  // The bytes of the word must stay valid until the restart.
+  // The bytes of the word must stay valid until the next restart().
   Symbol symbol(std::string_view word) {
     return symbols_.try_emplace(word, static_cast<Symbol>(symbols_.size())).first->second;
   }
@@ -72,7 +73,7 @@ class WordSymbols {
   std::unordered_map<std::string_view, Symbol> symbols_;
 };
 
-// Σ min(a[i], b[i]): how many n-grams two counts share.
-std::int32_t shared(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
+// Σ min(a[i], b[i]): the number of n-grams that two sequences with these counts share.
+std::int32_t shared_count(std::span<const std::int32_t> a, std::span<const std::int32_t> b);
 
 }  // namespace nunchi::evaluation

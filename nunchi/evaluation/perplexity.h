@@ -6,7 +6,8 @@
 
 namespace nunchi::evaluation {
 
-// exp of the mean negative log-likelihood (natural logarithm) of a token. `tokens` is at least 1.
+// exp of the mean negative log-likelihood (natural logarithm) per token. `tokens` must be at least
+// 1.
 inline double perplexity(double negative_log_likelihood, std::int64_t tokens) {
   return std::exp(negative_log_likelihood / static_cast<double>(tokens));
 }

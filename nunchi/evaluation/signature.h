@@ -10,7 +10,7 @@
 
 namespace nunchi::evaluation {
 
-// The version of sacreBLEU that the scores equal; tests/evaluation compares them.
+// Scores are equal to those of this version of sacreBLEU; tests/evaluation compares them.
 inline constexpr std::string_view kSacreBleuVersion = "2.6.0";
 
 // The options of a score that do not belong to its metric.
@@ -19,7 +19,7 @@ struct Setting {
   std::optional<BootstrapOptions> bootstrap{};
 };
 
-// "nrefs:1|bs:1000|seed:1|" + `own` + "|version:…"; `own` describes the metric's options.
-std::string signature_of(const Setting& setting, std::string_view own);
+// "nrefs:1|bs:1000|seed:1|" + `metric_options` + "|version:…".
+std::string signature_of(const Setting& setting, std::string_view metric_options);
 
 }  // namespace nunchi::evaluation

@@ -7,11 +7,11 @@
 namespace nunchi::evaluation {
 namespace {
 
-void check_lengths(std::span<const std::string> lines, const std::string& of_what) {
-  for (std::size_t at = 0; at < lines.size(); ++at) {
-    if (lines[at].size() <= kLongestLine) continue;
-    throw Error(fmt::format("line {} of {} has {} bytes; at most {} are allowed.", at + 1, of_what,
-                            lines[at].size(), kLongestLine));
+void check_lengths(std::span<const std::string> lines, const std::string& name) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].size() <= kMaxLineBytes) continue;
+    throw Error(fmt::format("line {} of {} has {} bytes; at most {} are allowed.", i + 1, name,
+                            lines[i].size(), kMaxLineBytes));
   }
 }
 
@@ -19,7 +19,7 @@ void check_lengths(std::span<const std::string> lines, const std::string& of_wha
 
 std::vector<std::int64_t> Statistics::sum() const {
   std::vector<std::int64_t> total(width_);
-  for (std::size_t at = 0; at < counts_.size(); ++at) total[at % width_] += counts_[at];
+  for (std::size_t i = 0; i < counts_.size(); ++i) total[i % width_] += counts_[i];
   return total;
 }
 

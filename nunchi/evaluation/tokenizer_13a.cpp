@@ -19,7 +19,7 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_point(char c) { return c == '.' || c == ','; }
 
 // ASCII punctuation and the space, except ' , - and .
-bool stands_alone(char c) {
+bool is_separate_token(char c) {
   return (c >= ' ' && c <= '&') || (c >= '(' && c <= '+') || c == '/' || (c >= ':' && c <= '@') ||
          (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
@@ -28,24 +28,24 @@ void append_spaced(std::string& out, char mark) { out.append({' ', mark, ' '}); 
 
 enum class Mark { first, second };
 
-// Goes through pairs of neighbours from the left. In a pair that matches, the mark gets spaces
-// around it, and the search continues after the pair. Works on bytes: no byte of a multi-byte
-// character is a mark or a digit.
-template <class Fits>
-std::string with_marks_apart(std::string_view text, Mark mark, const Fits& fits) {
+// Scans pairs of adjacent characters from the left. In a pair that matches, puts spaces around the
+// mark (the pair's first or second character) and continues after the pair. Works on bytes: no byte
+// of a multi-byte character is a mark or a digit.
+template <class Matches>
+std::string with_spaced_marks(std::string_view text, Mark mark, const Matches& matches) {
   std::string out;
   out.reserve(text.size() + text.size() / 2);
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (at + 1 == text.size() || !fits(text[at], text[at + 1])) {
-      out += text[at++];
+  std::size_t i = 0;
+  while (i < text.size()) {
+    if (i + 1 == text.size() || !matches(text[i], text[i + 1])) {
+      out += text[i++];
       continue;
     }
-    if (mark == Mark::first) append_spaced(out, text[at]);
-    if (mark == Mark::second) out += text[at];
-    if (mark == Mark::first) out += text[at + 1];
-    if (mark == Mark::second) append_spaced(out, text[at + 1]);
-    at += 2;
+    if (mark == Mark::first) append_spaced(out, text[i]);
+    if (mark == Mark::second) out += text[i];
+    if (mark == Mark::first) out += text[i + 1];
+    if (mark == Mark::second) append_spaced(out, text[i + 1]);
+    i += 2;
   }
   return out;
 }
@@ -67,19 +67,19 @@ std::string tokenized_13a(std::string_view line) {
   std::string out = " ";
   out.reserve(2 * text.size() + 2);
   for (const char c : text) {
-    if (stands_alone(c)) {
+    if (is_separate_token(c)) {
       append_spaced(out, c);
     } else {
       out += c;
     }
   }
   out += ' ';
-  out = with_marks_apart(out, Mark::second,
-                         [](char a, char b) { return !is_digit(a) && is_point(b); });
-  out = with_marks_apart(out, Mark::first,
-                         [](char a, char b) { return is_point(a) && !is_digit(b); });
-  return with_marks_apart(out, Mark::second,
-                          [](char a, char b) { return is_digit(a) && b == '-'; });
+  out = with_spaced_marks(out, Mark::second,
+                          [](char a, char b) { return !is_digit(a) && is_point(b); });
+  out = with_spaced_marks(out, Mark::first,
+                          [](char a, char b) { return is_point(a) && !is_digit(b); });
+  return with_spaced_marks(out, Mark::second,
+                           [](char a, char b) { return is_digit(a) && b == '-'; });
 }
 
 }  // namespace nunchi::evaluation

@@ -17,7 +17,7 @@ Character first_character(std::string_view text) {
   return {code_point, text.substr(0, size)};
 }
 
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+bool is_continuation_byte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 }  // namespace
 
@@ -53,7 +53,7 @@ std::vector<std::string_view> split(std::string_view text) {
 std::string_view stripped_right(std::string_view text) {
   while (!text.empty()) {
     std::size_t last = text.size() - 1;
-    while (last > 0 && continues(text[last])) --last;
+    while (last > 0 && is_continuation_byte(text[last])) --last;
     if (!is_space(first_character(text.substr(last)).code_point)) break;
     text.remove_suffix(text.size() - last);
   }

@@ -1,4 +1,4 @@
-// Splitting text exactly like Python's str methods: sacreBLEU, which defines the scores, is Python.
+// Splits text exactly as Python's str methods do: sacreBLEU, which defines the scores, uses them.
 #pragma once
 
 #include <string>

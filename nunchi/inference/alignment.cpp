@@ -9,7 +9,7 @@
 namespace nunchi {
 namespace {
 
-// Attaches a trace to a context for as long as it lives.
+// Attaches a trace to a context for its own lifetime.
 class AttachedTrace {
  public:
   AttachedTrace(ContextBase& context, Trace& trace) : context_(context) {
@@ -24,13 +24,13 @@ class AttachedTrace {
 };
 
 // The second-to-last layer with cross-attention, or the only one.
-const TapRecord& chosen_layer(const Trace& trace) {
+const TapRecord& alignment_layer(const Trace& trace) {
   std::vector<const TapRecord*> layers;
   for (const TapRecord& record : trace.records()) {
     if (record.part == "cross_attention") layers.push_back(&record);
   }
   if (layers.empty())
-    throw Error("this model has no cross-attention, which alignments are made from.");
+    throw Error("alignments need cross-attention, which this model does not have.");
   return *layers[layers.size() > 1 ? layers.size() - 2 : 0];
 }
 
@@ -44,13 +44,13 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
     const AttachedTrace attached(source.context(), trace);
     model.loss(make_pair_batch(source, targets, model.target_vocabulary(), {.tokens = tokens}), {});
   }
-  const TapRecord& layer = chosen_layer(trace);
-  std::vector<std::vector<float>> all;
+  const TapRecord& layer = alignment_layer(trace);
+  std::vector<std::vector<float>> means;
   for (std::size_t b = 0; b < targets.size(); ++b) {
     const auto size = static_cast<std::size_t>(layer.lengths[b]) *
-                      static_cast<std::size_t>(layer.keys[b]);  // of one head
+                      static_cast<std::size_t>(layer.keys[b]);  // weights of one head
     const float* weights = layer.values.data() + layer.begin[b];
-    std::vector<float>& mean = all.emplace_back(size, 0.0f);
+    std::vector<float>& mean = means.emplace_back(size, 0.0f);
     for (int h = 0; h < layer.heads; ++h) {
       for (std::size_t i = 0; i < size; ++i) {
         mean[i] +=
@@ -58,7 +58,7 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
       }
     }
   }
-  return all;
+  return means;
 }
 
 AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
@@ -73,10 +73,10 @@ AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
   merged.weights.assign(targets.texts.size() * width, 0.0f);
   for (std::size_t t = 0; t < rows; ++t) {
     const auto row = static_cast<std::size_t>(targets.of_piece[t]);
-    const auto share = static_cast<float>(targets.sizes[row]);
+    const auto pieces_of_word = static_cast<float>(targets.sizes[row]);
     for (std::size_t s = 0; s < columns; ++s) {
       merged.weights[row * width + static_cast<std::size_t>(sources.of_piece[s])] +=
-          pieces.weights[t * columns + s] / share;
+          pieces.weights[t * columns + s] / pieces_of_word;
     }
   }
   return merged;

@@ -17,17 +17,16 @@ struct AttentionMatrix {
 };
 
 // The cross-attention weights [T, S] of each pair: the mean over the heads of the second-to-last
-// decoder layer (of the only layer if there is one), whose attention aligns words best. Row t
+// decoder layer (or of the only layer), whose attention aligns words best. Row t
 // belongs to target token t, </s> last; each source ends with </s>. Throws Error when the model has
 // no cross-attention.
 std::vector<std::vector<float>> cross_attention(const TranslationModel& model, const Source& source,
                                                 std::span<const Tokens> targets,
                                                 const DecoderTokens& tokens);
 
-// The same attention between words. A word begins at a piece with "▁" (SentencePiece's mark) and
-// ends before the next; "<0xEA>" is its byte; <s> and </s> are words of their own. Columns of a
-// source word are summed, rows of a target word averaged, so rows still sum to 1. Throws Error
-// unless there are T × S weights.
+// The same attention between words (text/words.h says how pieces form words). The columns of a
+// source word are summed and the rows of a target word averaged, so rows still sum to 1. Throws
+// Error unless there are T × S weights.
 AttentionMatrix merged_into_words(const AttentionMatrix& pieces);
 
 // For each target word the source word with the largest weight, as (source, target) indices; </s>

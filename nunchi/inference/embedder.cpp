@@ -19,22 +19,22 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const SourceLine> line
   std::vector<std::vector<float>> vectors(
       lines.size(), std::vector<float>(static_cast<std::size_t>(model_.width())));
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
-    std::vector<Tokens> together;
-    for (const std::size_t line : batch) together.push_back(texts[line]);
-    const TokenBatch tokens = make_token_batch(context_, together, model_.vocabulary());
+    std::vector<Tokens> batch_texts;
+    for (const std::size_t line : batch) batch_texts.push_back(texts[line]);
+    const TokenBatch tokens = make_token_batch(context_, batch_texts, model_.vocabulary());
     const std::vector<double> hidden = to_host_f64(model_.hidden(tokens).value());
     std::span<const double> rest = hidden;
     for (const std::size_t line : batch) {
       const std::size_t length = texts[line].size();
-      vectors[line] = pooled(rest, length);
+      vectors[line] = pool(rest, length);
       rest = rest.subspan(length * vectors[line].size());
     }
   }
   return vectors;
 }
 
-// Pools the first `length` rows.
-std::vector<float> Embedder::pooled(std::span<const double> rows, std::size_t length) const {
+// Pools the first `length` rows: <s>, the line and </s>.
+std::vector<float> Embedder::pool(std::span<const double> rows, std::size_t length) const {
   const auto width = static_cast<std::size_t>(model_.width());
   const bool mean = options_.pooling == Pooling::mean;
   const std::size_t first = mean ? 1 : 0, count = mean ? length - 2 : 1;

@@ -31,11 +31,11 @@ class Embedder {
   // other lines. A line without words gets zeros.
   std::vector<std::vector<float>> embed(std::span<const SourceLine> lines);
 
-  // Over all calls.
+  // Totals over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
 
  private:
-  std::vector<float> pooled(std::span<const double> rows, std::size_t length) const;
+  std::vector<float> pool(std::span<const double> rows, std::size_t length) const;
 
   const MaskedLanguageModel& model_;
   ContextBase& context_;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kSpace = "▁";
 
-// Replaces every known spelling of the mask by the tokenizer's.
+// Replaces every known spelling of the mask by the tokenizer's `symbol`.
 std::string with_symbol(std::string text, const std::string& symbol) {
   for (const std::string_view known : kMaskSymbols) {
     if (known == symbol) continue;
@@ -36,14 +36,14 @@ Filler::Filler(ContextBase& context, const Model& model, const Tokenizers& token
       top_(std::clamp<std::int64_t>(options.top, 1, model_.vocabulary())),
       mask_(mask_token(tokenizers.target())) {}
 
-// Drops the space piece before a mask: in training a mask includes it.
-Filler::Line Filler::line_of(const SourceLine& line) {
+// Drops the space piece before a mask: in training a mask includes the space.
+Filler::Line Filler::tokenize(const SourceLine& line) {
   const Tokenizer& tokenizer = reader_.tokenizer();
-  const auto most = static_cast<std::size_t>(reader_.longest() - 2);
+  const auto max_tokens = static_cast<std::size_t>(reader_.max_length() - 2);
   Tokens tokens, rest;
   for (const std::int32_t token :
        tokenizer.encode(with_symbol(line.text, tokenizer.piece(mask_)))) {
-    if (!rest.empty() || tokens.size() == most) {
+    if (!rest.empty() || tokens.size() == max_tokens) {
       rest.push_back(token);
       continue;
     }
@@ -52,16 +52,16 @@ Filler::Line Filler::line_of(const SourceLine& line) {
     if (after_space) tokens.pop_back();
     tokens.push_back(token);
   }
-  const SourceLine seen{.text = line.text, .cut = line.cut || !rest.empty()};
-  return {reader_.enclosed_line(seen, tokens), std::move(rest)};
+  const SourceLine read{.text = line.text, .cut = line.cut || !rest.empty()};
+  return {reader_.enclose(read, tokens), std::move(rest)};
 }
 
 std::vector<FilledLine> Filler::fill(std::span<const SourceLine> lines) {
-  std::vector<Line> split;
+  std::vector<Line> tokenized;
   std::vector<Tokens> texts;
   std::vector<FilledLine> filled;
   for (const SourceLine& source : lines) {
-    const Line& line = split.emplace_back(line_of(source));
+    const Line& line = tokenized.emplace_back(tokenize(source));
     filled.push_back(
         {.text = source.text, .masks = {}, .unread_masks = std::ranges::count(line.rest, mask_)});
     const bool has_mask = std::ranges::find(line.read, mask_) != line.read.end();
@@ -69,7 +69,7 @@ std::vector<FilledLine> Filler::fill(std::span<const SourceLine> lines) {
     texts.push_back(has_mask ? line.read : Tokens());
   }
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
-    fill_batch(batch, split, filled);
+    fill_batch(batch, tokenized, filled);
   }
   return filled;
 }
@@ -95,17 +95,17 @@ void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Line
   const std::vector<double> log_probs = to_host_f64(top.log_probs);
 
   const Tokenizer& tokenizer = reader_.tokenizer();
-  std::size_t at = 0;
+  std::size_t next = 0;  // candidate
   for (std::size_t i = 0; i < batch.size(); ++i) {
     FilledLine& line = filled[batch[i]];
     Tokens tokens = masked[i].inputs;
     for (const std::int32_t position : masked[i].positions) {
-      tokens[static_cast<std::size_t>(position)] = ids[at];
+      tokens[static_cast<std::size_t>(position)] = ids[next];
       std::vector<Candidate>& candidates = line.masks.emplace_back();
-      for (std::int64_t c = 0; c < top_; ++c, ++at) {
-        candidates.push_back({.piece = tokenizer.piece(ids[at]),
-                              .text = in_one_line(tokenizer.decode(std::span(&ids[at], 1))),
-                              .probability = std::exp(log_probs[at])});
+      for (std::int64_t c = 0; c < top_; ++c, ++next) {
+        candidates.push_back({.piece = tokenizer.piece(ids[next]),
+                              .text = in_one_line(tokenizer.decode(std::span(&ids[next], 1))),
+                              .probability = std::exp(log_probs[next])});
       }
     }
     const Tokens& rest = lines[batch[i]].rest;

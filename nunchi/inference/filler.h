@@ -26,7 +26,7 @@ struct Candidate {
 struct FilledLine {
   std::string text;  // each mask replaced by its most likely candidate; one line
   std::vector<std::vector<Candidate>> masks;  // candidates of each mask, most likely first
-  std::int64_t unread_masks = 0;              // beyond the tokens that are read: left in the text
+  std::int64_t unread_masks = 0;  // masks beyond the maximum length, which stay in the text
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
@@ -35,7 +35,8 @@ struct FilledLine {
 // "a[MASK]" can become "as". Masks are filled in independently of each other.
 class Filler {
  public:
-  // Throws Error when the model cannot fill in, or the tokenizer does not fit it or has no mask.
+  // Throws Error when the model cannot predict masked tokens, or when the tokenizer does not fit it
+  // or has no mask token.
   Filler(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
          const FillerOptions& options);
 
@@ -45,7 +46,7 @@ class Filler {
   std::vector<FilledLine> fill(std::span<const SourceLine> lines);
   FilledLine fill(const std::string& text);
 
-  // Over all calls.
+  // Totals over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
   // Lines with words but without a mask.
   std::int64_t without_mask() const { return without_mask_; }
@@ -55,7 +56,7 @@ class Filler {
     Tokens read;  // <s> … </s>
     Tokens rest;  // tokens beyond the maximum length
   };
-  Line line_of(const SourceLine& line);
+  Line tokenize(const SourceLine& line);
   void fill_batch(std::span<const std::size_t> batch, std::span<const Line> lines,
                   std::vector<FilledLine>& filled) const;
 

@@ -17,8 +17,8 @@ namespace nunchi {
 
 struct GeneratorOptions {
   SearchOptions search;                 // its max_length: tokens after the prompt
-  std::vector<std::string> stops = {};  // a continuation ends before the first of these
-  std::int64_t batch_prompts = 64;      // continued at once
+  std::vector<std::string> stops = {};  // a continuation ends before the first of these strings
+  std::int64_t batch_prompts = 64;      // prompts continued in one batch
 };
 
 struct Prompt {
@@ -33,10 +33,11 @@ struct Continuation {
   double log_probability = 0;  // of `tokens`
 };
 
-// Gets the next part of a text as soon as it cannot change any more. Returns false to end the text.
+// Callback that gets the next part of a text as soon as it cannot change any more. Returns false to
+// end the text.
 using TextSink = std::function<bool(std::string_view part)>;
 
-// How many prompts were not used as they came; a prompt counts at most once in each.
+// How many prompts could not be used unchanged; a prompt counts at most once in each.
 struct PromptCounts {
   std::int64_t repaired = 0;  // invalid UTF-8 replaced by U+FFFD
   std::int64_t cut = 0;       // longer than the model's context: only the end was used
@@ -45,8 +46,8 @@ struct PromptCounts {
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
 //
-// Texts may grow longer than the model's positions: when these are full, the model continues from
-// the last half of the text.
+// Texts may grow longer than the model's context: when it is full, the model continues from the
+// text's last tokens, half a context of them.
 class Generator {
  public:
   // Throws Error when the model is not a language model or the tokenizer does not fit it, and
@@ -56,12 +57,12 @@ class Generator {
 
   // One continuation for each prompt, in order. It does not depend on the other prompts.
   std::vector<Continuation> generate(std::span<const Prompt> prompts);
-  // Of one prompt. The sink gets the text part by part as it is generated; with a beam, whose best
-  // hypothesis may still change, it gets the whole text at the end.
+  // The continuation of one prompt. The sink gets the text part by part as it is generated. With a
+  // beam, whose best hypothesis may still change, it gets the whole text at the end.
   Continuation generate(const Prompt& prompt, const TextSink& sink = {});
   Continuation generate(const std::string& prompt) { return generate(Prompt{prompt}); }
 
-  // Over all calls.
+  // Totals over all calls.
   const PromptCounts& counts() const { return counts_; }
 
  private:
@@ -77,7 +78,7 @@ class Generator {
   ContextBase& context_;
   const Tokenizer& tokenizer_;
   GeneratorOptions options_;
-  DecoderTokens tokens_;  // a text begins with its prompt and has no end
+  DecoderTokens tokens_;  // no start token (a text begins with its prompt) and no end token
   Searcher searcher_;
   PromptCounts counts_;
 };

@@ -14,7 +14,7 @@ std::vector<std::vector<std::size_t>> length_batches(std::span<const std::int64_
   std::vector<std::vector<std::size_t>> batches;
   std::int64_t tokens = 0;
   for (const std::size_t i : order) {
-    if (lengths[i] == 0) break;  // the rest is empty too
+    if (lengths[i] == 0) break;  // the remaining texts are empty too
     if (batches.empty() || tokens + lengths[i] > limits.tokens ||
         static_cast<std::int64_t>(batches.back().size()) >= limits.texts) {
       batches.emplace_back();

@@ -1,4 +1,4 @@
-// Classifying lines of text.
+// Classifies lines of text.
 #pragma once
 
 #include <span>
@@ -25,7 +25,7 @@ class LineClassifier {
   // lines. A line without words has no labels.
   std::vector<std::vector<LabelProbability>> classify(std::span<const SourceLine> lines);
 
-  // Over all calls.
+  // Totals over all calls.
   const LineCounts& counts() const { return reader_.counts(); }
 
  private:

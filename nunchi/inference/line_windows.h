@@ -1,5 +1,5 @@
-// Reading a stream of lines window by window: in constant memory, without waiting for input that
-// has not arrived.
+// Reads a stream of lines window by window: in constant memory, and without waiting for more input
+// while lines that have arrived can be processed.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ struct LineWindowOptions {
   // sorted by length, so larger windows make fuller batches.
   std::size_t lines = 1024;
   std::size_t bytes = std::size_t{4} << 20;
-  bool prefixes = false;  // a line is "source \t beginning of its translation"
+  bool prefixes = false;  // a line is the source, a tab and the beginning of its translation
 };
 
-// Gets the lines of a window in order. Returns false to end the reading.
+// Callback that gets the lines of a window in order. Returns false to stop reading.
 using WindowSink = std::function<bool(std::span<const SourceLine> lines)>;
 
 // Reads window by window until the input ends or the sink returns false. Calls `flush` whenever no

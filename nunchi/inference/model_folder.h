@@ -1,4 +1,4 @@
-// The contents of a model folder, loaded: model, tokenizers and search options.
+// The loaded contents of a model folder: model, tokenizers and search options.
 //
 //   CpuContext context;
 //   const ModelFolder folder(context, "runs/demo", as_translation_model);
@@ -13,8 +13,8 @@
 
 namespace nunchi {
 
-// Throws Error when a model lacks an ability that the caller needs: as_translation_model() and its
-// siblings in models/sequence_model.h. Empty: any model will do.
+// Throws Error when a model lacks an ability that the caller needs: as_translation_model() or a
+// similar function of models/sequence_model.h. Empty: any model is accepted.
 using AbilityCheck = std::function<void(const Model& model)>;
 
 class ModelFolder {
@@ -26,7 +26,7 @@ class ModelFolder {
 
   const Model& model() const { return *model_; }
   const Tokenizers& tokenizers() const { return tokenizers_; }
-  // From generation_config.json; defaults where the folder has none.
+  // From generation_config.json; defaults if the folder has none.
   const SearchOptions& search() const { return search_; }
 
  private:

@@ -1,9 +1,9 @@
-// A model folder, opened: one object that owns all that a program needs to run a model.
+// An opened model folder: one object that owns everything that a program needs to run a model.
 //
 //   const Pipeline pipeline = Pipeline::open("runs/demo");
 //   pipeline.translator().translate("내일 만나요").text
 //
-// Many threads share one copy of the weights; each thread takes a worker of its own:
+// Threads share one copy of the weights; each thread takes its own worker:
 //
 //   std::jthread thread([worker = pipeline.worker()] { worker.translator().translate(…); });
 #pragma once
@@ -36,19 +36,21 @@ class Pipeline {
   // Throws Error when the folder cannot be loaded, UsageError for a device that does not exist.
   static Pipeline open(const std::filesystem::path& folder, const PipelineOptions& options = {});
 
-  // Another pipeline over the same weights, with a context of its own on the same device. It keeps
-  // the weights alive and may outlive this pipeline. Any thread may call this.
+  // Another pipeline over the same weights, with its own context on the same device. It keeps the
+  // weights alive and may outlive this pipeline. Any thread may call this.
   Pipeline worker() const { return worker(shared_->device.threads); }
-  Pipeline worker(int threads) const;  // 0: one for each core that this process may use
+  Pipeline worker(int threads) const;  // 0: one thread for each core that this process may use
 
-  ContextBase& context() const { return own_ != nullptr ? *own_ : *shared_->context; }
+  ContextBase& context() const {
+    return worker_context_ != nullptr ? *worker_context_ : *shared_->context;
+  }
   const Model& model() const { return shared_->folder.model(); }
   const Tokenizers& tokenizers() const { return shared_->folder.tokenizers(); }
   const SearchOptions& search() const { return shared_->folder.search(); }
 
-  // What runs the model on this pipeline's context. Without options, translator() and generator()
-  // search as the folder's generation_config.json says. Each throws Error when the model lacks the
-  // ability, and UsageError for options that contradict each other.
+  // Objects that run the model on this pipeline's context. Without options, translator() and
+  // generator() use the search options of the folder's generation_config.json. Each function throws
+  // Error when the model lacks the ability, and UsageError for options that contradict each other.
   Translator translator() const { return translator({.search = search()}); }
   Translator translator(const TranslatorOptions& options) const;
   Generator generator() const { return generator({.search = search()}); }
@@ -69,11 +71,11 @@ class Pipeline {
     ModelFolder folder;
   };
 
-  Pipeline(std::shared_ptr<const Shared> shared, std::unique_ptr<ContextBase> own)
-      : shared_(std::move(shared)), own_(std::move(own)) {}
+  Pipeline(std::shared_ptr<const Shared> shared, std::unique_ptr<ContextBase> worker_context)
+      : shared_(std::move(shared)), worker_context_(std::move(worker_context)) {}
 
   std::shared_ptr<const Shared> shared_;
-  std::unique_ptr<ContextBase> own_;  // a worker's context; null for the pipeline that was opened
+  std::unique_ptr<ContextBase> worker_context_;  // null for the pipeline that was opened
 };
 
 }  // namespace nunchi

@@ -9,7 +9,7 @@
 namespace nunchi {
 namespace {
 
-// Indices of the targets of each batch; a target has one token more, its end.
+// Indices of the targets of each batch. The lengths count one more token, the end of a target.
 std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets,
                                                  std::int64_t batch_tokens) {
   std::vector<std::int64_t> lengths;
@@ -17,7 +17,8 @@ std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> targets
   return length_batches(lengths, {.tokens = batch_tokens});
 }
 
-// Adds pieces and log-probabilities of the labels; `losses` may be longer than `labels`.
+// Adds the pieces and log-probabilities of the labels to `score`. `losses` may be longer than
+// `labels`.
 void add_scores(const Tokenizer& tokenizer, std::span<const std::int32_t> labels,
                 std::span<const double> losses, PairScore& score) {
   for (std::size_t t = 0; t < labels.size(); ++t) {
@@ -53,11 +54,11 @@ Scorer::Scorer(ContextBase& context, const Model& model, const Tokenizers& token
 std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
   std::vector<PairScore> scores(pairs.size());
   std::vector<Tokens> sources, targets;
-  const auto most = static_cast<std::size_t>(options_.max_length - 1);
+  const auto max_tokens = static_cast<std::size_t>(options_.max_length - 1);
   const auto encoded = [&](const Tokenizer& tokenizer, const std::string& text, PairScore& score) {
     Tokens tokens = tokenizer.encode(text);
-    if (tokens.size() > most) {
-      tokens.resize(most);
+    if (tokens.size() > max_tokens) {
+      tokens.resize(max_tokens);
       score.cut = true;
     }
     return tokens;
@@ -68,9 +69,9 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
     targets.push_back(
         tokenizers_.decoder().begun(encoded(tokenizers_.target(), pairs[i].target, scores[i])));
   }
-  for (const std::vector<std::size_t>& numbers : batches_of(targets, options_.batch_tokens)) {
+  for (const std::vector<std::size_t>& indices : batches_of(targets, options_.batch_tokens)) {
     std::vector<Tokens> batch_sources, batch_targets;
-    for (const std::size_t i : numbers) {
+    for (const std::size_t i : indices) {
       batch_sources.push_back(sources[i]);
       batch_targets.push_back(targets[i]);
     }
@@ -79,11 +80,11 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
         model_.target_vocabulary(), {.tokens = tokenizers_.decoder()});
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
     std::span<const double> rest = losses;
-    for (const std::size_t i : numbers) {
-      Tokens said = targets[i];
-      said.push_back(tokenizers_.decoder().end);
-      add_scores(tokenizers_.target(), said, rest, scores[i]);
-      rest = rest.subspan(said.size());
+    for (const std::size_t i : indices) {
+      Tokens labels = targets[i];
+      labels.push_back(tokenizers_.decoder().end);
+      add_scores(tokenizers_.target(), labels, rest, scores[i]);
+      rest = rest.subspan(labels.size());
     }
   }
   return scores;
@@ -101,28 +102,28 @@ LineScorer::LineScorer(ContextBase& context, const Model& model, const Tokenizer
 
 std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) const {
   std::vector<PairScore> scores(lines.size());
-  std::vector<Tokens> texts;  // end of line, the line, end of line
+  std::vector<Tokens> texts;  // line end, line, line end
   for (std::size_t i = 0; i < lines.size(); ++i) {
     Tokens text = tokenizer_.encode(lines[i]);
-    const auto most = static_cast<std::size_t>(options_.max_length - 1);
-    if (text.size() > most) {
-      text.resize(most);
+    const auto max_tokens = static_cast<std::size_t>(options_.max_length - 1);
+    if (text.size() > max_tokens) {
+      text.resize(max_tokens);
       scores[i].cut = true;
     }
     text.insert(text.begin(), tokenizer_.line_end());
     text.push_back(tokenizer_.line_end());
     texts.push_back(std::move(text));
   }
-  for (const std::vector<std::size_t>& numbers : batches_of(texts, options_.batch_tokens)) {
+  for (const std::vector<std::size_t>& indices : batches_of(texts, options_.batch_tokens)) {
     std::vector<Tokens> batch_texts;
-    for (const std::size_t i : numbers) batch_texts.push_back(texts[i]);
+    for (const std::size_t i : indices) batch_texts.push_back(texts[i]);
     const TextBatch batch = make_text_batch(context_, batch_texts, model_.target_vocabulary());
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
     std::span<const double> rest = losses;
-    for (const std::size_t i : numbers) {
-      const auto said = std::span<const std::int32_t>(texts[i]).subspan(1);
-      add_scores(tokenizer_, said, rest, scores[i]);
-      rest = rest.subspan(said.size());
+    for (const std::size_t i : indices) {
+      const auto labels = std::span<const std::int32_t>(texts[i]).subspan(1);
+      add_scores(tokenizer_, labels, rest, scores[i]);
+      rest = rest.subspan(labels.size());
     }
   }
   return scores;

@@ -1,4 +1,4 @@
-// The log-probability of given translations, or of lines of a text.
+// Computes the log-probability of given translations, or of lines of text.
 #pragma once
 
 #include <span>
@@ -14,17 +14,17 @@ struct TextPair {
 };
 
 struct PairScore {
-  double log_probability = 0;       // of the target and its end, given the source
-  std::vector<std::string> pieces;  // of the target, then its end
+  double log_probability = 0;       // of the target with its end token, given the source
+  std::vector<std::string> pieces;  // pieces of the target and its end token
   std::vector<float> token_scores;  // log-probability of each piece
   bool cut = false;                 // a side was longer than max_length
 };
 
 // Sums over many scores.
 struct ScoreTotals {
-  std::int64_t count = 0;   // of scores
-  std::int64_t cut = 0;     // of those that were cut
-  std::int64_t tokens = 0;  // target tokens, ends included
+  std::int64_t count = 0;   // scores
+  std::int64_t cut = 0;     // scores of texts that were cut
+  std::int64_t tokens = 0;  // target tokens, end tokens included
   double log_probability = 0;
 
   void add(std::span<const PairScore> scores);
@@ -32,8 +32,8 @@ struct ScoreTotals {
 };
 
 struct ScorerOptions {
-  std::int64_t max_length = 1024;    // tokens of a side; longer ones are cut
-  std::int64_t batch_tokens = 4096;  // target tokens scored at once, approximately
+  std::int64_t max_length = 1024;    // tokens of a side; longer sides are cut
+  std::int64_t batch_tokens = 4096;  // target tokens of a batch, approximately
 };
 
 // Used by one thread at a time. Context, model and tokenizers outlive it.
@@ -43,8 +43,8 @@ class Scorer {
   Scorer(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
          const ScorerOptions& options);
 
-  // One score for each pair, in order; it does not depend on the other pairs. An empty side
-  // consists of its end alone.
+  // One score for each pair, in order; it does not depend on the other pairs. An empty side has
+  // only its end token.
   std::vector<PairScore> score(std::span<const TextPair> pairs) const;
 
  private:
@@ -54,8 +54,8 @@ class Scorer {
   ScorerOptions options_;
 };
 
-// The same for lines of a text, each scored after an end of line. Used by one thread at a time;
-// model and tokenizers outlive it.
+// The same for lines of text; each is scored as if it followed another line. Used by one thread at
+// a time. Context, model and tokenizers outlive it.
 class LineScorer {
  public:
   // Throws Error when the model is not a language model or the tokenizer does not fit it.

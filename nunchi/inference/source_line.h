@@ -1,4 +1,4 @@
-// A line of input as the parts of inference take it.
+// A line of input text for Translator, Filler, Embedder and LineClassifier.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,12 @@ namespace nunchi {
 
 struct SourceLine {
   std::string text;
-  std::string prefix;       // the translation has to begin with it
+  std::string prefix;       // the translation must begin with it
   std::int64_t number = 0;  // selects the random draws when sampling
   bool cut = false;         // the reader already dropped the end of the line; counts as cut
 };
 
-// How many lines were not translated, read or classified as they came; a line counts at most once
-// in each.
+// How many lines could not be used unchanged; a line counts at most once in each.
 struct LineCounts {
   std::int64_t empty = 0;     // no words: an empty result
   std::int64_t repaired = 0;  // invalid UTF-8 replaced by U+FFFD

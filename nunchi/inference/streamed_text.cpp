@@ -6,10 +6,10 @@ namespace nunchi {
 namespace {
 
 constexpr std::string_view kReplacement = "\uFFFD";
-// Unsettled tokens at which we try to settle them.
-constexpr std::size_t kMostOpen = 16;
-// Bytes of the longest character; each may be a token.
-constexpr std::size_t kLongestCharacter = 4;
+// From this number of unsettled tokens on, we try to settle them.
+constexpr std::size_t kMaxUnsettled = 16;
+// Bytes of the longest UTF-8 character; each byte may be a token.
+constexpr std::size_t kMaxCharacterBytes = 4;
 
 }  // namespace
 
@@ -48,25 +48,25 @@ void StreamedText::end_line() {
   text_ += '\n';
   settled_ = text_.size();
   open_.clear();
-  known_ = known_bytes_ = 0;
+  context_tokens_ = context_bytes_ = 0;
 }
 
 void StreamedText::decode() {
   const std::string text = tokenizer_.decode(open_);
   text_.resize(settled_);
-  text_ += std::string_view(text).substr(std::min(known_bytes_, text.size()));
-  if (open_.size() < known_ + kMostOpen) return;
-  // The fewest last tokens whose text is complete and the end of the whole text.
-  for (std::size_t last = 1; last <= kLongestCharacter; ++last) {
-    const Tokens ending(open_.end() - static_cast<std::ptrdiff_t>(last), open_.end());
+  text_ += std::string_view(text).substr(std::min(context_bytes_, text.size()));
+  if (open_.size() < context_tokens_ + kMaxUnsettled) return;
+  // Keep as context the fewest last tokens whose text has no incomplete character and ends text_.
+  for (std::size_t count = 1; count <= kMaxCharacterBytes; ++count) {
+    const Tokens ending(open_.end() - static_cast<std::ptrdiff_t>(count), open_.end());
     const std::string text_of_ending = tokenizer_.decode(ending);
     const bool complete =
         !text_of_ending.empty() && text_of_ending.find(kReplacement) == text_of_ending.npos;
     if (!complete || !text_.ends_with(text_of_ending)) continue;
     settled_ = text_.size();
     open_ = ending;
-    known_ = last;
-    known_bytes_ = text_of_ending.size();
+    context_tokens_ = count;
+    context_bytes_ = text_of_ending.size();
     return;
   }
 }

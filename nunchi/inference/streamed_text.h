@@ -1,4 +1,4 @@
-// Decoding tokens that arrive one after another.
+// Decodes tokens that arrive one after another.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace nunchi {
 
-// Decodes tokens that may be several lines. Where the tokenizer marks the end of a line by </s>,
-// each </s> becomes a line break.
+// Decodes tokens of one or more lines. If the tokenizer marks the end of a line by </s>, each </s>
+// becomes a line break.
 std::string text_of(const Tokenizer& tokenizer, std::span<const std::int32_t> tokens);
 
 // text_of() of all tokens so far, in time linear in their number: text that cannot change any more
@@ -31,11 +31,11 @@ class StreamedText {
   std::string text_;
   std::size_t count_ = 0;
   std::size_t settled_ = 0;  // bytes of the text that cannot change any more
-  // The tokens to decode again. The first few of them are settled already and only give the others
-  // their context: a piece at the beginning of a text loses the space before it.
+  // The tokens to decode again. The first few are settled already and only give the others their
+  // context: a piece at the beginning of a text loses the space before it.
   Tokens open_;
-  std::size_t known_ = 0;        // settled tokens in open_
-  std::size_t known_bytes_ = 0;  // bytes of their text
+  std::size_t context_tokens_ = 0;  // settled tokens at the beginning of open_
+  std::size_t context_bytes_ = 0;   // bytes of their text
 };
 
 }  // namespace nunchi

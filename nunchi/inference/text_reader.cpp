@@ -15,10 +15,10 @@ TextReader::TextReader(const Model& model, const Tokenizers& tokenizers,
 }
 
 Tokens TextReader::tokens_of(const SourceLine& line) {
-  return enclosed_line(line, tokenizer_.encode(line.text));
+  return enclose(line, tokenizer_.encode(line.text));
 }
 
-Tokens TextReader::enclosed_line(const SourceLine& line, const Tokens& tokens) {
+Tokens TextReader::enclose(const SourceLine& line, const Tokens& tokens) {
   counts_.repaired += is_valid_utf8(line.text) ? 0 : 1;
   const bool is_long = static_cast<std::int64_t>(tokens.size()) + 2 > options_.max_length;
   counts_.cut += line.cut || is_long ? 1 : 0;

@@ -1,4 +1,4 @@
-// Lines as tokens for models that read whole texts: shared by Filler, Embedder and LineClassifier.
+// Tokenises lines for models that read whole texts. Shared by Filler, Embedder and LineClassifier.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace nunchi {
 
 struct ReaderOptions {
   std::int64_t max_length = 1024;  // tokens of a line, <s> and </s> included; longer lines are cut
-  std::int64_t batch_tokens = 4096;  // tokens read at once, approximately
+  std::int64_t batch_tokens = 4096;  // tokens of a batch, approximately
 };
 
 // Used by one thread at a time. Model and tokenizers outlive it.
@@ -23,15 +23,15 @@ class TextReader {
   // <s> line </s>; empty for a line without words.
   Tokens tokens_of(const SourceLine& line);
   // The same for a line that is already tokenised.
-  Tokens enclosed_line(const SourceLine& line, const Tokens& tokens);
+  Tokens enclose(const SourceLine& line, const Tokens& tokens);
 
   // Indices of the texts of each batch; see length_batches().
   std::vector<std::vector<std::size_t>> batches_of(std::span<const Tokens> texts) const;
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
-  // The most tokens of a line, <s> and </s> included.
-  std::int64_t longest() const { return options_.max_length; }
-  // Over all calls.
+  // Maximum tokens of a line, <s> and </s> included.
+  std::int64_t max_length() const { return options_.max_length; }
+  // Totals over all calls.
   const LineCounts& counts() const { return counts_; }
 
  private:

@@ -1,4 +1,4 @@
-// Translating a stream: line by line, in order, in constant memory.
+// Translates a stream: line by line, in order, in constant memory.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace nunchi {
 
-// Gets the line's number, from 0, and its translations, in the order of the lines. Returns false to
-// end the translating.
+// Callback that gets the number of a line, from 0, and its translations, in the order of the lines.
+// Returns false to stop translating.
 using TranslationSink = std::function<bool(std::int64_t number, const Translations& translations)>;
 
 // Translates until the input ends or the sink returns false; read_windows() describes `flush`.

@@ -9,9 +9,9 @@ namespace nunchi {
 namespace {
 
 std::string joined(const auto& items, const auto& text_of) {
-  std::string all;
-  for (const auto& item : items) all += (all.empty() ? "" : " ") + text_of(item);
-  return all;
+  std::string text;
+  for (const auto& item : items) text += (text.empty() ? "" : " ") + text_of(item);
+  return text;
 }
 
 std::string word_scores(const Translation& translation) {
@@ -33,14 +33,14 @@ std::string alignment_text(const Translation& translation, Alignment kind) {
     });
   }
   const std::size_t width = words.sources.size();
-  std::string all;
+  std::string text;
   for (std::size_t t = 0; t < words.targets.size(); ++t) {
-    if (t > 0) all += ' ';
+    if (t > 0) text += ' ';
     for (std::size_t s = 0; s < width; ++s) {
-      all += fmt::format("{}{:.4f}", s > 0 ? "," : "", words.weights[t * width + s]);
+      text += fmt::format("{}{:.4f}", s > 0 ? "," : "", words.weights[t * width + s]);
     }
   }
-  return all;
+  return text;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Translations as lines of text.
+// Formats translations as lines of text.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace nunchi {
 
 enum class Alignment : std::uint8_t {
   none,
-  hard,  // "0-0 1-2": index of the source word, index of the target word
-  soft,  // for each target word and </s> the weights of all source words, separated by commas
+  hard,  // "0-0 1-2": pairs of source word index and target word index
+  soft,  // for each target word and </s>, the weights of all source words, separated by commas
 };
 
 struct TranslationFormat {

@@ -63,15 +63,15 @@ std::vector<Translator::Batch> Translator::batches_of(std::span<const SourceLine
     lengths.push_back(std::ssize(tokens_of_line.back().source));
   }
   std::vector<Batch> batches;
-  for (std::vector<std::size_t>& together :
+  for (std::vector<std::size_t>& indices :
        length_batches(lengths, {options_.batch_tokens, options_.batch_sentences})) {
     Batch& batch = batches.emplace_back();
-    for (const std::size_t line : together) {
+    for (const std::size_t line : indices) {
       batch.sources.push_back(std::move(tokens_of_line[line].source));
       batch.prefixes.push_back(std::move(tokens_of_line[line].prefix));
       batch.numbers.push_back(lines[line].number);
     }
-    batch.lines = std::move(together);
+    batch.lines = std::move(indices);
   }
   return batches;
 }
@@ -87,10 +87,10 @@ Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
   tokens.prefix = tokenizers_.target().encode(line.prefix);
   bool cut = line.cut;
   const auto shorten = [&](Tokens& side, std::int64_t reserved) {
-    const auto most =
+    const auto max_tokens =
         static_cast<std::size_t>(std::max<std::int64_t>(0, options_.max_source_length - reserved));
-    if (side.size() <= most) return;
-    side.resize(most);
+    if (side.size() <= max_tokens) return;
+    side.resize(max_tokens);
     cut = true;
   };
   shorten(tokens.source, 1);  // </s>
@@ -103,14 +103,18 @@ Translator::LineTokens Translator::tokens_of(const SourceLine& line) {
 Translations Translator::to_text(const Hypotheses& found) const {
   const Tokenizer& tokenizer = tokenizers_.target();
   Translations translations;
-  for (const Hypothesis& one : found) {
+  for (const Hypothesis& hypothesis : found) {
     Translation& translation = translations.emplace_back();
-    translation.text = in_one_line(tokenizer.decode(one.tokens));
-    translation.score = one.score;
-    translation.log_probability = one.log_probability;
-    translation.token_scores = one.token_scores;
-    for (const std::int32_t id : one.tokens) translation.pieces.push_back(tokenizer.piece(id));
-    if (one.ended) translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
+    translation.text = in_one_line(tokenizer.decode(hypothesis.tokens));
+    translation.score = hypothesis.score;
+    translation.log_probability = hypothesis.log_probability;
+    translation.token_scores = hypothesis.token_scores;
+    for (const std::int32_t id : hypothesis.tokens) {
+      translation.pieces.push_back(tokenizer.piece(id));
+    }
+    if (hypothesis.ended) {
+      translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
+    }
   }
   return translations;
 }
@@ -120,7 +124,7 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   std::vector<std::string> pieces;
   for (const std::int32_t id : source) pieces.push_back(tokenizers_.source().piece(id));
   std::vector<Tokens> targets;
-  for (const Hypothesis& one : found) targets.push_back(one.tokens);
+  for (const Hypothesis& hypothesis : found) targets.push_back(hypothesis.tokens);
   const std::vector<Tokens> sources(found.size(), source);
   const auto weights = cross_attention(
       model_, make_token_batch(context_, sources, model_.inputs().source_vocabulary), targets,
@@ -128,7 +132,7 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
     attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};
-    // A translation that the length limit ended has no row for </s>.
+    // A translation that was cut at its maximum length has no piece, and so no row, for </s>.
     attention.weights.resize(attention.targets.size() * pieces.size());
   }
 }

@@ -22,8 +22,8 @@ namespace nunchi {
 
 struct TranslatorOptions {
   SearchOptions search;
-  std::int64_t max_source_length = 1024;  // tokens, of prefixes too; longer ones are cut
-  std::int64_t batch_tokens = 2048;       // source tokens translated at once, approximately
+  std::int64_t max_source_length = 1024;  // tokens of a source or prefix; longer ones are cut
+  std::int64_t batch_tokens = 2048;       // source tokens of a batch, approximately
   std::int64_t batch_sentences = 64;
   bool alignment = false;  // fill Translation::attention
 };
@@ -47,13 +47,13 @@ class Translator {
   Translator(ContextBase& context, const Model& model, const Tokenizers& tokenizers,
              const TranslatorOptions& options);
 
-  // For each line up to n_best translations. A line without words has one empty translation. A
+  // Up to n_best translations for each line. A line without words has one empty translation. A
   // line's result does not depend on the other lines.
   std::vector<Translations> translate(std::span<const SourceLine> lines);
   // The best translation of one line.
   Translation translate(const std::string& text);
 
-  // Over all calls.
+  // Totals over all calls.
   const LineCounts& counts() const { return counts_; }
 
  private:

@@ -13,23 +13,23 @@ AttentionOptions options_of(Parameters& parameters, const AttentionConfig& confi
           .dropout = {config.dropout, parameters.next_place()}};
 }
 
-// A factor of the queries' initial weights: unscaled scores would be √D times as large.
+// Scales the initial query weights: without it, unscaled scores would be √D times as large.
 double query_factor(const AttentionConfig& config) {
   return config.scaled ? 1 : 1 / std::sqrt(static_cast<double>(config.head_width));
 }
 
-// Q, K and V on top of one another, each initialised as a matrix of its own. Where heads share keys
-// and values, Q has more rows than the others.
+// The weight stacks Q, K and V, each initialised as a separate matrix. Where query heads share keys
+// and values, Q has more rows than K and V.
 Linear::Options qkv_options(const AttentionConfig& config) {
   const std::int64_t query = config.query_width(), key = config.key_width();
-  const double wider =
+  const double query_to_key_scale =
       Init::xavier(config.width, query).scale / Init::xavier(config.width, key).scale;
   return {.inputs = config.width,
           .outputs = query + 2 * key,
           .stacked = query / key + 2,
           .bias = config.bias,
           .first_rows = query,
-          .first_factor = wider * query_factor(config),
+          .first_factor = query_to_key_scale * query_factor(config),
           .deviation = config.init.deviation};
 }
 
@@ -44,7 +44,7 @@ struct Heads {
   Variable q, k, v;
 };
 
-// Attention of whole sentences, with its taps.
+// Attention between whole sentences; writes its taps if a trace is attached.
 Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
                 const AttentionOptions& options, const TapPlace& place) {
   const auto& [q, k, v] = heads;
@@ -57,7 +57,7 @@ Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
   return attention(q, k, v, queries, keys, options);
 }
 
-// Attention of the newest tokens of hypotheses, whose keys and values are added to the cache.
+// Attention of the hypotheses' newest tokens over the cache. Adds their keys and values to it.
 Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor& cache,
                        const AttentionOptions& options) {
   const Tensor &k = heads.k.value(), &v = heads.v.value();
@@ -74,9 +74,8 @@ Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor&
       decode_attention({heads.q.value(), keys, values}, step.rows, step.past, options, newest));
 }
 
-// The output projection of attention.
-Branch projected(const Variable& context, const Linear& output, const LayerInput& in,
-                 const TapPlace& place) {
+Branch project_output(const Variable& context, const Linear& output, const LayerInput& in,
+                      const TapPlace& place) {
   tap(Tap::attention_context, place, context, in);
   Branch branch(context, output.parameters());
   tap(Tap::attention_output, place, branch, in);
@@ -94,10 +93,10 @@ SelfAttention::SelfAttention(Parameters& parameters, const std::string& name,
       qkv_(parameters, name + ".qkv", qkv_options(config)),
       output_(parameters, name + ".output", output_options(config)) {}
 
-SelfAttention::Projected SelfAttention::split(const Variable& product, const Ragged& batch) const {
-  const Variable qkv = position_.rotate(product, options_.heads + options_.kv_heads, batch);
-  return {qkv.columns(0, query_width_), qkv.columns(query_width_, key_width_),
-          qkv.columns(query_width_ + key_width_, key_width_)};
+SelfAttention::Qkv SelfAttention::split(const Variable& qkv, const Ragged& batch) const {
+  const Variable rotated = position_.rotate(qkv, options_.heads + options_.kv_heads, batch);
+  return {rotated.columns(0, query_width_), rotated.columns(query_width_, key_width_),
+          rotated.columns(query_width_ + key_width_, key_width_)};
 }
 
 AttentionOptions SelfAttention::options(ContextBase& context) const {
@@ -112,7 +111,7 @@ Branch SelfAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPla
   const Variable context = in.step == nullptr
                                ? attend({q, k, v}, in.rows, in.rows, options, place)
                                : attend_cached({q, k, v}, *in.step, in.cache, options);
-  return projected(context, output_, in, place);
+  return project_output(context, output_, in, place);
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
@@ -135,7 +134,7 @@ Branch CrossAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPl
                                ? attend({q, k, v}, in.rows, *in.memory, options_, place)
                                : Variable(decode_attention({q.value(), k.value(), v.value()},
                                                            in.rows, in.step->memory, options_));
-  return projected(context, output_, in, place);
+  return project_output(context, output_, in, place);
 }
 
 }  // namespace nunchi::nn

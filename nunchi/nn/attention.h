@@ -1,4 +1,4 @@
-// Multi-head attention: of a sentence over itself, and over the encoder's output.
+// Multi-head self-attention, and cross-attention over the encoder's output.
 #pragma once
 
 #include "nunchi/nn/layer_input.h"
@@ -13,20 +13,20 @@ enum class Sees : std::uint8_t { all, past };
 struct AttentionConfig {
   std::int64_t width = 0;  // C
   int heads = 1;
-  int kv_heads = 1;             // heads of keys and values; heads / kv_heads share each
+  int kv_heads = 1;             // key/value heads; heads / kv_heads query heads share each
   std::int64_t head_width = 0;  // D
   Sees sees = Sees::all;
-  bool bias = true;    // of the projections
+  bool bias = true;    // whether the projections have one
   bool scaled = true;  // scores are divided by √D
-  float dropout = 0;   // of the weights
+  float dropout = 0;   // on the attention weights
   MatrixInit init = {};
 
   std::int64_t query_width() const { return heads * head_width; }
   std::int64_t key_width() const { return kv_heads * head_width; }
 };
 
-// softmax(Q Kᵀ / √D) V for each head, heads side by side, then the output projection. Q, K and V
-// are slices of one product.
+// softmax(Q Kᵀ / √D) V for each head; the heads are concatenated and projected. Q, K and V are
+// slices of one GEMM's output.
 class SelfAttention {
  public:
   SelfAttention(Parameters& parameters, const std::string& name, const AttentionConfig& config,
@@ -36,11 +36,12 @@ class SelfAttention {
   Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
 
  private:
-  struct Projected {
+  struct Qkv {
     Variable q, k, v;
   };
-  // Consumes the product of x with the weights of all three.
-  Projected split(const Variable& product, const Ragged& batch) const;
+  // Rotates q and k by their positions and splits qkv [T, (H + 2 kv_heads) · D], whose memory may
+  // be reused.
+  Qkv split(const Variable& qkv, const Ragged& batch) const;
   AttentionOptions options(ContextBase& context) const;
 
   std::int64_t query_width_, key_width_;
@@ -49,8 +50,8 @@ class SelfAttention {
   Linear qkv_, output_;
 };
 
-// Queries come from the decoder; keys and values of all layers are one product of the memory, of
-// which this layer gets its columns.
+// Queries come from the decoder. One GEMM over the encoder's output computes the keys and values of
+// all layers; each layer gets its columns (LayerInput::memory_kv).
 class CrossAttention {
  public:
   CrossAttention(Parameters& parameters, const std::string& name, const AttentionConfig& config);

@@ -1,4 +1,4 @@
-// The layers of the paper's figure 1.
+// Encoder and decoder layers of the Transformer (Vaswani et al. 2017, figure 1).
 #pragma once
 
 #include "nunchi/nn/attention.h"
@@ -14,30 +14,30 @@ struct BlockConfig {
   NormPlacement placement = NormPlacement::post;
   NormKind norm = NormKind::layer;
   ActivationKind activation = ActivationKind::relu;
-  float dropout = 0;             // of each sub-layer's output
-  float attention_dropout = 0;   // of attention's weights
-  float activation_dropout = 0;  // of the feed-forward's hidden activations
-  Sees sees = Sees::all;         // of an EncoderLayer's tokens
-  int kv_heads = 0;              // heads of keys and values; 0: H
+  float dropout = 0;             // on each sub-layer's output
+  float attention_dropout = 0;   // on the attention weights
+  float activation_dropout = 0;  // on the feed-forward's hidden activations
+  Sees sees = Sees::all;         // for EncoderLayer; DecoderLayer always has Sees::past
+  int kv_heads = 0;              // key/value heads; 0: H
   std::int64_t head_width = 0;   // D; 0: C / H
-  bool bias = true;              // of linear layers
+  bool bias = true;              // whether linear layers have one
   bool scale_attention = true;   // scores are divided by √D
   double norm_epsilon = Norm().epsilon;
   MatrixInit init = {};
 
   AttentionConfig attention(Sees sees) const;
-  // Of one layer's keys and values together: 2 kv_heads · D.
+  // Width of one layer's keys and values together: 2 kv_heads · D.
   std::int64_t key_value_width() const { return 2 * attention(Sees::all).key_width(); }
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
 };
 
-// Self-attention and feed-forward: a layer of an encoder or, if tokens see the past only, of a
-// decoder without memory.
+// Self-attention and feed-forward: a layer of an encoder or, with Sees::past, of a decoder without
+// cross-attention.
 class EncoderLayer {
  public:
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
-  // A decode step needs a layer whose tokens see the past.
+  // A decode step (in.step) requires Sees::past.
   ResidualStream operator()(ResidualStream stream, const LayerInput& in) const;
 
  private:
@@ -48,6 +48,7 @@ class EncoderLayer {
   Residual around_feed_forward_;
 };
 
+// Causal self-attention, cross-attention and feed-forward.
 class DecoderLayer {
  public:
   DecoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,

@@ -1,4 +1,4 @@
-// Token embeddings: a table, × √C if asked for, with positions and dropout.
+// Token embeddings: rows of a table, optionally × √C, plus positions, then dropout.
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -13,12 +13,12 @@ class Embedding {
     bool scaled = true;      // rows are multiplied by √C
     float dropout = 0;
   };
-  // The table is made by the model, which may share it.
+  // The model adds `table` [V, C] to its parameters and may share it with other layers.
   Embedding(Parameters& parameters, Variable table, const Options& options);
 
   // ids i32 [capacity] → [capacity, C]
   Variable operator()(const Tensor& ids, const Ragged& batch, const Position& position) const;
-  // The same for the new tokens of a decode step, whose slots the same kernel assigns.
+  // The same for the new tokens of a decode step. The kernel also assigns their cache slots.
   Variable step(const Tensor& ids, const Ragged& rows, const Position& position,
                 const kernels::ExtendSlots& slots) const;
 

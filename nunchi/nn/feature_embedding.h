@@ -1,5 +1,4 @@
-// The embedding of features: rows of F numbers are projected to the model's width, with positions
-// and dropout.
+// Embeds rows of F features: projects them to the model's width, adds positions, applies dropout.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Two linear layers with a non-linearity between them, for each token by itself.
+// Two linear layers with a non-linearity between them, applied to each token independently.
 #pragma once
 
 #include "nunchi/nn/layer_input.h"
@@ -13,7 +13,7 @@ class FeedForward {
     std::int64_t width = 0;   // C
     std::int64_t hidden = 0;  // F
     ActivationKind activation = ActivationKind::relu;
-    float dropout = 0;  // of the hidden activations
+    float dropout = 0;  // on the hidden activations
     bool bias = true;
     MatrixInit init = {};
   };
@@ -24,7 +24,7 @@ class FeedForward {
 
  private:
   ActivationKind activation_;
-  bool fused_;  // relu or gelu_tanh, without dropout, is part of the products
+  bool fused_;  // the activation is fused with the linear layers: relu or gelu_tanh, no dropout
   Dropout dropout_;
   Linear up_, down_;
 };

@@ -1,6 +1,6 @@
-// The inputs of a layer beside the residual stream.
+// The inputs of a layer besides the residual stream.
 //
-// Training, encoding, prefill and decoding run the same layers; this says where their attention
+// Training, encoding, prefill and decoding run the same layers. LayerInput says where attention
 // finds keys and values: in the rows of the batch itself, or in the cache of a decode step.
 #pragma once
 
@@ -11,19 +11,21 @@
 namespace nunchi::nn {
 
 struct LayerInput {
-  int layer = 0;  // number in its stack, from 0
+  int layer = 0;  // index in its stack
   const Ragged& rows;
-  // Null: the rows are whole sentences, and each token attends to its own sentence. Otherwise they
-  // are the newest tokens of hypotheses, which attend to `cache` and are added to it.
+  // Null: the rows are whole sentences, and each token attends to its own sentence. Otherwise the
+  // rows are the newest tokens of hypotheses; they attend to `cache`, and their keys and values are
+  // added to it.
   const DecodeStep* step = nullptr;
-  Tensor cache = {};  // [slots, key_value_width or more], with a step: this layer's keys and values
-  // Decoder layers: the encoder's output as this layer's keys and values, [S, key_value_width].
+  Tensor cache = {};  // this layer's keys and values, [slots, at least key_value_width]
+  // Decoder layers: this layer's keys and values of the encoder's output, [S, key_value_width].
   Variable memory_kv = {};
-  const Ragged* memory = nullptr;  // the sentences of memory_kv; a step has its own description
+  // The sentences of memory_kv. A decode step reads DecodeStep::memory instead.
+  const Ragged* memory = nullptr;
 };
 
-// Write to the context's trace if there is one. Decode steps are not traced: their rows have no
-// sentences.
+// Write to the context's trace if there is one. Decode steps are not traced: their rows are not
+// grouped into sentences.
 void tap(Tap tap, const TapPlace& place, const Variable& rows, const LayerInput& in);
 void tap(Tap tap, const TapPlace& place, Branch& branch, const LayerInput& in);
 void tap(Tap tap, const TapPlace& place, ResidualStream& stream, const LayerInput& in);

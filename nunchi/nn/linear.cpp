@@ -6,7 +6,7 @@ namespace {
 Init init_of(const Linear::Options& options) {
   if (options.deviation > 0) return Init::normal(options.deviation);
   return Init::xavier(options.inputs, options.outputs / options.stacked)
-      .with_first(options.first_rows * options.inputs, options.first_factor);
+      .with_first_scaled(options.first_rows * options.inputs, options.first_factor);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A linear layer: weight [N, K] and, if it has one, bias [N].
+// A linear layer: weight [N, K] and an optional bias [N].
 #pragma once
 
 #include "nunchi/nn/parameters.h"
@@ -6,11 +6,11 @@
 
 namespace nunchi::nn {
 
-// How the matrices of a layer are initialised: normal with these standard deviations; 0: uniform by
-// Glorot and Bengio.
+// How the matrices of a layer are initialised: normal with these standard deviations; 0: Xavier
+// uniform (Glorot and Bengio).
 struct MatrixInit {
   double deviation = 0;
-  double branch_deviation = 0;  // of the matrix whose product is added to the residual stream
+  double branch_deviation = 0;  // for matrices whose output is added to the residual stream
 };
 
 class Linear {
@@ -18,15 +18,15 @@ class Linear {
   struct Options {
     std::int64_t inputs = 0;
     std::int64_t outputs = 0;
-    // The weight may be several matrices on top of one another (Q, K and V), each of which is
-    // initialised as a matrix of its own.
+    // The weight may stack several matrices (Q, K and V). Xavier initialisation takes outputs /
+    // stacked as the number of outputs of each.
     std::int64_t stacked = 1;
     bool bias = true;
-    // The first rows of the weight may start with another scale: queries of unscaled scores.
+    // Xavier initialisation multiplies the first `first_rows` rows of the weight by `first_factor`.
     std::int64_t first_rows = 0;
     double first_factor = 1;
-    // Initialises the whole weight from a normal distribution of this standard deviation; 0:
-    // uniform by Glorot and Bengio.
+    // Initialises the whole weight from a normal distribution with this standard deviation; 0:
+    // Xavier uniform.
     double deviation = 0;
   };
   Linear(Parameters& parameters, const std::string& name, const Options& options);

@@ -15,7 +15,6 @@ std::int64_t aligned(std::int64_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Initial values; the same for a seed, whatever the number of threads.
 template <class T>
 std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t seed,
                     std::uint32_t place) {
@@ -58,11 +57,11 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
     }
     if (matrices) decayed_ = size;
   }
-  const DType computed = memory.dtype.value_or(compute_type(context));
-  const DType exact = memory.gradients ? accumulator_type(computed) : computed;
-  weights_ = zeros(context, exact, {size});
-  values_ = exact == computed ? weights_ : zeros(context, computed, {size});
-  gradients_ = memory.gradients ? zeros(context, exact, {size}) : Tensor();
+  const DType value_type = memory.dtype.value_or(compute_type(context));
+  const DType weight_type = memory.gradients ? accumulator_type(value_type) : value_type;
+  weights_ = zeros(context, weight_type, {size});
+  values_ = weight_type == value_type ? weights_ : zeros(context, value_type, {size});
+  gradients_ = memory.gradients ? zeros(context, weight_type, {size}) : Tensor();
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);
     entry.variable.bind(values_.part(entry.offset, entry.shape),
@@ -71,8 +70,9 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
   changed();
 }
 
-// A GPU kernel may read parameters before the kernel launched before it has ended. So they are only
-// written by copies and by kernels without overlapped launches (kernels/cuda/common/device.h).
+// A kernel with an overlapped launch may read parameters before the previous kernel has finished.
+// So only copies and kernels without overlapped launches may write them
+// (kernels/cuda/common/device.h).
 void Parameters::changed() {
   if (values_.dtype() != weights_.dtype()) convert(weights_, values_);
   values_changed();
@@ -81,16 +81,16 @@ void Parameters::changed() {
 void Parameters::initialize(std::uint64_t seed) {
   // Drawn on the CPU, so that every device starts from the same weights.
   CpuContext host;
-  std::uint32_t place = 0;
+  std::uint32_t parameter = 0;
   for (const ParameterEntry& entry : entries_) {
     const Tensor value = weight(entry);
-    const std::uint32_t own_place = place++;
+    const std::uint32_t place = parameter++;
     if (entry.init.kind == Init::Kind::zeros || entry.init.kind == Init::Kind::ones) {
       fill(value, entry.init.kind == Init::Kind::ones ? 1 : 0);
     } else if (value.dtype() == DType::f64) {
-      copy_from_host(std::span<const double>(draw<double>(host, entry, seed, own_place)), value);
+      copy_from_host(std::span<const double>(draw<double>(host, entry, seed, place)), value);
     } else {
-      const std::vector<float> drawn = draw<float>(host, entry, seed, own_place);
+      const std::vector<float> drawn = draw<float>(host, entry, seed, place);
       convert(from_host(value.context(), drawn, value.shape()), value);
     }
   }

@@ -8,10 +8,10 @@
 // Training in bf16 keeps the weights in f32, for the optimiser and for checkpoints; layers read a
 // third buffer, the weights rounded to bf16.
 //
-// Several threads may read the parameters at once, each through a context of its own. Tensors that
-// are derived from the parameters and kept (forms of weights, tables of positions) are memory of
-// the context that the parameters were allocated on, which must outlive them and must not be
-// capturing meanwhile.
+// Several threads may read the parameters concurrently, each through its own context. Tensors that
+// are derived from the parameters and cached (forms of weights, position tables) use memory of the
+// context that the parameters were allocated on. That context must outlive them, and it must not be
+// capturing a graph while they are created.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ struct Init {
   static Init normal(double deviation) { return {.kind = Kind::normal, .scale = deviation}; }
   // Glorot and Bengio's uniform distribution.
   static Init xavier(std::int64_t inputs, std::int64_t outputs);
-  Init with_first(std::int64_t elements, double factor) const {
+  Init with_first_scaled(std::int64_t elements, double factor) const {
     return {kind, scale, elements, factor};
   }
 };
@@ -47,49 +47,49 @@ struct ParameterEntry {
   Shape shape;
   Init init;
   Variable variable;
-  std::int64_t offset = 0;  // in the flat buffers, elements
+  std::int64_t offset = 0;  // of the first element in the flat buffers
 };
 
 class Parameters {
  public:
   Parameters() : version_(std::make_shared<std::uint64_t>(1)) {}
 
-  // The variable has no memory before allocate(). Throws Error for a name that exists.
+  // The variable has no memory before allocate(). Throws Error if the name exists already.
   Variable add(std::string name, const Shape& shape, const Init& init);
-  // A fixed number for an operation that draws random numbers, its `place` in the counter.
+  // The fixed number of an operation that draws random numbers: Dropout::place.
   std::uint32_t next_place() { return next_place_++; }
 
   struct Memory {
-    std::optional<DType> dtype;  // that layers compute in; none: the context's
-    bool gradients = false;      // for training
+    std::optional<DType> dtype;  // layers compute in this type; none: the context's compute type
+    bool gradients = false;      // needed for training
   };
   void allocate(ContextBase& context, const Memory& memory);
-  // Draws the initial weights; the same seed gives the same, whatever the threads.
+  // Draws the initial weights. They depend on the seed, not on the number of threads.
   void initialize(std::uint64_t seed);
 
   const std::vector<ParameterEntry>& entries() const { return entries_; }
   const ParameterEntry* find(const std::string& name) const;
-  std::int64_t count() const;                         // of numbers, without gaps
-  DType dtype() const { return values_.dtype(); }     // that layers compute in
+  std::int64_t count() const;                      // elements of all parameters, without the gaps
+  DType dtype() const { return values_.dtype(); }  // the type that layers compute in
   const Tensor& weights() const { return weights_; }  // [flat size]
-  const Tensor& values() const { return values_; }    // [flat size], rounded for layers
-  const Tensor& gradients() const {
-    return gradients_;
-  }  // [flat size]; undefined if there are none
+  const Tensor& values() const { return values_; }    // [flat size], weights() as layers read them
+  // [flat size]; undefined if allocated without gradients
+  const Tensor& gradients() const { return gradients_; }
   Tensor weight(const ParameterEntry& entry) const {
     return weights_.part(entry.offset, entry.shape);
   }
-  std::int64_t decayed() const { return decayed_; }  // elements of the matrices, a prefix
+  // Elements of the prefix that holds the matrices, to which weight decay applies.
+  std::int64_t decayed() const { return decayed_; }
 
-  // Must be called after weights() changed: rounds them again where layers read rounded values, and
-  // starts a new version.
+  // Must be called after weights() changed: updates values() if they are rounded, and starts a new
+  // version.
   void changed();
-  // The same after both weights() and values() changed.
+  // Must be called instead if both weights() and values() changed.
   void values_changed() { ++*version_; }
 
  private:
   std::vector<ParameterEntry> entries_;
-  std::unordered_map<std::string, std::size_t> indices_;  // of the entries, by name
+  std::unordered_map<std::string, std::size_t> indices_;  // name → index in entries_
   std::shared_ptr<std::uint64_t> version_;
   Tensor weights_, values_, gradients_;
   std::int64_t decayed_ = 0;

@@ -8,7 +8,7 @@
 namespace nunchi::nn {
 namespace {
 
-// Weights start as PyTorch's do, biases at zero.
+// Weights are initialised as in PyTorch, biases with zero.
 nunchi::Linear make_linear(Parameters& parameters, const std::string& name, const Shape& shape,
                            std::int64_t width) {
   const Init init{Init::Kind::uniform, 1 / std::sqrt(static_cast<double>(width))};
@@ -43,13 +43,13 @@ RecurrentStack::RecurrentStack(Parameters& parameters, const std::string& name,
   }
 }
 
-RecurrentStack::Result RecurrentStack::operator()(const Variable& x, const Ragged& batch,
-                                                  const std::vector<RecurrentState>& first) const {
+RecurrentStack::Result RecurrentStack::operator()(
+    const Variable& x, const Ragged& batch, const std::vector<RecurrentState>& initial) const {
   Result result{x, {}};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (i > 0) result.out = dropped(result.out, batch, dropouts_[i - 1]);
     RecurrentResult layer =
-        recurrent(result.out, layers_[i], batch, first.empty() ? RecurrentState{} : first[i]);
+        recurrent(result.out, layers_[i], batch, initial.empty() ? RecurrentState{} : initial[i]);
     tap(Tap::layer_output, {name_, static_cast<int>(i), ""}, layer.out.value(), batch);
     result.out = std::move(layer.out);
     result.last.push_back(std::move(layer.last));

@@ -1,7 +1,8 @@
-// Recurrent layers, one above the other: GRU or LSTM, in one direction or in both.
+// A stack of recurrent layers: GRU or LSTM, unidirectional or bidirectional.
 //
-// In both directions each has half of the width, so that a layer's output and its last state have
-// the width that the next layer and the decoder expect, and a step's product is half as large.
+// Each direction of a bidirectional layer has half of the width, so that a layer's output and its
+// final state have the width that the next layer and the decoder expect. The GEMMs of a time step
+// are half as large in total.
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ namespace nunchi::nn {
 struct RecurrentConfig {
   CellKind cell = CellKind::gru;
   int layers = 1;
-  std::int64_t width = 0;  // C, of input and output
+  std::int64_t width = 0;  // C, both input and output
   bool bidirectional = false;
   float dropout = 0;  // between layers
 };
@@ -27,20 +28,21 @@ class RecurrentStack {
   RecurrentStack(Parameters& parameters, const std::string& name, const RecurrentConfig& config);
 
   struct Result {
-    Variable out;                      // [T, C] of the uppermost layer
-    std::vector<RecurrentState> last;  // of each layer, [B, C]
+    Variable out;                      // [T, C] output of the top layer
+    std::vector<RecurrentState> last;  // final state of each layer, [B, C]
   };
-  // x [T, C]; `first` has a state for each layer, or is empty: zeros.
+  // x [T, C]; `initial` has a state for each layer, or is empty: zeros.
   Result operator()(const Variable& x, const Ragged& batch,
-                    const std::vector<RecurrentState>& first = {}) const;
-  // One token a row, x [R, C]: see recurrent_step. Returns the uppermost layer's states, [R, C].
+                    const std::vector<RecurrentState>& initial = {}) const;
+  // One token per row, x [R, C]: reads each layer's states `before` and writes its states `after`
+  // (recurrent_step). Returns the top layer's new hidden states, [R, C].
   Variable step(const Variable& x, const Ragged& rows, const std::vector<StateRows>& before,
                 const std::vector<StateRows>& after) const;
 
  private:
   std::string name_;
   std::vector<RecurrentLayer> layers_;
-  std::vector<Dropout> dropouts_;  // below each layer but the first
+  std::vector<Dropout> dropouts_;  // on the input of each layer but the first
 };
 
 }  // namespace nunchi::nn

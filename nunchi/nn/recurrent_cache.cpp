@@ -3,7 +3,7 @@
 namespace nunchi::nn {
 namespace {
 
-StateRows gathered(const StateRows& from, const Ragged& rows, const Tensor& index) {
+StateRows gather(const StateRows& from, const Ragged& rows, const Tensor& index) {
   return {gather_rows(from.h, rows, index),
           from.c.defined() ? gather_rows(from.c, rows, index) : Tensor()};
 }
@@ -25,16 +25,16 @@ RecurrentCache::RecurrentCache(ContextBase& context, const Options& options, std
 RecurrentCache::Step RecurrentCache::extend(const StepTokens& tokens,
                                             const DecodeStep& step) const {
   const bool first = !tokens.parents.defined();
-  const auto now = static_cast<std::size_t>(step.buffer);
+  const auto current = static_cast<std::size_t>(step.buffer);
   Step result;
-  for (const StateRows& layer : first ? first_ : buffers_[1 - now]) {
-    result.before.push_back(gathered(layer, step.last, first ? tokens.sources : tokens.parents));
+  for (const StateRows& layer : first ? initial_ : buffers_[1 - current]) {
+    result.before.push_back(gather(layer, step.last, first ? tokens.sources : tokens.parents));
   }
-  for (const StateRows& layer : buffers_[now]) {
-    const auto rows = [&](const Tensor& all) {
-      return all.defined() ? all.rows(step.table_row, step.last.capacity) : Tensor();
+  for (const StateRows& layer : buffers_[current]) {
+    const auto step_rows = [&](const Tensor& buffer) {
+      return buffer.defined() ? buffer.rows(step.table_row, step.last.capacity) : Tensor();
     };
-    result.after.push_back({rows(layer.h), rows(layer.c)});
+    result.after.push_back({step_rows(layer.h), step_rows(layer.c)});
   }
   return result;
 }

@@ -1,7 +1,7 @@
-// What a recurrent decoder remembers while it generates: the newest state of every hypothesis.
+// The states of a recurrent decoder during generation: the newest state of every hypothesis.
 //
-// States have the rows of a DecoderCache's table. A step gathers the states of its hypotheses'
-// parents from one buffer and leaves the new ones in the other.
+// Each row of a DecoderCache's table has a state. A step gathers the states of its hypotheses'
+// parents from one buffer and writes the new states to the other.
 #pragma once
 
 #include <array>
@@ -18,25 +18,25 @@ class RecurrentCache {
   struct Options {
     std::size_t layers = 0;
     std::int64_t width = 0;  // C
-    bool cells = false;      // lstm's c beside h
+    bool cells = false;      // states have a cell c besides h (LSTM)
     DType dtype = DType::f32;
   };
-  // `rows`: those of the DecoderCache's table.
+  // `rows`: DecoderCache::table_rows().
   RecurrentCache(ContextBase& context, const Options& options, std::int64_t rows);
 
-  // The states of the newest sources, [B, C] of each layer. Units that enter begin with the state
-  // of their source (StepTokens::sources).
-  void set_first(std::vector<StateRows> first) { first_ = std::move(first); }
+  // Sets the initial states of the newest sources, [B, C] for each layer. A unit starts with the
+  // state of its source (StepTokens::sources).
+  void set_first(std::vector<StateRows> initial) { initial_ = std::move(initial); }
 
   struct Step {
-    std::vector<StateRows> before, after;  // of each layer, [step.last.capacity, C]
+    std::vector<StateRows> before, after;  // [step.last.capacity, C] for each layer
   };
-  // The states that the hypotheses of a step begin with, and memory for those that they leave.
+  // The states of a step's hypotheses before the step, and memory for their states after it.
   Step extend(const StepTokens& tokens, const DecodeStep& step) const;
 
  private:
-  std::vector<StateRows> first_;
-  std::array<std::vector<StateRows>, 2> buffers_;  // [rows, C] of each layer
+  std::vector<StateRows> initial_;
+  std::array<std::vector<StateRows>, 2> buffers_;  // [rows, C] for each layer
 };
 
 }  // namespace nunchi::nn

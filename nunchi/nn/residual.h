@@ -1,4 +1,4 @@
-// Sub-layers around the residual stream, and the one place that knows pre-norm from post-norm.
+// Residual connections around sub-layers: the only place that knows pre-norm from post-norm.
 //
 //   post-norm (the paper):  x ← norm(x + dropout(f(x)))
 //   pre-norm:               x ← x + dropout(f(norm(x)))
@@ -14,7 +14,7 @@ namespace nunchi::nn {
 
 enum class NormPlacement : std::uint8_t { post, pre };
 
-// Parameters of a normalisation, made for a model.
+// A norm whose gamma and, for NormKind::layer, beta are added to `parameters`.
 Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, std::int64_t width,
                double epsilon = Norm().epsilon);
 
@@ -24,12 +24,12 @@ class Residual {
     NormPlacement placement = NormPlacement::post;
     NormKind norm = NormKind::layer;
     std::int64_t width = 0;
-    float dropout = 0;                // of the branch
+    float dropout = 0;                // on the branch
     double epsilon = Norm().epsilon;  // of the norm
   };
   Residual(Parameters& parameters, const std::string& name, const Options& options);
 
-  // Runs the sub-layer f: LazyNorm& [T, C] → Branch [T, C] around the stream.
+  // Runs the sub-layer f: LazyNorm& [T, C] → Branch [T, C], and adds its branch to the stream.
   template <class F>
   ResidualStream operator()(ResidualStream stream, const Ragged& batch, F&& f) const {
     LazyNorm x = input(std::move(stream), batch);
@@ -46,14 +46,15 @@ class Residual {
   Dropout dropout_;
 };
 
-// The end of a stack: pre-norm has one more norm, post-norm has had its last.
+// The end of a stack. Pre-norm has a final norm here; post-norm has ended with the norm of its last
+// sub-layer.
 class StreamEnd {
  public:
   StreamEnd(Parameters& parameters, const std::string& name, const Residual::Options& options);
   Variable operator()(ResidualStream stream, const Ragged& batch) const;  // [T, C]
 
  private:
-  std::optional<Norm> norm_;  // none: post-norm
+  std::optional<Norm> norm_;  // pre-norm only
 };
 
 }  // namespace nunchi::nn

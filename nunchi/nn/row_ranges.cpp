@@ -24,16 +24,16 @@ std::optional<std::int64_t> RowRanges::take(std::int64_t rows) {
 void RowRanges::release(std::int64_t begin, std::int64_t rows) {
   if (rows == 0) return;
   free_rows_ += rows;
-  const auto after = free_.lower_bound(begin);
-  if (after != free_.end() && after->first == begin + rows) {
-    rows += after->second;
-    free_.erase(after);
+  const auto following = free_.lower_bound(begin);
+  if (following != free_.end() && following->first == begin + rows) {
+    rows += following->second;
+    free_.erase(following);
   }
   const auto next = free_.lower_bound(begin);
   if (next != free_.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == begin) {
-      before->second += rows;
+    const auto preceding = std::prev(next);
+    if (preceding->first + preceding->second == begin) {
+      preceding->second += rows;
       return;
     }
   }

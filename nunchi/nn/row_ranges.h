@@ -1,4 +1,5 @@
-// Ranges of rows of one buffer that are taken and given back in any order. On the host only.
+// Allocates ranges of rows of one buffer, first fit; they are released in any order. Bookkeeping on
+// the host only.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +12,10 @@ class RowRanges {
  public:
   explicit RowRanges(std::int64_t rows);
 
-  // The first row of the first range that is long enough; nothing when there is none. A range of no
-  // rows begins at 0 and takes nothing.
+  // Takes the first free range that is long enough and returns its first row; nullopt if there is
+  // none. For 0 rows returns 0 and takes nothing.
   std::optional<std::int64_t> take(std::int64_t rows);
-  // `rows` as many as were taken there.
+  // Releases a whole range: `begin` from take(rows), with the same `rows`.
   void release(std::int64_t begin, std::int64_t rows);
 
   std::int64_t rows() const { return rows_; }
@@ -22,7 +23,7 @@ class RowRanges {
 
  private:
   std::int64_t rows_, free_rows_;
-  std::map<std::int64_t, std::int64_t> free_;  // begin -> rows; no two are adjacent
+  std::map<std::int64_t, std::int64_t> free_;  // first row → rows; adjacent ranges are merged
 };
 
 }  // namespace nunchi::nn

@@ -8,7 +8,7 @@
 namespace nunchi::nn {
 namespace {
 
-// Luong's score is the product itself.
+// Luong's dot product is not scaled.
 AttentionOptions dot_product() { return {.heads = 1, .scale = 1}; }
 
 }  // namespace
@@ -17,8 +17,8 @@ StateAttention::StateAttention(Parameters& parameters, const std::string& name,
                                const Options& options)
     : score_(options.score) {
   const std::int64_t width = options.width;
-  const auto matrix = [&](const std::string& part, std::int64_t inputs) {
-    return parameters.add(name + "." + part + ".weight", {width, width},
+  const auto matrix = [&](const std::string& suffix, std::int64_t inputs) {
+    return parameters.add(name + "." + suffix + ".weight", {width, width},
                           Init::xavier(inputs, width));
   };
   if (score_ == StateScore::additive) {
@@ -56,32 +56,32 @@ Variable StateAttention::operator()(const Variable& hidden, const Ragged& batch,
     context = attention(hidden, memory.keys, memory.values, batch, source, dot_product());
   }
   tap(Tap::attention_context, place, context.value(), batch);
-  return joined(context, hidden);
+  return combine(context, hidden);
 }
 
 Variable StateAttention::step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
-                              const KeyPlaces& keys, const Tensor& one_each) const {
+                              const KeyPlaces& keys, const Tensor& row_offsets) const {
   if (score_ == StateScore::additive) {
     const Variable q = linear(hidden, {.weight = query_});
-    return joined(
+    return combine(
         Variable(additive_decode_attention({q, memory.keys, memory.values, scorer_}, rows, keys)),
         hidden);
   }
   // Each row is a sentence of one query; hypotheses of one sentence read the same keys.
-  Ragged queries = rows, places;
-  queries.sentences = places.sentences = rows.capacity;
+  Ragged queries = rows, key_rows;
+  queries.sentences = key_rows.sentences = rows.capacity;
   queries.max_length = 1;
-  queries.offsets = one_each.part(0, {rows.capacity + 1});
-  queries.sentence_index = one_each.part(0, {rows.capacity});
-  places.capacity = memory.keys.value().size(0);
-  places.max_length = keys.max_keys;
-  places.begin = keys.begin;
-  places.length = keys.length;
-  return joined(attention(hidden, memory.keys, memory.values, queries, places, dot_product()),
-                hidden);
+  queries.offsets = row_offsets.part(0, {rows.capacity + 1});
+  queries.sentence_index = row_offsets.part(0, {rows.capacity});
+  key_rows.capacity = memory.keys.value().size(0);
+  key_rows.max_length = keys.max_keys;
+  key_rows.begin = keys.begin;
+  key_rows.length = keys.length;
+  return combine(attention(hidden, memory.keys, memory.values, queries, key_rows, dot_product()),
+                 hidden);
 }
 
-Variable StateAttention::joined(const Variable& context, const Variable& hidden) const {
+Variable StateAttention::combine(const Variable& context, const Variable& hidden) const {
   return linear_sum(context, hidden, join_);
 }
 

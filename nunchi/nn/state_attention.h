@@ -1,14 +1,14 @@
 // Attention of a recurrent decoder over the encoder's states.
 //
-// It follows the recurrent layers (Luong et al. 2015, without input feeding): the state h of a
-// target position attends to the encoder's states m, and the context is combined with it,
+// It runs after the recurrent layers (Luong et al. 2015, without input feeding): the state h of a
+// target position attends to the encoder's states m and is combined with the context,
 //
 //   context = Σ softmax(score(h, m)) m
 //   h~ = tanh(W_c context + W_h h + b)
 //
-// and h~ goes to the vocabulary. The recurrence does not read h~, so one call runs it over all
-// positions of a target, and one call attends for all of them. The score is Luong's dot product h ·
-// m or Bahdanau's additive v · tanh(W h + U m).
+// and h~ is projected to the vocabulary. The recurrence does not read h~, so one call runs it over
+// all target positions, and one call attends for all of them. The score is Luong's dot product
+// h · m or Bahdanau's additive v · tanh(W h + U m).
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ namespace nunchi::nn {
 
 enum class StateScore : std::uint8_t { additive, dot };
 
-// The encoder's states as a decoder reads them.
+// Keys and values of the encoder's states.
 struct StateMemory {
-  Variable keys;    // [S, C]
+  Variable keys;    // [S, C]: U m, or the states themselves for the dot product
   Variable values;  // [S, C]: the states themselves
 };
 
@@ -41,16 +41,16 @@ class StateAttention {
   // hidden [T, C] → W_c context + W_h hidden + b [T, C], before its tanh.
   Variable operator()(const Variable& hidden, const Ragged& batch, const StateMemory& memory,
                       const Ragged& source, const TapPlace& place) const;
-  // The same for rows of a decode step, each over the memory of its sentence. `one_each` is 0, 1, …
-  // up to the rows' capacity, i32.
+  // The same for rows of a decode step, each over the memory of its sentence. `row_offsets` is 0,
+  // 1, …, rows.capacity (i32).
   Variable step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
-                const KeyPlaces& keys, const Tensor& one_each) const;
+                const KeyPlaces& keys, const Tensor& row_offsets) const;
 
  private:
-  Variable joined(const Variable& context, const Variable& hidden) const;
+  Variable combine(const Variable& context, const Variable& hidden) const;
 
   StateScore score_;
-  Variable query_, key_, scorer_;  // of additive scores: [C, C], [C, C], [C]
+  Variable query_, key_, scorer_;  // additive score only: W [C, C], U [C, C], v [C]
   LinearSum join_;
 };
 

@@ -21,7 +21,7 @@ TEST(GenerationConfig, IsReadAsItWasWritten) {
   EXPECT_EQ(read.no_repeat_ngram, 3);
 }
 
-TEST(GenerationConfig, WhatItDoesNotSayKeepsItsDefault) {
+TEST(GenerationConfig, MissingKeysKeepTheirDefaults) {
   const TemporaryFolder folder;
   EXPECT_EQ(load_generation_config(folder.path()).beam_size, 1);
   write_text(folder / "generation_config.json", "{\"length_penalty\": 2}");
@@ -31,7 +31,8 @@ TEST(GenerationConfig, WhatItDoesNotSayKeepsItsDefault) {
   EXPECT_EQ(read.max_length, SearchOptions().max_length);
 }
 
-TEST(GenerationConfig, WhatIsBrokenIsTheFilesFault) {
+// An Error and not a UsageError: the file is wrong, not the call.
+TEST(GenerationConfig, AnInvalidFileIsAnErrorThatNamesIt) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder / "generation_config.json";
   for (const auto& [text, because] :
@@ -43,13 +44,13 @@ TEST(GenerationConfig, WhatIsBrokenIsTheFilesFault) {
         {"{\"num_beams\": 1.5}", "'num_beams'"},
         {"{\"length_penalty\": -1}", "'length_penalty'"},
         {"{\"num_beam\": 4}", "Did you mean 'num_beams'?"},
-        {"{\"min_length\": 9, \"max_length\": 8}", "the minimum length (9) cannot be larger"}}) {
+        {"{\"min_length\": 9, \"max_length\": 8}", "at least the minimum length (9)"}}) {
     write_text(path, text);
     try {
       load_generation_config(folder.path());
       ADD_FAILURE() << text << " was read";
     } catch (const UsageError& error) {
-      ADD_FAILURE() << "not a wrong call: " << error.what();
+      ADD_FAILURE() << "a UsageError was thrown: " << error.what();
     } catch (const Error& error) {
       EXPECT_TRUE(says(error.what(), because)) << error.what();
       EXPECT_TRUE(says(error.what(), path.string())) << error.what();
@@ -57,14 +58,14 @@ TEST(GenerationConfig, WhatIsBrokenIsTheFilesFault) {
   }
 }
 
-TEST(GenerationConfig, HoldsSpecialTokensBesideTheOptions) {
+TEST(GenerationConfig, AlsoHoldsSpecialTokens) {
   const TemporaryFolder folder;
   const GenerationTokens tokens{
       .begin = 9, .end = 4, .pad = 7, .decoder_start = 7, .forced_first = 12, .suppressed = {3, 5}};
   save_generation_config({.beam_size = 5}, tokens, folder.path());
   EXPECT_EQ(load_generation_tokens(folder.path()), tokens);
   EXPECT_EQ(load_generation_config(folder.path()).beam_size, 5);
-  // Without ids the file is as it was before it could hold any.
+  // Without special tokens the file has no keys for them.
   save_generation_config({}, {}, folder.path());
   EXPECT_EQ(content(folder / kGenerationConfig).find("token"), std::string::npos);
   EXPECT_EQ(load_generation_tokens(folder.path()), GenerationTokens());

@@ -1,4 +1,5 @@
-// Sentences that enter a search and leave it at random steps get the result that each gets alone.
+// Checks that sentences that enter and leave a search at random steps get the results that they get
+// alone.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +20,7 @@ struct SearchJob {
   std::int64_t number = 0;
 };
 
-// Jobs of all kinds that share a beam size. Sources are empty for a language model.
+// Jobs with all kinds of options and the same beam size. Sources are empty for a language model.
 inline std::vector<SearchJob> random_jobs(int count, int beam, bool has_source,
                                           std::int64_t vocabulary) {
   std::vector<SearchJob> jobs;
@@ -57,7 +58,7 @@ inline std::vector<SearchJob> random_jobs(int count, int beam, bool has_source,
   return jobs;
 }
 
-// A model with what a search needs beside it.
+// A model and the other arguments of a search.
 struct SearchCase {
   GeneratingModel model;
   ContextBase& context;
@@ -71,7 +72,7 @@ struct SearchCase {
     for (const SearchJob& job : jobs) sources.push_back(job.source);
     return make_token_batch(context, sources, source_vocabulary);
   }
-  // What these jobs ask for; the vectors live as long as the request is used.
+  // The request of these jobs, and the vectors that it refers to.
   struct Request {
     std::vector<Tokens> prefixes;
     std::vector<std::int64_t> numbers;
@@ -115,8 +116,8 @@ inline void expect_same(const Hypotheses& found, const Hypotheses& expected,
   }
 }
 
-// Admits the jobs in groups of one to three between random steps into a search that has room for a
-// few of them, and collects at random times.
+// Admits the jobs in groups of one to three, between random steps, into a search with the capacity
+// for a few of them, and collects at random times.
 inline void expect_results_of_their_own(const SearchCase& tested, std::span<const SearchJob> jobs,
                                         std::int64_t beam, std::uint64_t seed) {
   const SearchLimits limits{.units = 7,
@@ -162,8 +163,8 @@ inline void expect_results_of_their_own(const SearchCase& tested, std::span<cons
     search.step(static_cast<std::int64_t>(1 + below(2, 3)));
     if (below(3, 3) == 0) collect();
   }
-  EXPECT_GT(refusals, 0) << "the limits were never met";
-  EXPECT_GT(joined, 5) << "units hardly ran beside others";
+  EXPECT_GT(refusals, 0) << "the limits were never reached";
+  EXPECT_GT(joined, 5) << "units rarely joined other active units";
   EXPECT_EQ(search.free_units(), limits.units);
   EXPECT_EQ(search.free_cached_tokens(), cached_tokens);
   EXPECT_EQ(search.free_source_rows(), limits.source_rows);

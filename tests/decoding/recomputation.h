@@ -1,4 +1,4 @@
-// What a search is compared with: the model's scores, computed anew from the whole target.
+// The reference for a search: the model's scores, recomputed from the whole target.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ inline std::vector<Tokens> with_end(std::vector<Tokens> sentences) {
   return sentences;
 }
 
-// An encoder-decoder whose sentences end now and then.
+// A small encoder-decoder with random weights that generates </s> now and then.
 template <class Model>
 struct SearchedModel {
   template <class Config>
@@ -31,7 +31,7 @@ struct SearchedModel {
     return make_token_batch(context, sources, model->inputs().source_vocabulary);
   }
 
-  // The model's scores of what follows `target` (without <s>), by recomputing all of it.
+  // The model's scores of the token after `target` (without <s>), recomputed from the whole target.
   std::vector<double> scores_after(const Tokens& source, const Tokens& target) {
     Tokens input{kBegin};
     input.insert(input.end(), target.begin(), target.end());
@@ -56,29 +56,29 @@ struct SearchedModel {
   std::unique_ptr<Model> model;
 };
 
-// Every sentence of at most `longest` tokens with its normalised score.
+// Every sentence of at most `max_length` tokens with its normalised score.
 template <class Model>
 std::map<Tokens, double> all_sentences(SearchedModel<Model>& s, const Tokens& source,
-                                       std::size_t longest, double normalize) {
-  std::map<Tokens, double> all;
-  const std::function<void(const Tokens&, double)> go_on = [&](const Tokens& target, double sum) {
+                                       std::size_t max_length, double normalize) {
+  std::map<Tokens, double> scores;
+  const std::function<void(const Tokens&, double)> extend = [&](const Tokens& target, double sum) {
     const auto log_probs = s.log_probs_after(source, target);
     const double length = static_cast<double>(target.size() + 1);
-    all[target] = (sum + log_probs[kEnd]) / std::pow(length, normalize);
+    scores[target] = (sum + log_probs[kEnd]) / std::pow(length, normalize);
     for (std::int32_t token = 0; token < static_cast<std::int32_t>(log_probs.size()); ++token) {
       if (token == kBegin || token == kEnd) continue;
-      Tokens more = target;
-      more.push_back(token);
+      Tokens longer = target;
+      longer.push_back(token);
       const double score = sum + log_probs[static_cast<std::size_t>(token)];
-      if (more.size() == longest) {
-        all[more] = score / std::pow(length, normalize);
+      if (longer.size() == max_length) {
+        scores[longer] = score / std::pow(length, normalize);
       } else {
-        go_on(more, score);
+        extend(longer, score);
       }
     }
   };
-  go_on({}, 0);
-  return all;
+  extend({}, 0);
+  return scores;
 }
 
 }  // namespace nunchi::testing

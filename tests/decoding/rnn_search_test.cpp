@@ -1,4 +1,4 @@
-// Search over recurrent models: the same code as for every other family.
+// Search with recurrent models, by the same code as for every other family.
 #include <algorithm>
 
 #include "nunchi/decoding/searcher.h"
@@ -12,8 +12,8 @@ namespace {
 
 using SmallRnn = SearchedModel<Rnn>;
 
-// A unit that takes the place of others, in the same memory, gets what it gets in a fresh state.
-TEST(RnnDecoding, AUnitFollowsOthersInTheSameMemory) {
+// A unit that reuses the memory of earlier units gets the same bits as in a fresh state.
+TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
   for (const RnnConfig& config : all_small_rnns()) {
     SmallRnn s(config);
     const Source sources = s.batch(with_end(sentences_of({9, 7}, 37, 3))),
@@ -21,10 +21,10 @@ TEST(RnnDecoding, AUnitFollowsOthersInTheSameMemory) {
     const auto tensor = [&](const std::vector<std::int32_t>& values) {
       return from_host(s.context, values, {static_cast<std::int64_t>(values.size())});
     };
-    // A token each; without parents, the units' first.
-    const auto say = [&](SequenceModel::State& state, std::int32_t token,
-                         const std::vector<std::int32_t>& units,
-                         const std::vector<std::int32_t>& parents) {
+    // Feeds `token` to each unit; without parents, this is the first step of the units.
+    const auto step = [&](SequenceModel::State& state, std::int32_t token,
+                          const std::vector<std::int32_t>& units,
+                          const std::vector<std::int32_t>& parents) {
       nn::StepTokens tokens{.hypotheses = std::ssize(units),
                             .tokens = std::ssize(units),
                             .ids = tensor(std::vector<std::int32_t>(units.size(), token)),
@@ -35,9 +35,9 @@ TEST(RnnDecoding, AUnitFollowsOthersInTheSameMemory) {
     };
     const auto fresh = state_for(*s.model, other, 8), used = state_for(*s.model, sources, 8);
     const auto parent = static_cast<std::int32_t>(used->cache.first_rows());
-    say(*used, 3, {0, 1}, {});
-    say(*used, 4, {0, 1}, {parent + 1, parent});
-    // Both leave; the new unit is number 1 and has the memory of the first source.
+    step(*used, 3, {0, 1}, {});
+    step(*used, 4, {0, 1}, {parent + 1, parent});
+    // Both leave. The new unit has index 1 and the memory rows of the first source.
     for (const std::int64_t unit : {0, 1}) used->cache.release(unit);
     used->cache.release_memory(0, 10);
     ASSERT_EQ(used->cache.take_memory(9), 0);
@@ -48,9 +48,10 @@ TEST(RnnDecoding, AUnitFollowsOthersInTheSameMemory) {
     s.model->add_sources(*used, other, begin);
     const auto used_parent = static_cast<std::int32_t>(used->cache.first_rows()),
                fresh_parent = static_cast<std::int32_t>(fresh->cache.first_rows());
-    EXPECT_TRUE(same_bits(say(*fresh, 5, {0}, {}), say(*used, 5, {1}, {})));
-    EXPECT_TRUE(same_bits(say(*fresh, 6, {0}, {fresh_parent}), say(*used, 6, {1}, {used_parent})));
-    EXPECT_TRUE(same_bits(say(*fresh, 7, {0}, {0}), say(*used, 7, {1}, {0})));
+    EXPECT_TRUE(same_bits(step(*fresh, 5, {0}, {}), step(*used, 5, {1}, {})));
+    EXPECT_TRUE(
+        same_bits(step(*fresh, 6, {0}, {fresh_parent}), step(*used, 6, {1}, {used_parent})));
+    EXPECT_TRUE(same_bits(step(*fresh, 7, {0}, {0}), step(*used, 7, {1}, {0})));
   }
 }
 

@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t kVocabulary = 37;
 
 TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SearchedModel<Transformer> s(small_config());
   const SearchCase tested{
       .model = *s.model, .context = s.context, .source_vocabulary = kVocabulary};
@@ -25,7 +26,8 @@ TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
 }
 
 TEST(Search, RecurrentUnitsGetResultsOfTheirOwn) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   for (const RnnConfig& config : all_small_rnns()) {
     SCOPED_TRACE(ModelConfig(config)->to_json());
     SearchedModel<Rnn> s(config);
@@ -38,7 +40,8 @@ TEST(Search, RecurrentUnitsGetResultsOfTheirOwn) {
 }
 
 TEST(Search, UnitsOfALanguageModelGetResultsOfTheirOwn) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   CpuContext context({.threads = 2});
   const auto model = make_small<Gpt>(context, small_gpt_config());
   for (const std::int32_t end : {kNoToken, kEnd}) {
@@ -166,7 +169,7 @@ TEST(Search, ShowsASentenceAsItGrows) {
   }
   const auto found = search.collect();
   ASSERT_EQ(found.size(), 2u);
-  ASSERT_EQ(seen.size(), 8u);  // of 2 to 9 tokens
+  ASSERT_EQ(seen.size(), 8u);  // with 2 to 9 tokens
   const Tokens& whole = found[1].hypotheses[0].tokens;
   for (const Tokens& part : seen) {
     EXPECT_EQ(part, Tokens(whole.begin(), whole.begin() + std::ssize(part)));

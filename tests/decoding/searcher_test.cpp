@@ -35,7 +35,7 @@ TEST(Greedy, TakesTheLikeliestTokenEachTime) {
   }
 }
 
-TEST(Beam, WideEnoughItIsExhaustiveSearch) {
+TEST(Beam, AWideBeamIsExhaustiveSearch) {
   constexpr std::int64_t kVocabulary = 6;
   SmallModel s(small_config(kVocabulary), DType::f64);
   const std::vector<Tokens> sources = with_end(sentences_of({3, 6}, kVocabulary, 21));
@@ -60,7 +60,7 @@ TEST(Beam, WideEnoughItIsExhaustiveSearch) {
   }
 }
 
-TEST(Beam, NeverFindsLessThanGreedy) {
+TEST(Beam, FindsScoresAtLeastAsGoodAsGreedySearch) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
   const SearchOptions options{.normalize = 0, .max_length = 12};
@@ -82,28 +82,29 @@ bool same(const Hypothesis& a, const Hypothesis& b) {
 }
 
 TEST(Search, ASentenceIsTheSameInEveryBatch) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SmallModel s(small_config());
   std::vector<std::int32_t> lengths;
   for (std::int32_t i = 0; i < 70; ++i) lengths.push_back(1 + i * 7 % 23);
   const std::vector<Tokens> sources = with_end(sentences_of(lengths, 37, 31));
-  std::vector<SearchOptions> many(3, {.max_length = 20});
-  many[1].beam_size = 5;
-  many[2] = {.n_best = 3, .sample = true, .top_k = 12, .top_p = 0.9, .max_length = 20};
-  for (const SearchOptions& options : many) {
+  std::vector<SearchOptions> all_options(3, {.max_length = 20});
+  all_options[1].beam_size = 5;
+  all_options[2] = {.n_best = 3, .sample = true, .top_k = 12, .top_p = 0.9, .max_length = 20};
+  for (const SearchOptions& options : all_options) {
     const auto together =
         search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options);
     for (const std::size_t size : {1u, 2u, 7u, 64u}) {
       for (std::size_t begin = 0; begin < sources.size(); begin += size) {
-        std::vector<Tokens> part;
+        std::vector<Tokens> batch;
         std::vector<std::int64_t> numbers;
         for (std::size_t i = std::min(begin + size, sources.size()); i-- > begin;) {  // backwards
-          part.push_back(sources[i]);
+          batch.push_back(sources[i]);
           numbers.push_back(static_cast<std::int64_t>(i));
         }
         const auto found = search(
-            *s.model, {.source = s.batch(part), .numbers = numbers, .tokens = kTokens}, options);
-        for (std::size_t i = 0; i < part.size(); ++i) {
+            *s.model, {.source = s.batch(batch), .numbers = numbers, .tokens = kTokens}, options);
+        for (std::size_t i = 0; i < batch.size(); ++i) {
           const auto& expected = together[static_cast<std::size_t>(numbers[i])];
           ASSERT_EQ(found[i].size(), expected.size());
           for (std::size_t j = 0; j < expected.size(); ++j) {
@@ -115,7 +116,7 @@ TEST(Search, ASentenceIsTheSameInEveryBatch) {
   }
 }
 
-TEST(Search, AsksTheSystemForNothingTheSecondTime) {
+TEST(Search, ASecondSearchAllocatesNothingFromTheSystem) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
   const SearchOptions options{.beam_size = 4, .min_length = 40, .max_length = 80};
@@ -127,14 +128,14 @@ TEST(Search, AsksTheSystemForNothingTheSecondTime) {
   EXPECT_EQ(s.context.arena().in_use(), in_use);
 }
 
-TEST(Search, KeepsItsLimits) {
+TEST(Search, RespectsItsLengthLimits) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1, 8, 20, 3}, 37, 9));
   const auto lengths = [&](const SearchOptions& options) {
     std::vector<std::size_t> found;
     for (const Hypotheses& each :
          search(*s.model, {.source = s.batch(sources), .tokens = kTokens}, options)) {
-      for (const Hypothesis& one : each) found.push_back(one.tokens.size());
+      for (const Hypothesis& hypothesis : each) found.push_back(hypothesis.tokens.size());
     }
     return found;
   };
@@ -154,7 +155,7 @@ TEST(Search, KeepsItsLimits) {
   }
 }
 
-TEST(Search, RepeatsNoNgramThatIsForbidden) {
+TEST(Search, DoesNotRepeatForbiddenNgrams) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1}, 37, 9));
   for (const int n : {1, 2, 3}) {
@@ -162,10 +163,10 @@ TEST(Search, RepeatsNoNgramThatIsForbidden) {
         *s.model, {.source = s.batch(sources), .tokens = kTokens},
         {.beam_size = 3, .n_best = 3, .min_length = 20, .max_length = 20, .no_repeat_ngram = n});
     for (const Hypotheses& each : found) {
-      for (const Hypothesis& one : each) {
+      for (const Hypothesis& hypothesis : each) {
         std::map<Tokens, int> seen;
-        for (std::size_t i = 0; i + static_cast<std::size_t>(n) <= one.tokens.size(); ++i) {
-          const auto at = one.tokens.begin() + static_cast<std::ptrdiff_t>(i);
+        for (std::size_t i = 0; i + static_cast<std::size_t>(n) <= hypothesis.tokens.size(); ++i) {
+          const auto at = hypothesis.tokens.begin() + static_cast<std::ptrdiff_t>(i);
           EXPECT_EQ(++seen[Tokens(at, at + n)], 1);
         }
       }
@@ -173,7 +174,7 @@ TEST(Search, RepeatsNoNgramThatIsForbidden) {
   }
 }
 
-TEST(Search, RepeatsNothingForEver) {
+TEST(Search, LimitsHowOftenATokenRepeats) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({20}, 37, 9));
   const auto longest_run = [&](int max_repeats) {
@@ -191,7 +192,7 @@ TEST(Search, RepeatsNothingForEver) {
   EXPECT_LE(longest_run(3), 3u);
 }
 
-TEST(Search, BeginsWithThePrefix) {
+TEST(Search, HypothesesBeginWithThePrefix) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({5, 12, 1}, 37, 9));
   const std::vector<Tokens> prefixes{{7, 8, 9}, {}, {30}};
@@ -217,7 +218,7 @@ TEST(Sampling, FollowsTheDistribution) {
   const std::vector<Tokens> sources = with_end(sentences_of({6}, kVocabulary, 2));
   std::vector<double> expected = s.scores_after(sources[0], {});
   expected[kBegin] = -INFINITY;
-  // The first token of many samples; temperature and cuts applied by hand.
+  // The first token of many samples; temperature, top-k and top-p are applied by hand.
   struct Case {
     double temperature;
     std::int64_t top_k;
@@ -247,36 +248,36 @@ TEST(Sampling, FollowsTheDistribution) {
       probability[static_cast<std::int32_t>(token)] = weight / total();
     }
 
-    constexpr int kSamples = 20000, kAtOnce = 2000;
+    constexpr int kSamples = 20000, kSamplesPerSearch = 2000;
     std::map<std::int32_t, int> seen;
-    for (int i = 0; i < kSamples / kAtOnce; ++i) {
+    for (int i = 0; i < kSamples / kSamplesPerSearch; ++i) {
       const auto found = search(*s.model, {.source = s.batch(sources), .tokens = kTokens},
-                                {.n_best = kAtOnce,
+                                {.n_best = kSamplesPerSearch,
                                  .sample = true,
                                  .top_k = c.top_k,
                                  .top_p = c.top_p,
                                  .temperature = c.temperature,
                                  .seed = static_cast<std::uint64_t>(i),
                                  .max_length = 1});
-      for (const Hypothesis& one : found[0]) {
-        ++seen[one.tokens.empty() ? kEnd : one.tokens[0]];
+      for (const Hypothesis& hypothesis : found[0]) {
+        ++seen[hypothesis.tokens.empty() ? kEnd : hypothesis.tokens[0]];
       }
     }
     double chi_squared = 0;
-    for (const auto& [token, share] : probability) {
-      const double mean = share * kSamples;
+    for (const auto& [token, token_probability] : probability) {
+      const double mean = token_probability * kSamples;
       if (mean < 1e-9) continue;
       chi_squared += (seen[token] - mean) * (seen[token] - mean) / mean;
     }
     for (const auto& [token, count] : seen) {
       EXPECT_TRUE(count == 0 || probability.contains(token)) << "token " << token << " was cut";
     }
-    // One in a million for eleven degrees of freedom lies at 49.
+    // With eleven degrees of freedom, one value in a million is above 49.
     EXPECT_LT(chi_squared, 49);
   }
 }
 
-TEST(Sampling, TheSeedDecides) {
+TEST(Sampling, TheSeedDeterminesTheSamples) {
   SmallModel s(small_config());
   const std::vector<Tokens> sources = with_end(sentences_of({6, 4}, 37, 2));
   const auto sample = [&](std::uint64_t seed) {
@@ -288,7 +289,7 @@ TEST(Sampling, TheSeedDecides) {
   EXPECT_NE(sample(1), sample(2));
 }
 
-TEST(Search, SaysWhatIsWrongWithItsOptions) {
+TEST(Search, ErrorsNameTheInvalidOption) {
   const auto complaint = [](const SearchOptions& options) {
     return error_of([&] { options.check(); });
   };
@@ -300,7 +301,7 @@ TEST(Search, SaysWhatIsWrongWithItsOptions) {
   EXPECT_NE(complaint({.min_length = 9, .max_length = 8}).find("minimum"), std::string::npos);
 }
 
-TEST(Search, ScoresThatAreNoNumbersAreAnError) {
+TEST(Search, NanScoresAreAnError) {
   SmallModel s(small_config());
   fill(s.model->parameters().find("shared.embedding.weight")->variable.value(), NAN);
   s.model->parameters().changed();

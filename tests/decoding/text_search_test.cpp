@@ -1,4 +1,4 @@
-// Searching with a model that has no source.
+// Search with a language model, which has no source.
 #include <algorithm>
 
 #include "nunchi/decoding/searcher.h"
@@ -18,7 +18,7 @@ struct SmallText {
   std::vector<Hypotheses> found(const std::vector<Tokens>& prompts, const SearchOptions& options) {
     return search(*model, context, {.prefixes = prompts, .tokens = kNoEnd}, options);
   }
-  // The model's scores of what follows, by recomputing all of it.
+  // The model's scores of the token after `text`, recomputed from the whole text.
   std::vector<double> scores_after(const Tokens& text) {
     const TokenBatch batch = make_token_batch(context, std::vector<Tokens>{text}, kVocabulary);
     const Tensor logits = model->logits(model->hidden(batch), batch.rows).value();
@@ -37,7 +37,7 @@ TEST(TextDecoding, GreedySearchTakesTheLikeliestToken) {
     Tokens text = prompts[i];
     for (int t = 0; t < 12; ++t) {
       std::vector<double> scores = s.scores_after(text);
-      scores[1] = -INFINITY;  // <s> never comes
+      scores[1] = -INFINITY;  // <s> is suppressed
       text.push_back(static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin()));
     }
     EXPECT_EQ(found[i].front().tokens, text);
@@ -63,7 +63,7 @@ TEST(TextDecoding, ATextIsTheSameInEveryBatch) {
   }
 }
 
-TEST(TextDecoding, IsWatchedAndStopped) {
+TEST(TextDecoding, AWatchSeesTheTokensAndCanEndTheSearch) {
   SmallText s;
   const std::vector<Tokens> prompts{{5, 6, 7}};
   const SearchOptions options{.max_length = 30, .max_repeats = 0};
@@ -86,7 +86,7 @@ TEST(TextDecoding, IsWatchedAndStopped) {
   EXPECT_NEAR(sum, stopped.log_probability, 1e-4);
 }
 
-TEST(TextDecoding, PositionsEndAText) {
+TEST(TextDecoding, ATextEndsAtTheModelsLastPosition) {
   GptConfig config = small_gpt_config();
   config.max_positions = 16;
   SmallText s(config);
@@ -100,15 +100,18 @@ TEST(TextDecoding, ALanguageModelTakesNoSource) {
   SmallText s;
   const TokenBatch source = make_token_batch(s.context, std::vector<Tokens>{{5}}, kVocabulary);
   const std::vector<Tokens> prompts{{5}};
-  const auto searched = [&] {
+  const auto search_with_source = [&] {
     search(*s.model, s.context, {.source = source, .prefixes = prompts, .tokens = kNoEnd}, {});
   };
-  EXPECT_NE(error_of(searched).find("takes no source"), std::string::npos);
+  EXPECT_NE(error_of(search_with_source).find("takes no source"), std::string::npos);
 }
 
-TEST(TextDecoding, NeedsSomethingToBeginWith) {
+TEST(TextDecoding, AnEmptyPromptIsAnError) {
   SmallText s;
-  EXPECT_NE(error_of([&] { s.found({{5}, {}}, {}); }).find("a prefix is empty"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              s.found({{5}, {}}, {});
+            }).find("one of them is empty"),
+            std::string::npos);
 }
 
 }  // namespace

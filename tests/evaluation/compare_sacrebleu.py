@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Says where `nunchi evaluate` and sacreBLEU differ, to every digit.
+"""Reports every difference between `nunchi evaluate` and sacreBLEU, down to the last digit.
 
     python tests/evaluation/compare_sacrebleu.py HYP REF… [--nunchi build/nunchi] [--no-sentences]
     python tests/evaluation/compare_sacrebleu.py --fuzz 300 [--seed 1]
 
-Compares every metric, tokenizer and letter case, of the corpus and of each line. With --fuzz it makes texts of
-odd characters itself. Ends with 1 when anything differs.
+Compares every metric, tokenizer and letter case, for the corpus and for each line. With --fuzz it generates texts
+of unusual characters. Exits with 1 if anything differs.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def nunchi(program, hypothesis, references, *options):
 
 
 def differences(where, expected, corpus, sentences):
-    """Lines that say what differs between one of sacreBLEU's results and ours."""
+    """One line of text for each difference between a result of sacreBLEU and ours."""
     found = [f"{where}: {field} is {corpus[field]!r}, sacreBLEU has {expected[field]!r}"
              for field in CORPUS_FIELDS if field in expected and corpus[field] != expected[field]]
     if sentences is None:
@@ -63,7 +63,7 @@ def compare(program, hypothesis, references, with_sentences=True):
     return found, made
 
 
-# What BLEU, chrF and Python's str methods treat in a way of their own, and ordinary letters around it.
+# Characters that BLEU, chrF or Python's str methods treat specially, and ordinary ones.
 ODD = ([chr(c) for c in range(128) if chr(c) != "\n"] +
        list("…«»„“”‘’–—·¿¡、。，．：；？！（）「」％") +
        list("ßẞäÄéÉıİiIſKÅΣσςΩΆάŉǅǰΐΰևﬁﬃʼˈ·ˑ") +
@@ -85,7 +85,7 @@ def fuzzed_line(rng):
 
 
 def disturbed(line, rng):
-    """A line that has most of another's n-grams."""
+    """A variant of the line that usually keeps most of its n-grams."""
     characters = list(line)
     for _ in range(rng.randrange(3)):
         if characters:
@@ -102,13 +102,13 @@ def fuzz(program, texts, seed):
     with tempfile.TemporaryDirectory() as folder:
         for text in range(texts):
             lines = [fuzzed_line(rng) for _ in range(rng.choice((1, 2, 5, 20)))]
-            # A byte order mark is left out of files by Nunchi and counted as text by sacreBLEU.
+            # Nunchi drops a byte order mark at the beginning of a file; sacreBLEU counts it as text.
             lines[0] = lines[0].lstrip("\ufeff") or "first"
             names = [f"{folder}/{text}.{i}" for i in range(1 + rng.choice((1, 1, 2, 3)))]
             for name in names:
-                own = [disturbed(line, rng) for line in lines]
-                own[0] = own[0].lstrip("\ufeff")
-                pathlib.Path(name).write_bytes(("\n".join(own) + "\n").encode())
+                variants = [disturbed(line, rng) for line in lines]
+                variants[0] = variants[0].lstrip("\ufeff")
+                pathlib.Path(name).write_bytes(("\n".join(variants) + "\n").encode())
             more, count = compare(program, names[0], names[1:])
             found += [f"text {text}: {difference}" for difference in more]
             made += count
@@ -121,7 +121,7 @@ def main():
     parser.add_argument("references", nargs="*", metavar="REF")
     parser.add_argument("--nunchi", default=str(FOLDER.parents[1] / "build" / "nunchi"), help="the program")
     parser.add_argument("--no-sentences", action="store_true", help="compare the corpus only")
-    parser.add_argument("--fuzz", type=int, default=0, metavar="N", help="texts of odd characters")
+    parser.add_argument("--fuzz", type=int, default=0, metavar="N", help="number of generated texts of unusual characters")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)

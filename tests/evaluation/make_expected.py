@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes expected.json: what sacreBLEU says of the texts in fixtures/.
+"""Writes expected.json: sacreBLEU's scores of the texts in fixtures/.
 
     python tests/evaluation/make_expected.py
 
-Needs sacrebleu and numpy. tests/evaluation/metrics_test.cpp holds Nunchi against the result; the version of
-sacreBLEU that it came from stands in every signature.
+Needs sacrebleu and numpy. tests/evaluation/metrics_test.cpp compares Nunchi's scores with these; every signature
+names the version of sacreBLEU.
 """
 
 import json
@@ -36,7 +36,7 @@ CASES = {
 
 
 def read_lines(path):
-    """As sacreBLEU's own program reads a file: only a newline ends a line."""
+    """Reads a file as sacreBLEU's program does: only a newline ends a line."""
     with open(path, encoding="utf-8", newline="\n") as file:
         return [line.rstrip("\n") for line in file]
 
@@ -86,7 +86,7 @@ def scores_of(hypotheses, references):
 
 
 def paired(system, baseline, references):
-    """sacreBLEU's paired bootstrap, whose draws are NumPy's."""
+    """sacreBLEU's paired bootstrap, which draws with NumPy's generator."""
     metrics = {"BLEU": BLEU(references=references), "CHRF": CHRF(references=references)}
     test = significance.PairedTest(
         [("baseline", baseline), ("system", system)], metrics, references=None, test_type="bs", n_samples=1000)

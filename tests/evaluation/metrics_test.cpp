@@ -27,7 +27,7 @@ const Json& expected() {
   return json;
 }
 
-// Reads without the program's own reader.
+// Reads a file independently of the code under test.
 Lines fixture(const std::string& name) {
   std::ifstream file(kFolder + "fixtures/" + name, std::ios::binary);
   Lines lines;
@@ -126,7 +126,7 @@ TEST(Chrf, EqualsSacreBleu) {
   }
 }
 
-TEST(Bleu, AnOrderWithoutMatchesCountsAsHalfThenAQuarterOfOne) {
+TEST(Bleu, OrdersWithoutAMatchCountAsHalfAMatchThenAQuarter) {
   const Lines hypothesis{"a b x c d"}, reference{"a b y c z d"};
   const BleuScore score = corpus_bleu(hypothesis, reference);
   EXPECT_EQ(score.matched, (std::array<std::int64_t, 4>{4, 1, 0, 0}));
@@ -176,8 +176,8 @@ TEST(BootstrapEstimate, EqualsSacreBleus) {
   }
 }
 
-// The draws differ from NumPy's, so results agree like those of two seeds.
-TEST(Bootstrap, AgreesWithSacreBleuUpToItsDraws) {
+// The draws differ from NumPy's, so results differ as if the seeds were different.
+TEST(Bootstrap, AgreesWithSacreBleuUpToTheRandomDraws) {
   const Lines system = fixture("english.hyp"), baseline = fixture("english.ref0");
   const std::vector<Lines> references{fixture("english.ref1"), fixture("english.ref2")};
   const auto check = [](const Json& wanted, const PairedEstimate& found) {
@@ -200,31 +200,31 @@ TEST(Bootstrap, AgreesWithSacreBleuUpToItsDraws) {
                          [](auto sums) { return chrf_of(sums, {}); }, {}));
 }
 
-// The lines of a resample, by statistics with one count for each line.
-std::vector<std::int64_t> drawn(std::size_t lines, const BootstrapOptions& options) {
-  Statistics each(lines, lines);
-  for (std::size_t line = 0; line < lines; ++line) each.line(line)[line] = 1;
-  std::vector<std::int64_t> all;
+// How often each line was drawn, [resamples, lines]: line i of the statistics counts itself.
+std::vector<std::int64_t> draw_counts(std::size_t lines, const BootstrapOptions& options) {
+  Statistics statistics(lines, lines);
+  for (std::size_t line = 0; line < lines; ++line) statistics.line(line)[line] = 1;
+  std::vector<std::int64_t> counts;
   resampled_scores(
-      each,
+      statistics,
       [&](std::span<const std::int64_t> sums) {
         EXPECT_EQ(std::accumulate(sums.begin(), sums.end(), std::int64_t{0}),
                   static_cast<std::int64_t>(lines));
-        all.insert(all.end(), sums.begin(), sums.end());
+        counts.insert(counts.end(), sums.begin(), sums.end());
         return 0.0;
       },
       options);
-  return all;
+  return counts;
 }
 
 TEST(Bootstrap, DrawsAllLinesEquallyOften) {
   constexpr std::size_t kLines = 10, kResamples = 2000;
-  const auto counts = drawn(kLines, {.resamples = kResamples, .seed = 3});
+  const auto counts = draw_counts(kLines, {.resamples = kResamples, .seed = 3});
   for (std::size_t line = 0; line < kLines; ++line) {
     double sum = 0, squares = 0;
-    for (std::size_t at = line; at < counts.size(); at += kLines) {
-      sum += static_cast<double>(counts[at]);
-      squares += static_cast<double>(counts[at] * counts[at]);
+    for (std::size_t i = line; i < counts.size(); i += kLines) {
+      sum += static_cast<double>(counts[i]);
+      squares += static_cast<double>(counts[i] * counts[i]);
     }
     const double mean = sum / kResamples;
     EXPECT_NEAR(mean, 1, 5 * std::sqrt(0.9 / kResamples));  // binomial: variance 1 - 1 / lines
@@ -232,10 +232,10 @@ TEST(Bootstrap, DrawsAllLinesEquallyOften) {
   }
 }
 
-TEST(Bootstrap, TheSeedDecidesTheDraws) {
-  const auto first = drawn(7, {.resamples = 5, .seed = 1});
-  EXPECT_EQ(first, drawn(7, {.resamples = 5, .seed = 1}));
-  EXPECT_NE(first, drawn(7, {.resamples = 5, .seed = 2}));
+TEST(Bootstrap, TheSeedDeterminesTheDraws) {
+  const auto first = draw_counts(7, {.resamples = 5, .seed = 1});
+  EXPECT_EQ(first, draw_counts(7, {.resamples = 5, .seed = 1}));
+  EXPECT_NE(first, draw_counts(7, {.resamples = 5, .seed = 2}));
 }
 
 TEST(Bootstrap, ASystemDoesNotDifferFromItself) {
@@ -250,7 +250,7 @@ TEST(Bootstrap, ASystemDoesNotDifferFromItself) {
   EXPECT_DOUBLE_EQ(found.p_value, 0.01);
 }
 
-TEST(Bootstrap, RefusesWhatCannotBeResampled) {
+TEST(Bootstrap, RefusesInputThatCannotBeResampled) {
   const auto score_of = [](auto) { return 0.0; };
   const Statistics two(2, 1), three(3, 1);
   EXPECT_THROW(paired_bootstrap(two, three, score_of, {}), Error);

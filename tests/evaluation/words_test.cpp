@@ -75,7 +75,7 @@ TEST(BleuWords, FollowTheOptions) {
   EXPECT_EQ(bleu_words("ΟΔΟΣ İ", {.lowercase = true}), (Words{"οδος", "i\u0307"}));
 }
 
-// Every n-gram of every sequence, as a list of symbols.
+// Compares the numbers with a map of n-grams, for every n-gram of every sequence.
 TEST(NgramNumbers, EqualNumbersAreEqualNgrams) {
   std::mt19937 random(11);
   Ngrams ngrams;
@@ -92,11 +92,11 @@ TEST(NgramNumbers, EqualNumbersAreEqualNgrams) {
       for (std::size_t s = 0; s < sequences.size(); ++s) {
         const std::size_t length = sequences[s].size();
         ASSERT_EQ(ngrams.of(s).size(), length < n ? 0 : length - n + 1);
-        for (std::size_t at = 0; at < ngrams.of(s).size(); ++at) {
-          const auto begin = sequences[s].begin() + static_cast<std::ptrdiff_t>(at);
+        for (std::size_t i = 0; i < ngrams.of(s).size(); ++i) {
+          const auto begin = sequences[s].begin() + static_cast<std::ptrdiff_t>(i);
           const Sequence ngram(begin, begin + static_cast<std::ptrdiff_t>(n));
-          const auto [entry, added] = number_of.try_emplace(ngram, ngrams.of(s)[at]);
-          ASSERT_EQ(entry->second, ngrams.of(s)[at]);
+          const auto [entry, added] = number_of.try_emplace(ngram, ngrams.of(s)[i]);
+          ASSERT_EQ(entry->second, ngrams.of(s)[i]);
         }
       }
       ASSERT_EQ(number_of.size(), ngrams.distinct());

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Translates a file's lines alone, in batches of several sizes and in another order, greedily and with
-# a beam of 5, and says whether the text was the same each time.
+# Translates a file's lines one by one, in batches of several sizes and in another order, greedily and with
+# a beam of 5, and reports whether the text was the same each time.
 #   tests/inference/batch_invariance.sh MODEL FILE [PROGRAM]
 set -euo pipefail
 

@@ -28,7 +28,7 @@ struct SmallGenerator {
     return Generator(context, *model, tokenizers, options);
   }
   // Greedy continuation that recomputes the whole text for each token.
-  Tokens slowly(Tokens text, int count) {
+  Tokens recomputed(Tokens text, int count) {
     const std::size_t prompt = text.size();
     for (int i = 0; i < count; ++i) {
       const TokenBatch batch =
@@ -52,7 +52,7 @@ const SearchOptions kSampled{.sample = true, .seed = 3, .max_length = 30};
 TEST(Generator, GeneratesTheMostLikelyTokens) {
   SmallGenerator s;
   const Continuation found = s.generator({.search = kGreedy}).generate("the dog");
-  EXPECT_EQ(found.tokens, s.slowly(s.tokenizers.target().encode("the dog"), 30));
+  EXPECT_EQ(found.tokens, s.recomputed(s.tokenizers.target().encode("the dog"), 30));
   EXPECT_EQ(found.text, s.tokenizers.target().decode(found.tokens));
   EXPECT_LT(found.log_probability, 0);
 }
@@ -60,7 +60,7 @@ TEST(Generator, GeneratesTheMostLikelyTokens) {
 TEST(Generator, AnEmptyPromptStartsALine) {
   SmallGenerator s;
   EXPECT_EQ(s.generator({.search = kGreedy}).generate("").tokens,
-            s.slowly({s.tokenizers.target().line_end()}, 30));
+            s.recomputed({s.tokenizers.target().line_end()}, 30));
 }
 
 TEST(Generator, PartsAddUpToTheText) {
@@ -78,12 +78,12 @@ TEST(Generator, PartsAddUpToTheText) {
       });
       EXPECT_EQ(whole, found.text);
       EXPECT_GT(parts, 3);
-      EXPECT_EQ(generator.generate("눈 fox").text, found.text) << "nobody looked on";
+      EXPECT_EQ(generator.generate("눈 fox").text, found.text) << "without a sink";
     }
   }
 }
 
-// For any tokens, in parts of any size.
+// Random tokens, added one to three at a time.
 TEST(StreamedText, IsTheTextOfAllTokens) {
   std::vector<std::unique_ptr<Tokenizer>> tokenizers;
   tokenizers.push_back(plain(TokenizerKind::characters));
@@ -132,12 +132,12 @@ TEST(Generator, EndsBeforeAStop) {
     const std::string expected = whole.substr(0, whole.find(stop));
     const Continuation alone = generator.generate("a dog");
     EXPECT_EQ(alone.text, expected);
-    std::string heard;
+    std::string streamed;
     generator.generate({.text = "a dog"}, [&](std::string_view part) {
-      heard += part;
+      streamed += part;
       return true;
     });
-    EXPECT_EQ(heard, expected);
+    EXPECT_EQ(streamed, expected);
     const std::vector<Prompt> prompts{{.text = "a dog"}, {.text = "x", .number = 1}};
     const Continuation among_others = generator.generate(prompts)[0];
     EXPECT_EQ(among_others.text, expected);
@@ -147,15 +147,15 @@ TEST(Generator, EndsBeforeAStop) {
   }
 }
 
-TEST(Generator, ContinuesWhenPositionsAreFull) {
+TEST(Generator, ContinuesWhenTheContextIsFull) {
   SmallGenerator s(plain(TokenizerKind::characters), 16);
   const Continuation found = s.generator({.search = kGreedy}).generate("the dog");
   ASSERT_EQ(found.tokens.size(), 30u);
   // 9 tokens fill the 16 positions; the model then continues from the last 8.
   const Tokens prompt = s.tokenizers.target().encode("the dog");
-  const Tokens first = s.slowly(prompt, 9);
+  const Tokens first = s.recomputed(prompt, 9);
   EXPECT_EQ(Tokens(found.tokens.begin(), found.tokens.begin() + 9), first);
-  const Tokens second = s.slowly(Tokens(first.end() - 8, first.end()), 8);
+  const Tokens second = s.recomputed(Tokens(first.end() - 8, first.end()), 8);
   EXPECT_EQ(Tokens(found.tokens.begin() + 9, found.tokens.begin() + 17), second);
 }
 
@@ -164,7 +164,7 @@ TEST(Generator, UsesTheEndOfALongPrompt) {
   Generator generator = s.generator({.search = kGreedy});
   const std::string prompt = "the quick brown fox jumps";
   EXPECT_EQ(generator.generate(prompt).tokens[0],
-            s.slowly(s.tokenizers.target().encode(prompt.substr(prompt.size() - 8)), 1)[0]);
+            s.recomputed(s.tokenizers.target().encode(prompt.substr(prompt.size() - 8)), 1)[0]);
   EXPECT_EQ(generator.counts().cut, 1);
 }
 
@@ -211,12 +211,12 @@ TEST(LineScorer, ScoresEqualThoseOfTheSearch) {
     EXPECT_EQ(scores[i].pieces.size(), s.tokenizers.target().encode(lines[i]).size() + 1);
     EXPECT_EQ(scores[i].pieces.back(), "<0x0A>");
   }
-  // The text after an empty prompt, up to the first line break, is a line.
+  // The text after an empty prompt is scored like a line.
   const Continuation found = generator.generate("");
-  Tokens said = found.tokens;
-  said.insert(said.begin(), s.tokenizers.target().line_end());
+  Tokens text = found.tokens;
+  text.insert(text.begin(), s.tokenizers.target().line_end());
   const TextBatch batch =
-      make_text_batch(s.context, std::vector<Tokens>{said}, s.tokenizers.target().vocabulary());
+      make_text_batch(s.context, std::vector<Tokens>{text}, s.tokenizers.target().vocabulary());
   EXPECT_NEAR(-to_host<double>(s.model->loss(batch, {}).total.value())[0], found.log_probability,
               1e-3);
 }

@@ -39,8 +39,8 @@ TEST(LengthBatches, RespectsTheTextLimit) {
   EXPECT_EQ(batches_of({5, 4, 1}, {.tokens = 6, .texts = 2}), (Batches{{0}, {1, 2}}));
 }
 
-// It is translated nevertheless, by itself.
-TEST(LengthBatches, ATextBeyondTheLimitIsABatchOfItsOwn) {
+// Such a text is still translated.
+TEST(LengthBatches, ATextBeyondTheLimitIsAloneInItsBatch) {
   EXPECT_EQ(batches_of({3, 1000, 3}, {.tokens = 10}), (Batches{{1}, {0, 2}}));
   EXPECT_EQ(batches_of({1000}, {.tokens = 1}), (Batches{{0}}));
 }
@@ -53,12 +53,12 @@ TEST(LengthBatches, EachTextIsInOneBatchWithinTheLimits) {
   const BatchLimits limits{.tokens = 100, .texts = 9};
   const Batches batches = length_batches(lengths, limits);
   std::vector<std::size_t> seen;
-  std::int64_t before = lengths[batches.front().front()];
+  std::int64_t previous = lengths[batches.front().front()];
   for (const std::vector<std::size_t>& batch : batches) {
     std::int64_t tokens = 0;
     for (const std::size_t i : batch) {
-      EXPECT_LE(lengths[i], before);
-      before = lengths[i];
+      EXPECT_LE(lengths[i], previous);
+      previous = lengths[i];
       tokens += lengths[i];
     }
     EXPECT_LE(tokens, limits.tokens);

@@ -22,7 +22,7 @@ class Pipe {
   Pipe& operator=(const Pipe&) = delete;
 
   int out() const { return ends_[0]; }
-  // At most the capacity of a pipe: nothing reads in the meantime.
+  // `bytes` must fit into the pipe's buffer, because nothing reads meanwhile.
   void write(std::string_view bytes) {
     if (::write(ends_[1], bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
       throw std::runtime_error("cannot write into a pipe");

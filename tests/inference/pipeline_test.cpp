@@ -24,7 +24,7 @@ class OpenCounter {
   OpenCounter(const OpenCounter&) = delete;
   OpenCounter& operator=(const OpenCounter&) = delete;
 
-  // Since the last call.
+  // How often the file was opened since the last call.
   int opened() {
     // An event without a name has the size of the struct.
     std::array<inotify_event, 64> events;
@@ -44,7 +44,7 @@ class PipelineFolder : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(PipelineFolder, TranslatesLikeItsParts) {
+TEST_F(PipelineFolder, TranslatesLikeATranslatorMadeDirectly) {
   const Pipeline pipeline = Pipeline::open(folder_.path(), kOneThread);
   Translator translator = pipeline.translator({.search = {.max_length = 12}});
   EXPECT_TRUE(
@@ -52,7 +52,7 @@ TEST_F(PipelineFolder, TranslatesLikeItsParts) {
   EXPECT_FALSE(pipeline.translator().translate("the old fox").text.empty());
 }
 
-TEST_F(PipelineFolder, SearchesAsTheFolderSays) {
+TEST_F(PipelineFolder, UsesTheSearchOptionsOfTheFolder) {
   EXPECT_EQ(Pipeline::open(folder_.path(), kOneThread).search().beam_size, 1);
   write_text(folder_ / "generation_config.json", "{\"num_beams\": 3, \"max_length\": 2}");
   const Pipeline pipeline = Pipeline::open(folder_.path(), kOneThread);
@@ -105,7 +105,7 @@ TEST_F(PipelineFolder, WorkersShareTheWeights) {
   EXPECT_NE(&worker.context(), &pipeline.context());
 }
 
-TEST_F(PipelineFolder, WorkersOfTwoThreadsTranslateAtOnceToTheSameBits) {
+TEST_F(PipelineFolder, ConcurrentWorkersTranslateToTheSameBits) {
   const std::vector<SourceLine> lines = lines_of(some_texts());
   const TranslatorOptions options{.search = {.beam_size = 3, .n_best = 2, .max_length = 12}};
   const auto expected = small_.translator(options).translate(lines);
@@ -135,11 +135,11 @@ class BrokenFolder : public ::testing::Test {
  protected:
   BrokenFolder() { SmallTranslation().save(folder_.path()); }
 
-  void expect_refused(const std::string& because) {
+  void expect_refused(const std::string& reason) {
     const std::string message = error_of([&] { Pipeline::open(folder_.path(), kOneThread); });
-    EXPECT_NE(message.find(because), std::string::npos) << message;
+    EXPECT_NE(message.find(reason), std::string::npos) << message;
     EXPECT_NE(message.find(folder_.path().string()), std::string::npos) << message;
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "one sentence";
+    EXPECT_EQ(message.find('\n'), std::string::npos) << "the message must be one line";
   }
 
   TemporaryFolder folder_;

@@ -9,24 +9,25 @@
 namespace nunchi::testing {
 namespace {
 
-// The search sums log-probabilities token by token, the scorer computes the whole sentence at once:
-// both give the same numbers, even where the search banned tokens.
+// The search sums log-probabilities token by token; the scorer scores a whole sentence in one pass.
+// Both give the same values, even where the search banned tokens.
 void expect_scores_of(const SearchOptions& search) {
   SmallTranslation s(letter_tokenizer());
   Translator translator = s.translator({.search = search});
   const Scorer scorer(s.context, *s.model, s.tokenizers, {});
   // A common prefix makes it likely that decoded text is tokenised into the same pieces.
   const std::string prefix = "fox a";
-  const auto given = static_cast<std::ptrdiff_t>(s.tokenizers.target().encode(prefix).size());
+  const auto prefix_length =
+      static_cast<std::ptrdiff_t>(s.tokenizers.target().encode(prefix).size());
   std::vector<SourceLine> lines = lines_of({"a dog", "the fox sees the dog", "zebra", "a", "how"});
   for (SourceLine& line : lines) line.prefix = prefix;
   const auto found = translator.translate(lines);
   std::vector<TextPair> pairs;
   std::vector<Translation> translations;
   for (std::size_t line = 0; line < lines.size(); ++line) {
-    for (const Translation& one : found[line]) {
-      pairs.push_back({lines[line].text, one.text});
-      translations.push_back(one);
+    for (const Translation& translation : found[line]) {
+      pairs.push_back({lines[line].text, translation.text});
+      translations.push_back(translation);
     }
   }
   const std::vector<PairScore> scores = scorer.score(pairs);
@@ -35,9 +36,9 @@ void expect_scores_of(const SearchOptions& search) {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (scores[i].pieces != translations[i].pieces) continue;
     ++compared;
-    const std::vector<float> scored(scores[i].token_scores.begin() + given,
+    const std::vector<float> scored(scores[i].token_scores.begin() + prefix_length,
                                     scores[i].token_scores.end());
-    const std::vector<float> searched(translations[i].token_scores.begin() + given,
+    const std::vector<float> searched(translations[i].token_scores.begin() + prefix_length,
                                       translations[i].token_scores.end());
     EXPECT_LT(largest_difference(scored, searched), 1e-4) << pairs[i].target;
     EXPECT_NEAR(std::accumulate(scored.begin(), scored.end(), 0.0), translations[i].log_probability,
@@ -47,13 +48,13 @@ void expect_scores_of(const SearchOptions& search) {
   EXPECT_GE(compared, 5) << "of " << pairs.size();
 }
 
-TEST(Scorer, EqualsTheSearch) {
+TEST(Scorer, GivesTheScoresOfTheSearch) {
   expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9});
   expect_scores_of({.n_best = 60, .sample = true, .max_length = 12});
   expect_scores_of({.n_best = 60, .sample = true, .temperature = 2, .max_length = 12});
 }
 
-TEST(Scorer, EqualsASearchWithBans) {
+TEST(Scorer, GivesTheScoresOfASearchWithBans) {
   expect_scores_of({.beam_size = 30, .n_best = 30, .max_length = 9, .no_repeat_ngram = 1});
   expect_scores_of({.n_best = 60,
                     .sample = true,
@@ -78,20 +79,20 @@ TEST(Scorer, APairsScoreIsIndependentOfOtherPairs) {
   const auto together = Scorer(s.context, *s.model, s.tokenizers, {}).score(pairs);
   ASSERT_EQ(together.size(), pairs.size());
   for (const std::int64_t batch_tokens : {1, 30}) {
-    const auto apart =
+    const auto separate =
         Scorer(s.context, *s.model, s.tokenizers, {.batch_tokens = batch_tokens}).score(pairs);
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-      EXPECT_EQ(apart[i].pieces, together[i].pieces);
+      EXPECT_EQ(separate[i].pieces, together[i].pieces);
       if (kernels::rows_are_independent()) {
-        EXPECT_TRUE(same_bits(apart[i].token_scores, together[i].token_scores)) << "pair " << i;
+        EXPECT_TRUE(same_bits(separate[i].token_scores, together[i].token_scores)) << "pair " << i;
       } else {
-        EXPECT_NEAR(apart[i].log_probability, together[i].log_probability, 1e-3);
+        EXPECT_NEAR(separate[i].log_probability, together[i].log_probability, 1e-3);
       }
     }
   }
 }
 
-TEST(Scorer, NamesTheScoredTokens) {
+TEST(Scorer, ReturnsThePieceAndTheScoreOfEachToken) {
   SmallTranslation s;
   for (const PairScore& score : Scorer(s.context, *s.model, s.tokenizers, {}).score(some_pairs())) {
     ASSERT_EQ(score.pieces.size(), score.token_scores.size());
@@ -103,7 +104,7 @@ TEST(Scorer, NamesTheScoredTokens) {
   }
 }
 
-TEST(Scorer, EmptySidesAreTheirEndAlone) {
+TEST(Scorer, EmptySidesHaveOnlyTheirEndToken) {
   SmallTranslation s;
   const auto scores = Scorer(s.context, *s.model, s.tokenizers, {})
                           .score(std::vector<TextPair>{{"", ""}, {"a dog", ""}, {"", "a dog"}});

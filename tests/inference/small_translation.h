@@ -26,13 +26,13 @@ inline std::string learned_bytes(const TokenizerOptions& options) {
       .bytes;
 }
 
-// With bytes: 3 special tokens, 256 bytes, the letters, some pieces.
+// A tokenizer with byte fallback: 3 special tokens, 256 bytes, the letters, some pieces.
 inline std::unique_ptr<Tokenizer> byte_tokenizer() {
   static const std::string bytes = learned_bytes({.vocabulary = 310});
   return make_tokenizer(bytes, "the tokenizer with bytes");
 }
 
-// Letters and few pieces; other characters become <unk>.
+// A tokenizer of letters and a few pieces; other characters become <unk>.
 inline std::unique_ptr<Tokenizer> letter_tokenizer() {
   static const std::string bytes = learned_bytes({.vocabulary = 34, .byte_fallback = false});
   return make_tokenizer(bytes, "the tokenizer of letters");

@@ -1,4 +1,4 @@
-// Special tokens are data: a model is trained and translates with any ids.
+// Special tokens are data: a model can be trained and can translate with any ids.
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -15,7 +15,7 @@
 namespace nunchi::testing {
 namespace {
 
-constexpr SpecialTokens kOdd = {.unknown = 5, .begin = 9, .end = 4, .pad = 7};
+constexpr SpecialTokens kUnusualTokens = {.unknown = 5, .begin = 9, .end = 4, .pad = 7};
 
 struct LinePair {
   std::string source, target;
@@ -60,8 +60,8 @@ struct Trained {
     config.norm_placement = nn::NormPlacement::pre;
     model = make_small<Transformer>(context, config, {.gradients = true});
     const TranslationObjective objective(*model, context, tokenizers.decoder(), 0);
-    SingleProcess alone;
-    Learner learner(*model, objective, {.adam = {.max_norm = 1}}, alone);
+    SingleProcess communicator;
+    Learner learner(*model, objective, {.adam = {.max_norm = 1}}, communicator);
     constexpr std::uint64_t kSteps = 400;
     for (std::uint64_t step = 1; step <= kSteps; ++step) {
       HostBatch batch;
@@ -77,7 +77,7 @@ struct Trained {
     }
   }
 
-  // The share of lines that are translated without a mistake.
+  // The fraction of lines that are translated without a mistake.
   double quality() {
     Translator translator(context, *model, tokenizers, {.search = {.beam_size = 2}});
     const std::vector<LinePair> lines = some_pairs(50, 999);
@@ -93,27 +93,28 @@ struct Trained {
 };
 
 // The decoder starts with <pad>, as Marian's and T5's do.
-Trained& odd_model() {
-  static Trained trained(kOdd, {.decoder_start = kOdd.pad});
+Trained& unusual_model() {
+  static Trained trained(kUnusualTokens, {.decoder_start = kUnusualTokens.pad});
   return trained;
 }
 
 TEST(SpecialTokens, AnyIdsTrainAndTranslateAsWellAsTheUsualOnes) {
-  Trained& odd = odd_model();
-  EXPECT_EQ(odd.tokenizers.source().special(), kOdd);
-  EXPECT_EQ(odd.tokenizers.decoder().start, kOdd.pad);
-  EXPECT_EQ(odd.tokenizers.decoder().suppressed, (Tokens{kOdd.pad, kOdd.begin}));
+  Trained& unusual = unusual_model();
+  EXPECT_EQ(unusual.tokenizers.source().special(), kUnusualTokens);
+  EXPECT_EQ(unusual.tokenizers.decoder().start, kUnusualTokens.pad);
+  EXPECT_EQ(unusual.tokenizers.decoder().suppressed,
+            (Tokens{kUnusualTokens.pad, kUnusualTokens.begin}));
   Trained usual(kUsualSpecialTokens, {});
   EXPECT_EQ(usual.tokenizers.decoder(), kTokens);
   EXPECT_GE(usual.quality(), 0.9);
-  EXPECT_GE(odd.quality(), 0.9);
+  EXPECT_GE(unusual.quality(), 0.9);
 }
 
 // The scorer reads and ends targets as the search does.
 TEST(SpecialTokens, TheScorerAgreesWithTheSearch) {
-  Trained& odd = odd_model();
-  Translator translator(odd.context, *odd.model, odd.tokenizers, {});
-  const Scorer scorer(odd.context, *odd.model, odd.tokenizers, {});
+  Trained& unusual = unusual_model();
+  Translator translator(unusual.context, *unusual.model, unusual.tokenizers, {});
+  const Scorer scorer(unusual.context, *unusual.model, unusual.tokenizers, {});
   const Translation found = translator.translate("cat dog tree");
   const std::vector<TextPair> pairs{{.source = "cat dog tree", .target = found.text}};
   EXPECT_NEAR(scorer.score(pairs)[0].log_probability, found.log_probability, 1e-4);
@@ -121,14 +122,14 @@ TEST(SpecialTokens, TheScorerAgreesWithTheSearch) {
 }
 
 TEST(SpecialTokens, AreSavedInTheModelFolder) {
-  Trained& odd = odd_model();
+  Trained& unusual = unusual_model();
   const TemporaryFolder folder;
-  save_model(*odd.model, folder.path());
-  save_tokenizers(odd.tokenizers, folder.path());
-  save_generation_config({}, odd.tokenizers.generation_tokens(), folder.path());
+  save_model(*unusual.model, folder.path());
+  save_tokenizers(unusual.tokenizers, folder.path());
+  save_generation_config({}, unusual.tokenizers.generation_tokens(), folder.path());
   const Pipeline read = Pipeline::open(folder.path());
-  EXPECT_EQ(read.tokenizers().decoder(), odd.tokenizers.decoder());
-  Translator before(odd.context, *odd.model, odd.tokenizers, {});
+  EXPECT_EQ(read.tokenizers().decoder(), unusual.tokenizers.decoder());
+  Translator before(unusual.context, *unusual.model, unusual.tokenizers, {});
   EXPECT_EQ(before.translate("tree bird").text, read.translator().translate("tree bird").text);
   // Ids that the tokenizer has anyway are not written.
   std::ostringstream json;
@@ -137,9 +138,10 @@ TEST(SpecialTokens, AreSavedInTheModelFolder) {
   EXPECT_EQ(json.str().find("eos_token_id"), std::string::npos) << json.str();
 }
 
-TEST(SpecialTokens, OfTheFolderGoBeforeTheTokenizers) {
+TEST(SpecialTokens, TheFoldersOverrideTheTokenizers) {
   const DecoderTokens tokens = decoder_tokens(
-      {.begin = 20, .end = 21, .pad = 22, .forced_first = 23, .suppressed = {30, 21, 8}}, kOdd);
+      {.begin = 20, .end = 21, .pad = 22, .forced_first = 23, .suppressed = {30, 21, 8}},
+      kUnusualTokens);
   EXPECT_EQ(
       tokens,
       (DecoderTokens{.start = 20, .end = 21, .forced_first = 23, .suppressed = {8, 20, 22, 30}}));
@@ -162,31 +164,31 @@ std::vector<SearchOptions> every_search() {
           {.n_best = 3, .sample = true, .seed = 3, .max_length = 20}};
 }
 
-TEST(SpecialTokens, SuppressedTokensNeverCome) {
+TEST(SpecialTokens, SuppressedTokensAreNeverGenerated) {
   CpuContext context({.threads = 2});
   const auto model = make_small<Transformer>(context, small_config());
   const TokenBatch source = make_token_batch(context, sentences_of({5, 1, 9}, 37, 3), 37);
   for (const SearchOptions& options : every_search()) {
     DecoderTokens tokens = kTokens;
-    // Again and again without the tokens that came, until few are left.
+    // Each round also suppresses the first tokens of the round before.
     for (int round = 0; round < 4; ++round) {
-      Tokens came;
+      Tokens first_tokens;
       for (const Hypotheses& found :
            search(*model, {.source = source, .tokens = tokens}, options)) {
-        for (const Hypothesis& one : found) {
-          for (const std::int32_t token : one.tokens) {
+        for (const Hypothesis& hypothesis : found) {
+          for (const std::int32_t token : hypothesis.tokens) {
             EXPECT_FALSE(std::ranges::binary_search(tokens.suppressed, token)) << token;
           }
-          if (!one.tokens.empty()) came.push_back(one.tokens.front());
+          if (!hypothesis.tokens.empty()) first_tokens.push_back(hypothesis.tokens.front());
         }
       }
-      tokens.suppress(came);
+      tokens.suppress(first_tokens);
     }
     EXPECT_GT(tokens.suppressed.size(), 4u);
   }
 }
 
-TEST(SpecialTokens, AForcedFirstTokenAlwaysComes) {
+TEST(SpecialTokens, AForcedFirstTokenIsAlwaysFirst) {
   CpuContext context({.threads = 2});
   const auto model = make_small<Transformer>(context, small_config());
   const TokenBatch source = make_token_batch(context, sentences_of({5, 1, 9}, 37, 3), 37);
@@ -197,10 +199,11 @@ TEST(SpecialTokens, AForcedFirstTokenAlwaysComes) {
     const auto found =
         search(*model, {.source = source, .prefixes = prefixes, .tokens = forced}, options);
     for (std::size_t b = 0; b < found.size(); ++b) {
-      for (const Hypothesis& one : found[b]) {
-        ASSERT_GT(one.tokens.size(), prefixes[b].size());
-        EXPECT_EQ(one.tokens.front(), 29);
-        EXPECT_TRUE(std::equal(prefixes[b].begin(), prefixes[b].end(), one.tokens.begin() + 1));
+      for (const Hypothesis& hypothesis : found[b]) {
+        ASSERT_GT(hypothesis.tokens.size(), prefixes[b].size());
+        EXPECT_EQ(hypothesis.tokens.front(), 29);
+        EXPECT_TRUE(
+            std::equal(prefixes[b].begin(), prefixes[b].end(), hypothesis.tokens.begin() + 1));
       }
     }
   }

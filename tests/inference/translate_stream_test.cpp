@@ -15,7 +15,7 @@ struct Streamed {
   int flushes = 0;
 };
 
-// All of `input`, which fits into a pipe.
+// Translates `input`, which must fit into a pipe's buffer.
 Streamed streamed(Translator& translator, const std::string& input,
                   const LineWindowOptions& options, std::size_t longest = 1 << 20) {
   Pipe pipe;
@@ -35,13 +35,14 @@ Streamed streamed(Translator& translator, const std::string& input,
 }
 
 std::string joined_lines(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += text + "\n";
-  return all;
+  std::string lines;
+  for (const std::string& text : texts) lines += text + "\n";
+  return lines;
 }
 
 TEST(TranslateStream, KeepsTheOrderOfLines) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SmallTranslation s;
   Translator translator = s.translator();
   std::vector<std::string> expected;
@@ -67,7 +68,7 @@ TEST(TranslateStream, EmptyInputGivesEmptyOutput) {
   EXPECT_EQ(streamed(translator, "\n\n", {}).texts, (std::vector<std::string>{"", ""}));
 }
 
-// Would wait forever unless each answer is flushed before the next line is read.
+// This test would wait forever if answers were not flushed before the next line is read.
 TEST(TranslateStream, FlushesWhenNoInputIsWaiting) {
   SmallTranslation s;
   Translator translator = s.translator();
@@ -101,12 +102,12 @@ TEST(TranslateStream, StopsWhenTheSinkReturnsFalse) {
   SmallTranslation s;
   Translator translator = s.translator();
   Pipe pipe;
-  pipe.write("a\nb\nc\nd\n");  // and the pipe stays open
+  pipe.write("a\nb\nc\nd\n");  // the pipe stays open
   LineStream lines(pipe.out());
   int seen = 0;
   translate_stream(
       translator, lines, {}, [&](std::int64_t, const Translations&) { return ++seen < 2; },
-      [] { FAIL() << "flushed for nobody"; });
+      [] { FAIL() << "flushed after the sink had stopped"; });
   EXPECT_EQ(seen, 2);
 }
 

@@ -13,7 +13,8 @@ namespace nunchi::testing {
 namespace {
 
 TEST(Translator, ALineIsTheSameInEveryBatchAndOrder) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SmallTranslation s;
   std::vector<SearchOptions> searches(3, {.max_length = 12});
   searches[1].beam_size = searches[1].n_best = 3;
@@ -121,7 +122,7 @@ TEST(Translator, CutsLinesAndPrefixesToTheModelsPositions) {
   EXPECT_EQ(translator.counts().cut, 3);
 }
 
-TEST(Translator, NBestIsSortedAndDifferent) {
+TEST(Translator, NBestIsSortedAndHasNoDuplicates) {
   SmallTranslation s;
   Translator translator = s.translator({.search = {.beam_size = 6, .n_best = 4, .max_length = 8}});
   for (const Translations& each : translator.translate(lines_of({"a dog", "the fox", "x"}))) {
@@ -141,14 +142,15 @@ TEST(Translator, ScoresAddUp) {
     Translator translator = s.translator(
         {.search = {.beam_size = 4, .normalize = normalize, .n_best = 4, .max_length = 8}});
     for (const Translations& each : translator.translate(lines_of({"a dog", "the fox", "x"}))) {
-      for (const Translation& one : each) {
-        ASSERT_EQ(one.token_scores.size(), one.pieces.size());
-        const double sum = std::accumulate(one.token_scores.begin(), one.token_scores.end(), 0.0);
-        EXPECT_NEAR(one.log_probability, sum, 1e-4);
-        EXPECT_NEAR(
-            one.score,
-            one.log_probability / std::pow(static_cast<double>(one.pieces.size()), normalize),
-            1e-9);
+      for (const Translation& translation : each) {
+        ASSERT_EQ(translation.token_scores.size(), translation.pieces.size());
+        const double sum =
+            std::accumulate(translation.token_scores.begin(), translation.token_scores.end(), 0.0);
+        EXPECT_NEAR(translation.log_probability, sum, 1e-4);
+        EXPECT_NEAR(translation.score,
+                    translation.log_probability /
+                        std::pow(static_cast<double>(translation.pieces.size()), normalize),
+                    1e-9);
       }
     }
   }
@@ -166,16 +168,16 @@ TEST(Translator, AttentionIsAMatrixOfRowsThatSumToOne) {
       EXPECT_TRUE(found[line][0].attention.weights.empty());
       continue;
     }
-    for (const Translation& one : found[line]) {
-      const AttentionMatrix& attention = one.attention;
+    for (const Translation& translation : found[line]) {
+      const AttentionMatrix& attention = translation.attention;
       std::vector<std::string> sources;
       for (const std::int32_t id : s.tokenizers.source().encode(texts[line])) {
         sources.push_back(s.tokenizers.source().piece(id));
       }
       sources.push_back("</s>");
       EXPECT_EQ(attention.sources, sources);
-      EXPECT_EQ(attention.targets, one.pieces);
-      cut += one.pieces.back() != "</s>" ? 1 : 0;
+      EXPECT_EQ(attention.targets, translation.pieces);
+      cut += translation.pieces.back() != "</s>" ? 1 : 0;
       ASSERT_EQ(attention.weights.size(), attention.targets.size() * sources.size());
       for (std::size_t t = 0; t < attention.targets.size(); ++t) {
         const auto row =
@@ -186,7 +188,7 @@ TEST(Translator, AttentionIsAMatrixOfRowsThatSumToOne) {
       }
     }
   }
-  EXPECT_GT(cut, 0);  // some never said </s>
+  EXPECT_GT(cut, 0);  // some were cut at the maximum length, without </s>
 }
 
 TEST(Translator, BeginsWithThePrefix) {
@@ -195,17 +197,18 @@ TEST(Translator, BeginsWithThePrefix) {
   const auto found = translator.translate(std::vector<SourceLine>{
       {.text = "a dog", .prefix = "the fox"}, {.text = "a dog"}, {.text = "", .prefix = "zebra"}});
   const std::size_t length = s.tokenizers.target().encode("the fox").size();
-  for (const Translation& one : found[0]) {
-    EXPECT_EQ(one.text.rfind("the fox", 0), 0u) << one.text;
-    EXPECT_GT(one.pieces.size(), length);  // at least one token more
-    for (std::size_t i = 0; i < length; ++i) EXPECT_EQ(one.token_scores[i], 0);
+  for (const Translation& translation : found[0]) {
+    EXPECT_EQ(translation.text.rfind("the fox", 0), 0u) << translation.text;
+    EXPECT_GT(translation.pieces.size(), length);  // at least one token more
+    for (std::size_t i = 0; i < length; ++i) EXPECT_EQ(translation.token_scores[i], 0);
   }
   EXPECT_EQ(found[1][0].text, translator.translate("a dog").text);
   EXPECT_EQ(found[2][0].text, "");
 }
 
 TEST(Translator, DrawsDependOnTheLinesNumber) {
-  if (!kernels::rows_are_independent()) GTEST_SKIP() << "products here change with their rows";
+  if (!kernels::rows_are_independent())
+    GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SmallTranslation s;
   const TranslatorOptions options{
       .search = {.n_best = 2, .sample = true, .seed = 3, .max_length = 10}};
@@ -230,13 +233,13 @@ TEST(Translator, ATranslationIsOneLine) {
   SmallTranslation s;
   Translator translator =
       s.translator({.search = {.n_best = 400, .sample = true, .max_length = 12}});
-  bool said = false;
+  bool has_line_break = false;
   const auto found = translator.translate(lines_of({"a dog"}));
-  for (const Translation& one : found[0]) {
-    EXPECT_EQ(one.text.find_first_of("\r\n"), std::string::npos);
-    said = said || std::ranges::count(one.pieces, "<0x0A>") > 0;
+  for (const Translation& translation : found[0]) {
+    EXPECT_EQ(translation.text.find_first_of("\r\n"), std::string::npos);
+    has_line_break = has_line_break || std::ranges::count(translation.pieces, "<0x0A>") > 0;
   }
-  EXPECT_TRUE(said);
+  EXPECT_TRUE(has_line_break) << "the model never generated one";
 }
 
 TEST(Translator, RefusesTokenizersAndOptionsThatDoNotFit) {

@@ -10,7 +10,7 @@
 namespace nunchi::testing {
 namespace {
 
-// Q, K and V are each initialised as a matrix of its own, however many heads share keys and values.
+// Q, K and V are initialised as separate matrices for any number of key/value heads.
 TEST(AttentionWeights, AreInitialisedAsSeparateMatrices) {
   CpuContext context;
   for (const int kv_heads : {8, 2, 1}) {

@@ -27,7 +27,7 @@ TEST(Sinusoidal, EqualsTheFormulaForPositionsZeroToTenThousand) {
   EXPECT_LE(largest, 1e-6);
 }
 
-TEST(Sinusoidal, HasThePatternOfTheNotes) {
+TEST(Sinusoidal, EvenColumnsAreSinesAndOddColumnsCosines) {
   EXPECT_NEAR(nn::sinusoid(3, 0, 512), std::sin(3.0), 1e-15);
   EXPECT_NEAR(nn::sinusoid(3, 1, 512), std::cos(3.0), 1e-15);
   EXPECT_NEAR(nn::sinusoid(3, 510, 512), std::sin(3.0 / std::pow(10000.0, 510.0 / 512)), 1e-15);
@@ -44,7 +44,7 @@ TEST(Learned, RejectsASentenceLongerThanItsTable) {
             std::string::npos);
 }
 
-// Allocated parameters for encodings without parameters of their own.
+// Allocated parameters for encodings that add none themselves.
 struct Allocated {
   explicit Allocated(DType dtype = DType::f32) {
     parameters.add("any", {1}, nn::Init::zeros());
@@ -75,7 +75,9 @@ TEST(Rotary, AnglesAreExactAtAHundredThousandPositions) {
 
 TEST(Rotary, RejectsHeadsOfAnOddWidth) {
   Allocated a;
-  EXPECT_NE(error_of([&] { nn::Rotary(a.parameters, {.head_width = 5}); }).find("a head has 5"),
+  EXPECT_NE(error_of([&] {
+              nn::Rotary(a.parameters, {.head_width = 5});
+            }).find("the head width must be even, not 5"),
             std::string::npos);
 }
 
@@ -122,10 +124,10 @@ TEST(Relative, HasARowForEachBucketOrDistance) {
   EXPECT_EQ(rows({.kind = RelativeKind::clipped, .max_distance = 16, .bidirectional = true}), 33);
 }
 
-TEST(Relative, RejectsBucketsThatCannotReachTheDistance) {
+TEST(Relative, RejectsBucketsThatCannotCoverTheDistance) {
   EXPECT_NE(error_of([] {
               nn::RelativeOptions{.buckets = 32, .max_distance = 16}.check();
-            }).find("32 buckets of relative positions cannot reach a distance of 16"),
+            }).find("32 buckets of relative positions cannot cover a distance of 16"),
             std::string::npos);
 }
 

@@ -21,7 +21,7 @@ class ResidualTest : public ::testing::TestWithParam<StreamRows> {
       parameters.allocate(context, {});
       parameters.initialize(1);
     }
-    // norm(x) with this name's parameters.
+    // norm(x) with the parameters of the norm called `name`.
     Variable norm(const std::string& name, const Variable& x, const Ragged& batch) const {
       const Norm norm{.gamma = parameters.find(name + ".norm.weight")->variable,
                       .beta = parameters.find(name + ".norm.bias")->variable};
@@ -39,13 +39,13 @@ class ResidualTest : public ::testing::TestWithParam<StreamRows> {
         start(), batch_, [&](LazyNorm& x) { return Branch(x.rows(), stack.f.parameters()); });
     return stack.second(std::move(stream), batch_, [&](LazyNorm& x) { return Branch(stack.g(x)); });
   }
-  std::vector<float> real(const Variable& x) const {
+  std::vector<float> real_rows(const Variable& x) const {
     return to_host<float>(x.value().rows(0, batch_.rows));
   }
   Variable sum(const Variable& a, const Variable& b) {
     std::vector<float> values = to_host<float>(a.value());
-    const std::vector<float> more = to_host<float>(b.value());
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += more[i];
+    const std::vector<float> addends = to_host<float>(b.value());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += addends[i];
     return Variable(from_host(context_, values, a.value().shape()));
   }
 
@@ -58,16 +58,16 @@ TEST_P(ResidualTest, PostNormNormalisesEachSum) {
   const Stack stack(context_, nn::NormPlacement::post);
   const Variable y = stack.norm("first", sum(x_, stack.f(x_)), batch_);
   const Variable z = stack.norm("second", sum(y, stack.g(y)), batch_);
-  EXPECT_LE(largest_difference(real(stack.end(run(stack), batch_)), real(z)), 1e-5);
+  EXPECT_LE(largest_difference(real_rows(stack.end(run(stack), batch_)), real_rows(z)), 1e-5);
 }
 
-TEST_P(ResidualTest, PreNormNormalisesWhatSublayersReadAndTheEnd) {
+TEST_P(ResidualTest, PreNormNormalisesTheInputsOfSublayersAndTheFinalSum) {
   const Stack stack(context_, nn::NormPlacement::pre);
   const Variable y = sum(x_, stack.f(stack.norm("first", x_, batch_)));
   const Variable z = sum(y, stack.g(stack.norm("second", y, batch_)));
-  EXPECT_LE(
-      largest_difference(real(stack.end(run(stack), batch_)), real(stack.norm("end", z, batch_))),
-      1e-5);
+  EXPECT_LE(largest_difference(real_rows(stack.end(run(stack), batch_)),
+                               real_rows(stack.norm("end", z, batch_))),
+            1e-5);
 }
 
 TEST_P(ResidualTest, ASublayerLeavesItsBranchPending) {
@@ -87,7 +87,7 @@ TEST_P(ResidualTest, OnlyPreNormHasANormAtTheEnd) {
   EXPECT_TRUE(post.end(start(), batch_).value().same_memory(x_.value()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ResidualTest,
+INSTANTIATE_TEST_SUITE_P(AllStreamRows, ResidualTest,
                          ::testing::Values(StreamRows::sentences, StreamRows::decode_step),
                          [](const auto& info) {
                            return info.param == StreamRows::sentences ? "Sentences" : "DecodeStep";

@@ -22,7 +22,7 @@ TEST(RowRanges, TheFirstRangeThatIsLongEnoughIsTaken) {
   EXPECT_EQ(rows.free_rows(), 2);
 }
 
-TEST(RowRanges, AdjacentRangesBecomeOne) {
+TEST(RowRanges, AdjacentFreeRangesAreMerged) {
   for (const auto& order : {std::vector{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}}) {
     RowRanges rows(9);
     for (int i = 0; i < 3; ++i) rows.take(3);
@@ -32,7 +32,7 @@ TEST(RowRanges, AdjacentRangesBecomeOne) {
   }
 }
 
-TEST(RowRanges, NoRowsAreAlwaysFree) {
+TEST(RowRanges, ARequestForZeroRowsAlwaysSucceeds) {
   RowRanges none(0);
   EXPECT_EQ(none.take(0), 0);
   none.release(0, 0);

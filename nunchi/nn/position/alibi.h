@@ -1,5 +1,5 @@
-// Attention with linear biases (Press et al.): the further a key, the lower its score, by a slope
-// that each head has of its own. Nothing is learned.
+// Attention with linear biases (Press et al.): a score falls linearly with the distance of its key,
+// with a fixed slope per head. There are no parameters.
 #pragma once
 
 #include <mutex>
@@ -9,13 +9,13 @@
 
 namespace nunchi::nn {
 
-// The paper's slopes: 2^(-8/H), 2^(-16/H), … where H is a power of two; other numbers of heads take
-// those of the next lower power and then every other one of the next higher.
+// The paper's slopes: 2^(-8/H), 2^(-16/H), … if H is a power of two. Otherwise the slopes of the
+// next lower power of two, followed by every second slope of the next higher one.
 std::vector<double> alibi_slopes(int heads);
 
 class Alibi final : public Position {
  public:
-  // Keeps `parameters` to know where and in which type the model computes.
+  // Refers to `parameters` for the context and the type that the model computes in.
   Alibi(const Parameters& parameters, int heads) : parameters_(parameters), heads_(heads) {}
 
   ScoreBias score_bias(ContextBase& context) const override;
@@ -24,7 +24,7 @@ class Alibi final : public Position {
   const Parameters& parameters_;
   int heads_;
   mutable std::mutex mutex_;  // guards slopes_
-  mutable Tensor slopes_;     // [H], made when first asked for
+  mutable Tensor slopes_;     // [H], created on first use
 };
 
 }  // namespace nunchi::nn

@@ -1,4 +1,4 @@
-// A row per position, learned like a token's.
+// Learned positions: a trained row per position is added to embeddings.
 #pragma once
 
 #include "nunchi/nn/position/position.h"

@@ -4,7 +4,7 @@
 
 namespace nunchi::nn {
 
-Tensor PositionTable::reaching(ContextBase& context, std::int64_t length) const {
+Tensor PositionTable::for_length(ContextBase& context, std::int64_t length) const {
   const std::lock_guard lock(mutex_);
   if (table_.defined() && table_.size(0) >= length) return table_;
   std::int64_t positions = 256;
@@ -16,10 +16,10 @@ Tensor PositionTable::reaching(ContextBase& context, std::int64_t length) const 
       values.push_back(value_(position, column));
     }
   }
-  const DType computed = parameters_.dtype();
-  table_ = Tensor::empty(parameters_.weights().context(),
-                         kept_ == Kept::exact ? accumulator_type(computed) : computed,
-                         {positions, width_});
+  const DType compute_dtype = parameters_.dtype();
+  const DType dtype =
+      precision_ == Precision::accumulator ? accumulator_type(compute_dtype) : compute_dtype;
+  table_ = Tensor::empty(parameters_.weights().context(), dtype, {positions, width_});
   convert(from_host(context, values, {positions, width_}), table_);
   context.synchronize();  // other contexts may read it
   return table_;

@@ -11,13 +11,14 @@ std::int64_t RelativeOptions::numbers() const {
 
 void RelativeOptions::check() const {
   if (kind == RelativeKind::clipped) return;
-  // Half of a direction's buckets are single distances; the others have to reach further.
-  const int exact = buckets / (bidirectional ? 4 : 2);
-  if (exact >= 1 && max_distance > exact) return;
+  // Half of a direction's buckets hold one distance each; the others must reach further.
+  const int single = buckets / (bidirectional ? 4 : 2);
+  if (single >= 1 && max_distance > single) return;
   throw Error(std::to_string(buckets) + " buckets of relative positions" +
-              (bidirectional ? " in two directions" : "") + " cannot reach a distance of " +
-              std::to_string(max_distance) + "; there are at least " + (bidirectional ? "4" : "2") +
-              ", and a distance more than " + std::to_string(exact) + ".");
+              (bidirectional ? " in two directions" : "") + " cannot cover a distance of " +
+              std::to_string(max_distance) + ". There must be at least " +
+              (bidirectional ? "4" : "2") + " buckets, and the distance must be more than " +
+              std::to_string(single) + ".");
 }
 
 Relative::Relative(Parameters& parameters, const std::string& name, const PositionOptions& options)

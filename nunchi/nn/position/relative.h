@@ -1,4 +1,5 @@
-// A learned number for each head and distance, added to scores; all layers of a stack share them.
+// Learned relative positions: a bias per head and bucket of distances, added to attention scores
+// and shared by all layers of a stack.
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -7,7 +8,7 @@ namespace nunchi::nn {
 
 class Relative final : public Position {
  public:
-  // Throws Error for options that do not fit together.
+  // Throws Error as RelativeOptions::check() does.
   Relative(Parameters& parameters, const std::string& name, const PositionOptions& options);
 
   ScoreBias score_bias(ContextBase& context) const override;

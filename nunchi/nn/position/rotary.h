@@ -1,6 +1,6 @@
-// Rotary positions (Su et al.): queries and keys are rotated, pair of columns by pair of columns,
-// so that their product depends on their distance. Column i of a head's first half goes with column
-// i of its second half, as in GPT-NeoX and Llama.
+// Rotary positions (Su et al.): each pair of columns of queries and keys is rotated by an angle
+// proportional to the position, so that their dot product depends on their distance. Column i of a
+// head's first half is paired with column i of its second half, as in GPT-NeoX and Llama.
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -15,7 +15,7 @@ class Rotary final : public Position {
 
   Variable rotate(const Variable& qkv, int heads, const Ragged& batch) const override;
   Tensor reserve(ContextBase& context, std::int64_t length) const override {
-    return table_.reaching(context, length);
+    return table_.for_length(context, length);
   }
 
  private:

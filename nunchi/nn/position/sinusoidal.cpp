@@ -11,7 +11,7 @@ double sinusoid(std::int64_t position, std::int64_t column, std::int64_t width) 
 }
 
 Sinusoidal::Sinusoidal(const Parameters& parameters, std::int64_t width)
-    : table_(parameters, width, PositionTable::Kept::computed,
+    : table_(parameters, width, PositionTable::Precision::compute,
              [width](std::int64_t position, std::int64_t column) {
                return sinusoid(position, column, width);
              }) {}

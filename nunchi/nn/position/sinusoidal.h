@@ -1,4 +1,5 @@
-// The paper's positions: PE(pos, 2i) = sin(pos / 10000^(2i/C)), PE(pos, 2i+1) = cos of the same.
+// Sinusoidal positions (Vaswani et al.):
+// PE(pos, 2i) = sin(pos / 10000^(2i/C)), PE(pos, 2i+1) = cos(pos / 10000^(2i/C)).
 #pragma once
 
 #include "nunchi/nn/position/position.h"
@@ -14,10 +15,10 @@ class Sinusoidal final : public Position {
   Sinusoidal(const Parameters& parameters, std::int64_t width);
 
   Variable embed(ContextBase& context, std::int64_t length) const override {
-    return Variable(table_.reaching(context, length));
+    return Variable(table_.for_length(context, length));
   }
   Tensor reserve(ContextBase& context, std::int64_t length) const override {
-    return table_.reaching(context, length);
+    return table_.for_length(context, length);
   }
 
  private:

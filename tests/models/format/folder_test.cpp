@@ -133,7 +133,7 @@ TEST_F(ModelFolder, ContradictoryAttentionOptionsAreRefused) {
   expect_refused("the head width must be even, not 5");
   change_config("\"position\": \"rotary\"", "\"position\": \"relative\", \"relative_buckets\": 3");
   expect_refused(
-      "3 buckets of relative positions in two directions cannot reach a distance of 128");
+      "3 buckets of relative positions in two directions cannot cover a distance of 128");
   change_config("\"relative_buckets\": 3", "\"relative_buckets\": 512");
   expect_refused("512 buckets of relative positions");
 }
