@@ -1,4 +1,4 @@
-// Joins the pieces of a tokenizer to words.
+// Joins the pieces of a tokenizer into words.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@ namespace nunchi {
 
 struct Words {
   std::vector<std::string> texts;
-  std::vector<int> sizes;     // pieces of each word
-  std::vector<int> of_piece;  // the word that a piece belongs to
+  std::vector<int> sizes;     // number of pieces in each word
+  std::vector<int> of_piece;  // the index of the word that contains each piece
 };
 
 // A word begins with a piece that starts with "▁", SentencePiece's mark, and ends before the next

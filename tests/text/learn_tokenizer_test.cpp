@@ -96,16 +96,17 @@ TEST(LearnTokenizer, DigitsCanStandAlone) {
   EXPECT_LT(joined->encode("2017").size(), 4u);
 }
 
-TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
+TEST(LearnTokenizer, InvalidOptionsAreUsageErrors) {
   EXPECT_EQ(refusal_of({.vocabulary = 3}),
-            "usage: a vocabulary has 4 to 16,777,216 tokens, not 3.");
+            "usage: a vocabulary must have 4 to 16,777,216 tokens, not 3.");
   EXPECT_EQ(refusal_of({.vocabulary = 259}),
-            "usage: a vocabulary of 259 is full before the first character: special tokens, "
-            "symbols and bytes are 259.");
+            "usage: a vocabulary of 259 has no space for characters: special tokens, symbols and "
+            "bytes take 259.");
   for (const double coverage : {0.5, 1.5, double(NAN)}) {
-    EXPECT_EQ(refusal_of({.character_coverage = coverage}).find("usage: the coverage"), 0u);
+    EXPECT_EQ(refusal_of({.character_coverage = coverage}).find("usage: the character coverage"),
+              0u);
   }
-  EXPECT_EQ(refusal_of({.max_lines = 0}), "usage: at least one line has to be used.");
+  EXPECT_EQ(refusal_of({.max_lines = 0}), "usage: max_lines must be at least 1.");
   const auto symbol = [](const std::string& text) { return refusal_of({.symbols = {text}}); };
   EXPECT_EQ(symbol(""), "usage: a symbol is empty.");
   EXPECT_EQ(symbol("<s>"),
@@ -125,13 +126,13 @@ TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
             "usage: more than 64 symbols are prefixes of one another.");
 }
 
-TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {
+TEST(LearnTokenizer, AVocabularyThatDoesNotFitTheTextIsRefusedWithThePossibleSize) {
   for (const TokenizerKind kind : kKinds) {
     const std::string large = refusal_of({.kind = kind, .vocabulary = 20000});
     EXPECT_EQ(large.find("the text is too small for a vocabulary of 20,000; "), 0u) << large;
     const std::string small = refusal_of({.kind = kind, .vocabulary = 270});
-    EXPECT_EQ(small.find("a vocabulary of 270 has no room for the text's characters, which need at "
-                         "least 298;"),
+    EXPECT_EQ(small.find("a vocabulary of 270 is too small for the text's characters, which need "
+                         "at least 298;"),
               0u)
         << small;
   }

@@ -103,7 +103,8 @@ TEST(PlainTokenizer, WhatCannotBeLearned) {
   EXPECT_TRUE(says(error_of([] { learned(kCharacters, {"", ""}); }), "there is no text"));
   TokenizerOptions symbols = kBytes;
   symbols.symbols = {"<x>"};
-  EXPECT_TRUE(says(error_of([&] { learned(symbols, {"a"}); }), "symbols are for bpe"));
+  EXPECT_TRUE(
+      says(error_of([&] { learned(symbols, {"a"}); }), "symbols are only possible with bpe"));
 }
 
 TEST(PlainTokenizer, IdsOutsideAreRefused) {
@@ -128,9 +129,10 @@ TEST(PlainTokenizer, ErrorsNameTheLine) {
   const auto error_with = [](const std::string& list) {
     return error_of([&] { make_tokenizer("nunchi tokenizer 1\n" + list, "t.tok"); });
   };
-  EXPECT_EQ(error_with("characters\n0061\n0061\n"), "t.tok:4: the characters do not ascend.");
+  EXPECT_EQ(error_with("characters\n0061\n0061\n"),
+            "t.tok:4: the characters are not in ascending order.");
   EXPECT_EQ(error_with("characters\nxyz\n"),
-            "t.tok:3: a character's code point such as 0041 is expected.");
+            "t.tok:3: expected the code point of a character, such as 0041.");
   EXPECT_TRUE(says(error_with("words\n"), "t.tok:2: 'characters'"));
 }
 

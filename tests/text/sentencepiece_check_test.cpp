@@ -216,8 +216,8 @@ TEST(SentencePieceCheck, RefusesBytesThatAreNotComplete) {
 }
 
 TEST(SentencePieceCheck, RefusesSymbolsThatBeginWithOneAnotherTooOften) {
-  EXPECT_EQ(most_nested({}), 0u);
-  EXPECT_EQ(most_nested({"b", "abc", "a", "ab", "ac"}), 3u);
+  EXPECT_EQ(max_nesting({}), 0u);
+  EXPECT_EQ(max_nesting({"b", "abc", "a", "ab", "ac"}), 3u);
   SmallSpm model;
   for (std::size_t length = 3; length < 67; ++length) {
     model.pieces.push_back({std::string(length, 'a'), kSpmSymbol});
@@ -256,8 +256,9 @@ TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
             "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(600); }), "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(100); }), "the trie points outside of itself");
-  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }), "a rule's output lies outside");
-  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output has no end");
+  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }),
+            "a rule's output lies outside of the file");
+  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output is not terminated");
   EXPECT_EQ(why([](auto& r) { r.outputs = ""; }), "the trie reaches past the end");
   EXPECT_EQ(why([](auto& r) { r.units.clear(); }), "the trie is not made of whole units");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string(65, 'x') + '\0'; }),
