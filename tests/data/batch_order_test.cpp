@@ -152,7 +152,7 @@ TEST_F(BatchOrders, BatchesComeInNoOrderOfLength) {
 }
 
 TEST_F(BatchOrders, WindowsAreSortedEachForItself) {
-  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300, .window = 300});
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300, .sort_window = 300});
   const Batches batches = batches_of(order, 0);
   EXPECT_EQ(counts_of(batches).size(), 2'000u);
   for (const auto& batch : batches) EXPECT_LE(target_tokens(order, batch), 300);
@@ -179,7 +179,7 @@ TEST_F(BatchOrders, EpochsAndSeedsDiffer) {
 // Golden values: a change here breaks resuming of all earlier runs.
 TEST_F(BatchOrders, AreTheSameInEveryBuild) {
   const BatchOrder order({{&store, 1}, {&other, 0.5}},
-                         {.batch_tokens = 300, .seed = 42, .window = 900});
+                         {.batch_tokens = 300, .seed = 42, .sort_window = 900});
   EXPECT_EQ(hash_of(batches_of(order, 0)), "c160e271d25459616493b501a9a68ecc");
   EXPECT_EQ(hash_of(batches_of(order, 3)), "f1cc29bd02fcde06fc862ea8dbef2c4f");
   EXPECT_EQ(order.fingerprint(), 8'079'744'511'837'175'390u);
@@ -265,7 +265,7 @@ TEST_F(BatchOrders, RefuseWhatMakesNoSense) {
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = 0}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = std::int64_t{1} << 60}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.source_tokens = -1}), UsageError);
-  EXPECT_THROW(BatchOrder({{&store, 1}}, {.window = 0}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.sort_window = 0}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 0}}, {}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, -1}}, {}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, std::numeric_limits<double>::quiet_NaN()}}, {}), UsageError);

@@ -75,7 +75,7 @@ TEST_F(FeatureCorpus, ADamagedCacheIsWrittenAgain) {
     damaged[70] = static_cast<char>(damaged[70] ^ 1);
     write_text(entry.path(), damaged);
   }
-  EXPECT_TRUE(prepared().features()->values_are_whole());
+  EXPECT_TRUE(prepared().features()->values_are_intact());
 }
 
 TEST_F(FeatureCorpus, LinesThatAreLeftOutTakeTheirFeaturesAlong) {

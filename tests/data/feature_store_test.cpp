@@ -30,7 +30,7 @@ TEST(FeatureStore, GivesBackWhatWasWritten) {
   EXPECT_EQ(store.size(), 3);
   EXPECT_EQ(store.width(), 3);
   EXPECT_EQ(store.key(), kKey);
-  EXPECT_TRUE(store.values_are_whole());
+  EXPECT_TRUE(store.values_are_intact());
   EXPECT_EQ(store.rows(1), 3);
   const auto values = store.values(1);
   ASSERT_EQ(values.size(), 9u);
@@ -60,7 +60,7 @@ TEST(FeatureStore, NoticesEveryChangedByte) {
     write_text(folder / "changed.bin", changed);
     bool noticed = true;
     try {
-      noticed = !FeatureStore::open(folder / "changed.bin").values_are_whole();
+      noticed = !FeatureStore::open(folder / "changed.bin").values_are_intact();
     } catch (const Error&) {
     }
     EXPECT_TRUE(noticed) << "byte " << at;
@@ -74,7 +74,7 @@ TEST(FeatureStore, NoticesEveryCut) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     write_text(folder / "cut.bin", whole.substr(0, size));
     EXPECT_TRUE(says(error_of([&] { FeatureStore::open(folder / "cut.bin"); }),
-                     "is not a whole file of features"))
+                     "is not a valid file of features"))
         << size;
   }
 }

@@ -25,13 +25,13 @@ TEST(OrderedWorkers, GiveJobsBackInOrder) {
     int taken = 0;
     for (int i = 0; i < 200; ++i) {
       workers.submit({i});
-      if (workers.waiting() < 10) continue;
+      if (workers.pending() < 10) continue;
       const Job job = workers.take();
       EXPECT_EQ(job.number, taken);
       EXPECT_EQ(job.result, taken * taken);
       ++taken;
     }
-    while (workers.waiting() > 0) EXPECT_EQ(workers.take().number, taken++);
+    while (workers.pending() > 0) EXPECT_EQ(workers.take().number, taken++);
     EXPECT_EQ(taken, 200);
   }
 }

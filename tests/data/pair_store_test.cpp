@@ -72,7 +72,7 @@ TEST(PairStore, GivesBackWhatWasWritten) {
   }
   EXPECT_EQ(store.key(), kKey);
   EXPECT_EQ(store.report(), (PairReport{.lines = 7, .kept = 3, .empty = 1, .too_long = 3}));
-  EXPECT_TRUE(store.tokens_are_whole());
+  EXPECT_TRUE(store.tokens_are_intact());
 }
 
 TEST(PairStore, MayBeEmptyOrHaveAnyNumberOfPairsAndTokens) {
@@ -82,7 +82,7 @@ TEST(PairStore, MayBeEmptyOrHaveAnyNumberOfPairsAndTokens) {
     write_pairs(folder / "pairs", pairs);
     const PairStore store = PairStore::open(folder / "pairs");
     EXPECT_EQ(store.size(), count);
-    EXPECT_TRUE(store.tokens_are_whole());
+    EXPECT_TRUE(store.tokens_are_intact());
     pairs.push_back({{5, 2}, Tokens(static_cast<std::size_t>(count + 1), 7)});
   }
 }
@@ -149,10 +149,10 @@ TEST(PairStore, NoticesEveryWrongByte) {
     wrong[at] = static_cast<char>(wrong[at] ^ 0x41);
     const Aligned file(wrong);
     if (at >= kTokensBegin && at < kTokensEnd) {
-      EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+      EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_intact()) << at;
     } else {
       try {
-        EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+        EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_intact()) << at;
       } catch (const Error&) {
       }
     }

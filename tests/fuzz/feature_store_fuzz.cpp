@@ -14,7 +14,7 @@ namespace {
 void read(std::span<const std::byte> bytes) {
   try {
     const nunchi::FeatureStore store = nunchi::parse_features(bytes, "fuzz");
-    volatile float sum = store.values_are_whole() ? 1.0f : 0.0f;  // keeps the reads below alive
+    volatile float sum = store.values_are_intact() ? 1.0f : 0.0f;  // keeps the reads below alive
     for (std::int64_t i = 0; i < store.size(); ++i) {
       if (store.rows(i) < 1) __builtin_trap();
       for (const float value : store.values(i)) sum = sum + value;

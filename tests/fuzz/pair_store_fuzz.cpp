@@ -14,7 +14,7 @@ namespace {
 void read(std::span<const std::byte> bytes) {
   try {
     const nunchi::PairStore store = nunchi::parse_pairs(bytes, "fuzz");
-    volatile unsigned sum = store.tokens_are_whole();  // keeps the reads below alive
+    volatile unsigned sum = store.tokens_are_intact();  // keeps the reads below alive
     for (std::int64_t pair = 0; pair < store.size(); ++pair) {
       for (const std::int32_t token : store.source(pair)) sum = sum + static_cast<unsigned>(token);
       for (const std::int32_t token : store.target(pair)) sum = sum + static_cast<unsigned>(token);
