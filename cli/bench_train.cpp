@@ -37,7 +37,8 @@ class Progress {
     if (!shown_) return;
     const std::string name = step.step < 1 ? "warm-up" : fmt::format("step {}", step.step);
     last_ = fmt::format("{:<10} {}loss {:.4f}  {:.0f} target tokens/s", name,
-                        terminal_ ? time_spent(step.spent) : "", step.loss, tokens_ / step.seconds);
+                        terminal_ ? time_spent(step.timed_seconds) : "", step.loss,
+                        tokens_ / step.seconds);
     terminal_ ? line_.show(last_) : line_.keep(last_);
   }
   // The last line stays.

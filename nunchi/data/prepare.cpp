@@ -342,8 +342,7 @@ PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers
   std::error_code failed;
   fs::create_directories(options.cache, failed);
   if (failed) {
-    throw Error("cannot create the folder " + options.cache.string() + ": " + failed.message() +
-                ".");
+    throw Error("cannot make the folder " + options.cache.string() + ": " + failed.message() + ".");
   }
   StoreWriter writer(path, features, key, feature_width(part));
   const PairReport report = tokenize_all(part, tokenizers, options, inputs, writer);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "nunchi/base/error.h"
 #include "nunchi/text/sentencepiece.h"
@@ -24,7 +25,7 @@ std::string refusal_of(const TokenizerOptions& options,
   return error_with_kind([&] { learn(options, lines); });
 }
 
-TEST(LearnTokenizer, GivesTheVocabularyThatWasAskedFor) {
+TEST(LearnTokenizer, TheVocabularyHasTheRequestedSize) {
   for (const TokenizerKind kind : kKinds) {
     for (const bool byte_fallback : {true, false}) {
       const std::int32_t vocabulary = byte_fallback ? 450 : 194;
@@ -53,7 +54,8 @@ TEST(LearnTokenizer, TheSameTextGivesTheSameBytes) {
     // A decomposed text with other spaces and line ends is the same text.
     std::vector<std::string> other;
     for (std::string line : small_corpus()) {
-      for (std::size_t at; (at = line.find("ä")) != line.npos;) line.replace(at, 2, "a\u0308");
+      for (std::size_t found; (found = line.find("ä")) != line.npos;)
+        line.replace(found, 2, "a\u0308");
       other.push_back("  " + line + "\t\r");
       other.push_back(" ");
     }
@@ -87,7 +89,7 @@ TEST(LearnTokenizer, SymbolsAreSingleTokens) {
   }
 }
 
-TEST(LearnTokenizer, DigitsCanStandAlone) {
+TEST(LearnTokenizer, EachDigitCanBeAToken) {
   const std::vector<std::string> lines(20, "2017 2018 abc");
   const auto split =
       make_tokenizer(learn({.vocabulary = 270, .split_digits = true}, lines).bytes, "learned");
@@ -138,11 +140,12 @@ TEST(LearnTokenizer, AVocabularyThatDoesNotFitTheTextIsRefusedWithThePossibleSiz
   }
 }
 
-// The numbers in those messages are right.
-TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
+// The size that the message names is the largest possible one.
+TEST(LearnTokenizer, TheErrorNamesTheLargestPossibleVocabulary) {
   for (const TokenizerKind kind : kKinds) {
     const std::string message = refusal_of({.kind = kind, .vocabulary = 999'999});
-    std::string digits = message.substr(message.find("; ") + 2);
+    constexpr std::string_view kBeforeNumber = "possible one has ";
+    std::string digits = message.substr(message.find(kBeforeNumber) + kBeforeNumber.size());
     digits = digits.substr(0, digits.find(' '));
     std::erase(digits, ',');
     EXPECT_EQ(refusal_of({.kind = kind, .vocabulary = std::stoll(digits)}), "no error") << message;
@@ -150,7 +153,7 @@ TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
   }
 }
 
-TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
+TEST(LearnTokenizer, UnusualTextNeverAbortsTheProcess) {
   const std::vector<std::vector<std::string>> texts{
       {},
       {""},
@@ -168,9 +171,9 @@ TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
   for (const TokenizerKind kind : kKinds) {
     for (const bool byte_fallback : {true, false}) {
       for (const std::vector<std::string>& lines : texts) {
-        for (const std::int64_t room : {1, 3, 20}) {
+        for (const std::int64_t free_tokens : {1, 3, 20}) {
           const TokenizerOptions options{.kind = kind,
-                                         .vocabulary = 4 + room + (byte_fallback ? 256 : 0),
+                                         .vocabulary = 4 + free_tokens + (byte_fallback ? 256 : 0),
                                          .byte_fallback = byte_fallback,
                                          .symbols = {"<sep>"}};
           try {
@@ -187,7 +190,7 @@ TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
   }
 }
 
-TEST(LearnTokenizer, AnErrorOfTheLinesGoesThrough) {
+TEST(LearnTokenizer, AnExceptionWhileReadingLinesIsPassedOn) {
   int lines = 0;
   const NextLine failing = [&](std::string& line) -> bool {
     if (++lines == 3) throw Error("corpus.gz is damaged after line 2.");
