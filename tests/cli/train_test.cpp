@@ -458,7 +458,7 @@ TEST_F(TrainProgram, ADryRunLeavesTheOutputFolderAlone) {
   const Ended dry = run(arguments("run", "--dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.error;
   for (const char* word :
-       {"parameters", "MiB", "steps an epoch", "target tokens/s", "steps in all         60"}) {
+       {"parameters", "MiB", "steps per epoch", "target tokens/s", "total steps          60"}) {
     EXPECT_TRUE(says(dry.out, word)) << dry.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "run"));
