@@ -255,8 +255,8 @@ std::unique_ptr<ByteStream> open_unpacked(const std::filesystem::path& path) {
   if (start.starts_with(kXz)) return std::make_unique<XzStream>(std::move(file));
   for (const UnsupportedFormat& format : kUnsupportedFormats) {
     if (start.starts_with(format.magic)) {
-      throw Error("it is in the format " + std::string(format.name) +
-                  "; only plain text, gzip and xz can be read");
+      throw Error("it is a " + std::string(format.name) +
+                  " archive; only plain text, gzip and xz can be read");
     }
   }
   return std::make_unique<PlainStream>(std::move(file));

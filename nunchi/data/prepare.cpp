@@ -45,7 +45,7 @@ FileStamp stamp_of(const fs::path& path) {
   if (S_ISDIR(status.st_mode)) throw Error("cannot read " + path.string() + ": it is a folder.");
   if (!S_ISREG(status.st_mode)) {
     throw Error("cannot read " + path.string() +
-                ": it is not a regular file, and a corpus is read twice.");
+                ": it is not a plain file, and a corpus is read twice.");
   }
   return {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
           status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};

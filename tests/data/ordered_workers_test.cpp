@@ -15,7 +15,7 @@ struct Job {
   int result = 0;
 };
 
-TEST(OrderedWorkers, GiveJobsBackInOrder) {
+TEST(OrderedWorkers, ReturnJobsInOrder) {
   for (const int threads : {1, 4}) {
     OrderedWorkers<Job> workers(threads, [](Job& job) {
       // Later jobs often finish earlier.
@@ -36,7 +36,7 @@ TEST(OrderedWorkers, GiveJobsBackInOrder) {
   }
 }
 
-TEST(OrderedWorkers, ThrowWhatAJobThrewInItsTurn) {
+TEST(OrderedWorkers, TakeRethrowsTheExceptionOfAJob) {
   OrderedWorkers<Job> workers(3, [](Job& job) {
     if (job.number == 2) throw std::runtime_error("two");
   });
@@ -47,7 +47,7 @@ TEST(OrderedWorkers, ThrowWhatAJobThrewInItsTurn) {
   EXPECT_EQ(workers.take().number, 3);
 }
 
-TEST(OrderedWorkers, NoJobRunsAfterTheyAreDestroyed) {
+TEST(OrderedWorkers, NoJobRunsAfterDestruction) {
   for (int i = 0; i < 20; ++i) {
     std::atomic<int> started = 0, finished = 0;
     {
@@ -58,11 +58,11 @@ TEST(OrderedWorkers, NoJobRunsAfterTheyAreDestroyed) {
       });
       for (int number = 0; number < i; ++number) workers.submit({number});
     }
-    const int after = started;
-    EXPECT_EQ(finished, after);
-    EXPECT_LE(after, i);
+    const int started_at_end = started;
+    EXPECT_EQ(finished, started_at_end);
+    EXPECT_LE(started_at_end, i);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
-    EXPECT_EQ(started, after);
+    EXPECT_EQ(started, started_at_end);
   }
 }
 
