@@ -28,8 +28,8 @@ void add_machine(Json& json, const ContextBase& context, const benchmark::Limits
 // The rounds whose kernels a profile adds up.
 struct ProfiledRounds {
   int rounds = 1;
-  double seconds = 0;         // of one round
-  const char* name = "step";  // of a round in the output
+  double seconds = 0;         // time of one round
+  const char* name = "step";  // what the output calls a round
 };
 // Prints for each kernel its time per round, the shortest time that the machine's limits allow for
 // its work ("floor"), and their ratio.

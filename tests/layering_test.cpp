@@ -71,7 +71,7 @@ std::string code_of(const std::string& text) {
       if (code[position] != '\n') code[position] = ' ';
     }
   };
-  const auto after = [&](std::string_view closing, std::size_t from) {
+  const auto end_of = [&](std::string_view closing, std::size_t from) {
     const std::size_t found = text.find(closing, from);
     return found == std::string::npos ? text.size() : found + closing.size();
   };
@@ -80,14 +80,14 @@ std::string code_of(const std::string& text) {
     if (rest.starts_with("//")) {
       blank_to(text.find('\n', position));
     } else if (rest.starts_with("/*")) {
-      blank_to(after("*/", position + 2));
+      blank_to(end_of("*/", position + 2));
     } else if (rest.front() == '#' && skip_spaces(rest, 1).starts_with("include")) {
       position = std::min({text.find('\n', position), text.find("//", position),
                            text.find("/*", position), text.size()});
     } else if (rest.starts_with("R\"")) {
       const std::size_t open = text.find('(', position);
       const std::string delimiter = text.substr(position + 2, open - position - 2);
-      blank_to(after(")" + delimiter + "\"", open));
+      blank_to(end_of(")" + delimiter + "\"", open));
     } else if (rest.front() == '"' ||
                (rest.front() == '\'' && (position == 0 || !is_word(text[position - 1])))) {
       const char quote = text[position++];  // the quotes themselves are kept

@@ -8,7 +8,7 @@ namespace nunchi::benchmark {
 struct AttentionBenchOptions {
   std::int64_t length = 16384;
   int heads = 8;
-  std::int64_t width = 64;  // of each head
+  std::int64_t width = 64;  // width of each head
   bool causal = false;
   int repeats = 3;
 };

@@ -24,20 +24,20 @@ struct TrainBenchOptions {
 struct TrainBenchStep {
   int step = 0;  // from 1; warm-up steps are 0 and below
   double seconds = 0;
-  double timed_seconds = 0;  // of all timed steps so far
+  double timed_seconds = 0;  // sum over all timed steps so far
   double loss = 0;           // per target token
 };
 
 struct TrainBenchResult {
   std::int64_t parameters = 0;
-  std::int64_t target_tokens = 0;  // of one step; for masked texts, all tokens
+  std::int64_t target_tokens = 0;  // per step; for masked texts, all tokens
   int steps = 0;
   double seconds_per_step = 0;  // the median
   double mean_seconds = 0;      // per step; matches the sum of the profile
-  double flops_per_step = 0;    // of matrix products and attention
+  double flops_per_step = 0;    // matrix products and attention only
   double first_loss = 0, last_loss = 0;
   double arena_mib = 0;
-  Profile profile;  // of all timed steps, if requested
+  Profile profile;  // covers all timed steps; empty unless requested
 };
 
 // Calls `progress` after each step, warm-up included.

@@ -13,10 +13,10 @@ namespace nunchi::benchmark {
 
 struct TranslateBenchResult {
   std::int64_t sentences = 0;
-  std::int64_t tokens = 0;            // of the best hypotheses, without </s>
-  double seconds = 0;                 // of one round, the median
+  std::int64_t tokens = 0;            // tokens of the best hypotheses, without </s>
+  double seconds = 0;                 // median time of a round
   double first_sentence_seconds = 0;  // from the start of loading to the first translation
-  Profile profile;                    // of all rounds, if requested
+  Profile profile;                    // covers all rounds; empty unless requested
   int rounds = 0;
 };
 
@@ -25,7 +25,7 @@ struct TranslateBenchOptions {
   std::int64_t sentences = 128;
   std::int64_t batch = 32;
   std::int64_t source_length = 24;
-  std::int64_t target_length = 32;  // of every translation
+  std::int64_t target_length = 32;  // every translation has this length
   int beam_size = 4;
   int rounds = 3;
   bool profile = false;

@@ -41,7 +41,7 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
 // A text in which some tokens are to be predicted from all the others.
 struct MaskedText {
   Tokens inputs;                        // as the model reads them, <s> and </s> included
-  std::vector<std::int32_t> positions;  // of the tokens to predict in `inputs`, ascending
+  std::vector<std::int32_t> positions;  // where `inputs` has tokens to predict, ascending
   Tokens labels;                        // the original token at each position
 };
 struct MaskedBatch {

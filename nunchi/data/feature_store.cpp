@@ -27,7 +27,7 @@ struct Footer {
   std::uint64_t width = 0;
   Digest values_digest;
   std::uint64_t file_bytes = 0;
-  Digest index_digest;  // of the first-row table and the footer up to here
+  Digest index_digest;  // hash of the first-row table and of the footer up to here
 };
 static_assert(sizeof(Footer) == 11 * 8);
 static_assert(std::is_trivially_copyable_v<Footer>);

@@ -80,9 +80,8 @@ class OrderedWorkers {
   std::function<void(Job&)> work_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::unique_ptr<Slot>>
-      slots_;  // in order of submission; the first started_ have been started
-  std::size_t started_ = 0;
+  std::deque<std::unique_ptr<Slot>> slots_;  // in order of submission
+  std::size_t started_ = 0;                  // the first `started_` slots have been started
   // The last member, so that they stop before the others are destroyed.
   std::vector<std::jthread> threads_;
 };

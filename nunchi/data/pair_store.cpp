@@ -29,7 +29,7 @@ struct Footer {
   PairReport report;
   Digest tokens_digest;
   std::uint64_t file_bytes = 0;
-  Digest index_digest;  // of the offsets, the lengths and the footer up to here
+  Digest index_digest;  // hash of the offsets, the lengths and the footer up to here
 };
 static_assert(sizeof(PairReport) == 7 * 8);
 static_assert(sizeof(Footer) == 17 * 8);

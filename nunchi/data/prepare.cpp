@@ -135,9 +135,9 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
 
 struct Chunk {
   std::vector<RawPair> raw;
-  Tokens tokens;  // of all pairs, as PairWriter expects them
+  Tokens tokens;  // all pairs in the layout that PairWriter expects
   std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // (of the pair, of its source)
-  std::vector<Features> features;  // of each pair; empty unless sources are features
+  std::vector<Features> features;  // one for each pair; empty unless sources are features
   PairReport report;
   double fraction = 0;  // the part of the corpus read so far, this chunk included
 };

@@ -29,10 +29,10 @@ struct DemoTranslation {
 };
 
 struct DemoResult {
-  std::vector<DemoTranslation> translations;  // of all held-out sentences
+  std::vector<DemoTranslation> translations;  // one for each held-out sentence
   double exact_match = 0;                     // fraction of exact matches, 0 to 1
   double bleu = 0;
-  AttentionMatrix attention;  // of one held-out sentence, between words
+  AttentionMatrix attention;  // one held-out sentence: weights between its words
   double seconds = 0;
 };
 

@@ -27,7 +27,7 @@ struct TokenizerOptions {
   double character_coverage = 1.0;
   // User-defined symbols: each is always one token, wherever it occurs in a text.
   std::vector<std::string> symbols;
-  bool split_digits = false;  // every digit is a token of its own
+  bool split_digits = false;  // every digit is a separate token
   // Upper bound for the lines used; more lines, or more than 120 MiB of text, are sampled.
   std::int64_t max_lines = 2'000'000;
 };

@@ -14,7 +14,7 @@ struct Words {
 };
 
 // A word begins with a piece that starts with "▁", SentencePiece's mark, and ends before the next
-// such piece. "<0xEA>" is a byte; <s> and </s> are words of their own. A word that is only a space
+// such piece. "<0xEA>" is a byte; <s> and </s> are separate words. A word that is only a space
 // is displayed as "▁".
 Words words_of(std::span<const std::string> pieces);
 

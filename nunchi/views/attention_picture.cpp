@@ -18,7 +18,7 @@ constexpr int kMinWidth = 40;
 constexpr int kCellWidth = 3;  // two columns of shade and one for the star
 constexpr int kMaxHeadingLines = 10;
 constexpr int kMaxTargetWidth = 14;
-constexpr int kMaxSourceWidth = 10;  // of the source name at the end of a row
+constexpr int kMaxSourceWidth = 10;  // for the source name at the end of a row
 constexpr std::string_view kEllipsis = "…";
 constexpr std::string_view kBar = "│";
 

@@ -106,7 +106,7 @@ TEST(AttentionPicture, StaysWithinItsWidth) {
         stars += row && line.find('*') != line.npos;
       }
       EXPECT_EQ(rows % matrix.targets.size(), 0u);  // every band has every target
-      EXPECT_EQ(stars, matrix.targets.size());      // and every target one star
+      EXPECT_EQ(stars, matrix.targets.size());      // every target has one star
     }
   }
 }
