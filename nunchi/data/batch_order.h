@@ -40,9 +40,9 @@ struct BatchOptions {
   std::int64_t sort_window = std::int64_t{1} << 20;
 };
 
-// A part of the data. With weight 1 each pair occurs once in an epoch, with 2 twice;
-// with 0.5 one half of them occurs, and the other half in the next epoch. Over many epochs all
-// pairs of a part occur equally often.
+// A part of the data. With weight 1 each pair occurs once in an epoch, with 2 twice; with 0.5 one
+// half of the pairs occurs in an epoch and the other half in the next. Over many epochs all pairs
+// of a part occur equally often.
 struct WeightedPairs {
   const PairStore* pairs = nullptr;
   double weight = 1;

@@ -28,7 +28,7 @@ namespace nunchi {
 // as the store they came from, or the one it was moved to, lives.
 class FeatureStore {
  public:
-  // Throws Error when the file is missing or was not written by FeatureWriter. Does not read the
+  // Throws Error when the file is missing or not a valid file of features. Does not read the
   // values.
   static FeatureStore open(const std::filesystem::path& path);
 

@@ -54,7 +54,7 @@ std::string to_text(const PairReport& report, const char* kept = "pair");
 // as the store they came from, or the one it was moved to, lives.
 class PairStore {
  public:
-  // Throws Error when the file is missing or was not written by PairWriter. Does not read the
+  // Throws Error when the file is missing or not a valid file of pairs. Does not read the
   // tokens.
   static PairStore open(const std::filesystem::path& path);
 

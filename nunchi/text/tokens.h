@@ -38,11 +38,12 @@ struct DecoderTokens {
   std::int32_t start = kNoToken;
   // Ends a target. kNoToken: a text ends only at its maximum length.
   std::int32_t end = kNoToken;
-  // Every target starts with it: a language code, for example. kNoToken: targets are free.
+  // Every target starts with it: a language code, for example. kNoToken: no token is forced.
   std::int32_t forced_first = kNoToken;
   Tokens suppressed = {};  // never generated; ascending
 
-  // The target that the decoder learns to generate: forced_first, if there is one, then `target`.
+  // The tokens that the decoder must generate for `target`, without the end: forced_first comes
+  // first.
   Tokens begun(std::span<const std::int32_t> target) const {
     Tokens all;
     if (forced_first != kNoToken) all.push_back(forced_first);
