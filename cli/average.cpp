@@ -20,7 +20,7 @@ struct Arguments {
 
 void run(const Arguments& arguments) {
   if (std::filesystem::exists(std::filesystem::path(arguments.out) / "model.safetensors")) {
-    throw UsageError("'" + arguments.out + "' already holds a model. Choose another folder.");
+    throw UsageError("'" + arguments.out + "' already contains a model. Choose another folder.");
   }
   average_models(
       std::vector<std::filesystem::path>(arguments.folders.begin(), arguments.folders.end()),

@@ -32,7 +32,7 @@ void add_machine(Json& json, const ContextBase& context, const benchmark::Limits
 }
 
 void print_profile(const Profile& profile, const benchmark::Limits& limits,
-                   const Profiled& profiled) {
+                   const ProfiledRounds& profiled) {
   fmt::print("{:<28}{:>7}{:>10}{:>9}{:>10}{:>9}\n", "kernel", "calls", "ms", "share", "floor ms",
              "of floor");
   std::vector<std::pair<std::string, ProfileEntry>> entries(profile.entries().begin(),
@@ -40,7 +40,7 @@ void print_profile(const Profile& profile, const benchmark::Limits& limits,
   std::sort(entries.begin(), entries.end(),
             [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   const double rounds = profiled.rounds;
-  double kernels = 0, floors = 0;
+  double kernel_seconds = 0, floor_seconds = 0;
   const auto line = [&](const std::string& name, double calls, double seconds, double floor) {
     fmt::print("{:<28}{:>7.0f}{:>10.2f}{:>8.1f}%{:>10.2f}{:>8.2f}x\n", name, calls, seconds * 1e3,
                100 * seconds / profiled.seconds, floor * 1e3, floor > 0 ? seconds / floor : 0);
@@ -49,11 +49,11 @@ void print_profile(const Profile& profile, const benchmark::Limits& limits,
     const double floor = entry.work.flops / limits.product_gflops / 1e9 / rounds +
                          entry.work.bytes / limits.memory_gbps / 1e9 / rounds;
     line(name, static_cast<double>(entry.calls) / rounds, entry.seconds / rounds, floor);
-    kernels += entry.seconds / rounds;
-    floors += floor;
+    kernel_seconds += entry.seconds / rounds;
+    floor_seconds += floor;
   }
-  line("between kernels", 0, profiled.seconds - kernels, 0);
-  line(profiled.name, 1, profiled.seconds, floors);
+  line("between kernels", 0, profiled.seconds - kernel_seconds, 0);
+  line(profiled.name, 1, profiled.seconds, floor_seconds);
 }
 
 void add_bench(CLI::App& program, Job& job) {

@@ -1,4 +1,4 @@
-// Shared by the benchmarks: options, the machine's limits, profiles.
+// Code that all benchmarks share: options, the machine's limits, profiles.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -25,18 +25,18 @@ struct BenchOptions {
 void print_machine(const ContextBase& context, const benchmark::Limits& limits);
 void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits);
 
-// The rounds that a profile is the sum of.
-struct Profiled {
+// The rounds whose kernels a profile adds up.
+struct ProfiledRounds {
   int rounds = 1;
-  double seconds = 0;  // of one round
-  const char* name = "step";
+  double seconds = 0;         // time of one round
+  const char* name = "step";  // what the output calls a round
 };
-// For each kernel its time per round, the shortest time that the machine's limits allow for its
-// work ("floor"), and their ratio.
+// Prints for each kernel its time per round, the shortest time that the machine's limits allow for
+// its work ("floor"), and their ratio.
 void print_profile(const Profile& profile, const benchmark::Limits& limits,
-                   const Profiled& profiled);
+                   const ProfiledRounds& profiled);
 
-// Groups of the benchmarks' help.
+// Titles of groups in the benchmarks' help.
 inline constexpr const char* kBenchmarks = "Benchmarks";
 inline constexpr const char* kMeasurement = "Measurement";
 

@@ -46,9 +46,10 @@ void add_bench_attention(CLI::App& bench, Job& job) {
   auto common = std::make_shared<BenchOptions>();
   auto options = std::make_shared<benchmark::AttentionBenchOptions>();
   OptionGroup sizes(*attention, "Sizes");
-  sizes.add("--length", options->length, whole_number(1, 1 << 22), "Tokens of the sequence");
+  sizes.add("--length", options->length, whole_number(1, 1 << 22),
+            "Length of the sequence in tokens");
   sizes.add("--heads", options->heads, whole_number(1, 512), "Attention heads");
-  sizes.add("--width", options->width, whole_number(1, 4096), "Width of a head");
+  sizes.add("--width", options->width, whole_number(1, 4096), "Width of each head");
   sizes.flag("--causal", options->causal,
              "Let each token attend only to itself and earlier tokens");
   OptionGroup(*attention, kMeasurement)

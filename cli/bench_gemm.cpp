@@ -58,7 +58,7 @@ void add_bench_gemm(CLI::App& bench, Job& job) {
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   OptionGroup sizes(*gemm, "Sizes");
-  sizes.add("--tokens", arguments->tokens, whole_number(1, 1 << 20), "Tokens of a batch");
+  sizes.add("--tokens", arguments->tokens, whole_number(1, 1 << 20), "Tokens per batch");
   sizes.add("--vocab", arguments->vocabulary, whole_number(1, 1 << 20), "Size of the vocabulary");
   common->add_to(*gemm);
   add_examples(*gemm, {"nunchi bench gemm --tokens 4096 --vocab 32000"});

@@ -21,28 +21,29 @@ struct Arguments {
   std::vector<std::string> assignments;
   std::string preset = "base";
   std::int64_t vocabulary = 32000;
-  std::optional<double> dropout;  // none: the preset's
+  std::optional<double> dropout;  // nullopt: the preset's rate
   benchmark::TrainBenchOptions options;
 };
 
-// One line per step on stderr; in a terminal each replaces the one before.
+// Prints one line per step on stderr; in a terminal each line replaces the previous one.
 class Progress {
  public:
-  Progress(const benchmark::TrainBenchOptions& options, bool shown)
-      : shown_(shown),
+  Progress(const benchmark::TrainBenchOptions& options, bool enabled)
+      : enabled_(enabled),
         seconds_(options.seconds),
         tokens_(static_cast<double>(options.sentences * options.length)) {}
 
   void operator()(const benchmark::TrainBenchStep& step) {
-    if (!shown_) return;
+    if (!enabled_) return;
     const std::string name = step.step < 1 ? "warm-up" : fmt::format("step {}", step.step);
     last_ = fmt::format("{:<10} {}loss {:.4f}  {:.0f} target tokens/s", name,
-                        terminal_ ? time_spent(step.spent) : "", step.loss, tokens_ / step.seconds);
-    terminal_ ? line_.show(last_) : line_.keep(last_);
+                        is_terminal_ ? time_spent(step.timed_seconds) : "", step.loss,
+                        tokens_ / step.seconds);
+    is_terminal_ ? line_.update(last_) : line_.print(last_);
   }
-  // The last line stays.
+  // Leaves the last line in the terminal.
   void finish() {
-    if (shown_ && terminal_) line_.keep(last_);
+    if (enabled_ && is_terminal_) line_.print(last_);
   }
 
  private:
@@ -52,8 +53,8 @@ class Progress {
   }
 
   ProgressLine line_;
-  bool shown_;
-  bool terminal_ = ::isatty(STDERR_FILENO) != 0;
+  bool enabled_;
+  bool is_terminal_ = ::isatty(STDERR_FILENO) != 0;
   double seconds_;
   double tokens_;
   std::string last_;
@@ -73,8 +74,8 @@ void print(const Figures& f, const benchmark::Limits& limits) {
   fmt::print("{}: {} parameters, {}\n", f.name, f.parameters, f.shape);
   fmt::print("{:.1f} target tokens/s, {:.1f} ms a step ({} steps), loss {:.3f} -> {:.3f}\n",
              f.tokens_per_second, f.seconds_per_step * 1e3, f.steps, f.first_loss, f.last_loss);
-  fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's product peak\n", gflops,
-             limits.product_gflops, 100 * gflops / limits.product_gflops);
+  fmt::print("{:.1f} GFLOP/s of {:.1f}: {:.0f}% of this machine's peak in matrix products\n",
+             gflops, limits.product_gflops, 100 * gflops / limits.product_gflops);
 }
 
 void add_figures(Json& json, const Figures& f, const benchmark::Limits& limits) {
@@ -134,8 +135,8 @@ void run(const BenchOptions& common, Arguments arguments) {
   options.model = model_preset(arguments.preset);
   if (arguments.dropout) options.model = options.model->with_dropout(*arguments.dropout);
   const std::vector<FamilyConfig::DropoutOption> dropouts = options.model->dropouts();
-  std::string dropped;
-  for (const auto& [name, rate] : dropouts) dropped += fmt::format(", {} {}", name, rate);
+  std::string dropout_text;
+  for (const auto& [name, rate] : dropouts) dropout_text += fmt::format(", {} {}", name, rate);
   options.vocabulary = arguments.vocabulary;
   if (options.seconds > 0) options.steps = 1 << 30;
   const benchmark::Limits limits = benchmark::measure_limits(common.device);
@@ -148,7 +149,7 @@ void run(const BenchOptions& common, Arguments arguments) {
   const Figures figures{
       .name = options.model->family() + " " + arguments.preset,
       .shape = fmt::format("{} sentences of {} tokens, vocabulary {}{}", options.sentences,
-                           options.length, arguments.vocabulary, dropped),
+                           options.length, arguments.vocabulary, dropout_text),
       .parameters = r.parameters,
       .steps = r.steps,
       .tokens_per_second = static_cast<double>(r.target_tokens) / r.seconds_per_step,
@@ -178,8 +179,8 @@ void add_bench_train(CLI::App& bench, Job& job) {
   CLI::App* train = bench
                         .add_subcommand("train",
                                         "Time whole training steps\n\nWith a preset, sentences are "
-                                        "random and of equal length; with CONFIG, they are the "
-                                        "config's own data.")
+                                        "random and of equal length; with CONFIG, they come from "
+                                        "the config's data.")
                         ->group(kBenchmarks);
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
@@ -190,21 +191,21 @@ void add_bench_train(CLI::App& bench, Job& job) {
   OptionGroup with_config(*train, "With CONFIG");
   add_set_option(with_config, arguments->assignments);
   OptionGroup sizes(*train, "Without CONFIG");
-  constexpr std::int64_t kMost = 1 << 20;
+  constexpr std::int64_t kMaxCount = 1 << 20;
   sizes.add("--preset", arguments->preset, text("NAME", "tiny, base, big, gpt2, bert-base, …"),
             "Shape of the model");
-  sizes.add("--sentences", options.sentences, whole_number(1, kMost), "Sentences of a batch");
-  sizes.add("--length", options.length, whole_number(1, kMost), "Tokens of a sentence");
-  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMost), "Size of the vocabulary");
+  sizes.add("--sentences", options.sentences, whole_number(1, kMaxCount), "Sentences per batch");
+  sizes.add("--length", options.length, whole_number(1, kMaxCount), "Tokens per sentence");
+  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMaxCount), "Size of the vocabulary");
   sizes
       .add("--dropout", arguments->dropout, number_below(0, 1),
-           "Set every dropout rate of the model to this")
+           "Use this rate for every dropout of the model")
       ->default_str("the preset's");
   sizes.add("--seconds", options.seconds, number(0, 86400), "Run for this long instead of --steps")
       ->default_str("");
   OptionGroup measurement(*train, kMeasurement);
-  measurement.add("--steps", options.steps, whole_number(1, kMost), "Timed steps");
-  measurement.add("--warmup", options.warmup, whole_number(1, kMost),
+  measurement.add("--steps", options.steps, whole_number(1, kMaxCount), "Timed steps");
+  measurement.add("--warmup", options.warmup, whole_number(1, kMaxCount),
                   "Steps before the timed ones");
   measurement.flag("--profile", options.profile, "Print the time of each kernel");
   common->add_to(*train);

@@ -17,10 +17,11 @@ struct Arguments {
   benchmark::TranslateBenchOptions options;
 };
 
-std::vector<std::string> lines_of(const std::string& path, std::int64_t most) {
+std::vector<std::string> read_lines(const std::string& path, std::int64_t max_lines) {
   std::vector<std::string> lines;
   LineReader reader(path);
-  for (std::string line; static_cast<std::int64_t>(lines.size()) < most && reader.next(line);) {
+  for (std::string line;
+       static_cast<std::int64_t>(lines.size()) < max_lines && reader.next(line);) {
     lines.push_back(line);
   }
   return lines;
@@ -33,7 +34,7 @@ benchmark::TranslateBenchResult measure(ContextBase& context, const Arguments& a
       throw UsageError("MODEL needs --input, a file of lines to translate.");
     return measure_translation(context, benchmark::FolderBenchOptions{
                                             .folder = arguments.folder,
-                                            .lines = lines_of(arguments.input, options.sentences),
+                                            .lines = read_lines(arguments.input, options.sentences),
                                             .batch = options.batch,
                                             .beam_size = arguments.beam_size,
                                             .rounds = options.rounds,
@@ -51,10 +52,10 @@ void run(const BenchOptions& common, const Arguments& arguments) {
   if (!common.json) print_machine(*context, limits);
   const benchmark::TranslateBenchResult r = measure(*context, arguments);
   const double rate = static_cast<double>(r.tokens) / r.seconds;
-  const double each = 1e3 * r.seconds / static_cast<double>(r.sentences);
+  const double ms_per_sentence = 1e3 * r.seconds / static_cast<double>(r.sentences);
   if (!common.json) {
     fmt::print("{} sentences, {} tokens: {:.1f} tokens/s, {:.2f} ms a sentence\n", r.sentences,
-               r.tokens, rate, each);
+               r.tokens, rate, ms_per_sentence);
     fmt::print("first sentence after {:.0f} ms, peak memory {:.0f} MiB\n",
                1e3 * r.first_sentence_seconds, context->peak_memory_mib());
     if (arguments.options.profile) print_profile(r.profile, limits, {r.rounds, r.seconds, "round"});
@@ -67,7 +68,7 @@ void run(const BenchOptions& common, const Arguments& arguments) {
                {"beam_size", arguments.beam_size > 0 ? arguments.beam_size : o.beam_size},
                {"tokens", r.tokens},
                {"tokens_per_s", rate},
-               {"ms_per_sentence", each},
+               {"ms_per_sentence", ms_per_sentence},
                {"first_sentence_ms", 1e3 * r.first_sentence_seconds}};
   add_machine(json, *context, limits);
   fmt::print("{}\n", json.dump());
@@ -85,7 +86,7 @@ void add_bench_translate(CLI::App& bench, Job& job) {
   auto common = std::make_shared<BenchOptions>();
   auto arguments = std::make_shared<Arguments>();
   benchmark::TranslateBenchOptions& options = arguments->options;
-  constexpr std::int64_t kMost = 1 << 20;
+  constexpr std::int64_t kMaxCount = 1 << 20;
   OptionGroup(*translate, kArguments)
       .add("MODEL", arguments->folder, model_folder(), "Model folder; needs --input");
   OptionGroup(*translate, "With MODEL")
@@ -93,20 +94,20 @@ void add_bench_translate(CLI::App& bench, Job& job) {
            "Lines to translate");
   OptionGroup sizes(*translate, "Without MODEL");
   sizes.add("--preset", arguments->preset, one_of({"tiny", "base", "big"}), "Shape of the model");
-  sizes.add("--source-length", options.source_length, whole_number(1, kMost),
-            "Source tokens of a sentence");
-  sizes.add("--target-length", options.target_length, whole_number(1, kMost),
-            "Target tokens of a sentence");
-  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMost), "Size of the vocabulary");
+  sizes.add("--source-length", options.source_length, whole_number(1, kMaxCount),
+            "Source tokens per sentence");
+  sizes.add("--target-length", options.target_length, whole_number(1, kMaxCount),
+            "Target tokens per sentence");
+  sizes.add("--vocab", arguments->vocabulary, whole_number(5, kMaxCount), "Size of the vocabulary");
   OptionGroup measurement(*translate, kMeasurement);
-  measurement.add("--sentences", options.sentences, whole_number(1, kMost),
-                  "Sentences of a round; with MODEL, at most this many lines");
-  measurement.add("--batch", options.batch, whole_number(1, kMost), "Sentences of a batch");
+  measurement.add("--sentences", options.sentences, whole_number(1, kMaxCount),
+                  "Sentences per round; with MODEL, the maximum number of lines");
+  measurement.add("--batch", options.batch, whole_number(1, kMaxCount), "Sentences per batch");
   measurement
       .add("--beam-size", arguments->beam_size, whole_number(1, 4096),
            "Hypotheses to keep for each sentence; 1 is greedy search")
       ->default_str(fmt::format("the model's, or {}", options.beam_size));
-  measurement.add("--rounds", options.rounds, whole_number(1, kMost), "Timed rounds");
+  measurement.add("--rounds", options.rounds, whole_number(1, kMaxCount), "Timed rounds");
   measurement.flag("--profile", options.profile, "Print the time of each kernel");
   common->add_to(*translate);
   add_examples(*translate,

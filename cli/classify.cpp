@@ -46,8 +46,8 @@ void run(const Arguments& arguments) {
       }
       return answers;
     };
-    return LineCommand::Answering{answers,
-                                  [classifier] { report(classifier->counts(), "--max-length"); }};
+    return LineCommand::Handler{answers,
+                                [classifier] { report(classifier->counts(), "--max-length"); }};
   });
 }
 
@@ -62,9 +62,8 @@ void add_classify(CLI::App& program, Job& job) {
   auto arguments = std::make_shared<Arguments>();
   arguments->command.add_to(*classify);
   OptionGroup(*classify, kOutputFormat)
-      .flag(
-          "--probabilities", arguments->probabilities,
-          "Print all labels, most likely first, each followed by its probability; tabs in between");
+      .flag("--probabilities", arguments->probabilities,
+            "Print all labels with their probabilities, most likely first, separated by tabs");
   add_examples(*classify, {"nunchi classify runs/labels -i lines.txt -o labels.txt",
                            "echo 'a line of text' | nunchi classify runs/labels --probabilities"});
   classify->callback([=, &job] { job = [=] { run(*arguments); }; });

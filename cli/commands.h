@@ -23,7 +23,7 @@ void add_tokenizer(CLI::App& program, Job& job);
 void add_train(CLI::App& program, Job& job);
 void add_translate(CLI::App& program, Job& job);
 
-// Titles of the groups of commands in the program's help.
+// Titles of the command groups in the program's help.
 inline constexpr const char* kStart = "Start here";
 inline constexpr const char* kTraining = "Train a model";
 inline constexpr const char* kUsing = "Use a model";

@@ -25,12 +25,12 @@ struct Arguments {
 };
 
 void print_translations(const DemoResult& result) {
-  constexpr std::size_t kShown = 6;
+  constexpr std::size_t kMaxCorrect = 6;
   fmt::print("\nSome of the held-out sentences:\n\n");
-  // The first correct translations, and one wrong translation if there is any.
+  // The first correct translations and, if there is one, a wrong translation.
   std::vector<const DemoTranslation*> shown;
   for (const DemoTranslation& one : result.translations) {
-    if (shown.size() < kShown && one.exact()) shown.push_back(&one);
+    if (shown.size() < kMaxCorrect && one.exact()) shown.push_back(&one);
   }
   for (const DemoTranslation& one : result.translations) {
     if (!one.exact()) {
@@ -47,11 +47,11 @@ void print_translations(const DemoResult& result) {
 void print_attention(const DemoResult& result) {
   if (result.attention.weights.empty()) return;
   const bool color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-  fmt::print("What each English word attended to (cross-attention, mean of the heads):\n\n{}\n",
+  fmt::print("Cross-attention of each English word (mean of the heads):\n\n{}\n",
              attention_picture(result.attention, {.color = color}));
 }
 
-void print_next(const Arguments& arguments) {
+void print_next_commands(const Arguments& arguments) {
   const std::string folder = arguments.options.output.string();
   fmt::print(
       "Try next:\n"
@@ -69,8 +69,8 @@ void run(const Arguments& arguments) {
   ProgressLine line;
   const StopSignals signals;
   DemoHooks hooks{
-      .note = [&](const std::string& sentence) { line.keep(sentence); },
-      .progress = [&](const TrainingProgress& p) { line.show(training_line(p, line.columns())); },
+      .note = [&](const std::string& sentence) { line.print(sentence); },
+      .progress = [&](const TrainingProgress& p) { line.update(training_line(p, line.columns())); },
       .stop = &signals.requested()};
   const std::optional<DemoResult> result = run_demo(*context, arguments.options, hooks);
   if (!result) throw Error("stopped before the end; run the same command to start again.");
@@ -79,7 +79,7 @@ void run(const Arguments& arguments) {
       100 * result->exact_match, result->translations.size(), result->bleu, result->seconds);
   print_translations(*result);
   print_attention(*result);
-  print_next(arguments);
+  print_next_commands(arguments);
   if (!arguments.json) return;
   const nlohmann::ordered_json json = {{"exact_match", result->exact_match},
                                        {"bleu", result->bleu},
@@ -101,7 +101,8 @@ void add_demo(CLI::App& program, Job& job) {
           ->group(kStart);
   auto arguments = std::make_shared<Arguments>();
   OptionGroup run_options(*demo, "Run");
-  run_options.add("--seed", arguments->options.seed, seed(), "Seed of sentences and weights");
+  run_options.add("--seed", arguments->options.seed, seed(),
+                  "Random seed for sentences and weights");
   run_options.add("-o,--output", arguments->options.output, text("FOLDER", "a folder"),
                   "Where to write the model");
   run_options.add("--steps", arguments->options.steps, whole_number(1, 1 << 20), "Training steps");

@@ -48,7 +48,7 @@ void run(const Arguments& arguments) {
       }
       return answers;
     };
-    return LineCommand::Answering{answers, [embedder] { report_lines(embedder->counts()); }};
+    return LineCommand::Handler{answers, [embedder] { report_lines(embedder->counts()); }};
   });
 }
 
@@ -65,7 +65,7 @@ void add_embed(CLI::App& program, Job& job) {
   arguments->command.add_to(*embed);
   OptionGroup vectors(*embed, "Vectors");
   vectors.add("--pooling", arguments->pooling, one_of({"mean", "first"}),
-              "Average the vectors of the line's tokens, or take that of the first token, <s>");
+              "Average the vectors of all tokens, or use the vector of the first token, <s>");
   vectors.flag("--normalize", arguments->normalize, "Scale each vector to length 1");
   add_examples(*embed, {"nunchi embed runs/bert -i lines.txt -o vectors.txt --normalize"});
   embed->callback([=, &job] { job = [=] { run(*arguments); }; });

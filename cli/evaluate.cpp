@@ -55,10 +55,10 @@ struct Corpus {
 void Arguments::check() const {
   const auto from_stdin =
       std::ranges::count(references, "-") + (hypotheses == "-" ? 1 : 0) + (against == "-" ? 1 : 0);
-  if (from_stdin > 1) throw UsageError("only one file can be '-', standard input.");
+  if (from_stdin > 1) throw UsageError("only one file can be '-' (standard input).");
   if (sentence && bootstrap()) {
     throw UsageError(
-        "--sentence scores each line by itself; it excludes --against and --bootstrap.");
+        "--sentence scores each line separately; it excludes --against and --bootstrap.");
   }
 }
 
@@ -88,10 +88,10 @@ Corpus read(const Arguments& arguments) {
 
 // Tokenized input is the most common cause of scores that cannot be compared; sacreBLEU warns too.
 void warn_of_tokenized_lines(const Arguments& arguments, const Lines& hypotheses) {
-  constexpr std::ptrdiff_t kMany = 100;
+  constexpr std::ptrdiff_t kMinLines = 100;
   const auto lines =
       std::ranges::count_if(hypotheses, [](const auto& line) { return line.ends_with(" ."); });
-  if (lines < kMany || arguments.tokenizer != "13a") return;
+  if (lines < kMinLines || arguments.tokenizer != "13a") return;
   fmt::print(stderr,
              "nunchi: {} lines of {} end in ' .'. BLEU expects plain text; is this file "
              "tokenized?\n",
@@ -226,13 +226,13 @@ void add_evaluate(CLI::App& program, Job& job) {
   metrics.add("--tokenize", a->tokenizer, one_of({"13a", "char", "none"}),
               "How BLEU splits lines into words");
   metrics.flag("--lowercase", a->lowercase, "Ignore the case of letters");
-  metrics.flag("--sentence", a->sentence, "Score each line by itself");
+  metrics.flag("--sentence", a->sentence, "Score each line separately");
   OptionGroup significance(*evaluate, "Significance");
   significance
       .add("--bootstrap", a->resamples, whole_number(1, 1'000'000),
            "Resamples for confidence intervals and p-values")
       ->default_str(fmt::format("{} with --against", BootstrapOptions{}.resamples));
-  significance.add("--seed", a->seed, seed(), "Seed of the resamples");
+  significance.add("--seed", a->seed, seed(), "Random seed for the resamples");
   add_json(*evaluate, a->json, "Print one JSON object");
   add_examples(*evaluate, {"nunchi evaluate output.txt --reference reference.txt",
                            "nunchi evaluate new.txt --reference ref.txt --against old.txt --json"});

@@ -40,24 +40,24 @@ std::string json_of(const FilledLine& line) {
   return json_line(nlohmann::ordered_json{{"text", line.text}, {"masks", std::move(masks)}});
 }
 
-// The lines that have masks beyond the tokens that the model reads.
+// Collects the numbers of lines with masks beyond --max-length, which the model does not read.
 struct UnreadMasks {
-  std::int64_t line = 0;  // number of the last line, from 1
-  std::vector<std::int64_t> numbers;
+  std::int64_t line = 0;  // the number of the last line, from 1
+  std::vector<std::int64_t> line_numbers;
 
-  void see(const FilledLine& filled) {
+  void add(const FilledLine& filled) {
     ++line;
-    if (filled.unread_masks > 0) numbers.push_back(line);
+    if (filled.unread_masks > 0) line_numbers.push_back(line);
   }
   void report() const {
-    constexpr std::size_t kNamed = 10;
-    if (numbers.empty()) return;
+    constexpr std::size_t kMaxNamed = 10;
+    if (line_numbers.empty()) return;
     std::string names;
-    for (std::size_t i = 0; i < std::min(kNamed, numbers.size()); ++i) {
-      names += fmt::format("{}{}", i == 0 ? "" : ", ", numbers[i]);
+    for (std::size_t i = 0; i < std::min(kMaxNamed, line_numbers.size()); ++i) {
+      names += fmt::format("{}{}", i == 0 ? "" : ", ", line_numbers[i]);
     }
     fmt::print(stderr, "nunchi: [MASK] beyond --max-length was not filled in, in line {}{}\n",
-               names, numbers.size() > kNamed ? ", …" : "");
+               names, line_numbers.size() > kMaxNamed ? ", …" : "");
   }
 };
 
@@ -84,12 +84,12 @@ void run(const Arguments& arguments) {
     const auto answers = [&arguments, filler, unread](std::span<const SourceLine> lines) {
       std::vector<std::string> answers;
       for (const FilledLine& line : filler->fill(lines)) {
-        unread->see(line);
+        unread->add(line);
         answers.push_back(arguments.command.json ? json_of(line) : text_of(line));
       }
       return answers;
     };
-    return LineCommand::Answering{answers, [=] { report_lines(*filler, *unread); }};
+    return LineCommand::Handler{answers, [=] { report_lines(*filler, *unread); }};
   });
 }
 
@@ -101,7 +101,7 @@ void add_fill(CLI::App& program, Job& job) {
           .add_subcommand("fill",
                           "Fill in the masked words of each line\n\n"
                           "Prints each line with every [MASK] replaced by the most likely piece. "
-                          "After a tab for each mask follow its candidates with their "
+                          "Then, for each mask, prints a tab and its candidates with their "
                           "probabilities; ▁ marks the space before a word.")
           ->group(kUsing);
   auto arguments = std::make_shared<Arguments>();

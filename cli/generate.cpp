@@ -23,12 +23,12 @@ struct Arguments {
   bool json = false;
   ContextOptions device;
   SearchArguments search;
-  CLI::Option *given_prompt = nullptr, *given_input = nullptr;
+  CLI::Option *prompt_option = nullptr, *input_option = nullptr;
 };
 
 void check(const Arguments& arguments) {
   arguments.search.check();
-  if (*arguments.given_prompt && *arguments.given_input) {
+  if (*arguments.prompt_option && *arguments.input_option) {
     throw UsageError("--prompt and --input exclude each other.");
   }
 }
@@ -76,26 +76,26 @@ void run_lines(const Arguments& arguments, Generator& generator, Output& out) {
 }
 
 void report(const PromptCounts& counts) {
-  const auto say = [](std::int64_t count, const char* what) {
+  const auto print_count = [](std::int64_t count, const char* problem) {
     if (count > 0)
-      fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "prompt" : "prompts", what);
+      fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "prompt" : "prompts", problem);
   };
-  say(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
-  say(counts.lost, "too long: only the beginning of the line was read");
-  say(counts.cut, "longer than the model's context: only the end was read");
+  print_count(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
+  print_count(counts.lost, "too long: only the beginning of the line was read");
+  print_count(counts.cut, "longer than the model's context: only the end was read");
 }
 
 void run(const Arguments& arguments) {
   // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  // Opened first, so that an output that cannot be written is reported at once.
+  // Opened first, so that an output that cannot be written is reported immediately.
   Output out(arguments.output);
   const Pipeline pipeline =
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_language_model});
   GeneratorOptions options = arguments.options;
-  options.search = arguments.search.with(pipeline.search());
+  options.search = arguments.search.merged_with(pipeline.search());
   Generator generator = pipeline.generator(options);
-  if (*arguments.given_prompt) {
+  if (*arguments.prompt_option) {
     run_prompt(arguments, generator, out);
   } else {
     run_lines(arguments, generator, out);
@@ -116,24 +116,24 @@ void add_generate(CLI::App& program, Job& job) {
           ->group(kUsing);
   auto a = std::make_shared<Arguments>();
   add_model(*generate, a->folder);
-  a->given_prompt = OptionGroup(*generate, kInputAndOutput)
-                        .add("--prompt", a->prompt, text("TEXT", "any text"), "Text to continue");
-  a->given_input = add_input(*generate, a->input, "Prompts, one on each line");
-  add_output(*generate, a->output, "Where to write the texts");
+  a->prompt_option = OptionGroup(*generate, kInputAndOutput)
+                         .add("--prompt", a->prompt, text("TEXT", "any text"), "Text to continue");
+  a->input_option = add_input(*generate, a->input, "Prompts, one on each line");
+  add_output(*generate, a->output, "Where to write the generated texts");
   OptionGroup searching(*generate, kSearch);
   a->search.max_length =
       searching
           .add("--max-tokens", a->search.search.max_length, whole_number(1, 1 << 20),
-               "Most tokens to generate after a prompt")
-          ->default_str(kOfModel);
+               "Maximum tokens to generate after a prompt")
+          ->default_str(kModelDefault);
   searching
       .add("--stop", a->options.stops, text("TEXT", "any text"),
-           "End a text before this; may be given several times")
+           "Stop before this text; may be given several times")
       ->allow_extra_args(false);
   a->search.add_to(*generate);
   OptionGroup(*generate, kBatches)
       .add("--batch-prompts", a->options.batch_prompts, whole_number(1, 1 << 16),
-           "Prompts to continue at once");
+           "Prompts per batch");
   add_json(*generate, a->json, "Print one JSON object for each prompt");
   add_device_options(*generate, a->device);
   add_examples(*generate, {"nunchi generate runs/gpt --prompt 'Once upon a time' --max-tokens 100",

@@ -11,16 +11,16 @@ namespace nunchi::cli {
 namespace {
 
 constexpr int kColumns = 80;
-constexpr int kLeftColumn = 28;     // where the text of an option begins
+constexpr int kOptionColumn = 28;   // where the text of an option begins
 constexpr int kCommandColumn = 14;  // where the summary of a command begins
 
 struct Layout {
-  int begin = 0;   // column of the first line that the text starts at
-  int indent = 0;  // of the other lines
+  int begin = 0;   // the column where the first line starts
+  int indent = 0;  // the column where all other lines start
 };
 
-// The words of a text in lines of at most kColumns columns.
-std::string wrapped(const std::string& text, const Layout& layout) {
+// Wraps the text in lines of at most kColumns columns.
+std::string wrap(const std::string& text, const Layout& layout) {
   std::istringstream words(text);
   std::string lines;
   int column = layout.begin;
@@ -46,29 +46,30 @@ struct Description {
   std::string values;
 };
 
-// `left` in the first column, the description in the second; below `left` where that is too wide.
-// The values go to a line of their own unless they fit behind the sentence.
+// One row of the help: `left` in the first column and the description in the second, which starts
+// on the next line if `left` is too wide. The values also get a new line unless they fit after the
+// sentence.
 std::string row(const std::string& left, const Description& right, int column) {
   const std::string indent(static_cast<std::size_t>(column), ' ');
   const int width = display_width(left);
   const bool fits = width + 2 <= column;
   std::string text = left + (fits ? indent.substr(static_cast<std::size_t>(width)) : "\n" + indent);
-  text += wrapped(right.sentence, {.begin = column, .indent = column});
+  text += wrap(right.sentence, {.begin = column, .indent = column});
   if (right.values.empty()) return text;
   text.pop_back();
   const int last_line = display_width(text.substr(text.rfind('\n') + 1));
   const bool same_line = last_line + 1 + display_width(right.values) <= kColumns;
   if (same_line) return text + " " + right.values + "\n";
-  return text + "\n" + indent + wrapped(right.values, {.begin = column, .indent = column});
+  return text + "\n" + indent + wrap(right.values, {.begin = column, .indent = column});
 }
 
-// "N" of "N:a whole number from 1 to 4096", which CLI11 makes of placeholder and validators.
+// CLI11 joins placeholder and validators to "N:a whole number from 1 to 4096"; this is the "N".
 std::string placeholder_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.substr(0, type.find(':'));
 }
 
-std::string words_of(const CLI::Option& option) {
+std::string value_words_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t colon = type.find(':');
   return colon == type.npos ? "" : type.substr(colon + 1);
@@ -92,7 +93,7 @@ std::string name_of(const CLI::Option& option) {
 Description description_of(const CLI::Option& option) {
   Description description{.sentence = option.get_description(), .values = {}};
   if (!takes_value(option)) return description;
-  std::string values = words_of(option);
+  std::string values = value_words_of(option);
   const std::string fallback = option.get_default_str();
   if (!fallback.empty() && fallback != "[]" && !option.get_required()) {
     values += value_is_optional(option) ? "; without " + placeholder_of(option) + ": "
@@ -116,7 +117,7 @@ std::string usage_of(const CLI::App& app, const std::string& name) {
   return usage + "\n";
 }
 
-// In the order in which they were added.
+// The groups of the items, in the order in which they were added.
 template <class Items>
 std::vector<std::string> groups_of(const Items& items) {
   std::vector<std::string> groups;
@@ -137,7 +138,7 @@ std::string summary_of(const CLI::App& app) {
 std::string description_of(const CLI::App& app) {
   std::istringstream paragraphs(app.get_description());
   std::string text;
-  for (std::string line; std::getline(paragraphs, line);) text += wrapped(line, {});
+  for (std::string line; std::getline(paragraphs, line);) text += wrap(line, {});
   return text;
 }
 
@@ -145,7 +146,7 @@ std::string description_of(const CLI::App& app) {
 
 std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
                                      CLI::AppFormatMode /*mode*/) const {
-  constexpr std::string_view kGeneral = "Options";  // CLI11's group for --help and --version
+  constexpr std::string_view kGeneral = "Options";  // CLI11's group of --help and --version
   std::string help = description_of(*app) + "\n" + usage_of(*app, name);
 
   const std::vector<const CLI::App*> commands =
@@ -165,7 +166,7 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
     help += "\n" + group + ":\n";
     for (const CLI::Option* option : options) {
       if (option->get_group() == group)
-        help += row(name_of(*option), description_of(*option), kLeftColumn);
+        help += row(name_of(*option), description_of(*option), kOptionColumn);
     }
   }
   if (!app->get_footer().empty()) help += "\n" + app->get_footer() + "\n";

@@ -6,8 +6,8 @@
 
 namespace nunchi::cli {
 
-// A command's description is a summary in its first line, which lists of commands show, and
-// paragraphs after it.
+// The first line of a command's description is its summary, which the list of commands shows. The
+// other lines are paragraphs.
 class HelpFormatter : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name,

@@ -25,8 +25,8 @@ Output::Output(const std::string& path) {
 
 void Output::add(std::string_view text) {
   buffer_ += text;
-  constexpr std::size_t kFull = 1 << 16;
-  if (buffer_.size() >= kFull) flush();
+  constexpr std::size_t kFlushBytes = 1 << 16;
+  if (buffer_.size() >= kFlushBytes) flush();
 }
 
 void Output::flush() {

@@ -12,15 +12,15 @@
 
 namespace nunchi::cli {
 
-// Standard input ("-"), or a file, plain, gzip or xz.
+// Opens standard input ("-") or a file: plain, gzip or xz.
 std::unique_ptr<LineSource> open_input(const std::string& path);
 
-// Standard output ("-"), or a file that appears only when it is complete.
+// Buffered standard output ("-"), or a file that exists only after finish().
 class Output {
  public:
   explicit Output(const std::string& path);
 
-  // False after the reader closed the pipe.
+  // False once the reader of standard output has closed the pipe.
   bool is_open() const { return open_; }
   void add(std::string_view text);
   void flush();

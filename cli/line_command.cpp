@@ -11,42 +11,42 @@ namespace nunchi::cli {
 void LineCommand::add_to(CLI::App& command) {
   add_model(command, folder);
   add_input(command, input, "Lines to read");
-  add_output(command, output, "Where to write the answers");
+  add_output(command, output, "Where to write the results");
   add_json(command, json, "Print one JSON object for each line");
   OptionGroup batches(command, kBatches);
   batches.add("--max-length", reader.max_length, whole_number(3, 1 << 20),
-              "Tokens of a line, <s> and </s> included; longer lines are cut");
+              "Maximum tokens of a line, with <s> and </s>; longer lines are cut");
   batches.add("--batch-tokens", reader.batch_tokens, whole_number(1, 1 << 24),
-              "Tokens to process at once, approximately");
+              "Approximate number of tokens per batch");
   add_device_options(command, device);
 }
 
 void LineCommand::run(const AbilityCheck& check,
-                      const std::function<Answering(const Pipeline&)>& make) const {
+                      const std::function<Handler(const Pipeline&)>& make) const {
   // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  // Opened first, so that an output that cannot be written is reported at once.
+  // Opened first, so that an output that cannot be written is reported immediately.
   Output out(output);
   const Pipeline pipeline = Pipeline::open(folder, {.device = device, .check = check});
-  const Answering answering = make(pipeline);
+  const Handler handler = make(pipeline);
   const std::unique_ptr<LineSource> lines = open_input(input);
   const auto answer = [&](std::span<const SourceLine> window) {
-    for (const std::string& line : answering.answers(window)) out.add(line + "\n");
+    for (const std::string& line : handler.answers(window)) out.add(line + "\n");
     return out.is_open();
   };
   read_windows(*lines, {}, answer, [&] { out.flush(); });
   out.finish();
-  answering.at_end();
+  handler.at_end();
 }
 
 void report(const LineCounts& counts, const char* limit) {
-  const auto say = [](std::int64_t count, const std::string& what) {
+  const auto print_count = [](std::int64_t count, const std::string& problem) {
     if (count > 0)
-      fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "line" : "lines", what);
+      fmt::print(stderr, "nunchi: {} {} {}\n", count, count == 1 ? "line" : "lines", problem);
   };
-  say(counts.empty, "without words: empty output");
-  say(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
-  say(counts.cut, fmt::format("too long: cut (see {})", limit));
+  print_count(counts.empty, "without words: empty output");
+  print_count(counts.repaired, "with invalid UTF-8: replaced by U+FFFD");
+  print_count(counts.cut, fmt::format("too long: cut (see {})", limit));
 }
 
 }  // namespace nunchi::cli

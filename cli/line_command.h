@@ -22,13 +22,13 @@ struct LineCommand {
   // MODEL, --input, --output, --max-length, --batch-tokens, --json and the device options.
   void add_to(CLI::App& command);
 
-  struct Answering {
+  struct Handler {
     // One answer for each line, without a line break.
     std::function<std::vector<std::string>(std::span<const SourceLine>)> answers;
     std::function<void()> at_end;  // called after the last answer
   };
   // Opens the model with `check` (see PipelineOptions) and prints the answer to every line.
-  void run(const AbilityCheck& check, const std::function<Answering(const Pipeline&)>& make) const;
+  void run(const AbilityCheck& check, const std::function<Handler(const Pipeline&)>& make) const;
 };
 
 // A JSON object in one line. Invalid UTF-8 becomes U+FFFD.
@@ -36,8 +36,8 @@ std::string json_line(const auto& json) {
   return json.dump(-1, ' ', false, std::remove_cvref_t<decltype(json)>::error_handler_t::replace);
 }
 
-// Prints on stderr how many lines were empty, repaired or cut; `limit` is the option that sets the
-// longest line.
+// Prints on stderr how many lines were empty, repaired or cut. `limit` is the option that sets the
+// maximum length.
 void report(const LineCounts& counts, const char* limit);
 
 }  // namespace nunchi::cli

@@ -16,7 +16,7 @@ int report(const char* message, int code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  nunchi::cli::make_threads_wait_quietly(argv);
+  nunchi::cli::let_idle_threads_sleep(argv);
   nunchi::cli::Program program;
   try {
     program.parse(std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0 ? 1 : 0));

@@ -17,8 +17,8 @@ class OptionGroup {
  public:
   OptionGroup(CLI::App& command, std::string title) : command_(command), title_(std::move(title)) {}
 
-  // An option ("-i,--input") or, by a name without dashes, an argument ("MODEL"). The value that
-  // the variable has now is shown as the default; default_str() replaces it.
+  // Adds an option ("-i,--input") or, if the name has no dashes, an argument ("MODEL"). The current
+  // value of the variable is shown as the default; default_str() replaces it.
   template <class T>
   CLI::Option* add(const std::string& names, T& value, const ValueKind& kind,
                    const std::string& help) {
@@ -40,10 +40,10 @@ inline constexpr const char* kInputAndOutput = "Input and output";
 inline constexpr const char* kOutputFormat = "Output format";
 inline constexpr const char* kBatches = "Batches";
 
-// Shown at the end of the command's help; each can be typed as a command.
+// Adds examples at the end of the command's help; each can be typed as a command.
 void add_examples(CLI::App& command, const std::vector<std::string>& lines);
 
-// Options that several commands have, described once.
+// Options that several commands share.
 CLI::Option* add_input(CLI::App& command, std::string& input, const std::string& help);
 void add_output(CLI::App& command, std::string& output, const std::string& help);
 CLI::Option* add_model(CLI::App& command, std::string& folder);

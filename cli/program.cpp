@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kHelpCommand = "help";
 
-// The option that an unknown one was probably meant to be; empty: none is similar.
+// The option that is most similar to an unknown one; empty if none is similar.
 std::string nearest_option(const CLI::App& command, const CLI::ParseError& error) {
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return {};
   const std::string text = error.what();
@@ -32,11 +32,12 @@ std::string nearest_option(const CLI::App& command, const CLI::ParseError& error
   return nearest(word, names);
 }
 
-// CLI11's message in the style of ours: "--length must be …" for "--length: must be …", lower case
+// CLI11's message in our style: "--length must be …" instead of "--length: must be …", lower case
 // at the beginning, no control characters, no full stop.
 std::string message_of(const CLI::ParseError& error) {
   std::string message = error.what();
-  if (const std::size_t at = message.find(": must be "); at != message.npos) message.erase(at, 1);
+  if (const std::size_t colon = message.find(": must be "); colon != message.npos)
+    message.erase(colon, 1);
   const auto is_lower = [](char c) { return std::islower(static_cast<unsigned char>(c)) != 0; };
   if (message.starts_with("A ") || (message.size() > 1 && is_lower(message[1]))) {
     message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
@@ -48,7 +49,7 @@ std::string message_of(const CLI::ParseError& error) {
   return message;
 }
 
-// Throws UsageError for a command that does not exist, naming the nearest that does.
+// Throws UsageError for an unknown command, naming the most similar one.
 void check_command(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* app = &program;
   std::string call = program.get_name();
@@ -62,10 +63,10 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
       if (command->get_name() == word) found = command;
     }
     if (found == nullptr) {
-      const std::string near = nearest(word, names);
+      const std::string similar = nearest(word, names);
       throw UsageError("there is no command '" + printable(word) + "'" +
-                       (near.empty() ? "" : "; did you mean '" + near + "'?") +
-                       (near.empty() ? "; see '" : " See '") + call + " --help'.");
+                       (similar.empty() ? "" : "; did you mean '" + similar + "'?") +
+                       (similar.empty() ? "; see '" : " See '") + call + " --help'.");
     }
     app = found;
     call += " " + word;
@@ -106,7 +107,7 @@ void Program::parse(std::span<char*> arguments) {
     words.emplace_back("--help");
   }
   check_command(app_, words);
-  std::ranges::reverse(words);  // as CLI11 expects a vector
+  std::ranges::reverse(words);  // CLI11 expects a vector in reverse order
   app_.parse(words);
 }
 
@@ -122,9 +123,9 @@ int Program::report(const CLI::ParseError& error) const {
     command = command->get_subcommands().back();
     call += " " + command->get_name();
   }
-  const std::string near = nearest_option(*command, error);
+  const std::string similar = nearest_option(*command, error);
   std::fprintf(stderr, "nunchi: %s%s%s --help'.\n", message_of(error).c_str(),
-               (near.empty() ? "; see '" : "; did you mean " + near + "? See '").c_str(),
+               (similar.empty() ? "; see '" : "; did you mean " + similar + "? See '").c_str(),
                call.c_str());
   return 2;
 }

@@ -18,7 +18,7 @@ class Program {
   // Runs the command that was parsed.
   void run() const;
 
-  // Prints the help or the version that was asked for and returns 0, or one sentence about a wrong
+  // Prints the requested help or version and returns 0, or prints one sentence about a wrong
   // call and returns 2.
   int report(const CLI::ParseError& error) const;
 

@@ -13,24 +13,25 @@
 namespace nunchi::cli {
 namespace {
 
-constexpr std::chrono::milliseconds kInTerminal{100};
-constexpr std::chrono::seconds kElsewhere{30};
+constexpr std::chrono::milliseconds kTerminalInterval{100};
+constexpr std::chrono::seconds kLogInterval{30};
 
-constexpr std::size_t kBar = 20, kShortestBar = 5;
+constexpr std::size_t kMaxBarWidth = 20, kMinBarWidth = 5;
 
 }  // namespace
 
 ProgressLine::ProgressLine()
-    : terminal_(::isatty(STDERR_FILENO) != 0),
-      next_(Clock::now() + (terminal_ ? Clock::duration(kInTerminal) : kElsewhere)) {}
+    : is_terminal_(::isatty(STDERR_FILENO) != 0),
+      next_update_(Clock::now() +
+                   (is_terminal_ ? Clock::duration(kTerminalInterval) : kLogInterval)) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
-void ProgressLine::show(const std::string& text) {
+void ProgressLine::update(const std::string& text) {
   const auto now = Clock::now();
-  if (now < next_) return;
-  next_ = now + (terminal_ ? Clock::duration(kInTerminal) : kElsewhere);
-  if (!terminal_) {
+  if (now < next_update_) return;
+  next_update_ = now + (is_terminal_ ? Clock::duration(kTerminalInterval) : kLogInterval);
+  if (!is_terminal_) {
     fmt::print(stderr, "{}\n", text);
     return;
   }
@@ -39,16 +40,16 @@ void ProgressLine::show(const std::string& text) {
   shown_ = true;
 }
 
-void ProgressLine::keep(const std::string& text) {
+void ProgressLine::print(const std::string& text) {
   clear();
   fmt::print(stderr, "{}\n", text);
 }
 
 std::size_t ProgressLine::columns() const {
-  if (!terminal_) return std::string::npos;
+  if (!is_terminal_) return std::string::npos;
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  // A wider line would wrap and could not be replaced.
+  // One column less than the terminal: a line that wraps could not be replaced.
   return known ? size.ws_col - 1u : 79;
 }
 
@@ -58,8 +59,8 @@ void ProgressLine::clear() {
 }
 
 std::string bar(double fraction, std::size_t width) {
-  const double within = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
-  const auto filled = static_cast<std::size_t>(within * static_cast<double>(width));
+  const double clamped = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
+  const auto filled = static_cast<std::size_t>(clamped * static_cast<double>(width));
   return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
 }
 
@@ -77,10 +78,10 @@ std::string training_line(const TrainingProgress& progress, std::size_t columns)
                       grouped(static_cast<std::int64_t>(progress.target_tokens_per_second)));
   if (progress.seconds_left >= 0) line += fmt::format("  {} left", duration(progress.seconds_left));
   const std::size_t width = columns > line.size() + 3 ? columns - line.size() - 3 : 0;
-  if (progress.total_steps <= 0 || width < kShortestBar) return line;
+  if (progress.total_steps <= 0 || width < kMinBarWidth) return line;
   const double done =
       static_cast<double>(progress.step) / static_cast<double>(progress.total_steps);
-  return bar(done, std::min(kBar, width)) + " " + line;
+  return bar(done, std::min(kMaxBarWidth, width)) + " " + line;
 }
 
 }  // namespace nunchi::cli

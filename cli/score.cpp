@@ -35,21 +35,21 @@ void print(const Arguments& arguments, const std::vector<PairScore>& scores) {
 }
 
 void report(const ScoreTotals& totals, const char* unit) {
-  const auto counted = [&](std::int64_t count) {
+  const auto count_text = [&](std::int64_t count) {
     return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
   };
   if (totals.count == 0) {
     fmt::print(stderr, "nunchi: nothing to score: the input is empty\n");
     return;
   }
-  fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", counted(totals.count),
+  fmt::print(stderr, "nunchi: {}, {} target tokens, perplexity {:.4f}\n", count_text(totals.count),
              totals.tokens, totals.perplexity());
   if (totals.cut > 0) {
-    fmt::print(stderr, "nunchi: {} too long: cut (see --max-length)\n", counted(totals.cut));
+    fmt::print(stderr, "nunchi: {} too long: cut (see --max-length)\n", count_text(totals.cut));
   }
 }
 
-constexpr std::size_t kWindow = 1024;
+constexpr std::size_t kWindowLines = 1024;
 
 void score_pairs(const Arguments& arguments, const Pipeline& pipeline) {
   const Scorer scorer = pipeline.scorer(arguments.options);
@@ -58,7 +58,7 @@ void score_pairs(const Arguments& arguments, const Pipeline& pipeline) {
   for (bool more = true; more;) {
     std::vector<TextPair> window;
     RawPair pair;
-    while (window.size() < kWindow && (more = pairs.next(pair))) {
+    while (window.size() < kWindowLines && (more = pairs.next(pair))) {
       window.push_back({pair.source, pair.target});
     }
     const std::vector<PairScore> scores = scorer.score(window);
@@ -75,7 +75,7 @@ void score_lines(const Arguments& arguments, const Pipeline& pipeline) {
   for (bool more = true; more;) {
     std::vector<std::string> window;
     std::string line;
-    while (window.size() < kWindow && (more = lines.next(line))) window.push_back(line);
+    while (window.size() < kWindowLines && (more = lines.next(line))) window.push_back(line);
     const std::vector<PairScore> scores = scorer.score(window);
     print(arguments, scores);
     totals.add(scores);
@@ -123,12 +123,12 @@ void add_score(CLI::App& program, Job& job) {
   OptionGroup positional(*score, kArguments);
   positional.add("SRC", arguments->source, file, "Source lines, or the lines of a text")
       ->required();
-  positional.add("TGT", arguments->target, file, "Their translations; none for a language model");
+  positional.add("TGT", arguments->target, file, "Translations of SRC; omit for a language model");
   OptionGroup(*score, kOutputFormat)
       .flag("--word-scores", arguments->word_scores, "Add the log-probability of each token");
   OptionGroup(*score, kBatches)
       .add("--max-length", arguments->options.max_length, whole_number(2, 1 << 20),
-           "Tokens of a line; longer lines are cut");
+           "Maximum tokens of a line; longer lines are cut");
   add_device_options(*score, arguments->device);
   add_examples(*score,
                {"nunchi score runs/demo runs/demo/data/held-out.ko runs/demo/data/held-out.en",

@@ -5,7 +5,7 @@
 
 namespace nunchi::cli {
 
-// Created in the system's temporary folder; removed with its contents at the end.
+// A new folder in the system's temporary folder; the destructor removes it with its contents.
 class ScratchFolder {
  public:
   ScratchFolder();

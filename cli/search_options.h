@@ -7,16 +7,17 @@
 
 namespace nunchi::cli {
 
-// An option of the command line replaces the value in the model's generation_config.json.
+// Search options on the command line replace those in the model's generation_config.json.
 struct SearchArguments {
-  // Groups Search and Sampling: --beam-size, --normalize, --no-repeat-ngram, --max-repeats;
-  // --sample, --top-k, --top-p, --temperature, --seed. A command adds its own options for lengths
-  // and stores them in min_length and max_length.
+  // Adds the groups Search (--beam-size, --normalize, --no-repeat-ngram, --max-repeats) and
+  // Sampling (--sample, --top-k, --top-p, --temperature, --seed). A command adds its own options
+  // for lengths and stores them in min_length and max_length.
   void add_to(CLI::App& command);
 
   // Throws UsageError for sampling options without --sample.
   void check() const;
-  SearchOptions with(const SearchOptions& of_model) const;
+  // The options of the command line, and the model's `defaults` for those that were not given.
+  SearchOptions merged_with(const SearchOptions& defaults) const;
 
   SearchOptions search;
   CLI::Option *beam_size = nullptr, *min_length = nullptr, *max_length = nullptr;
@@ -27,6 +28,6 @@ struct SearchArguments {
 };
 
 inline constexpr const char* kSearch = "Search";
-inline constexpr const char* kOfModel = "the model's";  // a default that the model folder sets
+inline constexpr const char* kModelDefault = "the model's";  // set by the model folder
 
 }  // namespace nunchi::cli

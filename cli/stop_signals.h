@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as a request to stop.
+// Handles Ctrl-C and SIGTERM.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace nunchi::cli {
 
-// While it exists, the first signal sets requested(); a second one ends the process as usual. At
-// most one exists at a time.
+// While an object exists, the first signal sets requested(); a second one ends the process as
+// usual. At most one object may exist at a time.
 class StopSignals {
  public:
   StopSignals();
@@ -22,11 +22,12 @@ class StopSignals {
 
  private:
   static constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
-  std::array<struct sigaction, 2> before_{};
+  std::array<struct sigaction, 2> previous_actions_{};
 };
 
-// While it exists, a signal removes a file, prints one sentence and ends the process with exit code
-// 128 + signal. For jobs that can be restarted but not continued. At most one exists at a time.
+// While an object exists, a signal removes a file, prints one sentence and ends the process with
+// exit code 128 + signal. For jobs that can be restarted but not resumed. At most one object may
+// exist at a time.
 class RemovedWhenStopped {
  public:
   // An empty `file` leaves the signals unchanged. `name` is the name of the file in the message.
@@ -37,7 +38,7 @@ class RemovedWhenStopped {
 
  private:
   static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
-  std::array<struct sigaction, 3> before_{};
+  std::array<struct sigaction, 3> previous_actions_{};
 };
 
 }  // namespace nunchi::cli

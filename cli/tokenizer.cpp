@@ -35,16 +35,16 @@ struct TrainArguments {
   TokenizerOptions options;
 };
 
-struct CodeArguments {
+struct CodecArguments {
   std::string model;
   std::string side;  // "source", "target" or not given
   bool ids = false;
 };
 
-// The tokenizer's file: `model` itself, or the one in a model folder.
-fs::path file_of(const CodeArguments& arguments) {
+// The path of the tokenizer's file: `model` itself, or the file in a model folder.
+fs::path tokenizer_path(const CodecArguments& arguments) {
   const fs::path model = arguments.model;
-  std::error_code ignored;  // opening the file reports what is wrong with it
+  std::error_code ignored;  // errors are reported when the file is opened
   if (!fs::is_directory(model, ignored)) {
     if (arguments.side.empty()) return model;
     throw UsageError("--side needs a model folder with two tokenizers; '" + model.string() +
@@ -57,15 +57,15 @@ fs::path file_of(const CodeArguments& arguments) {
         "'{}' has no tokenizer.spm or tokenizer.tok{}", model.string(),
         has_sides ? ", but one for each side: add --side source or --side target." : "."));
   }
-  const fs::path of_side = tokenizer_file(model, arguments.side);
-  return of_side.empty() ? model / (arguments.side + ".spm") : of_side;
+  const fs::path side_file = tokenizer_file(model, arguments.side);
+  return side_file.empty() ? model / (arguments.side + ".spm") : side_file;
 }
 
-std::string counted(std::int64_t count, const char* one, const char* many) {
-  return count == 1 ? fmt::format("1 {}", one) : fmt::format("{} {}", grouped(count), many);
+std::string count_text(std::int64_t count, const char* singular, const char* plural) {
+  return count == 1 ? fmt::format("1 {}", singular) : fmt::format("{} {}", grouped(count), plural);
 }
 
-// Problems of the input, counted and reported once at the end.
+// Counts of problems in the input, reported once at the end.
 struct Problems {
   std::int64_t invalid_lines = 0;
   std::int64_t unknown_tokens = 0;
@@ -73,21 +73,21 @@ struct Problems {
   void print(const LineSource& lines) const {
     if (invalid_lines > 0) {
       fmt::print(stderr, "nunchi: {} with invalid UTF-8: replaced by U+FFFD.\n",
-                 counted(invalid_lines, "line", "lines"));
+                 count_text(invalid_lines, "line", "lines"));
     }
     if (unknown_tokens > 0) {
       fmt::print(stderr, "nunchi: {} not in the vocabulary, read as <unk>.\n",
-                 counted(unknown_tokens, "token is", "tokens are"));
+                 count_text(unknown_tokens, "token is", "tokens are"));
     }
     if (lines.cut_lines() > 0) {
       fmt::print(stderr, "nunchi: {} longer than 1 MiB, cut there.\n",
-                 counted(lines.cut_lines(), "line was", "lines were"));
+                 count_text(lines.cut_lines(), "line was", "lines were"));
     }
   }
 };
 
 void train(const TrainArguments& arguments) {
-  // Opened first, so that an output that cannot be written is reported at once.
+  // Opened first, so that an output that cannot be written is reported immediately.
   AtomicFile file(arguments.output);
   const RemovedWhenStopped removed(file.temporary(), arguments.output);
   std::unique_ptr<LineReader> reader;
@@ -109,18 +109,19 @@ void train(const TrainArguments& arguments) {
     return;
   }
   fmt::print(stderr, "{}: {}, learned from {}{}.\n", arguments.output, tokens,
-             counted(learned.lines_used, "line", "lines"),
+             count_text(learned.lines_used, "line", "lines"),
              learned.lines_used < learned.lines ? " of " + grouped(learned.lines) : "");
 }
 
-// Flushes when no more input is waiting: a program that sends one line at a time gets its answer.
+// Prints the text. Flushes when no more input is available, so that a program that sends one line
+// at a time gets its answer.
 void answer(const std::string& text, LineSource& lines) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   if (!lines.is_waiting()) std::fflush(stdout);
 }
 
-void encode(const CodeArguments& arguments) {
-  const auto tokenizer = load_tokenizer(file_of(arguments));
+void encode(const CodecArguments& arguments) {
+  const auto tokenizer = load_tokenizer(tokenizer_path(arguments));
   LineStream lines(STDIN_FILENO);
   Problems problems;
   std::string out;
@@ -137,7 +138,7 @@ void encode(const CodeArguments& arguments) {
   problems.print(lines);
 }
 
-// Reads one token of a line, a piece or an id; <unk> for anything else.
+// Parses a token of a line, given as a piece or as an id; <unk> for anything else.
 class TokenReader {
  public:
   TokenReader(const Tokenizer& tokenizer, bool ids) : vocabulary_(tokenizer.vocabulary()) {
@@ -164,8 +165,8 @@ class TokenReader {
   std::unordered_map<std::string, std::int32_t> pieces_;  // empty when ids are read
 };
 
-void decode(const CodeArguments& arguments) {
-  const auto tokenizer = load_tokenizer(file_of(arguments));
+void decode(const CodecArguments& arguments) {
+  const auto tokenizer = load_tokenizer(tokenizer_path(arguments));
   const TokenReader reader(*tokenizer, arguments.ids);
   LineStream lines(STDIN_FILENO);
   Problems problems;
@@ -177,7 +178,7 @@ void decode(const CodeArguments& arguments) {
       if (!word.empty()) tokens.push_back(reader.read(word, problems));
     }
     std::string text = tokenizer->decode(tokens);
-    // Byte pieces can form a line break; the output has one line for each line of input.
+    // Byte pieces can form a line break, but the output must have one line for each line of input.
     std::ranges::replace(text, '\n', ' ');
     text += '\n';
     answer(text, lines);
@@ -189,8 +190,8 @@ bool has_pieces(TokenizerKind kind) {
   return kind == TokenizerKind::bpe || kind == TokenizerKind::unigram;
 }
 
-// Throws UsageError for .spm where the file will be a .tok, and the other way round: model folders
-// tell the two formats apart by it.
+// Throws UsageError if the output is named .spm but has the format .tok, or the reverse: model
+// folders distinguish the two formats by the extension.
 void check_extension(const TrainArguments& arguments) {
   const bool pieces = has_pieces(arguments.options.kind);
   if (fs::path(arguments.output).extension() != (pieces ? ".tok" : ".spm")) return;
@@ -244,10 +245,10 @@ void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
                  "How text is split into tokens");
   vocabulary
       .add("--vocab", options.vocabulary, whole_number(1, 1 << 30),
-           "Size of the vocabulary; for characters the largest size")
+           "Size of the vocabulary; for characters, the maximum size")
       ->default_str("none; required for bpe and unigram");
   vocabulary.add("--character-coverage", options.character_coverage, number(0.98, 1),
-                 "Fraction of the text whose characters get a token of their own");
+                 "Fraction of the text that characters with a token must cover");
   vocabulary.flag("!--no-byte-fallback", options.byte_fallback,
                   "Encode characters without a token as <unk> instead of as bytes");
   vocabulary
@@ -256,7 +257,7 @@ void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
       ->allow_extra_args(false);
   vocabulary.flag("--split-digits", options.split_digits, "Make each digit a token");
   vocabulary.add("--max-lines", options.max_lines, whole_number(1, std::int64_t{1} << 40),
-                 "Learn from a sample of this many lines if there are more");
+                 "Maximum lines to learn from; more lines are sampled");
   add_examples(*command, {"nunchi tokenizer train -i train.ko train.en -o mine.spm --vocab 8000",
                           "nunchi tokenizer train -i novel.txt -o letters.tok --kind characters"});
   command->callback([=, &job] {
@@ -266,32 +267,32 @@ void add_tokenizer_train(CLI::App& tokenizer, Job& job) {
   });
 }
 
-struct CodeCommand {
+struct CodecCommand {
   const char* name;
   const char* summary;
   const char* ids_help;
   const char* example;
-  void (*run)(const CodeArguments&);
+  void (*run)(const CodecArguments&);
 };
 
-void add_code(CLI::App& tokenizer, Job& job, const CodeCommand& does) {
+void add_codec(CLI::App& tokenizer, Job& job, const CodecCommand& codec) {
   CLI::App* command =
       tokenizer
-          .add_subcommand(does.name, std::string(does.summary) +
-                                         "\n\nReads standard input and writes one line to "
-                                         "standard output for each line.")
+          .add_subcommand(codec.name, std::string(codec.summary) +
+                                          "\n\nReads standard input and writes one line to "
+                                          "standard output for each line.")
           ->group(kTokenizers);
-  auto arguments = std::make_shared<CodeArguments>();
+  auto arguments = std::make_shared<CodecArguments>();
   OptionGroup(*command, kArguments)
       .add("MODEL", arguments->model, text("MODEL", "a .spm or .tok file, or a folder"),
            "Tokenizer, or a model folder that has one")
       ->required();
   OptionGroup options(*command, "Tokens");
   options.add("--side", arguments->side, one_of({"source", "target"}, "SIDE"),
-              "Tokenizer to use of a model folder with two");
-  options.flag("--ids", arguments->ids, does.ids_help);
-  add_examples(*command, {does.example});
-  command->callback([=, &job] { job = [=] { does.run(*arguments); }; });
+              "Which tokenizer to use if the model folder has two");
+  options.flag("--ids", arguments->ids, codec.ids_help);
+  add_examples(*command, {codec.example});
+  command->callback([=, &job] { job = [=] { codec.run(*arguments); }; });
 }
 
 }  // namespace
@@ -302,18 +303,18 @@ void add_tokenizer(CLI::App& program, Job& job) {
           ->group(kTraining);
   tokenizer->require_subcommand(1);
   add_tokenizer_train(*tokenizer, job);
-  add_code(*tokenizer, job,
-           {.name = "encode",
-            .summary = "Split text into pieces",
-            .ids_help = "Print token ids instead of pieces",
-            .example = "echo 'a line of text' | nunchi tokenizer encode runs/demo",
-            .run = encode});
-  add_code(*tokenizer, job,
-           {.name = "decode",
-            .summary = "Join pieces to text",
-            .ids_help = "Read token ids instead of pieces",
-            .example = "echo '5 9 13' | nunchi tokenizer decode runs/demo --ids",
-            .run = decode});
+  add_codec(*tokenizer, job,
+            {.name = "encode",
+             .summary = "Split text into pieces",
+             .ids_help = "Print token ids instead of pieces",
+             .example = "echo 'a line of text' | nunchi tokenizer encode runs/demo",
+             .run = encode});
+  add_codec(*tokenizer, job,
+            {.name = "decode",
+             .summary = "Join pieces into text",
+             .ids_help = "Read token ids instead of pieces",
+             .example = "echo '5 9 13' | nunchi tokenizer decode runs/demo --ids",
+             .run = decode});
 }
 
 }  // namespace nunchi::cli

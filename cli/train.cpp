@@ -34,8 +34,8 @@ std::string line_of(const PrepareProgress& progress) {
 
 TrainingRunOptions run_options(const ContextBase& context, ProgressLine& line) {
   return {.threads = context.threads(),
-          .note = [&](const std::string& sentence) { line.keep(sentence); },
-          .progress = [&](const PrepareProgress& progress) { line.show(line_of(progress)); },
+          .note = [&](const std::string& sentence) { line.print(sentence); },
+          .progress = [&](const PrepareProgress& progress) { line.update(line_of(progress)); },
           .stop = &StopSignals::requested()};
 }
 
@@ -43,18 +43,18 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   const std::vector<CorpusPart> parts = run.config().data.train_parts();
   const std::vector<PairReport> reports = run.reports();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    line.keep(names_of(std::span(&parts[i], 1)) + ": " +
-              to_text(reports[i], kind_of_line(parts[i])));
+    line.print(names_of(std::span(&parts[i], 1)) + ": " +
+               to_text(reports[i], kind_of_line(parts[i])));
   }
   if (const auto report = run.validation_report()) {
     const CorpusPart part = *run.config().data.validation_part();
-    line.keep(names_of(std::span(&part, 1)) + ": " + to_text(*report, kind_of_line(part)));
+    line.print(names_of(std::span(&part, 1)) + ": " + to_text(*report, kind_of_line(part)));
   }
 }
 
-void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin begin) {
+void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin mode) {
   constexpr int kSteps = 3;
-  RunFolder::check(config.output, begin);
+  RunFolder::check(config.output, mode);
   const std::unique_ptr<ContextBase> context = make_context(device);
   const ScratchFolder scratch;
   ProgressLine line;
@@ -70,29 +70,29 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
              static_cast<double>(parameters) * 4 * sizeof(float) / (1 << 20));
   fmt::print("peak memory          {:.1f} MiB after {} steps\n", context->peak_memory_mib(),
              kSteps + 1);
-  fmt::print("steps an epoch       {}\n", grouped(times.steps_per_epoch));
-  fmt::print("a step               {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
+  fmt::print("steps per epoch      {}\n", grouped(times.steps_per_epoch));
+  fmt::print("time per step        {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
              grouped(static_cast<std::int64_t>(times.target_tokens_per_second)));
   if (times.total_steps > 0) {
-    fmt::print("steps in all         {}\n", grouped(times.total_steps));
-    fmt::print("time                 {}, without validation\n",
+    fmt::print("total steps          {}\n", grouped(times.total_steps));
+    fmt::print("total time           {}, without validation\n",
                duration(static_cast<double>(times.total_steps) * times.seconds_per_step));
   }
   if (config.training.max_minutes > 0) {
-    fmt::print("time at most         {}\n", duration(60 * config.training.max_minutes));
+    fmt::print("maximum time         {}\n", duration(60 * config.training.max_minutes));
   }
 }
 
-// Throws Error for data that cannot be read, before anything is created.
+// Throws Error if the data cannot be opened. Called before anything is created.
 void check_data(const DataConfig& data) {
   std::vector<CorpusPart> parts = data.train_parts();
   if (const auto validation = data.validation_part()) parts.push_back(*validation);
   for (const CorpusPart& part : parts) PairReader{part};
 }
 
-void train(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin begin) {
+void train(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin mode) {
   check_data(config.data);
-  RunFolder folder(config.output, begin);
+  RunFolder folder(config.output, mode);
   check_inputs_stay(config, folder);
   const std::unique_ptr<ContextBase> context = make_context(device);
   ProgressLine line;
@@ -101,25 +101,25 @@ void train(const TrainConfig& config, const ContextOptions& device, RunFolder::B
   options.checkpoint = folder.last_checkpoint();
   TrainingRun run(*context, config, options);
   print_data(run, line);
-  line.keep(fmt::format("{} parameters on {}", grouped(run.model().parameters().count()),
-                        context->description()));
+  line.print(fmt::format("{} parameters on {}", grouped(run.model().parameters().count()),
+                         context->description()));
 
   TrainerHooks hooks;
   hooks.progress = [&](const TrainingProgress& progress) {
-    line.show(training_line(progress, line.columns()));
+    line.update(training_line(progress, line.columns()));
   };
-  hooks.note = [&](const std::string& sentence) { line.keep(sentence); };
+  hooks.note = [&](const std::string& sentence) { line.print(sentence); };
   hooks.stop = &StopSignals::requested();
   switch (run.train(&folder, hooks)) {
     case TrainingEnd::interrupted:
-      return line.keep("stopped after writing a checkpoint; --resume continues");
+      return line.print("stopped after writing a checkpoint; --resume continues");
     case TrainingEnd::early:
-      line.keep("stopping early: validation has stopped improving");
+      line.print("stopping early: validation has stopped improving");
       break;
     case TrainingEnd::finished:
       break;
   }
-  line.keep("the model is in " + config.output.string());
+  line.print("the model is in " + config.output.string());
 }
 
 void run(const Arguments& arguments) {
@@ -128,13 +128,13 @@ void run(const Arguments& arguments) {
     fmt::print("{}", to_yaml(config));
     return;
   }
-  const RunFolder::Begin begin = arguments.resume      ? RunFolder::Begin::resume
-                                 : arguments.overwrite ? RunFolder::Begin::overwrite
-                                                       : RunFolder::Begin::fresh;
+  const RunFolder::Begin mode = arguments.resume      ? RunFolder::Begin::resume
+                                : arguments.overwrite ? RunFolder::Begin::overwrite
+                                                      : RunFolder::Begin::fresh;
   const StopSignals signals;
   try {
-    if (arguments.dry_run) return dry_run(config, arguments.device, begin);
-    train(config, arguments.device, begin);
+    if (arguments.dry_run) return dry_run(config, arguments.device, mode);
+    train(config, arguments.device, mode);
   } catch (const Interrupted&) {
     throw Error("stopped before training began; run the same command to start again.");
   }

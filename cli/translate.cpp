@@ -22,13 +22,13 @@ struct Arguments {
   LineWindowOptions windows;
   std::optional<int> n_best;
   bool word_scores = false;
-  std::string alignment;  // "hard", "soft" or empty: none
+  std::string alignment;  // "hard", "soft" or, for none, empty
   ContextOptions device;
   SearchArguments search;
 };
 
-SearchOptions search_options(const Arguments& arguments, const SearchOptions& of_model) {
-  SearchOptions search = arguments.search.with(of_model);
+SearchOptions search_options(const Arguments& arguments, const SearchOptions& defaults) {
+  SearchOptions search = arguments.search.merged_with(defaults);
   search.n_best = arguments.n_best.value_or(1);
   if (!*arguments.search.beam_size && !search.sample) {
     search.beam_size = std::max(search.beam_size, search.n_best);
@@ -39,7 +39,7 @@ SearchOptions search_options(const Arguments& arguments, const SearchOptions& of
 void run(const Arguments& arguments) {
   // A closed pipe is not an error: writing to it returns EPIPE.
   std::signal(SIGPIPE, SIG_IGN);
-  // Opened first, so that an output that cannot be written is reported at once.
+  // Opened first, so that an output that cannot be written is reported immediately.
   Output out(arguments.output);
   const Pipeline pipeline =
       Pipeline::open(arguments.folder, {.device = arguments.device, .check = as_translation_model});
@@ -80,7 +80,7 @@ void add_translate(CLI::App& program, Job& job) {
   add_output(*translate, a->output, "Where to write the translations");
   OptionGroup(*translate, kInputAndOutput)
       .flag("--prefix", a->windows.prefixes,
-            "Read lines of SOURCE <tab> PREFIX; each translation begins with its prefix");
+            "Read lines of SOURCE <tab> PREFIX; each translation starts with its prefix");
   OptionGroup format(*translate, kOutputFormat);
   format.add("--n-best", a->n_best, whole_number(1, 4096),
              "Print the N best translations as id ||| text ||| features ||| score");
@@ -93,23 +93,23 @@ void add_translate(CLI::App& program, Job& job) {
       ->default_str("hard");
   a->search.add_to(*translate);
   SearchOptions& search = a->search.search;
-  constexpr std::int64_t kMost = 1 << 20;
+  constexpr std::int64_t kMaxCount = 1 << 20;
   OptionGroup lengths(*translate, kSearch);
   a->search.min_length = lengths
-                             .add("--min-length", search.min_length, whole_number(0, kMost),
-                                  "Fewest tokens of a translation, without </s>")
-                             ->default_str(kOfModel);
+                             .add("--min-length", search.min_length, whole_number(0, kMaxCount),
+                                  "Minimum tokens of a translation, without </s>")
+                             ->default_str(kModelDefault);
   a->search.max_length = lengths
-                             .add("--max-length", search.max_length, whole_number(1, kMost),
-                                  "Most tokens of a translation, without </s>")
-                             ->default_str(kOfModel);
+                             .add("--max-length", search.max_length, whole_number(1, kMaxCount),
+                                  "Maximum tokens of a translation, without </s>")
+                             ->default_str(kModelDefault);
   OptionGroup batches(*translate, kBatches);
-  batches.add("--max-source-length", a->options.max_source_length, whole_number(2, kMost),
-              "Tokens of a source line; longer lines are cut");
+  batches.add("--max-source-length", a->options.max_source_length, whole_number(2, kMaxCount),
+              "Maximum tokens of a source line; longer lines are cut");
   batches.add("--batch-tokens", a->options.batch_tokens, whole_number(1, 1 << 24),
-              "Source tokens to translate at once, approximately");
-  batches.add("--batch-sentences", a->options.batch_sentences, whole_number(1, kMost),
-              "Sentences to translate at once");
+              "Approximate number of source tokens per batch");
+  batches.add("--batch-sentences", a->options.batch_sentences, whole_number(1, kMaxCount),
+              "Maximum sentences per batch");
   add_device_options(*translate, a->device);
   add_examples(*translate,
                {"echo '내일 오후 3시에 서울에서 만나요' | nunchi translate runs/demo",

@@ -10,12 +10,12 @@
 namespace nunchi::cli {
 namespace {
 
-ValueKind number_where(const std::string& words, std::function<bool(double)> holds) {
-  return {"X", words, [holds = std::move(holds)](const std::string& text) {
+ValueKind number_that(const std::string& words, std::function<bool(double)> accepts) {
+  return {"X", words, [accepts = std::move(accepts)](const std::string& text) {
             char* end = nullptr;
             const double value = std::strtod(text.c_str(), &end);
             const bool is_number = end != text.c_str() && *end == '\0' && std::isfinite(value);
-            return is_number && holds(value);
+            return is_number && accepts(value);
           }};
 }
 
@@ -33,19 +33,19 @@ ValueKind whole_number(std::int64_t low, std::int64_t high) {
 
 ValueKind number(double low, double high) {
   const std::string limit = high == kNoLimit ? "" : fmt::format(" to {}", high);
-  return number_where(fmt::format("a number from {}{}", low, limit),
-                      [=](double value) { return value >= low && value <= high; });
+  return number_that(fmt::format("a number from {}{}", low, limit),
+                     [=](double value) { return value >= low && value <= high; });
 }
 
 ValueKind number_above(double low, double high) {
   const std::string limit = high == kNoLimit ? "" : fmt::format(" and up to {}", high);
-  return number_where(fmt::format("a number above {}{}", low, limit),
-                      [=](double value) { return value > low && value <= high; });
+  return number_that(fmt::format("a number above {}{}", low, limit),
+                     [=](double value) { return value > low && value <= high; });
 }
 
 ValueKind number_below(double low, double high) {
-  return number_where(fmt::format("a number from {} and below {}", low, high),
-                      [=](double value) { return value >= low && value < high; });
+  return number_that(fmt::format("a number from {} and below {}", low, high),
+                     [=](double value) { return value >= low && value < high; });
 }
 
 // Below 2^63, as in config files.

@@ -1,4 +1,5 @@
-// The values that an option takes: checked when the command line is parsed, described by the help.
+// The kinds of values that options take. Values are checked when the command line is parsed; the
+// help describes them.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ ValueKind number_below(double low, double high);             // excludes `high`
 ValueKind seed();
 ValueKind one_of(const std::vector<std::string>& names, const std::string& placeholder = "NAME");
 
-// Free text; nothing is checked.
+// Any text; it is not checked.
 ValueKind text(const std::string& placeholder, const std::string& words);
 ValueKind input_file();   // opened by open_input()
 ValueKind output_file();  // opened by Output

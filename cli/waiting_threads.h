@@ -1,4 +1,4 @@
-// How OpenMP's threads wait for work.
+// Configures how OpenMP's threads wait for work.
 #pragma once
 
 namespace nunchi::cli {
@@ -10,6 +10,6 @@ namespace nunchi::cli {
 //
 // libgomp reads the environment before main(), so the program sets GOMP_SPINCOUNT and executes
 // itself again, once. If that fails, it continues unchanged.
-void make_threads_wait_quietly(char** argv);
+void let_idle_threads_sleep(char** argv);
 
 }  // namespace nunchi::cli

@@ -1,9 +1,9 @@
-# CUDA: its kernels are built wherever nvcc is found. Without it the program knows the CPU alone.
+# The CUDA kernels are built if nvcc is found. Without them the program supports only the CPU.
 
-set(NUNCHI_CUDA "auto" CACHE STRING "Build the CUDA kernels: auto (where nvcc is found), on or off")
+set(NUNCHI_CUDA "auto" CACHE STRING "Build the CUDA kernels: auto (if nvcc is found), on or off")
 set(NUNCHI_CUDA_ARCHITECTURES "90a" CACHE STRING "GPU architectures to build for")
 if(NOT NUNCHI_CUDA MATCHES "^(auto|on|off)$")
-  message(FATAL_ERROR "NUNCHI_CUDA is '${NUNCHI_CUDA}'; it can be auto, on or off.")
+  message(FATAL_ERROR "NUNCHI_CUDA must be auto, on or off, not '${NUNCHI_CUDA}'.")
 endif()
 
 set(NUNCHI_WITH_CUDA 0)
@@ -14,7 +14,7 @@ if(NOT NUNCHI_CUDA STREQUAL "off")
     set(CMAKE_CUDA_ARCHITECTURES ${NUNCHI_CUDA_ARCHITECTURES})
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
-    # CMake 3.25 does not know how to ask nvcc for C++20.
+    # CMake 3.25 does not know nvcc's option for C++20.
     foreach(kind STANDARD EXTENSION)
       if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
         set(CMAKE_CUDA20_${kind}_COMPILE_OPTION "-std=c++20")
@@ -23,7 +23,7 @@ if(NOT NUNCHI_CUDA STREQUAL "off")
     set(NUNCHI_WITH_CUDA 1)
     message(STATUS "CUDA: ${CMAKE_CUDA_COMPILER_VERSION} for ${NUNCHI_CUDA_ARCHITECTURES}")
   elseif(NUNCHI_CUDA STREQUAL "on")
-    message(FATAL_ERROR "CUDA was asked for and nvcc was not found.")
+    message(FATAL_ERROR "NUNCHI_CUDA is on, but nvcc was not found.")
   else()
     message(STATUS "CUDA: none (nvcc was not found)")
   endif()

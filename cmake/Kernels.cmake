@@ -1,5 +1,5 @@
-# CPU kernels are compiled once per instruction set and chosen when the program starts, except those
-# in kernels/cpu/isa_independent: they need no vector code of their own, or leave their work to a library.
+# CPU kernels are compiled once per instruction set and selected when the program starts. Kernels
+# in kernels/cpu/isa_independent are compiled once: they have no vector code, or call a library.
 
 function(nunchi_add_cpu_kernels target)
   file(GLOB versions CONFIGURE_DEPENDS nunchi/kernels/cpu/*.cpp)
@@ -21,7 +21,7 @@ function(nunchi_add_cpu_kernels target)
       target_compile_options(${library} PRIVATE -march=x86-64-${isa})
     endif()
     if(isa STREQUAL "v4")
-      # g++ 12 takes its own AVX-512 header for a user of uninitialised values.
+      # g++ 12 wrongly reports uninitialised values in its own AVX-512 header.
       target_compile_options(${library} PRIVATE -mprefer-vector-width=512 -Wno-maybe-uninitialized)
     endif()
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${library}>)

@@ -1,4 +1,4 @@
-# Libraries for text, looked for as header and library: they come without CMake files of their own.
+# Libraries for text. They have no CMake files, so they are found by header and library.
 
 foreach(need
         "SENTENCEPIECE sentencepiece_processor.h sentencepiece libsentencepiece-dev"
@@ -19,7 +19,7 @@ foreach(need
   list(APPEND NUNCHI_TEXT_LIBRARIES ${NUNCHI_${name}})
 endforeach()
 
-# Header only: the hash is compiled into the one file that uses it.
+# Header-only: compiled into the only file that uses it.
 find_path(NUNCHI_XXHASH_INCLUDE xxhash.h)
 if(NOT NUNCHI_XXHASH_INCLUDE)
   message(FATAL_ERROR "xxhash.h was not found (Debian: libxxhash-dev).")

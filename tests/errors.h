@@ -1,4 +1,4 @@
-// The messages of errors, for tests.
+// Error messages in tests.
 #pragma once
 
 #include <exception>
@@ -20,7 +20,7 @@ std::string error_of(Call&& call) {
   return "no error";
 }
 
-// The same, with "usage: " before the message of a UsageError.
+// Like error_of(), with "usage: " before the message of a UsageError.
 template <class Call>
 std::string error_with_kind(Call&& call) {
   bool usage = false;

@@ -1,4 +1,4 @@
-// Files for tests: a folder that goes away, and what stands in a file.
+// Files in tests: a temporary folder, reading and writing.
 #pragma once
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 namespace nunchi::testing {
 
-// A folder of its own for one test, removed with everything in it.
+// A new folder; the destructor removes it with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -32,6 +32,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
   bool empty() const { return std::filesystem::is_empty(path_); }
+  // The number of entries.
   std::ptrdiff_t files() const {
     return std::distance(std::filesystem::directory_iterator(path_),
                          std::filesystem::directory_iterator());

@@ -1,4 +1,4 @@
-// Gradients against central differences in f64, at the tolerance that everything must hold.
+// Compares gradients with central differences in f64. All gradients must agree within 1e-6.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ inline Leaf leaf(ContextBase& context, const std::string& name, const Shape& sha
   return {name, variable};
 }
 
-// How far `gradient` is from `expected`, relative to max(|expected|, 1e-3).
+// |gradient - expected| / max(|expected|, 1e-3)
 inline double relative_error(const std::vector<double>& gradient,
                              const std::vector<double>& expected) {
   double difference = 0, norm = 0;
@@ -35,29 +35,29 @@ inline double relative_error(const std::vector<double>& gradient,
   return std::sqrt(difference) / std::max(std::sqrt(norm), 1e-3);
 }
 
-// d value / d leaf by central differences; the leaf is as before when this returns.
+// d value / d leaf by central differences. Restores the leaf's values.
 inline std::vector<double> numerical_gradient(const Leaf& leaf,
                                               const std::function<double()>& value) {
   constexpr double kStep = 1e-5;
   const Tensor& tensor = leaf.variable.value();
   std::vector<double> x = to_host<double>(tensor), gradient(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const double before = x[i];
-    const auto at = [&](double moved) {
-      x[i] = moved;
+    const double original = x[i];
+    const auto value_at = [&](double element) {
+      x[i] = element;
       copy_from_host(std::span<const double>(x), tensor);
       return value();
     };
-    gradient[i] = (at(before + kStep) - at(before - kStep)) / (2 * kStep);
-    x[i] = before;
+    gradient[i] = (value_at(original + kStep) - value_at(original - kStep)) / (2 * kStep);
+    x[i] = original;
   }
   copy_from_host(std::span<const double>(x), tensor);
   return gradient;
 }
 
-// How far a leaf's `gradient` is from differences, relative to max(|gradient|, 1e-3), without
-// taking each of many elements by itself: along a random direction of ones and minus ones an error
-// of whatever elements shows, on average, with all of its norm.
+// An estimate of the error of a leaf's `gradient`, relative to max(|gradient|, 1e-3). It compares
+// directional derivatives along a few random directions of ones and minus ones instead of every
+// element: the mean square of their errors is the squared norm of the gradient's error.
 inline double probed_error(const Leaf& leaf, const std::vector<double>& gradient,
                            const std::function<double()>& value) {
   constexpr std::uint64_t kProbes = 6;
@@ -76,35 +76,36 @@ inline double probed_error(const Leaf& leaf, const std::vector<double>& gradient
       direction[i] = direction[i] < 0 ? -1 : 1;
       expected += direction[i] * gradient[i];
     }
-    const auto at = [&](double moved) {
-      std::vector<double> near = x;
-      for (std::size_t i = 0; i < x.size(); ++i) near[i] += moved * direction[i];
-      copy_from_host(std::span<const double>(near), tensor);
+    const auto value_at = [&](double distance) {
+      std::vector<double> moved = x;
+      for (std::size_t i = 0; i < x.size(); ++i) moved[i] += distance * direction[i];
+      copy_from_host(std::span<const double>(moved), tensor);
       return value();
     };
-    squares += std::pow((at(step) - at(-step)) / (2 * step) - expected, 2);
+    squares += std::pow((value_at(step) - value_at(-step)) / (2 * step) - expected, 2);
   }
   copy_from_host(std::span<const double>(x), tensor);
   return std::sqrt(squares / kProbes) / std::max(std::sqrt(norm), 1e-3);
 }
 
-// The gradients of a model's loss by each of its parameters, against differences.
+// Checks d loss / d parameter for all parameters of a model.
 inline void expect_gradients(ContextBase& context, const nn::Parameters& parameters,
                              const std::function<Variable()>& loss) {
-  const auto recorded = [&](auto&& use) {
+  const auto record_loss = [&](auto&& use) {
     context.set_random({.seed = 5, .step = 2});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     return use(tape, loss());
   };
-  recorded([](Tape& tape, const Variable& total) { tape.backward(total); });
-  // Before anything else runs: a recorded loss adds its weight's gradient in the forward pass.
+  record_loss([](Tape& tape, const Variable& total) { tape.backward(total); });
+  // Copied now, because recording the loss again adds to gradients even in the forward pass.
   std::vector<std::vector<double>> gradients;
   for (const nn::ParameterEntry& entry : parameters.entries()) {
     gradients.push_back(to_host<double>(entry.variable.gradient()));
   }
   const auto value = [&] {
-    return recorded([](Tape&, const Variable& total) { return to_host<double>(total.value())[0]; });
+    return record_loss(
+        [](Tape&, const Variable& total) { return to_host<double>(total.value())[0]; });
   };
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const nn::ParameterEntry& entry = parameters.entries()[i];

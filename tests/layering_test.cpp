@@ -1,5 +1,5 @@
-// The order of the folders and the other rules about what may stand where in nunchi/, checked on
-// the sources themselves. A complaint reads "file:line: what is wrong".
+// Checks the sources of nunchi/: which folder may include which, and other rules about includes and
+// calls. Violations are reported as "file:line: rule".
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,26 +20,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A folder includes itself and those before it.
+// A folder may include itself and the folders before it.
 constexpr std::array<std::string_view, 22> kFolders{
     "base",     "device", "tensor",    "kernels", "autograd", "ops",      "trace",      "nn",
     "text",     "media",  "data",      "models",  "interop",  "decoding", "evaluation", "inference",
     "training", "views",  "benchmark", "demo",    "lab",      "serve"};
 
-// Headers that cost the build: .cpp files only.
+// Headers that are slow to compile: only .cpp files may include them.
 constexpr std::array<std::string_view, 5> kHeavy{"nlohmann/", "CLI/", "yaml-cpp/", "boost/",
                                                  "spdlog/"};
 
 constexpr std::array<std::string_view, 3> kProductLibraries{"oneapi/dnnl", "dnnl.h", "cblas.h"};
-constexpr std::string_view kMayUseProducts = "nunchi/kernels/cpu/";
+constexpr std::string_view kProductFolder = "nunchi/kernels/cpu/";
 
-// What only a program may do: end the process, write to stdout, handle signals.
+// Only a program may end the process, write to stdout or handle signals.
 constexpr std::array<std::string_view, 15> kProgramOnly{
     "exit(",     "_exit(",   "quick_exit(",   "abort(",   "terminate(",
     "std::cout", "stdout",   "printf(",       "fprintf(", "vprintf(",
     "puts(",     "putchar(", "fmt::print(\"", "signal(",  "sigaction("};
 
-using Complaints = std::vector<std::string>;
+using Violations = std::vector<std::string>;
 
 struct Source {
   std::string path;  // from the root of the checkout, e.g. nunchi/base/error.h
@@ -56,46 +56,47 @@ struct Include {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// The line from the first character at or after `from` that is no space.
-std::string_view word_after(std::string_view line, std::size_t from) {
+// The line from the first character at or after `from` that is not a space.
+std::string_view skip_spaces(std::string_view line, std::size_t from) {
   return line.substr(std::min(line.find_first_not_of(" \t", from), line.size()));
 }
 
-// The code with comments and the insides of literals blanked, so that only code is judged. Lines
-// stay lines, and an #include keeps its header's name.
+// Replaces comments and the contents of literals by spaces, so that only code is checked. Keeps
+// line breaks and the header names of #include.
 std::string code_of(const std::string& text) {
   std::string code = text;
-  std::size_t at = 0;
+  std::size_t position = 0;
   const auto blank_to = [&](std::size_t end) {
-    for (end = std::min(end, code.size()); at < end; ++at) {
-      if (code[at] != '\n') code[at] = ' ';
+    for (end = std::min(end, code.size()); position < end; ++position) {
+      if (code[position] != '\n') code[position] = ' ';
     }
   };
-  const auto after = [&](std::string_view closing, std::size_t from) {
+  const auto end_of = [&](std::string_view closing, std::size_t from) {
     const std::size_t found = text.find(closing, from);
     return found == std::string::npos ? text.size() : found + closing.size();
   };
-  while (at < text.size()) {
-    const std::string_view rest = std::string_view(text).substr(at);
+  while (position < text.size()) {
+    const std::string_view rest = std::string_view(text).substr(position);
     if (rest.starts_with("//")) {
-      blank_to(text.find('\n', at));
+      blank_to(text.find('\n', position));
     } else if (rest.starts_with("/*")) {
-      blank_to(after("*/", at + 2));
-    } else if (rest.front() == '#' && word_after(rest, 1).starts_with("include")) {
-      at = std::min({text.find('\n', at), text.find("//", at), text.find("/*", at), text.size()});
+      blank_to(end_of("*/", position + 2));
+    } else if (rest.front() == '#' && skip_spaces(rest, 1).starts_with("include")) {
+      position = std::min({text.find('\n', position), text.find("//", position),
+                           text.find("/*", position), text.size()});
     } else if (rest.starts_with("R\"")) {
-      const std::size_t open = text.find('(', at);
-      const std::string delimiter = text.substr(at + 2, open - at - 2);
-      blank_to(after(")" + delimiter + "\"", open));
+      const std::size_t open = text.find('(', position);
+      const std::string delimiter = text.substr(position + 2, open - position - 2);
+      blank_to(end_of(")" + delimiter + "\"", open));
     } else if (rest.front() == '"' ||
-               (rest.front() == '\'' && (at == 0 || !is_word(text[at - 1])))) {
-      const char quote = text[at++];  // stays, as does its partner
-      std::size_t end = at;
+               (rest.front() == '\'' && (position == 0 || !is_word(text[position - 1])))) {
+      const char quote = text[position++];  // the quotes themselves are kept
+      std::size_t end = position;
       while (end < text.size() && text[end] != quote) end += text[end] == '\\' ? 2 : 1;
       blank_to(end);
-      ++at;
+      ++position;
     } else {
-      ++at;
+      ++position;
     }
   }
   return code;
@@ -113,8 +114,8 @@ std::vector<Include> includes_of(const Source& source) {
   int number = 0;
   for (const std::string& line : lines_of(code_of(source.text))) {
     ++number;
-    const std::string_view directive = word_after(line, 0);
-    if (!directive.starts_with('#') || !word_after(directive, 1).starts_with("include")) continue;
+    const std::string_view directive = skip_spaces(line, 0);
+    if (!directive.starts_with('#') || !skip_spaces(directive, 1).starts_with("include")) continue;
     const std::size_t open = line.find_first_of("<\"");
     if (open == std::string::npos) continue;
     const std::size_t close = line.find_first_of(">\"", open + 1);
@@ -123,7 +124,7 @@ std::vector<Include> includes_of(const Source& source) {
   return includes;
 }
 
-// "ops" of nunchi/ops/linear.h; nothing for a file that stands in no folder of nunchi/.
+// "ops" for nunchi/ops/linear.h; nullopt for a file that is not in a folder of nunchi/.
 std::optional<std::string> folder_of(std::string_view path) {
   constexpr std::string_view kRoot = "nunchi/";
   if (!path.starts_with(kRoot)) return std::nullopt;
@@ -133,80 +134,81 @@ std::optional<std::string> folder_of(std::string_view path) {
   return std::string(path.substr(0, slash));
 }
 
-auto place_of(std::string_view folder) { return std::ranges::find(kFolders, folder); }
-bool has_place(std::string_view folder) { return place_of(folder) != kFolders.end(); }
+auto position_of(std::string_view folder) { return std::ranges::find(kFolders, folder); }
+bool is_listed(std::string_view folder) { return position_of(folder) != kFolders.end(); }
 
-std::string complaint(const Source& source, int line, const std::string& what) {
+std::string violation(const Source& source, int line, const std::string& what) {
   return source.path + ":" + std::to_string(line) + ": " + what;
 }
 
-Complaints unknown_folders(const Source& source) {
+Violations unknown_folders(const Source& source) {
   const auto folder = folder_of(source.path);
-  if (!folder) return {complaint(source, 1, "stands in no folder of nunchi/")};
-  if (has_place(*folder)) return {};
-  return {complaint(source, 1, "nunchi/" + *folder + " has no place in the order of folders")};
+  if (!folder) return {violation(source, 1, "is not in a folder of nunchi/")};
+  if (is_listed(*folder)) return {};
+  return {violation(source, 1, "nunchi/" + *folder + " is not in the list of folders")};
 }
 
-Complaints wrong_includes(const Source& source) {
-  Complaints complaints;
+Violations wrong_includes(const Source& source) {
+  Violations violations;
   const std::string folder = folder_of(source.path).value_or("");
   for (const Include& include : includes_of(source)) {
-    const auto complain = [&](const std::string& what) {
-      complaints.push_back(complaint(source, include.line, what));
+    const auto report = [&](const std::string& what) {
+      violations.push_back(violation(source, include.line, what));
     };
     const auto other = folder_of(include.header);
     if (include.header.starts_with("cli/")) {
-      complain("nunchi/" + folder + " includes cli (" + include.header + ")");
+      report("nunchi/" + folder + " includes cli (" + include.header + ")");
     } else if (include.quoted && !other) {
-      complain("\"" + include.header + "\" is not a path from the root, nunchi/FOLDER/FILE");
-    } else if (other && !has_place(*other)) {
-      complain("nunchi/" + folder + " includes nunchi/" + *other +
-               ", which has no place in the order of folders");
-    } else if (other && has_place(folder) && place_of(*other) > place_of(folder)) {
-      complain("nunchi/" + folder + " includes nunchi/" + *other + ", which stands below it (" +
-               include.header + ")");
+      report("\"" + include.header + "\" is not a path from the root, nunchi/FOLDER/FILE");
+    } else if (other && !is_listed(*other)) {
+      report("nunchi/" + folder + " includes nunchi/" + *other +
+             ", which is not in the list of folders");
+    } else if (other && is_listed(folder) && position_of(*other) > position_of(folder)) {
+      report("nunchi/" + folder + " includes nunchi/" + *other + ", which is later in the list (" +
+             include.header + ")");
     }
   }
-  return complaints;
+  return violations;
 }
 
-Complaints missing_pragma_once(const Source& source) {
+Violations missing_pragma_once(const Source& source) {
   if (!source.is_header()) return {};
   const auto lines = lines_of(code_of(source.text));
   const bool found = std::ranges::any_of(
       lines, [](const std::string& line) { return line.starts_with("#pragma once"); });
-  return found ? Complaints{} : Complaints{complaint(source, 1, "a header without #pragma once")};
+  return found ? Violations{} : Violations{violation(source, 1, "a header without #pragma once")};
 }
 
 template <std::size_t N>
-Complaints includes_among(const Source& source, const std::array<std::string_view, N>& headers,
+Violations includes_among(const Source& source, const std::array<std::string_view, N>& headers,
                           const std::string& why) {
-  Complaints complaints;
+  Violations violations;
   for (const Include& include : includes_of(source)) {
     if (std::ranges::any_of(headers, [&](auto h) { return include.header.starts_with(h); })) {
-      complaints.push_back(complaint(source, include.line, include.header + " " + why));
+      violations.push_back(violation(source, include.line, include.header + " " + why));
     }
   }
-  return complaints;
+  return violations;
 }
 
-Complaints heavy_headers(const Source& source) {
+Violations heavy_headers(const Source& source) {
   if (!source.is_header()) return {};
-  return includes_among(source, kHeavy, "is heavy and belongs in .cpp files");
+  return includes_among(source, kHeavy, "is slow to compile and belongs in .cpp files");
 }
 
-Complaints product_libraries(const Source& source) {
-  if (source.path.starts_with(kMayUseProducts)) return {};
-  return includes_among(source, kProductLibraries, "belongs under " + std::string(kMayUseProducts));
+Violations product_libraries(const Source& source) {
+  if (source.path.starts_with(kProductFolder)) return {};
+  return includes_among(source, kProductLibraries, "belongs under " + std::string(kProductFolder));
 }
 
-// Whether the word stands in the line, as a free name: x.exit(), Scope::exit() and snprintf() are
-// other things, std::exit() and ::exit() are not.
+// Whether the line uses the word as a global or std name: exit(), std::exit() and ::exit(), but not
+// x.exit(), Scope::exit() or snprintf().
 bool uses(std::string_view line, std::string_view word) {
-  for (auto at = line.find(word); at != line.npos; at = line.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
+  for (auto position = line.find(word); position != line.npos;
+       position = line.find(word, position + 1)) {
+    const std::size_t end = position + word.size();
     if (is_word(word.back()) && end < line.size() && is_word(line[end])) continue;
-    std::string_view before = line.substr(0, at);
+    std::string_view before = line.substr(0, position);
     if (before.ends_with("::")) before.remove_suffix(2);
     if (before.ends_with("std")) before.remove_suffix(3);
     if (before.empty()) return true;
@@ -216,18 +218,18 @@ bool uses(std::string_view line, std::string_view word) {
   return false;
 }
 
-Complaints program_only_calls(const Source& source) {
-  Complaints complaints;
+Violations program_only_calls(const Source& source) {
+  Violations violations;
   int number = 0;
   for (const std::string& line : lines_of(code_of(source.text))) {
     ++number;
     for (const std::string_view word : kProgramOnly) {
       if (!uses(line, word)) continue;
-      complaints.push_back(
-          complaint(source, number, "a library has no use for " + std::string(word)));
+      violations.push_back(
+          violation(source, number, "a library must not use " + std::string(word)));
     }
   }
-  return complaints;
+  return violations;
 }
 
 // The sources below a folder of the checkout, in a fixed order.
@@ -246,8 +248,8 @@ std::vector<Source> sources_in(const std::string& folder) {
   return sources;
 }
 
-// Runs the check over every source below the folder; fails with all complaints, one a line.
-void expect_none(const std::string& folder, Complaints (*check)(const Source&)) {
+// Runs the check on every source below the folder; fails with all violations, one per line.
+void expect_none(const std::string& folder, Violations (*check)(const Source&)) {
   const auto sources = sources_in(folder);
   EXPECT_FALSE(sources.empty()) << "no sources below " << folder;
   std::string all;
@@ -257,43 +259,44 @@ void expect_none(const std::string& folder, Complaints (*check)(const Source&)) 
   EXPECT_TRUE(all.empty()) << all;
 }
 
-TEST(Layering, EveryFolderHasItsPlace) { expect_none("nunchi", unknown_folders); }
-TEST(Layering, AFolderIncludesOnlyThoseAboveIt) { expect_none("nunchi", wrong_includes); }
-TEST(Layering, EveryHeaderIsReadOnce) { expect_none("nunchi", missing_pragma_once); }
+TEST(Layering, EveryFolderIsListed) { expect_none("nunchi", unknown_folders); }
+TEST(Layering, AFolderIncludesOnlyItselfAndEarlierFolders) {
+  expect_none("nunchi", wrong_includes);
+}
+TEST(Layering, EveryHeaderHasPragmaOnce) { expect_none("nunchi", missing_pragma_once); }
 TEST(Layering, HeavyHeadersStayInCppFiles) { expect_none("nunchi", heavy_headers); }
-TEST(Layering, ProductLibrariesStayBehindTheCpuKernels) {
+TEST(Layering, OnlyCpuKernelsUseMatrixLibraries) {
   expect_none("nunchi", product_libraries);
   expect_none("cli", product_libraries);
 }
-TEST(Layering, TheLibraryLeavesExitStdoutAndSignalsToTheProgram) {
-  expect_none("nunchi", program_only_calls);
-}
+TEST(Layering, TheLibraryUsesNoExitStdoutOrSignals) { expect_none("nunchi", program_only_calls); }
 
-TEST(LayeringChecks, FindAPlantedInclude) {
-  const Source planted{"nunchi/ops/linear.cpp",
-                       "// an op\n"
-                       "#include \"nunchi/ops/linear.h\"\n"
-                       "#include \"nunchi/kernels/product.h\"\n"
-                       " #  include \"nunchi/nn/position/rotary.h\"  // upside down\n"};
+TEST(LayeringChecks, DetectAForbiddenInclude) {
+  const Source source{"nunchi/ops/linear.cpp",
+                      "// an op\n"
+                      "#include \"nunchi/ops/linear.h\"\n"
+                      "#include \"nunchi/kernels/product.h\"\n"
+                      " #  include \"nunchi/nn/position/rotary.h\"  // forbidden\n"};
   EXPECT_EQ(
-      wrong_includes(planted),
-      Complaints{"nunchi/ops/linear.cpp:4: nunchi/ops includes nunchi/nn, which stands below it "
-                 "(nunchi/nn/position/rotary.h)"});
+      wrong_includes(source),
+      Violations{
+          "nunchi/ops/linear.cpp:4: nunchi/ops includes nunchi/nn, which is later in the list "
+          "(nunchi/nn/position/rotary.h)"});
 }
 
-TEST(LayeringChecks, FindIncludesThatGoAroundTheOrder) {
-  const auto complaints_about = [](const std::string& line) {
+TEST(LayeringChecks, DetectIncludesOutsideOfTheList) {
+  const auto violations_in = [](const std::string& line) {
     return wrong_includes({"nunchi/serve/server.cpp", line}).size();
   };
-  EXPECT_EQ(complaints_about("#include \"nunchi/base/error.h\""), 0u);
-  EXPECT_EQ(complaints_about("#include <vector>"), 0u);
-  EXPECT_EQ(complaints_about("#include \"cli/train.h\""), 1u);
-  EXPECT_EQ(complaints_about("#include <cli/train.h>"), 1u);
-  EXPECT_EQ(complaints_about("#include \"../nn/linear.h\""), 1u);
-  EXPECT_EQ(complaints_about("#include \"nunchi/utils/strings.h\""), 1u);
+  EXPECT_EQ(violations_in("#include \"nunchi/base/error.h\""), 0u);
+  EXPECT_EQ(violations_in("#include <vector>"), 0u);
+  EXPECT_EQ(violations_in("#include \"cli/train.h\""), 1u);
+  EXPECT_EQ(violations_in("#include <cli/train.h>"), 1u);
+  EXPECT_EQ(violations_in("#include \"../nn/linear.h\""), 1u);
+  EXPECT_EQ(violations_in("#include \"nunchi/utils/strings.h\""), 1u);
 }
 
-TEST(LayeringChecks, PassOverCommentsAndStrings) {
+TEST(LayeringChecks, IgnoreCommentsAndStrings) {
   const Source source{"nunchi/base/error.cpp",
                       "/* #include \"nunchi/serve/server.h\"\n"
                       "#include \"nunchi/serve/server.h\" */\n"
@@ -306,13 +309,13 @@ TEST(LayeringChecks, PassOverCommentsAndStrings) {
   EXPECT_TRUE(program_only_calls(source).empty());
 }
 
-TEST(LayeringChecks, FindFilesOutOfPlace) {
+TEST(LayeringChecks, DetectUnknownFolders) {
   EXPECT_EQ(unknown_folders({"nunchi/utils/strings.h", ""}).size(), 1u);
   EXPECT_EQ(unknown_folders({"nunchi/nunchi.h", ""}).size(), 1u);
   EXPECT_TRUE(unknown_folders({"nunchi/kernels/cpu/norm.cpp", ""}).empty());
 }
 
-TEST(LayeringChecks, FindPlantedHeaders) {
+TEST(LayeringChecks, DetectForbiddenHeaders) {
   EXPECT_EQ(missing_pragma_once({"nunchi/nn/linear.h", "// #pragma once\n"}).size(), 1u);
   EXPECT_TRUE(missing_pragma_once({"nunchi/nn/linear.cpp", ""}).empty());
   const std::string json = "#pragma once\n#include <nlohmann/json.hpp>\n";
@@ -323,7 +326,7 @@ TEST(LayeringChecks, FindPlantedHeaders) {
   EXPECT_TRUE(product_libraries({"nunchi/kernels/cpu/product.cpp", dnnl}).empty());
 }
 
-TEST(LayeringChecks, FindPlantedCalls) {
+TEST(LayeringChecks, DetectForbiddenCalls) {
   const auto found = [](const std::string& line) {
     return !program_only_calls({"nunchi/base/error.cpp", line}).empty();
   };

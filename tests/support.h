@@ -1,4 +1,4 @@
-// What tests share: every instruction set, random tensors, comparisons, errors.
+// Shared by tests: instruction sets, random tensors, comparisons.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ inline std::vector<Isa> all_isas() {
   return isas;
 }
 
-// Numbers in [-scale, scale) that depend on `seed` alone.
+// Numbers in [-scale, scale) that depend only on `seed`.
 template <class T>
 std::vector<T> random_values(std::int64_t count, std::uint64_t seed, double scale = 1) {
   std::vector<T> values(static_cast<std::size_t>(count));
@@ -50,14 +50,14 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-// The largest |a - b|; infinite when a number is not finite on one side only.
+// The largest |a - b|; infinite if the sizes differ.
 template <class A, class B>
 double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   if (a.size() != b.size()) return INFINITY;
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double difference = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= largest)) largest = difference;  // a NaN stays
+    if (!(difference <= largest)) largest = difference;  // also for a NaN
   }
   return largest;
 }

@@ -11,7 +11,7 @@ AttentionBenchResult measure_attention(ContextBase& context, const AttentionBenc
   const std::int32_t lengths[] = {static_cast<std::int32_t>(options.length)};
   const Ragged rows = make_ragged(context, lengths);
   const DType type = compute_type(context);
-  // q, k and v as slices of one product, the way layers have them.
+  // q, k and v are slices of one projection, as in the layers.
   const Tensor qkv = random_tensor(context, {rows.capacity, 3 * columns});
   const Tensor d_out = random_tensor(context, {rows.capacity, columns});
   const Tensor d_qkv = Tensor::empty(context, type, qkv.shape());

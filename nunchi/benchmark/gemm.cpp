@@ -17,8 +17,8 @@ Tensor random_tensor(ContextBase& context, const Shape& shape) {
 }
 
 Limits measure_limits(const ContextOptions& options) {
-  const std::unique_ptr<ContextBase> own = make_context(options);
-  ContextBase& context = *own;
+  const std::unique_ptr<ContextBase> owned_context = make_context(options);
+  ContextBase& context = *owned_context;
   const bool cpu = context.device() == Device::cpu;
   std::vector<GemmShape> shapes{{"", ProductRole::forward, 8192, 8192, 8192}};
   if (cpu) {
@@ -66,11 +66,11 @@ std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocab
 }
 
 GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
-  const bool of_weight = shape.role == ProductRole::backward_weight;
+  const bool is_weight_gradient = shape.role == ProductRole::backward_weight;
   const bool transpose_b = shape.role == ProductRole::forward;
   const Tensor a = random_tensor(context, {shape.m, shape.k}),
                b = random_tensor(context, {shape.k, shape.n});
-  const DType out = of_weight ? accumulator_type(a.dtype()) : a.dtype();
+  const DType out = is_weight_gradient ? accumulator_type(a.dtype()) : a.dtype();
   const Tensor c = zeros(context, out, {shape.m, shape.n});
   GemmResult result{.shape = shape};
   dispatch(a, [&]<class T>(auto& ctx) {
@@ -78,7 +78,7 @@ GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
     if constexpr (kernels::kPacks<std::remove_cvref_t<decltype(ctx)>>) {
       kernels::PackMatrix<T> pack{
           .n = shape.n, .k = shape.k, .b = b.data<T>(), .transpose_b = transpose_b};
-      const std::int64_t elements = of_weight ? 0 : kernels::packed_elements(ctx, pack);
+      const std::int64_t elements = is_weight_gradient ? 0 : kernels::packed_elements(ctx, pack);
       if (elements > 0) {
         packed = Tensor::empty(context, a.dtype(), {elements});
         pack.packed = packed.data<T>();
@@ -92,17 +92,17 @@ GemmResult measure_gemm(ContextBase& context, const GemmShape& shape) {
                                         .n = shape.n,
                                         .k = shape.k,
                                         .a = a.data<T>(),
-                                        .transpose_a = of_weight,
+                                        .transpose_a = is_weight_gradient,
                                         .b = b.data<T>(),
                                         .transpose_b = transpose_b,
                                         .formed_b = {WeightForm::packed,
                                                      packed.defined() ? packed.data<T>() : nullptr},
                                         .c = c.data<C>(),
-                                        .accumulate = of_weight});
+                                        .accumulate = is_weight_gradient});
       }));
     };
-    const double seconds = of_weight ? measure.template operator()<Accumulator<T>>()
-                                     : measure.template operator()<T>();
+    const double seconds = is_weight_gradient ? measure.template operator()<Accumulator<T>>()
+                                              : measure.template operator()<T>();
     result.product_ms = seconds * 1e3;
     result.gflops = 2e-9 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                     static_cast<double>(shape.k) / seconds;

@@ -1,4 +1,4 @@
-// The speed of f32 products at the shapes of a training step.
+// The speed of matrix products (GEMM) in the shapes of a training step.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace nunchi::benchmark {
 
-// Which of a linear layer's three products: y = x Wᵀ, d_x = d_y W (both with W packed) or
-// d_W = d_yᵀ x, without a constant operand.
+// One of a linear layer's three matrix products: y = x Wᵀ, d_x = d_y W (both with W packed), or
+// d_W = d_yᵀ x, in which no operand is constant.
 enum class ProductRole : std::uint8_t { forward, backward_input, backward_weight };
 
 struct GemmShape {
@@ -25,7 +25,8 @@ struct GemmResult {
   double pack_ms = 0;  // packing W once, as each training step does
 };
 
-// The products of the base model for a batch of `tokens`; those of the vocabulary in chunks of 512.
+// The matrix products of the base model for a batch of `tokens`. The vocabulary projection is
+// computed for chunks of at most 512 tokens.
 std::vector<GemmShape> base_model_shapes(std::int64_t tokens, std::int64_t vocabulary);
 GemmResult measure_gemm(ContextBase& context, const GemmShape& shape);
 

@@ -1,4 +1,4 @@
-// The machine's own limits, measured, to compare other figures with.
+// Measured limits of the machine, to compare other measurements with.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 namespace nunchi::benchmark {
 
 struct Limits {
-  double product_gflops = 0;  // products in the context's precision, the weight packed
+  double product_gflops = 0;  // matrix products in the context's precision, with packed weights
   double memory_gbps = 0;     // reading and writing memory
 };
 
-// Uses a context of its own. Takes about a second.
+// Creates its own context. Takes about a second.
 Limits measure_limits(const ContextOptions& options);
 
-// Numbers in [-1, 1) of the context's precision.
+// Random numbers in [-1, 1), in the context's precision.
 Tensor random_tensor(ContextBase& context, const Shape& shape);
 
 inline double seconds_now() {
@@ -30,7 +30,7 @@ inline double median(std::vector<double> values) {
   return values.empty() ? 0 : values[values.size() / 2];
 }
 
-// The times of `repeats` runs of f on the context, after one untimed run.
+// The seconds that each of `repeats` runs of f takes on the context, after one untimed run.
 template <class F>
 std::vector<double> timed(ContextBase& context, int repeats, F&& f) {
   f();

@@ -12,15 +12,15 @@
 namespace nunchi::benchmark {
 namespace {
 
-// Sets the context's profile for its scope.
-class Measured {
+// Sets the context's profile until the end of the scope.
+class ProfileScope {
  public:
-  Measured(ContextBase& context, Profile* profile) : context_(context) {
+  ProfileScope(ContextBase& context, Profile* profile) : context_(context) {
     context.set_profile(profile);
   }
-  ~Measured() { context_.set_profile(nullptr); }
-  Measured(const Measured&) = delete;
-  Measured& operator=(const Measured&) = delete;
+  ~ProfileScope() { context_.set_profile(nullptr); }
+  ProfileScope(const ProfileScope&) = delete;
+  ProfileScope& operator=(const ProfileScope&) = delete;
 
  private:
   ContextBase& context_;
@@ -32,24 +32,24 @@ double total_flops(const Profile& profile) {
   return flops;
 }
 
-// The loss of a fixed batch, by the family's default objective.
+// Computes the loss of a fixed batch with the family's default objective.
 struct StepLoss {
-  std::function<Variable()> total;  // over the labels
+  std::function<Variable()> total;  // the sum over all labels
   std::int64_t labels = 0;
 };
 
-// About 15 % of each text's tokens are masked, at the same positions.
+// Masks about 15 % of each text's tokens, at the same positions in all texts.
 StepLoss masked_batch(ContextBase& context, const Model& model, const TrainBenchOptions& options,
                       std::span<const Tokens> texts) {
-  constexpr std::size_t kMask = 3, kEvery = 7;
+  constexpr std::size_t kMaskToken = 3, kMaskInterval = 7;
   const MaskedLanguageModel& reader = as_masked_language_model(model);
   std::vector<MaskedText> masked;
   for (const Tokens& text : texts) {
     MaskedText& one = masked.emplace_back(MaskedText{.inputs = text});
-    for (std::size_t i = 0; i < text.size(); i += kEvery) {
+    for (std::size_t i = 0; i < text.size(); i += kMaskInterval) {
       one.positions.push_back(static_cast<std::int32_t>(i));
       one.labels.push_back(text[i]);
-      one.inputs[i] = kMask;
+      one.inputs[i] = kMaskToken;
     }
   }
   const MaskedBatch batch = make_masked_batch(context, masked, options.vocabulary);
@@ -93,8 +93,8 @@ StepLoss random_batch(ContextBase& context, const Model& model, const TrainBench
 
 TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions& options,
                                   const std::function<void(const TrainBenchStep&)>& progress) {
-  constexpr std::int64_t kMostTokens = 1 << 24;
-  if (options.sentences > kMostTokens / options.length) {
+  constexpr std::int64_t kMaxTokens = 1 << 24;
+  if (options.sentences > kMaxTokens / options.length) {
     throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
                      std::to_string(options.length) + " tokens is too large.");
   }
@@ -103,8 +103,9 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
                      " positions, too few for sentences of " + std::to_string(options.length) +
                      " tokens.");
   }
-  const std::unique_ptr<Model> made = options.model->make({options.vocabulary, options.vocabulary});
-  Model& model = *made;
+  const std::unique_ptr<Model> owned_model =
+      options.model->make({options.vocabulary, options.vocabulary});
+  Model& model = *owned_model;
   check_device(model, context.device(), "the measured model");
   const StepLoss step_loss = random_batch(context, model, options);
   model.parameters().allocate(context, {.gradients = true});
@@ -115,21 +116,22 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
   TrainBenchResult result{.parameters = model.parameters().count(),
                           .target_tokens = options.sentences * options.length};
   std::vector<double> times;
-  double spent = 0;
+  double timed_seconds = 0;
   for (int step = 1 - options.warmup; step <= options.steps; ++step) {
-    if (step > 1 && options.seconds > 0 && spent >= options.seconds) break;
+    if (step > 1 && options.seconds > 0 && timed_seconds >= options.seconds) break;
     // The first step counts the work, which is the same in all steps.
     const bool counting = step == 1 - options.warmup;
-    const Measured measured(context, counting || options.profile ? &result.profile : nullptr);
+    const ProfileScope profile_scope(context,
+                                     counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();
     context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
     Tensor total;
     {
       const ModeScope scope(context, Mode::training);
       Tape tape(context);
-      const Variable found = step_loss.total();
-      tape.backward(found);
-      total = found.value();
+      const Variable loss_sum = step_loss.total();
+      tape.backward(loss_sum);
+      total = loss_sum.value();
     }
     optimizer.step({.learning_rate = 1e-4, .tokens = labels, .losses = total});
     const double loss = to_host<double>(total)[0] / labels;
@@ -139,14 +141,14 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     if (step < 1) result.profile.clear();
     if (step >= 1) {
       times.push_back(seconds);
-      spent += seconds;
+      timed_seconds += seconds;
     }
     result.last_loss = loss;
-    progress({.step = step, .seconds = seconds, .spent = spent, .loss = loss});
+    progress({.step = step, .seconds = seconds, .timed_seconds = timed_seconds, .loss = loss});
   }
   result.steps = static_cast<int>(times.size());
   result.seconds_per_step = median(times);
-  result.mean_seconds = times.empty() ? 0 : spent / static_cast<double>(times.size());
+  result.mean_seconds = times.empty() ? 0 : timed_seconds / static_cast<double>(times.size());
   result.arena_mib = static_cast<double>(context.arena().peak()) / (1 << 20);
   return result;
 }

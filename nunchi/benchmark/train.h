@@ -1,5 +1,5 @@
-// The speed of whole training steps at fixed shapes: dropout, label smoothing, backward, clipping,
-// Adam.
+// The speed of whole training steps with fixed shapes: dropout, label smoothing, backward pass,
+// gradient clipping, Adam.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,30 @@ struct TrainBenchOptions {
   ModelConfig model;  // trained for its family's default objective
   std::int64_t vocabulary = 32000;
   std::int64_t sentences = 128;
-  std::int64_t length = 32;  // tokens of each, on each side
+  std::int64_t length = 32;  // tokens of each sentence, on each side
   int warmup = 2;
-  int steps = 8;       // timed ones, at most
-  double seconds = 0;  // of timed steps, at most; 0: no limit
+  int steps = 8;       // maximum number of timed steps
+  double seconds = 0;  // stop after this many seconds of timed steps; 0: no limit
   bool profile = false;
 };
 
 struct TrainBenchStep {
   int step = 0;  // from 1; warm-up steps are 0 and below
   double seconds = 0;
-  double spent = 0;  // seconds of timed steps so far
-  double loss = 0;   // per target token
+  double timed_seconds = 0;  // sum over all timed steps so far
+  double loss = 0;           // per target token
 };
 
 struct TrainBenchResult {
   std::int64_t parameters = 0;
-  std::int64_t target_tokens = 0;  // of a step; for masked texts all tokens
+  std::int64_t target_tokens = 0;  // per step; for masked texts, all tokens
   int steps = 0;
   double seconds_per_step = 0;  // the median
-  double mean_seconds = 0;      // per step, as the profile adds up
-  double flops_per_step = 0;    // of products and attention
+  double mean_seconds = 0;      // per step; matches the sum of the profile
+  double flops_per_step = 0;    // matrix products and attention only
   double first_loss = 0, last_loss = 0;
   double arena_mib = 0;
-  Profile profile;  // of all timed steps, if asked for
+  Profile profile;  // covers all timed steps; empty unless requested
 };
 
 // Calls `progress` after each step, warm-up included.

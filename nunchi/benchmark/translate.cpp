@@ -10,7 +10,8 @@
 namespace nunchi::benchmark {
 namespace {
 
-// Runs `translate`, which returns its number of tokens, once and then for `rounds` timed rounds.
+// Calls `translate`, which returns the number of tokens, once without timing and then for `rounds`
+// timed rounds.
 template <class F>
 void measure_rounds(ContextBase& context, int rounds, bool profile, TranslateBenchResult& result,
                     const F& translate) {
@@ -32,11 +33,11 @@ void measure_rounds(ContextBase& context, int rounds, bool profile, TranslateBen
 TranslateBenchResult measure_translation(ContextBase& context,
                                          const TranslateBenchOptions& options) {
   const double start = seconds_now();
-  const std::unique_ptr<Model> made = options.model->make();
-  const TranslationModel& model = as_translation_model(*made);
-  check_device(*made, context.device(), "the measured model");
-  made->parameters().allocate(context, {});
-  made->parameters().initialize(1);
+  const std::unique_ptr<Model> owned_model = options.model->make();
+  const TranslationModel& model = as_translation_model(*owned_model);
+  check_device(*owned_model, context.device(), "the measured model");
+  owned_model->parameters().allocate(context, {});
+  owned_model->parameters().initialize(1);
   std::vector<Tokens> sources = random_sentences({.count = options.sentences,
                                                   .length = options.source_length,
                                                   .vocabulary = model.inputs().source_vocabulary,

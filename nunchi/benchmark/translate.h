@@ -1,4 +1,4 @@
-// The speed of translation: tokens in, tokens out, from random weights or a model's folder.
+// The speed of translation with random weights or with the model of a folder.
 #pragma once
 
 #include <functional>
@@ -13,25 +13,25 @@ namespace nunchi::benchmark {
 
 struct TranslateBenchResult {
   std::int64_t sentences = 0;
-  std::int64_t tokens = 0;            // of the best hypotheses, </s> not counted
-  double seconds = 0;                 // the median of all rounds
+  std::int64_t tokens = 0;            // tokens of the best hypotheses, without </s>
+  double seconds = 0;                 // median time of a round
   double first_sentence_seconds = 0;  // from the start of loading to the first translation
-  Profile profile;                    // of all rounds, if asked for
+  Profile profile;                    // covers all rounds; empty unless requested
   int rounds = 0;
 };
 
 struct TranslateBenchOptions {
-  ModelConfig model;  // of a family that translates
+  ModelConfig model;  // its family must be able to translate
   std::int64_t sentences = 128;
   std::int64_t batch = 32;
   std::int64_t source_length = 24;
-  std::int64_t target_length = 32;  // of every translation
+  std::int64_t target_length = 32;  // every translation has this length
   int beam_size = 4;
   int rounds = 3;
   bool profile = false;
 };
 
-// Random weights, random sentences.
+// Measures with random weights and random sentences.
 TranslateBenchResult measure_translation(ContextBase& context,
                                          const TranslateBenchOptions& options);
 
@@ -44,7 +44,7 @@ struct FolderBenchOptions {
   bool profile = false;
 };
 
-// The model of a folder on real lines; the model decides the lengths of the translations.
+// Measures the model of a folder on real lines; the model decides the lengths of the translations.
 TranslateBenchResult measure_translation(ContextBase& context, const FolderBenchOptions& options);
 
 }  // namespace nunchi::benchmark

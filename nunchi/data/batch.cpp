@@ -34,7 +34,7 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
                           std::int64_t vocabulary, std::int32_t first_sentence) {
   std::vector<Tokens> inputs, labels;
   for (const Tokens& text : texts) {
-    if (text.size() < 2) throw Error("a text of fewer than two tokens has none to predict.");
+    if (text.size() < 2) throw Error("a text of fewer than two tokens has no token to predict.");
     inputs.emplace_back(text.begin(), text.end() - 1);
     labels.emplace_back(text.begin() + 1, text.end());
   }
@@ -47,7 +47,7 @@ TextBatch make_text_batch(ContextBase& context, std::span<const Tokens> texts,
 MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> texts,
                               std::int64_t vocabulary, std::int32_t first_sentence) {
   std::vector<Tokens> inputs, labels;
-  std::vector<std::int32_t> counts, places, indices(texts.size());
+  std::vector<std::int32_t> counts, masked_rows, indices(texts.size());
   std::iota(indices.begin(), indices.end(), first_sentence);
   std::int32_t first_row = 0;
   for (const MaskedText& text : texts) {
@@ -58,10 +58,10 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
     }
     for (const std::int32_t position : text.positions) {
       if (position < 0 || position >= length) {
-        throw Error("a text of " + std::to_string(length) + " tokens has none at " +
+        throw Error("a text of " + std::to_string(length) + " tokens has no token at position " +
                     std::to_string(position) + " to mask.");
       }
-      places.push_back(first_row + position);
+      masked_rows.push_back(first_row + position);
     }
     inputs.push_back(text.inputs);
     labels.push_back(text.labels);
@@ -71,8 +71,8 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
   MaskedBatch batch;
   batch.inputs = make_token_batch(context, inputs, vocabulary, first_sentence);
   batch.masked = make_ragged(context, counts, indices);
-  places.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
-  batch.places = from_host(context, places, {batch.masked.capacity});
+  masked_rows.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
+  batch.places = from_host(context, masked_rows, {batch.masked.capacity});
   batch.labels = make_token_ids(context, labels, batch.masked, vocabulary);
   return batch;
 }

@@ -15,26 +15,26 @@
 namespace nunchi {
 namespace {
 
-constexpr std::int64_t kMostPairs = std::numeric_limits<std::uint32_t>::max();
-constexpr double kMostWeight = 1e6;
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;
-constexpr std::int64_t kLongestWindow = std::int64_t{1} << 24;
-// To be increased when the same data and options would give another order.
+constexpr std::int64_t kMaxPairs = std::numeric_limits<std::uint32_t>::max();
+constexpr double kMaxWeight = 1e6;
+constexpr std::int64_t kMaxBatchTokens = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxTextWindow = std::int64_t{1} << 24;
+// Increase this when the same data and options give another order than before.
 constexpr std::uint64_t kVersion = 1;
 
-// The purpose of a shuffle; each has its own random numbers.
+// The purpose of a random draw; each has its own random numbers.
 enum class Purpose : std::uint32_t { part = 1, epoch = 2, batches = 3, windows = 4 };
 
-// Different cuts of a text into windows; after the last one the first is used again.
+// Number of ways in which a text is cut into windows; passes over the text cycle through them.
 constexpr std::int64_t kCuts = 64;
 
-// The constant ("order") keeps these draws apart from the dropout's, which has the same seed.
+// The constant ("order") makes these draws independent of dropout, which has the same seed.
 RandomKey random_key(std::uint64_t seed, std::int64_t pass) {
   return {seed ^ 0x6F72646572ull, static_cast<std::uint64_t>(pass)};
 }
 
-// A uniform number below `bound`: the upper half of 64 random bits times the bound.
-std::uint32_t below(std::uint32_t bound, const philox::Words& random) {
+// A uniform random number below `bound`: the upper half of 64 random bits times the bound.
+std::uint32_t random_below(std::uint32_t bound, const philox::Words& random) {
   const std::uint64_t low = (std::uint64_t{random[0]} * bound) >> 32;
   return static_cast<std::uint32_t>((std::uint64_t{random[1]} * bound + low) >> 32);
 }
@@ -46,7 +46,7 @@ void shuffle(std::span<std::uint32_t> values, const RandomKey& key, Purpose purp
   for (std::size_t left = values.size(); left > 1; --left) {
     const auto last = static_cast<std::uint32_t>(left - 1);
     const auto random = philox::bits({last, static_cast<std::uint32_t>(purpose), stream, 0}, words);
-    std::swap(values[last], values[below(last + 1, random)]);
+    std::swap(values[last], values[random_below(last + 1, random)]);
   }
 }
 
@@ -60,50 +60,54 @@ struct Sortable {
   friend auto operator<=>(const Sortable&, const Sortable&) = default;
 };
 
-// Where a text with `tokens` tokens to predict can be cut for the first time. After that it is cut
-// every `window` tokens; the first and the last window are shorter. All cuts of a text have to give
-// the same number of windows: of the possible first cuts, the larger group that does is allowed.
+// The possible positions of the first cut in a text with `tokens` tokens to predict. After it the
+// text is cut every `window` tokens, so only the first and the last window can be shorter. The
+// number of windows must not depend on the first cut: cuts before `rest_` give one window more than
+// later ones, so only the larger of these two ranges is used.
 class FirstCut {
  public:
   FirstCut(std::int64_t tokens, std::int64_t window)
-      : whole_((tokens + window - 1) / window),
-        rest_(tokens - (whole_ - 1) * window),
+      : min_windows_((tokens + window - 1) / window),
+        rest_(tokens - (min_windows_ - 1) * window),
         window_(window),
-        early_(whole_ > 1 && rest_ - 1 > window - rest_ + 1) {}
+        is_early_(min_windows_ > 1 && rest_ - 1 > window - rest_ + 1) {}
 
-  std::int64_t count() const { return whole_ < 1 ? 0 : early_ ? whole_ + 1 : whole_; }
-  std::int64_t least() const { return early_ ? 1 : rest_; }
-  std::int64_t range() const { return early_ ? rest_ - 1 : window_ - rest_ + 1; }
+  std::int64_t windows() const {
+    return min_windows_ < 1 ? 0 : is_early_ ? min_windows_ + 1 : min_windows_;
+  }
+  // The range of the first cut is [smallest, smallest + range).
+  std::int64_t smallest() const { return is_early_ ? 1 : rest_; }
+  std::int64_t range() const { return is_early_ ? rest_ - 1 : window_ - rest_ + 1; }
 
  private:
-  std::int64_t whole_;  // windows when the first one is a whole window
-  std::int64_t rest_;   // tokens of the last window then
+  std::int64_t min_windows_;  // number of windows if the first one is full
+  std::int64_t rest_;         // tokens of the last window in that case
   std::int64_t window_;
-  bool early_;  // the first cut is so early that there is one window more
+  bool is_early_;  // the first cut is before rest_, which gives one window more
 };
 
 }  // namespace
 
 std::span<const std::uint32_t> EpochBatches::batch(std::int64_t number) const {
-  const std::size_t at = order_.at(static_cast<std::size_t>(number));
-  return std::span(pairs_).subspan(begins_[at], begins_[at + 1] - begins_[at]);
+  const std::size_t index = order_.at(static_cast<std::size_t>(number));
+  return std::span(pairs_).subspan(begins_[index], begins_[index + 1] - begins_[index]);
 }
 
 BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& options)
     : options_(options) {
-  if (options.batch_tokens < 1 || options.batch_tokens > kMostTokens || options.source_tokens < 0 ||
-      options.source_tokens > kMostTokens) {
-    throw UsageError("a batch has from 1 to 2^40 tokens.");
+  if (options.batch_tokens < 1 || options.batch_tokens > kMaxBatchTokens ||
+      options.source_tokens < 0 || options.source_tokens > kMaxBatchTokens) {
+    throw UsageError("a batch must have from 1 to 2^40 tokens.");
   }
-  if (options.text_window < 0 || options.text_window > kLongestWindow) {
-    throw UsageError("a window of a text has from 1 to 2^24 tokens.");
+  if (options.text_window < 0 || options.text_window > kMaxTextWindow) {
+    throw UsageError("a window of a text must have from 1 to 2^24 tokens.");
   }
-  if (options.window < 1) throw UsageError("a window of sentences has at least one sentence.");
+  if (options.sort_window < 1) throw UsageError("sort_window must be at least 1.");
   if (options_.source_tokens == 0) options_.source_tokens = 8 * options.batch_tokens;
-  std::int64_t first = 0, all = 0;
+  std::int64_t first = 0, total = 0;
   for (const WeightedPairs& part : parts) {
-    if (!(part.weight > 0 && part.weight <= kMostWeight)) {
-      throw UsageError("the weight of a part of the corpus is a number above 0 and up to 10^6.");
+    if (!(part.weight > 0 && part.weight <= kMaxWeight)) {
+      throw UsageError("the weight of a part of the corpus must be above 0 and at most 10^6.");
     }
     if (options.text_window > 0 && part.pairs->has_sources()) {
       throw Error("pairs of sentences cannot be cut into windows of a text.");
@@ -117,15 +121,16 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
           "width.");
     }
     const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * cuts();
-    const double asked = part.weight * static_cast<double>(pairs);
-    if (numbers > kMostPairs - first || asked > static_cast<double>(kMostPairs - all)) {
-      throw Error("an epoch can have " + grouped(kMostPairs) +
-                  " pairs at most; with these weights the parts of the corpus have more.");
+    const double requested = part.weight * static_cast<double>(pairs);
+    if (numbers > kMaxPairs - first || requested > static_cast<double>(kMaxPairs - total)) {
+      throw Error("an epoch can have at most " + grouped(kMaxPairs) +
+                  " pairs; with these weights the corpus has more.");
     }
-    const std::int64_t per_epoch = pairs == 0 ? 0 : std::max<std::int64_t>(1, std::llround(asked));
+    const std::int64_t per_epoch =
+        pairs == 0 ? 0 : std::max<std::int64_t>(1, std::llround(requested));
     parts_.push_back({part.pairs, part.weight, first, pairs, per_epoch});
     first += numbers;
-    all += per_epoch;
+    total += per_epoch;
   }
 }
 
@@ -134,13 +139,13 @@ std::int64_t BatchOrder::epoch_pairs() const {
                          [](std::int64_t sum, const Part& part) { return sum + part.per_epoch; });
 }
 
-// A part is an infinite sequence: its pairs in one random order, then in another, and so on. An
-// epoch takes the next per_epoch pairs.
+// Each part is an infinite sequence of passes over its pairs, each pass in a new random order. An
+// epoch takes the next per_epoch pairs of each part.
 std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
   std::vector<std::uint32_t> drawn, pass;
   drawn.reserve(static_cast<std::size_t>(epoch_pairs()));
-  for (std::size_t number = 0; number < parts_.size(); ++number) {
-    const Part& part = parts_[number];
+  for (std::size_t index = 0; index < parts_.size(); ++index) {
+    const Part& part = parts_[index];
     const std::int64_t pairs = part.pairs;
     std::int64_t begin = epoch * part.per_epoch;
     const std::int64_t end = begin + part.per_epoch;
@@ -153,7 +158,7 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
       // A whole pass needs no shuffle here: it is shuffled with the epoch.
       if (count < pairs) {
         shuffle(pass, random_key(options_.seed, begin / pairs), Purpose::part,
-                static_cast<std::uint32_t>(number));
+                static_cast<std::uint32_t>(index));
       }
       drawn.insert(drawn.end(), pass.begin() + from, pass.begin() + from + count);
       begin += count;
@@ -163,8 +168,8 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
   return drawn;
 }
 
-// Sorts the window and adds its batches; `before` pairs precede it in the epoch.
-void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
+// Sorts the window and appends its batches. The window starts at pair `first` of the epoch.
+void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t first,
                      EpochBatches& batches) const {
   std::vector<Sortable> sorted;
   sorted.reserve(window.size());
@@ -180,7 +185,7 @@ void BatchOrder::cut(std::span<std::uint32_t> window, std::int64_t before,
     const std::int64_t target = sorted[i].target, source = sorted[i].source;
     if (i == 0 || targets + target > options_.batch_tokens ||
         sources + source > options_.source_tokens) {
-      batches.begins_.push_back(static_cast<std::uint32_t>(before + static_cast<std::int64_t>(i)));
+      batches.begins_.push_back(static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i)));
       targets = sources = 0;
     }
     targets += target;
@@ -194,28 +199,28 @@ EpochBatches BatchOrder::epoch(std::int64_t epoch) const {
   }
   EpochBatches batches;
   batches.pairs_ = draw(epoch);
-  const auto all = static_cast<std::int64_t>(batches.pairs_.size());
-  // Windows differ by at most one pair: a short last window would group lengths less well.
-  const std::int64_t windows = (all + options_.window - 1) / options_.window;
+  const auto pairs = static_cast<std::int64_t>(batches.pairs_.size());
+  // Window sizes differ by at most one: a short last window would group lengths less well.
+  const std::int64_t windows = (pairs + options_.sort_window - 1) / options_.sort_window;
   for (std::int64_t i = 0; i < windows; ++i) {
-    const std::int64_t begin = i * (all / windows) + std::min(i, all % windows);
-    const std::int64_t size = all / windows + (i < all % windows ? 1 : 0);
+    const std::int64_t begin = i * (pairs / windows) + std::min(i, pairs % windows);
+    const std::int64_t size = pairs / windows + (i < pairs % windows ? 1 : 0);
     cut(std::span(batches.pairs_)
             .subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size)),
         begin, batches);
   }
   batches.order_.resize(batches.begins_.size());
-  batches.begins_.push_back(static_cast<std::uint32_t>(all));
+  batches.begins_.push_back(static_cast<std::uint32_t>(pairs));
   std::iota(batches.order_.begin(), batches.order_.end(), std::uint32_t{0});
   shuffle(batches.order_, random_key(options_.seed, epoch), Purpose::batches);
   return batches;
 }
 
 std::pair<const BatchOrder::Part*, std::int64_t> BatchOrder::find(std::int64_t pair) const {
-  const auto after =
+  const auto next_part =
       std::upper_bound(parts_.begin(), parts_.end(), pair,
                        [](std::int64_t number, const Part& part) { return number < part.first; });
-  const Part& part = *std::prev(after);
+  const Part& part = *std::prev(next_part);
   return {&part, pair - part.first};
 }
 
@@ -223,47 +228,48 @@ std::int64_t BatchOrder::cuts() const { return options_.text_window > 0 ? kCuts 
 
 std::int64_t BatchOrder::pairs_of(const PairStore& store) const {
   if (options_.text_window == 0) return store.size();
-  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).count();
+  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).windows();
 }
 
 BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) const {
   const std::int64_t tokens = std::ssize(part.store->tokens()) - 1;
-  const FirstCut possible(tokens, options_.text_window);
+  const FirstCut first_cut(tokens, options_.text_window);
   const auto cut = static_cast<std::uint32_t>(number / part.pairs);
   const auto index = static_cast<std::uint32_t>(&part - parts_.data());
   const auto random = philox::bits({cut, static_cast<std::uint32_t>(Purpose::windows), index, 0},
                                    philox::key_of(random_key(options_.seed, 0)));
   const std::int64_t first =
-      possible.least() + below(static_cast<std::uint32_t>(possible.range()), random);
-  const std::int64_t at = number % part.pairs;
-  const std::int64_t begin = at == 0 ? 0 : first + (at - 1) * options_.text_window;
-  const std::int64_t end = std::min(tokens, first + at * options_.text_window);
+      first_cut.smallest() + random_below(static_cast<std::uint32_t>(first_cut.range()), random);
+  const std::int64_t window_index = number % part.pairs;
+  const std::int64_t begin =
+      window_index == 0 ? 0 : first + (window_index - 1) * options_.text_window;
+  const std::int64_t end = std::min(tokens, first + window_index * options_.text_window);
   return {begin, end - begin + 1};
 }
 
 std::span<const std::int32_t> BatchOrder::source(std::int64_t pair) const {
   if (options_.text_window > 0) return {};
-  const auto [part, at] = find(pair);
-  return part->store->source(at);
+  const auto [part, number] = find(pair);
+  return part->store->source(number);
 }
 
 Features BatchOrder::features(std::int64_t pair) const {
-  const auto [part, at] = find(pair);
+  const auto [part, number] = find(pair);
   const FeatureStore& store = *part->store->features();
-  const std::span<const float> values = store.values(at);
+  const std::span<const float> values = store.values(number);
   return {.width = store.width(), .values = {values.begin(), values.end()}};
 }
 
 std::int64_t BatchOrder::source_rows(std::int64_t pair) const {
   if (options_.text_window > 0) return 0;
-  const auto [part, at] = find(pair);
-  return part->store->source_length(at);
+  const auto [part, number] = find(pair);
+  return part->store->source_length(number);
 }
 
 std::span<const std::int32_t> BatchOrder::target(std::int64_t pair) const {
-  const auto [part, at] = find(pair);
-  if (options_.text_window == 0) return part->store->target(at);
-  const auto [begin, tokens] = window(*part, at);
+  const auto [part, number] = find(pair);
+  if (options_.text_window == 0) return part->store->target(number);
+  const auto [begin, tokens] = window(*part, number);
   return part->store->tokens().subspan(static_cast<std::size_t>(begin),
                                        static_cast<std::size_t>(tokens));
 }
@@ -278,7 +284,7 @@ std::uint64_t BatchOrder::fingerprint() const {
   hash.update(kVersion).update(options_.seed);
   hash.update(static_cast<std::uint64_t>(options_.batch_tokens));
   hash.update(static_cast<std::uint64_t>(options_.source_tokens));
-  hash.update(static_cast<std::uint64_t>(options_.window));
+  hash.update(static_cast<std::uint64_t>(options_.sort_window));
   hash.update(static_cast<std::uint64_t>(options_.by));
   if (options_.text_window > 0) hash.update(static_cast<std::uint64_t>(options_.text_window));
   for (const Part& part : parts_) {

@@ -1,13 +1,13 @@
 // Which pairs make up batch n of epoch e: a function of the seed, the epoch and the data. A run can
 // be resumed at any batch, and neither threads nor machines change the order.
 //
-// Examples are pairs, lines, or windows of a text. A window of n tokens to predict has n + 1
-// tokens. Each pass over a text cuts it at different positions, so that a small text is not always
-// cut in the same way.
+// Examples are pairs, lines, or windows of a text; all are called pairs here. A window of n tokens
+// to predict has n + 1 tokens. Each pass over a text cuts it at different positions, so that a
+// small text is not always cut in the same way.
 //
-// To make the batches of an epoch, its pairs are shuffled, sorted by length within windows of the
-// shuffled order (so that sentences of similar length share a batch), and cut into batches by their
-// token counts; then the batches are shuffled.
+// To make the batches of an epoch, its pairs are shuffled, sorted by length within groups of
+// `sort_window` pairs (so that sentences of similar length share a batch), and cut into batches by
+// their token counts; then the batches are shuffled.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace nunchi {
 enum class BatchBy : std::uint8_t { length, chance };
 
 struct BatchOptions {
-  // Upper bound for the target tokens of a batch, </s> included; a longer sentence is a batch of
-  // its own.
+  // Upper bound for the target tokens of a batch, </s> included; a longer sentence is alone in its
+  // batch.
   std::int64_t batch_tokens = 4096;
   // Upper bound for the source tokens of a batch, </s> included, or for its rows of features: many
   // short targets can have long sources. 0: eight times batch_tokens.
@@ -37,18 +37,18 @@ struct BatchOptions {
   // stores with sources need 0.
   std::int64_t text_window = 0;
   // Pairs that are sorted together; a shorter epoch is sorted as a whole.
-  std::int64_t window = std::int64_t{1} << 20;
+  std::int64_t sort_window = std::int64_t{1} << 20;
 };
 
-// A part of the data. With weight 1 each pair (or window) occurs once in an epoch, with 2 twice;
-// with 0.5 one half of them occurs, and the other half in the next epoch. Over many epochs all
-// pairs of a part occur equally often.
+// A part of the data. With weight 1 each pair occurs once in an epoch, with 2 twice; with 0.5 one
+// half of the pairs occurs in an epoch and the other half in the next. Over many epochs all pairs
+// of a part occur equally often.
 struct WeightedPairs {
   const PairStore* pairs = nullptr;
   double weight = 1;
 };
 
-// The batches of one epoch, by the numbers of their pairs.
+// The batches of one epoch; a batch is a list of pair numbers.
 class EpochBatches {
  public:
   std::int64_t size() const { return static_cast<std::int64_t>(order_.size()); }
@@ -57,35 +57,35 @@ class EpochBatches {
  private:
   friend class BatchOrder;
 
-  std::vector<std::uint32_t> pairs_;   // batch after batch, in the order in which they were cut
-  std::vector<std::uint32_t> begins_;  // first pair of each batch in pairs_, and the end
-  std::vector<std::uint32_t> order_;   // the batches, shuffled
+  std::vector<std::uint32_t> pairs_;   // the pairs of all batches, before the batches are shuffled
+  std::vector<std::uint32_t> begins_;  // index in pairs_ of each batch's first pair, then the end
+  std::vector<std::uint32_t> order_;   // indices of the batches, shuffled
 };
 
-// Immutable; any number of threads may use it at once. The stores must outlive it. Pairs are
-// numbered through all parts: those of the first part, then those of the second.
+// Immutable; any number of threads may use it at the same time. The stores must outlive it. Pairs
+// are numbered through all parts: those of the first part, then those of the second.
 class BatchOrder {
  public:
   // Throws Error for options that make no sense, for parts with different kinds of sources, or for
   // more than 2^32 - 1 pairs in an epoch.
   BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& options);
 
-  // Computed at each call. Takes about 12 bytes for each pair, and 16 more for each pair of one
-  // window while it runs.
+  // Computed on each call. The result takes about 12 bytes per pair; the computation takes another
+  // 16 bytes per pair of one sort window.
   EpochBatches epoch(std::int64_t epoch) const;
 
   // Number of pairs in an epoch.
   std::int64_t epoch_pairs() const;
-  // The pair's source on the host: tokens, none for a window; or features.
+  // The pair's source on the host: tokens (none for a window of a text), or features.
   std::span<const std::int32_t> source(std::int64_t pair) const;
   Features features(std::int64_t pair) const;
   // Whether sources consist of features. All parts agree.
   bool has_features() const { return has_features_; }
   // Tokens or rows of features.
   std::int64_t source_rows(std::int64_t pair) const;
-  // A window has one token more than there are to predict.
+  // The target tokens; a window has one token more than there are to predict.
   std::span<const std::int32_t> target(std::int64_t pair) const;
-  // Tokens to predict: the target and </s>, or all but the first of a window.
+  // Number of tokens to predict: the target and </s>, or a window without its first token.
   std::int64_t target_tokens(std::int64_t pair) const;
   const BatchOptions& options() const { return options_; }
   // A hash of everything that the order depends on; a resumed run compares it.
@@ -95,11 +95,11 @@ class BatchOrder {
   struct Part {
     const PairStore* store;
     double weight;
-    std::int64_t first;      // number of its first pair
-    std::int64_t pairs;      // in one pass over the part
+    std::int64_t first;      // the number of its first pair among all parts
+    std::int64_t pairs;      // pairs in one pass over the part
     std::int64_t per_epoch;  // pairs of the part in one epoch
   };
-  // `tokens` tokens from `begin` on: the inputs and one more.
+  // The `tokens` tokens from `begin` on: the inputs and one more.
   struct Window {
     std::int64_t begin, tokens;
   };
@@ -112,7 +112,7 @@ class BatchOrder {
   std::pair<const Part*, std::int64_t> find(std::int64_t pair) const;
   Window window(const Part& part, std::int64_t number) const;
   std::vector<std::uint32_t> draw(std::int64_t epoch) const;
-  void cut(std::span<std::uint32_t> window, std::int64_t before, EpochBatches& batches) const;
+  void cut(std::span<std::uint32_t> window, std::int64_t first, EpochBatches& batches) const;
 
   std::vector<Part> parts_;
   BatchOptions options_;

@@ -33,46 +33,46 @@ HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs) 
   return batch;
 }
 
-BatchQueue::BatchQueue(const BatchOrder& order, const BatchPlace& start, std::size_t depth)
+BatchQueue::BatchQueue(const BatchOrder& order, const BatchPosition& start, std::size_t depth)
     : order_(order),
       depth_(std::max<std::size_t>(depth, 1)),
       thread_([this, start](std::stop_token stop) { run(stop, start); }) {}
 
 HostBatch BatchQueue::next() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !waiting_.empty() || failure_; });
-  if (waiting_.empty()) std::rethrow_exception(failure_);
-  HostBatch batch = std::move(waiting_.front());
-  waiting_.pop_front();
+  changed_.wait(lock, [&] { return !ready_.empty() || failure_; });
+  if (ready_.empty()) std::rethrow_exception(failure_);
+  HostBatch batch = std::move(ready_.front());
+  ready_.pop_front();
   changed_.notify_all();
   return batch;
 }
 
 bool BatchQueue::put(std::stop_token stop, HostBatch batch) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait(lock, stop, [&] { return waiting_.size() < depth_; })) return false;
-  waiting_.push_back(std::move(batch));
+  if (!changed_.wait(lock, stop, [&] { return ready_.size() < depth_; })) return false;
+  ready_.push_back(std::move(batch));
   changed_.notify_all();
   return true;
 }
 
-void BatchQueue::run(std::stop_token stop, BatchPlace place) {
+void BatchQueue::run(std::stop_token stop, BatchPosition position) {
   try {
-    if (order_.epoch_pairs() == 0) throw Error("the corpus has no pairs to make batches of.");
+    if (order_.epoch_pairs() == 0) throw Error("the corpus has no pairs, so there are no batches.");
     while (!stop.stop_requested()) {
-      const EpochBatches epoch = order_.epoch(place.epoch);
-      if (place.number < 0 || place.number > epoch.size()) {
-        throw Error("epoch " + grouped(place.epoch) + " has " + grouped(epoch.size()) +
-                    " batches; it cannot be resumed at batch " + grouped(place.number) + ".");
+      const EpochBatches epoch = order_.epoch(position.epoch);
+      if (position.number < 0 || position.number > epoch.size()) {
+        throw Error("epoch " + grouped(position.epoch) + " has " + grouped(epoch.size()) +
+                    " batches; it cannot be resumed at batch " + grouped(position.number) + ".");
       }
-      for (; place.number < epoch.size(); ++place.number) {
-        HostBatch batch = gather(order_, epoch.batch(place.number));
-        batch.epoch = place.epoch;
-        batch.number = place.number;
+      for (; position.number < epoch.size(); ++position.number) {
+        HostBatch batch = gather(order_, epoch.batch(position.number));
+        batch.epoch = position.epoch;
+        batch.number = position.number;
         batch.epoch_batches = epoch.size();
         if (!put(stop, std::move(batch))) return;
       }
-      place = {place.epoch + 1, 0};
+      position = {position.epoch + 1, 0};
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);

@@ -1,4 +1,4 @@
-// A queue of batches that a background thread fills while a step runs.
+// A queue of batches that a background thread fills while the training step runs.
 #pragma once
 
 #include <condition_variable>
@@ -19,40 +19,42 @@ namespace nunchi {
 
 struct HostBatch {
   std::int64_t epoch = 0;
-  std::int64_t number = 0;          // in the epoch, from 0
+  std::int64_t number = 0;          // index in the epoch, from 0
   std::int64_t epoch_batches = 0;   // batches in the epoch
-  SourceExamples sources;           // tokens that end with </s>, empty for a text; or features
-  std::vector<Tokens> targets;      // without <s> and </s>; or windows, see BatchOrder
-  std::vector<std::int64_t> pairs;  // their numbers in the BatchOrder
-  std::int64_t target_tokens = 0;   // to predict, </s> included
+  SourceExamples sources;           // tokens that end with </s> (empty for a text), or features
+  std::vector<Tokens> targets;      // without <s> and </s>, or windows (see BatchOrder)
+  std::vector<std::int64_t> pairs;  // pair numbers in the BatchOrder
+  std::int64_t target_tokens = 0;   // tokens to predict, </s> included
 };
 
 // These pairs as a batch that belongs to no epoch.
 HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs);
 
-// The position of a run: the batch that comes next. The position after an epoch's last batch is the
-// next epoch's first.
-struct BatchPlace {
+// The position of a training run: the next batch. A number equal to the epoch's batch count means
+// the first batch of the next epoch.
+struct BatchPosition {
   std::int64_t epoch = 0;
   std::int64_t number = 0;
 };
 
-// Gives the batches of a BatchOrder in order, epoch after epoch without end, from `start` on. The
-// order does not depend on timing. At most `depth` batches wait. For one reader.
+// Returns the batches of a BatchOrder in order, epoch after epoch without end, from `start` on. The
+// order does not depend on timing. At most `depth` batches are prepared in advance. Only one thread
+// may call next().
 class BatchQueue {
  public:
   // `order` must outlive the queue.
-  explicit BatchQueue(const BatchOrder& order, const BatchPlace& start = {}, std::size_t depth = 4);
+  explicit BatchQueue(const BatchOrder& order, const BatchPosition& start = {},
+                      std::size_t depth = 4);
   ~BatchQueue() = default;
   BatchQueue(const BatchQueue&) = delete;
   BatchQueue& operator=(const BatchQueue&) = delete;
 
-  // Waits for the batch if necessary. An exception of the thread is rethrown here, after the
-  // batches before it: Error when the data have no pairs, or when the epoch has no such batch.
+  // Waits for the batch if necessary. An exception of the background thread is rethrown here, after
+  // all earlier batches: Error when the data have no pairs, or when the epoch has no such batch.
   HostBatch next();
 
  private:
-  void run(std::stop_token stop, BatchPlace place);
+  void run(std::stop_token stop, BatchPosition position);
   // Returns false when the queue was asked to stop.
   bool put(std::stop_token stop, HostBatch batch);
 
@@ -60,7 +62,7 @@ class BatchQueue {
   const std::size_t depth_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<HostBatch> waiting_;
+  std::deque<HostBatch> ready_;
   std::exception_ptr failure_;
   std::jthread thread_;  // the last member, so that it stops before the others are destroyed
 };

@@ -20,8 +20,8 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{1} << 17;
-constexpr std::uint64_t kXzMemory = std::uint64_t{256} << 20;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 17;
+constexpr std::uint64_t kXzMaxMemory = std::uint64_t{256} << 20;
 
 class RawFile final : public ByteStream {
  public:
@@ -57,12 +57,13 @@ class RawFile final : public ByteStream {
 };
 
 // A buffered file whose next bytes can be inspected before they are consumed.
-class Buffered {
+class BufferedFile {
  public:
-  explicit Buffered(std::unique_ptr<ByteStream> file) : file_(std::move(file)), buffer_(kBuffer) {}
+  explicit BufferedFile(std::unique_ptr<ByteStream> file)
+      : file_(std::move(file)), buffer_(kBufferBytes) {}
 
-  // The buffered bytes; read from the file when the buffer is empty, and empty at the file's end.
-  std::span<const std::byte> waiting() {
+  // The buffered bytes. Fills an empty buffer first; the result is empty only at the file's end.
+  std::span<const std::byte> available() {
     if (begin_ == end_) {
       begin_ = 0;
       end_ = file_->read(buffer_);
@@ -70,7 +71,7 @@ class Buffered {
     return {buffer_.data() + begin_, end_ - begin_};
   }
 
-  // The next `count` bytes, fewer if the file ends before.
+  // The next `count` bytes, or fewer at the end of the file. Does not consume them.
   std::string_view peek(std::size_t count) {
     if (begin_ > 0) {
       std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_),
@@ -85,7 +86,7 @@ class Buffered {
     return {reinterpret_cast<const char*>(buffer_.data()), std::min(count, end_)};
   }
 
-  void take(std::size_t count) { begin_ += count; }
+  void consume(std::size_t count) { begin_ += count; }
 
   std::int64_t consumed() const {
     return file_->consumed() - static_cast<std::int64_t>(end_ - begin_);
@@ -100,25 +101,25 @@ class Buffered {
 
 class PlainStream final : public ByteStream {
  public:
-  explicit PlainStream(Buffered file) : file_(std::move(file)) {}
+  explicit PlainStream(BufferedFile file) : file_(std::move(file)) {}
 
   std::size_t read(std::span<std::byte> out) override {
-    const auto from = file_.waiting();
+    const auto from = file_.available();
     const std::size_t count = std::min(from.size(), out.size());
     std::copy_n(from.begin(), count, out.begin());
-    file_.take(count);
+    file_.consume(count);
     return count;
   }
 
   std::int64_t consumed() const override { return file_.consumed(); }
 
  private:
-  Buffered file_;
+  BufferedFile file_;
 };
 
 class GzipStream final : public ByteStream {
  public:
-  explicit GzipStream(Buffered file) : file_(std::move(file)) {
+  explicit GzipStream(BufferedFile file) : file_(std::move(file)) {
     // 15: the largest window; 16: the data have gzip's header and checksum.
     if (inflateInit2(&state_, 15 + 16) != Z_OK) throw Error("zlib could not be started");
   }
@@ -127,16 +128,16 @@ class GzipStream final : public ByteStream {
   GzipStream& operator=(const GzipStream&) = delete;
 
   std::size_t read(std::span<std::byte> out) override {
-    const auto room = static_cast<uInt>(std::min(out.size(), kBuffer));
+    const auto capacity = static_cast<uInt>(std::min(out.size(), kBufferBytes));
     state_.next_out = reinterpret_cast<Bytef*>(out.data());
-    state_.avail_out = room;
-    while (state_.avail_out == room && room > 0 && !finished_) {
+    state_.avail_out = capacity;
+    while (state_.avail_out == capacity && capacity > 0 && !finished_) {
       // At the file's end zlib may still have output.
-      const auto from = file_.waiting();
+      const auto from = file_.available();
       state_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data()));
       state_.avail_in = static_cast<uInt>(from.size());
       const int result = inflate(&state_, Z_NO_FLUSH);
-      file_.take(from.size() - state_.avail_in);
+      file_.consume(from.size() - state_.avail_in);
       if (result == Z_STREAM_END) {
         next_member();
       } else if (result == Z_BUF_ERROR && from.empty()) {
@@ -147,7 +148,7 @@ class GzipStream final : public ByteStream {
         throw Error("its gzip data are damaged");
       }
     }
-    return room - state_.avail_out;
+    return capacity - state_.avail_out;
   }
 
   std::int64_t consumed() const override { return file_.consumed(); }
@@ -155,7 +156,7 @@ class GzipStream final : public ByteStream {
  private:
   void next_member() {
     skip_zeros();
-    const auto from = file_.waiting();
+    const auto from = file_.available();
     finished_ = from.empty();
     // inflate() checks the member's header itself.
     if (!finished_) inflateReset(&state_);
@@ -163,23 +164,23 @@ class GzipStream final : public ByteStream {
 
   // Tape drives and some tools pad with zeros.
   void skip_zeros() {
-    for (auto from = file_.waiting(); !from.empty(); from = file_.waiting()) {
+    for (auto from = file_.available(); !from.empty(); from = file_.available()) {
       const auto zeros = std::find_if(from.begin(), from.end(),
                                       [](std::byte byte) { return byte != std::byte{0}; });
-      file_.take(static_cast<std::size_t>(zeros - from.begin()));
+      file_.consume(static_cast<std::size_t>(zeros - from.begin()));
       if (zeros != from.end()) return;
     }
   }
 
-  Buffered file_;
+  BufferedFile file_;
   z_stream state_{};
   bool finished_ = false;
 };
 
 class XzStream final : public ByteStream {
  public:
-  explicit XzStream(Buffered file) : file_(std::move(file)) {
-    if (lzma_stream_decoder(&state_, kXzMemory, LZMA_CONCATENATED) != LZMA_OK) {
+  explicit XzStream(BufferedFile file) : file_(std::move(file)) {
+    if (lzma_stream_decoder(&state_, kXzMaxMemory, LZMA_CONCATENATED) != LZMA_OK) {
       throw Error("liblzma could not be started");
     }
   }
@@ -191,11 +192,11 @@ class XzStream final : public ByteStream {
     state_.next_out = reinterpret_cast<std::uint8_t*>(out.data());
     state_.avail_out = out.size();
     while (state_.avail_out == out.size() && !out.empty() && !finished_) {
-      const auto from = file_.waiting();
+      const auto from = file_.available();
       state_.next_in = reinterpret_cast<const std::uint8_t*>(from.data());
       state_.avail_in = from.size();
       const lzma_ret result = lzma_code(&state_, from.empty() ? LZMA_FINISH : LZMA_RUN);
-      file_.take(from.size() - state_.avail_in);
+      file_.consume(from.size() - state_.avail_in);
       finished_ = result == LZMA_STREAM_END;
       if (result != LZMA_OK && !finished_) fail(result);
     }
@@ -222,7 +223,7 @@ class XzStream final : public ByteStream {
     }
   }
 
-  Buffered file_;
+  BufferedFile file_;
   lzma_stream state_ = LZMA_STREAM_INIT;
   bool finished_ = false;
 };
@@ -234,11 +235,11 @@ constexpr auto kGzip = "\x1F\x8B"sv;
 constexpr auto kXz =
     "\xFD"
     "7zXZ\0"sv;
-struct Foreign {
+struct UnsupportedFormat {
   std::string_view magic;
   const char* name;
 };
-constexpr std::array<Foreign, 3> kForeign{
+constexpr std::array<UnsupportedFormat, 3> kUnsupportedFormats{
     {{"\x28\xB5\x2F\xFD"sv, "zstd"}, {"BZh91AY&SY"sv, "bzip2"}, {"PK\x03\x04"sv, "zip"}}};
 
 }  // namespace
@@ -248,14 +249,14 @@ std::unique_ptr<ByteStream> open_raw(const std::filesystem::path& path) {
 }
 
 std::unique_ptr<ByteStream> open_unpacked(const std::filesystem::path& path) {
-  Buffered file(open_raw(path));
+  BufferedFile file(open_raw(path));
   const std::string_view start = file.peek(16);
   if (start.starts_with(kGzip)) return std::make_unique<GzipStream>(std::move(file));
   if (start.starts_with(kXz)) return std::make_unique<XzStream>(std::move(file));
-  for (const Foreign& foreign : kForeign) {
-    if (start.starts_with(foreign.magic)) {
-      throw Error("it is a " + std::string(foreign.name) +
-                  " archive; text is read as it is, or from gzip and xz");
+  for (const UnsupportedFormat& format : kUnsupportedFormats) {
+    if (start.starts_with(format.magic)) {
+      throw Error("it is a " + std::string(format.name) +
+                  " archive; only plain text, gzip and xz can be read");
     }
   }
   return std::make_unique<PlainStream>(std::move(file));

@@ -1,5 +1,4 @@
-// A fast hash of 128 bits over any number of bytes, XXH3: it tells contents apart and keeps no
-// secrets.
+// XXH3: a fast 128-bit hash of any number of bytes. It is not cryptographic.
 #pragma once
 
 #include <array>
@@ -21,7 +20,7 @@ struct Digest {
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 
-// How the bytes are divided over the calls does not matter.
+// The digest does not depend on how the bytes are divided over calls of update().
 class ContentHash {
  public:
   ContentHash();
@@ -37,7 +36,7 @@ class ContentHash {
 
   ContentHash& update(const Digest& digest) { return update(digest.low).update(digest.high); }
 
-  // Of everything so far; more may follow.
+  // The hash of all bytes so far. More updates may follow.
   Digest digest() const;
 
  private:

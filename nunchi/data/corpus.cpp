@@ -10,7 +10,7 @@
 namespace nunchi {
 namespace {
 
-// The column with this number, counted from 1; none when the line has fewer.
+// The column with this number, counted from 1; nullopt when the line has fewer columns.
 std::optional<std::string_view> column_of(std::string_view line, int number) {
   for (; number > 1; --number) {
     const std::size_t tab = line.find('\t');
@@ -20,12 +20,12 @@ std::optional<std::string_view> column_of(std::string_view line, int number) {
   return line.substr(0, line.find('\t'));
 }
 
-std::string columns(std::int64_t count) {
+std::string column_count(std::int64_t count) {
   return grouped(count) + (count == 1 ? " column" : " columns");
 }
 
-// "train.de has 1 line"
-std::string counted(const LineReader& reader) {
+// For messages: "train.de has 1 line".
+std::string line_count(const LineReader& reader) {
   const std::int64_t lines = reader.line_number();
   return reader.path().string() + " has " + grouped(lines) + (lines == 1 ? " line" : " lines");
 }
@@ -49,7 +49,7 @@ std::vector<std::filesystem::path> features_of(const CorpusPart& part) {
                                : feature_files(part.features);
 }
 
-// The file of lines that is read first.
+// The file that PairReader::first_ reads.
 std::filesystem::path first_file(const CorpusPart& part) {
   return part.features.empty() ? files_of(part).front() : part.target;
 }
@@ -59,8 +59,8 @@ std::filesystem::path first_file(const CorpusPart& part) {
 std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
   if (!part.features.empty()) {
     if (!part.source.empty() || !part.tsv.empty() || !part.text.empty() || part.target.empty()) {
-      throw UsageError("a part of a corpus with features has a target and nothing else beside " +
-                       part.features.string() + ".");
+      throw UsageError("a part of a corpus with features (" + part.features.string() +
+                       ") must have a target, and no source, tsv or text.");
     }
     std::vector<std::filesystem::path> files = feature_files(part.features);
     files.push_back(part.target);
@@ -68,18 +68,18 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
   }
   if (!part.text.empty()) {
     if (!part.source.empty() || !part.target.empty() || !part.tsv.empty()) {
-      throw UsageError("a part of a corpus is either a text or pairs; " + part.text.string() +
-                       " is given beside another file.");
+      throw UsageError("a part of a corpus must be either a text or pairs, but " +
+                       part.text.string() + " is given together with another file.");
     }
     return {part.text};
   }
   if (!part.tsv.empty()) {
     if (!part.source.empty() || !part.target.empty()) {
-      throw UsageError("a part of a corpus is either a source and a target or a tsv; " +
-                       part.tsv.string() + " is given beside another file.");
+      throw UsageError("a part of a corpus must be either a source and a target, or a tsv, but " +
+                       part.tsv.string() + " is given together with another file.");
     }
     if (part.source_column < 1 || part.target_column < 1) {
-      throw UsageError("the columns of " + part.tsv.string() + " are counted from 1.");
+      throw UsageError("the column numbers of " + part.tsv.string() + " must be at least 1.");
     }
     return {part.tsv};
   }
@@ -118,22 +118,22 @@ PairReader::PairReader(const CorpusPart& part)
 bool PairReader::next(RawPair& pair) {
   while (line_number() + 1 < first_line_) {
     if (next_line(pair)) continue;
-    throw Error(counted(first_) + ", but 'first_line' is " + grouped(first_line_) + ".");
+    throw Error(line_count(first_) + ", but 'first_line' is " + grouped(first_line_) + ".");
   }
   return (last_line_ == 0 || line_number() < last_line_) && next_line(pair);
 }
 
 bool PairReader::next_line(RawPair& pair) {
-  if (!features_.empty()) return next_of_features(pair);
-  if (second_) return next_of_two(pair);
-  return is_text_ ? next_of_text(pair) : next_of_tsv(pair);
+  if (!features_.empty()) return next_from_features(pair);
+  if (second_) return next_from_two_files(pair);
+  return is_text_ ? next_from_text(pair) : next_from_tsv(pair);
 }
 
 std::int64_t PairReader::consumed() const {
   return first_.consumed() + (second_ ? second_->consumed() : 0);
 }
 
-bool PairReader::next_of_two(RawPair& pair) {
+bool PairReader::next_from_two_files(RawPair& pair) {
   const bool more_source = first_.next(pair.source);
   const bool more_target = second_->next(pair.target);
   if (more_source != more_target) fail_unequal();
@@ -145,7 +145,7 @@ bool PairReader::next_of_two(RawPair& pair) {
   return more_source;
 }
 
-bool PairReader::next_of_tsv(RawPair& pair) {
+bool PairReader::next_from_tsv(RawPair& pair) {
   pair.source.clear();
   pair.target.clear();
   if (!first_.next(line_)) return false;
@@ -157,7 +157,7 @@ bool PairReader::next_of_tsv(RawPair& pair) {
     if (!column) {
       const auto tabs = std::count(line_.begin(), line_.end(), '\t');
       throw Error(first_.path().string() + ":" + std::to_string(first_.line_number()) + ": " +
-                  columns(tabs + 1) + ", but column " + std::to_string(number) +
+                  column_count(tabs + 1) + ", but column " + std::to_string(number) +
                   " is needed. Columns are separated by tabs.");
     }
     text->assign(*column);
@@ -165,20 +165,20 @@ bool PairReader::next_of_tsv(RawPair& pair) {
   return true;
 }
 
-bool PairReader::next_of_text(RawPair& pair) {
+bool PairReader::next_from_text(RawPair& pair) {
   pair.source.clear();
   const bool more = first_.next(pair.target);
   pair.cut = first_.was_cut();
   return more;
 }
 
-bool PairReader::next_of_features(RawPair& pair) {
+bool PairReader::next_from_features(RawPair& pair) {
   const bool more = first_.next(pair.target);
   const auto number = static_cast<std::size_t>(first_.line_number());
   if (more ? number > features_.size() : number < features_.size()) {
     while (first_.next(line_)) {
     }
-    throw Error(counted(first_) + " but " + features_.front().parent_path().string() + " has " +
+    throw Error(line_count(first_) + " but " + features_.front().parent_path().string() + " has " +
                 grouped(std::ssize(features_)) +
                 " files of features. A pair needs one line and one file.");
   }
@@ -194,7 +194,7 @@ void PairReader::fail_unequal() {
   }
   while (second_->next(line_)) {
   }
-  std::string message = counted(*second_) + " but " + first_.path().string() + " has " +
+  std::string message = line_count(*second_) + " but " + first_.path().string() + " has " +
                         grouped(first_.line_number()) + ". A pair needs one line on each side; ";
   if (one_sided_line_ > 0) {
     message += "the first difference is ";

@@ -25,7 +25,7 @@ struct FeatureBatch {
   std::int64_t width() const { return values.size(1); }  // F
 };
 
-// `first_sentence` as in make_token_batch. Throws Error when an example has another width or a
+// See make_token_batch for `first_sentence`. Throws Error when an example has another width or a
 // number that is not finite.
 FeatureBatch make_feature_batch(ContextBase& context, std::span<const Features> examples,
                                 std::int64_t width, std::int32_t first_sentence = 0);

@@ -18,7 +18,7 @@ constexpr std::size_t kHeaderBytes = 64;
 constexpr std::string_view kHeader = "nunchi features 1\n";
 constexpr std::uint64_t kMagic = 0x31'54'41'45'46'4E'4E'4Eull;  // "NNNFEAT1"
 
-// Words of 8 bytes only, so that there is no padding.
+// Only fields of 8 bytes, so that there is no padding.
 struct Footer {
   std::uint64_t magic = kMagic;
   Digest key;
@@ -27,11 +27,11 @@ struct Footer {
   std::uint64_t width = 0;
   Digest values_digest;
   std::uint64_t file_bytes = 0;
-  Digest index_digest;  // of the first rows and the footer up to here
+  Digest index_digest;  // hash of the first-row table and of the footer up to here
 };
 static_assert(sizeof(Footer) == 11 * 8);
 static_assert(std::is_trivially_copyable_v<Footer>);
-constexpr std::size_t kCheckedFooter = offsetof(Footer, index_digest);
+constexpr std::size_t kHashedFooterBytes = offsetof(Footer, index_digest);
 
 constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -44,28 +44,28 @@ std::array<std::byte, kHeaderBytes> header() {
 }  // namespace
 
 FeatureStore parse_features(std::span<const std::byte> bytes, const std::string& display_name) {
-  const auto check = [&](bool holds, const char* what) {
-    if (!holds) throw Error(display_name + " is not a whole file of features: " + what + ".");
+  const auto check = [&](bool holds, const char* problem) {
+    if (!holds) throw Error(display_name + " is not a valid file of features: " + problem + ".");
   };
   check(bytes.size() >= kHeaderBytes + sizeof(std::uint64_t) + sizeof(Footer) &&
             bytes.size() % 8 == 0,
         "its size is wrong");
   const auto start = header();
-  check(std::memcmp(bytes.data(), start.data(), start.size()) == 0, "it begins with other bytes");
+  check(std::memcmp(bytes.data(), start.data(), start.size()) == 0, "its header is wrong");
   Footer footer;
   std::memcpy(&footer, bytes.data() + bytes.size() - sizeof footer, sizeof footer);
-  check(footer.magic == kMagic, "it ends with other bytes");
-  // Before anything is multiplied, so that nothing can overflow.
-  const std::uint64_t most = bytes.size();
-  check(footer.examples < most && footer.rows < most && footer.width > 0 && footer.width < most &&
-            footer.rows <= most / footer.width,
+  check(footer.magic == kMagic, "its footer is wrong");
+  // Checked before any multiplication, so that nothing can overflow.
+  const std::uint64_t max_count = bytes.size();
+  check(footer.examples < max_count && footer.rows < max_count && footer.width > 0 &&
+            footer.width < max_count && footer.rows <= max_count / footer.width,
         "its counts are wrong");
   const std::uint64_t rows_begin = kHeaderBytes + padded(4 * footer.rows * footer.width);
   const std::uint64_t footer_begin = rows_begin + 8 * (footer.examples + 1);
   check(footer.file_bytes == bytes.size() && footer_begin + sizeof footer == bytes.size(),
-        "its counts do not make its size");
-  const std::uint64_t checked = footer_begin + kCheckedFooter - rows_begin;
-  check(ContentHash().update(bytes.subspan(rows_begin, checked)).digest() == footer.index_digest,
+        "its counts do not match its size");
+  const std::uint64_t hashed = footer_begin + kHashedFooterBytes - rows_begin;
+  check(ContentHash().update(bytes.subspan(rows_begin, hashed)).digest() == footer.index_digest,
         "its index is damaged");
 
   FeatureStore store;
@@ -92,8 +92,8 @@ FeatureStore FeatureStore::open(const std::filesystem::path& path) {
 }
 
 std::int64_t FeatureStore::rows(std::int64_t example) const {
-  const auto at = static_cast<std::size_t>(example);
-  return static_cast<std::int64_t>(first_rows_[at + 1] - first_rows_[at]);
+  const auto index = static_cast<std::size_t>(example);
+  return static_cast<std::int64_t>(first_rows_[index + 1] - first_rows_[index]);
 }
 
 std::span<const float> FeatureStore::values(std::int64_t example) const {
@@ -102,7 +102,7 @@ std::span<const float> FeatureStore::values(std::int64_t example) const {
                          static_cast<std::size_t>(rows(example) * width_));
 }
 
-bool FeatureStore::values_are_whole() const {
+bool FeatureStore::values_are_intact() const {
   return ContentHash().update(std::as_bytes(values_)).digest() == values_digest_;
 }
 
@@ -139,7 +139,7 @@ void FeatureWriter::commit() {
                 .values_digest = values_hash_.digest(),
                 .file_bytes = written_ + sizeof(Footer)};
   const auto bytes = std::as_bytes(std::span(&footer, 1));
-  footer.index_digest = index.update(bytes.first(kCheckedFooter)).digest();
+  footer.index_digest = index.update(bytes.first(kHashedFooterBytes)).digest();
   write(bytes);
   file_.commit();
 }

@@ -2,11 +2,11 @@
 //
 //   64 bytes   "nunchi features 1\n" and zeros
 //   4 * R * F  the rows of all examples, f32, one example after another
-//   8 * (N+1)  the first row of each example, and at last R
+//   8 * (N+1)  the first row of each example, then R
 //   the rest   the footer, words of 8 bytes: magic, key (2), N, R, F, the values' digest (2), the
-//              file's size, the digest (2) of everything from the first rows to here
+//              file's size, the digest (2) of everything from the table of first rows to here
 //
-// Zeros bring each section to a multiple of 8 bytes; numbers are little-endian. The reader trusts
+// Zeros pad each section to a multiple of 8 bytes; numbers are little-endian. The reader trusts
 // nothing: it checks every size and offset against the file when it opens it.
 #pragma once
 
@@ -24,11 +24,11 @@
 
 namespace nunchi {
 
-// Immutable; any number of threads may read it at once. Movable; spans stay valid as long as the
-// store they came from, or the one it was moved to, lives.
+// Immutable; any number of threads may read it at the same time. Movable; spans stay valid as long
+// as the store they came from, or the one it was moved to, lives.
 class FeatureStore {
  public:
-  // Throws Error when the file is missing or is not what FeatureWriter writes. It does not read the
+  // Throws Error when the file is missing or not a valid file of features. Does not read the
   // values.
   static FeatureStore open(const std::filesystem::path& path);
 
@@ -37,10 +37,10 @@ class FeatureStore {
   std::int64_t rows(std::int64_t example) const;
   std::span<const float> values(std::int64_t example) const;  // [rows, F]
 
-  // What the features were made of; equal keys mean equal features.
+  // Identifies the data that the features were made from; equal keys mean equal features.
   const Digest& key() const { return key_; }
   // Reads all values and compares them with their digest.
-  bool values_are_whole() const;
+  bool values_are_intact() const;
 
  private:
   friend FeatureStore parse_features(std::span<const std::byte>, const std::string&);
@@ -54,11 +54,11 @@ class FeatureStore {
   Digest values_digest_;
 };
 
-// The same for a file that is in memory already, at an address that is a multiple of 8, called
+// Like FeatureStore::open(), for the bytes of a file at an address that is a multiple of 8, called
 // `display_name` in errors. `bytes` must outlive the result.
 FeatureStore parse_features(std::span<const std::byte> bytes, const std::string& display_name);
 
-// Writes such a file example by example; it appears whole at commit(), or not at all. Throws Error
+// Writes such a file, one example at a time. The file exists only after commit(). Throws Error
 // with the system's reason when it cannot be written.
 class FeatureWriter {
  public:

@@ -12,14 +12,14 @@
 namespace nunchi {
 namespace {
 
-// The last position up to `most` that is between two characters. More than three continuation bytes
-// in a row are not UTF-8 and are cut anywhere.
-std::size_t end_of_whole_characters(std::string_view text, std::size_t most) {
-  std::size_t end = most;
+// The last boundary between two characters at or before `max_bytes`. More than three continuation
+// bytes in a row are not UTF-8 and are cut anywhere.
+std::size_t end_of_whole_characters(std::string_view text, std::size_t max_bytes) {
+  std::size_t end = max_bytes;
   for (int i = 0; i < 4 && end > 0; ++i, --end) {
     if ((static_cast<unsigned char>(text[end]) & 0xC0u) != 0x80u) return end;
   }
-  return most;
+  return max_bytes;
 }
 
 }  // namespace
@@ -55,14 +55,14 @@ bool LineStream::fill() {
     const std::size_t end = more.find('\n');
     if (end == more.npos) return true;
     skipping_ = false;
-    more.remove_prefix(end);  // keep the end of the line: the line itself is in the buffer
+    more.remove_prefix(end);  // keep the "\n": the beginning of the line is in the buffer
   }
   buffer_ += more;
   // Enough to detect that the line is too long after a byte order mark (three bytes) and a "\r"
   // have been removed.
-  const std::size_t most = longest_ + 5;
-  if (buffer_.size() > most && !has_line()) {
-    buffer_.resize(most);
+  const std::size_t max_bytes = max_line_bytes_ + 5;
+  if (buffer_.size() > max_bytes && !has_line()) {
+    buffer_.resize(max_bytes);
     skipping_ = true;
   }
   return true;
@@ -76,19 +76,20 @@ bool LineStream::next(std::string& line) {
   }
   if (begin_ == buffer_.size()) return false;
   const std::size_t end = buffer_.find('\n', searched_);
-  const bool whole = end != std::string::npos;
+  const bool has_end = end != std::string::npos;
   std::string_view found =
-      std::string_view(buffer_).substr(begin_, (whole ? end : buffer_.size()) - begin_);
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
-  if (first_ && found.starts_with(kMark)) found.remove_prefix(kMark.size());
-  first_ = false;
+      std::string_view(buffer_).substr(begin_, (has_end ? end : buffer_.size()) - begin_);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (is_first_line_ && found.starts_with(kByteOrderMark))
+    found.remove_prefix(kByteOrderMark.size());
+  is_first_line_ = false;
   if (found.ends_with('\r')) found.remove_suffix(1);
-  if (found.size() > longest_) {
-    found = found.substr(0, end_of_whole_characters(found, longest_));
+  if (found.size() > max_line_bytes_) {
+    found = found.substr(0, end_of_whole_characters(found, max_line_bytes_));
     ++cut_lines_;
   }
   line = found;
-  begin_ = searched_ = whole ? end + 1 : buffer_.size();
+  begin_ = searched_ = has_end ? end + 1 : buffer_.size();
   return true;
 }
 
@@ -96,8 +97,8 @@ bool LineStream::is_waiting() {
   while (!has_line()) {
     if (ended_) return true;
     searched_ = buffer_.size();
-    pollfd poll_for{.fd = descriptor_, .events = POLLIN, .revents = 0};
-    if (::poll(&poll_for, 1, 0) <= 0) return false;
+    pollfd input{.fd = descriptor_, .events = POLLIN, .revents = 0};
+    if (::poll(&input, 1, 0) <= 0) return false;
     fill();
   }
   return true;

@@ -12,38 +12,38 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kBuffer = std::size_t{1} << 16;
-constexpr std::string_view kMark = "\xEF\xBB\xBF";
+constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Shortens the text to at most `longest` bytes, between two characters.
-void cut(std::string& text, std::size_t longest) {
-  const auto continues = [&](std::size_t at) {
-    return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+// Shortens the text to at most `max_bytes`, between two characters.
+void cut(std::string& text, std::size_t max_bytes) {
+  const auto is_continuation = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
   };
-  std::size_t end = longest;
+  std::size_t end = max_bytes;
   // A character has at most three bytes after its first. More are not UTF-8 and are cut anywhere.
-  for (int step = 0; step < 3 && end > 0 && continues(end); ++step) --end;
-  text.resize(continues(end) ? longest : end);
+  for (int step = 0; step < 3 && end > 0 && is_continuation(end); ++step) --end;
+  text.resize(is_continuation(end) ? max_bytes : end);
 }
 
 }  // namespace
 
 LineReader::LineReader(const std::filesystem::path& path, const LineOptions& options)
-    : path_(path), options_(options), buffer_(kBuffer) {
+    : path_(path), options_(options), buffer_(kBufferBytes) {
   try {
     bytes_ = open_unpacked(path);
   } catch (const Error& error) {
     throw Error("cannot read " + path.string() + ": " + error.what() + ".");
   }
-  // A stream may return its first bytes one at a time.
-  while (end_ < kMark.size() && fill()) {
+  // A single read may return only one byte.
+  while (end_ < kByteOrderMark.size() && fill()) {
   }
   const std::string_view start(reinterpret_cast<const char*>(buffer_.data()), end_);
   if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
     throw Error("cannot read " + path.string() +
                 ": it is in UTF-16; write it in UTF-8 (iconv -f UTF-16 -t UTF-8).");
   }
-  if (start.starts_with(kMark)) begin_ = kMark.size();
+  if (start.starts_with(kByteOrderMark)) begin_ = kByteOrderMark.size();
 }
 
 LineReader::~LineReader() = default;
@@ -52,7 +52,7 @@ LineReader& LineReader::operator=(LineReader&&) noexcept = default;
 
 std::int64_t LineReader::consumed() const { return bytes_->consumed(); }
 
-// Adds to the unread bytes, if the file has more.
+// Reads more bytes after the unread ones. Returns false at the end of the file.
 bool LineReader::fill() {
   if (begin_ == end_) begin_ = end_ = 0;
   try {
@@ -68,21 +68,21 @@ bool LineReader::fill() {
 bool LineReader::next(std::string& line) {
   line.clear();
   was_cut_ = false;
-  // Two bytes more than are kept: one for the "\r" before the line's end, and one to detect that
+  // Reads two bytes more than are kept: one for a "\r" at the line's end, and one to detect that
   // the line is too long.
-  const std::size_t room = options_.longest + 2;
-  bool any = false, ended = false;
+  const std::size_t max_bytes = options_.longest + 2;
+  bool found_bytes = false, ended = false;
   while (!ended && (begin_ < end_ || fill())) {
-    any = true;
+    found_bytes = true;
     const auto* text = reinterpret_cast<const char*>(buffer_.data()) + begin_;
     const std::size_t count = end_ - begin_;
     const auto* newline = static_cast<const char*>(std::memchr(text, '\n', count));
     ended = newline != nullptr;
-    const std::size_t part = ended ? static_cast<std::size_t>(newline - text) : count;
-    line.append(text, std::min(part, room - line.size()));
-    begin_ += part + (ended ? 1 : 0);
+    const std::size_t length = ended ? static_cast<std::size_t>(newline - text) : count;
+    line.append(text, std::min(length, max_bytes - line.size()));
+    begin_ += length + (ended ? 1 : 0);
   }
-  if (!any) return false;
+  if (!found_bytes) return false;
   ++line_number_;
   if (line.size() <= options_.longest + 1 && line.ends_with('\r')) line.pop_back();
   if (line.size() > options_.longest) {

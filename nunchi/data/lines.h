@@ -1,4 +1,4 @@
-// The lines of a text file, one after another, in constant memory.
+// Reads the lines of a text file, one after another, in constant memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace nunchi {
 class ByteStream;
 
 struct LineOptions {
-  // Bytes of a line that are kept; the rest of the line is skipped.
+  // The maximum bytes of a line; the rest of the line is skipped.
   std::size_t longest = std::size_t{1} << 20;
 };
 
@@ -30,9 +30,8 @@ class LineSource {
 };
 
 // Reads plain files, gzip and xz archives, recognised by their first bytes. A line ends with "\n"
-// or
-// "\r\n", which is left out; the last line may end with the file. A UTF-8 byte order mark at the
-// beginning is left out. All other bytes stay as they are, including NUL and invalid UTF-8.
+// or "\r\n", which is left out; the last line may have no line end. A UTF-8 byte order mark at the
+// beginning is left out. All other bytes are unchanged, including NUL and invalid UTF-8.
 //
 // Throws Error, with the file and the number of lines read, when the file is missing, unreadable, a
 // folder, in UTF-16, or an archive that is damaged or incomplete.
@@ -61,7 +60,7 @@ class LineReader final : public LineSource {
   LineOptions options_;
   std::unique_ptr<ByteStream> bytes_;
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0;  // of the unread bytes in the buffer
+  std::size_t begin_ = 0;  // the unread bytes in the buffer are [begin_, end_)
   std::size_t end_ = 0;
   std::int64_t line_number_ = 0;
   std::int64_t cut_lines_ = 0;

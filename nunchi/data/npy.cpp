@@ -26,9 +26,9 @@ class Header {
 
   // The text after "'key':", without the spaces before it; empty when there is no such key.
   std::string_view value(std::string_view key) const {
-    const std::size_t at = text_.find("'" + std::string(key) + "':");
-    if (at == text_.npos) return {};
-    std::string_view rest = text_.substr(at + key.size() + 3);
+    const std::size_t found = text_.find("'" + std::string(key) + "':");
+    if (found == text_.npos) return {};
+    std::string_view rest = text_.substr(found + key.size() + 3);
     rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
     return rest;
   }
@@ -37,7 +37,7 @@ class Header {
   std::string_view text_;
 };
 
-// "(rows, columns)"; false for another shape.
+// Parses "(rows, columns)"; returns false for any other shape.
 bool read_shape(std::string_view text, std::int64_t& rows, std::int64_t& columns) {
   const auto skip = [&](char expected) {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
@@ -57,8 +57,8 @@ bool read_shape(std::string_view text, std::int64_t& rows, std::int64_t& columns
 }  // namespace
 
 Features parse_npy(std::span<const std::byte> bytes, const std::string& name) {
-  const auto check = [&](bool holds, const char* what) {
-    if (!holds) throw Error(name + " is not a file of features: " + what + ".");
+  const auto check = [&](bool holds, const char* problem) {
+    if (!holds) throw Error(name + " is not a file of features: " + problem + ".");
   };
   const std::string_view all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   check(all.starts_with(kMagic) && all.size() >= 12, "it is not in NumPy's .npy format");
@@ -77,7 +77,7 @@ Features parse_npy(std::span<const std::byte> bytes, const std::string& name) {
   check(read_shape(header.value("shape"), rows, columns), "it is not a matrix [rows, features]");
   check(rows > 0 && columns > 0, "it is empty");
   const std::string_view numbers = all.substr(begin + length);
-  // Divided, so that nothing can overflow.
+  // Divides instead of multiplying, so that nothing can overflow.
   const auto count = static_cast<std::int64_t>(numbers.size() / sizeof(float));
   check(numbers.size() % sizeof(float) == 0 && count % rows == 0 && count / rows == columns,
         "its size does not match its shape");

@@ -1,4 +1,4 @@
-// Matrices of numbers in NumPy's .npy format: what features come in.
+// Reads features from matrices in NumPy's .npy format.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace nunchi {
 // the file, for anything else: no rows or columns, another type, numbers that are not finite, a
 // size that does not match the header.
 Features read_npy(const std::filesystem::path& path);
-// The same for a file's bytes, called `name` in errors.
+// The same for the bytes of a file, called `name` in errors.
 Features parse_npy(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace nunchi

@@ -1,4 +1,4 @@
-// Threads that process jobs in parallel and return them in the order of submission.
+// Threads that process jobs in parallel; the results are taken in the order of submission.
 #pragma once
 
 #include <condition_variable>
@@ -15,12 +15,12 @@
 
 namespace nunchi {
 
-// Used by one thread, which submits and takes. The destructor waits for the jobs that have begun
+// One thread submits jobs and takes results. The destructor waits for the jobs that have started
 // and drops the others.
 template <class Job>
 class OrderedWorkers {
  public:
-  // `work` is called by several threads at once.
+  // `work` is called by several threads at the same time.
   OrderedWorkers(int threads, std::function<void(Job&)> work) : work_(std::move(work)) {
     for (int i = 0; i < threads; ++i) {
       threads_.emplace_back([this](std::stop_token stop) { run(stop); });
@@ -34,18 +34,18 @@ class OrderedWorkers {
   }
 
   // The number of jobs that were submitted and not yet taken.
-  std::size_t waiting() const {
+  std::size_t pending() const {
     const std::lock_guard lock(mutex_);
     return slots_.size();
   }
 
-  // Waits for the oldest job; rethrows the exception of its work. At least one job must be waiting.
+  // Waits for the oldest job; rethrows the exception of its work. At least one job must be pending.
   Job take() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return slots_.front()->done; });
     const std::unique_ptr<Slot> slot = std::move(slots_.front());
     slots_.pop_front();
-    --begun_;
+    --started_;
     if (slot->failure) std::rethrow_exception(slot->failure);
     return std::move(slot->job);
   }
@@ -60,9 +60,9 @@ class OrderedWorkers {
 
   void run(std::stop_token stop) {
     std::unique_lock lock(mutex_);
-    while (changed_.wait(lock, stop, [&] { return begun_ < slots_.size(); })) {
+    while (changed_.wait(lock, stop, [&] { return started_ < slots_.size(); })) {
       if (stop.stop_requested()) return;
-      Slot& slot = *slots_[begun_++];
+      Slot& slot = *slots_[started_++];
       lock.unlock();
       std::exception_ptr failure;
       try {
@@ -80,8 +80,8 @@ class OrderedWorkers {
   std::function<void(Job&)> work_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<std::unique_ptr<Slot>> slots_;  // in order; the first begun_ have been started
-  std::size_t begun_ = 0;
+  std::deque<std::unique_ptr<Slot>> slots_;  // in order of submission
+  std::size_t started_ = 0;                  // the first `started_` slots have been started
   // The last member, so that they stop before the others are destroyed.
   std::vector<std::jthread> threads_;
 };

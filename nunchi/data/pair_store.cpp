@@ -18,9 +18,9 @@ static_assert(std::endian::native == std::endian::little, "the file is mapped as
 constexpr std::size_t kHeaderBytes = 64;
 constexpr std::string_view kHeader = "nunchi pairs 2\n";
 constexpr std::uint64_t kMagic = 0x32'53'52'49'41'50'4E'4Eull;  // "NNPAIRS2"
-constexpr std::size_t kBuffered = std::size_t{1} << 16;         // tokens
+constexpr std::size_t kBufferedTokens = std::size_t{1} << 16;   // tokens
 
-// Words of 8 bytes only, so that there is no padding.
+// Only fields of 8 bytes, so that there is no padding.
 struct Footer {
   std::uint64_t magic = kMagic;
   Digest key;
@@ -29,12 +29,12 @@ struct Footer {
   PairReport report;
   Digest tokens_digest;
   std::uint64_t file_bytes = 0;
-  Digest index_digest;  // of the offsets, the lengths and the footer up to here
+  Digest index_digest;  // hash of the offsets, the lengths and the footer up to here
 };
 static_assert(sizeof(PairReport) == 7 * 8);
 static_assert(sizeof(Footer) == 17 * 8);
 static_assert(std::is_trivially_copyable_v<Footer>);
-constexpr std::size_t kCheckedFooter = offsetof(Footer, index_digest);
+constexpr std::size_t kHashedFooterBytes = offsetof(Footer, index_digest);
 
 constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -44,7 +44,7 @@ std::array<std::byte, kHeaderBytes> header() {
   return bytes;
 }
 
-// `count` values at `begin`, which is a multiple of 8. Their memory is the file's.
+// A view of `count` values at byte `begin`, which must be a multiple of 8.
 template <class T>
 std::span<const T> values_at(std::span<const std::byte> bytes, std::uint64_t begin,
                              std::uint64_t count) {
@@ -52,14 +52,14 @@ std::span<const T> values_at(std::span<const std::byte> bytes, std::uint64_t beg
 }
 
 bool adds_up(const PairReport& report, std::uint64_t pairs) {
-  std::int64_t left = report.lines;
+  std::int64_t remaining = report.lines;
   for (const std::int64_t count :
        {report.kept, report.cut, report.empty, report.too_long, report.unequal_lengths}) {
-    if (count < 0 || count > left) return false;
-    left -= count;
+    if (count < 0 || count > remaining) return false;
+    remaining -= count;
   }
-  return left == 0 && static_cast<std::uint64_t>(report.kept) == pairs && report.repaired >= 0 &&
-         report.repaired <= report.kept;
+  return remaining == 0 && static_cast<std::uint64_t>(report.kept) == pairs &&
+         report.repaired >= 0 && report.repaired <= report.kept;
 }
 
 }  // namespace
@@ -76,10 +76,11 @@ PairReport& PairReport::operator+=(const PairReport& other) {
 }
 
 std::string to_text(const PairReport& report, const char* kept) {
-  const auto counted = [](std::int64_t count, const char* one) {
-    return grouped(count) + " " + one + (count == 1 ? "" : "s");
+  const auto count_text = [](std::int64_t count, const char* noun) {
+    return grouped(count) + " " + noun + (count == 1 ? "" : "s");
   };
-  std::string text = counted(report.lines, "line") + ": " + counted(report.kept, kept) + " kept";
+  std::string text =
+      count_text(report.lines, "line") + ": " + count_text(report.kept, kept) + " kept";
   if (report.lines > report.kept) {
     std::string reasons;
     const auto add = [&](std::int64_t count, const char* reason) {
@@ -98,26 +99,26 @@ std::string to_text(const PairReport& report, const char* kept) {
 }
 
 PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name) {
-  const auto check = [&](bool holds, const char* what) {
-    if (!holds) throw Error(display_name + " is not a whole file of pairs: " + what + ".");
+  const auto check = [&](bool holds, const char* problem) {
+    if (!holds) throw Error(display_name + " is not a valid file of pairs: " + problem + ".");
   };
   check(bytes.size() >= kHeaderBytes + sizeof(std::uint64_t) + sizeof(Footer) &&
             bytes.size() % 8 == 0,
         "its size is wrong");
   const auto start = header();
-  check(std::memcmp(bytes.data(), start.data(), start.size()) == 0, "it begins with other bytes");
+  check(std::memcmp(bytes.data(), start.data(), start.size()) == 0, "its header is wrong");
   Footer footer;
   std::memcpy(&footer, bytes.data() + bytes.size() - sizeof footer, sizeof footer);
-  check(footer.magic == kMagic, "it ends with other bytes");
-  // Before anything is multiplied, so that nothing can overflow.
+  check(footer.magic == kMagic, "its footer is wrong");
+  // Checked before any multiplication, so that nothing can overflow.
   check(footer.pairs < bytes.size() && footer.tokens < bytes.size(), "its counts are wrong");
   const std::uint64_t offsets_begin = kHeaderBytes + padded(4 * footer.tokens);
   const std::uint64_t lengths_begin = offsets_begin + 8 * (footer.pairs + 1);
   const std::uint64_t footer_begin = lengths_begin + padded(4 * footer.pairs);
   check(footer.file_bytes == bytes.size() && footer_begin + sizeof footer == bytes.size(),
-        "its counts do not make its size");
-  const std::uint64_t checked = footer_begin + kCheckedFooter - offsets_begin;
-  check(ContentHash().update(bytes.subspan(offsets_begin, checked)).digest() == footer.index_digest,
+        "its counts do not match its size");
+  const std::uint64_t hashed = footer_begin + kHashedFooterBytes - offsets_begin;
+  check(ContentHash().update(bytes.subspan(offsets_begin, hashed)).digest() == footer.index_digest,
         "its index is damaged");
   check(adds_up(footer.report, footer.pairs), "its report does not add up");
 
@@ -133,7 +134,7 @@ PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& displ
   for (std::size_t pair = 0; pair < store.source_lengths_.size(); ++pair) {
     const std::uint64_t begin = store.offsets_[pair], end = store.offsets_[pair + 1];
     check(begin <= end && end <= footer.tokens, "a pair begins after its end");
-    // A token and </s>, a token; or a token alone in a file without sources.
+    // A source has at least one token and </s>; a target has at least one token.
     const std::uint32_t source = store.source_lengths_[pair];
     check(source < end - begin && source >= (store.has_sources() ? 2u : 0u),
           "a pair has an empty side");
@@ -150,14 +151,14 @@ PairStore PairStore::open(const std::filesystem::path& path) {
 }
 
 std::span<const std::int32_t> PairStore::source(std::int64_t pair) const {
-  const auto at = static_cast<std::size_t>(pair);
-  return tokens_.subspan(offsets_[at], source_lengths_[at]);
+  const auto index = static_cast<std::size_t>(pair);
+  return tokens_.subspan(offsets_[index], source_lengths_[index]);
 }
 
 std::span<const std::int32_t> PairStore::target(std::int64_t pair) const {
-  const auto at = static_cast<std::size_t>(pair);
-  const std::uint64_t begin = offsets_[at] + source_lengths_[at];
-  return tokens_.subspan(begin, offsets_[at + 1] - begin);
+  const auto index = static_cast<std::size_t>(pair);
+  const std::uint64_t begin = offsets_[index] + source_lengths_[index];
+  return tokens_.subspan(begin, offsets_[index + 1] - begin);
 }
 
 void PairStore::attach(FeatureStore features) {
@@ -174,11 +175,11 @@ std::int64_t PairStore::source_length(std::int64_t pair) const {
 }
 
 std::int64_t PairStore::target_length(std::int64_t pair) const {
-  const auto at = static_cast<std::size_t>(pair);
-  return static_cast<std::int64_t>(offsets_[at + 1] - offsets_[at] - source_lengths_[at]);
+  const auto index = static_cast<std::size_t>(pair);
+  return static_cast<std::int64_t>(offsets_[index + 1] - offsets_[index] - source_lengths_[index]);
 }
 
-bool PairStore::tokens_are_whole() const {
+bool PairStore::tokens_are_intact() const {
   return ContentHash().update(std::as_bytes(tokens_)).digest() == tokens_digest_;
 }
 
@@ -197,7 +198,7 @@ void PairWriter::add(std::span<const std::int32_t> tokens, std::uint32_t source_
   buffer_.insert(buffer_.end(), tokens.begin(), tokens.end());
   offsets_.push_back(offsets_.back() + tokens.size());
   source_lengths_.push_back(source_length);
-  if (buffer_.size() >= kBuffered) flush();
+  if (buffer_.size() >= kBufferedTokens) flush();
 }
 
 void PairWriter::flush() {
@@ -213,10 +214,10 @@ void PairWriter::commit(const PairReport& report) {
   if (odd) write(std::array<std::byte, 4>{});
   ContentHash index;
   source_lengths_.resize((source_lengths_.size() + 1) / 2 * 2, 0);
-  for (const auto& piece :
+  for (const auto& section :
        {std::as_bytes(std::span(offsets_)), std::as_bytes(std::span(source_lengths_))}) {
-    index.update(piece);
-    write(piece);
+    index.update(section);
+    write(section);
   }
   Footer footer{.key = key_,
                 .pairs = offsets_.size() - 1,
@@ -225,7 +226,7 @@ void PairWriter::commit(const PairReport& report) {
                 .tokens_digest = tokens_hash_.digest(),
                 .file_bytes = written_ + sizeof(Footer)};
   const auto bytes = std::as_bytes(std::span(&footer, 1));
-  footer.index_digest = index.update(bytes.first(kCheckedFooter)).digest();
+  footer.index_digest = index.update(bytes.first(kHashedFooterBytes)).digest();
   write(bytes);
   file_.commit();
 }

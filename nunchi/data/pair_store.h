@@ -1,12 +1,13 @@
 // Tokenised pairs in a file that is mapped into memory: data are read when they are used.
 //
 //   64 bytes   "nunchi pairs 2\n" and zeros
-//   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... An example
-//              of a text has no source: target; target; ...
-//   8 * (N+1)  the first token of each pair, and at last T
-//   4 * N      the length of each source with its </s>; all 0: there are none
+//   4 * T      the tokens of all pairs: source, </s>, target; source, </s>, target; ... Examples of
+//              a text have no source: target; target; ...
+//   8 * (N+1)  the index of each pair's first token, then T
+//   4 * N      the length of each source with its </s>; all 0 without sources
 //   the rest   the footer, words of 8 bytes: magic, key (2), N, T, the report, the tokens' digest
-//              (2), the file's size, the digest (2) of everything from the first tokens to here
+//              (2), the file's size, the digest (2) of everything from the table of first tokens to
+//              here
 //
 // Zeros pad each section to a multiple of 8 bytes; numbers are little-endian. The footer comes last
 // so that a writer passes over the file once, with 12 bytes for each pair in memory.
@@ -30,8 +31,8 @@
 
 namespace nunchi {
 
-// What happened to the lines of a corpus: each is kept, or counted under the first of these reasons
-// to leave it out.
+// Counts of a corpus's lines. Each line is kept, or left out and counted under the first reason
+// that applies.
 struct PairReport {
   std::int64_t lines = 0;
   std::int64_t kept = 0;
@@ -46,25 +47,25 @@ struct PairReport {
 };
 
 // "29,000 lines: 28,990 pairs kept, 10 left out (3 empty, 7 too long); 1 had invalid UTF-8, ..."
-// `kept` is the noun for what is kept: "pair" or, of a text, "line".
+// `kept` is the noun for a kept line: "pair" or, for a text, "line".
 std::string to_text(const PairReport& report, const char* kept = "pair");
 
-// Immutable; any number of threads may read it at once. Movable; spans stay valid as long as the
-// store they came from, or the one it was moved to, lives.
+// Immutable; any number of threads may read it at the same time. Movable; spans stay valid as long
+// as the store they came from, or the one it was moved to, lives.
 class PairStore {
  public:
-  // Throws Error when the file is missing or is not what PairWriter writes. It does not read the
+  // Throws Error when the file is missing or not a valid file of pairs. Does not read the
   // tokens.
   static PairStore open(const std::filesystem::path& path);
 
   std::int64_t size() const { return static_cast<std::int64_t>(source_lengths_.size()); }
-  // Ends with </s>; empty where the source consists of features or there is none.
+  // Ends with </s>; empty if the source consists of features or there is none.
   std::span<const std::int32_t> source(std::int64_t pair) const;
   // Without <s> and </s>.
   std::span<const std::int32_t> target(std::int64_t pair) const;
   // The tokens of all pairs in order: without sources, one long text.
   std::span<const std::int32_t> tokens() const { return tokens_; }
-  // The features of each pair's source; null: its sources are tokens, or there are none.
+  // The features of the sources; null when the sources are tokens or there are none.
   const FeatureStore* features() const { return features_ ? &*features_ : nullptr; }
   bool has_sources() const {
     return features_ || (!source_lengths_.empty() && source_lengths_.front() > 0);
@@ -72,14 +73,14 @@ class PairStore {
   std::int64_t source_length(std::int64_t pair) const;  // tokens, or rows of features
   std::int64_t target_length(std::int64_t pair) const;
 
-  // What the pairs were made of; equal keys mean equal pairs.
+  // Identifies the data that the pairs were made from; equal keys mean equal pairs.
   const Digest& key() const { return key_; }
   const PairReport& report() const { return report_; }
   // Reads all tokens and compares them with their digest.
-  bool tokens_are_whole() const;
+  bool tokens_are_intact() const;
 
-  // Makes features the sources of these pairs, which have none. Throws Error when they are not as
-  // many.
+  // Makes `features` the sources of these pairs, which must have none. Throws Error when the
+  // numbers of examples and pairs differ.
   void attach(FeatureStore features);
 
  private:
@@ -96,18 +97,18 @@ class PairStore {
   std::optional<FeatureStore> features_;
 };
 
-// The same for a file that is in memory already, at an address that is a multiple of 8, called
+// Like PairStore::open(), for the bytes of a file at an address that is a multiple of 8, called
 // `display_name` in errors. `bytes` must outlive the result.
 PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name);
 
-// Writes such a file pair by pair; it appears whole at commit(), or not at all. Throws Error with
+// Writes such a file, one pair at a time. The file exists only after commit(). Throws Error with
 // the system's reason when it cannot be written.
 class PairWriter {
  public:
   PairWriter(const std::filesystem::path& path, const Digest& key);
 
-  // `tokens` holds the source, </s> and the target; the source with its </s> has `source_length`,
-  // or 0 where there is none.
+  // `tokens` contains the source, </s> and the target. `source_length` counts the source and its
+  // </s>; 0 without a source.
   void add(std::span<const std::int32_t> tokens, std::uint32_t source_length);
   void commit(const PairReport& report);
 

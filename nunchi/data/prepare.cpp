@@ -23,17 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using Stage = PrepareProgress::Stage;
 
-// To be increased when the same input would give other pairs or another report.
+// Increase this when the same input gives other pairs or another report than before.
 constexpr std::uint64_t kVersion = 2;
 // A thread tokenises a chunk of lines at a time.
 constexpr std::size_t kChunkPairs = 2048;
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 constexpr std::size_t kChunksPerThread = 3;
-constexpr int kMostThreads = 256;
+constexpr int kMaxThreads = 256;
 
 // Tells whether a file was written to or replaced between two checks.
 struct FileStamp {
-  std::int64_t device = 0, number = 0, bytes = 0, seconds = 0, nanoseconds = 0;
+  std::int64_t device = 0, inode = 0, bytes = 0, seconds = 0, nanoseconds = 0;
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
@@ -45,13 +45,13 @@ FileStamp stamp_of(const fs::path& path) {
   if (S_ISDIR(status.st_mode)) throw Error("cannot read " + path.string() + ": it is a folder.");
   if (!S_ISREG(status.st_mode)) {
     throw Error("cannot read " + path.string() +
-                ": a corpus is read twice, and this is not a plain file.");
+                ": it is not a plain file, and a corpus is read twice.");
   }
   return {static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
           status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
-// The files of a part, with their stamps from before they were read.
+// The files of a part, with stamps taken before the files are read.
 class Inputs {
  public:
   explicit Inputs(const CorpusPart& part) : files_(files_of(part)) {
@@ -83,28 +83,28 @@ class Inputs {
 
 Digest digest_of(const Inputs& inputs, const PrepareOptions& options) {
   std::vector<std::byte> buffer(std::size_t{1} << 20);
-  ContentHash all;
-  std::int64_t before = 0;
+  ContentHash all_files;
+  std::int64_t earlier_bytes = 0;
   for (const fs::path& path : inputs.files()) {
-    const auto reading = [&](auto step) {
+    const auto with_path_in_errors = [&](auto step) {
       try {
         return step();
       } catch (const Error& error) {
         throw Error("cannot read " + path.string() + ": " + error.what() + ".");
       }
     };
-    const auto file = reading([&] { return open_raw(path); });
+    const auto file = with_path_in_errors([&] { return open_raw(path); });
     ContentHash hash;
-    while (const std::size_t got = reading([&] { return file->read(buffer); })) {
+    while (const std::size_t got = with_path_in_errors([&] { return file->read(buffer); })) {
       hash.update(std::span<const std::byte>(buffer).first(got));
       if (options.progress) {
-        options.progress({Stage::reading, inputs.fraction(before + file->consumed()), 0});
+        options.progress({Stage::reading, inputs.fraction(earlier_bytes + file->consumed()), 0});
       }
     }
-    before += file->consumed();
-    all.update(hash.digest());
+    earlier_bytes += file->consumed();
+    all_files.update(hash.digest());
   }
-  return all.digest();
+  return all_files.digest();
 }
 
 // A hash of everything that the pairs depend on.
@@ -135,24 +135,24 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
 
 struct Chunk {
   std::vector<RawPair> raw;
-  Tokens tokens;  // as PairWriter takes them, pair after pair
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // of the pair, of its source
-  std::vector<Features> features;  // of each pair; none unless sources consist of features
+  Tokens tokens;  // all pairs in the layout that PairWriter expects
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> lengths;  // (of the pair, of its source)
+  std::vector<Features> features;  // one for each pair; empty unless sources are features
   PairReport report;
-  double fraction = 0;  // of the corpus that has been read, this chunk included
+  double fraction = 0;  // the part of the corpus read so far, this chunk included
 };
 
 void tokenize_pair(Chunk& chunk, const RawPair& pair, const PairTokenizers& tokenizers,
                    const PairLimits& limits) {
   const Tokens source = tokenizers.source.encode(pair.source);
   const Tokens target = tokenizers.target.encode(pair.target);
-  const auto [less, more] = std::minmax({source.size(), target.size()});
-  if (less == 0) {
+  const auto [shorter, longer] = std::minmax({source.size(), target.size()});
+  if (shorter == 0) {
     ++chunk.report.empty;
-  } else if (limits.max_length > 0 && more + 1 > static_cast<std::size_t>(limits.max_length)) {
+  } else if (limits.max_length > 0 && longer + 1 > static_cast<std::size_t>(limits.max_length)) {
     ++chunk.report.too_long;
   } else if (limits.max_ratio > 0 &&
-             static_cast<double>(more) > limits.max_ratio * static_cast<double>(less)) {
+             static_cast<double>(longer) > limits.max_ratio * static_cast<double>(shorter)) {
     ++chunk.report.unequal_lengths;
   } else {
     ++chunk.report.kept;
@@ -168,13 +168,13 @@ void tokenize_pair(Chunk& chunk, const RawPair& pair, const PairTokenizers& toke
 void tokenize_line(Chunk& chunk, const std::string& line, const Tokenizer& tokenizer,
                    const PrepareOptions& options) {
   Tokens tokens = tokenizer.encode(line);
-  const std::int64_t most = options.limits.max_length;
+  const std::int64_t max_length = options.limits.max_length;
   if (options.cut == TextCut::windows) {
     tokens.push_back(tokenizer.line_end());
   } else if (tokens.empty()) {
     ++chunk.report.empty;
     return;
-  } else if (most > 0 && tokens.size() + 1 > static_cast<std::size_t>(most)) {
+  } else if (max_length > 0 && tokens.size() + 1 > static_cast<std::size_t>(max_length)) {
     ++chunk.report.too_long;
     return;
   }
@@ -184,7 +184,7 @@ void tokenize_line(Chunk& chunk, const std::string& line, const Tokenizer& token
   chunk.lengths.emplace_back(static_cast<std::uint32_t>(tokens.size()), 0);
 }
 
-// Features and a line of the target. The limits are about tokens: features may have any length.
+// Features and a line of the target. The limits apply to tokens; features may have any length.
 void tokenize_target(Chunk& chunk, const RawPair& pair, const PairTokenizers& tokenizers,
                      const PairLimits& limits) {
   const Tokens target = tokenizers.target.encode(pair.target);
@@ -219,7 +219,7 @@ void tokenize(Chunk& chunk, const CorpusPart& part, const PairTokenizers& tokeni
   chunk.raw.clear();
 }
 
-// The next chunk; without lines at the end of the corpus.
+// The next chunk; it is empty at the end of the corpus.
 Chunk next_chunk(PairReader& reader, const Inputs& inputs) {
   Chunk chunk;
   std::size_t bytes = 0;
@@ -235,7 +235,7 @@ Chunk next_chunk(PairReader& reader, const Inputs& inputs) {
 // Writes the pairs of a part, one chunk after another.
 class StoreWriter {
  public:
-  // `features` names the file of features; `width` is theirs, 0 without any.
+  // `features` is the path of the file of features, and `width` their width; 0 without features.
   StoreWriter(const fs::path& pairs, const fs::path& features, const Digest& key,
               std::int64_t width)
       : pairs_(pairs, key), width_(width) {
@@ -246,7 +246,7 @@ class StoreWriter {
     for (const Features& features : chunk.features) {
       if (features.width != width_) {
         throw Error("the files of features have " + std::to_string(width_) + " and " +
-                    std::to_string(features.width) + " columns; all need the same.");
+                    std::to_string(features.width) + " columns; all must have the same number.");
       }
       features_->add(features.values);
     }
@@ -273,20 +273,20 @@ class StoreWriter {
 
 PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers,
                         const PrepareOptions& options, const Inputs& inputs, StoreWriter& writer) {
-  const int threads = std::clamp(options.threads, 1, kMostThreads);
+  const int threads = std::clamp(options.threads, 1, kMaxThreads);
   PairReader reader(part);
   PairReport report;
   OrderedWorkers<Chunk> workers(threads,
                                 [&](Chunk& chunk) { tokenize(chunk, part, tokenizers, options); });
-  const std::size_t most = kChunksPerThread * static_cast<std::size_t>(threads);
+  const std::size_t max_pending = kChunksPerThread * static_cast<std::size_t>(threads);
   bool more = true;
-  while (more || workers.waiting() > 0) {
-    while (more && workers.waiting() < most) {
+  while (more || workers.pending() > 0) {
+    while (more && workers.pending() < max_pending) {
       Chunk chunk = next_chunk(reader, inputs);
       more = !chunk.raw.empty();
       if (more) workers.submit(std::move(chunk));
     }
-    if (workers.waiting() == 0) break;
+    if (workers.pending() == 0) break;
     const Chunk done = workers.take();
     writer.add(done);
     report += done.report;
@@ -295,21 +295,22 @@ PairReport tokenize_all(const CorpusPart& part, const PairTokenizers& tokenizers
   return report;
 }
 
-// The store under these names if it is there and whole; `features` is empty where there are none.
-std::optional<PairStore> found(const fs::path& path, const fs::path& features, const Digest& key) {
+// The cached store, if it exists and is intact. `features` is empty without features.
+std::optional<PairStore> open_cached(const fs::path& path, const fs::path& features,
+                                     const Digest& key) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return std::nullopt;
   try {
     PairStore store = PairStore::open(path);
-    if (store.key() != key || !store.tokens_are_whole()) return std::nullopt;
+    if (store.key() != key || !store.tokens_are_intact()) return std::nullopt;
     if (!features.empty()) {
-      FeatureStore found = FeatureStore::open(features);
-      if (found.key() != key || !found.values_are_whole()) return std::nullopt;
-      store.attach(std::move(found));
+      FeatureStore feature_store = FeatureStore::open(features);
+      if (feature_store.key() != key || !feature_store.values_are_intact()) return std::nullopt;
+      store.attach(std::move(feature_store));
     }
     return store;
   } catch (const Error&) {
-    // Damaged, unreadable or of an earlier version: it is written again.
+    // Damaged, unreadable or written by an earlier version: the caller writes it again.
   }
   return std::nullopt;
 }
@@ -319,7 +320,7 @@ void check(const PrepareOptions& options) {
   if (options.limits.max_length < 0) throw UsageError("data.max_length cannot be negative.");
   const double ratio = options.limits.max_ratio;
   if (!std::isfinite(ratio) || ratio < 0 || (ratio > 0 && ratio < 1)) {
-    throw UsageError("data.max_ratio is a factor of 1 or more, or 0 for no limit.");
+    throw UsageError("data.max_ratio must be 1 or more, or 0 for no limit.");
   }
 }
 
@@ -337,7 +338,7 @@ PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers
   const fs::path path = options.cache / ("pairs-" + key.hex() + ".bin");
   const fs::path features =
       part.features.empty() ? fs::path() : options.cache / ("features-" + key.hex() + ".bin");
-  if (auto store = found(path, features, key)) return std::move(*store);
+  if (auto store = open_cached(path, features, key)) return std::move(*store);
   std::error_code failed;
   fs::create_directories(options.cache, failed);
   if (failed) {

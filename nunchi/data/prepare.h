@@ -15,14 +15,15 @@ namespace nunchi {
 
 // How the lines of a text become examples.
 enum class TextCut : std::uint8_t {
-  lines,    // each line is one; empty and too long lines are left out
+  lines,    // each line is one example; empty and too long lines are left out
   windows,  // all lines, joined by line ends, are one text; see BatchOptions::text_window
 };
 
 struct PairLimits {
-  // Tokens of a side, </s> included; longer pairs are left out. 0: no limit.
+  // Maximum tokens of each side, </s> included; longer pairs are left out. 0: no limit.
   std::int64_t max_length = 256;
-  // Pairs whose token counts, without </s>, differ by more than this factor are left out. 0: none.
+  // Pairs whose token counts, without </s>, differ by more than this factor are left out. 0: no
+  // limit.
   double max_ratio = 0;
 };
 
@@ -34,16 +35,16 @@ struct PairTokenizers {
 struct PrepareProgress {
   enum class Stage { reading, tokenizing };
   Stage stage = Stage::reading;
-  double fraction = 0;     // of the stage, 0 to 1
-  std::int64_t lines = 0;  // tokenised so far
+  double fraction = 0;     // how much of the stage is done, 0 to 1
+  std::int64_t lines = 0;  // lines tokenised so far
 };
 
 struct PrepareOptions {
   PairLimits limits;
-  TextCut cut = TextCut::lines;  // of parts that are texts
-  std::filesystem::path cache;   // made if it is missing
-  int threads = 1;               // that tokenise, in addition to the one that reads and writes
-  // Called now and then on the thread that prepares. An exception ends the work and leaves no file.
+  TextCut cut = TextCut::lines;  // for parts that are texts
+  std::filesystem::path cache;   // the cache folder; created if it is missing
+  int threads = 1;               // tokenising threads; one more reads and writes
+  // Called from time to time on the calling thread. If it throws, the work ends and leaves no file.
   std::function<void(const PrepareProgress&)> progress;
 };
 
@@ -57,10 +58,10 @@ struct PrepareOptions {
 PairStore prepare_pairs(const CorpusPart& part, const PairTokenizers& tokenizers,
                         const PrepareOptions& options);
 
-// The columns of a part's features, taken from its first file; 0 when its sources are text.
+// The width of a part's features, taken from its first file; 0 when its sources are text.
 std::int64_t feature_width(const CorpusPart& part);
 
-// The same for each part.
+// prepare_pairs() for each part.
 std::vector<PairStore> prepare_pairs(std::span<const CorpusPart> parts,
                                      const PairTokenizers& tokenizers,
                                      const PrepareOptions& options);

@@ -8,7 +8,7 @@ namespace nunchi {
 
 const std::vector<Tokens>& tokens_of(const SourceExamples& examples) {
   const auto* tokens = std::get_if<std::vector<Tokens>>(&examples);
-  if (tokens == nullptr) throw Error("the sources consist of features where tokens are expected.");
+  if (tokens == nullptr) throw Error("the sources consist of features, but tokens are expected.");
   return *tokens;
 }
 

@@ -10,14 +10,14 @@
 
 namespace nunchi {
 
-// A value; copies share their tensors.
+// Copies share their tensors.
 class Source {
  public:
   Source() = default;  // a batch without sentences
   Source(TokenBatch tokens) : input_(std::move(tokens)) {}
   Source(FeatureBatch features) : input_(std::move(features)) {}
 
-  // Null when the source consists of the other kind.
+  // Null when the source is of the other kind.
   const TokenBatch* tokens() const { return std::get_if<TokenBatch>(&input_); }
   const FeatureBatch* features() const { return std::get_if<FeatureBatch>(&input_); }
 
@@ -36,20 +36,20 @@ class Source {
 using SourceExamples = std::variant<std::vector<Tokens>, std::vector<Features>>;
 
 inline std::size_t example_count(const SourceExamples& examples) {
-  return std::visit([](const auto& each) { return each.size(); }, examples);
+  return std::visit([](const auto& list) { return list.size(); }, examples);
 }
 // Throws Error when they are features.
 const std::vector<Tokens>& tokens_of(const SourceExamples& examples);
 
-// What a model reads and generates.
+// The kind and size of a model's input and output.
 struct ModelInputs {
-  std::int64_t source_vocabulary = 0;  // 0 where the source consists of features, or there is none
+  std::int64_t source_vocabulary = 0;  // 0 without a source of tokens
   std::int64_t target_vocabulary = 0;
   std::int64_t source_features = 0;  // F; 0: the source consists of tokens
 };
 
-// `first_sentence` as in make_token_batch. Throws Error when the examples are not what the model
-// reads.
+// See make_token_batch for `first_sentence`. Throws Error when the model reads another kind of
+// source.
 Source make_source(ContextBase& context, const SourceExamples& examples, const ModelInputs& inputs,
                    std::int32_t first_sentence = 0);
 

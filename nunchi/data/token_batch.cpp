@@ -10,19 +10,19 @@ namespace nunchi {
 
 Tensor make_token_ids(ContextBase& context, std::span<const Tokens> sentences, const Ragged& rows,
                       std::int64_t vocabulary) {
-  Tokens all;
-  all.reserve(static_cast<std::size_t>(rows.capacity));
+  Tokens ids;
+  ids.reserve(static_cast<std::size_t>(rows.capacity));
   for (const Tokens& sentence : sentences) {
     for (const std::int32_t token : sentence) {
       if (token < 0 || token >= vocabulary) {
         throw Error("token " + std::to_string(token) + " is not in a vocabulary of " +
                     std::to_string(vocabulary) + ".");
       }
-      all.push_back(token);
+      ids.push_back(token);
     }
   }
-  all.resize(static_cast<std::size_t>(rows.capacity), 0);
-  return from_host(context, all, {rows.capacity});
+  ids.resize(static_cast<std::size_t>(rows.capacity), 0);
+  return from_host(context, ids, {rows.capacity});
 }
 
 TokenBatch make_token_batch(ContextBase& context, std::span<const Tokens> sentences,

@@ -36,20 +36,21 @@ void write_sentences(const DemoData& data, const std::filesystem::path& folder) 
   write_lines(folder / "held-out.en", data.held_out, &DemoPair::english);
 }
 
-// Written first: marks the folder as a demo's, complete or not.
+// The first file that a demo writes: it marks the folder as a demo's, complete or not.
 constexpr const char* kMarker = "demo.json";
-constexpr const char* kData = "data";  // folder of the sentences
+constexpr const char* kData = "data";  // the folder of the sentences
 
 // Throws UsageError for a folder with files that are not the demo's.
 void check_output(const std::filesystem::path& output) {
   std::error_code failure;
   if (std::filesystem::exists(output / kMarker, failure)) return;
-  const bool of_before = std::filesystem::exists(output / kData / "held-out.ko", failure) &&
-                         std::filesystem::exists(output / "run.json", failure);
-  if (of_before) return;  // a demo of an earlier version, without the marker
+  const bool is_old_demo = std::filesystem::exists(output / kData / "held-out.ko", failure) &&
+                           std::filesystem::exists(output / "run.json", failure);
+  if (is_old_demo) return;  // earlier versions wrote no marker
   if (RunFolder::foreign_entry(output).empty()) return;
-  throw UsageError("'" + output.string() +
-                   "' holds files that are not the demo's. Choose another folder with --output.");
+  throw UsageError(
+      "'" + output.string() +
+      "' contains files that the demo did not write. Choose another folder with --output.");
 }
 
 void write_marker(const DemoOptions& options) {
@@ -68,14 +69,14 @@ double bleu_of(std::span<const DemoTranslation> translations) {
   return evaluation::corpus_bleu(hypotheses, references, {}).score;
 }
 
-// A correct translation for the attention picture: the longest that still fits a terminal, since
-// long sentences reorder most.
+// A correct translation for the attention picture: the longest one that fits in a terminal, since
+// word order differs most in long sentences.
 const DemoTranslation* sentence_to_show(std::span<const DemoTranslation> translations) {
-  constexpr std::size_t kShortest = 40, kLongest = 70;  // English letters
+  constexpr std::size_t kMinLength = 40, kMaxLength = 70;  // English characters
   const DemoTranslation* best = nullptr;
   for (const DemoTranslation& one : translations) {
     const std::size_t length = one.pair.english.size();
-    if (!one.exact() || length < kShortest || length > kLongest) continue;
+    if (!one.exact() || length < kMinLength || length > kMaxLength) continue;
     if (best == nullptr || length > best->pair.english.size()) best = &one;
   }
   return best;
@@ -119,11 +120,11 @@ TrainConfig demo_config(const DemoOptions& options) {
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
                                    const DemoHooks& hooks) try {
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point began = Clock::now();
+  const Clock::time_point start = Clock::now();
   const TrainConfig config = demo_config(options);
   check_output(options.output);
-  const std::vector<std::string> own = {kMarker, kData};
-  RunFolder folder(options.output, RunFolder::Begin::overwrite, own);
+  const std::vector<std::string> demo_files = {kMarker, kData};
+  RunFolder folder(options.output, RunFolder::Begin::overwrite, demo_files);
   write_marker(options);
   const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
   write_sentences(data, options.output / kData);
@@ -150,21 +151,21 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
                         {.search = trained.search()});
   std::vector<SourceLine> lines;
   for (const DemoPair& pair : data.held_out) lines.push_back({.text = pair.korean});
-  const std::vector<Translations> found = translator.translate(lines);
+  const std::vector<Translations> translations = translator.translate(lines);
   DemoResult result;
   std::int64_t exact = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    result.translations.push_back({data.held_out[i], found[i][0].text});
+  for (std::size_t i = 0; i < translations.size(); ++i) {
+    result.translations.push_back({data.held_out[i], translations[i][0].text});
     exact += result.translations.back().exact() ? 1 : 0;
   }
-  result.exact_match = static_cast<double>(exact) / static_cast<double>(found.size());
+  result.exact_match = static_cast<double>(exact) / static_cast<double>(translations.size());
   result.bleu = bleu_of(result.translations);
   if (const DemoTranslation* shown = sentence_to_show(result.translations)) {
-    Translator looking(context, trained.model(), trained.tokenizers(),
-                       {.search = trained.search(), .alignment = true});
-    result.attention = merged_into_words(looking.translate(shown->pair.korean).attention);
+    Translator aligning(context, trained.model(), trained.tokenizers(),
+                        {.search = trained.search(), .alignment = true});
+    result.attention = merged_into_words(aligning.translate(shown->pair.korean).attention);
   }
-  result.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
 } catch (const Interrupted&) {
   return std::nullopt;

@@ -1,4 +1,4 @@
-// The demo: the whole job, from data to evaluation, on generated sentences.
+// The demo: all steps from data to evaluation, on generated sentences.
 //
 //   sentences → tokenizer → training → translation of held-out sentences → exact matches, BLEU
 #pragma once
@@ -16,9 +16,9 @@ namespace nunchi {
 
 struct DemoOptions {
   std::uint64_t seed = 1;
-  std::filesystem::path output = "runs/demo";  // of the training run; a model folder in the end
-  std::int64_t training = 80000;               // pairs
-  std::int64_t held_out = 1000;
+  std::filesystem::path output = "runs/demo";  // a run folder; becomes a model folder
+  std::int64_t training = 80000;               // number of training pairs
+  std::int64_t held_out = 1000;                // number of held-out pairs
   std::int64_t steps = 2200;
 };
 
@@ -29,25 +29,25 @@ struct DemoTranslation {
 };
 
 struct DemoResult {
-  std::vector<DemoTranslation> translations;  // of all held-out sentences
-  double exact_match = 0;                     // 0 to 1
+  std::vector<DemoTranslation> translations;  // one for each held-out sentence
+  double exact_match = 0;                     // fraction of exact matches, 0 to 1
   double bleu = 0;
-  AttentionMatrix attention;  // of one held-out sentence, between words
+  AttentionMatrix attention;  // one held-out sentence: weights between its words
   double seconds = 0;
 };
 
 struct DemoHooks {
   std::function<void(const std::string&)> note;  // gets messages for the user
   std::function<void(const TrainingProgress&)> progress;
-  const std::atomic<bool>* stop = nullptr;
+  const std::atomic<bool>* stop = nullptr;  // set to true to stop the demo
 };
 
 // The config that the demo trains with.
 TrainConfig demo_config(const DemoOptions& options);
 
-// Writes the sentences to OUTPUT/data and the trained model to OUTPUT. Replaces an earlier demo,
-// complete or not; throws UsageError when the folder holds anything else. Returns nothing when it
-// was stopped.
+// Writes the sentences to `output`/data and the trained model to `output`. Replaces an earlier
+// demo, complete or not; throws UsageError when the folder contains anything else. Returns nullopt
+// when it was stopped.
 std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& options,
                                    const DemoHooks& hooks);
 

@@ -29,7 +29,7 @@ std::string ordinal(int number) {
 
 std::string with_commas(int number) {
   std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  for (int i = static_cast<int>(digits.size()) - 3; i > 0; i -= 3) digits.insert(i, ",");
   return digits;
 }
 

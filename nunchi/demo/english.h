@@ -6,22 +6,22 @@
 
 namespace nunchi::demo {
 
-// 0 to 12 in words.
+// The word for 0 to 12: three.
 std::string_view number_word(int number);
 
-// 1 to 12 in words: third.
+// The word for 1 to 12: third.
 std::string_view ordinal_word(int number);
 
 // 1st, 2nd, 3rd, 4th, 11th, 21st.
 std::string ordinal(int number);
 
-// 12,500.
+// Digits in groups of three: 12,500.
 std::string with_commas(int number);
 
 // "a" or "an" by the first letter of the next word; wrong for "hour" and "university".
 std::string_view article(std::string_view following);
 
-// 1 to 12.
+// For month 1 to 12.
 std::string_view month_name(unsigned month);
 
 }  // namespace nunchi::demo

@@ -10,20 +10,20 @@
 namespace nunchi {
 namespace {
 
-constexpr std::uint32_t kHeldOutShare = 16;  // one in 16
-constexpr std::int64_t kMostPairs = 10'000'000;
+constexpr std::uint32_t kHeldOutInterval = 16;  // one combination in 16 is held out
+constexpr std::int64_t kMaxPairs = 10'000'000;
 
-// The purpose of a draw: the last word of its counter.
+// The purpose of a random draw: the last word of its Philox counter.
 enum class Draw : std::uint32_t { choose_template, choose_values, hold_out };
 
-philox::Words draw(std::uint64_t seed, std::uint64_t place, Draw what) {
-  return philox::bits({static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(place >> 32),
-                       0, static_cast<std::uint32_t>(what)},
+philox::Words draw(std::uint64_t seed, std::uint64_t index, Draw purpose) {
+  return philox::bits({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+                       0, static_cast<std::uint32_t>(purpose)},
                       philox::key_of({.seed = seed}));
 }
 
-// A number below `end`.
-int below(int end, std::uint32_t bits) {
+// A number in [0, end), computed from random bits.
+int number_below(int end, std::uint32_t bits) {
   return static_cast<int>(static_cast<std::uint64_t>(bits) * static_cast<std::uint64_t>(end) >> 32);
 }
 
@@ -32,49 +32,49 @@ std::vector<int> choose_values(std::span<const int> kinds, const philox::Words& 
   std::vector<int> values;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const int size = demo::slot_kinds()[kinds[i]].values;
-    const auto twin = std::ranges::find(kinds.begin(), kinds.begin() + i, kinds[i]);
-    if (twin == kinds.begin() + i) {
-      values.push_back(below(size, random[i]));
+    const auto same_kind = std::ranges::find(kinds.begin(), kinds.begin() + i, kinds[i]);
+    if (same_kind == kinds.begin() + i) {
+      values.push_back(number_below(size, random[i]));
     } else {
-      const int taken = values[twin - kinds.begin()];
-      const int value = below(size - 1, random[i]);
+      const int taken = values[same_kind - kinds.begin()];
+      const int value = number_below(size - 1, random[i]);
       values.push_back(value < taken ? value : value + 1);
     }
   }
   return values;
 }
 
-void check_count(const char* what, std::int64_t count) {
-  if (count >= 0 && count <= kMostPairs) return;
-  throw UsageError("The demo cannot make " + std::to_string(count) + " " + what +
+void check_count(const char* purpose, std::int64_t count) {
+  if (count >= 0 && count <= kMaxPairs) return;
+  throw UsageError("The demo cannot make " + std::to_string(count) + " " + purpose +
                    " pairs; ask for 0 to 10,000,000.");
 }
 
 }  // namespace
 
 DemoGenerator::DemoGenerator(std::uint64_t seed) : seed_(seed) {
-  for (const demo::Template& patterns : demo::templates()) patterns_.emplace_back(patterns);
+  for (const demo::Template& pattern : demo::templates()) templates_.emplace_back(pattern);
 }
 
 DemoPair DemoGenerator::at(std::uint64_t index) const {
-  const int chosen = below(templates(), draw(seed_, index, Draw::choose_template)[0]);
-  const demo::SentencePair& pattern = patterns_[chosen];
-  const auto values = choose_values(pattern.kinds(), draw(seed_, index, Draw::choose_values));
-  demo::Rendering text = pattern(values);
+  const int chosen = number_below(template_count(), draw(seed_, index, Draw::choose_template)[0]);
+  const demo::ParsedTemplate& sentence = templates_[chosen];
+  const auto values = choose_values(sentence.kinds(), draw(seed_, index, Draw::choose_values));
+  demo::Rendering text = sentence.render(values);
   return {std::move(text.korean), std::move(text.english), chosen,
-          demo::combination_of(pattern.kinds(), values)};
+          demo::combination_key(sentence.kinds(), values)};
 }
 
-bool DemoGenerator::held_out(std::uint64_t combination) const {
-  return draw(seed_, combination, Draw::hold_out)[0] % kHeldOutShare == 0;
+bool DemoGenerator::is_held_out(std::uint64_t combination) const {
+  return draw(seed_, combination, Draw::hold_out)[0] % kHeldOutInterval == 0;
 }
 
-int DemoGenerator::templates() { return static_cast<int>(demo::templates().size()); }
+int DemoGenerator::template_count() { return static_cast<int>(demo::templates().size()); }
 
 std::uint64_t DemoGenerator::possible_sentences() {
   std::uint64_t sum = 0;
-  for (const demo::Template& patterns : demo::templates()) {
-    sum += demo::SentencePair(patterns).sentences();
+  for (const demo::Template& pattern : demo::templates()) {
+    sum += demo::ParsedTemplate(pattern).sentence_count();
   }
   return sum;
 }
@@ -85,18 +85,18 @@ DemoData make_demo_data(std::uint64_t seed, std::int64_t training, std::int64_t 
   const DemoGenerator generator(seed);
   DemoData data;
   std::unordered_set<std::string> sources, targets;
-  const auto missing = [](const std::vector<DemoPair>& pairs, std::int64_t wanted) {
+  const auto needs_more = [](const std::vector<DemoPair>& pairs, std::int64_t wanted) {
     return static_cast<std::int64_t>(pairs.size()) < wanted;
   };
   for (std::uint64_t index = 0;
-       missing(data.training, training) || missing(data.held_out, held_out); ++index) {
+       needs_more(data.training, training) || needs_more(data.held_out, held_out); ++index) {
     DemoPair pair = generator.at(index);
-    const bool hold = generator.held_out(pair.combination);
-    std::vector<DemoPair>& side = hold ? data.held_out : data.training;
-    if (!missing(side, hold ? held_out : training)) continue;
+    const bool is_held_out = generator.is_held_out(pair.combination);
+    std::vector<DemoPair>& pairs = is_held_out ? data.held_out : data.training;
+    if (!needs_more(pairs, is_held_out ? held_out : training)) continue;
     const bool new_source = sources.insert(pair.korean).second;
     const bool new_target = targets.insert(pair.english).second;
-    if (new_source && new_target) side.push_back(std::move(pair));
+    if (new_source && new_target) pairs.push_back(std::move(pair));
   }
   return data;
 }

@@ -11,10 +11,11 @@ namespace {
 constexpr std::uint32_t kFirstSyllable = 0xAC00;  // 가
 constexpr std::uint32_t kLastSyllable = 0xD7A3;   // 힣
 constexpr std::uint32_t kFinals = 28;             // no final consonant, or one of 27
-constexpr std::uint32_t kRieul = 8;               // ㄹ among them
+constexpr std::uint32_t kRieul = 8;               // the index of ㄹ among them
 
-// The code point of the last character if it has three bytes, as every Hangul syllable has; else 0.
-std::uint32_t last_of_three_bytes(std::string_view text) {
+// The code point of the last character if it has three bytes in UTF-8, like every Hangul syllable;
+// 0 otherwise.
+std::uint32_t last_three_byte_character(std::string_view text) {
   if (text.size() < 3) return 0;
   const auto byte = [&](std::size_t from_end) {
     return static_cast<std::uint32_t>(static_cast<unsigned char>(text[text.size() - from_end]));
@@ -23,7 +24,7 @@ std::uint32_t last_of_three_bytes(std::string_view text) {
   return (byte(3) & 0x0Fu) << 12 | (byte(2) & 0x3Fu) << 6 | (byte(1) & 0x3Fu);
 }
 
-// 1 to 9,999. A one before 천, 백 and 십 is not said: 천백, not 일천일백.
+// For 1 to 9,999. A one before 천, 백 and 십 is left out: 천백, not 일천일백.
 std::string below_ten_thousand(int number) {
   static constexpr std::array<std::string_view, 10> kDigits{"",   "일", "이", "삼", "사",
                                                             "오", "육", "칠", "팔", "구"};
@@ -50,7 +51,7 @@ void check_range(std::string_view what, int number, int last) {
 }  // namespace
 
 FinalConsonant final_consonant(std::string_view text) {
-  const std::uint32_t last = last_of_three_bytes(text);
+  const std::uint32_t last = last_three_byte_character(text);
   if (last < kFirstSyllable || last > kLastSyllable) {
     throw Error("'" + std::string(text) +
                 "' does not end in a Hangul syllable, so no particle can be chosen for it.");

@@ -19,8 +19,8 @@ namespace {
 
 template <const auto& kWords>
 Rendering word(int value) {
-  const Word& it = kWords[value];
-  return {std::string(it.korean), std::string(it.english)};
+  const Word& word = kWords[value];
+  return {std::string(word.korean), std::string(word.english)};
 }
 
 template <const auto& kWords>
@@ -30,12 +30,12 @@ constexpr SlotKind words(std::string_view name) {
 
 // ---- Things that are counted: native numerals and counters on the Korean side ----
 
-constexpr int kMostCounted = 12;
+constexpr int kMaxCount = 12;
 
 template <const auto& kThings>
 Rendering count(int value) {
-  const Counted& thing = kThings[value / kMostCounted];
-  const int number = value % kMostCounted + 1;
+  const Counted& thing = kThings[value / kMaxCount];
+  const int number = value % kMaxCount + 1;
   std::string korean = thing.korean.empty() ? "" : std::string(thing.korean) + " ";
   korean += std::string(native_number(number)) + " " + std::string(thing.counter);
   const std::string_view noun = number == 1 ? thing.singular : thing.plural;
@@ -44,10 +44,10 @@ Rendering count(int value) {
 
 template <const auto& kThings>
 constexpr SlotKind counted(std::string_view name) {
-  return {name, static_cast<int>(kThings.size()) * kMostCounted, count<kThings>};
+  return {name, static_cast<int>(kThings.size()) * kMaxCount, count<kThings>};
 }
 
-// A table for three.
+// The number of guests, as in "a table for three".
 Rendering party(int value) {
   const int number = value + 1;
   return {std::string(native_number(number)) + " 명", std::string(number_word(number))};
@@ -58,7 +58,7 @@ Rendering party(int value) {
 namespace ch = std::chrono;
 
 constexpr ch::sys_days kFirstDay = ch::year{2025} / ch::January / 1;
-constexpr ch::sys_days kEndOfDays = ch::year{2035} / ch::January / 1;
+constexpr ch::sys_days kLastDayEnd = ch::year{2035} / ch::January / 1;
 
 std::string month_and_day(ch::month month, ch::day day) {
   return std::to_string(unsigned{month}) + "월 " + std::to_string(unsigned{day}) + "일";
@@ -70,9 +70,9 @@ std::string day_in_english(ch::month month, ch::day day) {
 
 // 2026년 11월 15일 일요일 / Sunday, November 15, 2026
 Rendering date(int value) {
-  const ch::sys_days at = kFirstDay + ch::days{value};
-  const ch::year_month_day day{at};
-  const Word& weekday = kWeekdays[ch::weekday{at}.c_encoding()];
+  const ch::sys_days days = kFirstDay + ch::days{value};
+  const ch::year_month_day day{days};
+  const Word& weekday = kWeekdays[ch::weekday{days}.c_encoding()];
   const std::string year = std::to_string(int{day.year()});
   return {
       year + "년 " + month_and_day(day.month(), day.day()) + " " + std::string(weekday.korean),
@@ -87,20 +87,20 @@ Rendering day_of_year(int value) {
 }
 
 // 내일 / tomorrow, 다음 주 월요일 / next Monday
-constexpr int kSoon = kNearDays.size() + kWeeks.size() * kWeekdays.size();
-Rendering soon(int value) {
+constexpr int kRelativeDays = kNearDays.size() + kWeeks.size() * kWeekdays.size();
+Rendering relative_day(int value) {
   const int near = kNearDays.size(), week = kWeekdays.size();
   if (value < near) return word<kNearDays>(value);
-  const Rendering which = word<kWeeks>((value - near) / week);
+  const Rendering this_or_next = word<kWeeks>((value - near) / week);
   const Rendering day = word<kWeekdays>((value - near) % week);
-  return {which.korean + " " + day.korean, which.english + " " + day.english};
+  return {this_or_next.korean + " " + day.korean, this_or_next.english + " " + day.english};
 }
 
 // ---- Times, in steps of five minutes; 12:05 AM is five minutes past midnight ----
 
 constexpr int kMinutesOfADay = 24 * 60;
-constexpr int kStep = 5;
-constexpr int kMorning = 6 * 60;  // meetings do not begin earlier
+constexpr int kMinuteStep = 5;
+constexpr int kMorning = 6 * 60;  // the earliest time_of_day
 
 std::string hour_and_minute(int hour, int minute) {
   std::string text = std::to_string(hour) + "시";
@@ -122,21 +122,21 @@ std::string time_in_english(int minutes) {
 
 // 오후 3시 20분 / 3:20 PM
 Rendering time_of_day(int value) {
-  const int minutes = kMorning + value * kStep;
+  const int minutes = kMorning + value * kMinuteStep;
   return {time_in_korean(minutes), time_in_english(minutes)};
 }
 
 // 15시 20분 / 3:20 PM
-Rendering railway_time(int value) {
-  const int minutes = value * kStep;
+Rendering time_24h(int value) {
+  const int minutes = value * kMinuteStep;
   return {hour_and_minute(minutes / 60, minutes % 60), time_in_english(minutes)};
 }
 
 // 오전 9시부터 오후 6시 30분까지 / from 9 AM to 6:30 PM
-constexpr int kFirstOpening = 7 * 60, kOpenings = 14, kLengths = 19, kHalfHour = 30;
+constexpr int kFirstOpening = 7 * 60, kOpenings = 14, kOpeningLengths = 19, kHalfHour = 30;
 Rendering hours(int value) {
-  const int from = kFirstOpening + value / kLengths * kHalfHour;
-  const int to = from + (value % kLengths + 2) * kHalfHour;
+  const int from = kFirstOpening + value / kOpeningLengths * kHalfHour;
+  const int to = from + (value % kOpeningLengths + 2) * kHalfHour;
   return {time_in_korean(from) + "부터 " + time_in_korean(to) + "까지",
           "from " + time_in_english(from) + " to " + time_in_english(to)};
 }
@@ -158,11 +158,11 @@ Rendering duration(int value) {
     return {std::string(native_number(value + 1)) + " 시간 반",
             std::string(number_word(value + 1)) + " and a half hours"};
   }
-  const std::string minutes = std::to_string((value - kHalfHours + 1) * kStep);
+  const std::string minutes = std::to_string((value - kHalfHours + 1) * kMinuteStep);
   return {minutes + "분", minutes + " minutes"};
 }
 
-// Between two cities: 세 시간 반 / three and a half hours
+// The time of a ride between two cities: 세 시간 반 / three and a half hours
 constexpr int kRides = kHalfHours * 2;
 Rendering ride(int value) {
   return duration(value < kHalfHours ? value : kWholeHours + value - kHalfHours);
@@ -204,9 +204,9 @@ Rendering won_in_words(int value) {
   return {sino_number(price) + " 원", with_commas(price) + " won"};
 }
 
-// 3만 5천 원 / 35,000 won, as prices are said and written on signs
+// 3만 5천 원 / 35,000 won: digits with the units 만 (10,000) and 천 (1,000), as on price signs
 constexpr int kTenThousands = 99, kThousands = 10;
-Rendering won_on_a_sign(int value) {
+Rendering won_with_units(int value) {
   const int thousands = kThousands + value;
   std::string korean = std::to_string(thousands / 10) + "만 ";
   if (thousands % 10 != 0) korean += std::to_string(thousands % 10) + "천 ";
@@ -214,7 +214,7 @@ Rendering won_on_a_sign(int value) {
 }
 
 // 12달러 50센트 / $12.50
-constexpr int kMostDollars = 99, kDimes = 10;
+constexpr int kMaxDollars = 99, kDimes = 10;
 Rendering dollars(int value) {
   const std::string whole = std::to_string(value / kDimes + 1);
   if (value % kDimes == 0) return {whole + "달러", "$" + whole};
@@ -279,7 +279,7 @@ Rendering percent(int value) {
   return {number + "퍼센트", number + " percent"};
 }
 
-// 20퍼센트 / 20 percent
+// 20퍼센트 / 20 percent, in steps of five
 constexpr int kDiscountStep = 5, kDiscounts = 14;
 Rendering discount(int value) { return percent((value + 1) * kDiscountStep - 1); }
 
@@ -309,20 +309,20 @@ constexpr auto kKinds = std::to_array<SlotKind>({
     counted<kHeads>("people"),
     counted<kTickets>("tickets"),
     counted<kStops>("stops"),
-    {"party", kMostCounted, party},
-    {"date", (kEndOfDays - kFirstDay).count(), date},
+    {"party", kMaxCount, party},
+    {"date", (kLastDayEnd - kFirstDay).count(), date},
     {"day", kDaysOfALeapYear, day_of_year},
-    {"soon", kSoon, soon},
-    {"time", (kMinutesOfADay - kMorning) / kStep, time_of_day},
-    {"railway_time", kMinutesOfADay / kStep, railway_time},
-    {"hours", kOpenings* kLengths, hours},
+    {"relative_day", kRelativeDays, relative_day},
+    {"time", (kMinutesOfADay - kMorning) / kMinuteStep, time_of_day},
+    {"time_24h", kMinutesOfADay / kMinuteStep, time_24h},
+    {"hours", kOpenings* kOpeningLengths, hours},
     {"duration", kWholeHours + kHalfHours + kMinutes, duration},
     {"ride", kRides, ride},
     {"stay", kStays, stay},
     {"won", kWon, won},
     {"won_in_words", kPrices, won_in_words},
-    {"won_on_a_sign", kTenThousands* kThousands, won_on_a_sign},
-    {"dollars", kMostDollars* kDimes, dollars},
+    {"won_with_units", kTenThousands* kThousands, won_with_units},
+    {"dollars", kMaxDollars* kDimes, dollars},
     {"crowd", kCrowds, crowd},
     {"bus", kBuses, bus},
     {"room", kFloors* kRoomsOfAFloor, room},
@@ -335,13 +335,13 @@ constexpr auto kKinds = std::to_array<SlotKind>({
     {"temperature", kTemperatures, temperature},
 });
 
-// The number of the first value of each kind; after the last kind, one past all numbers.
+// The slot number of each kind's first value; the last entry is one past all slot numbers.
 constexpr auto kFirstNumbers = [] {
   std::array<int, kKinds.size() + 1> first{1};
   for (std::size_t i = 0; i < kKinds.size(); ++i) first[i + 1] = first[i] + kKinds[i].values;
   return first;
 }();
-static_assert(kFirstNumbers.back() <= 0x10000, "slot numbers fit 16 bits");
+static_assert(kFirstNumbers.back() <= 0x10000, "slot numbers must fit in 16 bits");
 
 }  // namespace
 

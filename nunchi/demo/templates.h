@@ -5,7 +5,7 @@
 //   [a/an]     English: the article for the word after it
 //
 // The first letter of an English sentence is capitalised automatically. To add a sentence, add a
-// line to templates.cpp; a test checks it and counts the sentences it makes.
+// line to templates.cpp; a test checks it and counts its sentences.
 #pragma once
 
 #include <cstdint>
@@ -24,30 +24,30 @@ struct Template {
 
 std::span<const Template> templates();
 
-// A parsed template.
-class SentencePair {
+// A parsed template, which renders pairs of sentences.
+class ParsedTemplate {
  public:
-  // The most slots of a template: with 16 bits for each value, a combination fits 64 bits.
-  static constexpr int kMostSlots = 4;
+  // The maximum number of slots: with 16 bits for each value, a combination fits in 64 bits.
+  static constexpr int kMaxSlots = 4;
 
   // Throws Error, with the pattern, when the two sides do not have the same slots, a slot or a
   // bracket is malformed, or there are too many slots.
-  explicit SentencePair(const Template& patterns);
+  explicit ParsedTemplate(const Template& patterns);
 
-  // The kinds of its slots in the order of the Korean side.
+  // The kinds of the slots in the order of the Korean side, as indices in slot_kinds().
   std::span<const int> kinds() const { return kinds_; }
 
-  // How many sentences it makes.
-  std::uint64_t sentences() const;
+  // The number of different sentences.
+  std::uint64_t sentence_count() const;
 
   // The pair of sentences with these values, one for each slot.
-  Rendering operator()(std::span<const int> values) const;
+  Rendering render(std::span<const int> values) const;
 
  private:
   struct Piece {
     enum class Type { text, slot, choice } type;
-    std::string text;  // of a choice: both forms
-    int slot = 0;
+    std::string text;  // a choice: both forms; a slot: its name
+    int slot = 0;      // the index of the slot
   };
 
   std::vector<Piece> parse(std::string_view pattern, std::vector<std::string>& names) const;
@@ -58,6 +58,6 @@ class SentencePair {
 
 // The values of the slots as one number: their slot_number()s in ascending order, 16 bits each. It
 // does not depend on the template.
-std::uint64_t combination_of(std::span<const int> kinds, std::span<const int> values);
+std::uint64_t combination_key(std::span<const int> kinds, std::span<const int> values);
 
 }  // namespace nunchi::demo

@@ -1,4 +1,4 @@
-// The words of the demo's sentences. Within a list, all are different in both languages.
+// The words of the demo's sentences. Within a list, all words are different in both languages.
 #pragma once
 
 #include <array>
@@ -143,7 +143,7 @@ inline constexpr auto kWeeks = std::to_array<Word>({{"이번 주", "this"}, {"�
 
 // Nouns that are counted with native numerals.
 struct Counted {
-  std::string_view korean, counter;  // 사과, 개; an empty name where the counter is enough: 세 명
+  std::string_view korean, counter;   // 사과, 개; no name if the counter is enough: 세 명
   std::string_view singular, plural;  // apple, apples
 };
 

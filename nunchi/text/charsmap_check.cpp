@@ -12,17 +12,17 @@ namespace nunchi {
 namespace {
 
 // The library stores the matches of one text in an array of this size without a bounds check.
-constexpr int kMostMatches = 32;
-constexpr std::size_t kLongestOutput = 64;
+constexpr int kMaxMatches = 32;
+constexpr std::size_t kMaxOutputBytes = 64;
 
 [[noreturn]] void refuse(const char* why) {
   throw Error(std::string("its rules for rewriting text are broken: ") + why);
 }
 
-std::uint32_t u32_at(std::string_view bytes, std::size_t at) {
+std::uint32_t u32_at(std::string_view bytes, std::size_t offset) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) {
-    value |= std::uint32_t{static_cast<unsigned char>(bytes[at + i])} << (8 * i);
+    value |= std::uint32_t{static_cast<unsigned char>(bytes[offset + i])} << (8 * i);
   }
   return value;
 }
@@ -48,12 +48,12 @@ class Walk {
     enter(0);
     while (!open_.empty()) {
       Node& node = open_.back();
-      if (node.byte == 256) {
+      if (node.next_byte == 256) {
         leave();
         continue;
       }
       // Any byte can come next in a text, so all 256 children are visited.
-      const std::uint32_t byte = node.byte++;
+      const std::uint32_t byte = node.next_byte++;
       const std::uint32_t index = node.children ^ byte;
       if (unit(index).label() != byte) continue;
       if (matches_[index] == kOpen) refuse("the trie has a cycle");
@@ -70,9 +70,9 @@ class Walk {
 
   struct Node {
     std::uint32_t index;
-    std::uint32_t children;  // the index of the child with byte b is children ^ b
-    std::uint32_t byte = 0;  // of the child to visit next
-    int matches = 0;         // most rules that end on one path below this unit
+    std::uint32_t children;       // the index of the child with byte b is children ^ b
+    std::uint32_t next_byte = 0;  // the label of the child to visit next
+    int matches = 0;              // largest number of rules that end on one path below this unit
   };
 
   void enter(std::uint32_t index) {
@@ -86,7 +86,7 @@ class Walk {
     const Node node = open_.back();
     open_.pop_back();
     const int matches = node.matches + (unit(node.index).ends_a_rule() ? 1 : 0);
-    if (matches > kMostMatches) refuse("too many rules are prefixes of one another");
+    if (matches > kMaxMatches) refuse("too many rules are prefixes of one another");
     matches_[node.index] = matches;
     if (!open_.empty()) open_.back().matches = std::max(open_.back().matches, matches);
   }
@@ -97,15 +97,16 @@ class Walk {
   }
 
   void check_output(std::uint32_t index) const {
-    if (index >= outputs_.size()) refuse("a rule's output lies outside");
+    if (index >= outputs_.size()) refuse("a rule's output lies outside of the file");
     const std::string_view text = outputs_.substr(index, outputs_.find('\0', index) - index);
-    if (text.size() > kLongestOutput) refuse("a rule's output is too long");
+    if (text.size() > kMaxOutputBytes) refuse("a rule's output is too long");
     if (!is_valid_utf8(text)) refuse("a rule's output is not UTF-8");
   }
 
   std::string_view trie_, outputs_;
-  std::vector<int> matches_;  // of each unit, once all below it have been visited
-  std::vector<Node> open_;
+  // For each unit: kUnseen, kOpen, or the largest number of rules that end on one path from it.
+  std::vector<int> matches_;
+  std::vector<Node> open_;  // the path from the root to the current unit
 };
 
 }  // namespace
@@ -116,7 +117,7 @@ void check_charsmap(std::string_view charsmap) {
   charsmap.remove_prefix(4);
   if (trie_bytes >= charsmap.size()) refuse("the trie reaches past the end");
   if (trie_bytes == 0 || trie_bytes % 4 != 0) refuse("the trie is not made of whole units");
-  if (charsmap.back() != '\0') refuse("the last output has no end");
+  if (charsmap.back() != '\0') refuse("the last output is not terminated");
   Walk(charsmap.substr(0, trie_bytes), charsmap.substr(trie_bytes)).run();
 }
 

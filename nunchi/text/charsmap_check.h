@@ -13,8 +13,8 @@
 
 namespace nunchi {
 
-// Throws Error, without a file's name, if any text could make the library read outside of
-// `charsmap`, write more than 64 bytes for a character, or write invalid UTF-8.
+// Throws Error, whose message does not name a file, if any text could make the library read outside
+// of `charsmap`, write more than 64 bytes for a character, or write invalid UTF-8.
 void check_charsmap(std::string_view charsmap);
 
 }  // namespace nunchi

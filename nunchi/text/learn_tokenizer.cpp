@@ -24,11 +24,11 @@ namespace {
 
 // The unigram trainer multiplies the number of characters by 16, the longest piece, in 31 bits, and
 // needs 20 bytes of memory for each byte of text.
-constexpr std::size_t kMostBytes = std::size_t{120} << 20;
+constexpr std::size_t kMaxBytes = std::size_t{120} << 20;
 // The BPE trainer aborts the process at a word of 65,536 characters.
-constexpr std::size_t kLongestLine = 4096;
-constexpr std::size_t kLongestSymbol = 256;
-// The trainer's sums are split by threads, so the number of threads changes bits: it is fixed.
+constexpr std::size_t kMaxLineBytes = 4096;
+constexpr std::size_t kMaxSymbolBytes = 256;
+// Fixed, because the trainer's floating-point sums depend on the number of threads.
 constexpr const char* kTrainerThreads = "8";
 
 constexpr char32_t kSpaceMark = U'\u2581';    // a space inside pieces
@@ -38,14 +38,14 @@ constexpr char32_t kUnknownMark = U'\u2585';  // the trainer drops lines that ha
   throw UsageError(fmt::format("the symbol '{}' {}.", printable(symbol), why));
 }
 
-bool separates(char32_t character) {
+bool is_separator(char32_t character) {
   return character <= U' ' || character == 0x7F || character == kSpaceMark ||
          character == kUnknownMark;
 }
 
 void check_symbol(const std::string& symbol) {
   if (symbol.empty()) throw UsageError("a symbol is empty.");
-  if (symbol.size() > kLongestSymbol) refuse_symbol(symbol, "is longer than 256 bytes");
+  if (symbol.size() > kMaxSymbolBytes) refuse_symbol(symbol, "is longer than 256 bytes");
   if (!is_valid_utf8(symbol)) refuse_symbol(symbol, "is not UTF-8");
   if (symbol == "<s>" || symbol == "</s>" || symbol == "<unk>") {
     refuse_symbol(symbol, "already exists, and text must not be encoded as it");
@@ -54,7 +54,8 @@ void check_symbol(const std::string& symbol) {
     refuse_symbol(symbol, "looks like the piece of a byte");
   }
   for (std::string_view rest = symbol; !rest.empty();) {
-    if (separates(take_character(rest))) refuse_symbol(symbol, "has a space or control character");
+    if (is_separator(take_character(rest)))
+      refuse_symbol(symbol, "has a space or control character");
   }
 }
 
@@ -70,27 +71,27 @@ std::vector<std::string> checked_symbols(const TokenizerOptions& options) {
       refuse_symbol(given, "is given twice");
     }
   }
-  if (most_nested({symbols.begin(), symbols.end()}) > kMostNestedSymbols) {
+  if (max_nesting({symbols.begin(), symbols.end()}) > kMaxNestedSymbols) {
     throw UsageError("more than 64 symbols are prefixes of one another.");
   }
   return symbols;
 }
 
 void check_options(const TokenizerOptions& options) {
-  constexpr std::int64_t kMostTokens = 1 << 24;
-  if (options.vocabulary < 4 || options.vocabulary > kMostTokens) {
-    throw UsageError(fmt::format("a vocabulary has 4 to 16,777,216 tokens, not {}.",
+  constexpr std::int64_t kMaxVocabulary = 1 << 24;
+  if (options.vocabulary < 4 || options.vocabulary > kMaxVocabulary) {
+    throw UsageError(fmt::format("a vocabulary must have 4 to 16,777,216 tokens, not {}.",
                                  grouped(options.vocabulary)));
   }
   if (!(options.character_coverage >= 0.98 && options.character_coverage <= 1)) {
-    throw UsageError(fmt::format("the coverage of characters is from 0.98 to 1, not {}.",
+    throw UsageError(fmt::format("the character coverage must be from 0.98 to 1, not {}.",
                                  options.character_coverage));
   }
-  if (options.max_lines < 1) throw UsageError("at least one line has to be used.");
+  if (options.max_lines < 1) throw UsageError("max_lines must be at least 1.");
 }
 
-// Throws UsageError unless the special tokens have ids of their own in the vocabulary. Returns how
-// many there are.
+// Throws UsageError unless the special tokens have distinct ids in the vocabulary. Returns the
+// number of special tokens.
 std::int64_t check_special(const TokenizerOptions& options) {
   const SpecialTokens& special = options.special;
   std::vector<std::int32_t> ids;
@@ -98,8 +99,8 @@ std::int64_t check_special(const TokenizerOptions& options) {
     if (id == kNoToken) continue;
     if (id < 0 || id >= options.vocabulary || std::ranges::find(ids, id) != ids.end()) {
       throw UsageError(
-          fmt::format("special tokens need different ids below the vocabulary's "
-                      "{}; {} is not one.",
+          fmt::format("special tokens must have different ids in the vocabulary of {}; {} is "
+                      "outside of it or used twice.",
                       grouped(options.vocabulary), id));
     }
     ids.push_back(id);
@@ -112,13 +113,13 @@ std::int64_t check_special(const TokenizerOptions& options) {
 
 // A line as the trainer accepts it: one space between words, none elsewhere, and no characters that
 // the trainer cannot handle.
-std::string prepared(std::string_view line) {
+std::string clean_line(std::string_view line) {
   const std::string text = nfc(repaired_utf8(line));
   std::string words;
   words.reserve(text.size());
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view from = rest;
-    if (!separates(take_character(rest))) {
+    if (!is_separator(take_character(rest))) {
       words += from.substr(0, from.size() - rest.size());
     } else if (!words.empty() && words.back() != ' ') {
       words += ' ';
@@ -129,75 +130,75 @@ std::string prepared(std::string_view line) {
 }
 
 // Where to cut a long line: before a space or, without one, between two characters.
-std::size_t cut_of(std::string_view line) {
-  if (line.size() <= kLongestLine) return line.size();
-  const std::size_t space = line.rfind(' ', kLongestLine);
+std::size_t cut_position(std::string_view line) {
+  if (line.size() <= kMaxLineBytes) return line.size();
+  const std::size_t space = line.rfind(' ', kMaxLineBytes);
   if (space != line.npos && space > 0) return space;
-  std::size_t at = kLongestLine;
-  while ((static_cast<unsigned char>(line[at]) & 0xC0) == 0x80) --at;
-  return at;
+  std::size_t cut = kMaxLineBytes;
+  while ((static_cast<unsigned char>(line[cut]) & 0xC0) == 0x80) --cut;
+  return cut;
 }
 
-// Holds parts of lines up to a limit. Each has a random number that depends on its position alone.
-// When there are too many parts, those with a number in the upper half of the allowed range are
-// dropped, and the range is halved.
+// A random sample of limited size: lines, long ones cut into several chunks. Each chunk has a
+// random number that depends only on its position. When there are too many chunks, those with a
+// number in the upper half of the allowed range are dropped, and the range is halved.
 class Sample {
  public:
   explicit Sample(std::int64_t max_lines) : max_lines_(static_cast<std::size_t>(max_lines)) {}
 
   void add(std::int64_t line, std::string_view words) {
-    for (std::uint32_t part = 0; !words.empty(); ++part) {
-      const std::size_t length = cut_of(words);
-      add_part(line, part, words.substr(0, length));
+    for (std::uint32_t chunk = 0; !words.empty(); ++chunk) {
+      const std::size_t length = cut_position(words);
+      add_chunk(line, chunk, words.substr(0, length));
       words.remove_prefix(length);
     }
   }
 
-  std::size_t size() const { return parts_.size(); }
-  std::string take(std::size_t index) { return std::move(parts_[index].text); }
+  std::size_t size() const { return chunks_.size(); }
+  std::string take(std::size_t index) { return std::move(chunks_[index].text); }
 
-  // Lines of which at least one part is kept.
+  // The number of lines of which at least one chunk is kept.
   std::int64_t lines() const {
     std::int64_t count = 0, last = -1;
-    for (const Part& part : parts_) {
-      if (part.line != last) ++count;
-      last = part.line;
+    for (const Chunk& chunk : chunks_) {
+      if (chunk.line != last) ++count;
+      last = chunk.line;
     }
     return count;
   }
 
  private:
-  struct Part {
+  struct Chunk {
     std::int64_t line;
     std::uint32_t number;
     std::string text;
   };
 
-  void add_part(std::int64_t line, std::uint32_t part, std::string_view text) {
+  void add_chunk(std::int64_t line, std::uint32_t index, std::string_view text) {
     constexpr philox::Key kKey = philox::key_of({.seed = 0x746F6B656E});
     const auto low = static_cast<std::uint32_t>(line),
                high = static_cast<std::uint32_t>(line >> 32);
-    const std::uint32_t number = philox::bits({low, high, part, 0}, kKey)[0];
-    if (number > largest_) return;
-    parts_.push_back({line, number, std::string(text)});
+    const std::uint32_t number = philox::bits({low, high, index, 0}, kKey)[0];
+    if (number > max_number_) return;
+    chunks_.push_back({line, number, std::string(text)});
     bytes_ += text.size();
-    while (parts_.size() > max_lines_ || bytes_ > kMostBytes) shrink();
+    while (chunks_.size() > max_lines_ || bytes_ > kMaxBytes) shrink();
   }
 
   void shrink() {
-    largest_ /= 2;
-    std::erase_if(parts_, [&](const Part& part) { return part.number > largest_; });
+    max_number_ /= 2;
+    std::erase_if(chunks_, [&](const Chunk& chunk) { return chunk.number > max_number_; });
     bytes_ = 0;
-    for (const Part& part : parts_) bytes_ += part.text.size();
+    for (const Chunk& chunk : chunks_) bytes_ += chunk.text.size();
   }
 
   std::size_t max_lines_;
   std::size_t bytes_ = 0;
-  std::uint32_t largest_ = std::numeric_limits<std::uint32_t>::max();
-  std::vector<Part> parts_;
+  std::uint32_t max_number_ = std::numeric_limits<std::uint32_t>::max();
+  std::vector<Chunk> chunks_;
 };
 
-// Passes the sample to the trainer and frees each part once it is read.
+// Passes the sample to the trainer and frees each chunk after reading it.
 class SampleIterator final : public sentencepiece::SentenceIterator {
  public:
   explicit SampleIterator(Sample& sample) : sample_(sample) { Next(); }
@@ -240,7 +241,7 @@ std::unordered_map<std::string, std::string> settings_of(const TokenizerOptions&
       {"character_coverage", fmt::format("{}", options.character_coverage)},
       {"split_digits", flag(options.split_digits)},
       {"normalization_rule_name", "identity"},
-      {"max_sentence_length", std::to_string(kLongestLine)},
+      {"max_sentence_length", std::to_string(kMaxLineBytes)},
       {"num_threads", kTrainerThreads},
       {"unk_id", std::to_string(options.special.unknown)},
       {"bos_id", std::to_string(options.special.begin)},
@@ -252,27 +253,27 @@ std::unordered_map<std::string, std::string> settings_of(const TokenizerOptions&
 
 // The number that follows `words` in the library's message; 0 when there is none.
 std::int64_t number_after(std::string_view message, std::string_view words) {
-  const std::size_t at = message.find(words);
-  if (at == message.npos) return 0;
+  const std::size_t found = message.find(words);
+  if (found == message.npos) return 0;
   std::int64_t number = 0;
-  const std::string_view digits = message.substr(at + words.size());
+  const std::string_view digits = message.substr(found + words.size());
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
 }
 
 [[noreturn]] void fail(const TokenizerOptions& options, std::string_view message) {
-  if (const auto most = number_after(message, "Please set it to a value <= "); most > 0) {
+  if (const auto largest = number_after(message, "Please set it to a value <= "); largest > 0) {
     throw Error(
-        fmt::format("the text is too small for a vocabulary of {}; {} is the most that it "
-                    "holds.",
-                    grouped(options.vocabulary), grouped(most)));
+        fmt::format("the text is too small for a vocabulary of {}; the largest possible one has {} "
+                    "tokens.",
+                    grouped(options.vocabulary), grouped(largest)));
   }
   if (message.find("smaller than required_chars") != message.npos) {
-    const auto least = number_after(message, " vs ");
+    const auto smallest = number_after(message, " vs ");
     throw Error(
-        fmt::format("a vocabulary of {} has no room for the text's characters, which need "
-                    "at least {}; ask for more, or for a lower coverage of characters.",
-                    grouped(options.vocabulary), grouped(least)));
+        fmt::format("a vocabulary of {} is too small for the text's characters, which need at "
+                    "least {}; ask for a larger one or for a lower character coverage.",
+                    grouped(options.vocabulary), grouped(smallest)));
   }
   throw Error(fmt::format("the tokenizer could not be learned: {}", printable(message)));
 }
@@ -289,15 +290,15 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
                                 (options.byte_fallback ? 256 : 0);
   if (options.vocabulary <= reserved) {
     throw UsageError(
-        fmt::format("a vocabulary of {} is full before the first character: special "
-                    "tokens, symbols and bytes are {}.",
+        fmt::format("a vocabulary of {} has no space for characters: special tokens, symbols and "
+                    "bytes take {}.",
                     grouped(options.vocabulary), grouped(reserved)));
   }
 
   LearnedTokenizer learned;
   Sample sample(options.max_lines);
   for (std::string line; next_line(line);) {
-    sample.add(learned.lines, prepared(line));
+    sample.add(learned.lines, clean_line(line));
     ++learned.lines;
   }
   learned.lines_used = sample.lines();

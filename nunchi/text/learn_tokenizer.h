@@ -1,4 +1,4 @@
-// Learning a tokenizer from text.
+// Learns a tokenizer from text.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,33 @@ struct TokenizerOptions {
   // All tokens: special tokens, symbols, bytes and pieces. For characters it is an upper bound;
   // bytes ignore it.
   std::int64_t vocabulary = 32000;
-  // The ids of the special tokens; only begin and pad may be missing. Characters and bytes have the
-  // usual ones.
+  // The ids of the special tokens; only begin and pad may be missing. Characters and bytes allow
+  // only the usual ids.
   SpecialTokens special = kUsualSpecialTokens;
   // Characters without a piece are encoded as their bytes instead of <unk>.
   bool byte_fallback = true;
-  // The share of the text that the characters with a piece cover, the most frequent ones first;
-  // 0.98 to 1.
+  // The most frequent characters get pieces until they cover this fraction of the text; 0.98 to 1.
   double character_coverage = 1.0;
-  // Each is always one token, wherever it occurs in a text.
+  // User-defined symbols: each is always one token, wherever it occurs in a text.
   std::vector<std::string> symbols;
-  bool split_digits = false;  // every digit is a token of its own
+  bool split_digits = false;  // every digit is a separate token
   // Upper bound for the lines used; more lines, or more than 120 MiB of text, are sampled.
   std::int64_t max_lines = 2'000'000;
 };
 
 struct LearnedTokenizer {
-  std::string bytes;  // of the file
-  std::int64_t lines = 0;
-  std::int64_t lines_used = 0;  // without empty lines and those that the sample left out
+  std::string bytes;            // the contents of the tokenizer's file
+  std::int64_t lines = 0;       // lines read
+  std::int64_t lines_used = 0;  // lines read, except empty ones and those that the sample left out
 };
 
 // Stores the next line in its argument; returns false when there is none.
 using NextLine = std::function<bool(std::string&)>;
 
 // Lines may be any bytes: invalid UTF-8 is replaced, text is normalised to NFC, and control
-// characters count as spaces. The same lines and options give the same bytes; the sample depends
-// only on the lines' numbers. Throws UsageError for invalid options, and Error, with the possible
-// vocabulary, when the text is too small for the one asked for. Exceptions of `next_line` are
+// characters count as spaces. The same lines and options give the same bytes: the sample depends
+// only on line numbers. Throws UsageError for invalid options, and Error, with the possible
+// vocabulary, when the text is too small for the requested one. Exceptions of `next_line` are
 // passed on.
 LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine& next_line);
 

@@ -19,9 +19,9 @@ namespace {
 constexpr std::string_view kHeader = "nunchi tokenizer 1\n";
 constexpr std::string_view kCharacters = "characters\n", kBytes = "bytes\n";
 constexpr SpecialTokens kSpecialTokens = kUsualSpecialTokens;
-constexpr std::int32_t kUnknown = kSpecialTokens.unknown, kFirst = 3;
+constexpr std::int32_t kUnknown = kSpecialTokens.unknown, kFirstTextToken = 3;
 constexpr char32_t kLastCharacter = 0x10FFFF;
-constexpr const char* kSpecial[] = {"<unk>", "<s>", "</s>"};
+constexpr const char* kSpecialPieces[] = {"<unk>", "<s>", "</s>"};
 constexpr std::string_view kReplacement = "\uFFFD";
 
 bool is_character(std::uint32_t code) {
@@ -39,7 +39,7 @@ std::string utf8(char32_t character) {
 }
 
 // How a character is displayed in a list of pieces separated by spaces.
-std::string shown(char32_t character) {
+std::string display_text(char32_t character) {
   if (character == U' ') return "\u2581";
   if (character == U'\u2581') return "<U+2581>";
   if (character < U' ' || character == 0x7F) {
@@ -77,7 +77,7 @@ class CharacterTokenizer final : public PlainTokenizer {
       : PlainTokenizer(std::move(bytes)), characters_(std::move(characters)) {}
 
   std::int64_t vocabulary() const override {
-    return kFirst + static_cast<std::int64_t>(characters_.size());
+    return kFirstTextToken + static_cast<std::int64_t>(characters_.size());
   }
   Tokens encode(std::string_view text) const override {
     const std::string composed = nfc(repaired_utf8(text));
@@ -91,14 +91,14 @@ class CharacterTokenizer final : public PlainTokenizer {
     std::string text;
     for (const std::int32_t id : ids) {
       check_id(id);
-      if (id >= kFirst) text += utf8(character(id));
+      if (id >= kFirstTextToken) text += utf8(character(id));
       if (id == kUnknown) text += kReplacement;
     }
     return text;
   }
   std::string piece(std::int32_t id) const override {
     check_id(id);
-    return id < kFirst ? kSpecial[id] : shown(character(id));
+    return id < kFirstTextToken ? kSpecialPieces[id] : display_text(character(id));
   }
   std::int32_t line_end() const override {
     const std::int32_t found = token_of(U'\n');
@@ -107,12 +107,12 @@ class CharacterTokenizer final : public PlainTokenizer {
 
  private:
   char32_t character(std::int32_t id) const {
-    return characters_[static_cast<std::size_t>(id - kFirst)];
+    return characters_[static_cast<std::size_t>(id - kFirstTextToken)];
   }
   std::int32_t token_of(char32_t character) const {
     const auto found = std::ranges::lower_bound(characters_, character);
     if (found == characters_.end() || *found != character) return kUnknown;
-    return kFirst + static_cast<std::int32_t>(found - characters_.begin());
+    return kFirstTextToken + static_cast<std::int32_t>(found - characters_.begin());
   }
 
   std::vector<char32_t> characters_;  // ascending
@@ -122,59 +122,62 @@ class ByteTokenizer final : public PlainTokenizer {
  public:
   using PlainTokenizer::PlainTokenizer;
 
-  std::int64_t vocabulary() const override { return kFirst + 256; }
+  std::int64_t vocabulary() const override { return kFirstTextToken + 256; }
   Tokens encode(std::string_view text) const override {
     Tokens tokens;
     for (const char byte : nfc(repaired_utf8(text))) {
-      tokens.push_back(kFirst + static_cast<unsigned char>(byte));
+      tokens.push_back(kFirstTextToken + static_cast<unsigned char>(byte));
     }
     return tokens;
   }
-  // Invalid UTF-8 is replaced.
+  // Invalid UTF-8, which any sequence of bytes may contain, is replaced by U+FFFD.
   std::string decode(std::span<const std::int32_t> ids) const override {
     std::string text;
     for (const std::int32_t id : ids) {
       check_id(id);
-      if (id >= kFirst) text += static_cast<char>(id - kFirst);
+      if (id >= kFirstTextToken) text += static_cast<char>(id - kFirstTextToken);
       if (id == kUnknown) text += kReplacement;
     }
     return repaired_utf8(text);
   }
   std::string piece(std::int32_t id) const override {
     check_id(id);
-    if (id < kFirst) return kSpecial[id];
-    const auto byte = static_cast<std::uint32_t>(id - kFirst);
-    return byte < 0x80 ? shown(byte) : fmt::format("<0x{:02X}>", byte);
+    if (id < kFirstTextToken) return kSpecialPieces[id];
+    const auto byte = static_cast<std::uint32_t>(id - kFirstTextToken);
+    return byte < 0x80 ? display_text(byte) : fmt::format("<0x{:02X}>", byte);
   }
-  std::int32_t line_end() const override { return kFirst + '\n'; }
+  std::int32_t line_end() const override { return kFirstTextToken + '\n'; }
 };
 
-// The code points of `list`, which is the file from its third line on.
+// Reads the code points in `list`, which is the file from its third line on.
 std::vector<char32_t> read_characters(std::string_view list, const std::string& name) {
   std::vector<char32_t> characters;
-  std::int64_t number = 3;
-  for (; !list.empty(); ++number) {
-    const auto fail = [&](const char* what) {
-      throw Error(fmt::format("{}:{}: {}.", name, number, what));
+  std::int64_t line_number = 3;
+  for (; !list.empty(); ++line_number) {
+    const auto fail = [&](const char* problem) {
+      throw Error(fmt::format("{}:{}: {}.", name, line_number, problem));
     };
     const std::size_t end = list.find('\n');
     if (end == list.npos) fail("the file ends in the middle of a line");
     const std::string_view line = list.substr(0, end);
     list.remove_prefix(end + 1);
     std::uint32_t code = 0;
-    const auto [after, error] = std::from_chars(line.data(), line.data() + line.size(), code, 16);
+    const auto [parsed_end, error] =
+        std::from_chars(line.data(), line.data() + line.size(), code, 16);
     // Only the canonical spelling is accepted, so that a tokenizer has one file.
-    const bool whole = error == std::errc() && after == line.data() + line.size() &&
-                       fmt::format("{:04X}", code) == line;
-    if (!whole || !is_character(code)) fail("a character's code point such as 0041 is expected");
-    if (!characters.empty() && code <= characters.back()) fail("the characters do not ascend");
+    const bool is_canonical = error == std::errc() && parsed_end == line.data() + line.size() &&
+                              fmt::format("{:04X}", code) == line;
+    if (!is_canonical || !is_character(code))
+      fail("expected the code point of a character, such as 0041");
+    if (!characters.empty() && code <= characters.back())
+      fail("the characters are not in ascending order");
     characters.push_back(code);
   }
   if (characters.empty()) throw Error(name + " is a tokenizer without characters.");
   return characters;
 }
 
-std::string written(const std::vector<char32_t>& characters) {
+std::string serialize(const std::vector<char32_t>& characters) {
   std::string bytes(kHeader);
   bytes += kCharacters;
   for (const char32_t character : characters) {
@@ -183,12 +186,13 @@ std::string written(const std::vector<char32_t>& characters) {
   return bytes;
 }
 
-void refuse_pieces(const TokenizerOptions& options) {
+void check_plain_options(const TokenizerOptions& options) {
   if (!options.symbols.empty()) {
-    throw UsageError("symbols are for bpe and unigram; characters and bytes have none.");
+    throw UsageError(
+        "symbols are only possible with bpe and unigram, not with characters or bytes.");
   }
   if (options.special != kSpecialTokens) {
-    throw UsageError("the ids of special tokens can be chosen for bpe and unigram alone.");
+    throw UsageError("the ids of special tokens can only be chosen for bpe and unigram.");
   }
 }
 
@@ -203,43 +207,44 @@ std::unique_ptr<Tokenizer> make_plain_tokenizer(std::string bytes, const std::st
   const std::string_view rest = std::string_view(bytes).substr(kHeader.size());
   if (rest == kBytes) return std::make_unique<ByteTokenizer>(std::move(bytes));
   if (!rest.starts_with(kCharacters)) {
-    throw Error(name + ":2: 'characters' with their list, or 'bytes' alone, is expected.");
+    throw Error(name + ":2: expected 'characters' and their list, or 'bytes' and nothing else.");
   }
   std::vector<char32_t> characters = read_characters(rest.substr(kCharacters.size()), name);
   return std::make_unique<CharacterTokenizer>(std::move(bytes), std::move(characters));
 }
 
 LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const NextLine& next_line) {
-  refuse_pieces(options);
+  check_plain_options(options);
   LearnedTokenizer learned;
   if (options.kind == TokenizerKind::bytes) {
     learned.bytes = std::string(kHeader) + std::string(kBytes);
     return learned;
   }
   std::map<char32_t, std::int64_t> counts;
-  std::int64_t all = 0;
+  std::int64_t total = 0;
   for (std::string line; next_line(line); ++learned.lines) {
     const std::string text = nfc(repaired_utf8(line));
     if (!text.empty()) ++learned.lines_used;
-    for (std::string_view rest = text; !rest.empty(); ++all) ++counts[take_character(rest)];
+    for (std::string_view rest = text; !rest.empty(); ++total) ++counts[take_character(rest)];
   }
   if (learned.lines_used == 0) throw Error("there is no text to learn a tokenizer from.");
   // Every text has line breaks, so they always get a token.
   counts.erase(U'\n');
-  std::vector<std::pair<std::int64_t, char32_t>> frequent;  // the most frequent first
-  for (const auto& [character, count] : counts) frequent.emplace_back(-count, character);
-  std::ranges::sort(frequent);
-  const auto room = static_cast<std::size_t>(options.vocabulary - kFirst);
-  const double enough = options.character_coverage * static_cast<double>(all);
+  std::vector<std::pair<std::int64_t, char32_t>>
+      by_frequency;  // (-count, character), the most frequent first
+  for (const auto& [character, count] : counts) by_frequency.emplace_back(-count, character);
+  std::ranges::sort(by_frequency);
+  const auto max_characters = static_cast<std::size_t>(options.vocabulary - kFirstTextToken);
+  const double to_cover = options.character_coverage * static_cast<double>(total);
   std::vector<char32_t> characters = {U'\n'};
   double covered = 0;
-  for (const auto& [count, character] : frequent) {
-    if (characters.size() >= room || covered >= enough) break;
+  for (const auto& [negative_count, character] : by_frequency) {
+    if (characters.size() >= max_characters || covered >= to_cover) break;
     characters.push_back(character);
-    covered -= static_cast<double>(count);
+    covered -= static_cast<double>(negative_count);
   }
   std::ranges::sort(characters);
-  learned.bytes = written(characters);
+  learned.bytes = serialize(characters);
   return learned;
 }
 

@@ -23,15 +23,16 @@
 
 namespace nunchi {
 
-// Whether these are the bytes of a plain tokenizer's file. No SentencePiece model begins like one.
+// Whether these are the bytes of a plain tokenizer's file. No SentencePiece model starts like one.
 bool is_plain_tokenizer(std::string_view bytes);
 
-// A tokenizer from the bytes of a file, which messages call `name`. Throws Error, with the line,
-// for other bytes.
+// A tokenizer from the bytes of a file, which messages call `name`. Throws Error, with the line
+// number, for invalid bytes.
 std::unique_ptr<Tokenizer> make_plain_tokenizer(std::string bytes, const std::string& name);
 
-// See learn_tokenizer(). Characters: those of the lines and the line break, limited to the most
-// frequent ones by the vocabulary and the coverage. Bytes: the same for all lines.
+// See learn_tokenizer(). A character tokenizer gets the line break and the characters of the lines,
+// the most frequent ones first, until the vocabulary or the coverage is reached. A byte tokenizer
+// does not depend on the lines.
 LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const NextLine& next_line);
 
 }  // namespace nunchi

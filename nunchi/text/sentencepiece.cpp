@@ -16,20 +16,20 @@ namespace {
 
 // Longer texts are passed to the library in parts, where that does not change the result: it needs
 // some hundred bytes of memory for each byte of text.
-constexpr std::size_t kLongText = 64 << 10;
+constexpr std::size_t kLongText = 64 << 10;  // bytes
 // The library counts bytes in an int, after replacing one byte by up to three.
-constexpr std::size_t kLongestPart = std::size_t{256} << 20;
-constexpr std::string_view kSpace = "\u2581";
+constexpr std::size_t kMaxPartBytes = std::size_t{256} << 20;
+constexpr std::string_view kSpaceMark = "\u2581";
 
-// How many bytes of `text` to encode at once: all or, of a long text, up to a space.
-std::size_t part_of(std::string_view text) {
-  std::size_t at = kLongText;
-  while (at < text.size()) {
-    at = text.find(' ', at);
-    if (at == text.npos) break;
+// The number of bytes to encode in one call: the whole text or, if it is long, up to a space.
+std::size_t first_part_bytes(std::string_view text) {
+  std::size_t space = kLongText;
+  while (space < text.size()) {
+    space = text.find(' ', space);
+    if (space == text.npos) break;
     // After a ▁ in the text, the space would be the last character of the part and be dropped.
-    if (!text.substr(0, at).ends_with(kSpace)) return at;
-    ++at;
+    if (!text.substr(0, space).ends_with(kSpaceMark)) return space;
+    ++space;
   }
   return text.size();
 }
@@ -55,8 +55,9 @@ class SentencePieceTokenizer final : public Tokenizer {
     const std::string composed = without_unknown_runs(nfc(repaired_utf8(text)));
     Tokens tokens;
     for (std::string_view rest = composed; !rest.empty();) {
-      const bool apart = facts_.spaces_begin_pieces && !facts_.rewrites;
-      const std::string_view part = rest.substr(0, apart ? part_of(rest) : rest.size());
+      const bool can_split = facts_.spaces_begin_pieces && !facts_.rewrites;
+      const std::string_view part =
+          rest.substr(0, can_split ? first_part_bytes(rest) : rest.size());
       append_encoded(tokens, part);
       rest.remove_prefix(part.size());
     }
@@ -90,8 +91,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   void append_encoded(Tokens& tokens, std::string_view part) const {
-    if (part.size() > kLongestPart) {
-      throw Error("a text of more than 256 MiB cannot be encoded at once.");
+    if (part.size() > kMaxPartBytes) {
+      throw Error("a text of more than 256 MiB cannot be encoded in one piece.");
     }
     std::vector<int> ids;
     const auto status = processor_.Encode({part.data(), part.size()}, &ids);
@@ -100,26 +101,26 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   void find_known_characters() {
-    known_.resize(0x110000, false);
+    known_characters_.resize(0x110000, false);
     for (int id = 0; id < facts_.vocabulary; ++id) {
       if (processor_.IsControl(id) || processor_.IsUnknown(id)) continue;
       for (std::string_view rest = processor_.IdToPiece(id); !rest.empty();) {
-        known_[take_character(rest)] = true;
+        known_characters_[take_character(rest)] = true;
       }
     }
-    known_[U' '] = true;
+    known_characters_[U' '] = true;
   }
 
   // A run of unknown characters becomes one <unk>, whatever its length. The library copies the
   // whole run for each of its characters, so only the first one is passed on.
   std::string without_unknown_runs(std::string text) const {
-    if (known_.empty()) return text;
+    if (known_characters_.empty()) return text;
     std::string shorter;
     bool after_unknown = false;
     for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view from = rest;
-      const bool unknown = !known_[take_character(rest)];
-      if (!(unknown && after_unknown)) shorter += from.substr(0, from.size() - rest.size());
+      const std::string_view before = rest;
+      const bool unknown = !known_characters_[take_character(rest)];
+      if (!(unknown && after_unknown)) shorter += before.substr(0, before.size() - rest.size());
       after_unknown = unknown;
     }
     return shorter;
@@ -129,7 +130,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::uint64_t fingerprint_;
   std::string serialized_;
   sentencepiece::SentencePieceProcessor processor_;
-  std::vector<bool> known_;  // by character; empty when there are no long unknown runs
+  std::vector<bool> known_characters_;  // indexed by code point; empty: do not shorten unknown runs
 };
 
 }  // namespace

@@ -19,14 +19,14 @@
 namespace nunchi {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr std::size_t kMostPieces = std::size_t{1} << 24;
-// The library recurses over a piece that it must not use, in the worst case byte by byte.
-constexpr std::size_t kLongestPiece = 2048;
-// Loading a model encodes its samples; the limit keeps that short.
-constexpr std::size_t kMostSampleBytes = 64 << 10;
-constexpr std::size_t kLongestUnknownSurface = 256;
-constexpr std::string_view kSpace = "\u2581";
+constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxPieces = std::size_t{1} << 24;
+// The library splits an unused piece recursively, in the worst case byte by byte.
+constexpr std::size_t kMaxPieceBytes = 2048;
+// The library encodes the samples when it loads a model; the limit keeps that fast.
+constexpr std::size_t kMaxSampleBytes = 64 << 10;
+constexpr std::size_t kMaxUnknownSurfaceBytes = 256;
+constexpr std::string_view kSpaceMark = "\u2581";
 
 enum PieceType {
   kNormal = 1,
@@ -38,8 +38,8 @@ enum PieceType {
 };
 enum ModelType { kUnigram = 1, kBpe = 2, kWord = 3, kCharacter = 4 };
 
-// Reads the fields of one message. A singular field must not occur twice: two readers could
-// disagree on which one counts.
+// Reads the fields of one message. A singular field must not occur twice: two parsers could
+// choose different occurrences.
 class Fields {
  public:
   explicit Fields(std::string_view message) : reader_(message) {}
@@ -86,7 +86,7 @@ struct TrainerSettings {
   std::uint64_t model_type = kUnigram;
   bool byte_fallback = false;
   bool space_is_suffix = false;
-  // The pieces that begin, end and pad a sentence, by their texts.
+  // The texts of the pieces that begin, end and pad a sentence.
   std::string_view begin = "<s>", end = "</s>", pad = "<pad>";
 };
 
@@ -114,7 +114,7 @@ Piece read_piece(std::string_view message) {
     }
   }
   if (piece.text.empty()) throw Error("it is empty");
-  if (piece.text.size() > kLongestPiece) throw Error("it is too long");
+  if (piece.text.size() > kMaxPieceBytes) throw Error("it is too long");
   if (!is_valid_utf8(piece.text)) throw Error("it is not UTF-8");
   if (piece.text.find('\0') != piece.text.npos) throw Error("it has a zero byte");
   if (piece.type < kNormal || piece.type > kByte) throw Error("its type is unknown");
@@ -136,7 +136,7 @@ TrainerSettings read_trainer(std::string_view message) {
         break;
       case 44: {  // the text that <unk> is decoded to
         const std::string_view surface = fields.bytes();
-        if (surface.size() > kLongestUnknownSurface || !is_valid_utf8(surface)) {
+        if (surface.size() > kMaxUnknownSurfaceBytes || !is_valid_utf8(surface)) {
           throw Error("the text for <unk> is too long or not UTF-8");
         }
         break;
@@ -194,7 +194,7 @@ void check_spaces_are_escaped(std::string_view normalizer) {
   }
 }
 
-std::string described(std::size_t id, const Piece& piece) {
+std::string describe(std::size_t id, const Piece& piece) {
   return fmt::format("piece {} ('{}')", id, printable(piece.text));
 }
 
@@ -240,7 +240,7 @@ void check_types(const std::vector<Piece>& pieces, std::size_t unknown, bool byt
   std::size_t bytes = 0;
   for (std::size_t id = 0; id < pieces.size(); ++id) {
     const Piece& piece = pieces[id];
-    const auto refuse = [&](const char* why) { throw Error(described(id, piece) + ' ' + why); };
+    const auto refuse = [&](const char* why) { throw Error(describe(id, piece) + ' ' + why); };
     if (piece.type == kUnknown && id != unknown) refuse("is a second unknown piece");
     // BPE looks up a single character among all pieces, so text could become a control token.
     if (piece.type == kControl && is_one_character(piece.text)) refuse("is a control character");
@@ -258,34 +258,35 @@ void check_unique(const std::vector<Piece>& pieces) {
   seen.reserve(pieces.size());
   for (std::size_t id = 0; id < pieces.size(); ++id) {
     if (!seen.insert(pieces[id].text).second) {
-      throw Error(described(id, pieces[id]) + " occurs twice");
+      throw Error(describe(id, pieces[id]) + " occurs twice");
     }
   }
 }
 
 void check_samples(std::string_view message) {
-  if (message.size() > kMostSampleBytes) throw Error("its samples for the self-test are too long");
+  if (message.size() > kMaxSampleBytes) throw Error("its samples for the self-test are too long");
   for (Fields fields(message); fields.next();) {
     if (fields.number() == 1) fields.repeated_bytes();
   }
 }
 
-bool spaces_only_begin(const std::vector<Piece>& pieces) {
+bool spaces_only_begin_pieces(const std::vector<Piece>& pieces) {
   return std::ranges::all_of(pieces, [](const Piece& piece) {
-    return piece.text.find(kSpace, 1) == piece.text.npos && piece.text.find(' ') == piece.text.npos;
+    return piece.text.find(kSpaceMark, 1) == piece.text.npos &&
+           piece.text.find(' ') == piece.text.npos;
   });
 }
 
 SentencePieceFacts check(std::string_view file) {
   if (file.empty()) throw Error("it is empty");
-  if (file.size() > kMostBytes) throw Error("it has more than 256 MiB");
+  if (file.size() > kMaxFileBytes) throw Error("it has more than 256 MiB");
   std::vector<Piece> pieces;
   TrainerSettings trainer;
   NormalizerSettings normalizer;
   for (Fields fields(file); fields.next();) {
     switch (fields.number()) {
       case 1:
-        if (pieces.size() == kMostPieces) throw Error("it has more than 16,777,216 pieces");
+        if (pieces.size() == kMaxPieces) throw Error("it has more than 16,777,216 pieces");
         try {
           pieces.push_back(read_piece(fields.repeated_bytes()));
         } catch (const Error& error) {
@@ -314,7 +315,7 @@ SentencePieceFacts check(std::string_view file) {
   if (trainer.model_type == kWord) throw Error("models of whole words are not supported");
   if (trainer.model_type != kUnigram && trainer.model_type != kBpe &&
       trainer.model_type != kCharacter) {
-    throw Error("its kind is unknown");
+    throw Error("its model type is unknown");
   }
   const SpecialTokens special = find_special(pieces, trainer);
   check_types(pieces, static_cast<std::size_t>(special.unknown), trainer.byte_fallback);
@@ -323,29 +324,29 @@ SentencePieceFacts check(std::string_view file) {
   for (const Piece& piece : pieces) {
     if (piece.type == kUserDefined) symbols.push_back(piece.text);
   }
-  if (most_nested(std::move(symbols)) > kMostNestedSymbols) {
+  if (max_nesting(std::move(symbols)) > kMaxNestedSymbols) {
     throw Error("more than 64 of its symbols are prefixes of one another");
   }
   return {.vocabulary = static_cast<std::int64_t>(pieces.size()),
           .special = special,
           .byte_fallback = trainer.byte_fallback,
           .rewrites = normalizer.rewrites,
-          .spaces_begin_pieces = spaces_only_begin(pieces) && !trainer.space_is_suffix &&
+          .spaces_begin_pieces = spaces_only_begin_pieces(pieces) && !trainer.space_is_suffix &&
                                  normalizer.adds_prefix && normalizer.removes_extra_spaces};
 }
 
 }  // namespace
 
-std::size_t most_nested(std::vector<std::string_view> symbols) {
+std::size_t max_nesting(std::vector<std::string_view> symbols) {
   std::ranges::sort(symbols);
-  std::vector<std::string_view> begun;  // those that the current one begins with, shortest first
-  std::size_t most = 0;
+  std::vector<std::string_view> prefixes;  // symbols that start the current one, shortest first
+  std::size_t longest_chain = 0;
   for (const std::string_view symbol : symbols) {
-    while (!begun.empty() && !symbol.starts_with(begun.back())) begun.pop_back();
-    begun.push_back(symbol);
-    most = std::max(most, begun.size());
+    while (!prefixes.empty() && !symbol.starts_with(prefixes.back())) prefixes.pop_back();
+    prefixes.push_back(symbol);
+    longest_chain = std::max(longest_chain, prefixes.size());
   }
-  return most;
+  return longest_chain;
 }
 
 SentencePieceFacts check_sentencepiece(std::string_view bytes, const std::string& name) {

@@ -1,4 +1,4 @@
-// A .spm file, checked before SentencePiece sees it.
+// Checks a .spm file before SentencePiece reads it.
 //
 // The file is a protocol buffer, ModelProto: pieces (1), the trainer's settings (2), the
 // normalizer (3), samples for a self-test (4), the denormalizer (5). SentencePiece trusts the file:
@@ -22,7 +22,7 @@ struct SentencePieceFacts {
   std::int64_t vocabulary = 0;
   SpecialTokens special;  // unknown and end always exist
   bool byte_fallback = false;
-  bool rewrites = false;  // it has rules that change text before it is encoded
+  bool rewrites = false;  // the model has rules that change text before it is encoded
   // A space always begins a piece and occurs nowhere else in it. So the text on one side of a space
   // does not affect the encoding of the other side.
   bool spaces_begin_pieces = false;
@@ -33,8 +33,8 @@ struct SentencePieceFacts {
 SentencePieceFacts check_sentencepiece(std::string_view bytes, const std::string& name);
 
 // The library stores matching symbols in an array of this size without a bounds check.
-inline constexpr std::size_t kMostNestedSymbols = 64;
+inline constexpr std::size_t kMaxNestedSymbols = 64;
 // The length of the longest chain of symbols in which each is a prefix of the next.
-std::size_t most_nested(std::vector<std::string_view> symbols);
+std::size_t max_nesting(std::vector<std::string_view> symbols);
 
 }  // namespace nunchi

@@ -10,8 +10,8 @@ void SetMinLogLevel(int level);
 
 namespace nunchi {
 
-// Keeps the library from writing to stderr; errors are returned as a status. Level 3 leaves the
-// message of a fatal error.
+// Keeps the library from writing to stderr, except for fatal errors (level 3). Other errors are
+// returned as a status.
 inline void silence_sentencepiece() { sentencepiece::logging::SetMinLogLevel(3); }
 
 }  // namespace nunchi

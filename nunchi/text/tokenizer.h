@@ -12,7 +12,7 @@
 
 namespace nunchi {
 
-// Immutable once made; any number of threads may use it at once.
+// Immutable; any number of threads may use it at the same time.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -26,11 +26,10 @@ class Tokenizer {
   virtual std::string decode(std::span<const std::int32_t> ids) const = 0;
   // How one token is displayed: "▁bike", "<0xEA>", "</s>".
   virtual std::string piece(std::int32_t id) const = 0;
-  // The ids that stand for no text; each is in [0, vocabulary()) or kNoToken.
+  // The ids that represent no text; each is in [0, vocabulary()) or kNoToken.
   virtual SpecialTokens special() const = 0;
-  // The token that ends a line where lines are joined to one text: the line break's or, without
-  // one,
-  // </s>.
+  // The token that ends each line when lines are joined into one text: the line break or, if the
+  // tokenizer has no token for it, </s>.
   virtual std::int32_t line_end() const { return special().end; }
 
   // Tokenizers with the same fingerprint encode every text in the same way.
@@ -41,7 +40,7 @@ class Tokenizer {
 };
 
 // A tokenizer of any kind from the bytes of a file, which messages call `name`. Throws Error for
-// other bytes (see text/sentencepiece.h and text/plain_tokenizer.h).
+// invalid bytes (see text/sentencepiece.h and text/plain_tokenizer.h).
 std::unique_ptr<Tokenizer> make_tokenizer(std::string bytes, const std::string& name);
 // The same from a file. Also throws Error when it is missing.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& path);

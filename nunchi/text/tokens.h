@@ -1,5 +1,5 @@
-// Texts as token ids, and the ids that stand for no text. Which ids those are is data of a
-// tokenizer and of a model folder: no code assumes numbers.
+// Texts as token ids, and special tokens, which represent no text. The ids of special tokens are
+// data of a tokenizer and of a model folder: no code assumes fixed numbers.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline constexpr std::int32_t kNoToken = -1;
 
 // The special tokens of a tokenizer.
 struct SpecialTokens {
-  std::int32_t unknown = kNoToken;  // <unk>, in place of text that the tokenizer does not know
+  std::int32_t unknown = kNoToken;  // <unk>, for text that the tokenizer does not know
   std::int32_t begin = kNoToken;    // <s>
   std::int32_t end = kNoToken;      // </s>
   std::int32_t pad = kNoToken;      // <pad>
@@ -28,20 +28,22 @@ struct SpecialTokens {
   bool operator==(const SpecialTokens&) const = default;
 };
 
-// The ids that new tokenizers get unless others are asked for.
+// The ids that a new tokenizer gets by default.
 inline constexpr SpecialTokens kUsualSpecialTokens = {.unknown = 0, .begin = 1, .end = 2};
 
 // The special tokens of a decoder.
 struct DecoderTokens {
-  // The decoder reads it before the first token of a target. None: a prefix begins each text.
+  // The decoder reads it before the first token of a target. kNoToken: each text starts with a
+  // prompt instead.
   std::int32_t start = kNoToken;
-  // Ends a target. None: only its maximum length ends a text.
+  // Ends a target. kNoToken: a text ends only at its maximum length.
   std::int32_t end = kNoToken;
-  // Every target begins with it: a language code, for example.
+  // Every target starts with it: a language code, for example. kNoToken: no token is forced.
   std::int32_t forced_first = kNoToken;
   Tokens suppressed = {};  // never generated; ascending
 
-  // The target as the decoder is to generate it, without its end.
+  // The tokens that the decoder must generate for `target`, without the end: forced_first comes
+  // first.
   Tokens begun(std::span<const std::int32_t> target) const {
     Tokens all;
     if (forced_first != kNoToken) all.push_back(forced_first);
@@ -71,7 +73,8 @@ inline DecoderTokens decoder_tokens(const SpecialTokens& special) {
   return tokens;
 }
 
-// <s> text </s>, the text cut where all of it would be longer than `longest`, which is at least 2.
+// <s> text </s>, with the text cut so that the result has at most `longest` tokens. `longest` must
+// be at least 2.
 inline Tokens enclosed(std::span<const std::int32_t> text, const SpecialTokens& special,
                        std::int64_t longest) {
   const auto kept = text.first(std::min(text.size(), static_cast<std::size_t>(longest - 2)));

@@ -19,17 +19,17 @@ constexpr std::string_view kReplacementUtf8 = "\xEF\xBF\xBD";
 
 struct Decoded {
   CodePoint value;     // -1: the bytes are invalid
-  std::size_t length;  // of the character, or of the longest invalid part
+  std::size_t length;  // bytes of the character or of the maximal invalid part
 };
 
-unsigned char byte_at(std::string_view text, std::size_t at) {
-  return static_cast<unsigned char>(text[at]);
+unsigned char byte_at(std::string_view text, std::size_t position) {
+  return static_cast<unsigned char>(text[position]);
 }
 
-// The character that begins at `at`, by table 3-7 of the Unicode standard: the range of the second
+// Decodes the character at `position` by table 3-7 of the Unicode standard: the range of the second
 // byte excludes overlong forms, surrogates and code points past U+10FFFF.
-Decoded decode_at(std::string_view text, std::size_t at) {
-  const unsigned char lead = byte_at(text, at);
+Decoded decode_at(std::string_view text, std::size_t position) {
+  const unsigned char lead = byte_at(text, position);
   if (lead < 0x80) return {lead, 1};
   unsigned char low = 0x80, high = 0xBF;
   std::size_t length = 0;
@@ -48,8 +48,8 @@ Decoded decode_at(std::string_view text, std::size_t at) {
   }
   CodePoint value = lead & (0x7F >> length);
   for (std::size_t i = 1; i < length; ++i) {
-    if (at + i == text.size()) return {-1, i};
-    const unsigned char next = byte_at(text, at + i);
+    if (position + i == text.size()) return {-1, i};
+    const unsigned char next = byte_at(text, position + i);
     if (next < low || next > high) return {-1, i};
     low = 0x80, high = 0xBF;
     value = (value << 6) | (next & 0x3F);
@@ -57,15 +57,15 @@ Decoded decode_at(std::string_view text, std::size_t at) {
   return {value, length};
 }
 
-// The position of the first invalid byte; the size when there is none.
+// The position of the first invalid byte; text.size() if there is none.
 std::size_t first_invalid(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const Decoded next = decode_at(text, at);
-    if (next.value < 0) return at;
-    at += next.length;
+  std::size_t position = 0;
+  while (position < text.size()) {
+    const Decoded next = decode_at(text, position);
+    if (next.value < 0) return position;
+    position += next.length;
   }
-  return at;
+  return position;
 }
 
 CodePoint take(std::string_view& text) {
@@ -119,7 +119,7 @@ void order_marks(std::vector<CodePoint>& text) {
 // Composes decomposed and ordered characters.
 std::string composed(std::vector<CodePoint> text) {
   // utf8proc treats U+11A7, the code point before the final jamo, as an empty final and drops it.
-  // It composes with no neighbour, so the parts between them are composed separately.
+  // It composes with no neighbour, so the text is cut before each one and composed part by part.
   constexpr CodePoint kBeforeFinals = 0x11A7;
   std::string result;
   result.reserve(text.size());
@@ -138,7 +138,7 @@ std::string composed(std::vector<CodePoint> text) {
 enum class Casing { ignorable, cased, uncased };
 
 // Word_Break = MidLetter, MidNumLet or Single_Quote, all of them punctuation.
-bool is_inside_words(CodePoint value) {
+bool is_mid_word_punctuation(CodePoint value) {
   switch (value) {
     case 0x27:
     case 0x2E:
@@ -184,13 +184,13 @@ Casing casing_of(CodePoint value) {
     case UTF8PROC_CATEGORY_LT:
       return Casing::cased;
     default:
-      if (is_inside_words(value)) return Casing::ignorable;
+      if (is_mid_word_punctuation(value)) return Casing::ignorable;
       return has_case_without_being_a_cased_letter(value) ? Casing::cased : Casing::uncased;
   }
 }
 
-// Whether a cased letter follows after ignorable characters. A sigma is not ignorable, so no
-// character is inspected for two sigmas.
+// Whether a cased letter follows after ignorable characters. A sigma is not ignorable and ends the
+// search, so the time for a text with many sigmas stays linear.
 bool cased_letter_follows(std::string_view text) {
   while (!text.empty()) {
     const Casing casing = casing_of(take(text));
@@ -215,12 +215,12 @@ bool is_valid_utf8(std::string_view text) { return first_invalid(text) == text.s
 char32_t take_character(std::string_view& text) { return static_cast<char32_t>(take(text)); }
 
 std::string repaired_utf8(std::string_view text) {
-  std::size_t at = first_invalid(text);
-  std::string repaired(text.substr(0, at));
-  while (at < text.size()) {
-    const Decoded next = decode_at(text, at);
-    repaired += next.value < 0 ? kReplacementUtf8 : text.substr(at, next.length);
-    at += next.length;
+  std::size_t position = first_invalid(text);
+  std::string repaired(text.substr(0, position));
+  while (position < text.size()) {
+    const Decoded next = decode_at(text, position);
+    repaired += next.value < 0 ? kReplacementUtf8 : text.substr(position, next.length);
+    position += next.length;
   }
   return repaired;
 }
@@ -241,7 +241,7 @@ std::string nfc(std::string_view text) {
 std::string lowercased(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  bool after_cased = false;  // the last character that is not ignorable had case
+  bool after_cased = false;  // the last character that is not ignorable is cased
   while (!text.empty()) {
     const CodePoint value = take(text);
     if (value < 0x80) {

@@ -8,23 +8,23 @@ namespace nunchi {
 
 bool is_valid_utf8(std::string_view text);
 
-// Removes the first character of `text`, which is not empty, and returns it; U+FFFD for an invalid
-// part.
+// Removes the first character of `text`, which must not be empty, and returns it. An invalid part
+// is removed as a whole and returned as U+FFFD.
 char32_t take_character(std::string_view& text);
 
 // The text with each maximal invalid part replaced by one U+FFFD, as Python's
 // bytes.decode("utf-8", "replace") does.
 std::string repaired_utf8(std::string_view text);
 
-// Normalisation form C: decomposed Hangul becomes syllables. `text` is valid UTF-8.
+// Normalisation form C: decomposed Hangul becomes syllables. `text` must be valid UTF-8.
 std::string nfc(std::string_view text);
 
 // Lower case as Python's str.lower(): a final sigma is ς, İ becomes i and a combining dot. `text`
-// is valid UTF-8.
+// must be valid UTF-8.
 std::string lowercased(std::string_view text);
 
 // Columns that the text takes in a terminal: 2 for a Hangul syllable, 0 for a combining mark.
-// `text` is valid UTF-8.
+// `text` must be valid UTF-8.
 int display_width(std::string_view text);
 
 }  // namespace nunchi

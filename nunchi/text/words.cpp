@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kWordStart = "▁";
 
-bool is_own_word(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
+bool is_whole_word(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
 
 // The byte of a piece like <0xEA>.
 std::optional<char> byte_of(std::string_view piece) {
@@ -25,15 +25,15 @@ std::optional<char> byte_of(std::string_view piece) {
 
 Words words_of(std::span<const std::string> pieces) {
   Words words;
-  bool alone = false;
+  bool after_whole_word = false;
   for (const std::string& piece : pieces) {
     std::string_view rest = piece;
-    const bool marked = rest.starts_with(kWordStart);
-    if (words.texts.empty() || alone || is_own_word(piece) || marked) {
+    const bool starts_word = rest.starts_with(kWordStart);
+    if (words.texts.empty() || after_whole_word || is_whole_word(piece) || starts_word) {
       words.texts.emplace_back();
       words.sizes.push_back(0);
     }
-    if (marked) rest.remove_prefix(kWordStart.size());
+    if (starts_word) rest.remove_prefix(kWordStart.size());
     if (const auto byte = byte_of(piece)) {
       words.texts.back() += *byte;
     } else {
@@ -41,7 +41,7 @@ Words words_of(std::span<const std::string> pieces) {
     }
     ++words.sizes.back();
     words.of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
-    alone = is_own_word(piece);
+    after_whole_word = is_whole_word(piece);
   }
   for (std::string& text : words.texts) {
     text = text.empty() ? std::string(kWordStart) : repaired_utf8(text);

@@ -1,4 +1,4 @@
-// Joins the pieces of a tokenizer to words.
+// Joins the pieces of a tokenizer into words.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@ namespace nunchi {
 
 struct Words {
   std::vector<std::string> texts;
-  std::vector<int> sizes;     // pieces of each word
-  std::vector<int> of_piece;  // the word that a piece belongs to
+  std::vector<int> sizes;     // number of pieces in each word
+  std::vector<int> of_piece;  // the index of the word that contains each piece
 };
 
 // A word begins with a piece that starts with "▁", SentencePiece's mark, and ends before the next
-// such piece. "<0xEA>" is a byte; <s> and </s> are words of their own. A word that is only a space
+// such piece. "<0xEA>" is a byte; <s> and </s> are separate words. A word that is only a space
 // is displayed as "▁".
 Words words_of(std::span<const std::string> pieces);
 

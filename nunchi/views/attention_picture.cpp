@@ -14,16 +14,16 @@
 namespace nunchi {
 namespace {
 
-constexpr int kNarrowest = 40;
-constexpr int kCell = 3;      // two columns of shade and one for the star
-constexpr int kTallest = 10;  // lines of a heading
-constexpr int kWidestTarget = 14;
-constexpr int kWidestSource = 10;  // at the end of a row
-constexpr std::string_view kCut = "…";
+constexpr int kMinWidth = 40;
+constexpr int kCellWidth = 3;  // two columns of shade and one for the star
+constexpr int kMaxHeadingLines = 10;
+constexpr int kMaxTargetWidth = 14;
+constexpr int kMaxSourceWidth = 10;  // for the source name at the end of a row
+constexpr std::string_view kEllipsis = "…";
 constexpr std::string_view kBar = "│";
 
 struct Shade {
-  float from;  // the smallest weight with this shade
+  float min_weight;  // the smallest weight with this shade
   std::string_view cell;
   std::string_view color;
 };
@@ -32,7 +32,7 @@ constexpr std::array<Shade, 4> kShades{{{0.05f, "░░", "\x1b[38;5;25m"},
                                         {0.40f, "▓▓", "\x1b[38;5;39m"},
                                         {0.60f, "██", "\x1b[38;5;45m"}}};
 constexpr std::string_view kStarColor = "\x1b[38;5;208m";
-constexpr std::string_view kNoColor = "\x1b[0m";
+constexpr std::string_view kResetColor = "\x1b[0m";
 constexpr std::string_view kLegend = "░░ 5%+  ▒▒ 20%+  ▓▓ 40%+  ██ 60%+  * max";
 
 void check_size(const AttentionMatrix& attention) {
@@ -48,10 +48,10 @@ void check_size(const AttentionMatrix& attention) {
 std::vector<std::string> glyphs_of(const std::string& text) {
   std::vector<std::string> glyphs;
   const std::string valid = repaired_utf8(text);
-  for (std::size_t at = 0; at < valid.size();) {
-    std::size_t end = at + 1;
+  for (std::size_t begin = 0; begin < valid.size();) {
+    std::size_t end = begin + 1;
     while (end < valid.size() && (static_cast<unsigned char>(valid[end]) & 0xC0u) == 0x80u) ++end;
-    std::string glyph = valid.substr(at, end - at);
+    std::string glyph = valid.substr(begin, end - begin);
     const auto first = static_cast<unsigned char>(glyph[0]);
     const bool c1 = first == 0xC2u && static_cast<unsigned char>(glyph[1]) < 0xA0u;
     if (first < 0x20u || first == 0x7Fu || c1) glyph = "?";
@@ -60,7 +60,7 @@ std::vector<std::string> glyphs_of(const std::string& text) {
     } else {
       glyphs.push_back(std::move(glyph));
     }
-    at = end;
+    begin = end;
   }
   return glyphs;
 }
@@ -69,20 +69,20 @@ std::string spaces(int count) {
   return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
 }
 
-// The text in at most `width` columns, cut with an ellipsis where it is longer.
-std::string fitted(const std::string& text, int width) {
+// The text, shortened with an ellipsis to at most `width` columns.
+std::string fit_to_width(const std::string& text, int width) {
   const auto glyphs = glyphs_of(text);
-  std::string all, cut;
+  std::string whole, cut;
   for (const std::string& glyph : glyphs) {
-    if (display_width(all) + display_width(glyph) < width) cut = all + glyph;
-    all += glyph;
-    if (display_width(all) > width) return cut + std::string(kCut);
+    if (display_width(whole) + display_width(glyph) < width) cut = whole + glyph;
+    whole += glyph;
+    if (display_width(whole) > width) return cut + std::string(kEllipsis);
   }
-  return all;
+  return whole;
 }
 
-// Whether a character may share a line with another: digits and punctuation.
-bool is_mark(const std::string& glyph) {
+// Whether the character is a digit or punctuation, which may share a line with another character.
+bool can_share_line(const std::string& glyph) {
   return glyph.size() == 1 && std::isalpha(static_cast<unsigned char>(glyph[0])) == 0;
 }
 
@@ -92,20 +92,20 @@ std::vector<std::string> heading_of(const std::string& source) {
   std::vector<std::string> lines;
   std::string previous;  // the character alone on the last line
   for (const std::string& glyph : glyphs_of(source)) {
-    const bool beside = !previous.empty() && display_width(previous + glyph) == 2 &&
-                        (is_mark(previous) || is_mark(glyph));
-    if (beside) {
+    const bool same_line = !previous.empty() && display_width(previous + glyph) == 2 &&
+                           (can_share_line(previous) || can_share_line(glyph));
+    if (same_line) {
       lines.back() += glyph;
     } else {
       lines.push_back(glyph);
     }
-    previous = beside ? "" : glyph;
+    previous = same_line ? "" : glyph;
   }
-  if (lines.size() > kTallest) {
-    lines.resize(kTallest - 1);
-    lines.emplace_back(kCut);
+  if (lines.size() > kMaxHeadingLines) {
+    lines.resize(kMaxHeadingLines - 1);
+    lines.emplace_back(kEllipsis);
   }
-  for (std::string& line : lines) line += spaces(kCell - display_width(line));
+  for (std::string& line : lines) line += spaces(kCellWidth - display_width(line));
   return lines;
 }
 
@@ -118,15 +118,15 @@ std::string without_trailing_spaces(std::string line) {
 
 std::string cell_of(float weight, bool strongest, bool color) {
   if (!std::isfinite(weight)) return "?? ";
-  const auto above = std::ranges::find_if(kShades.rbegin(), kShades.rend(),
-                                          [&](const Shade& s) { return weight >= s.from; });
-  const bool blank = above == kShades.rend();
-  const std::string cell = std::string(blank ? "  " : above->cell) + (strongest ? "*" : " ");
+  const auto shade = std::ranges::find_if(kShades.rbegin(), kShades.rend(),
+                                          [&](const Shade& s) { return weight >= s.min_weight; });
+  const bool blank = shade == kShades.rend();
+  const std::string cell = std::string(blank ? "  " : shade->cell) + (strongest ? "*" : " ");
   if (!color || (blank && !strongest)) return cell;
-  return std::string(strongest ? kStarColor : above->color) + cell + std::string(kNoColor);
+  return std::string(strongest ? kStarColor : shade->color) + cell + std::string(kResetColor);
 }
 
-// The strongest source of a row, the first of equal ones; none when no weight is finite.
+// The strongest source of a row, the first of equal ones; nullopt when no weight is finite.
 std::optional<std::size_t> strongest_of(std::span<const float> row) {
   std::optional<std::size_t> best;
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -146,13 +146,13 @@ std::vector<Row> rows_of(const AttentionMatrix& attention) {
   const std::size_t columns = attention.sources.size();
   std::vector<Row> rows;
   for (std::size_t i = 0; i < attention.targets.size(); ++i) {
-    Row row{fitted(attention.targets[i], kWidestTarget), "", std::nullopt,
+    Row row{fit_to_width(attention.targets[i], kMaxTargetWidth), "", std::nullopt,
             std::span(attention.weights).subspan(i * columns, columns)};
     row.best = strongest_of(row.weights);
     if (row.best) {
-      // Clamped: a picture of wrong weights must not crash.
+      // Clamped, so that wrong weights cannot make lround() overflow.
       const double percent = std::clamp(100.0 * row.weights[*row.best], -999.0, 999.0);
-      row.strongest = fitted(attention.sources[*row.best], kWidestSource) + " " +
+      row.strongest = fit_to_width(attention.sources[*row.best], kMaxSourceWidth) + " " +
                       std::to_string(std::lround(percent)) + "%";
     }
     rows.push_back(std::move(row));
@@ -166,7 +166,7 @@ int widest(const std::vector<Row>& rows, std::string Row::*text) {
   return width;
 }
 
-// Columns [begin, end) of the sources: headings, then a line for each row.
+// The part of the picture for sources [begin, end): headings, then a line for each row.
 std::string band(const std::vector<std::vector<std::string>>& headings,
                  const std::vector<Row>& rows, std::size_t begin, std::size_t end, bool color) {
   const int left = widest(rows, &Row::target);
@@ -177,8 +177,8 @@ std::string band(const std::vector<std::vector<std::string>>& headings,
   for (std::size_t line = 0; line < height; ++line) {
     std::string heading = spaces(left + 2);
     for (std::size_t s = begin; s < end; ++s) {
-      const std::size_t above = height - headings[s].size();  // headings end at their columns
-      heading += line < above ? spaces(kCell) : headings[s][line - above];
+      const std::size_t above = height - headings[s].size();  // headings are aligned at the bottom
+      heading += line < above ? spaces(kCellWidth) : headings[s][line - above];
     }
     text += without_trailing_spaces(heading) + "\n";
   }
@@ -204,14 +204,16 @@ std::string attention_picture(const AttentionMatrix& attention,
   std::vector<std::vector<std::string>> headings;
   for (const std::string& source : attention.sources) headings.push_back(heading_of(source));
 
-  // Beside the cells: the target, a space and a bar; a bar, a space and the strongest source.
-  const int beside = widest(rows, &Row::target) + 2 + 2 + widest(rows, &Row::strongest);
-  const std::size_t fit = (std::max(options.width, kNarrowest) - beside) / kCell;
-  const std::size_t bands = (headings.size() + fit - 1) / fit;
-  const std::size_t each = (headings.size() + bands - 1) / bands;  // as evenly as possible
+  // Left of the cells: the target, a space and a bar. Right: a bar, a space and the strongest
+  // source.
+  const int other_columns = widest(rows, &Row::target) + 2 + 2 + widest(rows, &Row::strongest);
+  const std::size_t max_per_band =
+      (std::max(options.width, kMinWidth) - other_columns) / kCellWidth;
+  const std::size_t bands = (headings.size() + max_per_band - 1) / max_per_band;
+  const std::size_t per_band = (headings.size() + bands - 1) / bands;  // as evenly as possible
   std::string text;
-  for (std::size_t begin = 0; begin < headings.size(); begin += each) {
-    text += band(headings, rows, begin, std::min(begin + each, headings.size()), options.color);
+  for (std::size_t begin = 0; begin < headings.size(); begin += per_band) {
+    text += band(headings, rows, begin, std::min(begin + per_band, headings.size()), options.color);
     text += "\n";
   }
   return text += std::string(kLegend) + "\n";

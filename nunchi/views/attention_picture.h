@@ -7,8 +7,8 @@
 //   meet │   ██*│ 만나요 97%
 //     in │▓▓*▓▓ │ 서울에서 55%
 //
-// Sources are written downwards above their columns: a Hangul syllable is as wide as a cell, and
-// twenty words fit where only five would fit sideways. The star marks the strongest source of a
+// Sources are written vertically above their columns: a Hangul syllable is as wide as a cell, and
+// twenty words fit where only five would fit horizontally. The star marks the strongest source of a
 // row; its name follows at the end of the row.
 #pragma once
 
@@ -19,15 +19,15 @@
 namespace nunchi {
 
 struct AttentionPictureOptions {
-  // The most columns of a line; sources that do not fit continue below. At least 40.
+  // Maximum columns of a line, at least 40; sources that do not fit continue below.
   int width = 80;
   // Adds the colours of a 256-colour terminal to the shades.
   bool color = false;
 };
 
-// The picture, each line with '\n'; empty without sources or targets. Invalid UTF-8 is replaced,
-// control characters are shown as '?', weights that are not finite as "??". Throws Error unless
-// there are T × S weights.
+// The picture, each line ended by '\n'; empty without sources or targets. Invalid UTF-8 is
+// replaced, control characters are shown as '?', weights that are not finite as "??". Throws Error
+// unless there are T × S weights.
 std::string attention_picture(const AttentionMatrix& attention,
                               const AttentionPictureOptions& options = {});
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scripts that make a task's pairs, run as a user runs them."""
+"""Runs the scripts that make the pairs of a task as a user would."""
 import subprocess
 import sys
 import tempfile
@@ -19,39 +19,39 @@ def pairs_in(text: str) -> list[tuple[str, ...]]:
     return [tuple(line.split("\t")) for line in text.splitlines()]
 
 
-class Temporary(unittest.TestCase):
+class TestWithFolder(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
 
 
-class SwapWords(Temporary):
-    def test_a_missing_file_is_one_sentence(self):
-        ended = run("swap_words.py", self.folder / "missing.txt")
-        self.assertEqual(ended.returncode, 1)
-        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
-        self.assertIn("missing.txt: No such file", ended.stderr)
+class SwapWords(TestWithFolder):
+    def test_a_missing_file_is_reported_in_one_line(self):
+        result = run("swap_words.py", self.folder / "missing.txt")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn("missing.txt: No such file", result.stderr)
 
-    def test_a_damaged_archive_is_one_sentence(self):
+    def test_a_damaged_archive_is_reported_in_one_line(self):
         (self.folder / "a.xz").write_text("no archive")
-        ended = run("swap_words.py", self.folder / "a.xz")
-        self.assertEqual((ended.returncode, ended.stderr.count("\n")), (1, 1), ended.stderr)
+        result = run("swap_words.py", self.folder / "a.xz")
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (1, 1), result.stderr)
 
-    def test_a_reader_that_goes_away_is_no_error(self):
+    def test_a_closed_pipe_is_not_an_error(self):
         (self.folder / "a.txt").write_text("the small dog runs home\n" * 100_000)
         script = f"{sys.executable} {BENCH / 'swap_words.py'} {self.folder / 'a.txt'}"
-        ended = subprocess.run(f"set -o pipefail; {script} | head -1", shell=True, executable="/bin/bash",
+        result = subprocess.run(f"set -o pipefail; {script} | head -1", shell=True, executable="/bin/bash",
                                capture_output=True, encoding="utf-8")
-        self.assertEqual(ended.stderr, "")
-        self.assertEqual(ended.stdout.count("\n"), 1)
+        self.assertEqual(result.stderr, "")
+        self.assertEqual(result.stdout.count("\n"), 1)
 
 
-class SquadQuestions(Temporary):
-    def test_an_answer_comes_with_its_sentence_or_sentences(self):
-        ended = run("squad_questions.py", HERE / "squad.json")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertEqual(pairs_in(ended.stdout), [
+class SquadQuestions(TestWithFolder):
+    def test_sources_are_answers_with_their_sentences(self):
+        result = run("squad_questions.py", HERE / "squad.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(pairs_in(result.stdout), [
             ("Seoul <sep> Namsan is a hill in Seoul.", "Where is Namsan?"),
             ("in 1980 <sep> A tower stands on it; it was finished in 1971 and opened to the public in 1980.",
              "When was the tower opened?"),
@@ -60,29 +60,29 @@ class SquadQuestions(Temporary):
             ("한강 <sep> 한강이 서울을 지난다.", "서울을 지나는 강은?"),
         ])
 
-    def test_or_with_its_paragraph(self):
+    def test_sources_can_contain_the_whole_paragraph(self):
         pairs = pairs_in(run("squad_questions.py", HERE / "squad.json", "--paragraph").stdout)
         self.assertEqual(pairs[0][0], "Seoul <sep> Namsan is a hill in Seoul. A tower stands on it; it was finished in "
                                       "1971 and opened to the public in 1980. Was it worth it? Most visitors say yes!")
         self.assertEqual(pairs[3], ("한강 <sep> 서울은 한국의 수도다. 한강이 서울을 지난다.", "서울을 지나는 강은?"))
 
-    def test_an_answer_that_stands_elsewhere_is_an_error_and_nothing_is_written(self):
+    def test_a_wrong_answer_position_is_an_error_without_output(self):
         moved = (HERE / "squad.json").read_text(encoding="utf-8").replace('"answer_start": 98', '"answer_start": 99')
         (self.folder / "moved.json").write_text(moved, encoding="utf-8")
-        ended = run("squad_questions.py", self.folder / "moved.json")
-        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
-        self.assertIn("question 2: 'in 1980' does not stand at 99", ended.stderr)
+        result = run("squad_questions.py", self.folder / "moved.json")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn("question 2: 'in 1980' does not stand at 99", result.stderr)
 
-    def test_another_format_is_one_sentence(self):
+    def test_another_format_is_reported_in_one_line(self):
         for text in ("[]", "{}", '{"data": [{"paragraphs": [{}]}]}'):
             (self.folder / "other.json").write_text(text)
-            ended = run("squad_questions.py", self.folder / "other.json")
-            self.assertEqual((ended.returncode, ended.stdout), (1, ""))
-            self.assertIn("is not in SQuAD's format", ended.stderr)
-            self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+            result = run("squad_questions.py", self.folder / "other.json")
+            self.assertEqual((result.returncode, result.stdout), (1, ""))
+            self.assertIn("is not in SQuAD's format", result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
 
-class FlickrSummaries(Temporary):
+class FlickrSummaries(TestWithFolder):
     CAPTIONS = ["A", "B b", "C", "D", "E"]
 
     def setUp(self):
@@ -97,9 +97,9 @@ class FlickrSummaries(Temporary):
     def pairs(self, part: str) -> list[tuple[str, ...]]:
         return pairs_in((self.folder / "out" / f"{part}.tsv").read_text())
 
-    def test_a_summary_is_the_caption_that_its_source_lacks(self):
-        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+    def test_the_summary_is_the_caption_missing_from_the_source(self):
+        result = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(result.returncode, 0, result.stderr)
         for part, count in (("train", 5), ("dev", 1), ("test", 1)):
             whole = sorted(f"{part}.jpg {caption}" for caption in self.CAPTIONS)
             pairs = self.pairs(part)
@@ -109,24 +109,24 @@ class FlickrSummaries(Temporary):
                 self.assertEqual(sorted([target] + [caption.strip() for caption in others]), whole)
 
     def test_the_same_seed_gives_the_same_pairs(self):
-        def written(seed: int) -> list:
+        def pairs_with_seed(seed: int) -> list:
             run("flickr_summaries.py", self.folder, "--output", self.folder / "out", "--seed", seed)
             return [self.pairs(part) for part in ("train", "dev", "test")]
 
-        self.assertEqual(written(1), written(1))
-        self.assertNotEqual(written(1), written(2))
+        self.assertEqual(pairs_with_seed(1), pairs_with_seed(1))
+        self.assertNotEqual(pairs_with_seed(1), pairs_with_seed(2))
 
-    def test_a_line_without_a_tab_is_named(self):
+    def test_a_line_without_a_tab_is_reported_by_number(self):
         (self.folder / "Flickr8k.token.txt").write_text("train.jpg#0\tA\ntrain.jpg#1 B\n")
-        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
-        self.assertEqual(ended.returncode, 1)
-        self.assertIn("Flickr8k.token.txt:2: no tab", ended.stderr)
+        result = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("Flickr8k.token.txt:2: no tab", result.stderr)
 
-    def test_a_picture_without_captions_is_named(self):
+    def test_a_picture_without_captions_is_reported_by_name(self):
         (self.folder / "Flickr_8k.devImages.txt").write_text("other.jpg\n")
-        ended = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
-        self.assertEqual(ended.returncode, 1)
-        self.assertIn("no captions of other.jpg", ended.stderr)
+        result = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no captions of other.jpg", result.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// A BERT through the program: train, fill, embed, classify.
+// Commands with a BERT model: train, fill, embed, classify.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -19,12 +19,12 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Models that are trained once for all tests of this file.
+// The models are trained once for all tests of this file.
 class BertProgram : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
-    // "eins zwei drei vier …" from any start: a masked word follows from its neighbours.
+    // Lines count from any start, "eins zwei drei vier …", so neighbours determine a masked word.
     const std::vector<std::string> words = {"eins", "zwei", "drei", "vier", "fünf", "sechs"};
     std::string text, labelled;
     for (std::size_t i = 0; i < 240; ++i) {
@@ -54,8 +54,8 @@ training: {objective: classification, batch_tokens: 400, max_steps: 60,
            schedule: {learning_rate: 0.001, warmup: 10}}
 validation: {every: 30, metric: accuracy}
 )") + "initialize_from: " + path("bert") + "\n");
-    bert_ = new Ended(run("train " + path("bert.yaml")));
-    labels_ = new Ended(run("train " + path("labels.yaml")));
+    bert_ = new ProgramResult(run("train " + path("bert.yaml")));
+    labels_ = new ProgramResult(run("train " + path("labels.yaml")));
   }
   static void TearDownTestSuite() {
     delete bert_;
@@ -73,17 +73,17 @@ validation: {every: 30, metric: accuracy}
            ", validation: " + validation + "}\n" + rest +
            "checkpoints: {every: 100, keep_best: 2, average: 1}\n";
   }
-  static Ended answer(const std::string& command, const std::string& input) {
+  static ProgramResult answer(const std::string& command, const std::string& input) {
     write_text(*folder_ / "input", input);
     return run(command, "", path("input"));
   }
 
   static TemporaryFolder* folder_;
-  static Ended *bert_, *labels_;
+  static ProgramResult *bert_, *labels_;
 };
 TemporaryFolder* BertProgram::folder_ = nullptr;
-Ended* BertProgram::bert_ = nullptr;
-Ended* BertProgram::labels_ = nullptr;
+ProgramResult* BertProgram::bert_ = nullptr;
+ProgramResult* BertProgram::labels_ = nullptr;
 
 TEST_F(BertProgram, LearnsAndReportsItsAccuracy) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
@@ -97,24 +97,25 @@ TEST_F(BertProgram, LearnsAndReportsItsAccuracy) {
   EXPECT_TRUE(says(content(*folder_ / "bert/checkpoints/step-250/config.yaml"), "[MASK]"));
 }
 
-TEST_F(BertProgram, FillsIn) {
+TEST_F(BertProgram, FillsInMasks) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
-  const Ended ended = answer("fill " + path("bert") + " --top 2",
-                             "eins zwei [MASK] vier fünf\n\nzwei drei vier\n"
-                             "[MASK] zwei drei [MASK] fünf\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  const std::vector<std::string> lines = lines_of(ended.out);
-  ASSERT_EQ(lines.size(), 4u) << ended.out;
+  const ProgramResult result = answer("fill " + path("bert") + " --top 2",
+                                      "eins zwei [MASK] vier fünf\n\nzwei drei vier\n"
+                                      "[MASK] zwei drei [MASK] fünf\n");
+  EXPECT_EQ(result.code, 0) << result.error;
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 4u) << result.out;
   EXPECT_TRUE(lines[0].starts_with("eins zwei drei vier fünf\t▁drei ")) << lines[0];
   EXPECT_TRUE(says(lines[0], " | "));
   EXPECT_EQ(lines[1], "");
   EXPECT_EQ(lines[2], "zwei drei vier");
   EXPECT_TRUE(lines[3].starts_with("eins zwei drei vier fünf\t▁eins ")) << lines[3];
   EXPECT_TRUE(says(lines[3], "\t▁vier ")) << lines[3];
-  EXPECT_TRUE(says(ended.error, "1 line without words: empty output"));
-  EXPECT_TRUE(says(ended.error, "1 line without [MASK] left unchanged"));
+  EXPECT_TRUE(says(result.error, "1 line without words: empty output"));
+  EXPECT_TRUE(says(result.error, "1 line without [MASK] left unchanged"));
 
-  const Ended json = answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei vier\n");
+  const ProgramResult json =
+      answer("fill " + path("bert") + " --json --top 3", "eins [MASK] drei vier\n");
   const Json object = Json::parse(json.out);
   EXPECT_EQ(object["text"], "eins zwei drei vier");
   ASSERT_EQ(object["masks"].size(), 1u);
@@ -124,13 +125,14 @@ TEST_F(BertProgram, FillsIn) {
   EXPECT_GT(object["masks"][0][0]["probability"], 0.5);
 }
 
-TEST_F(BertProgram, AnswersAreIndependentAndBadLinesAreCounted) {
+TEST_F(BertProgram, LinesAreFilledIndependentlyAndBadLinesAreCounted) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   std::string longer = "eins [MASK]";
   for (int i = 0; i < 100; ++i) longer += " zwei";
-  const std::string odd = "eins \xFF [MASK]";
-  const Ended together = answer("fill " + path("bert") + " --batch-tokens 40",
-                                "eins [MASK] drei\n" + longer + "\n" + odd + "\n[MASK]\n");
+  const std::string invalid = "eins \xFF [MASK]";
+  const ProgramResult together =
+      answer("fill " + path("bert") + " --batch-tokens 40",
+             "eins [MASK] drei\n" + longer + "\n" + invalid + "\n[MASK]\n");
   EXPECT_EQ(together.code, 0);
   EXPECT_TRUE(
       says(together.error, "1 line too long: only the beginning was read (see --max-length)"))
@@ -146,25 +148,26 @@ TEST_F(BertProgram, AnOverlongLineIsReturnedWhole) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   std::string middle;
   for (int i = 0; i < 100; ++i) middle += " zwei";
-  const Ended ended = answer("fill " + path("bert") + " --top 1",
-                             "eins\n[MASK] zwei" + middle + " [MASK] drei\n" + middle.substr(1) +
-                                 " [MASK]\neins [MASK]" + middle + "\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  const std::vector<std::string> lines = lines_of(ended.out);
-  ASSERT_EQ(lines.size(), 4u) << ended.out;
-  // The first mask is filled in; the second is beyond the 32 positions and stays.
+  const ProgramResult result =
+      answer("fill " + path("bert") + " --top 1", "eins\n[MASK] zwei" + middle + " [MASK] drei\n" +
+                                                      middle.substr(1) + " [MASK]\neins [MASK]" +
+                                                      middle + "\n");
+  EXPECT_EQ(result.code, 0) << result.error;
+  const std::vector<std::string> lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 4u) << result.out;
+  // The first mask is filled in; the second is beyond the 32 positions and is left unchanged.
   EXPECT_FALSE(lines[1].starts_with("[MASK]")) << lines[1];
   EXPECT_TRUE(says(lines[1], middle + " [MASK] drei\t▁")) << lines[1];
   EXPECT_EQ(std::count(lines[1].begin(), lines[1].end(), '\t'), 1) << lines[1];
   EXPECT_EQ(lines[2], middle.substr(1) + " [MASK]");
   EXPECT_TRUE(says(lines[3], middle + "\t")) << lines[3];
-  EXPECT_TRUE(says(ended.error, "3 lines too long: only the beginning was read")) << ended.error;
-  EXPECT_TRUE(says(ended.error, "[MASK] beyond --max-length was not filled in, in line 2, 3\n"))
-      << ended.error;
-  EXPECT_TRUE(says(ended.error, "1 line without [MASK] left unchanged")) << ended.error;
+  EXPECT_TRUE(says(result.error, "3 lines too long: only the beginning was read")) << result.error;
+  EXPECT_TRUE(says(result.error, "[MASK] beyond --max-length was not filled in, in line 2, 3\n"))
+      << result.error;
+  EXPECT_TRUE(says(result.error, "1 line without [MASK] left unchanged")) << result.error;
 }
 
-TEST_F(BertProgram, Embeds) {
+TEST_F(BertProgram, PrintsEmbeddings) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
   const auto vectors = [](const std::string& out) {
     std::vector<std::vector<double>> all;
@@ -180,7 +183,7 @@ TEST_F(BertProgram, Embeds) {
     return sum;
   };
   const std::string input = "eins zwei drei vier\n\nzwei drei vier\neins zwei drei vier\n";
-  const Ended plain = answer("embed " + path("bert"), input);
+  const ProgramResult plain = answer("embed " + path("bert"), input);
   EXPECT_EQ(plain.code, 0) << plain.error;
   EXPECT_TRUE(says(plain.error, "1 line without words: a vector of zeros"));
   for (const char* pooling : {"mean", "first"}) {
@@ -206,8 +209,8 @@ TEST_F(BertProgram, ClassifiesAfterFineTuning) {
   const Json info = Json::parse(run("info --json " + path("labels")).out);
   EXPECT_EQ(info["config"]["labels"], (Json{"counts", "repeats"}));
   const std::string input = "eins zwei drei vier\nvier vier\n\nsechs sechs\n";
-  const Ended ended = answer("classify " + path("labels"), input);
-  EXPECT_EQ(ended.out, "counts\nrepeats\n\nrepeats\n") << ended.error;
+  const ProgramResult result = answer("classify " + path("labels"), input);
+  EXPECT_EQ(result.out, "counts\nrepeats\n\nrepeats\n") << result.error;
   const std::vector<std::string> lines =
       lines_of(answer("classify " + path("labels") + " --probabilities", input).out);
   ASSERT_EQ(lines.size(), 4u);
@@ -223,15 +226,15 @@ TEST_F(BertProgram, ClassifiesAfterFineTuning) {
 
 TEST_F(BertProgram, RefusesModelsWithoutTheAbility) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
-  const Ended classify = answer("classify " + path("bert"), "x\n");
+  const ProgramResult classify = answer("classify " + path("bert"), "x\n");
   EXPECT_EQ(classify.code, 1);
   EXPECT_TRUE(says(classify.error, "has no labels yet")) << classify.error;
-  const Ended translate = answer("translate " + path("bert"), "x\n");
+  const ProgramResult translate = answer("translate " + path("bert"), "x\n");
   EXPECT_EQ(translate.code, 1);
   EXPECT_TRUE(says(translate.error,
                    "bert cannot translate. It can predict masked tokens: see 'nunchi fill"))
       << translate.error;
-  const Ended score = run("score " + path("bert") + " " + path("valid.txt"));
+  const ProgramResult score = run("score " + path("bert") + " " + path("valid.txt"));
   EXPECT_EQ(score.code, 1);
   EXPECT_TRUE(says(score.error, "bert cannot score texts")) << score.error;
   // The message names the ability that the GPT lacks.
@@ -240,20 +243,21 @@ TEST_F(BertProgram, RefusesModelsWithoutTheAbility) {
   for (const auto& [command, what] : {std::pair{"embed ", "embed texts"},
                                       {"classify ", "classify texts"},
                                       {"fill ", "predict masked tokens"}}) {
-    const Ended ended = answer(command + path("gpt"), "x\n");
-    EXPECT_EQ(ended.code, 1) << command;
-    EXPECT_TRUE(says(ended.error, "a model of the family gpt cannot " + std::string(what) + ". It"))
-        << ended.error;
+    const ProgramResult result = answer(command + path("gpt"), "x\n");
+    EXPECT_EQ(result.code, 1) << command;
+    EXPECT_TRUE(
+        says(result.error, "a model of the family gpt cannot " + std::string(what) + ". It"))
+        << result.error;
   }
-  const Ended pairs = run("score " + path("gpt") + " a b");
+  const ProgramResult pairs = run("score " + path("gpt") + " a b");
   EXPECT_EQ(pairs.code, 2);
   EXPECT_TRUE(says(pairs.error, "scores the lines of one text; leave TGT out")) << pairs.error;
-  // config.json is enough to know.
+  // config.json alone is enough for this check.
   std::filesystem::create_directories(*folder_ / "alone");
   write_text(*folder_ / "alone/config.json", content(*folder_ / "bert/config.json"));
   for (const char* command : {"translate ", "generate "}) {
-    const Ended ended = answer(command + path("alone"), "x\n");
-    EXPECT_TRUE(says(ended.error, "a model of the family bert cannot")) << ended.error;
+    const ProgramResult result = answer(command + path("alone"), "x\n");
+    EXPECT_TRUE(says(result.error, "a model of the family bert cannot")) << result.error;
   }
 }
 
@@ -262,7 +266,7 @@ TEST_F(BertProgram, RefusesUnsuitableData) {
     return run("train " + path(name) + " --set output=" + path("refused") + sets);
   };
   write_text(*folder_ / "other.tsv", "eins\tcounts\nzwei\tsings\n");
-  const Ended unknown = train("labels.yaml", " --set 'data.validation={tsv: other.tsv}'");
+  const ProgramResult unknown = train("labels.yaml", " --set 'data.validation={tsv: other.tsv}'");
   EXPECT_EQ(unknown.code, 1);
   EXPECT_TRUE(says(unknown.error, "other.tsv:2: the label 'sings'")) << unknown.error;
   // Masks need a tokenizer with a mask symbol.
@@ -270,13 +274,13 @@ TEST_F(BertProgram, RefusesUnsuitableData) {
                 " --input " + path("train.txt"))
                 .code,
             0);
-  const Ended maskless = train("bert.yaml", " --set tokenizer.source=" + path("plain.spm"));
+  const ProgramResult maskless = train("bert.yaml", " --set tokenizer.source=" + path("plain.spm"));
   EXPECT_EQ(maskless.code, 1);
   EXPECT_TRUE(says(maskless.error, "no symbol for a masked token")) << maskless.error;
 }
 
-// Weights of the same shapes can belong to different functions.
-TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
+// Weights of equal shapes can belong to models that compute different functions.
+TEST_F(BertProgram, InitializingNeedsAModelWithTheSameArchitecture) {
   ASSERT_EQ(labels_->code, 0) << labels_->error;
   const auto train = [&](const std::string& sets) {
     return run("train " + path("labels.yaml") +
@@ -294,14 +298,15 @@ TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
                                                {"scale_attention", "false", "true"},
                                                {"kv_heads", "1", "2"},
                                                {"max_positions", "40", "32"}}) {
-    const Ended ended = train(" --set model." + key + "=" + value);
-    EXPECT_EQ(ended.code, 1);
-    EXPECT_TRUE(says(ended.error, "bert' cannot be used to start the run: its '" + key + "' is " +
-                                      was + ", but the run's is " + value + "."))
-        << ended.error;
-    EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
+    const ProgramResult result = train(" --set model." + key + "=" + value);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(says(result.error, "bert' cannot be used to start the run: its '" + key + "' is " +
+                                       was + ", but the run's is " + value + "."))
+        << result.error;
+    EXPECT_FALSE(says(result.error, "tokenising")) << result.error;
   }
-  const Ended other_position = train(" --set model.position=alibi --set model.max_positions=512");
+  const ProgramResult other_position =
+      train(" --set model.position=alibi --set model.max_positions=512");
   EXPECT_EQ(other_position.code, 1);
   EXPECT_TRUE(says(other_position.error, "its 'position' is learned, but the run's is alibi."))
       << other_position.error;
@@ -309,20 +314,20 @@ TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
                            " --set model.kv_heads=2", " --set training.label_smoothing=0.1"}) {
     EXPECT_EQ(train(same).code, 0) << same;
   }
-  // A head with the same labels is kept, another one is initialised.
+  // A classifier with the same labels is kept; otherwise a new one is initialised.
   const std::string from = " --set initialize_from=" + path("labels");
-  const Ended again = train(from);
+  const ProgramResult again = train(from);
   EXPECT_EQ(again.code, 0) << again.error;
   EXPECT_FALSE(says(again.error, "start with random weights")) << again.error;
-  const Ended others = train(from + " --set 'model.labels=[counts, repeats, sings]'");
+  const ProgramResult others = train(from + " --set 'model.labels=[counts, repeats, sings]'");
   EXPECT_EQ(others.code, 0) << others.error;
   EXPECT_TRUE(says(others.error, "has other labels: classifier.dense.weight")) << others.error;
   std::string swapped = content(*folder_ / "train.tsv");
-  for (std::size_t at = 0; (at = swapped.find("repeats", at)) != swapped.npos; at += 5) {
-    swapped.replace(at, 7, "says");
+  for (std::size_t i = 0; (i = swapped.find("repeats", i)) != swapped.npos; i += 5) {
+    swapped.replace(i, 7, "says");
   }
   write_text(*folder_ / "says.tsv", swapped);
-  const Ended renamed =
+  const ProgramResult renamed =
       train(from + " --set 'data.train={tsv: says.tsv}' --set 'data.validation={tsv: says.tsv}'");
   EXPECT_EQ(renamed.code, 0) << renamed.error;
   EXPECT_TRUE(says(renamed.error, "has other labels")) << renamed.error;
@@ -331,19 +336,19 @@ TEST_F(BertProgram, StartsFromAModelOfTheSameFunction) {
 // Labels are names and need not occur in the texts.
 TEST_F(BertProgram, LearnsItsTokenizerWithoutTheLabels) {
   std::string text = content(*folder_ / "train.tsv"), numbered;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t tab = text.find('\t', at), end = text.find('\n', at);
-    numbered += text.substr(at, tab + 1 - at) + (text[tab + 1] == 'c' ? "0\n" : "1\n");
-    at = end + 1;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t tab = text.find('\t', begin), end = text.find('\n', begin);
+    numbered += text.substr(begin, tab + 1 - begin) + (text[tab + 1] == 'c' ? "0\n" : "1\n");
+    begin = end + 1;
   }
   write_text(*folder_ / "numbered.tsv", numbered);
-  const Ended ended = run(
+  const ProgramResult result = run(
       "train " + path("labels.yaml") + " --set output=" + path("numbered") +
       " --set 'initialize_from=\"\"' --set tokenizer.kind=characters --set training.max_steps=60 "
       "--set 'data.train={tsv: numbered.tsv}' --set 'data.validation={tsv: numbered.tsv}'");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  EXPECT_TRUE(says(ended.error, "learning a tokenizer of characters from the texts of the"))
-      << ended.error;
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(says(result.error, "learning a tokenizer of characters from the texts of the"))
+      << result.error;
   const std::string tokens = content(*folder_ / "numbered/tokenizer.tok");
   EXPECT_TRUE(says(tokens, "\n0065\n")) << "e\n" << tokens;
   EXPECT_FALSE(says(tokens, "\n0030\n")) << "0\n" << tokens;
@@ -352,28 +357,28 @@ TEST_F(BertProgram, LearnsItsTokenizerWithoutTheLabels) {
 }
 
 // Validation may use all labels of the model.
-TEST_F(BertProgram, NamedLabelsNeedNotAllBeInTheTrainingData) {
+TEST_F(BertProgram, LabelsOfTheConfigNeedNotOccurInTheTrainingData) {
   ASSERT_EQ(labels_->code, 0) << labels_->error;
   write_text(*folder_ / "third.tsv", "eins zwei\tcounts\nzwei\tsings\n");
   const std::string train =
       "train " + path("labels.yaml") +
       " --overwrite --set training.max_steps=1 --set output=" + path("third") +
       " --set 'data.validation={tsv: third.tsv}'";
-  const Ended unknown = run(train);
+  const ProgramResult unknown = run(train);
   EXPECT_EQ(unknown.code, 1);
   EXPECT_TRUE(says(unknown.error, "third.tsv:2: the label 'sings'")) << unknown.error;
-  const Ended named = run(train + " --set 'model.labels=[counts, repeats, sings]'");
+  const ProgramResult named = run(train + " --set 'model.labels=[counts, repeats, sings]'");
   EXPECT_EQ(named.code, 0) << named.error;
 }
 
-TEST_F(BertProgram, AnExistingTokenizerWinsOverTokenizerOptions) {
+TEST_F(BertProgram, AnExistingTokenizerReplacesTokenizerOptions) {
   ASSERT_EQ(bert_->code, 0) << bert_->error;
-  const Ended ended = run("train " + path("bert.yaml") +
-                          " --set training.max_steps=1 --set output=" + path("read") +
-                          " --set initialize_from=" + path("bert"));
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_TRUE(says(ended.error, "the config's options for learning one have no effect"))
-      << ended.error;
+  const ProgramResult result = run("train " + path("bert.yaml") +
+                                   " --set training.max_steps=1 --set output=" + path("read") +
+                                   " --set initialize_from=" + path("bert"));
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(says(result.error, "the config's options for learning one have no effect"))
+      << result.error;
 }
 
 }  // namespace

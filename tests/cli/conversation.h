@@ -1,4 +1,4 @@
-// The program with pipes for input and output: write a line, wait for the answer.
+// Runs the program with pipes for input and output: write a line, wait for the answer.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ namespace nunchi::testing {
 class Conversation {
  public:
   struct End {
-    int code = -1;  // of the exit; -1: a signal, or it did not end
+    int code = -1;  // the exit code; -1: ended by a signal, or still running
     std::string error;
     long peak_kib = 0;
   };
@@ -50,8 +50,8 @@ class Conversation {
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, (folder_ / "error").c_str(),
                                      O_WRONLY | O_CREAT, 0600);
-    // A shell that starts the tests in the background lets them ignore SIGINT; the program must not
-    // inherit that.
+    // A shell that starts the tests in the background makes them ignore SIGINT; the program must
+    // not inherit that.
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
     sigset_t defaults;
@@ -80,7 +80,7 @@ class Conversation {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // False when the program has closed its input.
+  // Returns false when the program has closed its input.
   bool write(std::string_view text) {
     while (!text.empty()) {
       const ssize_t count = ::write(in_, text.data(), text.size());
@@ -94,31 +94,31 @@ class Conversation {
 
   void send(int signal) const { ::kill(child_, signal); }
 
-  // The next line without its line break; "nothing came" after a timeout.
+  // The next line without its line break; "(no line)" after a timeout or at the end.
   std::string read_line() {
     for (;;) {
-      const std::size_t end = read_.find('\n');
+      const std::size_t end = unread_.find('\n');
       if (end != std::string::npos) {
-        std::string line = read_.substr(0, end);
-        read_.erase(0, end + 1);
+        std::string line = unread_.substr(0, end);
+        unread_.erase(0, end + 1);
         return line;
       }
-      pollfd waits{.fd = out_, .events = POLLIN, .revents = 0};
+      pollfd readable{.fd = out_, .events = POLLIN, .revents = 0};
       char bytes[4096];
-      if (::poll(&waits, 1, kPatienceMs) <= 0) return "nothing came";
+      if (::poll(&readable, 1, kTimeoutMs) <= 0) return "(no line)";
       const ssize_t count = ::read(out_, bytes, sizeof bytes);
-      if (count <= 0) return "nothing came";
-      read_.append(bytes, static_cast<std::size_t>(count));
+      if (count <= 0) return "(no line)";
+      unread_.append(bytes, static_cast<std::size_t>(count));
     }
   }
 
-  // Waits for the program to end by itself.
+  // Waits for the program to exit.
   End end() {
     int status = 0;
     rusage usage{};
-    const auto began = std::chrono::steady_clock::now();
+    const auto start = std::chrono::steady_clock::now();
     while (::wait4(child_, &status, WNOHANG, &usage) == 0) {
-      if (std::chrono::steady_clock::now() - began > std::chrono::milliseconds(kPatienceMs)) {
+      if (std::chrono::steady_clock::now() - start > std::chrono::milliseconds(kTimeoutMs)) {
         return {.error = "it did not end"};
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -130,7 +130,7 @@ class Conversation {
   }
 
  private:
-  static constexpr int kPatienceMs = 60000;
+  static constexpr int kTimeoutMs = 60000;
 
   static void close_end(int& descriptor) {
     if (descriptor >= 0) ::close(descriptor);
@@ -140,7 +140,7 @@ class Conversation {
   TemporaryFolder folder_;
   pid_t child_ = -1;
   int in_ = -1, out_ = -1;
-  std::string read_;
+  std::string unread_;
 };
 
 }  // namespace nunchi::testing

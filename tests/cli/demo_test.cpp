@@ -39,7 +39,7 @@ TEST(DemoProgram, RefusesFoldersWithOtherFiles) {
     const TemporaryFolder folder;
     fs::create_directory(folder / "data");
     write_text(folder / name, "mine");
-    const Ended refused = run("demo --output " + folder.path().string());
+    const ProgramResult refused = run("demo --output " + folder.path().string());
     EXPECT_EQ(refused.code, 2) << refused.error;
     EXPECT_TRUE(says(refused.error, "--output") && !says(refused.error, "--overwrite"))
         << refused.error;

@@ -16,13 +16,13 @@ using Json = nlohmann::json;
 const std::string kTexts = NUNCHI_SOURCE_DIR "/tests/evaluation/fixtures/";
 const std::string kEnglish = "evaluate " + kTexts + "english.hyp --reference " + kTexts;
 
-Json json_of(const Ended& ended) {
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 1) << ended.out;
-  return Json::parse(ended.out);
+Json json_of(const ProgramResult& result) {
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 1) << result.out;
+  return Json::parse(result.out);
 }
 
-// The case of expected.json with that name.
+// The case with this name in expected.json.
 Json expected(const std::string& name) {
   const Json all = Json::parse(std::ifstream(NUNCHI_SOURCE_DIR "/tests/evaluation/expected.json"));
   for (const Json& one : all.at("cases")) {
@@ -48,7 +48,7 @@ TEST(Evaluate, JsonHasScoresAndSignatures) {
   EXPECT_DOUBLE_EQ(json.at("chrf++").at("score"), wanted.at("chrf").at(2).at("score"));
 }
 
-TEST(Evaluate, TakesSeveralReferencesAndOptions) {
+TEST(Evaluate, AcceptsSeveralReferencesAndOptions) {
   const Json json = json_of(run(kEnglish + "english.ref0 " + kTexts + "english.ref1 --reference " +
                                 kTexts + "english.ref2 --lowercase --tokenize char --json"));
   const Json wanted = expected("english, three references").at("bleu").at(3);
@@ -58,10 +58,10 @@ TEST(Evaluate, TakesSeveralReferencesAndOptions) {
 }
 
 TEST(Evaluate, PrintsOneBlockForEachMetric) {
-  const Ended ended = run(kEnglish + "english.ref0 --metric chrf,bleu,chrf");
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_TRUE(ended.error.empty()) << ended.error;
-  EXPECT_EQ(ended.out,
+  const ProgramResult result = run(kEnglish + "english.ref0 --metric chrf,bleu,chrf");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_TRUE(result.error.empty()) << result.error;
+  EXPECT_EQ(result.out,
             "chrF2              75.87\n"
             "  signature        nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0\n"
             "BLEU               55.61\n"
@@ -71,7 +71,7 @@ TEST(Evaluate, PrintsOneBlockForEachMetric) {
             "  signature        nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0\n");
 }
 
-TEST(Evaluate, ScoresEachLineByItself) {
+TEST(Evaluate, ScoresEachLineSeparately) {
   const Json wanted = expected("english").at("bleu").at(0);
   const Json json = json_of(run(kEnglish + "english.ref0 --sentence --metric bleu --json"));
   EXPECT_EQ(json.at("bleu").at("signature"), wanted.at("sentence_signature"));
@@ -79,7 +79,7 @@ TEST(Evaluate, ScoresEachLineByItself) {
   for (std::size_t line = 0; line < 24; ++line) {
     EXPECT_DOUBLE_EQ(json.at("bleu").at("sentences").at(line), wanted.at("sentences").at(line));
   }
-  const Ended plain = run(kEnglish + "english.ref0 --sentence --metric bleu,chrf");
+  const ProgramResult plain = run(kEnglish + "english.ref0 --sentence --metric bleu,chrf");
   EXPECT_EQ(std::ranges::count(plain.out, '\n'), 24);
   EXPECT_EQ(std::ranges::count(plain.out, '\t'), 24);
   EXPECT_NE(plain.error.find("eff:yes"), std::string::npos);
@@ -105,22 +105,22 @@ TEST(Evaluate, ComparesTwoSystems) {
 }
 
 TEST(Evaluate, ReadsStandardInput) {
-  const Ended ended =
+  const ProgramResult result =
       run("evaluate - --reference " + kTexts + "english.ref0 --json", "", kTexts + "english.hyp");
-  EXPECT_EQ(ended.out, run(kEnglish + "english.ref0 --json").out);
+  EXPECT_EQ(result.out, run(kEnglish + "english.ref0 --json").out);
 }
 
 TEST(Evaluate, CountsLinesWithInvalidBytes) {
   const TemporaryFolder folder;
   write_text(folder / "hyp", "a\xFF\nb\n\xC3\nc\r\n");
-  const Ended ended = run("evaluate " + (folder / "hyp").string() + " --reference " +
-                          (folder / "hyp").string() + " --metric chrf");
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_NE(ended.error.find("2 lines with invalid UTF-8"), std::string::npos) << ended.error;
-  EXPECT_EQ(ended.out.find("chrF2             100.00\n"), 0u) << ended.out;
+  const ProgramResult result = run("evaluate " + (folder / "hyp").string() + " --reference " +
+                                   (folder / "hyp").string() + " --metric chrf");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_NE(result.error.find("2 lines with invalid UTF-8"), std::string::npos) << result.error;
+  EXPECT_EQ(result.out.find("chrF2             100.00\n"), 0u) << result.out;
 }
 
-TEST(Evaluate, UnequalFilesAreOneSentence) {
+TEST(Evaluate, FileErrorsAreReportedInOneLine) {
   const TemporaryFolder folder;
   write_text(folder / "empty", "");
   const std::string empty = (folder / "empty").string(), none = (folder / "none").string();
@@ -129,18 +129,18 @@ TEST(Evaluate, UnequalFilesAreOneSentence) {
         std::pair("evaluate " + empty + " --reference " + empty, "is empty"),
         std::pair("evaluate " + none + " --reference " + none, "No such file"),
         std::pair(kEnglish + "english.ref0 --against " + none, "No such file")}) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.code, 1) << arguments;
-    EXPECT_NE(ended.error.find(message), std::string::npos) << ended.error;
-    EXPECT_EQ(std::ranges::count(ended.error, '\n'), 1) << ended.error;
-    EXPECT_TRUE(ended.out.empty());
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.code, 1) << arguments;
+    EXPECT_NE(result.error.find(message), std::string::npos) << result.error;
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+    EXPECT_TRUE(result.out.empty());
   }
 }
 
-TEST(Evaluate, ASeedNeedsResamples) {
-  const Ended ended = run(kEnglish + "english.ref0 --seed 5");
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_NE(ended.error.find("--seed has no effect without"), std::string::npos) << ended.error;
+TEST(Evaluate, ASeedWithoutBootstrapIsAWrongCall) {
+  const ProgramResult result = run(kEnglish + "english.ref0 --seed 5");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.error.find("--seed has no effect without"), std::string::npos) << result.error;
   EXPECT_EQ(run(kEnglish + "english.ref0 --seed 5 --bootstrap 3").code, 0);
 }
 
@@ -149,9 +149,9 @@ TEST(Evaluate, WrongCallsExitWithTwo) {
        {"--metric ter", "--tokenize intl", "--bootstrap 0", "--bootstrap x", "--seed -1",
         "--seed 9223372036854775808", "--sentence --bootstrap 10", "--sentence --against x",
         "--against", "--reference - -"}) {
-    const Ended ended = run(kEnglish + "english.ref0 " + arguments);
-    EXPECT_EQ(ended.code, 2) << arguments;
-    EXPECT_FALSE(ended.error.empty()) << arguments;
+    const ProgramResult result = run(kEnglish + "english.ref0 " + arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_FALSE(result.error.empty()) << arguments;
   }
   EXPECT_EQ(run("evaluate").code, 2);
   EXPECT_EQ(run("evaluate " + kTexts + "english.hyp").code, 2);

@@ -1,4 +1,4 @@
-// `nunchi generate`: a language model from text to text, through the program.
+// `nunchi generate` and other commands with a language model.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ class GenerateProgram : public ::testing::Test {
     save_tokenizers(tokenizers, model());
   }
   std::filesystem::path model() const { return folder_ / "model"; }
-  Ended generate(const std::string& options, const std::string& input = "") const {
+  ProgramResult generate(const std::string& options, const std::string& input = "") const {
     write_text(folder_ / "in", input);
     return run("generate " + model().string() + " " + options, "", (folder_ / "in").string());
   }
@@ -31,53 +31,55 @@ class GenerateProgram : public ::testing::Test {
 };
 
 TEST_F(GenerateProgram, ContinuesAPrompt) {
-  const Ended ended = generate("--prompt 'the dog' --max-tokens 20");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_TRUE(ended.out.starts_with("the dog"));
-  EXPECT_TRUE(ended.out.ends_with("\n"));
-  EXPECT_EQ(ended.out.size(), std::string("the dog").size() + 20 + 1);
-  EXPECT_EQ(ended.error, "");
-  EXPECT_EQ(generate("--prompt 'the dog' --max-tokens 20").out, ended.out);
+  const ProgramResult result = generate("--prompt 'the dog' --max-tokens 20");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(result.out.starts_with("the dog"));
+  EXPECT_TRUE(result.out.ends_with("\n"));
+  EXPECT_EQ(result.out.size(), std::string("the dog").size() + 20 + 1);
+  EXPECT_EQ(result.error, "");
+  EXPECT_EQ(generate("--prompt 'the dog' --max-tokens 20").out, result.out);
 }
 
-TEST_F(GenerateProgram, DrawsDependOnTheSeed) {
+TEST_F(GenerateProgram, SamplesDependOnTheSeed) {
   const std::string options = "--prompt a --max-tokens 40 --sample --top-k 20 --temperature 1.2 ";
-  const Ended one = generate(options + "--seed 1");
+  const ProgramResult one = generate(options + "--seed 1");
   EXPECT_EQ(one.code, 0) << one.error;
   EXPECT_EQ(generate(options + "--seed 1").out, one.out);
   EXPECT_NE(generate(options + "--seed 2").out, one.out);
   const std::string stop = one.out.substr(10, 2);
-  const Ended stopped = generate(options + "--seed 1 --stop '" + stop + "'");
+  const ProgramResult stopped = generate(options + "--seed 1 --stop '" + stop + "'");
   EXPECT_EQ(stopped.out, one.out.substr(0, one.out.find(stop, 1)) + "\n");
 }
 
 TEST_F(GenerateProgram, AcceptsAnEmptyPrompt) {
-  const Ended ended = generate("--prompt '' --max-tokens 9");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(ended.out.size(), 10u);
+  const ProgramResult result = generate("--prompt '' --max-tokens 9");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(result.out.size(), 10u);
 }
 
 TEST_F(GenerateProgram, PrintsOneLineForEachPrompt) {
-  const Ended ended = generate("--max-tokens 8 --beam-size 2", "the dog\n\na fox\nbad \xFF byte\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 4);
-  EXPECT_TRUE(ended.out.starts_with("the dog"));
-  EXPECT_TRUE(says(ended.out, "\na fox"));
-  EXPECT_TRUE(says(ended.error, "1 prompt with invalid UTF-8")) << ended.error;
+  const ProgramResult result =
+      generate("--max-tokens 8 --beam-size 2", "the dog\n\na fox\nbad \xFF byte\n");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 4);
+  EXPECT_TRUE(result.out.starts_with("the dog"));
+  EXPECT_TRUE(says(result.out, "\na fox"));
+  EXPECT_TRUE(says(result.error, "1 prompt with invalid UTF-8")) << result.error;
   EXPECT_EQ(generate("--max-tokens 8", "").out, "");
 }
 
 TEST_F(GenerateProgram, APromptThatIsTooLongIsCounted) {
-  const Ended ended = generate("--max-tokens 2", std::string((1 << 20) + 5, 'a') + "\nthe dog\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 2);
-  EXPECT_TRUE(says(ended.error, "1 prompt too long: only the beginning of the line was read"))
-      << ended.error;
+  const ProgramResult result =
+      generate("--max-tokens 2", std::string((1 << 20) + 5, 'a') + "\nthe dog\n");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 2);
+  EXPECT_TRUE(says(result.error, "1 prompt too long: only the beginning of the line was read"))
+      << result.error;
 }
 
-TEST_F(GenerateProgram, Json) {
-  const Ended ended = generate("--prompt 'a fox' --max-tokens 5 --json");
-  const auto json = nlohmann::json::parse(ended.out);
+TEST_F(GenerateProgram, PrintsJson) {
+  const ProgramResult result = generate("--prompt 'a fox' --max-tokens 5 --json");
+  const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json["prompt"], "a fox");
   EXPECT_EQ(json["tokens"], 5);
   EXPECT_LT(json["log_probability"], 0);
@@ -96,7 +98,7 @@ TEST_F(GenerateProgram, AnswersBeforeTheNextPrompt) {
   EXPECT_EQ(talk.end().code, 0);
 }
 
-TEST_F(GenerateProgram, WrongCallsAreOneSentence) {
+TEST_F(GenerateProgram, WrongCallsAreReportedInOneLine) {
   for (const auto& [options, words] : std::vector<std::pair<std::string, std::string>>{
            {"--prompt a --top-k 3", "--top-k has no effect without --sample."},
            {"--prompt a --input x", "--prompt and --input exclude each other"},
@@ -105,44 +107,45 @@ TEST_F(GenerateProgram, WrongCallsAreOneSentence) {
            {"--prompt a --sample --beam-size 2", "exclude each other"},
            {"--prompt a --stop ''", "a stop cannot be empty"},
            {"--promt a", "--promt"}}) {
-    const Ended ended = generate(options);
-    EXPECT_EQ(ended.code, 2) << options;
-    EXPECT_TRUE(says(ended.error, words)) << ended.error;
-    EXPECT_EQ(ended.out, "");
+    const ProgramResult result = generate(options);
+    EXPECT_EQ(result.code, 2) << options;
+    EXPECT_TRUE(says(result.error, words)) << result.error;
+    EXPECT_EQ(result.out, "");
   }
 }
 
 TEST_F(GenerateProgram, RefusesModelsWithoutTheAbility) {
-  const Ended translate = run("translate " + model().string());
+  const ProgramResult translate = run("translate " + model().string());
   EXPECT_EQ(translate.code, 1);
   EXPECT_EQ(translate.error,
             "nunchi: a model of the family gpt cannot translate. It can continue a text: see "
             "'nunchi generate --help'.\n");
   const SmallTranslation translation;
   translation.save(folder_ / "translation");
-  const Ended generate = run("generate " + (folder_ / "translation").string() + " --prompt a");
+  const ProgramResult generate =
+      run("generate " + (folder_ / "translation").string() + " --prompt a");
   EXPECT_EQ(generate.code, 1);
   EXPECT_EQ(generate.error,
             "nunchi: a model of the family transformer cannot continue a text. It can translate: "
             "see 'nunchi translate --help'.\n");
 }
 
-TEST_F(GenerateProgram, LinesAreScored) {
+TEST_F(GenerateProgram, ScoresLines) {
   write_text(folder_ / "text", "the dog\n\na fox\n");
-  const Ended ended = run("score " + model().string() + " " + (folder_ / "text").string());
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(std::ranges::count(ended.out, '\n'), 3);
-  EXPECT_TRUE(says(ended.error, "nunchi: 3 lines, 15 target tokens, perplexity ")) << ended.error;
-  const Ended pairs = run("score " + model().string() + " a b");
+  const ProgramResult result = run("score " + model().string() + " " + (folder_ / "text").string());
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 3);
+  EXPECT_TRUE(says(result.error, "nunchi: 3 lines, 15 target tokens, perplexity ")) << result.error;
+  const ProgramResult pairs = run("score " + model().string() + " a b");
   EXPECT_EQ(pairs.code, 2);
   EXPECT_TRUE(says(pairs.error, "scores the lines of one text; leave TGT out")) << pairs.error;
 }
 
-TEST_F(GenerateProgram, TokenizersOfCharacters) {
+TEST_F(GenerateProgram, CharacterTokenizersCanBeTrainedAndUsed) {
   write_text(folder_ / "text", "the dog\na fox\n");
   const std::string file = (folder_ / "c.tok").string();
-  const Ended trained = run("tokenizer train --kind characters --input " +
-                            (folder_ / "text").string() + " --output " + file);
+  const ProgramResult trained = run("tokenizer train --kind characters --input " +
+                                    (folder_ / "text").string() + " --output " + file);
   EXPECT_EQ(trained.code, 0) << trained.error;
   EXPECT_TRUE(says(trained.error, "14 tokens")) << trained.error;
   write_text(folder_ / "in", "a dog\n");
@@ -156,15 +159,16 @@ TEST_F(GenerateProgram, TokenizersOfCharacters) {
 TEST(BenchTrain, EveryFamilyHasPresets) {
   for (const std::string preset :
        {"small", "bert-small", "t5-tiny", "t5-v1.1-small", "rnn-small", "tiny"}) {
-    const Ended ended = run("bench train --preset " + preset +
-                            " --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 --json");
-    EXPECT_EQ(ended.code, 0) << preset << ended.error;
-    const auto json = nlohmann::json::parse(ended.out);
+    const ProgramResult result =
+        run("bench train --preset " + preset +
+            " --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 --json");
+    EXPECT_EQ(result.code, 0) << preset << result.error;
+    const auto json = nlohmann::json::parse(result.out);
     EXPECT_GT(json["target_tokens_per_s"], 0);
     EXPECT_NEAR(json["first_loss"].get<double>(), std::log(50.0), 1.2) << preset;
   }
   EXPECT_TRUE(says(run("bench train --preset huge").error, "there is no preset 'huge'"));
-  const Ended longer = run("bench train --preset bert-small --sentences 1 --length 513");
+  const ProgramResult longer = run("bench train --preset bert-small --sentences 1 --length 513");
   EXPECT_EQ(longer.code, 2);
   EXPECT_TRUE(says(longer.error, "the model has 512 positions")) << longer.error;
 }

@@ -1,4 +1,4 @@
-// The help of every command: what it shows, that it fits the terminal, that its examples work.
+// The help of every command: its contents, its width and its examples.
 #include <algorithm>
 #include <sstream>
 
@@ -27,21 +27,21 @@ std::vector<std::string> section(const std::string& help, const std::string& tit
 
 std::string help_of(const std::string& command) { return run(command + " --help").out; }
 
-// The commands of a help, without those below them.
+// The commands that a help text lists, without their subcommands.
 std::vector<std::string> commands_in(const std::string& help) {
   std::vector<std::string> commands;
   bool in_options = false;
   for (const std::string& line : lines_of(help)) {
     if (line.ends_with(':')) in_options = line == "Options:";
-    const bool names_one = line.starts_with("  ") && line.size() > 2 && line[2] != ' ';
-    if (names_one && !in_options) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
+    const bool is_command = line.starts_with("  ") && line.size() > 2 && line[2] != ' ';
+    if (is_command && !in_options) commands.push_back(line.substr(2, line.find(' ', 2) - 2));
   }
   return commands;
 }
 
-// All commands that do something: "translate", "bench train".
+// All commands that can be run: "translate", "bench train".
 const std::vector<std::string>& all_commands() {
-  static const std::vector<std::string> all = [] {
+  static const std::vector<std::string> commands = [] {
     std::vector<std::string> found;
     for (const std::string& name : commands_in(help_of(""))) {
       const std::string help = help_of(name);
@@ -49,11 +49,12 @@ const std::vector<std::string>& all_commands() {
         found.push_back(name);
         continue;
       }
-      for (const std::string& below : commands_in(help)) found.push_back(name + " " + below);
+      for (const std::string& subcommand : commands_in(help))
+        found.push_back(name + " " + subcommand);
     }
     return found;
   }();
-  return all;
+  return commands;
 }
 
 struct ShownOption {
@@ -61,26 +62,27 @@ struct ShownOption {
   std::string text;
 };
 
-// The options and arguments of a help, each with its whole text.
+// The options and arguments in a help text, each with its whole description.
 std::vector<ShownOption> options_in(const std::string& help) {
-  constexpr std::size_t kText = 28;  // where the text's column begins
+  constexpr std::size_t kTextColumn = 28;  // where the text of an option begins
   std::vector<ShownOption> options;
   bool in_examples = false;
   for (const std::string& line : lines_of(help)) {
     in_examples = in_examples || line == "Examples:";
     if (in_examples || !line.starts_with("  ")) continue;
-    const bool continues = line.size() > kText && line.find_first_not_of(' ') == kText;
+    const bool continues = line.size() > kTextColumn && line.find_first_not_of(' ') == kTextColumn;
     if (continues) {
-      options.back().text += (options.back().text.empty() ? "" : " ") + line.substr(kText);
+      options.back().text += (options.back().text.empty() ? "" : " ") + line.substr(kTextColumn);
       continue;
     }
     const std::size_t end = line.find("  ", line.find_first_not_of(' '));
-    options.push_back({line.substr(0, end), line.size() > kText ? line.substr(kText) : ""});
+    options.push_back(
+        {line.substr(0, end), line.size() > kTextColumn ? line.substr(kTextColumn) : ""});
   }
   return options;
 }
 
-// What a shell would run of an example: the call of nunchi, without pipes and redirections.
+// The arguments of nunchi in each example, without pipes and redirections.
 std::vector<std::string> examples_in(const std::string& help) {
   std::vector<std::string> examples;
   for (const std::string& line : section(help, "Examples")) {
@@ -109,9 +111,9 @@ TEST(Help, NamesAllCommands) {
   }
 }
 
-TEST(Help, IsTheSameByCommandAndByOption) {
+TEST(Help, TheHelpCommandAndTheOptionPrintTheSame) {
   for (const std::string& command : all_commands()) {
-    const Ended option = run(command + " --help"), word = run("help " + command);
+    const ProgramResult option = run(command + " --help"), word = run("help " + command);
     EXPECT_EQ(option.code, 0) << command;
     EXPECT_TRUE(option.error.empty()) << option.error;
     EXPECT_EQ(word.code, 0) << command;
@@ -133,7 +135,7 @@ TEST(Help, FitsEightyColumns) {
   }
 }
 
-TEST(Help, SaysWhatValuesAnOptionTakes) {
+TEST(Help, DescribesTheValuesOfEveryOption) {
   int with_value = 0;
   for (const std::string& command : all_commands()) {
     const std::vector<ShownOption> options = options_in(help_of(command));
@@ -171,7 +173,7 @@ TEST(Help, ShowsTypesAndDefaults) {
   EXPECT_TRUE(says(text_of("--n-best N"), "[a whole number from 1 to 4096]"));
 }
 
-TEST(Help, DescribesTheDeviceOptionsAlike) {
+TEST(Help, DeviceOptionsAreDescribedTheSameEverywhere) {
   const std::vector<std::string> device = section(help_of("translate"), "Device");
   ASSERT_GE(device.size(), 4u);
   int commands = 0;
@@ -184,14 +186,14 @@ TEST(Help, DescribesTheDeviceOptionsAlike) {
   EXPECT_GE(commands, 12);
 }
 
-TEST(Help, ItsExamplesAreValidCalls) {
+TEST(Help, ExamplesAreValidCalls) {
   for (const std::string& command : all_commands()) {
     const std::vector<std::string> examples = examples_in(help_of(command));
     EXPECT_FALSE(examples.empty()) << command;
     for (const std::string& example : examples) {
       EXPECT_TRUE(example.starts_with(command)) << example;
-      const Ended ended = run("--parse-only " + example);
-      EXPECT_EQ(ended.code, 0) << example << ": " << ended.error;
+      const ProgramResult result = run("--parse-only " + example);
+      EXPECT_EQ(result.code, 0) << example << ": " << result.error;
     }
   }
 }
@@ -205,13 +207,13 @@ TEST(Help, ParseOnlyFindsWrongCallsAndRunsNothing) {
   EXPECT_EQ(run("translate no-such-model").code, 1);
 }
 
-TEST(Help, ShortFormsAreTheirLongOnes) {
+TEST(Help, ShortOptionsEqualLongOptions) {
   EXPECT_EQ(run("-V").out, run("--version").out);
   EXPECT_EQ(run("--parse-only translate m -i in.txt -o out.txt").code, 0);
   EXPECT_EQ(run("--parse-only tokenizer train -i a b -o c.spm --vocab 9").code, 0);
 }
 
-TEST(WrongValue, IsNamedWithWhatIsAllowed) {
+TEST(WrongValue, IsReportedWithTheAllowedValues) {
   EXPECT_EQ(run("translate m --beam-size 0").error,
             "nunchi: --beam-size must be a whole number from 1 to 4096, not '0'; see 'nunchi "
             "translate --help'.\n");

@@ -11,16 +11,17 @@
 
 namespace nunchi::testing {
 
-struct Ended {
+struct ProgramResult {
   int code;
   std::string out, error;
 };
 
-// `before` may set environment variables; `input` is the file for standard input.
-inline Ended run(const std::string& arguments, const std::string& before = "",
-                 const std::string& input = "/dev/null") {
+// `prefix` goes before the command, to set environment variables for example; `input` is the file
+// for standard input.
+inline ProgramResult run(const std::string& arguments, const std::string& prefix = "",
+                         const std::string& input = "/dev/null") {
   const TemporaryFolder folder;
-  const std::string command = before + " " + NUNCHI_PROGRAM + " " + arguments + " >" +
+  const std::string command = prefix + " " + NUNCHI_PROGRAM + " " + arguments + " >" +
                               (folder / "out").string() + " 2>" + (folder / "error").string() +
                               " <" + input;
   const int status = std::system(command.c_str());

@@ -18,11 +18,11 @@ TEST(Program, WrongCallsExitWithTwoAndOneSentence) {
         "bench train --device tpu", "bench train --seconds nan", "bench train --dropout 1",
         "bench train --dropout nan", "bench train no.yaml --dropout 0",
         "bench train no.yaml --seconds 1", "info"}) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.code, 2) << arguments;
-    EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << arguments << ": " << ended.error;
-    EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1) << ended.error;
-    EXPECT_TRUE(ended.out.empty()) << arguments << ": " << ended.out;
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_EQ(result.error.rfind("nunchi: ", 0), 0u) << arguments << ": " << result.error;
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_TRUE(result.out.empty()) << arguments << ": " << result.out;
   }
 }
 
@@ -41,7 +41,7 @@ TEST(Program, WrongCallsPointToTheirHelp) {
   }
 }
 
-TEST(Program, AMisspeltCommandIsNamedWithTheNearest) {
+TEST(Program, AMisspeltCommandGetsASuggestion) {
   EXPECT_EQ(run("trane x.yaml").error,
             "nunchi: there is no command 'trane'; did you mean 'train'? See 'nunchi --help'.\n");
   EXPECT_EQ(run("bench trian").error,
@@ -50,30 +50,35 @@ TEST(Program, AMisspeltCommandIsNamedWithTheNearest) {
   EXPECT_EQ(run("trane").code, 2);
 }
 
-TEST(Program, AMisspeltOptionIsNamedWithTheNearest) {
-  const Ended ended = run("translate model --beamsize 4");
-  EXPECT_EQ(ended.code, 2);
-  EXPECT_TRUE(ended.error.ends_with("; did you mean --beam-size? See 'nunchi translate --help'.\n"))
-      << ended.error;
+TEST(Program, AMisspeltOptionGetsASuggestion) {
+  const ProgramResult result = run("translate model --beamsize 4");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_TRUE(
+      result.error.ends_with("; did you mean --beam-size? See 'nunchi translate --help'.\n"))
+      << result.error;
 }
 
 TEST(Program, OptionsWithoutEffectAreWrongCalls) {
-  const Ended bench = run("bench train --set foo=1 --preset tiny");
+  const ProgramResult bench = run("bench train --set foo=1 --preset tiny");
   EXPECT_EQ(bench.code, 2);
   EXPECT_EQ(bench.error, "nunchi: --set changes a CONFIG, but none is given.\n");
 }
 
-TEST(Program, ThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
-  // libgomp prints its settings when it is loaded; the second time with the program's own.
+TEST(Program, IdleThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
+  // libgomp prints its settings when it is loaded. The program executes itself again with its own
+  // settings, so the last ones count.
   const std::string settings = "OMP_DISPLAY_ENV=verbose ";
-  const auto spins = [&](const std::string& before) {
-    const std::string said = run("--version", settings + before).error;
-    const std::size_t at = said.rfind("GOMP_SPINCOUNT = '");
-    return at == said.npos ? said : said.substr(at + 18, said.find('\'', at + 18) - at - 18);
+  const auto spin_count = [&](const std::string& environment) {
+    const std::string printed = run("--version", settings + environment).error;
+    const std::string name = "GOMP_SPINCOUNT = '";
+    const std::size_t found = printed.rfind(name);
+    if (found == printed.npos) return printed;
+    const std::size_t begin = found + name.size();
+    return printed.substr(begin, printed.find('\'', begin) - begin);
   };
-  EXPECT_EQ(spins("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT"), "3000");
-  EXPECT_EQ(spins("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=77"), "77");
-  EXPECT_EQ(spins("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
+  EXPECT_EQ(spin_count("env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT"), "3000");
+  EXPECT_EQ(spin_count("env -u OMP_WAIT_POLICY GOMP_SPINCOUNT=77"), "77");
+  EXPECT_EQ(spin_count("env -u GOMP_SPINCOUNT OMP_WAIT_POLICY=passive"), "0");
 }
 
 TEST(Program, HelpAndVersionExitWithZero) {
@@ -82,8 +87,8 @@ TEST(Program, HelpAndVersionExitWithZero) {
   EXPECT_EQ(run("--version").out, "nunchi " + std::string(version()) + "\n");
 }
 
-TEST(Program, AWrongInstructionSetIsAWrongCall) {
-  const Ended unknown = run("bench attention --length 8", "NUNCHI_ISA=v9");
+TEST(Program, AnUnknownInstructionSetIsAWrongCall) {
+  const ProgramResult unknown = run("bench attention --length 8", "NUNCHI_ISA=v9");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.error.find("NUNCHI_ISA is 'v9'; it can be portable, v2, v3 or v4."),
             std::string::npos);
@@ -92,20 +97,20 @@ TEST(Program, AWrongInstructionSetIsAWrongCall) {
 TEST(Program, EveryInstructionSetTrainsToTheSameLoss) {
   std::vector<double> losses;
   for (const Isa isa : all_isas()) {
-    const Ended ended =
+    const ProgramResult result =
         run("bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 3 --json",
             std::string("NUNCHI_ISA=") + name_of(isa));
-    ASSERT_EQ(ended.code, 0) << ended.error;
-    losses.push_back(nlohmann::json::parse(ended.out)["last_loss"].get<double>());
+    ASSERT_EQ(result.code, 0) << result.error;
+    losses.push_back(nlohmann::json::parse(result.out)["last_loss"].get<double>());
     EXPECT_NEAR(losses.back(), losses.front(), 1e-4) << name_of(isa);
   }
 }
 
-TEST(Program, BenchTrainPrintsOneJsonObjectWithItsFigures) {
-  const Ended ended = run(
+TEST(Program, BenchTrainPrintsOneJsonObject) {
+  const ProgramResult result = run(
       "bench train --preset tiny --sentences 4 --length 9 --vocab 50 --steps 2 --threads 1 --json");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto json = nlohmann::json::parse(ended.out);
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
   for (const char* key : {"target_tokens_per_s", "ms_per_step", "gflops", "peak_fraction",
                           "peak_mib", "first_loss", "last_loss"}) {
     EXPECT_GT(json.at(key).get<double>(), 0) << key;
@@ -117,7 +122,7 @@ TEST(Program, BenchTrainUsesTheGivenDropout) {
   const std::string command =
       "bench train --sentences 2 --length 5 --vocab 30 --steps 1 --warmup 1 --threads 1 --json ";
   for (const char* preset : {"--preset tiny", "--preset small"}) {
-    const Ended none = run(command + preset + " --dropout 0"), half = run(command + preset);
+    const ProgramResult none = run(command + preset + " --dropout 0"), half = run(command + preset);
     ASSERT_EQ(none.code, 0) << none.error;
     ASSERT_EQ(half.code, 0) << half.error;
     const auto without = nlohmann::json::parse(none.out), with = nlohmann::json::parse(half.out);
@@ -130,13 +135,14 @@ TEST(Program, BenchTrainUsesTheGivenDropout) {
   }
 }
 
-TEST(Program, BenchAttentionAndGemmPrintTheirFigures) {
-  const Ended attention = run("bench attention --length 300 --heads 2 --width 20 --causal --json");
+TEST(Program, BenchAttentionAndGemmPrintJson) {
+  const ProgramResult attention =
+      run("bench attention --length 300 --heads 2 --width 20 --causal --json");
   ASSERT_EQ(attention.code, 0) << attention.error;
   for (const char* key : {"forward_ms", "backward_ms", "gflops", "peak_mib"}) {
     EXPECT_GT(nlohmann::json::parse(attention.out).at(key).get<double>(), 0) << key;
   }
-  const Ended gemm = run("bench gemm --tokens 64 --vocab 100 --json");
+  const ProgramResult gemm = run("bench gemm --tokens 64 --vocab 100 --json");
   ASSERT_EQ(gemm.code, 0) << gemm.error;
   EXPECT_EQ(nlohmann::json::parse(gemm.out).at("products_measured").size(), 15u);
 }
@@ -146,9 +152,9 @@ TEST(Program, InfoShowsFamilyParametersAndConfig) {
   CpuContext context;
   const auto model = make_small<Transformer>(context, small_config());
   save_model(*model, folder.path());
-  const Ended ended = run("info --json " + folder.path().string());
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto json = nlohmann::json::parse(ended.out);
+  const ProgramResult result = run("info --json " + folder.path().string());
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto json = nlohmann::json::parse(result.out);
   EXPECT_EQ(json.at("family"), "transformer");
   EXPECT_EQ(json.at("parameters"), model->parameters().count());
   EXPECT_EQ(json.at("config").at("width"), 40);
@@ -156,14 +162,14 @@ TEST(Program, InfoShowsFamilyParametersAndConfig) {
             std::string::npos);
 }
 
-TEST(Program, InfoOnAnotherFolderIsOneSentence) {
+TEST(Program, InfoReportsOtherFoldersInOneLine) {
   const TemporaryFolder folder;
   for (const std::string& path : {folder.path().string(), (folder / "nothing").string()}) {
-    const Ended ended = run("info " + path);
-    EXPECT_EQ(ended.code, 1);
-    EXPECT_EQ(ended.error.rfind("nunchi: '" + path + "' is not a model folder", 0), 0u)
-        << ended.error;
-    EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1);
+    const ProgramResult result = run("info " + path);
+    EXPECT_EQ(result.code, 1);
+    EXPECT_EQ(result.error.rfind("nunchi: '" + path + "' is not a model folder", 0), 0u)
+        << result.error;
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1);
   }
 }
 

@@ -1,4 +1,4 @@
-// `nunchi tokenizer` through the program.
+// `nunchi tokenizer`: output, messages and exit codes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <zlib.h>
@@ -13,12 +13,12 @@
 namespace nunchi::testing {
 namespace {
 
-struct Ended {
+struct ProgramResult {
   int code;
   std::string out, error;
 };
 
-Ended run(const std::string& arguments, std::string_view input = "") {
+ProgramResult run(const std::string& arguments, std::string_view input = "") {
   const TemporaryFolder folder;
   write_text(folder / "in", input);
   const std::string command = std::string(NUNCHI_PROGRAM) + " tokenizer " + arguments + " <" +
@@ -38,10 +38,10 @@ class TokenizerProgram : public ::testing::Test {
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   // Learns the tokenizer that a test uses.
   std::string trained(const std::string& options = "--vocab 400") const {
-    const Ended ended =
+    const ProgramResult result =
         run("train --input " + path("corpus.txt") + " --output " + path("t.spm") + " " + options);
-    EXPECT_EQ(ended.code, 0) << ended.error;
-    EXPECT_TRUE(ended.out.empty()) << ended.out;
+    EXPECT_EQ(result.code, 0) << result.error;
+    EXPECT_TRUE(result.out.empty()) << result.out;
     return path("t.spm");
   }
 
@@ -54,17 +54,17 @@ TEST_F(TokenizerProgram, TrainsEncodesAndDecodes) {
        {"--vocab 400", "--vocab 400 --kind unigram", "--vocab 150 --no-byte-fallback"}) {
     const std::string model = trained(options + " --character-coverage 1");
     for (const std::string ids : {"", " --ids"}) {
-      const Ended encoded = run("encode " + model + ids, corpus_);
+      const ProgramResult encoded = run("encode " + model + ids, corpus_);
       ASSERT_EQ(encoded.code, 0) << encoded.error;
       EXPECT_TRUE(encoded.error.empty()) << encoded.error;
-      const Ended decoded = run("decode " + model + ids, encoded.out);
+      const ProgramResult decoded = run("decode " + model + ids, encoded.out);
       EXPECT_EQ(decoded.out, corpus_) << options << ids;
       EXPECT_TRUE(decoded.error.empty()) << decoded.error;
     }
   }
 }
 
-TEST_F(TokenizerProgram, PiecesAndNumbersAreSeparatedBySpaces) {
+TEST_F(TokenizerProgram, PiecesAndIdsAreSeparatedBySpaces) {
   const std::string model = trained("--vocab 420 --symbol '<2de>' --symbol '<2en>'");
   EXPECT_EQ(run("encode " + model, "<2de> cat").out, "\u2581 <2de> \u2581cat\n");
   EXPECT_EQ(run("encode --ids " + model, "<2de> <2en>\n").out.find(" 3 "), 3u)
@@ -73,7 +73,7 @@ TEST_F(TokenizerProgram, PiecesAndNumbersAreSeparatedBySpaces) {
 
 TEST_F(TokenizerProgram, PrintsOneLineForEachLine) {
   const std::string model = trained();
-  const Ended encoded = run("encode --ids " + model, "\n\r\n  \ncat\r\n\ndog");
+  const ProgramResult encoded = run("encode --ids " + model, "\n\r\n  \ncat\r\n\ndog");
   EXPECT_EQ(std::count(encoded.out.begin(), encoded.out.end(), '\n'), 6);
   EXPECT_EQ(encoded.out.rfind("\n\n\n", 0), 0u) << encoded.out;
   EXPECT_EQ(run("decode --ids " + model, encoded.out).out, "\n\n\ncat\n\ndog\n");
@@ -85,15 +85,15 @@ TEST_F(TokenizerProgram, PrintsOneLineForEachLine) {
 TEST_F(TokenizerProgram, BadInputIsCountedAndDoesNotEndTheJob) {
   const std::string model = trained();
   const std::string zero("a\0b\n", 4);
-  const Ended bytes = run("encode " + model, "\xFF\xFE\n" + zero + "\xED\xA0\x80\n");
+  const ProgramResult bytes = run("encode " + model, "\xFF\xFE\n" + zero + "\xED\xA0\x80\n");
   EXPECT_EQ(bytes.code, 0);
   EXPECT_EQ(bytes.error, "nunchi: 2 lines with invalid UTF-8: replaced by U+FFFD.\n");
   EXPECT_EQ(run("decode " + model, bytes.out).out,
             "\uFFFD\uFFFD\n" + zero + "\uFFFD\uFFFD\uFFFD\n");
-  const Ended words = run("decode " + model, "\u2581cat nonsense \u2581dog\n");
+  const ProgramResult words = run("decode " + model, "\u2581cat nonsense \u2581dog\n");
   EXPECT_EQ(words.out, "cat \u2047  dog\n");
   EXPECT_EQ(words.error, "nunchi: 1 token is not in the vocabulary, read as <unk>.\n");
-  const Ended numbers = run("decode --ids " + model, "-1 400 99999999999999999999 4x x\n");
+  const ProgramResult numbers = run("decode --ids " + model, "-1 400 99999999999999999999 4x x\n");
   EXPECT_EQ(numbers.code, 0);
   EXPECT_EQ(numbers.error, "nunchi: 5 tokens are not in the vocabulary, read as <unk>.\n");
 }
@@ -101,15 +101,15 @@ TEST_F(TokenizerProgram, BadInputIsCountedAndDoesNotEndTheJob) {
 TEST_F(TokenizerProgram, LongLinesAreCutAtAMegabyte) {
   const std::string model = trained();
   const std::string whole(std::size_t{1} << 20, 'a');
-  const Ended kept = run("encode " + model, whole + "\r\ncat\n");
+  const ProgramResult kept = run("encode " + model, whole + "\r\ncat\n");
   EXPECT_TRUE(kept.error.empty()) << kept.error;
-  const Ended cut = run("encode " + model, whole + "\u00e9\ncat\n");
+  const ProgramResult cut = run("encode " + model, whole + "\u00e9\ncat\n");
   EXPECT_EQ(cut.error, "nunchi: 1 line was longer than 1 MiB, cut there.\n");
   EXPECT_EQ(cut.out, kept.out);
   EXPECT_TRUE(cut.out.ends_with("\n\u2581cat\n"));
 }
 
-TEST_F(TokenizerProgram, ModelFoldersHoldOneOrTwoTokenizers) {
+TEST_F(TokenizerProgram, AModelFolderHasOneOrTwoTokenizers) {
   const std::string model = trained();
   namespace fs = std::filesystem;
   fs::create_directory(folder_ / "two");
@@ -119,7 +119,7 @@ TEST_F(TokenizerProgram, ModelFoldersHoldOneOrTwoTokenizers) {
   EXPECT_EQ(run("encode --side source " + path("two"), "cat").code, 0);
   EXPECT_EQ(run("decode --ids --side target " + path("two"), "400\n").error, "");
   EXPECT_NE(run("decode --ids --side source " + path("two"), "400\n").error, "");
-  const Ended which = run("encode " + path("two"), "cat");
+  const ProgramResult which = run("encode " + path("two"), "cat");
   EXPECT_EQ(which.code, 1);
   EXPECT_EQ(which.error, "nunchi: '" + path("two") +
                              "' has no tokenizer.spm or tokenizer.tok, but one for each side: add "
@@ -140,14 +140,14 @@ TEST_F(TokenizerProgram, ReadsSeveralFilesAndArchives) {
   gzFile archive = gzopen(path("second.gz").c_str(), "wb");
   gzwrite(archive, corpus_.data() + half, static_cast<unsigned>(corpus_.size() - half));
   gzclose(archive);
-  const Ended ended = run("train --vocab 400 --output " + path("u.spm") + " --input " +
-                          path("first.txt") + " " + path("second.gz"));
-  EXPECT_EQ(ended.code, 0) << ended.error;
+  const ProgramResult result = run("train --vocab 400 --output " + path("u.spm") + " --input " +
+                                   path("first.txt") + " " + path("second.gz"));
+  EXPECT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(content(folder_ / "u.spm"), expected);
-  EXPECT_EQ(ended.error, path("u.spm") + ": 400 tokens, learned from 400 lines.\n");
+  EXPECT_EQ(result.error, path("u.spm") + ": 400 tokens, learned from 400 lines.\n");
 }
 
-TEST_F(TokenizerProgram, FailuresAreOneSentenceAndLeaveNoFile) {
+TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
   const auto files = folder_.files();
   const std::string to = " --output " + path("t.spm");
   for (const std::string& arguments :
@@ -158,20 +158,20 @@ TEST_F(TokenizerProgram, FailuresAreOneSentenceAndLeaveNoFile) {
         "train --vocab 400 --input " + path("corpus.txt") + " --output " + path("no/t.spm"),
         "encode " + path("missing.spm"), "encode " + path("corpus.txt"),
         "decode " + path("corpus.txt"), std::string("encode /dev/null")}) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.code, 1) << arguments;
-    EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << ended.error;
-    EXPECT_EQ(std::count(ended.error.begin(), ended.error.end(), '\n'), 1) << ended.error;
-    EXPECT_TRUE(ended.out.empty());
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.code, 1) << arguments;
+    EXPECT_EQ(result.error.rfind("nunchi: ", 0), 0u) << result.error;
+    EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+    EXPECT_TRUE(result.out.empty());
   }
   EXPECT_EQ(folder_.files(), files);
 }
 
 TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
   const auto refused = [&](const std::string& arguments, const std::string& what) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.code, 2) << arguments;
-    EXPECT_NE(ended.error.find(what), std::string::npos) << ended.error;
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.code, 2) << arguments;
+    EXPECT_NE(result.error.find(what), std::string::npos) << result.error;
   };
   const std::string train = "train --input " + path("corpus.txt") + " --output ";
   const std::string bytes = train + path("t.tok") + " --kind bytes";
@@ -183,7 +183,7 @@ TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
           "a tokenizer of kind characters is a .tok file");
   refused(train + path("t.tok") + " --vocab 400", "a tokenizer of kind bpe is a .spm file");
   EXPECT_EQ(folder_.files(), 1);
-  const Ended learned = run(bytes);
+  const ProgramResult learned = run(bytes);
   EXPECT_EQ(learned.code, 0) << learned.error;
   EXPECT_NE(learned.error.find("259 tokens, independent of the text."), std::string::npos)
       << learned.error;
@@ -197,9 +197,9 @@ TEST_F(TokenizerProgram, WrongCallsExitWithTwo) {
         train + " --vocab 400 --kind words", train + " --vocab 400 --symbol '<s>'",
         train + " --vocab 400 --character-coverage 0.1",
         "encode --side left " + path("corpus.txt")}) {
-    const Ended ended = run(arguments);
-    EXPECT_EQ(ended.code, 2) << arguments << ": " << ended.error;
-    EXPECT_FALSE(ended.error.empty());
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.code, 2) << arguments << ": " << result.error;
+    EXPECT_FALSE(result.error.empty());
   }
 }
 

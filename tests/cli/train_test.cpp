@@ -1,4 +1,4 @@
-// `nunchi train`: a run from text to a model, stopped, killed and resumed.
+// `nunchi train`: runs from text to a model; stopping, killing and resuming them.
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/wait.h>
@@ -64,9 +64,10 @@ validation: {every: 30, metric: bleu}
   }
   std::string path(const std::string& run) const { return (folder_ / run).string(); }
 
-  // Starts the program, waits for the checkpoint of `step`, sends the signal and returns the
+  // Starts the program, waits until `checkpoint` exists, sends the signal and returns the exit
   // status.
-  int signalled(const std::string& arguments, const fs::path& checkpoint, int signal) const {
+  int status_after_signal(const std::string& arguments, const fs::path& checkpoint,
+                          int signal) const {
     const std::string command =
         "exec " NUNCHI_PROGRAM " " + arguments + " >/dev/null 2>" + path("error");
     const pid_t child = ::fork();
@@ -109,20 +110,21 @@ TEST_F(TrainProgram, AResumedRunEqualsAnUninterruptedOne) {
   for (const std::string threads : {"1", "2"}) {
     const std::string more = "--threads " + threads + " --set validation.beam_size=2";
     const std::string whole = "whole" + threads, parts = "parts" + threads;
-    const Ended ended = run(arguments(whole, more));
-    ASSERT_EQ(ended.code, 0) << ended.error;
-    EXPECT_TRUE(ended.out.empty()) << ended.out;
-    EXPECT_FALSE(says(ended.error, "\r")) << "no moving line outside of a terminal";
+    const ProgramResult result = run(arguments(whole, more));
+    ASSERT_EQ(result.code, 0) << result.error;
+    EXPECT_TRUE(result.out.empty()) << result.out;
+    EXPECT_FALSE(says(result.error, "\r")) << "no progress line outside of a terminal";
 
     const fs::path checkpoints = folder_ / parts / "checkpoints";
-    const int killed = signalled(arguments(parts, more), checkpoints / "step-20", SIGKILL);
+    const int killed =
+        status_after_signal(arguments(parts, more), checkpoints / "step-20", SIGKILL);
     EXPECT_TRUE(WIFSIGNALED(killed) && WTERMSIG(killed) == SIGKILL);
     const int stopped =
-        signalled(arguments(parts, more + " --resume"), checkpoints / "step-40", SIGINT);
+        status_after_signal(arguments(parts, more + " --resume"), checkpoints / "step-40", SIGINT);
     EXPECT_TRUE(WIFEXITED(stopped) && WEXITSTATUS(stopped) == 0) << content(folder_ / "error");
     EXPECT_TRUE(says(content(folder_ / "error"), "--resume continues"));
     EXPECT_FALSE(fs::exists(folder_ / parts / "model.safetensors"));
-    const Ended resumed = run(arguments(parts, more + " --resume"));
+    const ProgramResult resumed = run(arguments(parts, more + " --resume"));
     ASSERT_EQ(resumed.code, 0) << resumed.error;
     EXPECT_TRUE(says(resumed.error, "resuming at step ")) << resumed.error;
 
@@ -146,18 +148,18 @@ TEST_F(TrainProgram, TrainsRecurrentModelsThatTranslate) {
                    "48, attention: " +
                        attention + ", free_running: 0.25}\n");
     write_text(folder_ / (run_name + ".yaml"), config);
-    const Ended trained =
+    const ProgramResult trained =
         run("train " + path(run_name + ".yaml") + " --set output=" + path(run_name) +
             " --set data.root=" + folder_.path().string() + " --set training.max_steps=10");
     ASSERT_EQ(trained.code, 0) << trained.error;
-    const Ended translated = run("translate " + path(run_name) + " --beam-size 3 --input " +
-                                 (folder_ / "val.x").string());
+    const ProgramResult translated = run("translate " + path(run_name) + " --beam-size 3 --input " +
+                                         (folder_ / "val.x").string());
     ASSERT_EQ(translated.code, 0) << translated.error;
     EXPECT_EQ(std::count(translated.out.begin(), translated.out.end(), '\n'), 20);
-    const Ended about = run("info " + path(run_name) + " --json");
+    const ProgramResult about = run("info " + path(run_name) + " --json");
     ASSERT_EQ(about.code, 0) << about.error;
     EXPECT_EQ(Json::parse(about.out)["family"], "rnn");
-    const Ended aligned =
+    const ProgramResult aligned =
         run("translate " + path(run_name) + " --alignment --input " + (folder_ / "val.x").string());
     EXPECT_EQ(aligned.code, attention == "none" ? 1 : 0) << aligned.error;
     if (attention == "none") {
@@ -166,56 +168,58 @@ TEST_F(TrainProgram, TrainsRecurrentModelsThatTranslate) {
   }
 }
 
-TEST_F(TrainProgram, LeavesAModelThatTranslates) {
-  const Ended trained = run(arguments("run", "--set training.max_steps=10"));
+TEST_F(TrainProgram, TheTrainedModelTranslates) {
+  const ProgramResult trained = run(arguments("run", "--set training.max_steps=10"));
   ASSERT_EQ(trained.code, 0) << trained.error;
   EXPECT_TRUE(says(trained.error, "160 lines: 160 pairs kept")) << trained.error;
   EXPECT_TRUE(says(trained.error, "step 10: validation loss")) << trained.error;
-  const Ended translated =
+  const ProgramResult translated =
       run("translate " + path("run") + " --input " + (folder_ / "val.x").string());
   ASSERT_EQ(translated.code, 0) << translated.error;
   EXPECT_EQ(std::count(translated.out.begin(), translated.out.end(), '\n'), 20);
   const Json last = timeless_log(folder_ / "run").back();
   EXPECT_TRUE(last.contains("validation/bleu") && last.contains("validation/chrf")) << last;
 
-  const Ended averaged = run("average " + path("mean") + " " + path("run/checkpoints/step-5") +
-                             " " + path("run/checkpoints/step-10"));
+  const ProgramResult averaged =
+      run("average " + path("mean") + " " + path("run/checkpoints/step-5") + " " +
+          path("run/checkpoints/step-10"));
   ASSERT_EQ(averaged.code, 0) << averaged.error;
   EXPECT_EQ(run("info " + path("mean")).code, 0);
   EXPECT_EQ(run("average " + path("mean") + " " + path("run/checkpoints/step-5")).code, 2);
 
-  // These options change the function of the same weights, even where no shape changes.
+  // These options change what the model computes, even if no shape changes.
   for (const std::string other : {"feed_forward=64", "activation=gelu", "position=rotary"}) {
-    const Ended ended = run(arguments("run", "--resume --set model." + other));
-    EXPECT_EQ(ended.code, 1) << other;
-    EXPECT_TRUE(says(ended.error, "step-10' cannot be resumed with this config: its '" +
-                                      other.substr(0, other.find('=')) + "' is "))
-        << ended.error;
+    const ProgramResult result = run(arguments("run", "--resume --set model." + other));
+    EXPECT_EQ(result.code, 1) << other;
+    EXPECT_TRUE(says(result.error, "step-10' cannot be resumed with this config: its '" +
+                                       other.substr(0, other.find('=')) + "' is "))
+        << result.error;
   }
 
   // A resumed run keeps its tokenizers, so the config may not ask for others.
-  const Ended tokens =
+  const ProgramResult tokens =
       run(arguments("run", "--resume --set tokenizer.kind=unigram --set training.max_steps=12"));
   EXPECT_EQ(tokens.code, 1);
   EXPECT_TRUE(says(tokens.error,
                    "its 'tokenizer.kind' is bpe, but the run's is unigram, and a run must keep the "
                    "tokenizers that it started with."))
       << tokens.error;
-  const Ended longer = run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
+  const ProgramResult longer =
+      run(arguments("run", "--resume --set training.max_steps=12 --set seed=4"));
   EXPECT_EQ(longer.code, 0) << longer.error;
   EXPECT_TRUE(says(longer.error,
                    "config.yaml ('seed', 'training.max_steps'); the run continues with the new "
                    "one"))
       << longer.error;
 
-  const Ended continued =
+  const ProgramResult continued =
       run(arguments("other", "--set training.max_steps=3 --set initialize_from=" + path("run")));
   EXPECT_EQ(continued.code, 0) << continued.error;
   EXPECT_EQ(content(folder_ / "other/tokenizer.spm"), content(folder_ / "run/tokenizer.spm"));
 }
 
-// The vocabulary has the same size but other tokens, so a row would belong to another token.
-TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
+// The vocabulary has the same size but other tokens, so an embedding would belong to another token.
+TEST_F(TrainProgram, InitializingNeedsAModelWithTheSameTokenizer) {
   const std::string characters = "--set training.max_steps=1 --set 'tokenizer={kind: characters}' ";
   ASSERT_EQ(run(arguments("run", characters)).code, 0);
   const std::string tokens = content(folder_ / "run/tokenizer.tok");
@@ -227,23 +231,23 @@ TEST_F(TrainProgram, StartsFromAModelOfTheSameTokenizer) {
     return run(arguments("other", "--overwrite --set training.max_steps=1 --set initialize_from=" +
                                       path("run") + " --set tokenizer.source=" + path(tokenizer)));
   };
-  const Ended refused = started("other.tok");
+  const ProgramResult refused = started("other.tok");
   EXPECT_EQ(refused.code, 1);
   EXPECT_TRUE(says(refused.error, "run' cannot be used to start the run: token ")) << refused.error;
   EXPECT_TRUE(says(refused.error,
                    " of its tokenizer is 'ü', but the run's is '가'. Leave 'tokenizer.source' "))
       << refused.error;
   EXPECT_FALSE(says(refused.error, "tokenising")) << refused.error;
-  const Ended same = started("same.tok");
+  const ProgramResult same = started("same.tok");
   EXPECT_EQ(same.code, 0) << same.error;
-  // A model without a tokenizer does not say which tokens its rows belong to.
+  // Without a tokenizer in the model folder, the tokens cannot be compared.
   fs::remove(folder_ / "run/tokenizer.tok");
-  const Ended untold = started("other.tok");
-  EXPECT_EQ(untold.code, 0) << untold.error;
+  const ProgramResult unchecked = started("other.tok");
+  EXPECT_EQ(unchecked.code, 0) << unchecked.error;
 }
 
 // Each error is found before anything is learned or tokenised.
-TEST_F(TrainProgram, FindsErrorsBeforeTheWorkBegins) {
+TEST_F(TrainProgram, FindsErrorsBeforeTokenising) {
   write_text(folder_ / "short.y", "eins\n");
   const std::string sizes =
       "--set model.width=16384 --set model.heads=64 --set model.feed_forward=65536 "
@@ -252,40 +256,40 @@ TEST_F(TrainProgram, FindsErrorsBeforeTheWorkBegins) {
        {std::pair<std::string, std::string>{sizes, "parameters needs "},
         {"--set data.validation.target=short.y", "short.y has 1 line but"},
         {"--set data.train.first_line=500", "train.x has 160 lines, but 'first_line' is 500."}}) {
-    const Ended ended = run(arguments("run", more));
-    EXPECT_EQ(ended.code, 1) << more;
-    EXPECT_TRUE(says(ended.error, what)) << ended.error;
-    EXPECT_FALSE(says(ended.error, "tokenising")) << ended.error;
+    const ProgramResult result = run(arguments("run", more));
+    EXPECT_EQ(result.code, 1) << more;
+    EXPECT_TRUE(says(result.error, what)) << result.error;
+    EXPECT_FALSE(says(result.error, "tokenising")) << result.error;
   }
 }
 
 TEST_F(TrainProgram, ADamagedCheckpointIsReportedWithARemedy) {
   ASSERT_EQ(run(arguments("run", "--set training.max_steps=10")).code, 0);
   write_text(folder_ / "run/checkpoints/step-10/optimizer.safetensors", "damaged");
-  const Ended ended = run(arguments("run", "--resume --set training.max_steps=20"));
-  EXPECT_EQ(ended.code, 1);
+  const ProgramResult result = run(arguments("run", "--resume --set training.max_steps=20"));
+  EXPECT_EQ(result.code, 1);
   EXPECT_TRUE(
-      says(ended.error, "Remove " + path("run/checkpoints/step-10") + " to resume at step 5."))
-      << ended.error;
+      says(result.error, "Remove " + path("run/checkpoints/step-10") + " to resume at step 5."))
+      << result.error;
   fs::remove(folder_ / "run/config.json");
-  const Ended info = run("info " + path("run"));
+  const ProgramResult info = run("info " + path("run"));
   EXPECT_TRUE(says(info.error, "each folder in " + path("run/checkpoints") + " is a model."))
       << info.error;
 }
 
-TEST_F(TrainProgram, KeepsFilesThatBelongToNoRun) {
+TEST_F(TrainProgram, NeverRemovesFilesOfTheUser) {
   fs::create_directory(folder_ / "mine");
   const std::vector<std::string> names = {"log.jsonl", "tokenizer.spm", "generation_config.json"};
   for (const std::string& name : names) write_text(folder_ / "mine" / name, "precious");
   for (const std::string more : {"", "--overwrite", "--dry-run"}) {
-    const Ended ended = run(arguments("mine", more));
-    EXPECT_EQ(ended.code, 2) << more;
-    EXPECT_TRUE(says(ended.error, "mine' contains '")) << ended.error;
+    const ProgramResult result = run(arguments("mine", more));
+    EXPECT_EQ(result.code, 2) << more;
+    EXPECT_TRUE(says(result.error, "mine' contains '")) << result.error;
   }
   for (const std::string& name : names) EXPECT_EQ(content(folder_ / "mine" / name), "precious");
 }
 
-TEST_F(TrainProgram, RefusesAConfigThatDoesNotFitTheFolder) {
+TEST_F(TrainProgram, AnExistingRunNeedsResumeOrOverwrite) {
   EXPECT_EQ(run(arguments("run", "--resume")).code, 2);
   EXPECT_EQ(run(arguments("run", "--resume --overwrite")).code, 2);
   EXPECT_FALSE(fs::exists(folder_ / "run"));
@@ -293,18 +297,18 @@ TEST_F(TrainProgram, RefusesAConfigThatDoesNotFitTheFolder) {
     RunFolder held(folder_ / "run", RunFolder::Begin::fresh);
     held.start();
     fs::create_directory(folder_ / "run/checkpoints/step-1");
-    const Ended second = run(arguments("run", "--resume"));
+    const ProgramResult second = run(arguments("run", "--resume"));
     EXPECT_EQ(second.code, 1);
     EXPECT_TRUE(says(second.error, "is in use by another run")) << second.error;
   }
-  const Ended again = run(arguments("run"));
+  const ProgramResult again = run(arguments("run"));
   EXPECT_EQ(again.code, 2);
   EXPECT_TRUE(says(again.error, "--overwrite")) << again.error;
   EXPECT_EQ(run(arguments("run", "--overwrite --set training.max_steps=1")).code, 0);
   EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{1}));
 }
 
-// Only the earlier files, and perhaps complete prepared data.
+// Expects that the folder has at most complete files of prepared data.
 void expect_clean(const fs::path& run) {
   if (!fs::exists(run)) return;
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
@@ -314,7 +318,7 @@ void expect_clean(const fs::path& run) {
   }
 }
 
-TEST_F(TrainProgram, AFailedStartDoesNotBlockTheNext) {
+TEST_F(TrainProgram, AFailedStartDoesNotBlockTheNextRun) {
   write_text(folder_ / "empty", "");
   const std::string train = "--set data.train.";
   for (const auto& [wrong, says_why] :
@@ -324,16 +328,16 @@ TEST_F(TrainProgram, AFailedStartDoesNotBlockTheNext) {
         {"--set tokenizer.source=nowhere.spm", "nowhere.spm"},
         {"--set initialize_from=nowhere", "there is no such folder"},
         {"--set data.validation.target=train.y", "val.x"}}) {
-    const Ended failed = run(arguments("run", wrong));
+    const ProgramResult failed = run(arguments("run", wrong));
     EXPECT_EQ(failed.code, 1) << failed.error;
     EXPECT_TRUE(says(failed.error, says_why)) << failed.error;
     expect_clean(folder_ / "run");
   }
-  const Ended right = run(arguments("run", "--set training.max_steps=1"));
+  const ProgramResult right = run(arguments("run", "--set training.max_steps=1"));
   EXPECT_EQ(right.code, 0) << right.error;
 }
 
-TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneBegins) {
+TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneStarts) {
   ASSERT_EQ(run(arguments("run", "--set training.max_steps=2")).code, 0);
   const std::string weights = content(folder_ / "run/model.safetensors");
   fs::copy(folder_ / "run/tokenizer.spm", folder_ / "run/mine.spm");
@@ -342,25 +346,26 @@ TEST_F(TrainProgram, OverwriteKeepsTheEarlierRunUntilTheNewOneBegins) {
         "--set tokenizer.source=nowhere.spm", "--set initialize_from=nowhere"}) {
     EXPECT_EQ(run(arguments("run", "--overwrite " + wrong)).code, 1) << wrong;
   }
-  // Nor is the model removed that the new run starts from.
-  for (const std::string& own :
+  // Files that the new run starts from are not removed either.
+  for (const std::string& input :
        {"initialize_from=" + path("run"), "initialize_from=" + path("run/checkpoints/step-2"),
         "tokenizer.source=" + path("run/tokenizer.spm")}) {
-    const Ended refused = run(arguments("run", "--overwrite --set " + own));
-    EXPECT_EQ(refused.code, 2) << own;
+    const ProgramResult refused = run(arguments("run", "--overwrite --set " + input));
+    EXPECT_EQ(refused.code, 2) << input;
     EXPECT_TRUE(says(refused.error, "would be removed")) << refused.error;
   }
   EXPECT_EQ(content(folder_ / "run/model.safetensors"), weights);
   EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{2}));
-  const Ended again = run(arguments("run", "--overwrite --set training.max_steps=1 --set seed=9 " +
-                                               ("--set tokenizer.source=" + path("run/mine.spm"))));
+  const ProgramResult again =
+      run(arguments("run", "--overwrite --set training.max_steps=1 --set seed=9 " +
+                               ("--set tokenizer.source=" + path("run/mine.spm"))));
   EXPECT_EQ(again.code, 0) << again.error;
   EXPECT_TRUE(fs::exists(folder_ / "run/mine.spm"));
   EXPECT_EQ(checkpoint_steps(folder_ / "run/checkpoints"), (std::vector<std::int64_t>{1}));
   EXPECT_NE(content(folder_ / "run/model.safetensors"), weights);
 }
 
-TEST_F(TrainProgram, StoppedDuringPreparationItLeavesNothing) {
+TEST_F(TrainProgram, StoppingDuringPreparationLeavesNoFiles) {
   std::string many;
   for (int i = 0; i < 400'000; ++i) many += "eins zwei drei vier\n";
   for (const char* name : {"many.x", "many.y"}) write_text(folder_ / name, many);
@@ -368,15 +373,15 @@ TEST_F(TrainProgram, StoppedDuringPreparationItLeavesNothing) {
       "--threads 1 --set data.train.source=many.x --set data.train.target=many.y "
       "--set tokenizer.max_lines=1000 --set tokenizer.vocabulary=24";
   for (const int signal : {SIGINT, SIGTERM}) {
-    const int status = signalled(arguments("run", more), folder_ / "run/cache", signal);
+    const int status = status_after_signal(arguments("run", more), folder_ / "run/cache", signal);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
-    const std::string said = content(folder_ / "error");
-    EXPECT_TRUE(says(said, "nunchi: stopped before training began")) << said;
+    const std::string message = content(folder_ / "error");
+    EXPECT_TRUE(says(message, "nunchi: stopped before training began")) << message;
     EXPECT_FALSE(fs::exists(folder_ / "run"));
   }
 }
 
-TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
+TEST_F(TrainProgram, ErrorsNameTheAssignmentThatCausesThem) {
   for (const auto& [assignment, why] :
        {std::pair{"checkpoints.keep_best=1", "'checkpoints.average' is larger than"},
         {"model.heads=5", "'model.heads' is 5, but a width of 48"},
@@ -386,33 +391,34 @@ TEST_F(TrainProgram, ContradictingValuesNameTheOptionThatWasSet) {
         {"training.max_steps=0", "'training' never ends"},
         {"data.max_ratio=0.5", "'data.max_ratio' must be 1 or more"},
         {"generation.max_length=1048577", "from 1 to 1048576"}}) {
-    const Ended ended = run(arguments("run", std::string("--set ") + assignment));
-    EXPECT_EQ(ended.code, 2) << ended.error;
-    EXPECT_EQ(ended.error.rfind(std::string("nunchi: --set ") + assignment + ": ", 0), 0u)
-        << ended.error;
-    EXPECT_TRUE(says(ended.error, why)) << ended.error;
+    const ProgramResult result = run(arguments("run", std::string("--set ") + assignment));
+    EXPECT_EQ(result.code, 2) << result.error;
+    EXPECT_EQ(result.error.rfind(std::string("nunchi: --set ") + assignment + ": ", 0), 0u)
+        << result.error;
+    EXPECT_TRUE(says(result.error, why)) << result.error;
   }
 }
 
-TEST_F(TrainProgram, RefusesAGenerationLengthBeyondTheLimit) {
-  const Ended most = run(arguments("run",
-                                   "--set training.max_steps=1 --set validation.metric=loss "
-                                   "--set generation.max_length=1048576"));
-  ASSERT_EQ(most.code, 0) << most.error;
+TEST_F(TrainProgram, TheLargestGenerationLengthIsAccepted) {
+  const ProgramResult largest =
+      run(arguments("run",
+                    "--set training.max_steps=1 --set validation.metric=loss "
+                    "--set generation.max_length=1048576"));
+  ASSERT_EQ(largest.code, 0) << largest.error;
   EXPECT_EQ(run("translate " + path("run")).code, 0);
 }
 
 // A limit on file sizes simulates a full disk.
-TEST_F(TrainProgram, AFullDiskNamesTheFileAndWhatToDo) {
+TEST_F(TrainProgram, AFullDiskIsReportedWithTheFileAndARemedy) {
   ASSERT_EQ(run(arguments("run", "--set training.max_steps=5")).code, 0);
   const std::string limited = "ulimit -f 40; trap '' XFSZ;";
-  const Ended full = run(arguments("run", "--resume --set training.max_steps=9"), limited);
+  const ProgramResult full = run(arguments("run", "--resume --set training.max_steps=9"), limited);
   EXPECT_EQ(full.code, 1) << full.error;
   EXPECT_TRUE(says(full.error,
                    "run/checkpoints/step-9/model.safetensors: File too large. Free "
                    "disk space and --resume from step 5."))
       << full.error;
-  const Ended averaged =
+  const ProgramResult averaged =
       run("average " + path("mean") + " " + path("run/checkpoints/step-5"), limited);
   EXPECT_EQ(averaged.code, 1) << averaged.error;
   EXPECT_TRUE(says(averaged.error, "mean/model.safetensors: File too large")) << averaged.error;
@@ -433,39 +439,39 @@ TEST_F(TrainProgram, TheProgressLineFitsTheTerminal) {
     ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
     ::_exit(127);
   }
-  std::string said;
+  std::string printed;
   char bytes[4096];
   for (ssize_t count = 0; (count = ::read(master, bytes, sizeof bytes)) > 0;) {
-    said.append(bytes, static_cast<std::size_t>(count));
+    printed.append(bytes, static_cast<std::size_t>(count));
   }
   ::close(master);
   int status = 0;
   ::waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0) << said;
+  EXPECT_EQ(status, 0) << printed;
   int lines = 0;
-  for (std::size_t at = 0; (at = said.find("\r\033[K", at)) != said.npos;) {
-    at += 4;
-    const std::string line = said.substr(at, said.find('\r', at) - at);
+  for (std::size_t begin = 0; (begin = printed.find("\r\033[K", begin)) != printed.npos;) {
+    begin += 4;
+    const std::string line = printed.substr(begin, printed.find('\r', begin) - begin);
     if (!says(line, "target tokens/s")) continue;
     ++lines;
     EXPECT_LT(line.size(), 80u) << line;
     EXPECT_TRUE(line.ends_with(" left")) << line;
   }
-  EXPECT_GT(lines, 3) << said;
+  EXPECT_GT(lines, 3) << printed;
 }
 
-TEST_F(TrainProgram, ADryRunLeavesTheOutputFolderAlone) {
-  const Ended dry = run(arguments("run", "--dry-run"));
+TEST_F(TrainProgram, ADryRunDoesNotCreateTheOutputFolder) {
+  const ProgramResult dry = run(arguments("run", "--dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.error;
   for (const char* word :
-       {"parameters", "MiB", "steps an epoch", "target tokens/s", "steps in all         60"}) {
+       {"parameters", "MiB", "steps per epoch", "target tokens/s", "total steps          60"}) {
     EXPECT_TRUE(says(dry.out, word)) << dry.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
 TEST_F(TrainProgram, TheDumpedConfigGivesTheSameConfig) {
-  const Ended first = run(arguments("run", "--dump-config --set seed=9"));
+  const ProgramResult first = run(arguments("run", "--dump-config --set seed=9"));
   ASSERT_EQ(first.code, 0) << first.error;
   EXPECT_TRUE(says(first.out, "seed: 9")) << first.out;
   write_text(folder_ / "dumped.yaml", first.out);
@@ -473,13 +479,13 @@ TEST_F(TrainProgram, TheDumpedConfigGivesTheSameConfig) {
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
-TEST_F(TrainProgram, BadConfigsAndDataAreOneSentence) {
-  const Ended unknown = run(arguments("run", "--set training.max_step=3"));
+TEST_F(TrainProgram, BadConfigsAndDataAreErrors) {
+  const ProgramResult unknown = run(arguments("run", "--set training.max_step=3"));
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(says(unknown.error, "training.max_steps")) << unknown.error;
   EXPECT_EQ(run("train " + path("nothing.yaml")).code, 1);
   write_text(folder_ / "val.y", "one line\n");
-  const Ended unequal = run(arguments("run"));
+  const ProgramResult unequal = run(arguments("run"));
   EXPECT_EQ(unequal.code, 1);
   EXPECT_TRUE(says(unequal.error, "val.")) << unequal.error;
 }

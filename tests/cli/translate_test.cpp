@@ -41,15 +41,15 @@ std::string pattern_of(const std::string& text) {
   return pattern;
 }
 
-void expect_one_sentence(const Ended& ended, int code, const std::string& because) {
-  EXPECT_EQ(ended.code, code) << ended.error;
-  EXPECT_EQ(ended.error.rfind("nunchi: ", 0), 0u) << ended.error;
-  EXPECT_NE(ended.error.find(because), std::string::npos) << ended.error;
-  EXPECT_EQ(std::ranges::count(ended.error, '\n'), 1) << ended.error;
-  EXPECT_TRUE(ended.out.empty()) << ended.out;
+void expect_one_sentence(const ProgramResult& result, int code, const std::string& because) {
+  EXPECT_EQ(result.code, code) << result.error;
+  EXPECT_EQ(result.error.rfind("nunchi: ", 0), 0u) << result.error;
+  EXPECT_NE(result.error.find(because), std::string::npos) << result.error;
+  EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
+  EXPECT_TRUE(result.out.empty()) << result.out;
 }
 
-// A model folder that all tests of this file share, and a folder of each test's own.
+// All tests of this file share a model folder; each test has its own temporary folder.
 class TranslateCommand : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -65,7 +65,7 @@ class TranslateCommand : public ::testing::Test {
 
   static std::string model() { return model_folder_->path().string(); }
 
-  Ended translate(const std::string& options, const std::string& input) {
+  ProgramResult translate(const std::string& options, const std::string& input) {
     write_text(folder_ / "input", input);
     return run("translate " + model() + " --threads 1 " + options, "",
                (folder_ / "input").string());
@@ -86,56 +86,56 @@ TEST_F(TranslateCommand, PrintsOneLineForEachLine) {
   const std::vector<std::string> texts = some_texts();
   std::string input;
   for (const std::string& text : texts) input += text + "\n";
-  const Ended ended = translate("", input);
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto lines = lines_in(ended.out);
+  const ProgramResult result = translate("", input);
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto lines = lines_in(result.out);
   const auto translations = expected(texts);
   ASSERT_EQ(lines.size(), texts.size());
   for (std::size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(lines[i], translations[i][0].text);
-  EXPECT_EQ(ended.error, "nunchi: 1 line without words: empty output\n");
-  // Line endings and the way the input arrives change nothing.
+  EXPECT_EQ(result.error, "nunchi: 1 line without words: empty output\n");
+  // Line endings and a byte order mark do not change the output.
   std::string windows = "\xEF\xBB\xBF";
   for (const std::string& text : texts) windows += text + "\r\n";
   windows.resize(windows.size() - 2);
-  EXPECT_EQ(translate("", windows).out, ended.out);
+  EXPECT_EQ(translate("", windows).out, result.out);
 }
 
-TEST_F(TranslateCommand, TheSizeOfBatchesChangesNothing) {
+TEST_F(TranslateCommand, ResultsDoNotDependOnTheBatchSize) {
   if (!kernels::rows_are_independent()) {
-    GTEST_SKIP() << "rows of a product depend on their number here";
+    GTEST_SKIP() << "rows of a matrix product depend on the number of rows here";
   }
   std::string input;
   for (const std::string& text : some_texts()) input += text + "\n";
-  const Ended ended = translate("", input);
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  EXPECT_EQ(translate("--batch-tokens 1", input).out, ended.out);
-  EXPECT_EQ(translate("--batch-sentences 2 --beam-size 1", input).out, ended.out);
+  const ProgramResult result = translate("", input);
+  ASSERT_EQ(result.code, 0) << result.error;
+  EXPECT_EQ(translate("--batch-tokens 1", input).out, result.out);
+  EXPECT_EQ(translate("--batch-sentences 2 --beam-size 1", input).out, result.out);
 }
 
 TEST_F(TranslateCommand, ABadLineNeverEndsTheJob) {
   const std::string input = std::string("\n \na\xFF\nb\xC3\n") + std::string("a\0b\n", 4) +
                             std::string((1 << 20) + 5, 'x') + "\na dog\n";
-  const Ended ended = translate("--max-source-length 20", input);
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(lines_in(ended.out).size(), 7u);
-  EXPECT_EQ(lines_in(ended.out)[0], "");
-  EXPECT_EQ(lines_in(ended.out)[6], expected({"a dog"})[0][0].text);
-  EXPECT_EQ(ended.error,
+  const ProgramResult result = translate("--max-source-length 20", input);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(lines_in(result.out).size(), 7u);
+  EXPECT_EQ(lines_in(result.out)[0], "");
+  EXPECT_EQ(lines_in(result.out)[6], expected({"a dog"})[0][0].text);
+  EXPECT_EQ(result.error,
             "nunchi: 2 lines without words: empty output\n"
             "nunchi: 2 lines with invalid UTF-8: replaced by U+FFFD\n"
             "nunchi: 1 line too long: cut (see --max-source-length)\n");
 }
 
 TEST_F(TranslateCommand, EmptyInputGivesEmptyOutput) {
-  const Ended ended = translate("", "");
-  EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.out + ended.error, "");
+  const ProgramResult result = translate("", "");
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out + result.error, "");
 }
 
 TEST_F(TranslateCommand, NBestHasFourFields) {
-  const Ended ended = translate("--n-best 3", "a dog\n\nthe fox\n");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto lines = lines_in(ended.out);
+  const ProgramResult result = translate("--n-best 3", "a dog\n\nthe fox\n");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto lines = lines_in(result.out);
   ASSERT_EQ(lines.size(), 7u);  // an empty line has one translation
   const std::vector<std::string> ids = {"0", "0", "0", "1", "2", "2", "2"};
   const auto found = expected({"a dog", "", "the fox"}, {.search = {.beam_size = 3, .n_best = 3}});
@@ -154,23 +154,23 @@ TEST_F(TranslateCommand, NBestHasFourFields) {
 }
 
 TEST_F(TranslateCommand, AlignmentPairsSourceAndTargetWords) {
-  const Ended hard = translate("--alignment", "the old dog sleeps\n\n");
+  const ProgramResult hard = translate("--alignment", "the old dog sleeps\n\n");
   ASSERT_EQ(hard.code, 0) << hard.error;
   const auto fields = fields_of(lines_in(hard.out)[0]);
   ASSERT_EQ(fields.size(), 3u) << hard.out;
-  const std::size_t at = fields[1].find(" Alignment=");
-  ASSERT_NE(at, std::string::npos) << fields[1];
-  const std::string pairs = fields[1].substr(at + 11);
+  const std::size_t found = fields[1].find(" Alignment=");
+  ASSERT_NE(found, std::string::npos) << fields[1];
+  const std::string pairs = fields[1].substr(found + 11);
   std::istringstream words(pairs);
-  int pairs_seen = 0;
-  for (std::string pair; words >> pair; ++pairs_seen) {
+  int pair_count = 0;
+  for (std::string pair; words >> pair; ++pair_count) {
     EXPECT_EQ(pattern_of(pair), "0-0") << pairs;
     EXPECT_LE(std::stoi(pair), 3) << pairs;
   }
-  EXPECT_GT(pairs_seen, 0) << pairs;
+  EXPECT_GT(pair_count, 0) << pairs;
   EXPECT_EQ(translate("--alignment hard", "the old dog sleeps\n\n").out, hard.out);
 
-  const Ended soft = translate("--alignment soft", "the old dog sleeps\n");
+  const ProgramResult soft = translate("--alignment soft", "the old dog sleeps\n");
   ASSERT_EQ(soft.code, 0) << soft.error;
   const std::string all = fields_of(lines_in(soft.out)[0])[1];
   std::istringstream rows(all.substr(all.find("Alignment= ") + 11));
@@ -189,10 +189,10 @@ TEST_F(TranslateCommand, AlignmentPairsSourceAndTargetWords) {
 }
 
 TEST_F(TranslateCommand, WordScoresAddUp) {
-  const Ended ended = translate("--word-scores", "the old dog\n");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto fields = fields_of(lines_in(ended.out)[0]);
-  ASSERT_EQ(fields.size(), 3u) << ended.out;
+  const ProgramResult result = translate("--word-scores", "the old dog\n");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto fields = fields_of(lines_in(result.out)[0]);
+  ASSERT_EQ(fields.size(), 3u) << result.out;
   std::istringstream features(fields[1]);
   std::string name;
   double log_probability = 0, sum = 0;
@@ -206,13 +206,13 @@ TEST_F(TranslateCommand, WordScoresAddUp) {
   EXPECT_NEAR(sum, log_probability, 1e-3);
 }
 
-TEST_F(TranslateCommand, KeepsPrefixes) {
+TEST_F(TranslateCommand, TranslationsStartWithTheirPrefix) {
   const auto lines = lines_in(translate("--prefix", "a dog\tthe fox\na dog\n").out);
   EXPECT_EQ(lines[0].rfind("the fox", 0), 0u) << lines[0];
   EXPECT_EQ(lines[1], expected({"a dog"})[0][0].text);
 }
 
-TEST_F(TranslateCommand, TheSeedDecidesSamples) {
+TEST_F(TranslateCommand, SamplesDependOnTheSeed) {
   const auto sampled = [&](const std::string& options) {
     return translate("--sample --top-k 50 --temperature 1.5 " + options, "a dog\na dog\n").out;
   };
@@ -224,27 +224,27 @@ TEST_F(TranslateCommand, TheSeedDecidesSamples) {
 
 TEST_F(TranslateCommand, WritesTheOutputFile) {
   const std::string path = (folder_ / "translated").string();
-  write_text(path, "what was there before");
-  const Ended failed = run("translate " + model() + " --output " + path + " --input " +
-                           (folder_ / "missing").string());
+  write_text(path, "old content");
+  const ProgramResult failed = run("translate " + model() + " --output " + path + " --input " +
+                                   (folder_ / "missing").string());
   expect_one_sentence(failed, 1, "No such file");
-  EXPECT_EQ(content(path), "what was there before");
-  const Ended ended = translate("--output " + path, "a dog\nthe fox\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
-  EXPECT_TRUE(ended.out.empty());
+  EXPECT_EQ(content(path), "old content");
+  const ProgramResult result = translate("--output " + path, "a dog\nthe fox\n");
+  EXPECT_EQ(result.code, 0) << result.error;
+  EXPECT_TRUE(result.out.empty());
   EXPECT_EQ(content(path), translate("", "a dog\nthe fox\n").out);
-  EXPECT_EQ(folder_.files(), 2);  // nothing is left beside it
+  EXPECT_EQ(folder_.files(), 2);  // no temporary file is left
   expect_one_sentence(translate("--output " + (folder_ / "no/such").string(), "a\n"), 1, "no/such");
 }
 
 TEST_F(TranslateCommand, TheOutputFileAppearsAtTheEnd) {
   const std::string path = (folder_ / "translated").string();
-  Conversation talk({"translate", model(), "--threads", "1", "--output", path});
-  ASSERT_TRUE(talk.write("a dog\n"));
+  Conversation conversation({"translate", model(), "--threads", "1", "--output", path});
+  ASSERT_TRUE(conversation.write("a dog\n"));
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_FALSE(std::filesystem::exists(path));
-  talk.finish_writing();
-  EXPECT_EQ(talk.end().code, 0);
+  conversation.finish_writing();
+  EXPECT_EQ(conversation.end().code, 0);
   EXPECT_EQ(content(path), expected({"a dog"})[0][0].text + "\n");
 }
 
@@ -252,8 +252,8 @@ TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
   for (const std::string options :
        {"--no-such-option", "--beam-size x", "--n-best 0", "--alignment soggy", "--threads -1",
         "--max-source-length 1", "one too many", "--batch-tokens 0", "--input"}) {
-    const Ended ended = translate(options, "a\n");
-    expect_one_sentence(ended, 2, "see 'nunchi translate --help'");
+    const ProgramResult result = translate(options, "a\n");
+    expect_one_sentence(result, 2, "see 'nunchi translate --help'");
   }
   expect_one_sentence(run("translate"), 2, "MODEL is required; see 'nunchi translate --help'.");
   for (const auto& [options, because] :
@@ -281,7 +281,7 @@ TEST_F(TranslateCommand, WrongCallsExitWithTwoAndPointToTheHelp) {
   }
 }
 
-TEST_F(TranslateCommand, AMissingOrBrokenModelIsOneSentence) {
+TEST_F(TranslateCommand, AMissingOrBrokenModelIsReportedInOneLine) {
   expect_one_sentence(run("translate " + (folder_ / "nowhere").string()), 1,
                       "there is no such folder");
   expect_one_sentence(run("translate " + folder_.path().string()), 1, "has no config.json");
@@ -305,8 +305,8 @@ TEST_F(TranslateCommand, WritesToDevicesAndThroughLinks) {
   std::filesystem::create_symlink("real", folder_ / "link");
   write_text(folder_ / "real", "old");
   std::filesystem::permissions(folder_ / "real", std::filesystem::perms(0600));
-  const Ended ended = translate("--output " + (folder_ / "link").string(), "a dog\n");
-  EXPECT_EQ(ended.code, 0) << ended.error;
+  const ProgramResult result = translate("--output " + (folder_ / "link").string(), "a dog\n");
+  EXPECT_EQ(result.code, 0) << result.error;
   EXPECT_EQ(content(folder_ / "real"), expected({"a dog"})[0][0].text + "\n");
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
   EXPECT_EQ(std::filesystem::status(folder_ / "real").permissions(), std::filesystem::perms(0600));
@@ -318,12 +318,13 @@ TEST_F(TranslateCommand, WritesToDevicesAndThroughLinks) {
 TEST_F(TranslateCommand, LeavesNoFileWhenStopped) {
   for (const int signal : {SIGTERM, SIGINT}) {
     write_text(folder_ / "out", "before");
-    Conversation talk({"translate", model(), "--threads", "1", "--output", folder_ / "out"});
-    ASSERT_TRUE(talk.write("a dog\n"));
+    Conversation conversation(
+        {"translate", model(), "--threads", "1", "--output", folder_ / "out"});
+    ASSERT_TRUE(conversation.write("a dog\n"));
     while (folder_.files() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    talk.send(signal);
-    const Conversation::End end = talk.end();
+    conversation.send(signal);
+    const Conversation::End end = conversation.end();
     EXPECT_EQ(end.code, 128 + signal);
     EXPECT_EQ(end.error, "nunchi: stopped; " + (folder_ / "out").string() + " is unchanged.\n");
     EXPECT_EQ(content(folder_ / "out"), "before");
@@ -332,49 +333,51 @@ TEST_F(TranslateCommand, LeavesNoFileWhenStopped) {
 }
 
 TEST_F(TranslateCommand, WaitsForNonBlockingInput) {
-  Conversation talk({"translate", model(), "--threads", "1"}, Conversation::Input::non_blocking);
+  Conversation conversation({"translate", model(), "--threads", "1"},
+                            Conversation::Input::non_blocking);
   for (int i = 0; i < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    ASSERT_TRUE(talk.write("a dog\n"));
-    EXPECT_EQ(talk.read_line(), expected({"a dog"})[0][0].text);
+    ASSERT_TRUE(conversation.write("a dog\n"));
+    EXPECT_EQ(conversation.read_line(), expected({"a dog"})[0][0].text);
   }
-  talk.finish_writing();
-  EXPECT_EQ(talk.end().code, 0);
+  conversation.finish_writing();
+  EXPECT_EQ(conversation.end().code, 0);
 }
 
 TEST_F(TranslateCommand, AnswersEachLineBeforeTheNext) {
-  Conversation talk({"translate", model(), "--threads", "1"});
+  Conversation conversation({"translate", model(), "--threads", "1"});
   for (const std::string text : {"a dog", "the fox", "", "zebra", "a dog"}) {
-    ASSERT_TRUE(talk.write(text + "\n"));
-    EXPECT_EQ(talk.read_line(), text.empty() ? "" : expected({text})[0][0].text);
+    ASSERT_TRUE(conversation.write(text + "\n"));
+    EXPECT_EQ(conversation.read_line(), text.empty() ? "" : expected({text})[0][0].text);
   }
-  talk.finish_writing();
-  EXPECT_EQ(talk.end().code, 0);
+  conversation.finish_writing();
+  EXPECT_EQ(conversation.end().code, 0);
 }
 
 TEST_F(TranslateCommand, EndsQuietlyWhenThePipeIsClosed) {
-  Conversation talk({"translate", model(), "--threads", "1"});
-  ASSERT_TRUE(talk.write("a dog\n"));
-  EXPECT_NE(talk.read_line(), "nothing came");
-  talk.stop_reading();
-  // The program notices when it writes; until then its input may fill up.
-  while (talk.write("a dog\n")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const Conversation::End end = talk.end();
+  Conversation conversation({"translate", model(), "--threads", "1"});
+  ASSERT_TRUE(conversation.write("a dog\n"));
+  EXPECT_NE(conversation.read_line(), "(no line)");
+  conversation.stop_reading();
+  // The program detects the closed pipe when it writes; until then it reads more input.
+  while (conversation.write("a dog\n")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const Conversation::End end = conversation.end();
   EXPECT_EQ(end.code, 0);
   EXPECT_EQ(end.error, "");
 }
 
 TEST_F(TranslateCommand, MemoryDoesNotGrowWithTheInput) {
 #if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer holds back memory that was freed";
+  GTEST_SKIP() << "AddressSanitizer delays the reuse of freed memory";
 #endif
   const auto peak_of = [&](int lines) {
     std::string input;
     for (int i = 0; i < lines; ++i) input += i % 3 == 0 ? "a dog\n" : "the old fox\n";
     write_text(folder_ / "many", input);
-    Conversation talk({"translate", model(), "--threads", "1", "--max-length", "1", "--input",
-                       (folder_ / "many").string(), "--output", (folder_ / "out").string()});
-    const Conversation::End end = talk.end();
+    Conversation conversation({"translate", model(), "--threads", "1", "--max-length", "1",
+                               "--input", (folder_ / "many").string(), "--output",
+                               (folder_ / "out").string()});
+    const Conversation::End end = conversation.end();
     EXPECT_EQ(end.code, 0) << end.error;
     EXPECT_EQ(std::ranges::count(content(folder_ / "out"), '\n'), lines);
     return end.peak_kib;
@@ -387,8 +390,8 @@ TEST_F(TranslateCommand, MemoryDoesNotGrowWithTheInput) {
 
 class ScoreCommand : public TranslateCommand {
  protected:
-  Ended score(const std::string& sources, const std::string& targets,
-              const std::string& options = "") {
+  ProgramResult score(const std::string& sources, const std::string& targets,
+                      const std::string& options = "") {
     write_text(folder_ / "src", sources);
     write_text(folder_ / "tgt", targets);
     return run("score " + model() + " " + (folder_ / "src").string() + " " +
@@ -397,22 +400,22 @@ class ScoreCommand : public TranslateCommand {
 };
 
 TEST_F(ScoreCommand, PrintsALogProbabilityForEachPair) {
-  const Ended ended = score("a dog\nthe fox\n\n", "a fox\n\na dog\n");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  const auto lines = lines_in(ended.out);
+  const ProgramResult result = score("a dog\nthe fox\n\n", "a fox\n\na dog\n");
+  ASSERT_EQ(result.code, 0) << result.error;
+  const auto lines = lines_in(result.out);
   ASSERT_EQ(lines.size(), 3u);
   for (const std::string& line : lines) {
     EXPECT_EQ(pattern_of(line), "-0.0000");
   }
-  EXPECT_EQ(pattern_of(ended.error), "nunchi: 0 pairs, 0 target tokens, perplexity 0.0000\n");
-  EXPECT_EQ(ended.error.rfind("nunchi: 3 pairs", 0), 0u) << ended.error;
+  EXPECT_EQ(pattern_of(result.error), "nunchi: 0 pairs, 0 target tokens, perplexity 0.0000\n");
+  EXPECT_EQ(result.error.rfind("nunchi: 3 pairs", 0), 0u) << result.error;
   EXPECT_EQ(lines_in(score("a dog\n", "a fox\n").out)[0], lines[0]);
 }
 
 TEST_F(ScoreCommand, WordScoresNameTheTokens) {
-  const Ended ended = score("a dog\n", "the zebra\n", "--word-scores");
-  ASSERT_EQ(ended.code, 0) << ended.error;
-  std::istringstream line(lines_in(ended.out).at(0));
+  const ProgramResult result = score("a dog\n", "the zebra\n", "--word-scores");
+  ASSERT_EQ(result.code, 0) << result.error;
+  std::istringstream line(lines_in(result.out).at(0));
   std::string field, pieces;
   std::getline(line, field, '\t');
   const double total = std::stod(field);

@@ -1,4 +1,4 @@
-// Archives for tests.
+// Compresses text for tests.
 #pragma once
 
 #include <lzma.h>

@@ -69,7 +69,7 @@ class BatchOrders : public ::testing::Test {
   PairStore other = random_store(folder / "second", 300, 2);
 };
 
-TEST_F(BatchOrders, EveryPairComesOnceAnEpoch) {
+TEST_F(BatchOrders, EveryPairOccursOncePerEpoch) {
   const BatchOrder order({{&store, 1}, {&other, 1}}, {.batch_tokens = 200});
   EXPECT_EQ(order.epoch_pairs(), 2'300);
   for (const std::int64_t epoch : {0, 1, 7}) {
@@ -82,7 +82,7 @@ TEST_F(BatchOrders, EveryPairComesOnceAnEpoch) {
   }
 }
 
-TEST_F(BatchOrders, NumbersPairsThroughAllParts) {
+TEST_F(BatchOrders, PairsAreNumberedThroughAllParts) {
   const BatchOrder order({{&store, 1}, {&other, 1}}, {});
   for (const std::int64_t pair : {0, 1'999, 2'000, 2'299}) {
     const auto expected = pair < 2'000 ? store.target(pair) : other.target(pair - 2'000);
@@ -92,25 +92,25 @@ TEST_F(BatchOrders, NumbersPairsThroughAllParts) {
   EXPECT_EQ(order.source(2'005).data(), other.source(5).data());
 }
 
-TEST_F(BatchOrders, BatchesAreFilledByTheirTokens) {
+TEST_F(BatchOrders, BatchesAreFilledUpToTheTokenLimit) {
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
-  std::int64_t all = 0, full = 0;
+  std::int64_t total = 0, full = 0;
   const Batches batches = batches_of(order, 0);
   for (const auto& batch : batches) {
     ASSERT_FALSE(batch.empty());
     const std::int64_t tokens = target_tokens(order, batch);
     EXPECT_LE(tokens, 300);
-    all += tokens;
+    total += tokens;
     full += tokens > 300 - 31;
   }
-  // No batch but the last could take one more sentence.
+  // No batch except the last has space for one more sentence.
   EXPECT_GE(full, static_cast<std::int64_t>(batches.size()) - 1);
-  std::vector<std::uint32_t> every(2'000);
-  std::iota(every.begin(), every.end(), 0u);
-  EXPECT_EQ(all, target_tokens(order, every));
+  std::vector<std::uint32_t> all_pairs(2'000);
+  std::iota(all_pairs.begin(), all_pairs.end(), 0u);
+  EXPECT_EQ(total, target_tokens(order, all_pairs));
 }
 
-TEST_F(BatchOrders, ASentenceLongerThanABatchIsOneOfItsOwn) {
+TEST_F(BatchOrders, ASentenceLongerThanABatchIsAloneInItsBatch) {
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 10});
   bool longer = false;
   for (const auto& batch : batches_of(order, 0)) {
@@ -123,7 +123,7 @@ TEST_F(BatchOrders, ASentenceLongerThanABatchIsOneOfItsOwn) {
   EXPECT_EQ(batches_of(BatchOrder({{&store, 1}}, {.batch_tokens = 1}), 0).size(), 2'000u);
 }
 
-TEST_F(BatchOrders, SourcesHaveALimitToo) {
+TEST_F(BatchOrders, BatchesAlsoLimitSourceTokens) {
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 1'000, .source_tokens = 100});
   for (const auto& batch : batches_of(order, 0)) EXPECT_LE(source_tokens(order, batch), 100);
   EXPECT_EQ(BatchOrder({{&store, 1}}, {.batch_tokens = 1'000}).options().source_tokens, 8'000);
@@ -141,7 +141,7 @@ TEST_F(BatchOrders, SentencesOfABatchAreOfSimilarLength) {
   }
 }
 
-TEST_F(BatchOrders, BatchesComeInNoOrderOfLength) {
+TEST_F(BatchOrders, BatchesAreNotSortedByLength) {
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
   std::vector<std::size_t> lengths;
   for (const auto& batch : batches_of(order, 0)) lengths.push_back(order.target(batch[0]).size());
@@ -151,8 +151,8 @@ TEST_F(BatchOrders, BatchesComeInNoOrderOfLength) {
   EXPECT_LT(falls, static_cast<int>(lengths.size()) * 2 / 3);
 }
 
-TEST_F(BatchOrders, WindowsAreSortedEachForItself) {
-  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300, .window = 300});
+TEST_F(BatchOrders, EachSortWindowIsSortedSeparately) {
+  const BatchOrder order({{&store, 1}}, {.batch_tokens = 300, .sort_window = 300});
   const Batches batches = batches_of(order, 0);
   EXPECT_EQ(counts_of(batches).size(), 2'000u);
   for (const auto& batch : batches) EXPECT_LE(target_tokens(order, batch), 300);
@@ -167,7 +167,7 @@ TEST_F(BatchOrders, EpochsAndSeedsDiffer) {
                                   hash_of(batches_of(second, 0)), hash_of(batches_of(second, 1))};
   std::ranges::sort(hashes);
   EXPECT_EQ(std::ranges::unique(hashes).begin(), hashes.end());
-  // Not only the order of the batches differs: their sentences are grouped differently.
+  // The batches also contain different groups of sentences, not only in a different order.
   const auto sorted = [](Batches batches) {
     for (auto& batch : batches) std::ranges::sort(batch);
     std::ranges::sort(batches);
@@ -179,13 +179,13 @@ TEST_F(BatchOrders, EpochsAndSeedsDiffer) {
 // Golden values: a change here breaks resuming of all earlier runs.
 TEST_F(BatchOrders, AreTheSameInEveryBuild) {
   const BatchOrder order({{&store, 1}, {&other, 0.5}},
-                         {.batch_tokens = 300, .seed = 42, .window = 900});
+                         {.batch_tokens = 300, .seed = 42, .sort_window = 900});
   EXPECT_EQ(hash_of(batches_of(order, 0)), "c160e271d25459616493b501a9a68ecc");
   EXPECT_EQ(hash_of(batches_of(order, 3)), "f1cc29bd02fcde06fc862ea8dbef2c4f");
   EXPECT_EQ(order.fingerprint(), 8'079'744'511'837'175'390u);
 }
 
-TEST_F(BatchOrders, AreTheSameFromAnyThread) {
+TEST_F(BatchOrders, AreTheSameOnAnyThread) {
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 300});
   const std::string expected = hash_of(batches_of(order, 2));
   std::vector<std::future<std::string>> hashes;
@@ -195,7 +195,7 @@ TEST_F(BatchOrders, AreTheSameFromAnyThread) {
   for (auto& hash : hashes) EXPECT_EQ(hash.get(), expected);
 }
 
-TEST_F(BatchOrders, ByChanceABatchHasAllLengths) {
+TEST_F(BatchOrders, BatchesByChanceMixLengths) {
   const BatchOrder sorted({{&store, 1}}, {.batch_tokens = 300});
   const BatchOrder mixed({{&store, 1}}, {.batch_tokens = 300, .by = BatchBy::chance});
   for (const auto& [pair, count] : counts_of(batches_of(mixed, 1))) EXPECT_EQ(count, 1);
@@ -216,14 +216,14 @@ TEST_F(BatchOrders, ByChanceABatchHasAllLengths) {
   EXPECT_NE(sorted.fingerprint(), mixed.fingerprint());
 }
 
-TEST_F(BatchOrders, AWholeWeightRepeatsThePairs) {
+TEST_F(BatchOrders, AnIntegerWeightRepeatsThePairs) {
   const BatchOrder order({{&store, 1}, {&other, 2}}, {.batch_tokens = 300});
   for (const auto& [pair, count] : counts_of(batches_of(order, 1))) {
     EXPECT_EQ(count, pair < 2'000 ? 1 : 2);
   }
 }
 
-TEST_F(BatchOrders, HalfAWeightTakesHalfAndTheOtherHalfNext) {
+TEST_F(BatchOrders, WithWeightOneHalfTwoEpochsCoverAllPairs) {
   const BatchOrder order({{&store, 1}, {&other, 0.5}}, {.batch_tokens = 300});
   const auto drawn = [&](std::int64_t epoch) {
     auto counts = counts_of(batches_of(order, epoch));
@@ -231,17 +231,17 @@ TEST_F(BatchOrders, HalfAWeightTakesHalfAndTheOtherHalfNext) {
     return counts;
   };
   for (const std::int64_t epoch : {0, 2}) {
-    auto both = drawn(epoch);
-    EXPECT_EQ(both.size(), 150u);
+    auto two_epochs = drawn(epoch);
+    EXPECT_EQ(two_epochs.size(), 150u);
     auto next = drawn(epoch + 1);
     EXPECT_EQ(next.size(), 150u);
-    both.merge(next);
-    EXPECT_EQ(both.size(), 300u);
+    two_epochs.merge(next);
+    EXPECT_EQ(two_epochs.size(), 300u);
   }
   EXPECT_NE(drawn(0), drawn(2));
 }
 
-TEST_F(BatchOrders, OverEpochsEveryPairComesEquallyOften) {
+TEST_F(BatchOrders, OverManyEpochsEveryPairOccursEquallyOften) {
   const BatchOrder order({{&other, 0.7}, {&store, 1.3}}, {.batch_tokens = 300});
   std::map<std::uint32_t, int> counts;
   for (std::int64_t epoch = 0; epoch < 10; ++epoch) {
@@ -250,22 +250,22 @@ TEST_F(BatchOrders, OverEpochsEveryPairComesEquallyOften) {
   for (const auto& [pair, count] : counts) EXPECT_EQ(count, pair < 300 ? 7 : 13) << pair;
 }
 
-TEST_F(BatchOrders, OfNothingAreEmpty) {
-  const PairStore nothing = random_store(folder / "nothing", 0);
-  for (const BatchOrder& order : {BatchOrder({}, {}), BatchOrder({{&nothing, 1}}, {})}) {
+TEST_F(BatchOrders, WithoutPairsAreEmpty) {
+  const PairStore no_pairs = random_store(folder / "nothing", 0);
+  for (const BatchOrder& order : {BatchOrder({}, {}), BatchOrder({{&no_pairs, 1}}, {})}) {
     EXPECT_EQ(order.epoch_pairs(), 0);
     EXPECT_EQ(order.epoch(0).size(), 0);
   }
-  const BatchOrder beside({{&nothing, 2}, {&other, 1}, {&nothing, 1}}, {});
-  EXPECT_EQ(counts_of(batches_of(beside, 0)).size(), 300u);
-  EXPECT_EQ(beside.target(0).data(), other.target(0).data());
+  const BatchOrder mixed({{&no_pairs, 2}, {&other, 1}, {&no_pairs, 1}}, {});
+  EXPECT_EQ(counts_of(batches_of(mixed, 0)).size(), 300u);
+  EXPECT_EQ(mixed.target(0).data(), other.target(0).data());
 }
 
-TEST_F(BatchOrders, RefuseWhatMakesNoSense) {
+TEST_F(BatchOrders, RefuseInvalidOptions) {
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = 0}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.batch_tokens = std::int64_t{1} << 60}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 1}}, {.source_tokens = -1}), UsageError);
-  EXPECT_THROW(BatchOrder({{&store, 1}}, {.window = 0}), UsageError);
+  EXPECT_THROW(BatchOrder({{&store, 1}}, {.sort_window = 0}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, 0}}, {}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, -1}}, {}), UsageError);
   EXPECT_THROW(BatchOrder({{&store, std::numeric_limits<double>::quiet_NaN()}}, {}), UsageError);
@@ -274,7 +274,7 @@ TEST_F(BatchOrders, RefuseWhatMakesNoSense) {
   EXPECT_THROW(BatchOrder({{&store, 1}}, {}).epoch(-1), Error);
 }
 
-TEST_F(BatchOrders, HaveAFingerprintOfAllTheyDependOn) {
+TEST_F(BatchOrders, TheFingerprintCoversOptionsWeightsAndData) {
   const BatchOptions options{.batch_tokens = 300};
   const std::uint64_t same = BatchOrder({{&store, 1}}, options).fingerprint();
   EXPECT_EQ(BatchOrder({{&store, 1}}, options).fingerprint(), same);

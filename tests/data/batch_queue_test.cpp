@@ -26,7 +26,7 @@ class BatchQueues : public ::testing::Test {
   BatchOrder order{{{&store, 1}}, {.batch_tokens = 200}};
 };
 
-TEST_F(BatchQueues, GiveTheBatchesOfTheOrderEpochAfterEpoch) {
+TEST_F(BatchQueues, ReturnTheBatchesOfTheOrderEpochAfterEpoch) {
   BatchQueue queue(order);
   for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
     const EpochBatches expected = order.epoch(epoch);
@@ -51,7 +51,7 @@ TEST_F(BatchQueues, GiveTheBatchesOfTheOrderEpochAfterEpoch) {
   }
 }
 
-TEST_F(BatchQueues, GoOnFromTheMiddleOfAnEpoch) {
+TEST_F(BatchQueues, ResumeInTheMiddleOfAnEpoch) {
   BatchQueue whole(order);
   const std::int64_t batches = order.epoch(0).size();
   std::vector<HostBatch> all;
@@ -69,14 +69,14 @@ TEST_F(BatchQueues, GoOnFromTheMiddleOfAnEpoch) {
   }
 }
 
-TEST_F(BatchQueues, OnePastTheLastIsTheNextEpochsFirst) {
+TEST_F(BatchQueues, OnePastTheLastBatchIsTheFirstOfTheNextEpoch) {
   BatchQueue queue(order, {2, order.epoch(2).size()});
   const HostBatch batch = queue.next();
   EXPECT_EQ(batch.epoch, 3);
   EXPECT_EQ(batch.number, 0);
 }
 
-TEST_F(BatchQueues, TheirDepthChangesNothing) {
+TEST_F(BatchQueues, BatchesDoNotDependOnTheDepth) {
   BatchQueue shallow(order, {}, 0), deep(order, {}, 50);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(shallow.next().pairs, deep.next().pairs);
 }
@@ -95,17 +95,17 @@ TEST_F(BatchQueues, AQueueDestroyedAtAnyMomentLeavesTheOrderUsable) {
   EXPECT_EQ(BatchQueue(order).next().pairs, first);
 }
 
-TEST_F(BatchQueues, APlaceThatDoesNotExistIsAnErrorAtNext) {
-  BatchQueue after(order, {0, 100'000});
-  EXPECT_TRUE(says(error_of([&] { after.next(); }), "it cannot be resumed at batch 100,000"));
-  BatchQueue before(order, {0, -1});
-  EXPECT_TRUE(says(error_of([&] { before.next(); }), "it cannot be resumed at batch -1"));
-  EXPECT_TRUE(says(error_of([&] { before.next(); }), "it cannot be resumed at batch -1"));
+TEST_F(BatchQueues, NextFailsAtAPositionThatDoesNotExist) {
+  BatchQueue too_late(order, {0, 100'000});
+  EXPECT_TRUE(says(error_of([&] { too_late.next(); }), "it cannot be resumed at batch 100,000"));
+  BatchQueue negative(order, {0, -1});
+  EXPECT_TRUE(says(error_of([&] { negative.next(); }), "it cannot be resumed at batch -1"));
+  EXPECT_TRUE(says(error_of([&] { negative.next(); }), "it cannot be resumed at batch -1"));
   BatchQueue epoch(order, {-3, 0});
   EXPECT_TRUE(says(error_of([&] { epoch.next(); }), "epoch -3 does not exist"));
 }
 
-TEST_F(BatchQueues, DataWithoutPairsAreAnErrorAtNext) {
+TEST_F(BatchQueues, NextFailsWithoutPairs) {
   const BatchOrder nothing({}, {});
   BatchQueue queue(nothing);
   EXPECT_TRUE(says(error_of([&] { queue.next(); }), "no pairs"));

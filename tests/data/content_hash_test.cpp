@@ -28,14 +28,14 @@ TEST(ContentHash, DoesNotDependOnHowTheBytesAreDivided) {
   const std::string text = noise(200);
   for (std::size_t step = 1; step < 70; ++step) {
     ContentHash hash;
-    for (std::size_t at = 0; at < text.size(); at += step) {
-      hash.update(bytes(std::string_view(text).substr(at, step)));
+    for (std::size_t begin = 0; begin < text.size(); begin += step) {
+      hash.update(bytes(std::string_view(text).substr(begin, step)));
     }
     EXPECT_EQ(hash.digest(), digest_of(text)) << step;
   }
 }
 
-// As xxhsum -H2 prints them.
+// The expected values are the output of xxhsum -H2.
 TEST(ContentHash, IsXxh3) {
   EXPECT_EQ(digest_of("").hex(), "99aa06d3014798d86001c324468d497f");
   EXPECT_EQ(digest_of("the quick brown fox jumps over the lazy dog").hex(),
@@ -43,14 +43,14 @@ TEST(ContentHash, IsXxh3) {
   EXPECT_EQ(digest_of(std::string(1000, 'x')).hex(), "50a1af5a5f2dcf01c0a4877b962cba82");
 }
 
-TEST(ContentHash, TellsZerosByTheirNumber) {
+TEST(ContentHash, DependsOnTheNumberOfZeroBytes) {
   std::set<std::string> seen;
   for (std::size_t size = 0; size < 130; ++size)
     seen.insert(digest_of(std::string(size, '\0')).hex());
   EXPECT_EQ(seen.size(), 130u);
 }
 
-TEST(ContentHash, MoreMayFollowADigest) {
+TEST(ContentHash, CanBeUpdatedAfterADigest) {
   ContentHash hash;
   hash.update(bytes("one "));
   EXPECT_EQ(hash.digest(), digest_of("one "));
@@ -67,10 +67,10 @@ TEST(ContentHash, EveryBitCounts) {
     std::string other = text;
     other[bit / 8] = static_cast<char>(other[bit / 8] ^ (1 << bit % 8));
     const Digest after = digest_of(other);
-    const int here =
+    const int changed_here =
         std::popcount(before.low ^ after.low) + std::popcount(before.high ^ after.high);
-    EXPECT_GT(here, 30) << bit;
-    changed += here;
+    EXPECT_GT(changed_here, 30) << bit;
+    changed += changed_here;
   }
   EXPECT_NEAR(changed / 800.0, 64.0, 1.0);
 }

@@ -28,7 +28,7 @@ Pairs pairs_of(const CorpusPart& part) {
   return pairs;
 }
 
-// Two files in a folder of their own.
+// Two parallel files in a temporary folder.
 struct TwoFiles {
   TwoFiles(std::string_view source, std::string_view target) {
     write_text(folder / "train.en", source);
@@ -52,7 +52,7 @@ struct OneTsv {
   TemporaryFolder folder;
 };
 
-TEST(Corpus, TwoFilesGiveTheirLinesSideBySide) {
+TEST(Corpus, LinesOfTwoFilesArePaired) {
   const TwoFiles files(gzipped("a dog\r\n\r\ntwo\n"), xz_packed("ein Hund\n\nzwei"));
   EXPECT_EQ(pairs_of(files.part()), (Pairs{{"a dog", "ein Hund"}, {"", ""}, {"two", "zwei"}}));
 }
@@ -73,7 +73,7 @@ TEST(Corpus, CountsLinesAndBytes) {
   EXPECT_EQ(reader.consumed(), 8);
 }
 
-TEST(Corpus, UnequalCountsAreAnErrorWithBothAndTheLikelyPlace) {
+TEST(Corpus, UnequalLineCountsAreAnErrorWithBothCountsAndTheLikelyLine) {
   std::string english, german;
   for (int i = 1; i <= 1'500; ++i) {
     english += "line\n";
@@ -87,7 +87,7 @@ TEST(Corpus, UnequalCountsAreAnErrorWithBothAndTheLikelyPlace) {
                 files.german() + "?).");
 }
 
-TEST(Corpus, UnequalCountsWithoutAnEmptyLineAreAnErrorToo) {
+TEST(Corpus, UnequalLineCountsWithoutAnEmptyLineAreAnError) {
   const TwoFiles files("a\nb\n", "c\nd\ne\nf\n");
   EXPECT_EQ(error_of([&] { pairs_of(files.part()); }),
             files.german() + " has 4 lines but " + files.english() +
@@ -116,14 +116,14 @@ TEST(Corpus, ALineThatIsTooLongMarksThePair) {
   EXPECT_EQ(pair.target, "d");
 }
 
-TEST(Corpus, ATsvGivesTheColumnsAskedFor) {
+TEST(Corpus, ATsvReturnsTheRequestedColumns) {
   const OneTsv tsv("1\tone\teins\n2\ttwo\tzwei\tmore\r\n3\t\tdrei\r\n\n4\tfour\t");
   EXPECT_EQ(pairs_of(tsv.part(2, 3)),
             (Pairs{{"one", "eins"}, {"two", "zwei"}, {"", "drei"}, {"", ""}, {"four", ""}}));
   EXPECT_EQ(pairs_of(tsv.part(3, 1)).front(), (std::pair<std::string, std::string>("eins", "1")));
 }
 
-TEST(Corpus, ATsvLineWithTooFewColumnsIsAnErrorWithItsPlace) {
+TEST(Corpus, ATsvLineWithTooFewColumnsIsAnErrorWithItsLineNumber) {
   const OneTsv tsv("a\tb\tc\nd\te\n");
   EXPECT_EQ(error_of([&] { pairs_of(tsv.part(1, 3)); }),
             (tsv.folder / "pairs.tsv").string() +

@@ -1,4 +1,4 @@
-// Features through the data layer: a folder of files, the cache, batches.
+// Features in the data layer: from a folder of files to the cache and batches.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -13,7 +13,7 @@
 namespace nunchi::testing {
 namespace {
 
-// Example i has 1 + i rows of two columns, all of them i.
+// Example i has 1 + i rows and two columns; all its values are i.
 Features example(std::int64_t i) {
   return {
       .width = 2,
@@ -41,7 +41,7 @@ class FeatureCorpus : public ::testing::Test {
   PrepareOptions options_{.cache = folder_ / "cache", .threads = 2};
 };
 
-TEST_F(FeatureCorpus, BelongToTheLinesInTheOrderOfTheirNames) {
+TEST_F(FeatureCorpus, FilesInNameOrderBelongToTheLines) {
   const PairStore store = prepared();
   ASSERT_EQ(store.size(), kExamples);
   ASSERT_NE(store.features(), nullptr);
@@ -57,7 +57,7 @@ TEST_F(FeatureCorpus, BelongToTheLinesInTheOrderOfTheirNames) {
   }
 }
 
-TEST_F(FeatureCorpus, AreFoundInTheCacheUntilAFileChanges) {
+TEST_F(FeatureCorpus, TheCacheIsUsedUntilAFileChanges) {
   prepared();
   const std::int64_t calls = tokenizer_.calls();
   prepared();
@@ -75,10 +75,10 @@ TEST_F(FeatureCorpus, ADamagedCacheIsWrittenAgain) {
     damaged[70] = static_cast<char>(damaged[70] ^ 1);
     write_text(entry.path(), damaged);
   }
-  EXPECT_TRUE(prepared().features()->values_are_whole());
+  EXPECT_TRUE(prepared().features()->values_are_intact());
 }
 
-TEST_F(FeatureCorpus, LinesThatAreLeftOutTakeTheirFeaturesAlong) {
+TEST_F(FeatureCorpus, FeaturesOfSkippedLinesAreSkipped) {
   write_text(part_.target, "a\n\nb\nc d e f\ng\nh\ni\n");
   options_.limits.max_length = 3;
   const PairStore store = prepared();
@@ -89,12 +89,12 @@ TEST_F(FeatureCorpus, LinesThatAreLeftOutTakeTheirFeaturesAlong) {
   EXPECT_EQ(store.features()->values(2).front(), 4);
 }
 
-TEST_F(FeatureCorpus, BatchesCarryThemAndCountTheirRows) {
+TEST_F(FeatureCorpus, BatchesContainFeaturesAndLimitTheirRows) {
   const PairStore store = prepared();
   const BatchOrder order({{&store, 1}}, {.batch_tokens = 100, .source_tokens = 9});
   BatchQueue queue(order);
   std::set<float> seen;
-  for (std::int64_t left = kExamples; left > 0;) {
+  for (std::int64_t remaining = kExamples; remaining > 0;) {
     const HostBatch batch = queue.next();
     const auto& features = std::get<std::vector<Features>>(batch.sources);
     ASSERT_EQ(features.size(), batch.targets.size());
@@ -105,7 +105,7 @@ TEST_F(FeatureCorpus, BatchesCarryThemAndCountTheirRows) {
       seen.insert(features[i].values.front());
     }
     EXPECT_TRUE(rows <= 9 || features.size() == 1) << rows;
-    left -= std::ssize(features);
+    remaining -= std::ssize(features);
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(kExamples));
 }
@@ -123,7 +123,7 @@ TEST_F(FeatureCorpus, PartsWithDifferentSourcesAreRefused) {
                    "the same kind of source"));
 }
 
-TEST_F(FeatureCorpus, RefusesWhatDoesNotFitTogether) {
+TEST_F(FeatureCorpus, InconsistentFilesAreRefused) {
   write_text(part_.target, "one\ntwo\n");
   EXPECT_TRUE(says(error_of([&] { prepared(); }), "has 2 lines but"));
   write_text(part_.target, "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
@@ -132,7 +132,7 @@ TEST_F(FeatureCorpus, RefusesWhatDoesNotFitTogether) {
   write_npy(part_.features / "c.npy", {.width = 3, .values = {1, 2, 3}});
   EXPECT_TRUE(says(error_of([&] { prepared(); }), "2 and 3 columns"));
   part_.source = folder_ / "train.txt";
-  EXPECT_TRUE(says(error_of([&] { prepared(); }), "has a target and nothing else"));
+  EXPECT_TRUE(says(error_of([&] { prepared(); }), "must have a target, and no source"));
   part_ = {.features = folder_ / "cache", .target = folder_ / "train.txt"};
   std::filesystem::create_directories(part_.features);
   EXPECT_TRUE(says(error_of([&] { prepared(); }), "contains no .npy files"));

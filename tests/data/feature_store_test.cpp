@@ -23,14 +23,14 @@ void write_store(const std::filesystem::path& path) {
   writer.commit();
 }
 
-TEST(FeatureStore, GivesBackWhatWasWritten) {
+TEST(FeatureStore, ReturnsWhatWasWritten) {
   const TemporaryFolder folder;
   write_store(folder / "f.bin");
   const FeatureStore store = FeatureStore::open(folder / "f.bin");
   EXPECT_EQ(store.size(), 3);
   EXPECT_EQ(store.width(), 3);
   EXPECT_EQ(store.key(), kKey);
-  EXPECT_TRUE(store.values_are_whole());
+  EXPECT_TRUE(store.values_are_intact());
   EXPECT_EQ(store.rows(1), 3);
   const auto values = store.values(1);
   ASSERT_EQ(values.size(), 9u);
@@ -44,42 +44,42 @@ TEST(FeatureStore, CanBeEmpty) {
   EXPECT_EQ(FeatureStore::open(folder / "f.bin").size(), 0);
 }
 
-TEST(FeatureStore, IsNotThereBeforeItIsCommitted) {
+TEST(FeatureStore, DoesNotExistBeforeCommit) {
   const TemporaryFolder folder;
   { FeatureWriter(folder / "f.bin", kKey, 3).add(std::vector<float>(3)); }
   EXPECT_TRUE(folder.empty());
 }
 
-TEST(FeatureStore, NoticesEveryChangedByte) {
+TEST(FeatureStore, DetectsEveryChangedByte) {
   const TemporaryFolder folder;
   write_store(folder / "f.bin");
   const std::string whole = content(folder / "f.bin");
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  for (std::size_t position = 0; position < whole.size(); ++position) {
     std::string changed = whole;
-    changed[at] = static_cast<char>(changed[at] ^ 1);
+    changed[position] = static_cast<char>(changed[position] ^ 1);
     write_text(folder / "changed.bin", changed);
-    bool noticed = true;
+    bool detected = true;
     try {
-      noticed = !FeatureStore::open(folder / "changed.bin").values_are_whole();
+      detected = !FeatureStore::open(folder / "changed.bin").values_are_intact();
     } catch (const Error&) {
     }
-    EXPECT_TRUE(noticed) << "byte " << at;
+    EXPECT_TRUE(detected) << "byte " << position;
   }
 }
 
-TEST(FeatureStore, NoticesEveryCut) {
+TEST(FeatureStore, DetectsTruncatedFiles) {
   const TemporaryFolder folder;
   write_store(folder / "f.bin");
   const std::string whole = content(folder / "f.bin");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     write_text(folder / "cut.bin", whole.substr(0, size));
     EXPECT_TRUE(says(error_of([&] { FeatureStore::open(folder / "cut.bin"); }),
-                     "is not a whole file of features"))
+                     "is not a valid file of features"))
         << size;
   }
 }
 
-TEST(FeatureStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(FeatureStore, FuzzSeedsAreAcceptedOrRefusedAsNamed) {
   namespace fs = std::filesystem;
   int seeds = 0;
   for (const fs::directory_entry& seed :

@@ -13,37 +13,37 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-struct Read {
+struct ReadResult {
   Lines lines;
   std::int64_t cut = 0;
 };
 
-Read all_of(LineStream& stream) {
-  Read read;
+ReadResult read_all(LineStream& stream) {
+  ReadResult read;
   for (std::string line; stream.next(line);) read.lines.push_back(line);
   read.cut = stream.cut_lines();
   return read;
 }
 
-// `text` as a file.
-Read from_file(const std::string& text, std::size_t longest) {
+// Reads `text` from a file.
+ReadResult from_file(const std::string& text, std::size_t max_line_bytes) {
   const TemporaryFolder folder;
   write_text(folder / "text", text);
   const int file = ::open((folder / "text").c_str(), O_RDONLY);
-  LineStream stream(file, longest);
-  Read read = all_of(stream);
+  LineStream stream(file, max_line_bytes);
+  ReadResult read = read_all(stream);
   ::close(file);
   return read;
 }
 
-// `text` through a pipe in portions of `size` bytes, read as they arrive.
-Read in_portions(const std::string& text, std::size_t size, std::size_t longest) {
+// Reads `text` from a pipe, which receives it in chunks of `size` bytes.
+ReadResult from_pipe(const std::string& text, std::size_t size, std::size_t max_line_bytes) {
   Pipe pipe;
-  LineStream stream(pipe.out(), longest);
-  Read read;
+  LineStream stream(pipe.out(), max_line_bytes);
+  ReadResult read;
   std::string line;
-  for (std::size_t at = 0; at < text.size(); at += size) {
-    pipe.write(text.substr(at, size));
+  for (std::size_t begin = 0; begin < text.size(); begin += size) {
+    pipe.write(text.substr(begin, size));
     while (stream.is_waiting()) {
       EXPECT_TRUE(stream.next(line));
       read.lines.push_back(line);
@@ -51,25 +51,25 @@ Read in_portions(const std::string& text, std::size_t size, std::size_t longest)
   }
   pipe.close_in();
   EXPECT_TRUE(stream.is_waiting());
-  const Read rest = all_of(stream);
+  const ReadResult rest = read_all(stream);
   read.lines.insert(read.lines.end(), rest.lines.begin(), rest.lines.end());
   read.cut = rest.cut;
   return read;
 }
 
-void expect_lines(const std::string& text, const Lines& lines, std::size_t longest = 1 << 20,
+void expect_lines(const std::string& text, const Lines& lines, std::size_t max_line_bytes = 1 << 20,
                   std::int64_t cut = 0) {
-  const Read file = from_file(text, longest);
+  const ReadResult file = from_file(text, max_line_bytes);
   EXPECT_EQ(file.lines, lines);
   EXPECT_EQ(file.cut, cut);
   for (const std::size_t size : {1, 2, 3, 7, 1000}) {
-    const Read pipe = in_portions(text, size, longest);
-    EXPECT_EQ(pipe.lines, lines) << "in portions of " << size;
-    EXPECT_EQ(pipe.cut, cut) << "in portions of " << size;
+    const ReadResult pipe = from_pipe(text, size, max_line_bytes);
+    EXPECT_EQ(pipe.lines, lines) << "in chunks of " << size;
+    EXPECT_EQ(pipe.cut, cut) << "in chunks of " << size;
   }
 }
 
-TEST(LineStream, CutsAtLineBreaks) {
+TEST(LineStream, SplitsAtLineBreaks) {
   expect_lines("", {});
   expect_lines("one", {"one"});
   expect_lines("one\n", {"one"});
@@ -77,23 +77,23 @@ TEST(LineStream, CutsAtLineBreaks) {
   expect_lines("\n", {""});
 }
 
-TEST(LineStream, LeavesCarriageReturnsAtTheEndOut) {
+TEST(LineStream, RemovesCarriageReturnsAtTheEnd) {
   expect_lines("one\r\ntwo\r\n\r\nthree\r", {"one", "two", "", "three"});
   expect_lines("a\rb\r\r\n", {"a\rb\r"});
 }
 
-TEST(LineStream, LeavesAByteOrderMarkAtTheBeginningOut) {
+TEST(LineStream, RemovesAByteOrderMarkAtTheBeginning) {
   expect_lines("\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n", {"one", "\xEF\xBB\xBFtwo"});
   expect_lines("\n\xEF\xBB\xBFtwo\n", {"", "\xEF\xBB\xBFtwo"});
   expect_lines("\xEF\xBB", {"\xEF\xBB"});
 }
 
 TEST(LineStream, KeepsEveryOtherByte) {
-  std::string all;
+  std::string bytes;
   for (int byte = 0; byte < 256; ++byte) {
-    if (byte != '\n') all += static_cast<char>(byte);
+    if (byte != '\n') bytes += static_cast<char>(byte);
   }
-  expect_lines(all + "\n" + all, {all, all});
+  expect_lines(bytes + "\n" + bytes, {bytes, bytes});
   expect_lines(std::string("a\0b\n\0\n", 6), {std::string("a\0b", 3), std::string("\0", 1)});
 }
 
@@ -126,14 +126,14 @@ TEST(LineStream, CutsBetweenCharacters) {
   expect_lines(std::string(40, '\x80') + "\n", {std::string(10, '\x80')}, 10, 1);
 }
 
-TEST(LineStream, ALineOfAMegabyteIsALine) {
+TEST(LineStream, ALineOfAMegabyteIsNotCut) {
   const std::string line(std::size_t{1} << 20, 'x');
-  const Read read = from_file(line + "\n" + line + "y\nend\n", std::size_t{1} << 20);
+  const ReadResult read = from_file(line + "\n" + line + "y\nend\n", std::size_t{1} << 20);
   EXPECT_EQ(read.lines, (Lines{line, line, "end"}));
   EXPECT_EQ(read.cut, 1);
 }
 
-TEST(LineStream, KnowsWhetherALineIsWaiting) {
+TEST(LineStream, KnowsWhetherALineHasArrived) {
   Pipe pipe;
   LineStream stream(pipe.out());
   std::string line;
@@ -154,7 +154,7 @@ TEST(LineStream, KnowsWhetherALineIsWaiting) {
   EXPECT_FALSE(stream.next(line));
 }
 
-TEST(LineStream, WhatCannotBeReadIsAnError) {
+TEST(LineStream, AReadErrorIsReported) {
   const TemporaryFolder folder;
   const int descriptor = ::open(folder.path().c_str(), O_RDONLY);
   LineStream stream(descriptor);

@@ -54,7 +54,7 @@ std::string long_text(int lines) {
   return text;
 }
 
-TEST(Grouped, SetsACommaBeforeEveryThreeDigits) {
+TEST(Grouped, SeparatesGroupsOfThreeDigitsByCommas) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1000), "1,000");
@@ -71,12 +71,12 @@ TEST(Lines, EndWithANewlineOrWithTheFile) {
   EXPECT_EQ(lines_of_bytes("\n\none"), (Lines{"", "", "one"}));
 }
 
-TEST(Lines, LoseTheReturnBeforeTheNewlineAlone) {
+TEST(Lines, OnlyTheReturnBeforeTheNewlineIsRemoved) {
   EXPECT_EQ(lines_of_bytes("one\r\n\r\ntwo\r\n"), (Lines{"one", "", "two"}));
   EXPECT_EQ(lines_of_bytes("a\rb\r\r\n"), Lines{"a\rb\r"});
 }
 
-TEST(Lines, LoseAByteOrderMarkAtTheBeginningAlone) {
+TEST(Lines, OnlyAByteOrderMarkAtTheBeginningIsRemoved) {
   EXPECT_EQ(lines_of_bytes("\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n"),
             (Lines{"one", "\xEF\xBB\xBFtwo"}));
   EXPECT_EQ(lines_of_bytes("\xEF\xBB\xBF"), Lines{});
@@ -105,7 +105,7 @@ TEST(Lines, AreNumberedFromOne) {
   EXPECT_EQ(reader.consumed(), 7);
 }
 
-TEST(Lines, AreTheSameFromEveryPacking) {
+TEST(Lines, AreTheSameFromPlainFilesAndArchives) {
   const TemporaryFolder folder;
   const std::string text = "\xEF\xBB\xBF" + long_text(20'000) + "the last\r\n";
   write_text(folder / "plain", text);
@@ -120,7 +120,7 @@ TEST(Lines, AreTheSameFromEveryPacking) {
   EXPECT_EQ(lines_of(folder / "xz.gz"), plain);
 }
 
-TEST(Lines, GoOnOverMembersAndStreams) {
+TEST(Lines, ContinueAcrossGzipMembersAndXzStreams) {
   const Lines expected{"one two", "three", "four"};
   EXPECT_EQ(
       lines_of_bytes(gzipped("one ") + gzipped("") + gzipped("two\nthree\nfo") + gzipped("ur\n")),
@@ -128,18 +128,18 @@ TEST(Lines, GoOnOverMembersAndStreams) {
   EXPECT_EQ(lines_of_bytes(xz_packed("one two\nth") + xz_packed("ree\nfour")), expected);
 }
 
-TEST(Lines, MayBePaddedWithZeros) {
+TEST(Lines, ArchivesMayBePaddedWithZeros) {
   EXPECT_EQ(lines_of_bytes(gzipped("one\n") + std::string(300'000, '\0')), Lines{"one"});
   EXPECT_EQ(lines_of_bytes(xz_packed("one\n") + std::string(8, '\0')), Lines{"one"});
 }
 
-TEST(Lines, OfAnEmptyArchiveAreNone) {
+TEST(Lines, AnEmptyArchiveHasNoLines) {
   EXPECT_EQ(lines_of_bytes(gzipped("")), Lines{});
   EXPECT_EQ(lines_of_bytes(xz_packed("")), Lines{});
 }
 
-// Highly repetitive: the decompressor still holds megabytes after the last compressed byte.
-TEST(Lines, ThatPackWellComeOutWhole) {
+// The decompressor still has megabytes of output after the last compressed byte.
+TEST(Lines, HighlyCompressibleLinesAreComplete) {
   const std::string line(9'999, 'a');
   std::string text;
   for (int i = 0; i < 300; ++i) text += line + "\n";
@@ -150,7 +150,7 @@ TEST(Lines, ThatPackWellComeOutWhole) {
   }
 }
 
-TEST(Lines, LongerThanIsKeptAreCutAndCounted) {
+TEST(Lines, LongLinesAreCutAndCounted) {
   const TemporaryFolder folder;
   write_text(folder / "text", "12345\n123456\n12345\r\n123456\r\n1234567890123\n\n123456");
   LineReader reader(folder / "text", {.longest = 5});
@@ -158,7 +158,7 @@ TEST(Lines, LongerThanIsKeptAreCutAndCounted) {
   EXPECT_EQ(reader.cut_lines(), 4);
 }
 
-TEST(Lines, SayWhetherTheLastWasCut) {
+TEST(Lines, WasCutDescribesTheLastLine) {
   const TemporaryFolder folder;
   write_text(folder / "text", "123456\n12345\n");
   LineReader reader(folder / "text", {.longest = 5});
@@ -178,7 +178,7 @@ TEST(Lines, AreCutBetweenCharacters) {
   EXPECT_EQ(reader.cut_lines(), 5);
 }
 
-TEST(Lines, OfAMegabyteAreKeptAndLongerOnesAreNotHeldInMemory) {
+TEST(Lines, LinesOfAMegabyteAreKeptAndLongerOnesNeedNoMoreMemory) {
   const TemporaryFolder folder;
   const std::size_t megabyte = std::size_t{1} << 20;
   write_text(folder / "text",
@@ -198,7 +198,7 @@ TEST(Lines, OfAMegabyteAreKeptAndLongerOnesAreNotHeldInMemory) {
   EXPECT_EQ(reader.cut_lines(), 1);
 }
 
-TEST(Lines, OfATruncatedArchiveEndInAnErrorWithFileAndLine) {
+TEST(Lines, ATruncatedArchiveIsAnErrorWithFileAndLine) {
   const TemporaryFolder folder;
   const std::string text = long_text(30'000);
   for (const std::string& packed : {gzipped(text), xz_packed(text)}) {
@@ -214,7 +214,7 @@ TEST(Lines, OfATruncatedArchiveEndInAnErrorWithFileAndLine) {
   }
 }
 
-TEST(Lines, OfAnArchiveCutInItsHeaderAreAnError) {
+TEST(Lines, AnArchiveCutInItsHeaderIsAnError) {
   for (const std::size_t kept : {2u, 3u, 9u}) {
     EXPECT_TRUE(says(error_of([&] { lines_of_bytes(gzipped("one\n").substr(0, kept)); }),
                      "end in the middle"));
@@ -227,16 +227,16 @@ TEST(Lines, OfAnArchiveCutInItsHeaderAreAnError) {
 
 // Whichever byte is wrong, no wrong line is returned. (A few bytes do not matter: a match in the
 // deflate stream may point to the same text elsewhere.)
-TEST(Lines, OfADamagedArchiveAreAnError) {
+TEST(Lines, ADamagedArchiveIsAnError) {
   const std::string text = long_text(200);
   const Lines lines = lines_of_bytes(text);
   int errors = 0;
   for (const std::string& packed : {gzipped(text), xz_packed(text)}) {
-    for (std::size_t at = 12; at < packed.size(); at += 31) {
+    for (std::size_t position = 12; position < packed.size(); position += 31) {
       std::string damaged = packed;
-      damaged[at] = static_cast<char>(damaged[at] ^ 0xFF);
+      damaged[position] = static_cast<char>(damaged[position] ^ 0xFF);
       try {
-        EXPECT_EQ(lines_of_bytes(damaged), lines) << at;
+        EXPECT_EQ(lines_of_bytes(damaged), lines) << position;
       } catch (const Error& error) {
         EXPECT_TRUE(says(error.what(), "cannot read")) << error.what();
         ++errors;
@@ -246,13 +246,13 @@ TEST(Lines, OfADamagedArchiveAreAnError) {
   EXPECT_GT(errors, 150);
 }
 
-TEST(Lines, BeforeGarbageEndInAnError) {
+TEST(Lines, GarbageAfterAnArchiveIsAnError) {
   EXPECT_TRUE(says(error_of([] { lines_of_bytes(gzipped("one\n") + "garbage"); }), "damaged"));
   EXPECT_TRUE(says(error_of([] { lines_of_bytes(xz_packed("one\n") + "garbage, more of it"); }),
                    "damaged"));
 }
 
-TEST(Lines, AreNotMadeOfOtherArchivesOrEncodings) {
+TEST(Lines, OtherArchivesAndEncodingsAreRefused) {
   EXPECT_TRUE(says(error_of([] { lines_of_bytes("\x28\xB5\x2F\xFD rest"); }), "a zstd archive"));
   EXPECT_TRUE(says(error_of([] { lines_of_bytes("BZh91AY&SYrest"); }), "a bzip2 archive"));
   EXPECT_TRUE(says(error_of([] { lines_of_bytes("PK\x03\x04rest"); }), "a zip archive"));
@@ -260,7 +260,7 @@ TEST(Lines, AreNotMadeOfOtherArchivesOrEncodings) {
   EXPECT_TRUE(says(error_of([] { lines_of_bytes(gzipped("\xFE\xFF\0o\0n"s)); }), "UTF-16"));
 }
 
-TEST(Lines, OfAMissingFileOrAFolderAreAnErrorThatNamesIt) {
+TEST(Lines, MissingFilesAndFoldersAreNamedInTheError) {
   const TemporaryFolder folder;
   EXPECT_EQ(error_of([&] { LineReader reader(folder / "none"); }),
             "cannot read " + (folder / "none").string() + ": No such file or directory.");
@@ -268,21 +268,21 @@ TEST(Lines, OfAMissingFileOrAFolderAreAnErrorThatNamesIt) {
             "cannot read " + folder.path().string() + ": it is a folder.");
 }
 
-TEST(Lines, OfAForbiddenFileAreAnErrorWithTheReason) {
+TEST(Lines, AFileWithoutReadPermissionIsAnErrorWithTheReason) {
   constexpr uid_t kNobody = 65534;
   const TemporaryFolder folder;
   fs::permissions(folder.path(), fs::perms(0755));
   write_text(folder / "text", "one\n");
   fs::permissions(folder / "text", fs::perms(0));
-  // The permission bits do not bind root.
-  const uid_t before = ::geteuid();
-  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  // Root may ignore permission bits.
+  const uid_t user = ::geteuid();
+  if (user == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
   const std::string message = error_of([&] { LineReader reader(folder / "text"); });
-  ASSERT_EQ(::seteuid(before), 0);
+  ASSERT_EQ(::seteuid(user), 0);
   EXPECT_TRUE(says(message, "text: Permission denied.")) << message;
 }
 
-TEST(Lines, ComeThroughAPipe) {
+TEST(Lines, CanBeReadFromAPipe) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const std::string packed = gzipped("one\ntwo\n");

@@ -1,4 +1,4 @@
-// Files of features in NumPy's format, written by hand.
+// Writes files of features in NumPy's format.
 #pragma once
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace nunchi::testing {
 
-// The bytes of a file with this header and these numbers; `version` is the format's.
+// The bytes of a file with this header and these values; `version` is the format version.
 inline std::string npy_bytes(const std::string& header, std::span<const float> values,
                              int version = 1) {
   std::string bytes = "\x93NUMPY";

@@ -15,20 +15,20 @@ namespace {
 
 const std::vector<float> kValues = {1, 2, 3, 4, 5, 6};
 
-Features parsed(const std::string& file) { return parse_npy(bytes(file), "x.npy"); }
+Features parse(const std::string& file) { return parse_npy(bytes(file), "x.npy"); }
 std::string refusal(const std::string& file) {
-  return error_of([&] { parsed(file); });
+  return error_of([&] { parse(file); });
 }
 
 TEST(Npy, ReadsAMatrixOfEachFormatVersion) {
   for (const int version : {1, 2, 3}) {
-    const Features features = parsed(npy_bytes(npy_header(2, 3), kValues, version));
+    const Features features = parse(npy_bytes(npy_header(2, 3), kValues, version));
     EXPECT_EQ(features.width, 3);
     EXPECT_EQ(features.rows(), 2);
     EXPECT_EQ(features.values, kValues);
   }
-  // As other programs may write it: no spaces, keys in another order.
-  EXPECT_EQ(parsed(npy_bytes("{'shape':(3,2),'fortran_order':False,'descr':'<f4'}", kValues)).width,
+  // Other programs may write no spaces, or the keys in another order.
+  EXPECT_EQ(parse(npy_bytes("{'shape':(3,2),'fortran_order':False,'descr':'<f4'}", kValues)).width,
             2);
 }
 
@@ -38,8 +38,8 @@ TEST(Npy, ReadsAFile) {
   EXPECT_EQ(read_npy(folder / "a.npy").values, kValues);
 }
 
-TEST(Npy, RefusesWhatIsNoMatrixOfFeatures) {
-  const std::string sound = npy_bytes(npy_header(2, 3), kValues);
+TEST(Npy, RefusesInvalidFiles) {
+  const std::string valid_file = npy_bytes(npy_header(2, 3), kValues);
   EXPECT_EQ(refusal("no file"),
             "x.npy is not a file of features: it is not in NumPy's .npy format.");
   EXPECT_TRUE(says(refusal(npy_bytes(npy_header(2, 3), kValues, 9)), "version is unknown"));
@@ -57,14 +57,14 @@ TEST(Npy, RefusesWhatIsNoMatrixOfFeatures) {
        {std::pair<std::int64_t, std::int64_t>{2, 2}, {6, 3}, {1LL << 40, 1LL << 40}}) {
     EXPECT_TRUE(says(refusal(npy_bytes(npy_header(rows, columns), kValues)), "does not match"));
   }
-  EXPECT_TRUE(says(refusal(sound.substr(0, sound.size() - 1)), "does not match"));
-  EXPECT_TRUE(says(refusal(sound.substr(0, 20)), "past its end"));
+  EXPECT_TRUE(says(refusal(valid_file.substr(0, valid_file.size() - 1)), "does not match"));
+  EXPECT_TRUE(says(refusal(valid_file.substr(0, 20)), "past its end"));
   std::vector<float> bad = kValues;
   bad[4] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(says(refusal(npy_bytes(npy_header(2, 3), bad)), "not finite"));
 }
 
-TEST(Npy, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(Npy, FuzzSeedsAreAcceptedOrRefusedAsNamed) {
   namespace fs = std::filesystem;
   int seeds = 0;
   for (const fs::directory_entry& seed :

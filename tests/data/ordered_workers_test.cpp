@@ -15,7 +15,7 @@ struct Job {
   int result = 0;
 };
 
-TEST(OrderedWorkers, GiveJobsBackInOrder) {
+TEST(OrderedWorkers, ReturnJobsInOrder) {
   for (const int threads : {1, 4}) {
     OrderedWorkers<Job> workers(threads, [](Job& job) {
       // Later jobs often finish earlier.
@@ -25,18 +25,18 @@ TEST(OrderedWorkers, GiveJobsBackInOrder) {
     int taken = 0;
     for (int i = 0; i < 200; ++i) {
       workers.submit({i});
-      if (workers.waiting() < 10) continue;
+      if (workers.pending() < 10) continue;
       const Job job = workers.take();
       EXPECT_EQ(job.number, taken);
       EXPECT_EQ(job.result, taken * taken);
       ++taken;
     }
-    while (workers.waiting() > 0) EXPECT_EQ(workers.take().number, taken++);
+    while (workers.pending() > 0) EXPECT_EQ(workers.take().number, taken++);
     EXPECT_EQ(taken, 200);
   }
 }
 
-TEST(OrderedWorkers, ThrowWhatAJobThrewInItsTurn) {
+TEST(OrderedWorkers, TakeRethrowsTheExceptionOfAJob) {
   OrderedWorkers<Job> workers(3, [](Job& job) {
     if (job.number == 2) throw std::runtime_error("two");
   });
@@ -47,7 +47,7 @@ TEST(OrderedWorkers, ThrowWhatAJobThrewInItsTurn) {
   EXPECT_EQ(workers.take().number, 3);
 }
 
-TEST(OrderedWorkers, NoJobRunsAfterTheyAreDestroyed) {
+TEST(OrderedWorkers, NoJobRunsAfterDestruction) {
   for (int i = 0; i < 20; ++i) {
     std::atomic<int> started = 0, finished = 0;
     {
@@ -58,11 +58,11 @@ TEST(OrderedWorkers, NoJobRunsAfterTheyAreDestroyed) {
       });
       for (int number = 0; number < i; ++number) workers.submit({number});
     }
-    const int after = started;
-    EXPECT_EQ(finished, after);
-    EXPECT_LE(after, i);
+    const int started_at_end = started;
+    EXPECT_EQ(finished, started_at_end);
+    EXPECT_LE(started_at_end, i);
     std::this_thread::sleep_for(std::chrono::microseconds(300));
-    EXPECT_EQ(started, after);
+    EXPECT_EQ(started, started_at_end);
   }
 }
 

@@ -44,7 +44,7 @@ void write_pairs(const fs::path& path, const std::vector<Pair>& pairs) {
 
 Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), tokens.end()}; }
 
-// The bytes at an address that is a multiple of 8, like a mapping.
+// A copy of the bytes at an address that is a multiple of 8, like a mapped file.
 class Aligned {
  public:
   explicit Aligned(std::string_view text) : words_(text.size() / 8 + 1), size_(text.size()) {
@@ -57,7 +57,7 @@ class Aligned {
   std::size_t size_;
 };
 
-TEST(PairStore, GivesBackWhatWasWritten) {
+TEST(PairStore, ReturnsWhatWasWritten) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
   EXPECT_EQ(folder.files(), 1);
@@ -72,7 +72,7 @@ TEST(PairStore, GivesBackWhatWasWritten) {
   }
   EXPECT_EQ(store.key(), kKey);
   EXPECT_EQ(store.report(), (PairReport{.lines = 7, .kept = 3, .empty = 1, .too_long = 3}));
-  EXPECT_TRUE(store.tokens_are_whole());
+  EXPECT_TRUE(store.tokens_are_intact());
 }
 
 TEST(PairStore, MayBeEmptyOrHaveAnyNumberOfPairsAndTokens) {
@@ -82,12 +82,12 @@ TEST(PairStore, MayBeEmptyOrHaveAnyNumberOfPairsAndTokens) {
     write_pairs(folder / "pairs", pairs);
     const PairStore store = PairStore::open(folder / "pairs");
     EXPECT_EQ(store.size(), count);
-    EXPECT_TRUE(store.tokens_are_whole());
+    EXPECT_TRUE(store.tokens_are_intact());
     pairs.push_back({{5, 2}, Tokens(static_cast<std::size_t>(count + 1), 7)});
   }
 }
 
-TEST(PairStore, MovesWithItsPairsInPlace) {
+TEST(PairStore, MovingKeepsSpansValid) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
   PairStore first = PairStore::open(folder / "pairs");
@@ -97,7 +97,7 @@ TEST(PairStore, MovesWithItsPairsInPlace) {
   EXPECT_EQ(copy(target), kPairs[1].target);
 }
 
-TEST(PairStore, OfManyPairsGoesThroughTheWritersBuffer) {
+TEST(PairStore, ManyPairsAreFlushedFromTheWritersBuffer) {
   const TemporaryFolder folder;
   PairWriter writer(folder / "pairs", kKey);
   constexpr std::int32_t kCount = 40'000;
@@ -111,7 +111,7 @@ TEST(PairStore, OfManyPairsGoesThroughTheWritersBuffer) {
   }
 }
 
-TEST(PairStore, DoesNotAppearBeforeItIsCommitted) {
+TEST(PairStore, DoesNotExistBeforeCommit) {
   const TemporaryFolder folder;
   {
     PairWriter writer(folder / "pairs", kKey);
@@ -121,45 +121,45 @@ TEST(PairStore, DoesNotAppearBeforeItIsCommitted) {
   EXPECT_TRUE(folder.empty());
 }
 
-TEST(PairStore, ThatIsCutShortOrLongerIsRefused) {
+TEST(PairStore, TruncatedAndExtendedFilesAreRefused) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
   const std::string whole = content(folder / "pairs");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const Aligned file(whole.substr(0, size));
-    EXPECT_TRUE(says(error_of([&] { parse_pairs(file.bytes(), "f"); }), "f is not a whole file"))
+    EXPECT_TRUE(says(error_of([&] { parse_pairs(file.bytes(), "f"); }), "f is not a valid file"))
         << size;
   }
   const Aligned longer(whole + std::string(8, '\0'));
-  EXPECT_TRUE(says(error_of([&] { parse_pairs(longer.bytes(), "f"); }), "f is not a whole file"));
+  EXPECT_TRUE(says(error_of([&] { parse_pairs(longer.bytes(), "f"); }), "f is not a valid file"));
   write_text(folder / "empty", "");
-  EXPECT_TRUE(says(error_of([&] { PairStore::open(folder / "empty"); }), "is not a whole file"));
+  EXPECT_TRUE(says(error_of([&] { PairStore::open(folder / "empty"); }), "is not a valid file"));
 }
 
 // Whichever byte is wrong, the file is refused or its tokens do not match their digest.
-TEST(PairStore, NoticesEveryWrongByte) {
+TEST(PairStore, DetectsEveryWrongByte) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
   const std::string whole = content(folder / "pairs");
   constexpr std::size_t kTokensBegin = 64, kTokensEnd = 64 + 4 * 15;
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  for (std::size_t position = 0; position < whole.size(); ++position) {
     // The four padding bytes after an odd number of tokens are not checked.
-    if (at >= kTokensEnd && at < kTokensEnd + 4) continue;
+    if (position >= kTokensEnd && position < kTokensEnd + 4) continue;
     std::string wrong = whole;
-    wrong[at] = static_cast<char>(wrong[at] ^ 0x41);
+    wrong[position] = static_cast<char>(wrong[position] ^ 0x41);
     const Aligned file(wrong);
-    if (at >= kTokensBegin && at < kTokensEnd) {
-      EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+    if (position >= kTokensBegin && position < kTokensEnd) {
+      EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_intact()) << position;
     } else {
       try {
-        EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_whole()) << at;
+        EXPECT_FALSE(parse_pairs(file.bytes(), "f").tokens_are_intact()) << position;
       } catch (const Error&) {
       }
     }
   }
 }
 
-// With a right digest, so that the later checks are reached: whatever the index and the footer
+// The digest is updated, so that the later checks are reached: whatever the index and the footer
 // contain, no span leaves the file.
 TEST(PairStore, TrustsNoNumberInTheFile) {
   const TemporaryFolder folder;
@@ -167,18 +167,18 @@ TEST(PairStore, TrustsNoNumberInTheFile) {
   const std::string whole = content(folder / "pairs");
   constexpr std::size_t kIndex = 128, kDigestBytes = 16;
   const std::size_t checked_end = whole.size() - kDigestBytes;
-  int refused = 0, taken = 0;
-  for (std::size_t at = kIndex; at < checked_end; at += 4) {
+  int refused = 0, accepted = 0;
+  for (std::size_t position = kIndex; position < checked_end; position += 4) {
     for (const std::uint32_t value : {0u, 1u, 2u, 16u, 0x7FFFFFFFu, 0x80000000u, 0xFFFFFFFFu}) {
       std::string wrong = whole;
-      std::memcpy(wrong.data() + at, &value, sizeof value);
+      std::memcpy(wrong.data() + position, &value, sizeof value);
       const std::string_view index = std::string_view(wrong).substr(kIndex, checked_end - kIndex);
       const Digest digest = ContentHash().update(testing::bytes(index)).digest();
       std::memcpy(wrong.data() + checked_end, &digest, sizeof digest);
       const Aligned file(wrong);
       try {
         const PairStore store = parse_pairs(file.bytes(), "f");
-        ++taken;
+        ++accepted;
         for (std::int64_t pair = 0; pair < store.size(); ++pair) {
           for (const auto& side : {store.source(pair), store.target(pair)}) {
             const auto bytes = std::as_bytes(side);
@@ -193,10 +193,10 @@ TEST(PairStore, TrustsNoNumberInTheFile) {
     }
   }
   EXPECT_GT(refused, 100);
-  EXPECT_GT(taken, 10);  // the key, and values that were right
+  EXPECT_GT(accepted, 10);  // changes of the key, and values that are equal to the right ones
 }
 
-TEST(PairStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(PairStore, FuzzSeedsAreAcceptedOrRefusedAsNamed) {
   const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/pair_store";
   int seeds = 0;
   for (const fs::directory_entry& seed : fs::directory_iterator(corpus)) {
@@ -209,17 +209,17 @@ TEST(PairStore, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
   EXPECT_GE(seeds, 15);
 }
 
-// A limit on file sizes simulates a full disk: both fail in the middle of the data.
-TEST(PairStore, ADiskThatFillsUpIsAnErrorThatLeavesNothing) {
+// A limit on file sizes simulates a full disk: writing fails in the middle of the data.
+TEST(PairStore, AFullDiskIsAnErrorAndLeavesNoFile) {
   const TemporaryFolder folder;
-  rlimit before{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{128, before.rlim_max};
+  rlimit previous_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &previous_limit), 0);
+  const auto previous_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{128, previous_limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message = error_of([&] { write_pairs(folder / "pairs", kPairs); });
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, previous);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &previous_limit), 0);
+  std::signal(SIGXFSZ, previous_handler);
   EXPECT_TRUE(says(message, "pairs: File too large")) << message;
   EXPECT_TRUE(folder.empty());
 }

@@ -32,7 +32,7 @@ Tokens with_end(Tokens tokens) {
   return tokens;
 }
 
-// A corpus and a cache folder of their own.
+// Each test has its own corpus and cache folder.
 class Prepare : public ::testing::Test {
  protected:
   void write(std::string_view source, std::string_view target) {
@@ -42,7 +42,7 @@ class Prepare : public ::testing::Test {
 
   PairStore prepare() { return prepare_pairs(part, {english, german}, options); }
 
-  // How many texts were tokenised during the call.
+  // The number of texts that are tokenised during the call.
   template <class Call>
   std::int64_t tokenized(Call call) {
     const std::int64_t before = english.calls() + german.calls();
@@ -73,7 +73,7 @@ TEST_F(Prepare, TokenisesBothSides) {
   EXPECT_EQ(store.report(), (PairReport{.lines = 2, .kept = 2}));
 }
 
-TEST_F(Prepare, AnEmptyCorpusIsAnEmptyStore) {
+TEST_F(Prepare, AnEmptyCorpusGivesAnEmptyStore) {
   write("", "");
   EXPECT_EQ(prepare().size(), 0);
   EXPECT_EQ(prepare().report(), PairReport{});
@@ -117,14 +117,14 @@ TEST_F(Prepare, EveryLineIsKeptOrCounted) {
             (PairReport{.lines = 10, .kept = 7, .cut = 1, .empty = 2, .repaired = 2}));
 }
 
-TEST_F(Prepare, TheNextRunFindsThePairs) {
+TEST_F(Prepare, TheNextRunUsesTheCache) {
   write("a dog\n", "ein Hund\n");
   EXPECT_EQ(tokenized([&] { prepare(); }), 2);
   EXPECT_EQ(tokenized([&] { EXPECT_EQ(prepare().size(), 1); }), 0);
   EXPECT_EQ(cached().size(), 1u);
 }
 
-TEST_F(Prepare, WhatMattersMakesNewPairsAndWhatDoesNotDoesNot) {
+TEST_F(Prepare, OnlyOptionsThatAffectThePairsInvalidateTheCache) {
   write("a dog\n", "ein Hund\n");
   prepare();
   part.weight = 2;
@@ -142,8 +142,8 @@ TEST_F(Prepare, WhatMattersMakesNewPairsAndWhatDoesNotDoesNot) {
   EXPECT_EQ(cached().size(), 5u);
 }
 
-// Same size, same time, other bytes.
-TEST_F(Prepare, AChangedFileIsNoticed) {
+// The file keeps its size and time, but its bytes change.
+TEST_F(Prepare, AChangedFileInvalidatesTheCache) {
   write("a dog\n", "ein Hund\n");
   prepare();
   const auto time = fs::last_write_time(folder / "train.en");
@@ -170,7 +170,7 @@ TEST_F(Prepare, OtherColumnsAreAnotherCorpus) {
   EXPECT_EQ(copy(prepare().source(0)), with_end(WordTokenizer::tokens_of("eins")));
 }
 
-TEST_F(Prepare, DamagedPairsAreMadeAgain) {
+TEST_F(Prepare, ADamagedCacheFileIsWrittenAgain) {
   write("a dog\ntwo birds\n", "ein Hund\nzwei Vögel\n");
   prepare();
   const fs::path file = cached().front();
@@ -186,8 +186,8 @@ TEST_F(Prepare, DamagedPairsAreMadeAgain) {
   }
 }
 
-// The file of another corpus under this name.
-TEST_F(Prepare, AFileWithAnotherKeyIsMadeAgain) {
+// The cache file of another corpus has this name.
+TEST_F(Prepare, ACacheFileWithAnotherKeyIsWrittenAgain) {
   write("a dog\n", "ein Hund\n");
   prepare();
   const fs::path first = cached().front();
@@ -199,7 +199,7 @@ TEST_F(Prepare, AFileWithAnotherKeyIsMadeAgain) {
   EXPECT_EQ(copy(prepare().source(0)), with_end(WordTokenizer::tokens_of("two birds")));
 }
 
-TEST_F(Prepare, ThreadsChangeNoByte) {
+TEST_F(Prepare, FilesDoNotDependOnTheNumberOfThreads) {
   std::string source, target;
   for (int i = 0; i < 20'000; ++i) {
     source += "source " + std::to_string(i * 7919 % 1'000) + (i % 3 == 0 ? " more\n" : "\n");
@@ -237,7 +237,7 @@ TEST_F(Prepare, ProgressGoesFromReadingToTheLastLine) {
   }
 }
 
-TEST_F(Prepare, ProgressMayEndTheWork) {
+TEST_F(Prepare, AnExceptionOfProgressStopsTheWork) {
   write("a dog\n", "ein Hund\n");
   options.progress = [](const PrepareProgress& progress) {
     if (progress.stage == PrepareProgress::Stage::tokenizing) throw std::runtime_error("enough");
@@ -248,7 +248,7 @@ TEST_F(Prepare, ProgressMayEndTheWork) {
   EXPECT_EQ(error_of([&] { prepare(); }), "enough");
 }
 
-TEST_F(Prepare, WhatATokenizerThrowsComesOut) {
+TEST_F(Prepare, AnExceptionOfATokenizerIsPassedOn) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) {
     text += i == 6'000 ? "a text that no tokenizer likes\n" : "line\n";
@@ -259,13 +259,13 @@ TEST_F(Prepare, WhatATokenizerThrowsComesOut) {
   EXPECT_TRUE(cached().empty());
 }
 
-TEST_F(Prepare, UnequalCountsLeaveNothingBehind) {
+TEST_F(Prepare, UnequalLineCountsLeaveNoFile) {
   write("a\nb\n", "c\n");
   EXPECT_TRUE(says(error_of([&] { prepare(); }), "has 1 line but"));
   EXPECT_TRUE(cached().empty());
 }
 
-TEST_F(Prepare, AFileThatChangesMeanwhileIsAnError) {
+TEST_F(Prepare, AFileThatChangesWhileItIsReadIsAnError) {
   write("a dog\n", "ein Hund\n");
   options.progress = [&](const PrepareProgress& progress) {
     if (progress.stage == PrepareProgress::Stage::tokenizing) {
@@ -286,7 +286,7 @@ TEST_F(Prepare, FilesThatCannotBeReadTwiceAreNamed) {
   EXPECT_TRUE(says(error_of([&] { prepare(); }), "not a plain file"));
 }
 
-TEST_F(Prepare, ACacheThatCannotBeMadeIsAnError) {
+TEST_F(Prepare, ACacheFolderThatCannotBeCreatedIsAnError) {
   write("a\n", "b\n");
   write_text(folder / "file", "in the way");
   options.cache = folder / "file/cache";
@@ -299,21 +299,21 @@ TEST_F(Prepare, AReadOnlyCacheIsReadAndNotWritten) {
   prepare();
   fs::permissions(folder.path(), fs::perms(0755));
   fs::permissions(options.cache, fs::perms(0555));
-  // The permission bits do not bind root.
-  const uid_t before = ::geteuid();
-  if (before == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
+  // Root may ignore permission bits.
+  const uid_t user = ::geteuid();
+  if (user == 0 && ::seteuid(kNobody) != 0) GTEST_SKIP() << "cannot stop being root";
   std::int64_t pairs = 0;
   const std::string hit = error_of([&] { pairs = prepare().size(); });
   options.limits.max_length = 9;
   const std::string miss = error_of([&] { prepare(); });
-  ASSERT_EQ(::seteuid(before), 0);
+  ASSERT_EQ(::seteuid(user), 0);
   fs::permissions(options.cache, fs::perms(0755));
   EXPECT_EQ(hit, "no error");
   EXPECT_EQ(pairs, 1);
   EXPECT_TRUE(says(miss, "Permission denied")) << miss;
 }
 
-TEST_F(Prepare, OptionsThatMakeNoSenseAreRefused) {
+TEST_F(Prepare, InvalidOptionsAreRefused) {
   write("a\n", "b\n");
   const auto refused = [&](const PairLimits& limits) {
     options.limits = limits;
@@ -327,7 +327,7 @@ TEST_F(Prepare, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_THROW(prepare(), UsageError);
 }
 
-TEST_F(Prepare, EachPartHasAStore) {
+TEST_F(Prepare, EachPartGetsAStore) {
   write("a dog\n", "ein Hund\n");
   write_text(folder / "pairs.tsv", "one\teins\ntwo\tzwei\n");
   const std::vector<CorpusPart> parts{part, {.tsv = folder / "pairs.tsv"}};

@@ -10,7 +10,7 @@
 
 namespace nunchi::testing {
 
-// `count` pairs of lengths 1 to 30 a side, </s> not counted, all made from `seed`.
+// `count` random pairs that depend only on `seed`. Each side has 1 to 30 tokens, without </s>.
 inline PairStore random_store(const std::filesystem::path& path, std::int32_t count,
                               std::uint32_t seed = 1) {
   PairWriter writer(path, {seed, static_cast<std::uint64_t>(count)});

@@ -17,12 +17,12 @@ namespace {
 
 Tokens copy(std::span<const std::int32_t> tokens) { return {tokens.begin(), tokens.end()}; }
 
-// A text of the tokens 0, 1, 2, …
+// A store with one text, the tokens 0, 1, 2, …
 PairStore counting_store(const std::filesystem::path& path, std::int32_t tokens) {
   PairWriter writer(path, {9, static_cast<std::uint64_t>(tokens)});
-  Tokens all;
-  for (std::int32_t t = 0; t < tokens; ++t) all.push_back(t);
-  if (tokens > 0) writer.add(all, 0);
+  Tokens text;
+  for (std::int32_t t = 0; t < tokens; ++t) text.push_back(t);
+  if (tokens > 0) writer.add(text, 0);
   writer.commit({.lines = tokens > 0, .kept = tokens > 0});
   return PairStore::open(path);
 }
@@ -37,27 +37,28 @@ struct Window {
   auto operator<=>(const Window&) const = default;
 };
 
-// The windows of an epoch by their first token; each is a part of the text.
+// The windows of an epoch, sorted by first token. Checks that each is a contiguous part of the
+// text.
 std::vector<Window> windows_in(const BatchOrder& order, std::int64_t epoch) {
   std::vector<Window> windows;
   const EpochBatches batches = order.epoch(epoch);
   for (std::int64_t b = 0; b < batches.size(); ++b) {
-    std::int64_t said = 0;
+    std::int64_t predicted = 0;
     for (const std::uint32_t pair : batches.batch(b)) {
       const auto tokens = order.target(pair);
       for (std::size_t i = 1; i < tokens.size(); ++i) EXPECT_EQ(tokens[i], tokens[i - 1] + 1);
       EXPECT_TRUE(order.source(pair).empty());
       EXPECT_EQ(order.target_tokens(pair), static_cast<std::int64_t>(tokens.size()) - 1);
       windows.push_back({tokens.front(), tokens.size()});
-      said += order.target_tokens(pair);
+      predicted += order.target_tokens(pair);
     }
-    EXPECT_LE(said, 60);
+    EXPECT_LE(predicted, 60);
   }
   std::ranges::sort(windows);
   return windows;
 }
 
-TEST(TextWindows, EveryTokenIsSaidOnceAnEpoch) {
+TEST(TextWindows, EveryTokenIsPredictedOncePerEpoch) {
   const TemporaryFolder folder;
   for (const std::int32_t tokens : {2, 3, 9, 10, 11, 12, 18, 19, 20, 21, 100, 101, 107}) {
     const PairStore store = counting_store(folder / "text", tokens);
@@ -78,7 +79,7 @@ TEST(TextWindows, EveryTokenIsSaidOnceAnEpoch) {
   }
 }
 
-TEST(TextWindows, ATextIsCutElsewhereInEachEpoch) {
+TEST(TextWindows, EachEpochCutsTheTextAtOtherPositions) {
   const TemporaryFolder folder;
   for (const std::int32_t tokens : {500, 501, 525, 549, 550}) {
     const PairStore store = counting_store(folder / "text", tokens);
@@ -91,43 +92,44 @@ TEST(TextWindows, ATextIsCutElsewhereInEachEpoch) {
   }
 }
 
-TEST(TextWindows, WeightsCountWindows) {
+TEST(TextWindows, WeightsApplyToWindows) {
   const TemporaryFolder folder;
   const PairStore store = counting_store(folder / "text", 992);
   const std::int64_t once = windows_of(store, 10).epoch_pairs();
   EXPECT_EQ(windows_of(store, 10, 2).epoch_pairs(), 2 * once);
-  // Half of a pass, then the other half: together they are the text.
+  // Two epochs with weight 0.5 cover the text once.
   const BatchOrder half = windows_of(store, 10, 0.5);
-  std::vector<Window> both = windows_in(half, 0);
-  for (const Window& one : windows_in(half, 1)) both.push_back(one);
-  std::ranges::sort(both);
-  std::int64_t said = 0;
-  for (const Window& one : both) said += static_cast<std::int64_t>(one.tokens) - 1;
-  EXPECT_EQ(said, 991);
+  std::vector<Window> two_epochs = windows_in(half, 0);
+  for (const Window& one : windows_in(half, 1)) two_epochs.push_back(one);
+  std::ranges::sort(two_epochs);
+  std::int64_t predicted = 0;
+  for (const Window& one : two_epochs) predicted += static_cast<std::int64_t>(one.tokens) - 1;
+  EXPECT_EQ(predicted, 991);
 }
 
-TEST(TextWindows, NothingToSayIsNothing) {
+TEST(TextWindows, ATextWithoutTokensToPredictHasNoWindows) {
   const TemporaryFolder folder;
   EXPECT_EQ(windows_of(counting_store(folder / "none", 0), 10).epoch_pairs(), 0);
   EXPECT_EQ(windows_of(counting_store(folder / "one", 1), 10).epoch_pairs(), 0);
 }
 
-TEST(TextWindows, PairsAreNoText) {
+TEST(TextWindows, PairsCannotBeCutIntoWindows) {
   const TemporaryFolder folder;
   const PairStore pairs = random_store(folder / "pairs", 5);
   EXPECT_TRUE(says(error_of([&] { windows_of(pairs, 10); }), "cannot be cut into windows"));
   EXPECT_TRUE(says(error_of([&] { windows_of(pairs, -1); }), "from 1 to 2^24 tokens"));
 }
 
-TEST(TextWindows, TheQueueGathersThem) {
+TEST(TextWindows, TheQueueReturnsWindows) {
   const TemporaryFolder folder;
   const PairStore store = counting_store(folder / "text", 200);
   const BatchOrder order = windows_of(store, 10);
   BatchQueue queue(order);
   const HostBatch batch = queue.next();
-  std::int64_t said = 0;
-  for (const Tokens& target : batch.targets) said += static_cast<std::int64_t>(target.size()) - 1;
-  EXPECT_EQ(batch.target_tokens, said);
+  std::int64_t predicted = 0;
+  for (const Tokens& target : batch.targets)
+    predicted += static_cast<std::int64_t>(target.size()) - 1;
+  EXPECT_EQ(batch.target_tokens, predicted);
   EXPECT_EQ(example_count(batch.sources), batch.targets.size());
 }
 
@@ -155,7 +157,7 @@ TEST_F(PrepareText, LinesAreExamples) {
             "replaced by U+FFFD");
 }
 
-TEST_F(PrepareText, WindowsAreOfAllLinesWithTheirEnds) {
+TEST_F(PrepareText, WindowsContainAllLinesAndLineEnds) {
   write_text(folder / "a.txt", gzipped("a dog\n\none two three four\n"));
   const PairStore store = prepare(TextCut::windows, 4);
   Tokens expected = WordTokenizer::tokens_of("a dog");
@@ -169,7 +171,7 @@ TEST_F(PrepareText, WindowsAreOfAllLinesWithTheirEnds) {
   EXPECT_NE(store.key(), prepare(TextCut::lines, 4).key());
 }
 
-TEST_F(PrepareText, OnlyTheLinesThatAreAskedFor) {
+TEST_F(PrepareText, OnlyTheRequestedLinesAreUsed) {
   write_text(folder / "a.txt", "one\ntwo\nthree\nfour\n");
   part.first_line = 2;
   part.last_line = 3;
@@ -184,7 +186,7 @@ TEST_F(PrepareText, OnlyTheLinesThatAreAskedFor) {
                    "a.txt has 4 lines, but 'first_line' is 9."));
 }
 
-TEST_F(PrepareText, ATextStandsAlone) {
+TEST_F(PrepareText, ATextWithAnotherFileIsRefused) {
   part.source = "x";
   EXPECT_TRUE(says(error_of([&] { files_of(part); }), "either a text or pairs"));
 }

@@ -21,7 +21,7 @@ class WordTokenizer final : public Tokenizer {
   explicit WordTokenizer(std::uint64_t fingerprint = 1) : fingerprint_(fingerprint) {}
 
   // A word's id, 4 to 999, is a hash of its bytes.
-  static std::int32_t number_of(std::string_view word) {
+  static std::int32_t id_of(std::string_view word) {
     std::uint32_t sum = 0;
     for (const char c : word) sum = sum * 31 + static_cast<unsigned char>(c);
     return 4 + static_cast<std::int32_t>(sum % (kVocabulary - 4));
@@ -35,7 +35,7 @@ class WordTokenizer final : public Tokenizer {
       if (c != ' ') {
         word += c;
       } else if (!word.empty()) {
-        tokens.push_back(number_of(word));
+        tokens.push_back(id_of(word));
         word.clear();
       }
     }
@@ -49,14 +49,14 @@ class WordTokenizer final : public Tokenizer {
     return tokens_of(text);
   }
   std::string decode(std::span<const std::int32_t>) const override {
-    throw std::logic_error("not for tests");
+    throw std::logic_error("tests do not decode");
   }
   std::string piece(std::int32_t id) const override { return std::to_string(id); }
   SpecialTokens special() const override { return kUsualSpecialTokens; }
   std::uint64_t fingerprint() const override { return fingerprint_; }
   const std::string& serialized() const override { return serialized_; }
 
-  // How often encode() was called.
+  // The number of calls of encode().
   std::int64_t calls() const { return calls_; }
 
  private:

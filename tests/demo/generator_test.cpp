@@ -13,27 +13,27 @@
 namespace nunchi {
 namespace {
 
-using demo::SentencePair;
+using demo::ParsedTemplate;
 using demo::Template;
 
-TEST(DemoTemplates, ThereAreEnough) {
-  EXPECT_GE(DemoGenerator::templates(), 30);
+TEST(DemoTemplates, GiveEnoughSentences) {
+  EXPECT_GE(DemoGenerator::template_count(), 30);
   EXPECT_GE(DemoGenerator::possible_sentences(), 100'000'000u);
   for (const Template& patterns : demo::templates()) {
-    // Fewer could be memorised.
-    EXPECT_GE(SentencePair(patterns).sentences(), 4'000u) << patterns.korean;
+    // A small number of sentences could be memorised.
+    EXPECT_GE(ParsedTemplate(patterns).sentence_count(), 4'000u) << patterns.korean;
   }
 }
 
 TEST(DemoTemplates, CountTheirSentences) {
-  const SentencePair pair({"{weekday}부터 {weekday2}까지", "from {weekday} to {weekday2}"});
-  EXPECT_EQ(pair.sentences(), 7u * 6u);
+  const ParsedTemplate parsed({"{weekday}부터 {weekday2}까지", "from {weekday} to {weekday2}"});
+  EXPECT_EQ(parsed.sentence_count(), 7u * 6u);
 }
 
 TEST(DemoTemplates, FillInParticlesAndArticles) {
-  const SentencePair pair({"{city}[으로/로] {item}[을/를]", "{item}: [a/an] {city}"});
+  const ParsedTemplate parsed({"{city}[으로/로] {item}[을/를]", "{item}: [a/an] {city}"});
   const std::array<int, 2> seoul_and_umbrella{0, 0};
-  const demo::Rendering text = pair(seoul_and_umbrella);
+  const demo::Rendering text = parsed.render(seoul_and_umbrella);
   EXPECT_EQ(text.korean, "서울로 우산을");
   EXPECT_EQ(text.english, "Umbrella: a Seoul");
 }
@@ -52,18 +52,18 @@ TEST(DemoTemplates, RefuseMalformedPatterns) {
       {"{city} {spot} {item} {day} {time}", "{city} {spot} {item} {day} {time}"},
   };
   for (const Template& patterns : malformed) {
-    EXPECT_THROW(SentencePair{patterns}, Error) << patterns.korean;
+    EXPECT_THROW(ParsedTemplate{patterns}, Error) << patterns.korean;
   }
 }
 
-TEST(DemoTemplates, ACombinationDependsOnNeitherOrderNorTemplate) {
+TEST(DemoTemplates, ACombinationKeyDoesNotDependOnTheOrderOfSlots) {
   const std::array<int, 2> city_and_spot{demo::slot_kind("city"), demo::slot_kind("spot")};
   const std::array<int, 2> spot_and_city{city_and_spot[1], city_and_spot[0]};
   const std::array<int, 2> values{3, 5}, swapped{5, 3};
-  EXPECT_EQ(demo::combination_of(city_and_spot, values),
-            demo::combination_of(spot_and_city, swapped));
-  EXPECT_NE(demo::combination_of(city_and_spot, values),
-            demo::combination_of(city_and_spot, swapped));
+  EXPECT_EQ(demo::combination_key(city_and_spot, values),
+            demo::combination_key(spot_and_city, swapped));
+  EXPECT_NE(demo::combination_key(city_and_spot, values),
+            demo::combination_key(city_and_spot, swapped));
 }
 
 TEST(DemoGenerator, IsAFunctionOfSeedAndIndex) {
@@ -82,7 +82,7 @@ TEST(DemoGenerator, IsAFunctionOfSeedAndIndex) {
 
 TEST(DemoGenerator, UsesEveryTemplate) {
   const DemoGenerator generator(1);
-  std::vector<int> uses(DemoGenerator::templates());
+  std::vector<int> uses(DemoGenerator::template_count());
   for (std::uint64_t index = 0; index < 4'000; ++index) ++uses[generator.at(index).template_index];
   for (const int count : uses) EXPECT_GT(count, 40);  // about a hundred each
 }
@@ -132,7 +132,7 @@ TEST(DemoData, HeldOutPairsAreNotInTraining) {
     EXPECT_TRUE(held_out.insert(pair.korean).second) << pair.korean;
     templates.insert(pair.template_index);
   }
-  EXPECT_EQ(static_cast<int>(templates.size()), DemoGenerator::templates());
+  EXPECT_EQ(static_cast<int>(templates.size()), DemoGenerator::template_count());
 }
 
 TEST(DemoData, HeldOutPairsDoNotDependOnTheTrainingSize) {
@@ -142,7 +142,7 @@ TEST(DemoData, HeldOutPairsDoNotDependOnTheTrainingSize) {
   }
 }
 
-TEST(DemoData, RefusesCountsOutOfRange) {
+TEST(DemoData, CountsOutOfRangeAreRefused) {
   EXPECT_THROW(make_demo_data(1, -1, 10), UsageError);
   EXPECT_THROW(make_demo_data(1, 10, 10'000'001), UsageError);
   EXPECT_TRUE(make_demo_data(1, 0, 0).training.empty());

@@ -64,10 +64,10 @@ TEST(Slots, TwelveOClock) {
   EXPECT_EQ(english_of("time", "오후 12시 5분"), "12:05 PM");
   EXPECT_EQ(english_of("time", "오전 11시 55분"), "11:55 AM");
   EXPECT_EQ(english_of("time", "오후 3시 20분"), "3:20 PM");
-  EXPECT_EQ(english_of("railway_time", "0시"), "12 AM");
-  EXPECT_EQ(english_of("railway_time", "0시 5분"), "12:05 AM");
-  EXPECT_EQ(english_of("railway_time", "12시 30분"), "12:30 PM");
-  EXPECT_EQ(english_of("railway_time", "23시 55분"), "11:55 PM");
+  EXPECT_EQ(english_of("time_24h", "0시"), "12 AM");
+  EXPECT_EQ(english_of("time_24h", "0시 5분"), "12:05 AM");
+  EXPECT_EQ(english_of("time_24h", "12시 30분"), "12:30 PM");
+  EXPECT_EQ(english_of("time_24h", "23시 55분"), "11:55 PM");
   EXPECT_EQ(english_of("hours", "오전 9시부터 오후 6시 30분까지"), "from 9 AM to 6:30 PM");
 }
 
@@ -86,8 +86,8 @@ TEST(Slots, Prices) {
   EXPECT_EQ(english_of("won", "12,500원"), "12,500 won");
   EXPECT_EQ(english_of("won_in_words", "만 이천오백 원"), "12,500 won");
   EXPECT_EQ(english_of("won_in_words", "천 원"), "1,000 won");
-  EXPECT_EQ(english_of("won_on_a_sign", "3만 5천 원"), "35,000 won");
-  EXPECT_EQ(english_of("won_on_a_sign", "12만 원"), "120,000 won");
+  EXPECT_EQ(english_of("won_with_units", "3만 5천 원"), "35,000 won");
+  EXPECT_EQ(english_of("won_with_units", "12만 원"), "120,000 won");
   EXPECT_EQ(english_of("dollars", "12달러 50센트"), "$12.50");
   EXPECT_EQ(english_of("dollars", "7달러"), "$7");
 }
@@ -99,7 +99,7 @@ TEST(Slots, LengthsOfTimeAndNumbers) {
   EXPECT_EQ(english_of("stay", "1주"), "one week");
   EXPECT_EQ(english_of("stay", "3개월"), "three months");
   EXPECT_EQ(english_of("stay", "10년"), "ten years");
-  EXPECT_EQ(english_of("soon", "다음 주 월요일"), "next Monday");
+  EXPECT_EQ(english_of("relative_day", "다음 주 월요일"), "next Monday");
   EXPECT_EQ(english_of("storey", "21층"), "the 21st floor");
   EXPECT_EQ(english_of("room", "302호"), "Room 302");
   EXPECT_EQ(english_of("temperature", "영하 1도"), "1 degree below zero");

@@ -1,4 +1,4 @@
-// Any bytes: the reader of features refuses them with an Error, or returns memory that exists.
+// Any bytes: parse_features() throws an Error, or all its spans are inside of the bytes.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,8 @@ namespace {
 void read(std::span<const std::byte> bytes) {
   try {
     const nunchi::FeatureStore store = nunchi::parse_features(bytes, "fuzz");
-    volatile float sum = store.values_are_whole() ? 1.0f : 0.0f;  // keeps the reads below alive
+    volatile float sum =
+        store.values_are_intact() ? 1.0f : 0.0f;  // keeps the compiler from removing the reads
     for (std::int64_t i = 0; i < store.size(); ++i) {
       if (store.rows(i) < 1) __builtin_trap();
       for (const float value : store.values(i)) sum = sum + value;
@@ -23,8 +24,8 @@ void read(std::span<const std::byte> bytes) {
   }
 }
 
-// Most mutations leave the index's digest wrong; with a right one they reach the later checks.
-void put_digest_right(std::span<std::byte> bytes) {
+// After most mutations the index's digest is wrong. Correcting it lets them reach later checks.
+void correct_digest(std::span<std::byte> bytes) {
   constexpr std::size_t kFooter = 11 * 8, kDigest = 16, kRows = 4 * 8, kHeader = 64;
   if (bytes.size() < kHeader + kFooter) return;
   std::uint64_t counts[2] = {};  // rows, width
@@ -40,12 +41,12 @@ void put_digest_right(std::span<std::byte> bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Words, because a file is mapped at a multiple of 8.
+  // 8-byte words, because the address must be a multiple of 8, as that of a mapped file.
   std::vector<std::uint64_t> words(size / 8 + 1);
   if (size > 0) std::memcpy(words.data(), data, size);
   const auto bytes = std::as_writable_bytes(std::span(words)).first(size);
   read(bytes);
-  put_digest_right(bytes);
+  correct_digest(bytes);
   read(bytes);
   return 0;
 }

@@ -1,4 +1,4 @@
-// Any bytes: the reader of .npy files refuses them with an Error, or returns a matrix of finite
+// Any bytes: parse_npy() throws an Error or returns a non-empty matrix of finite
 // numbers.
 #include <cmath>
 #include <cstddef>

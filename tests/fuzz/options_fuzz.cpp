@@ -1,5 +1,5 @@
-// Any bytes: the options' readers refuse them with an Error of one line, or make a tree that
-// survives being written and read again.
+// Any bytes: the parsers of options throw an Error of one line, or return a tree that
+// is the same after writing and reading it.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ void check(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// Quotes may come or go: a text that needs none is written without.
+// Kinds of scalars may differ: a text that needs no quotes is written without them.
 bool same(const OptionValue& a, const OptionValue& b) {
   const auto is_scalar = [](const OptionValue& value) {
     return value.kind != OptionValue::Kind::nothing && value.kind != OptionValue::Kind::list &&
@@ -35,15 +35,14 @@ bool same(const OptionValue& a, const OptionValue& b) {
   return true;
 }
 
-// Asks for every key as every type. Keys that somebody asks for are the program's own, so those
-// that could not be are passed over.
+// Reads every key as every type. The program reads only printable keys, so others are skipped.
 void read_fields(const Options& options) {
   for (const OptionValue& item : options.root().items) {
     if (nunchi::printable(item.key) != item.key) continue;
-    const auto attempt = [&](const auto& take) {
+    const auto attempt = [&](const auto& read_option) {
       nunchi::OptionReader in(options);
       try {
-        take(in);
+        read_option(in);
         in.finish();
       } catch (const nunchi::Error& error) {
         check(std::string_view(error.what()).find('\n') == std::string_view::npos);

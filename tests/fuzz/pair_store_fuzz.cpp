@@ -1,4 +1,4 @@
-// Any bytes: the reader of pairs refuses them with an Error, or hands out memory that is there.
+// Any bytes: parse_pairs() throws an Error, or all its spans are inside of the bytes.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,8 @@ namespace {
 void read(std::span<const std::byte> bytes) {
   try {
     const nunchi::PairStore store = nunchi::parse_pairs(bytes, "fuzz");
-    volatile unsigned sum = store.tokens_are_whole();  // keeps the reads below alive
+    volatile unsigned sum =
+        store.tokens_are_intact();  // keeps the compiler from removing the reads
     for (std::int64_t pair = 0; pair < store.size(); ++pair) {
       for (const std::int32_t token : store.source(pair)) sum = sum + static_cast<unsigned>(token);
       for (const std::int32_t token : store.target(pair)) sum = sum + static_cast<unsigned>(token);
@@ -24,8 +25,8 @@ void read(std::span<const std::byte> bytes) {
   }
 }
 
-// Most mutations leave the index's digest wrong; put right, they reach the checks behind it.
-void put_digest_right(std::span<std::byte> bytes) {
+// After most mutations the index's digest is wrong. Correcting it lets them reach later checks.
+void correct_digest(std::span<std::byte> bytes) {
   constexpr std::size_t kFooter = 17 * 8, kDigest = 16, kTokens = 4 * 8, kHeader = 64;
   if (bytes.size() < kHeader + kFooter) return;
   std::uint64_t tokens = 0;
@@ -40,12 +41,12 @@ void put_digest_right(std::span<std::byte> bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  // Words, because a file is mapped at a multiple of 8.
+  // 8-byte words, because the address must be a multiple of 8, as that of a mapped file.
   std::vector<std::uint64_t> words(size / 8 + 1);
   if (size > 0) std::memcpy(words.data(), data, size);
   const auto bytes = std::as_writable_bytes(std::span(words)).first(size);
   read(bytes);
-  put_digest_right(bytes);
+  correct_digest(bytes);
   read(bytes);
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any bytes: they are refused with an Error, or they are a tokenizer that encodes any text into
-// tokens of the vocabulary, never <s> or </s>, and decodes them.
+// Any bytes: make_plain_tokenizer() throws an Error, or returns a tokenizer that encodes any text
+// into tokens of the vocabulary, never <s> or </s>, and decodes them.
 #include <cstddef>
 #include <cstdint>
 #include <string>

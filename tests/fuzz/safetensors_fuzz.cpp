@@ -1,4 +1,4 @@
-// Any bytes: the safetensors reader refuses them with an Error, or hands out memory that is there.
+// Any bytes: parse_safetensors() throws an Error, or all its spans are inside of the bytes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace {
 void read(std::span<const std::uint8_t> bytes) {
   try {
     const auto file = nunchi::parse_safetensors(std::as_bytes(bytes), "fuzz");
-    volatile unsigned sum = 0;  // keeps the reads below alive: they are the test
+    volatile unsigned sum = 0;  // keeps the compiler from removing the reads
     for (const nunchi::SafetensorsEntry& entry : file.entries()) {
       for (const std::byte byte : entry.bytes) sum = sum + std::to_integer<unsigned>(byte);
       if (file.find(entry.name) != &entry) __builtin_trap();
@@ -26,7 +26,7 @@ void read(std::span<const std::uint8_t> bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   read({data, size});
-  // Most mutations leave the header's length wrong; put right, they reach the checks behind it.
+  // After most mutations the header's length is wrong. Correcting it lets them reach later checks.
   if (size >= 8) {
     std::vector<std::uint8_t> file(data, data + size);
     const auto last_brace = std::find(file.rbegin(), file.rend() - 8, '}').base();

@@ -1,4 +1,4 @@
-// Any bytes: the check refuses them with an Error, or SentencePiece loads them, encodes any text
+// Any bytes: make_tokenizer() throws an Error, or returns a tokenizer that encodes any text
 // into tokens of the vocabulary, never <s> or </s>, and decodes them.
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace {
 
-void use(const nunchi::Tokenizer& tokenizer, const std::string& text) {
+void check_encoding(const nunchi::Tokenizer& tokenizer, const std::string& text) {
   const nunchi::Tokens tokens = tokenizer.encode(text);
   for (const std::int32_t id : tokens) {
     const bool special = id == tokenizer.special().begin || id == tokenizer.special().end;
@@ -31,18 +31,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const nunchi::Error&) {
     return 0;
   }
-  std::string all;
+  std::string all_pieces;
   nunchi::Tokens ids;
   const auto count = std::min<std::int64_t>(tokenizer->vocabulary(), 300);
   for (std::int32_t id = 0; id < count; ++id) {
-    all += tokenizer->piece(id);
-    if (id % 5 == 4) all += ' ';
+    all_pieces += tokenizer->piece(id);
+    if (id % 5 == 4) all_pieces += ' ';
     ids.push_back(id);
   }
-  use(*tokenizer, all);
-  use(*tokenizer, "abba <s> </s>  <x>\u2581 눈치 \x01" + std::string(3, '\0') + "\xFF");
-  use(*tokenizer, std::string(200, 'a'));
-  use(*tokenizer, bytes);
+  check_encoding(*tokenizer, all_pieces);
+  check_encoding(*tokenizer, "abba <s> </s>  <x>\u2581 눈치 \x01" + std::string(3, '\0') + "\xFF");
+  check_encoding(*tokenizer, std::string(200, 'a'));
+  check_encoding(*tokenizer, bytes);
   tokenizer->decode(ids);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "nunchi/base/error.h"
 #include "nunchi/text/sentencepiece.h"
@@ -24,7 +25,7 @@ std::string refusal_of(const TokenizerOptions& options,
   return error_with_kind([&] { learn(options, lines); });
 }
 
-TEST(LearnTokenizer, GivesTheVocabularyThatWasAskedFor) {
+TEST(LearnTokenizer, TheVocabularyHasTheRequestedSize) {
   for (const TokenizerKind kind : kKinds) {
     for (const bool byte_fallback : {true, false}) {
       const std::int32_t vocabulary = byte_fallback ? 450 : 194;
@@ -53,7 +54,8 @@ TEST(LearnTokenizer, TheSameTextGivesTheSameBytes) {
     // A decomposed text with other spaces and line ends is the same text.
     std::vector<std::string> other;
     for (std::string line : small_corpus()) {
-      for (std::size_t at; (at = line.find("ä")) != line.npos;) line.replace(at, 2, "a\u0308");
+      for (std::size_t found; (found = line.find("ä")) != line.npos;)
+        line.replace(found, 2, "a\u0308");
       other.push_back("  " + line + "\t\r");
       other.push_back(" ");
     }
@@ -87,7 +89,7 @@ TEST(LearnTokenizer, SymbolsAreSingleTokens) {
   }
 }
 
-TEST(LearnTokenizer, DigitsCanStandAlone) {
+TEST(LearnTokenizer, EachDigitCanBeAToken) {
   const std::vector<std::string> lines(20, "2017 2018 abc");
   const auto split =
       make_tokenizer(learn({.vocabulary = 270, .split_digits = true}, lines).bytes, "learned");
@@ -96,16 +98,17 @@ TEST(LearnTokenizer, DigitsCanStandAlone) {
   EXPECT_LT(joined->encode("2017").size(), 4u);
 }
 
-TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
+TEST(LearnTokenizer, InvalidOptionsAreUsageErrors) {
   EXPECT_EQ(refusal_of({.vocabulary = 3}),
-            "usage: a vocabulary has 4 to 16,777,216 tokens, not 3.");
+            "usage: a vocabulary must have 4 to 16,777,216 tokens, not 3.");
   EXPECT_EQ(refusal_of({.vocabulary = 259}),
-            "usage: a vocabulary of 259 is full before the first character: special tokens, "
-            "symbols and bytes are 259.");
+            "usage: a vocabulary of 259 has no space for characters: special tokens, symbols and "
+            "bytes take 259.");
   for (const double coverage : {0.5, 1.5, double(NAN)}) {
-    EXPECT_EQ(refusal_of({.character_coverage = coverage}).find("usage: the coverage"), 0u);
+    EXPECT_EQ(refusal_of({.character_coverage = coverage}).find("usage: the character coverage"),
+              0u);
   }
-  EXPECT_EQ(refusal_of({.max_lines = 0}), "usage: at least one line has to be used.");
+  EXPECT_EQ(refusal_of({.max_lines = 0}), "usage: max_lines must be at least 1.");
   const auto symbol = [](const std::string& text) { return refusal_of({.symbols = {text}}); };
   EXPECT_EQ(symbol(""), "usage: a symbol is empty.");
   EXPECT_EQ(symbol("<s>"),
@@ -125,23 +128,24 @@ TEST(LearnTokenizer, WhatCannotBeIsAWrongCall) {
             "usage: more than 64 symbols are prefixes of one another.");
 }
 
-TEST(LearnTokenizer, TextThatDoesNotHoldItIsOneSentence) {
+TEST(LearnTokenizer, AVocabularyThatDoesNotFitTheTextIsRefusedWithThePossibleSize) {
   for (const TokenizerKind kind : kKinds) {
     const std::string large = refusal_of({.kind = kind, .vocabulary = 20000});
     EXPECT_EQ(large.find("the text is too small for a vocabulary of 20,000; "), 0u) << large;
     const std::string small = refusal_of({.kind = kind, .vocabulary = 270});
-    EXPECT_EQ(small.find("a vocabulary of 270 has no room for the text's characters, which need at "
-                         "least 298;"),
+    EXPECT_EQ(small.find("a vocabulary of 270 is too small for the text's characters, which need "
+                         "at least 298;"),
               0u)
         << small;
   }
 }
 
-// The numbers in those messages are right.
-TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
+// The size that the message names is the largest possible one.
+TEST(LearnTokenizer, TheErrorNamesTheLargestPossibleVocabulary) {
   for (const TokenizerKind kind : kKinds) {
     const std::string message = refusal_of({.kind = kind, .vocabulary = 999'999});
-    std::string digits = message.substr(message.find("; ") + 2);
+    constexpr std::string_view kBeforeNumber = "possible one has ";
+    std::string digits = message.substr(message.find(kBeforeNumber) + kBeforeNumber.size());
     digits = digits.substr(0, digits.find(' '));
     std::erase(digits, ',');
     EXPECT_EQ(refusal_of({.kind = kind, .vocabulary = std::stoll(digits)}), "no error") << message;
@@ -149,7 +153,7 @@ TEST(LearnTokenizer, TheVocabularyThatIsSaidToBePossibleIs) {
   }
 }
 
-TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
+TEST(LearnTokenizer, UnusualTextNeverAbortsTheProcess) {
   const std::vector<std::vector<std::string>> texts{
       {},
       {""},
@@ -167,9 +171,9 @@ TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
   for (const TokenizerKind kind : kKinds) {
     for (const bool byte_fallback : {true, false}) {
       for (const std::vector<std::string>& lines : texts) {
-        for (const std::int64_t room : {1, 3, 20}) {
+        for (const std::int64_t free_tokens : {1, 3, 20}) {
           const TokenizerOptions options{.kind = kind,
-                                         .vocabulary = 4 + room + (byte_fallback ? 256 : 0),
+                                         .vocabulary = 4 + free_tokens + (byte_fallback ? 256 : 0),
                                          .byte_fallback = byte_fallback,
                                          .symbols = {"<sep>"}};
           try {
@@ -186,7 +190,7 @@ TEST(LearnTokenizer, OddTextNeverEndsTheProcess) {
   }
 }
 
-TEST(LearnTokenizer, AnErrorOfTheLinesGoesThrough) {
+TEST(LearnTokenizer, AnExceptionWhileReadingLinesIsPassedOn) {
   int lines = 0;
   const NextLine failing = [&](std::string& line) -> bool {
     if (++lines == 3) throw Error("corpus.gz is damaged after line 2.");

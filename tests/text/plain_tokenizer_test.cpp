@@ -14,12 +14,12 @@ namespace {
 
 std::unique_ptr<Tokenizer> learned(TokenizerOptions options, std::vector<std::string> lines) {
   std::size_t next = 0;
-  const LearnedTokenizer found = learn_tokenizer(options, [&](std::string& line) {
+  const LearnedTokenizer result = learn_tokenizer(options, [&](std::string& line) {
     if (next == lines.size()) return false;
     line = lines[next++];
     return true;
   });
-  return make_tokenizer(found.bytes, "learned");
+  return make_tokenizer(result.bytes, "learned");
 }
 
 const TokenizerOptions kCharacters{.kind = TokenizerKind::characters};
@@ -39,7 +39,7 @@ TEST(PlainTokenizer, EachCharacterIsAToken) {
   EXPECT_STREQ(tokenizer->extension(), "tok");
 }
 
-TEST(PlainTokenizer, WhatIsUnknownIsSaidSo) {
+TEST(PlainTokenizer, UnknownCharactersBecomeUnknownTokens) {
   const auto tokenizer = learned(kCharacters, {"abc"});
   EXPECT_EQ(tokenizer->encode("axb"), (Tokens{4, 0, 5}));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("axb")), "a\uFFFDb");
@@ -57,7 +57,7 @@ TEST(PlainTokenizer, EachByteIsAToken) {
   EXPECT_EQ(tokenizer->decode(Tokens{3 + 'A', 3 + 0xEA, 3 + 'B'}), "A\uFFFDB");
 }
 
-TEST(PlainTokenizer, TextsComeBack) {
+TEST(PlainTokenizer, DecodingRestoresTheText) {
   const std::vector<std::string> texts = {"",
                                           " ",
                                           "  two  spaces ",
@@ -75,7 +75,7 @@ TEST(PlainTokenizer, TextsComeBack) {
   }
 }
 
-TEST(PlainTokenizer, PiecesTellTokensApart) {
+TEST(PlainTokenizer, EveryTokenHasADifferentPiece) {
   for (const auto& tokenizer :
        {learned(kCharacters, {"▁ <a\x01\x7F", "é\u2581"}), learned(kBytes, {})}) {
     std::vector<std::string> pieces;
@@ -94,19 +94,20 @@ TEST(PlainTokenizer, TheMostFrequentCharactersAreKept) {
   const auto tokenizer = learned(few, {"aaabbbcc", "ccd"});
   EXPECT_EQ(tokenizer->vocabulary(), 6);
   EXPECT_EQ(tokenizer->encode("abcd"), (Tokens{4, 0, 5, 0}));
-  TokenizerOptions most = kCharacters;
-  most.character_coverage = 0.98;
-  EXPECT_EQ(learned(most, {std::string(99, 'a') + "b"})->vocabulary(), 5);
+  TokenizerOptions frequent = kCharacters;
+  frequent.character_coverage = 0.98;
+  EXPECT_EQ(learned(frequent, {std::string(99, 'a') + "b"})->vocabulary(), 5);
 }
 
-TEST(PlainTokenizer, WhatCannotBeLearned) {
+TEST(PlainTokenizer, EmptyTextAndSymbolsAreRefused) {
   EXPECT_TRUE(says(error_of([] { learned(kCharacters, {"", ""}); }), "there is no text"));
   TokenizerOptions symbols = kBytes;
   symbols.symbols = {"<x>"};
-  EXPECT_TRUE(says(error_of([&] { learned(symbols, {"a"}); }), "symbols are for bpe"));
+  EXPECT_TRUE(
+      says(error_of([&] { learned(symbols, {"a"}); }), "symbols are only possible with bpe"));
 }
 
-TEST(PlainTokenizer, IdsOutsideAreRefused) {
+TEST(PlainTokenizer, IdsOutsideOfTheVocabularyAreRefused) {
   const auto tokenizer = learned(kCharacters, {"ab"});
   for (const std::int32_t id : {-1, 6}) {
     EXPECT_TRUE(says(error_of([&] { tokenizer->decode(Tokens{id}); }), "not in the vocabulary"));
@@ -128,13 +129,14 @@ TEST(PlainTokenizer, ErrorsNameTheLine) {
   const auto error_with = [](const std::string& list) {
     return error_of([&] { make_tokenizer("nunchi tokenizer 1\n" + list, "t.tok"); });
   };
-  EXPECT_EQ(error_with("characters\n0061\n0061\n"), "t.tok:4: the characters do not ascend.");
+  EXPECT_EQ(error_with("characters\n0061\n0061\n"),
+            "t.tok:4: the characters are not in ascending order.");
   EXPECT_EQ(error_with("characters\nxyz\n"),
-            "t.tok:3: a character's code point such as 0041 is expected.");
-  EXPECT_TRUE(says(error_with("words\n"), "t.tok:2: 'characters'"));
+            "t.tok:3: expected the code point of a character, such as 0041.");
+  EXPECT_TRUE(says(error_with("words\n"), "t.tok:2: expected 'characters'"));
 }
 
-TEST(PlainTokenizer, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(PlainTokenizer, FuzzSeedsAreAcceptedOrRefusedAsNamed) {
   const auto seeds = std::filesystem::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/plain_tokenizer";
   int count = 0;
   for (const auto& seed : std::filesystem::directory_iterator(seeds)) {

@@ -22,12 +22,12 @@ namespace {
 using namespace testing;
 
 std::string refusal_of(const std::string& file) {
-  // A copy without spare capacity, so that the sanitizers see a read past its end.
+  // A copy without spare capacity, so that sanitizers detect reads past the end.
   const std::vector<char> exact(file.begin(), file.end());
   return error_of([&] { check_sentencepiece({exact.data(), exact.size()}, "m.spm"); });
 }
 
-::testing::AssertionResult refused(const std::string& file, const std::string& why) {
+::testing::AssertionResult is_refused(const std::string& file, const std::string& why) {
   const std::string message = refusal_of(file);
   if (message == "m.spm is not a usable tokenizer: " + why + ".") {
     return ::testing::AssertionSuccess();
@@ -35,11 +35,11 @@ std::string refusal_of(const std::string& file) {
   return ::testing::AssertionFailure() << message;
 }
 
-::testing::AssertionResult changed_refused(const std::function<void(SmallSpm&)>& change,
-                                           const std::string& why) {
+::testing::AssertionResult change_is_refused(const std::function<void(SmallSpm&)>& change,
+                                             const std::string& why) {
   SmallSpm model;
   change(model);
-  return refused(model.bytes(), why);
+  return is_refused(model.bytes(), why);
 }
 
 TEST(WireFormat, ReadsEveryTypeInOrder) {
@@ -55,7 +55,7 @@ TEST(WireFormat, ReadsEveryTypeInOrder) {
   EXPECT_FALSE(reader.next().has_value());
 }
 
-TEST(WireFormat, RefusesWhatIsNoField) {
+TEST(WireFormat, RefusesInvalidFields) {
   const auto reads = [](std::string_view message) {
     for (WireReader reader(message); reader.next();) {
     }
@@ -63,8 +63,8 @@ TEST(WireFormat, RefusesWhatIsNoField) {
   EXPECT_NO_THROW(reads(wire_number(1, std::numeric_limits<std::uint64_t>::max())));
   for (const std::string& message :
        {std::string("\x0A\x05"
-                    "four"),                                    // five bytes, four there
-        std::string("\x08"), std::string("\x08\x80"),           // no value, half a value
+                    "four"),                           // five bytes announced, four present
+        std::string("\x08"), std::string("\x08\x80"),  // no value, an incomplete value
         std::string("\x08") + std::string(9, '\xFF') + "\x02",  // 65 bits
         std::string("\x0A") + std::string(9, '\xFF') + "\x01",  // 2^64-1 bytes
         std::string("\x0D\x01\x02\x03"),
@@ -77,7 +77,7 @@ TEST(WireFormat, RefusesWhatIsNoField) {
   }
 }
 
-TEST(SentencePieceCheck, TakesSoundModels) {
+TEST(SentencePieceCheck, AcceptsValidModels) {
   SmallSpm model;
   const SentencePieceFacts facts = check_sentencepiece(model.bytes(), "m.spm");
   EXPECT_EQ(facts.vocabulary, 8);
@@ -96,16 +96,17 @@ TEST(SentencePieceCheck, TakesSoundModels) {
 }
 
 TEST(SentencePieceCheck, RefusesBrokenFiles) {
-  EXPECT_TRUE(refused("", "it is empty"));
-  EXPECT_TRUE(refused("\x0A\x20", "a field reaches past the end"));
+  EXPECT_TRUE(is_refused("", "it is empty"));
+  EXPECT_TRUE(is_refused("\x0A\x20", "a field reaches past the end"));
   EXPECT_NE(refusal_of("Hello, I am a text file.\n"), "no error");
   const std::string file = SmallSpm().bytes();
-  // Some cuts fall between two fields, and the missing fields may have defaults.
-  int taken = 0;
+  // A few truncated files are accepted: the cut is between two fields, and the missing fields have
+  // defaults.
+  int accepted = 0;
   for (std::size_t size = 0; size < file.size(); ++size) {
-    taken += refusal_of(file.substr(0, size)) == "no error" ? 1 : 0;
+    accepted += refusal_of(file.substr(0, size)) == "no error" ? 1 : 0;
   }
-  EXPECT_LE(taken, 8);
+  EXPECT_LE(accepted, 8);
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     std::string noise(random() % 200, '\0');
@@ -114,7 +115,7 @@ TEST(SentencePieceCheck, RefusesBrokenFiles) {
   }
 }
 
-TEST(SentencePieceCheck, RefusesFieldsOutOfPlace) {
+TEST(SentencePieceCheck, RefusesUnknownRepeatedAndMistypedFields) {
   const auto why = [](const std::function<void(SmallSpm&)>& change) {
     SmallSpm model;
     change(model);
@@ -140,25 +141,27 @@ TEST(SentencePieceCheck, RefusesFieldsOutOfPlace) {
 
 TEST(SentencePieceCheck, RefusesBrokenPieces) {
   const auto add = [](SpmPiece piece) { return [=](SmallSpm& m) { m.pieces.push_back(piece); }; };
-  EXPECT_TRUE(changed_refused(add({""}), "piece 8 is broken: it is empty"));
-  EXPECT_TRUE(changed_refused(add({std::string(3000, 'x')}), "piece 8 is broken: it is too long"));
-  EXPECT_TRUE(changed_refused(add({"\xED\xA0\x80"}), "piece 8 is broken: it is not UTF-8"));
+  EXPECT_TRUE(change_is_refused(add({""}), "piece 8 is broken: it is empty"));
   EXPECT_TRUE(
-      changed_refused(add({std::string("a\0b", 3)}), "piece 8 is broken: it has a zero byte"));
-  EXPECT_TRUE(changed_refused(add({"x", 7}), "piece 8 is broken: its type is unknown"));
+      change_is_refused(add({std::string(3000, 'x')}), "piece 8 is broken: it is too long"));
+  EXPECT_TRUE(change_is_refused(add({"\xED\xA0\x80"}), "piece 8 is broken: it is not UTF-8"));
+  EXPECT_TRUE(
+      change_is_refused(add({std::string("a\0b", 3)}), "piece 8 is broken: it has a zero byte"));
+  EXPECT_TRUE(change_is_refused(add({"x", 7}), "piece 8 is broken: its type is unknown"));
   for (const float score : {NAN, INFINITY, -INFINITY}) {
     EXPECT_TRUE(
-        changed_refused(add({"x", 1, score}), "piece 8 is broken: its score is not finite"));
+        change_is_refused(add({"x", 1, score}), "piece 8 is broken: its score is not finite"));
   }
-  EXPECT_TRUE(changed_refused(add({"ab"}), "piece 8 ('ab') occurs twice"));
-  EXPECT_TRUE(changed_refused(add({"<s>"}), "piece 8 ('<s>') occurs twice"));
-  EXPECT_TRUE(changed_refused(add({"x", kSpmUnknown}), "piece 8 ('x') is a second unknown piece"));
-  EXPECT_TRUE(changed_refused(add({"눈", kSpmControl}), "piece 8 ('눈') is a control character"));
-  EXPECT_TRUE(changed_refused(add({"<0x41>", kSpmByte}),
-                              "piece 8 ('<0x41>') is for a byte, but there is no byte fallback"));
+  EXPECT_TRUE(change_is_refused(add({"ab"}), "piece 8 ('ab') occurs twice"));
+  EXPECT_TRUE(change_is_refused(add({"<s>"}), "piece 8 ('<s>') occurs twice"));
+  EXPECT_TRUE(
+      change_is_refused(add({"x", kSpmUnknown}), "piece 8 ('x') is a second unknown piece"));
+  EXPECT_TRUE(change_is_refused(add({"눈", kSpmControl}), "piece 8 ('눈') is a control character"));
+  EXPECT_TRUE(change_is_refused(add({"<0x41>", kSpmByte}),
+                                "piece 8 ('<0x41>') is for a byte, but there is no byte fallback"));
 }
 
-TEST(SentencePieceCheck, FindsSpecialTokensWhereverTheyStand) {
+TEST(SentencePieceCheck, FindsSpecialTokensAtAnyId) {
   EXPECT_EQ(check_sentencepiece(SmallSpm().bytes(), "m.spm").special, kUsualSpecialTokens);
   SmallSpm odd;
   std::swap(odd.pieces[0], odd.pieces[6]);
@@ -166,7 +169,7 @@ TEST(SentencePieceCheck, FindsSpecialTokensWhereverTheyStand) {
   odd.pieces.push_back({"<pad>", kSpmControl});
   EXPECT_EQ(check_sentencepiece(odd.bytes(), "m.spm").special,
             (SpecialTokens{.unknown = 6, .begin = 7, .end = 2, .pad = 8}));
-  // As T5's: no piece begins a sentence.
+  // Like T5's tokenizer: no piece begins a sentence.
   SmallSpm t5;
   t5.pieces[0] = {"<pad>", kSpmControl};
   t5.pieces[1] = {"</s>", kSpmControl};
@@ -179,35 +182,35 @@ TEST(SentencePieceCheck, FindsSpecialTokensWhereverTheyStand) {
   named.pieces[2].text = "<stop>";
   named.more_trainer = wire_bytes(46, "<start>") + wire_bytes(47, "<stop>");
   EXPECT_EQ(check_sentencepiece(named.bytes(), "m.spm").special, kUsualSpecialTokens);
-  // A symbol is text, whatever it looks like.
+  // A user-defined symbol is text, even if it looks like a special token.
   SmallSpm symbol;
   symbol.pieces.push_back({"<pad>", kSpmSymbol});
   EXPECT_EQ(check_sentencepiece(symbol.bytes(), "m.spm").special.pad, kNoToken);
 }
 
-TEST(SentencePieceCheck, RefusesMissingSpecialTokensAndOtherKinds) {
+TEST(SentencePieceCheck, RefusesMissingSpecialTokensAndUnsupportedModelTypes) {
   const std::string no_end =
       "it has no control piece '</s>' that ends a sentence. Train it with an eos_id of 0 or more, "
       "or with 'nunchi tokenizer train'";
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[2].type = kSpmSymbol; }, no_end));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces.resize(2); }, no_end));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.pieces[0].type = kSpmNormal; },
-                              "it has no piece for unknown text (<unk>)"));
+  EXPECT_TRUE(change_is_refused([](auto& m) { m.pieces[2].type = kSpmSymbol; }, no_end));
+  EXPECT_TRUE(change_is_refused([](auto& m) { m.pieces.resize(2); }, no_end));
+  EXPECT_TRUE(change_is_refused([](auto& m) { m.pieces[0].type = kSpmNormal; },
+                                "it has no piece for unknown text (<unk>)"));
   EXPECT_TRUE(
-      changed_refused([](auto& m) { m.kind = 3; }, "models of whole words are not supported"));
-  EXPECT_TRUE(changed_refused([](auto& m) { m.kind = 5; }, "its kind is unknown"));
+      change_is_refused([](auto& m) { m.kind = 3; }, "models of whole words are not supported"));
+  EXPECT_TRUE(change_is_refused([](auto& m) { m.kind = 5; }, "its model type is unknown"));
 }
 
-TEST(SentencePieceCheck, RefusesBytesThatAreNotComplete) {
-  EXPECT_TRUE(changed_refused([](auto& m) { m.byte_fallback = true; },
-                              "the pieces for the 256 bytes are not complete"));
-  EXPECT_TRUE(changed_refused(
+TEST(SentencePieceCheck, RefusesAnIncompleteSetOfBytePieces) {
+  EXPECT_TRUE(change_is_refused([](auto& m) { m.byte_fallback = true; },
+                                "the pieces for the 256 bytes are not complete"));
+  EXPECT_TRUE(change_is_refused(
       [](auto& m) {
         m.add_bytes();
         m.pieces.pop_back();
       },
       "the pieces for the 256 bytes are not complete"));
-  EXPECT_TRUE(changed_refused(
+  EXPECT_TRUE(change_is_refused(
       [](auto& m) {
         m.add_bytes();
         m.pieces.back().text = "<0xff>";
@@ -215,28 +218,29 @@ TEST(SentencePieceCheck, RefusesBytesThatAreNotComplete) {
       "piece 263 ('<0xff>') does not name a byte"));
 }
 
-TEST(SentencePieceCheck, RefusesSymbolsThatBeginWithOneAnotherTooOften) {
-  EXPECT_EQ(most_nested({}), 0u);
-  EXPECT_EQ(most_nested({"b", "abc", "a", "ab", "ac"}), 3u);
+TEST(SentencePieceCheck, RefusesLongChainsOfSymbolsThatArePrefixes) {
+  EXPECT_EQ(max_nesting({}), 0u);
+  EXPECT_EQ(max_nesting({"b", "abc", "a", "ab", "ac"}), 3u);
   SmallSpm model;
   for (std::size_t length = 3; length < 67; ++length) {
     model.pieces.push_back({std::string(length, 'a'), kSpmSymbol});
   }
   EXPECT_EQ(refusal_of(model.bytes()), "no error");
   model.pieces.push_back({std::string(70, 'a'), kSpmSymbol});
-  EXPECT_TRUE(refused(model.bytes(), "more than 64 of its symbols are prefixes of one another"));
+  EXPECT_TRUE(is_refused(model.bytes(), "more than 64 of its symbols are prefixes of one another"));
 }
 
-TEST(CharsmapCheck, TakesSoundRules) {
+TEST(CharsmapCheck, AcceptsValidRules) {
   EXPECT_NO_THROW(check_charsmap(SmallCharsmap().bytes()));
   SmallSpm model;
   model.more_normalizer = wire_bytes(2, SmallCharsmap().bytes());
   EXPECT_TRUE(check_sentencepiece(model.bytes(), "m.spm").rewrites);
   const auto tokenizer = make_tokenizer(model.bytes(), "m.spm");
-  EXPECT_EQ(tokenizer->decode(tokenizer->encode("aab")), "bbb") << "so the library reads it too";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode("aab")), "bbb")
+      << "the library reads the rules too";
 }
 
-TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
+TEST(CharsmapCheck, RefusesOffsetsOutsideOfTheMap) {
   const auto why = [](const std::function<void(SmallCharsmap&)>& change) -> std::string {
     SmallCharsmap rules;
     change(rules);
@@ -256,8 +260,9 @@ TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
             "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(600); }), "the trie points outside of itself");
   EXPECT_EQ(why([](auto& r) { r.units.resize(100); }), "the trie points outside of itself");
-  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }), "a rule's output lies outside");
-  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output has no end");
+  EXPECT_EQ(why([](auto& r) { r.units[kLeaf] = 1u << 31 | 2; }),
+            "a rule's output lies outside of the file");
+  EXPECT_EQ(why([](auto& r) { r.outputs = "b"; }), "the last output is not terminated");
   EXPECT_EQ(why([](auto& r) { r.outputs = ""; }), "the trie reaches past the end");
   EXPECT_EQ(why([](auto& r) { r.units.clear(); }), "the trie is not made of whole units");
   EXPECT_EQ(why([](auto& r) { r.outputs = std::string(65, 'x') + '\0'; }),
@@ -271,15 +276,15 @@ TEST(CharsmapCheck, RefusesWhatLeadsOutside) {
   EXPECT_THROW(check_charsmap("abc"), Error);
 }
 
-TEST(CharsmapCheck, RefusesRulesThatBeginWithOneAnotherTooOften) {
+TEST(CharsmapCheck, RefusesLongChainsOfRulesThatArePrefixes) {
   for (const std::uint32_t rules : {32u, 33u}) {
     SmallCharsmap map;
     map.units.assign(256 * (rules + 2), SmallCharsmap::kEmpty);
     std::uint32_t children = 256;
     map.units[0] = children << 10;
     for (std::uint32_t rule = 0; rule < rules; ++rule) {
-      const std::uint32_t place = children ^ 'a', next = children + 256;
-      map.units[place] = (place ^ next) << 10 | 1u << 8 | 'a';
+      const std::uint32_t index = children ^ 'a', next = children + 256;
+      map.units[index] = (index ^ next) << 10 | 1u << 8 | 'a';
       map.units[next] = 1u << 31;
       children = next;
     }
@@ -300,13 +305,14 @@ TEST(SentencePieceCheck, MutatedModelsAreRefusedOrWork) {
   std::mt19937 random(7);
   for (const int kind : {1, 2}) {
     model.kind = kind;
-    const std::string sound = model.bytes();
+    const std::string valid = model.bytes();
     for (int round = 0; round < 1500; ++round) {
-      std::string file = sound;
+      std::string file = valid;
       for (int change = 0; change < 1 + round % 3; ++change) {
-        // The middle is the mostly empty trie, so only the ends are mutated.
-        const std::size_t place = random() % (round % 2 == 0 ? file.size() : 200);
-        file[place] = static_cast<char>(random());
+        // Every second round mutates only the first 200 bytes: most of the file is an almost empty
+        // trie.
+        const std::size_t position = random() % (round % 2 == 0 ? file.size() : 200);
+        file[position] = static_cast<char>(random());
       }
       try {
         const auto tokenizer = make_tokenizer(file, "m.spm");
@@ -319,7 +325,7 @@ TEST(SentencePieceCheck, MutatedModelsAreRefusedOrWork) {
   }
 }
 
-TEST(SentencePieceCheck, EverySeedOfTheFuzzerIsReadOrRefusedAsItsNameSays) {
+TEST(SentencePieceCheck, FuzzSeedsAreAcceptedOrRefusedAsNamed) {
   namespace fs = std::filesystem;
   const fs::path corpus = fs::path(NUNCHI_SOURCE_DIR) / "tests/fuzz/corpus/sentencepiece";
   int seeds = 0;

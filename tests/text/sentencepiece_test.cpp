@@ -41,7 +41,7 @@ std::string utf8(char32_t c) {
   return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
 }
 
-// Words of any characters, one space between them.
+// Words of random characters, separated by single spaces.
 std::string random_text(std::mt19937& random) {
   std::string text;
   const auto words = 1 + random() % 6;
@@ -66,18 +66,18 @@ void expect_in_vocabulary(const Tokenizer& tokenizer, const Tokens& tokens) {
   }
 }
 
-TEST_P(SentencePiece, TextOfTheCorpusComesBack) {
+TEST_P(SentencePiece, DecodingRestoresTextOfTheCorpus) {
   for (const Tokenizer* tokenizer : {with_bytes_.get(), without_bytes_.get()}) {
     for (const std::string& line : small_corpus()) {
       const Tokens tokens = tokenizer->encode(line);
       EXPECT_EQ(tokenizer->decode(tokens), line);
-      EXPECT_EQ(std::ranges::count(tokens, 0), 0) << "nothing in it is unknown";
+      EXPECT_EQ(std::ranges::count(tokens, 0), 0) << "no token is unknown";
       expect_in_vocabulary(*tokenizer, tokens);
     }
   }
 }
 
-TEST_P(SentencePiece, WithBytesAnyTextComesBackInNfc) {
+TEST_P(SentencePiece, WithBytePiecesDecodingRestoresAnyTextInNfc) {
   std::mt19937 random(2017);
   for (int round = 0; round < 3000; ++round) {
     const std::string text = random_text(random);
@@ -87,7 +87,7 @@ TEST_P(SentencePiece, WithBytesAnyTextComesBackInNfc) {
   }
 }
 
-TEST_P(SentencePiece, ComposedAndDecomposedTextAreOneText) {
+TEST_P(SentencePiece, ComposedAndDecomposedTextHaveTheSameTokens) {
   for (const Tokenizer* tokenizer : {with_bytes_.get(), without_bytes_.get()}) {
     EXPECT_EQ(tokenizer->encode("\u1102\u116e\u11ab\u110e\u1175 cafe\u0301"),
               tokenizer->encode("눈치 café"));
@@ -121,7 +121,7 @@ TEST_P(SentencePiece, SpecialTokensInATextAreText) {
     EXPECT_EQ(with_bytes_->decode(tokens), text);
     expect_in_vocabulary(*without_bytes_, without_bytes_->encode(text));
   }
-  // Even when the tokenizer was learned from a text that contains them.
+  // This also holds when the tokenizer was learned from a text that contains them.
   const std::vector<std::string> lines(50, "<s> cat </s> <unk> <0x41> s /s 0x41 unk < > <<>>");
   const auto tokenizer =
       make_tokenizer(learn({.kind = GetParam(), .vocabulary = 274}, lines).bytes, "learned");
@@ -129,7 +129,7 @@ TEST_P(SentencePiece, SpecialTokensInATextAreText) {
   expect_in_vocabulary(*tokenizer, tokenizer->encode(lines.front()));
 }
 
-TEST_P(SentencePiece, BeginAndEndAreLeftOutOfText) {
+TEST_P(SentencePiece, DecodingLeavesOutBeginAndEnd) {
   Tokens tokens = with_bytes_->encode("cat dog");
   tokens.insert(tokens.begin(), with_bytes_->special().begin);
   tokens.push_back(with_bytes_->special().end);
@@ -137,7 +137,7 @@ TEST_P(SentencePiece, BeginAndEndAreLeftOutOfText) {
   EXPECT_EQ(with_bytes_->decode(Tokens{}), "");
 }
 
-TEST_P(SentencePiece, BytesThatAreNoTextAreDecodedAsReplacement) {
+TEST_P(SentencePiece, InvalidBytePiecesAreDecodedAsReplacementCharacters) {
   Tokens bytes;
   for (std::int32_t id = 0; id < with_bytes_->vocabulary(); ++id) {
     if (with_bytes_->piece(id) == "<0xEA>") bytes = {id, id};
@@ -152,7 +152,7 @@ TEST_P(SentencePiece, TokensOutsideTheVocabularyAreAnError) {
   }
 }
 
-TEST_P(SentencePiece, LongLinesAreEncodedAsShortOnes) {
+TEST_P(SentencePiece, ALongLineHasTheTokensOfItsParts) {
   std::string long_line;
   Tokens expected;
   while (long_line.size() < 300'000) {
@@ -166,8 +166,8 @@ TEST_P(SentencePiece, LongLinesAreEncodedAsShortOnes) {
   EXPECT_EQ(with_bytes_->encode(long_line), expected);
 }
 
-// Copying all previous characters for each one would take minutes.
-TEST_P(SentencePiece, AMegabyteWithoutASpaceIsEncodedInLittleTime) {
+// Copying all previous characters for each character would take minutes.
+TEST_P(SentencePiece, AMegabyteWithoutSpacesIsEncodedQuickly) {
   std::string unknown, known;
   while (unknown.size() < 1'000'000) unknown += "漢字";
   while (known.size() < 200'000) known += "cat";
@@ -208,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SentencePiece,
                            return info.param == TokenizerKind::bpe ? "Bpe" : "Unigram";
                          });
 
-TEST(LoadTokenizer, FilesThatAreNoneAreOneSentence) {
+TEST(LoadTokenizer, InvalidFilesAreRefusedWithOneSentence) {
   const TemporaryFolder folder;
   const auto refusal_of = [&](const std::string& name) {
     return error_of([&] { load_tokenizer(folder / name); });
@@ -218,9 +218,9 @@ TEST(LoadTokenizer, FilesThatAreNoneAreOneSentence) {
   const std::string name = (folder / "x.spm").string();
   write_text(name, "");
   EXPECT_EQ(refusal_of("x.spm"), name + " is not a usable tokenizer: it is empty.");
-  const std::string sound = learn({.vocabulary = 400}).bytes;
-  for (const std::size_t size : {sound.size() / 4, sound.size() / 2, sound.size() - 1}) {
-    write_text(name, sound.substr(0, size));
+  const std::string valid = learn({.vocabulary = 400}).bytes;
+  for (const std::size_t size : {valid.size() / 4, valid.size() / 2, valid.size() - 1}) {
+    write_text(name, valid.substr(0, size));
     EXPECT_EQ(refusal_of("x.spm").find(name + " is not a usable tokenizer: "), 0u);
   }
 }
@@ -238,7 +238,7 @@ class OneLine final : public sentencepiece::SentenceIterator {
 };
 
 // The output of `spm_train` with default options.
-TEST(LoadTokenizer, ModelsWithRewritingRulesOfSentencePieceAreUnderstood) {
+TEST(LoadTokenizer, ModelsWithSentencePieceRewritingRulesCanBeUsed) {
   for (const char* rules : {"nmt_nfkc", "nfkc_cf"}) {
     OneLine lines;
     std::string bytes;
@@ -254,7 +254,7 @@ TEST(LoadTokenizer, ModelsWithRewritingRulesOfSentencePieceAreUnderstood) {
   }
 }
 
-TEST(LoadTokenizer, CharactersAreAModelToo) {
+TEST(LoadTokenizer, CharacterModelsCanBeUsed) {
   SmallSpm model;
   model.kind = 4;
   model.add_bytes();

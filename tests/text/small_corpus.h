@@ -9,7 +9,7 @@
 
 namespace nunchi::testing {
 
-// Sentences of made-up words in two scripts, with a few real ones.
+// Sentences of made-up words in two scripts and a few real words.
 inline const std::vector<std::string>& small_corpus() {
   static const std::vector<std::string> lines = [] {
     const std::vector<std::string> parts{"고", "양", "이", "나", "무", "하",  "늘",
@@ -27,21 +27,21 @@ inline const std::vector<std::string>& small_corpus() {
       for (std::uint32_t i = 0; i < 2 + draw(3); ++i) text += parts[script + draw(10)];
       words.push_back(text);
     }
-    std::vector<std::string> made;
+    std::vector<std::string> sentences;
     for (int line = 0; line < 400; ++line) {
       std::string text = words[draw(7)];
       for (int word = 0; word < 5; ++word) text += " " + words[draw(157)];
-      made.push_back(text + (line % 2 == 0 ? "." : "!"));
+      sentences.push_back(text + (line % 2 == 0 ? "." : "!"));
     }
-    return made;
+    return sentences;
   }();
   return lines;
 }
 
 inline NextLine lines_of(const std::vector<std::string>& lines) {
-  return [&lines, at = std::size_t{0}](std::string& line) mutable {
-    if (at == lines.size()) return false;
-    line = lines[at++];
+  return [&lines, next = std::size_t{0}](std::string& line) mutable {
+    if (next == lines.size()) return false;
+    line = lines[next++];
     return true;
   };
 }

@@ -1,4 +1,4 @@
-// Hand-written .spm files, valid and invalid.
+// Small .spm files, valid and invalid, built field by field.
 #pragma once
 
 #include <bit>
@@ -52,7 +52,8 @@ struct SmallSpm {
                                {"ab", 1, -1},          {"\u2581ab", 1, -0.5f}};
   int kind = 2;  // 1 unigram, 2 BPE, 3 words, 4 characters
   bool byte_fallback = false;
-  std::string more_trainer, more_normalizer, more;  // fields to append to a message
+  // Fields to append to the trainer settings, to the normalizer and to the model.
+  std::string more_trainer, more_normalizer, more;
 
   void add_bytes() {
     byte_fallback = true;
@@ -75,9 +76,9 @@ struct SmallSpm {
   }
 };
 
-// Rules for rewriting: "a" becomes `output`. The units are as darts-clone lays them out.
+// A rewriting rule: "a" becomes `output`. The units are in the layout of darts-clone.
 struct SmallCharsmap {
-  static constexpr std::uint32_t kEmpty = 1u << 31;  // no byte's label
+  static constexpr std::uint32_t kEmpty = 1u << 31;  // matches no byte
   std::vector<std::uint32_t> units = std::vector<std::uint32_t>(768, kEmpty);
   std::string outputs;
   static constexpr std::uint32_t kChildren = 256, kLeaf = 512, kEndsRule = 1u << 8,

@@ -27,12 +27,12 @@ std::string utf8(std::uint32_t c) {
   return {static_cast<char>(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
 }
 
-// FNV-1a over the result of `of` for each assigned character.
-std::string digest(const std::function<std::string(const std::string&)>& of) {
+// FNV-1a over the results of `convert` for all assigned characters.
+std::string digest(const std::function<std::string(const std::string&)>& convert) {
   std::uint64_t hash = 0xCBF29CE484222325;
   for (const auto& range : golden().at("assigned")) {
     for (std::uint32_t c = range[0]; c <= range[1].get<std::uint32_t>(); ++c) {
-      for (const char byte : of(utf8(c)) + '\n') {
+      for (const char byte : convert(utf8(c)) + '\n') {
         hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
       }
     }
@@ -44,8 +44,8 @@ std::string digest(const std::function<std::string(const std::string&)>& of) {
 
 std::string from_hex(const std::string& hex) {
   std::string bytes;
-  for (std::size_t at = 0; at < hex.size(); at += 2) {
-    bytes.push_back(static_cast<char>(std::stoi(hex.substr(at, 2), nullptr, 16)));
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   }
   return bytes;
 }
@@ -56,7 +56,7 @@ std::string repeated(std::string_view part, int times) {
   return text;
 }
 
-TEST(Unicode, BrokenBytesBecomeWhatPythonMakesOfThem) {
+TEST(Unicode, InvalidBytesAreReplacedAsInPython) {
   for (const auto& example : golden().at("repaired")) {
     const std::string bytes = from_hex(example.at("bytes"));
     const std::string expected = example.at("text");
@@ -66,7 +66,7 @@ TEST(Unicode, BrokenBytesBecomeWhatPythonMakesOfThem) {
   }
 }
 
-TEST(Unicode, EveryCharacterIsLoweredAsPythonDoes) {
+TEST(Unicode, EveryCharacterIsLowercasedAsInPython) {
   const auto& expected = golden().at("lowercased");
   EXPECT_EQ(digest([](auto& c) { return lowercased(c); }), expected.at("alone").get<std::string>());
   EXPECT_EQ(digest([](auto& c) { return lowercased(c + "Σ"); }),
@@ -77,14 +77,14 @@ TEST(Unicode, EveryCharacterIsLoweredAsPythonDoes) {
             expected.at("after_sigma").get<std::string>());
 }
 
-TEST(Unicode, EveryCharacterIsComposedAsPythonDoes) {
+TEST(Unicode, EveryCharacterIsComposedAsInPython) {
   const auto& expected = golden().at("nfc");
   EXPECT_EQ(digest([](auto& c) { return nfc(c); }), expected.at("alone").get<std::string>());
   EXPECT_EQ(digest([](auto& c) { return nfc(c + "\u0301\u0327\u05b0"); }),
             expected.at("marked").get<std::string>());
 }
 
-TEST(Unicode, TextsAreLoweredAndComposedAsPythonDoes) {
+TEST(Unicode, TextsAreLowercasedAndComposedAsInPython) {
   for (const auto& example : golden().at("texts")) {
     const std::string text = example.at("text");
     EXPECT_EQ(lowercased(text), example.at("lowercased").get<std::string>()) << text;
@@ -101,10 +101,10 @@ TEST(Unicode, SigmaAndDottedI) {
 
 TEST(Unicode, DecomposedHangulBecomesSyllables) {
   EXPECT_EQ(nfc("\u1102\u116e\u11ab\u110e\u1175"), "눈치");
-  EXPECT_EQ(nfc("\uac00\u11a7"), "\uac00\u11a7") << "not a final: it stays";
+  EXPECT_EQ(nfc("\uac00\u11a7"), "\uac00\u11a7") << "not a final consonant, so it is unchanged";
 }
 
-TEST(Unicode, ATextMayHoldZeroBytes) {
+TEST(Unicode, ATextMayContainZeroBytes) {
   const std::string text("a\0\xCC\x81Σ", 6);
   EXPECT_EQ(nfc(text), text);
   EXPECT_EQ(lowercased(text), std::string("a\0\xCC\x81σ", 6));
@@ -112,15 +112,16 @@ TEST(Unicode, ATextMayHoldZeroBytes) {
 }
 
 // A quadratic step would take minutes.
-TEST(Unicode, LongLinesTakeTimeLikeTheirLength) {
+TEST(Unicode, TimeIsLinearInTheLengthOfALine) {
   const std::string marks = "e" + repeated("\u0301\u0327", 500'000);
-  EXPECT_EQ(nfc(marks).size(), 1u + 2'000'000u - 1u) << "ȩ takes one cedilla, the rest stays";
+  EXPECT_EQ(nfc(marks).size(), 1u + 2'000'000u - 1u)
+      << "e and one cedilla compose to ȩ, the rest is unchanged";
   const std::string sigmas = "A" + repeated("Σ.", 500'000);
   EXPECT_EQ(lowercased(sigmas).size(), sigmas.size());
   EXPECT_EQ(repaired_utf8(std::string(1'000'000, '\xFF')).size(), 3'000'000u);
 }
 
-TEST(Unicode, ColumnsInATerminal) {
+TEST(Unicode, DisplayWidthIsTheNumberOfTerminalColumns) {
   EXPECT_EQ(display_width(""), 0);
   EXPECT_EQ(display_width("nunchi"), 6);
   EXPECT_EQ(display_width("눈치"), 4);

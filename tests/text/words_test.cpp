@@ -15,16 +15,16 @@ TEST(WordsOf, JoinsPiecesUpToTheNextSpace) {
   EXPECT_EQ(words.of_piece, (Numbers{0, 1, 1, 1, 2, 3}));
 }
 
-TEST(WordsOf, BeginsWithoutASpaceToo) {
+TEST(WordsOf, TheFirstPieceNeedsNoSpace) {
   EXPECT_EQ(words_of(Texts{"do", "g", "▁x"}).texts, (Texts{"dog", "x"}));
 }
 
-TEST(WordsOf, TheEndsStandAlone) {
+TEST(WordsOf, BeginAndEndTokensAreSeparateWords) {
   EXPECT_EQ(words_of(Texts{"<s>", "a", "</s>", "b"}).texts, (Texts{"<s>", "a", "</s>", "b"}));
   EXPECT_EQ(words_of(Texts{"▁a", "</s>", "</s>"}).texts, (Texts{"a", "</s>", "</s>"}));
 }
 
-TEST(WordsOf, BytesMakeCharacters) {
+TEST(WordsOf, BytePiecesAreJoinedToCharacters) {
   EXPECT_EQ(words_of(Texts{"▁", "<0xEB>", "<0x88>", "<0x88>", "치"}).texts, (Texts{"눈치"}));
   // Invalid bytes are replaced, as in a translation.
   EXPECT_EQ(words_of(Texts{"▁a", "<0xEB>", "<0x88>", "▁b"}).texts, (Texts{"a\uFFFD", "b"}));
@@ -33,11 +33,11 @@ TEST(WordsOf, BytesMakeCharacters) {
             (Texts{"<0xeb><0xG0><0xEB<unk>"}));
 }
 
-TEST(WordsOf, ASpaceAloneIsShown) {
+TEST(WordsOf, AWordWithoutLettersIsShownAsASpaceMark) {
   EXPECT_EQ(words_of(Texts{"▁", "▁a", "▁"}).texts, (Texts{"▁", "a", "▁"}));
 }
 
-TEST(WordsOf, NothingIsNothing) { EXPECT_TRUE(words_of({}).texts.empty()); }
+TEST(WordsOf, NoPiecesGiveNoWords) { EXPECT_TRUE(words_of({}).texts.empty()); }
 
 }  // namespace
 }  // namespace nunchi::testing

@@ -26,19 +26,19 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::vector<int> bars_of(const std::string& line) {
   const std::string bar = "│";
   std::vector<int> columns;
-  for (auto at = line.find(bar); at != line.npos; at = line.find(bar, at + 1)) {
-    columns.push_back(display_width(line.substr(0, at)));
+  for (auto found = line.find(bar); found != line.npos; found = line.find(bar, found + 1)) {
+    columns.push_back(display_width(line.substr(0, found)));
   }
   return columns;
 }
 
 std::string without_colors(const std::string& text) {
   std::string plain;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\x1b') {
-      at = text.find('m', at);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b') {
+      i = text.find('m', i);
     } else {
-      plain += text[at];
+      plain += text[i];
     }
   }
   return plain;
@@ -51,11 +51,11 @@ AttentionMatrix meeting() {
            0.02f, 0.10f, 0.01f, 0.45f, 0.42f,    //
            0.10f, 0.60f, 0.20f, 0.05f, 0.05f,    //
            0.00f, 0.99f, 0.01f, 0.00f, 0.00f,    //
-           0.20f, 0.20f, 0.20f, 0.20f, 0.20f}};  // the first of equals has the star
+           0.20f, 0.20f, 0.20f, 0.20f, 0.20f}};  // the first of equal weights has the star
 }
 
 // A matrix of `sources` × `targets` words with different rows that sum to 1.
-AttentionMatrix large(int sources, int targets) {
+AttentionMatrix large_matrix(int sources, int targets) {
   AttentionMatrix matrix;
   for (int s = 0; s < sources; ++s) matrix.sources.push_back(s % 3 == 0 ? "word" : "낱말에서");
   for (int t = 0; t < targets; ++t) {
@@ -96,7 +96,7 @@ TEST(AttentionPicture, BarsAreAligned) {
 TEST(AttentionPicture, StaysWithinItsWidth) {
   for (const int width : {40, 41, 60, 80, 200}) {
     for (const int sources : {1, 2, 7, 20, 23, 64}) {
-      const AttentionMatrix matrix = large(sources, 9);
+      const AttentionMatrix matrix = large_matrix(sources, 9);
       const std::string picture = attention_picture(matrix, {.width = width});
       std::size_t rows = 0, stars = 0;
       for (const std::string& line : lines_of(picture)) {
@@ -106,21 +106,21 @@ TEST(AttentionPicture, StaysWithinItsWidth) {
         stars += row && line.find('*') != line.npos;
       }
       EXPECT_EQ(rows % matrix.targets.size(), 0u);  // every band has every target
-      EXPECT_EQ(stars, matrix.targets.size());      // and every target one star
+      EXPECT_EQ(stars, matrix.targets.size());      // every target has one star
     }
   }
 }
 
 TEST(AttentionPicture, TwentySourcesFitSideBySide) {
-  const auto lines = lines_of(attention_picture(large(20, 1)));
+  const auto lines = lines_of(attention_picture(large_matrix(20, 1)));
   int rows = 0;
   for (const std::string& line : lines) rows += !bars_of(line).empty();
   EXPECT_EQ(rows, 1);
 }
 
 TEST(AttentionPicture, IsAtLeastFortyColumnsWide) {
-  EXPECT_EQ(attention_picture(large(9, 3), {.width = -5}),
-            attention_picture(large(9, 3), {.width = 40}));
+  EXPECT_EQ(attention_picture(large_matrix(9, 3), {.width = -5}),
+            attention_picture(large_matrix(9, 3), {.width = 40}));
 }
 
 TEST(AttentionPicture, LongLabelsAreCut) {
@@ -133,7 +133,7 @@ TEST(AttentionPicture, LongLabelsAreCut) {
   EXPECT_NE(picture.find("│ 가나다라… 100%"), std::string::npos) << picture;
 }
 
-TEST(AttentionPicture, ColoursChangeNothingElse) {
+TEST(AttentionPicture, ColoursDoNotChangeTheText) {
   const std::string plain = attention_picture(meeting());
   const std::string coloured = attention_picture(meeting(), {.color = true});
   EXPECT_EQ(plain.find('\x1b'), std::string::npos);
@@ -163,7 +163,7 @@ TEST(AttentionPicture, MarksWeightsThatAreNotFinite) {
   EXPECT_NE(picture.find("y │?? ?? │\n"), std::string::npos) << picture;
 }
 
-TEST(AttentionPicture, NothingToShowAndWrongSizes) {
+TEST(AttentionPicture, EmptyMatricesGiveNoPictureAndWrongSizesAreErrors) {
   EXPECT_EQ(attention_picture({}), "");
   EXPECT_EQ(attention_picture({{"a"}, {}, {}}), "");
   EXPECT_THROW(attention_picture({{"a"}, {"b"}, {}}), Error);
@@ -191,7 +191,7 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
   }
 }
 
-TEST(MergedIntoWords, SplitNumbersBytesAndLoneMarks) {
+TEST(MergedIntoWords, JoinsDigitsBytesAndSpaceMarks) {
   const auto words = [](std::vector<std::string> pieces) {
     const std::vector<float> weights(pieces.size(), 0.0f);
     return merged_into_words({std::move(pieces), {"x"}, weights}).sources;
