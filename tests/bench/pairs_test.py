@@ -71,7 +71,7 @@ class SquadQuestions(Temporary):
         (self.folder / "moved.json").write_text(moved, encoding="utf-8")
         ended = run("squad_questions.py", self.folder / "moved.json")
         self.assertEqual((ended.returncode, ended.stdout), (1, ""))
-        self.assertIn("question 2: 'in 1980' does not stand at 99", ended.stderr)
+        self.assertIn("question 2: 'in 1980' is not at character 99", ended.stderr)
 
     def test_another_format_is_one_sentence(self):
         for text in ("[]", "{}", '{"data": [{"paragraphs": [{}]}]}'):
