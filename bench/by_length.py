@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""What a model makes of longer sentences: two experiments on Europarl, trained and drawn up as tables.
+"""Two experiments on Europarl about the length of sentences. Each trains models and prints a table.
 
     bench/by_length.py bottleneck --root FOLDER [--device cuda] [--minutes 1.5]
     bench/by_length.py extrapolation --root FOLDER [--device cuda] [--steps 3000] [--jobs 4]
 
-`bottleneck` trains a recurrent model without attention, one with attention and a Transformer, all of about as many
-parameters and for the same time (configs/bottleneck-*.yaml), and prints BLEU by the source's length. `extrapolation`
-trains one Transformer for each kind of position on pairs of at most 20 tokens (configs/extrapolation.yaml) and prints
-the loss of pairs by their length, in nats a target token. --root is the folder with train.en-de.{en,de}.xz and
-dev.en-de.{en,de}; models, logs and translations go to --output, and a model that is there already is not trained
-again. Lengths are in tokens, </s> included.
+`bottleneck` trains a recurrent model without attention, one with attention and a Transformer. They have about the
+same number of parameters and train for the same time (configs/bottleneck-*.yaml). It prints BLEU by source length.
+
+`extrapolation` trains one Transformer for each kind of position on pairs of at most 20 tokens
+(configs/extrapolation.yaml). It prints the loss in nats per target token by the length of the pairs.
+
+--root is the folder with train.en-de.{en,de}.xz and dev.en-de.{en,de}. Models, logs and translations go to --output; a
+model that exists there is not trained again. Lengths are in tokens, </s> included.
 """
 import argparse
 import concurrent.futures
@@ -21,8 +23,9 @@ from pathlib import Path
 from compare import Failed, figures_of
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
-BOTTLENECK = [15, 30, 60]
-EXTRAPOLATION = [20, 30, 40, 60, 100]
+# Upper limits of the length buckets.
+BOTTLENECK_LENGTHS = [15, 30, 60]
+EXTRAPOLATION_LENGTHS = [20, 30, 40, 60, 100]
 
 
 @dataclass
@@ -49,13 +52,13 @@ EXTRAPOLATION_MODELS = [
     ]]
 
 
-def run(command: list, told: bool = False, **options) -> str:
-    """What the command printed; `told`: what it told on the way, on stderr."""
+def run(command: list, stderr: bool = False, **options) -> str:
+    """Returns the stdout of the command, or its stderr."""
     done = subprocess.run([str(word) for word in command], text=True, errors="replace", stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, **options)
     if done.returncode != 0:
         raise Failed(f"{' '.join(map(str, command))}: {done.stderr.strip()[-500:]}")
-    return done.stdout if not told else done.stderr
+    return done.stderr if stderr else done.stdout
 
 
 def read_lines(file: Path) -> list[str]:
@@ -67,20 +70,20 @@ class Experiment:
         self.a, self.models, self.limits = a, models, limits
         self.folder = Path(a.output)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.on_device = ["--device", a.device]
+        self.device_options = ["--device", a.device]
 
     def run_folder(self, model: Model) -> Path:
-        """By what it was given, so that another call with more of it trains anew."""
-        given = f"{self.a.minutes:g}min" if self.a.command == "bottleneck" else f"{self.a.steps}steps"
-        return self.folder / f"{model.name.replace(', ', '-')}-{given}"
+        """Its name contains the training budget, so that a call with another budget trains another model."""
+        budget = f"{self.a.minutes:g}min" if self.a.command == "bottleneck" else f"{self.a.steps}steps"
+        return self.folder / f"{model.name.replace(', ', '-')}-{budget}"
 
     def learn_tokenizer(self) -> Path:
-        """One for all models, of the first one's config."""
+        """One tokenizer for all models, with the vocabulary size of the first model's config."""
         tokenizer = self.folder / "tokenizer.spm"
         if not tokenizer.exists():
             config = CONFIGS / f"{self.models[0].config}.yaml"
-            wanted = run([self.a.nunchi, "train", config, "--dump-config"]).split("tokenizer:")[1]
-            vocabulary = wanted.split("vocabulary:")[1].split()[0]
+            settings = run([self.a.nunchi, "train", config, "--dump-config"]).split("tokenizer:")[1]
+            vocabulary = settings.split("vocabulary:")[1].split()[0]
             run([self.a.nunchi, "tokenizer", "train", "--output", tokenizer, "--vocab", vocabulary, "--max-lines", 200000]
                 + [word for side in ("en", "de") for word in ("--input", Path(self.a.root) / f"train.en-de.{side}.xz")])
         return tokenizer
@@ -91,11 +94,11 @@ class Experiment:
             return
         settings = {"data.root": self.a.root, "data.cache": self.folder / "cache", "output": folder,
                     "tokenizer.source": self.learn_tokenizer(), **model.options, **options}
-        command = [self.a.nunchi, "train", CONFIGS / f"{model.config}.yaml", *self.on_device, "--overwrite"]
-        settings_given = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        log = run(command + settings_given, told=True)
+        command = [self.a.nunchi, "train", CONFIGS / f"{model.config}.yaml", *self.device_options, "--overwrite"]
+        assignments = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        log = run(command + assignments, stderr=True)
         (self.folder / f"{folder.name}.log").write_text(log)
-        print(f"{model.name} is trained: {last_step(folder):,} steps", file=sys.stderr, flush=True)
+        print(f"trained {model.name}: {last_step(folder):,} steps", file=sys.stderr, flush=True)
 
     def dev_lengths(self, side: str) -> list[int]:
         text = (Path(self.a.root) / f"dev.en-de.{side}").read_text(encoding="utf-8")
@@ -103,11 +106,11 @@ class Experiment:
         return [len(line.split()) + 1 for line in pieces.split("\n")[:-1]]
 
     def buckets(self, lengths: list[int]) -> list[tuple[str, list[int]]]:
-        """Lines by length, and all of them first."""
+        """(name, line indices) of all lines together, then of each range of lengths."""
         lows = [1] + [limit + 1 for limit in self.limits[:-1]]
-        parts = [(f"{low}-{high}", [i for i, length in enumerate(lengths) if low <= length <= high])
-                 for low, high in zip(lows, self.limits)]
-        return [("all", sorted(i for _, lines in parts for i in lines))] + parts
+        ranges = [(f"{low}-{high}", [i for i, length in enumerate(lengths) if low <= length <= high])
+                  for low, high in zip(lows, self.limits)]
+        return [("all", sorted(i for _, lines in ranges for i in lines))] + ranges
 
 
 def last_step(folder: Path) -> int:
@@ -118,45 +121,47 @@ def parameters(nunchi: str, folder: Path) -> int:
     return figures_of([nunchi, "info", str(folder), "--json"])["parameters"]
 
 
-def print_table(heads: list[str], rows: list[list[str]]) -> None:
-    for row in [heads, ["---"] * len(heads)] + rows:
+def print_table(header: list[str], rows: list[list[str]]) -> None:
+    for row in [header, ["---"] * len(header)] + rows:
         print("| " + " | ".join(row) + " |", flush=True)
 
 
 def bottleneck(a: argparse.Namespace) -> None:
-    work = Experiment(a, BOTTLENECK_MODELS, BOTTLENECK)
-    for model in work.models:  # one after another: they are given the same time, and the machine to themselves
-        work.train(model, **{"training.max_minutes": a.minutes})
+    experiment = Experiment(a, BOTTLENECK_MODELS, BOTTLENECK_LENGTHS)
+    for model in experiment.models:  # one after another: each gets the same time and the whole machine
+        experiment.train(model, **{"training.max_minutes": a.minutes})
     sources, references = (read_lines(Path(a.root) / f"dev.en-de.{side}") for side in ("en", "de"))
-    buckets = work.buckets(work.dev_lengths("en"))
+    buckets = experiment.buckets(experiment.dev_lengths("en"))
     rows = []
-    for model in work.models:
-        folder = work.run_folder(model)
-        translations = run([a.nunchi, "translate", folder, *work.on_device], input="\n".join(sources) + "\n").split("\n")
-        (work.folder / f"{folder.name}.de").write_text("\n".join(translations))
+    for model in experiment.models:
+        folder = experiment.run_folder(model)
+        text = run([a.nunchi, "translate", folder, *experiment.device_options], input="\n".join(sources) + "\n")
+        translations = text.split("\n")
+        (experiment.folder / f"{folder.name}.de").write_text("\n".join(translations))
         scores = []
         for _, lines in buckets:
-            part, truth = work.folder / "part.de", work.folder / "truth.de"
+            part, reference = experiment.folder / "part.de", experiment.folder / "truth.de"
             part.write_text("".join(translations[i] + "\n" for i in lines), encoding="utf-8")
-            truth.write_text("".join(references[i] + "\n" for i in lines), encoding="utf-8")
-            result = figures_of([a.nunchi, "evaluate", str(part), "--reference", str(truth), "--metric", "bleu", "--json"])
+            reference.write_text("".join(references[i] + "\n" for i in lines), encoding="utf-8")
+            result = figures_of([a.nunchi, "evaluate", str(part), "--reference", str(reference), "--metric", "bleu",
+                                 "--json"])
             scores.append(f"{result['bleu']['score']:.2f}")
         rows.append([model.name, f"{parameters(a.nunchi, folder) / 1e6:.1f} M", f"{last_step(folder):,}"] + scores)
     print_table(["model", "parameters", "steps"] + [f"{name} ({len(lines):,})" for name, lines in buckets], rows)
 
 
 def extrapolation(a: argparse.Namespace) -> None:
-    work = Experiment(a, EXTRAPOLATION_MODELS, EXTRAPOLATION)
-    work.learn_tokenizer()
+    experiment = Experiment(a, EXTRAPOLATION_MODELS, EXTRAPOLATION_LENGTHS)
+    experiment.learn_tokenizer()
     with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
-        list(pool.map(lambda model: work.train(model, **{"training.max_steps": a.steps,
-                                                         "checkpoints.every": a.steps}), work.models))
-    source, target = work.dev_lengths("en"), work.dev_lengths("de")
-    buckets = work.buckets([max(pair) for pair in zip(source, target)])[1:]
+        list(pool.map(lambda model: experiment.train(model, **{"training.max_steps": a.steps,
+                                                         "checkpoints.every": a.steps}), experiment.models))
+    source, target = experiment.dev_lengths("en"), experiment.dev_lengths("de")
+    buckets = experiment.buckets([max(pair) for pair in zip(source, target)])[1:]
     files = [Path(a.root) / f"dev.en-de.{side}" for side in ("en", "de")]
     rows = []
-    for model in work.models:
-        printed = run([a.nunchi, "score", work.run_folder(model), *files, *work.on_device])
+    for model in experiment.models:
+        printed = run([a.nunchi, "score", experiment.run_folder(model), *files, *experiment.device_options])
         scores = [float(line.split("\t")[0]) for line in printed.split("\n")[:-1]]
         rows.append([model.name] + [f"{-sum(scores[i] for i in lines) / sum(target[i] for i in lines):.3f}"
                                     for _, lines in buckets])
@@ -169,15 +174,15 @@ def main() -> int:
     for name, function in (("bottleneck", bottleneck), ("extrapolation", extrapolation)):
         command = commands.add_parser(name)
         command.set_defaults(function=function)
-        command.add_argument("--root", required=True, help="folder of train.en-de.{en,de}.xz and dev.en-de.{en,de}")
+        command.add_argument("--root", required=True, help="folder with train.en-de.{en,de}.xz and dev.en-de.{en,de}")
         command.add_argument("--output", default=f"runs/{name}")
         command.add_argument("--nunchi", default="build/nunchi")
         command.add_argument("--device", default="cpu")
         if name == "bottleneck":
-            command.add_argument("--minutes", type=float, default=1.5, help="of training, for each model")
+            command.add_argument("--minutes", type=float, default=1.5, help="training time of each model")
         else:
-            command.add_argument("--steps", type=int, default=3000, help="of training, for each position")
-            command.add_argument("--jobs", type=int, default=1, help="models that are trained at once")
+            command.add_argument("--steps", type=int, default=3000, help="training steps of each model")
+            command.add_argument("--jobs", type=int, default=1, help="models to train at the same time")
     a = p.parse_args()
     try:
         a.function(a)

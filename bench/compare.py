@@ -1,20 +1,25 @@
 #!/usr/bin/env python3
-"""Nunchi and its peers in one run, taking turns, and the ratio of their medians.
+"""Runs Nunchi and its peers alternately and prints the ratio of their medians.
 
     bench/compare.py train --preset base --sentences 128 --length 32 --vocab 32000 --threads 2
     bench/compare.py train --preset gpt2 --sentences 32 --length 1024 --vocab 50304 --precision bf16 --device cuda
-    bench/compare.py train --config configs/tiny.yaml --preset tiny --vocab 8000 \\
-        --source train.en --target train.de --tokens 4096 --threads 2
+    bench/compare.py train --config configs/multi30k-tiny.yaml --set data.root=FOLDER --preset tiny --vocab 8000 \\
+        --source FOLDER/train.en --target FOLDER/train.de --tokens 4096 --threads 2
     bench/compare.py rnn --root FOLDER --cell lstm --width 512 --layers 2 --attention dot --threads 2
     bench/compare.py attention --length 16384 --heads 8 --width 64 --threads 2 [--causal]
     bench/compare.py translate --batch 32 --beam 4 --threads 2
 
-Each round runs `build/nunchi bench ... --json` and then the peer (pytorch_train.py, eager and compiled,
-of which the faster counts; pytorch_rnn.py, padded and packed, likewise; pytorch_attention.py). gpt2 is trained without dropout on both sides. With --config Nunchi trains on what the file names, the
-peer on --source and --target: give it the same text, model, --vocab and --tokens. `rnn` gives both the same options
-and the text that configs/rnn-multi30k.yaml names in --root. PyTorch must be there
-for --python, and a C++ compiler for torch.compile; `translate` wants ctranslate2 and transformers too, and
-measures CTranslate2 with one worker of all threads and with as many workers as threads. Nothing else should run on the machine meanwhile.
+Each round runs `build/nunchi bench ... --json` and then the peers. The faster variant of a peer counts:
+    train      pytorch_train.py, eager and compiled; gpt2 is trained without dropout on both sides
+    rnn        pytorch_rnn.py, padded and packed; both sides get the same options, and the text that
+               configs/rnn-multi30k.yaml names in --root
+    attention  pytorch_attention.py
+    translate  ctranslate2_translate.py, with one worker of all threads and with as many workers as threads;
+               pytorch_generate.py
+
+With --config, Nunchi trains on the data of the config and the peer on --source and --target: give it the same text,
+model, --vocab and --tokens. --python needs PyTorch, torch.compile a C++ compiler, and `translate` also ctranslate2 and
+transformers. Nothing else should run on the machine.
 """
 import argparse
 import json
@@ -36,7 +41,7 @@ class Failed(Exception):
 
 
 def figures_of(command: list[str]) -> Figures:
-    """Runs the command and reads the JSON object that it prints last."""
+    """Runs the command and parses the JSON object that it prints."""
     try:
         run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     except OSError as error:
@@ -50,8 +55,8 @@ def figures_of(command: list[str]) -> Figures:
         raise Failed(f"{shlex.join(command)}\nprinted no JSON object: {run.stdout[:200]!r}") from error
 
 
-def given(**options) -> list[str]:
-    """--name value for each option that has one; a list gives one pair an entry, True a lone --name."""
+def flags(**options) -> list[str]:
+    """`--name value` for each option. A list repeats the option, True gives only `--name`, None and False nothing."""
     words = []
     for name, value in options.items():
         flag = "--" + name
@@ -66,18 +71,18 @@ def given(**options) -> list[str]:
 def train_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     nunchi = [a.nunchi, "bench", "train"]
     if a.config:
-        nunchi += [a.config, *given(set=a.set)]
+        nunchi += [a.config, *flags(set=a.set)]
     else:
-        dropout = 0.0 if a.preset == "gpt2" else None  # as the peer's models have it
-        nunchi += given(preset=a.preset, sentences=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision,
+        dropout = 0.0 if a.preset == "gpt2" else None  # like the peer's model
+        nunchi += flags(preset=a.preset, sentences=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision,
                         dropout=dropout)
-    nunchi += given(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
-    norm = a.norm or ("pre" if a.preset == "tiny" else "post")  # as Nunchi's presets have it
-    peer = [a.python, str(BENCH / "pytorch_train.py")] + given(
+    nunchi += flags(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
+    norm = a.norm or ("pre" if a.preset == "tiny" else "post")  # like Nunchi's presets
+    peer = [a.python, str(BENCH / "pytorch_train.py")] + flags(
         model=a.preset, batch=a.sentences, length=a.length, vocab=a.vocab, precision=a.precision,
         threads=a.threads, device=a.device, norm=norm, steps=a.peer_steps)
     if a.config:
-        peer += given(source=a.source, target=a.target, tokens=a.tokens)
+        peer += flags(source=a.source, target=a.target, tokens=a.tokens)
     return {NUNCHI: nunchi, EAGER: peer, COMPILED: peer + ["--compile"]}
 
 
@@ -87,9 +92,9 @@ def rnn_commands(a: argparse.Namespace) -> dict[str, list[str]]:
     values = [f"model.{key}={value}" for key, value in settings.items()] + [
         f"data.root={a.root}", f"tokenizer.vocabulary={a.vocab}", f"training.batch_tokens={a.tokens}",
         "training.batch_by=length", *(a.set or [])]
-    nunchi = [a.nunchi, "bench", "train", str(BENCH.parent / "configs" / "rnn-multi30k.yaml"), *given(set=values)]
-    nunchi += given(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
-    peer = [a.python, str(BENCH / "pytorch_rnn.py")] + given(
+    nunchi = [a.nunchi, "bench", "train", str(BENCH.parent / "configs" / "rnn-multi30k.yaml"), *flags(set=values)]
+    nunchi += flags(threads=a.threads, device=a.device, json=True) + shlex.split(a.nunchi_options)
+    peer = [a.python, str(BENCH / "pytorch_rnn.py")] + flags(
         cell=a.cell, width=a.width, layers=a.layers, attention=a.attention, dropout=a.dropout, vocab=a.vocab,
         tokens=a.tokens, threads=a.threads, device=a.device, steps=a.peer_steps,
         source=Path(a.root) / "train.en", target=Path(a.root) / "train.de")
@@ -97,29 +102,29 @@ def rnn_commands(a: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def attention_commands(a: argparse.Namespace) -> dict[str, list[str]]:
-    options = given(length=a.length, heads=a.heads, width=a.width, causal=a.causal, threads=a.threads)
+    options = flags(length=a.length, heads=a.heads, width=a.width, causal=a.causal, threads=a.threads)
     return {NUNCHI: [a.nunchi, "bench", "attention", *options, "--json", *shlex.split(a.nunchi_options)],
             PYTORCH: [a.python, str(BENCH / "pytorch_attention.py"), *options]}
 
 
 def translate_commands(a: argparse.Namespace) -> dict[str, list[str]]:
-    lengths = given(**{"source-length": a.source_length, "target-length": a.target_length, "vocab": a.vocab})
+    lengths = flags(**{"source-length": a.source_length, "target-length": a.target_length, "vocab": a.vocab})
     sentences = max(8, 4 * a.batch)
-    nunchi = [a.nunchi, "bench", "translate", "--preset", "base", *lengths, *given(
+    nunchi = [a.nunchi, "bench", "translate", "--preset", "base", *lengths, *flags(
         sentences=sentences, batch=a.batch, threads=a.threads, json=True), "--beam-size", str(a.beam)]
-    ctranslate2 = [a.python, str(BENCH / "ctranslate2_translate.py"), "--precision", "float32", *lengths, *given(
+    ctranslate2 = [a.python, str(BENCH / "ctranslate2_translate.py"), "--precision", "float32", *lengths, *flags(
         sentences=sentences, batch=a.batch, beam=a.beam, threads=a.threads)]
-    generate = [a.python, str(BENCH / "pytorch_generate.py"), *lengths, *given(
+    generate = [a.python, str(BENCH / "pytorch_generate.py"), *lengths, *flags(
         batch=a.batch, beam=a.beam, threads=a.threads)]
     return {NUNCHI: nunchi + shlex.split(a.nunchi_options), ONE_WORKER: ctranslate2,
             MANY_WORKERS: ctranslate2 + ["--workers", str(a.threads)], HUGGING_FACE: generate}
 
 
-def take_turns(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> dict[str, list[Figures]]:
-    """A B A B ...; a peer that fails is left out from then on."""
+def run_alternately(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> dict[str, list[Figures]]:
+    """Runs the commands in the order A B A B ... A peer that fails is left out from then on."""
     results: dict[str, list[Figures]] = {name: [] for name in commands}
     failed = set()
-    for turn in range(1, rounds + 1):
+    for round_number in range(1, rounds + 1):
         for name, command in commands.items():
             if name in failed:
                 continue
@@ -132,7 +137,7 @@ def take_turns(commands: dict[str, list[str]], rounds: int, keys: list[str]) -> 
                 print(f"{name} is left out: {problem}", file=sys.stderr)
                 continue
             results[name].append(figures)
-            print(f"round {turn}  {name:17}" + "".join(f"  {key} {figures[key]:,.1f}" for key in keys), flush=True)
+            print(f"round {round_number}  {name:17}" + "".join(f"  {key} {figures[key]:,.1f}" for key in keys), flush=True)
     peers = {name: runs for name, runs in results.items() if name != NUNCHI and name not in failed}
     if not peers:
         raise Failed("no peer could be measured.")
@@ -146,7 +151,7 @@ def medians(results: dict[str, list[Figures]], keys: list[str]) -> dict[str, Fig
 
 def compare_train(a: argparse.Namespace):
     if bool(a.config) != bool(a.source and a.target):
-        raise Failed("--config, --source and --target go together: both sides train on the same text.")
+        raise Failed("--config needs --source and --target, and the reverse: both sides train on the same text.")
     compare_steps(a, train_commands(a))
 
 
@@ -156,8 +161,8 @@ def compare_rnn(a: argparse.Namespace):
 
 def compare_steps(a: argparse.Namespace, commands: dict[str, list[str]]):
     keys = ["target_tokens_per_s", "ms_per_step", "peak_mib"]
-    median = medians(take_turns(commands, a.rounds, keys), keys)
-    print(f"\nmedians of {a.rounds}      target tok/s     ms a step    peak MiB")
+    median = medians(run_alternately(commands, a.rounds, keys), keys)
+    print(f"\nmedians of {a.rounds}      target tok/s       ms/step    peak MiB")
     for name, figures in median.items():
         print(f"{name:17}" + "".join(f"{figures[key]:14,.1f}" for key in keys[:2]) + f"{figures['peak_mib']:12,.0f}")
     nunchi = median.pop(NUNCHI)
@@ -168,7 +173,7 @@ def compare_steps(a: argparse.Namespace, commands: dict[str, list[str]]):
 
 def compare_attention(a: argparse.Namespace):
     keys = ["forward_ms", "backward_ms", "peak_mib"]
-    median = medians(take_turns(attention_commands(a), a.rounds, keys), keys)
+    median = medians(run_alternately(attention_commands(a), a.rounds, keys), keys)
     product = 2 * a.length ** 2 * a.width * a.heads / (2 if a.causal else 1)
     print(f"\nmedians of {a.rounds}      forward ms     GFLOP/s   backward ms     GFLOP/s    peak MiB")
     for name, figures in median.items():
@@ -183,7 +188,7 @@ def compare_attention(a: argparse.Namespace):
 
 def compare_translate(a: argparse.Namespace):
     keys = ["tokens_per_s", "ms_per_sentence", "peak_mib"]
-    median = medians(take_turns(translate_commands(a), a.rounds, keys), keys)
+    median = medians(run_alternately(translate_commands(a), a.rounds, keys), keys)
     print(f"\nmedians of {a.rounds}             tok/s  ms a sentence    peak MiB")
     for name, figures in median.items():
         print(f"{name:20}" + "".join(f"{figures[key]:14,.1f}" for key in keys[:2]) + f"{figures['peak_mib']:12,.0f}")
@@ -194,55 +199,55 @@ def compare_translate(a: argparse.Namespace):
 
 
 def arguments() -> argparse.Namespace:
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--rounds", type=int, default=3)
-    shared.add_argument("--threads", type=int, default=2)
-    shared.add_argument("--nunchi", default=str(BENCH.parent / "build" / "nunchi"), help="the program")
-    shared.add_argument("--nunchi-options", default="", metavar="TEXT", help="more options for `nunchi bench`")
-    shared.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--rounds", type=int, default=3)
+    common.add_argument("--threads", type=int, default=2)
+    common.add_argument("--nunchi", default=str(BENCH.parent / "build" / "nunchi"), help="path of the program")
+    common.add_argument("--nunchi-options", default="", metavar="TEXT", help="more options for `nunchi bench`")
+    common.add_argument("--python", default=sys.executable, help="a Python with PyTorch")
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     jobs = parser.add_subparsers(required=True, metavar="train|rnn|attention|translate")
-    train = jobs.add_parser("train", parents=[shared])
+    train = jobs.add_parser("train", parents=[common])
     train.set_defaults(compare=compare_train)
     train.add_argument("--preset", default="base", choices=["tiny", "base", "big", "gpt2"])
-    train.add_argument("--norm", choices=["post", "pre"], help="of the peer; default: the preset's")
+    train.add_argument("--norm", choices=["post", "pre"], help="norm placement of the peer; default: the preset's")
     train.add_argument("--sentences", type=int, default=128)
     train.add_argument("--length", type=int, default=32)
     train.add_argument("--vocab", type=int, default=32000)
     train.add_argument("--precision", default="f32", choices=["f32", "bf16"])
     train.add_argument("--device", default="cpu")
-    train.add_argument("--peer-steps", type=int, help="steps the peer measures; default: its own")
-    train.add_argument("--config", metavar="FILE", help="real text: Nunchi's configuration")
-    train.add_argument("--set", action="append", metavar="KEY=VALUE", help="changes to it")
-    train.add_argument("--source", metavar="FILE", help="real text: the peer's")
+    train.add_argument("--peer-steps", type=int, help="timed steps of the peer; default: its own")
+    train.add_argument("--config", metavar="FILE", help="config of Nunchi, for real text")
+    train.add_argument("--set", action="append", metavar="KEY=VALUE", help="changes to the config")
+    train.add_argument("--source", metavar="FILE", help="text of the peer, for real text")
     train.add_argument("--target", metavar="FILE")
-    train.add_argument("--tokens", type=int, default=4096, help="target tokens a batch, of the peer")
+    train.add_argument("--tokens", type=int, default=4096, help="target tokens per batch of the peer")
 
-    rnn = jobs.add_parser("rnn", parents=[shared])
+    rnn = jobs.add_parser("rnn", parents=[common])
     rnn.set_defaults(compare=compare_rnn)
-    rnn.add_argument("--root", required=True, metavar="FOLDER", help="with train.en, train.de, val.en and val.de")
+    rnn.add_argument("--root", required=True, metavar="FOLDER", help="folder with train.en, train.de, val.en and val.de")
     rnn.add_argument("--cell", default="lstm", choices=["gru", "lstm"])
     rnn.add_argument("--width", type=int, default=512)
-    rnn.add_argument("--layers", type=int, default=2, help="of each stack")
+    rnn.add_argument("--layers", type=int, default=2, help="layers of each stack")
     rnn.add_argument("--attention", default="dot", choices=["none", "additive", "dot"])
     rnn.add_argument("--dropout", type=float, default=0.2)
     rnn.add_argument("--vocab", type=int, default=8000)
-    rnn.add_argument("--tokens", type=int, default=4096, help="target tokens a batch")
+    rnn.add_argument("--tokens", type=int, default=4096, help="target tokens per batch")
     rnn.add_argument("--device", default="cpu")
-    rnn.add_argument("--set", action="append", metavar="KEY=VALUE", help="more changes to Nunchi's configuration")
-    rnn.add_argument("--peer-steps", type=int, help="steps the peer measures; default: its own")
+    rnn.add_argument("--set", action="append", metavar="KEY=VALUE", help="more changes to the config of Nunchi")
+    rnn.add_argument("--peer-steps", type=int, help="timed steps of the peer; default: its own")
 
-    attention = jobs.add_parser("attention", parents=[shared])
+    attention = jobs.add_parser("attention", parents=[common])
     attention.set_defaults(compare=compare_attention)
     attention.add_argument("--length", type=int, default=16384)
     attention.add_argument("--heads", type=int, default=8)
-    attention.add_argument("--width", type=int, default=64, help="of a head")
+    attention.add_argument("--width", type=int, default=64, help="width of a head")
     attention.add_argument("--causal", action="store_true")
 
-    translate = jobs.add_parser("translate", parents=[shared])
+    translate = jobs.add_parser("translate", parents=[common])
     translate.set_defaults(compare=compare_translate)
-    translate.add_argument("--batch", type=int, default=32, help="sentences at once")
+    translate.add_argument("--batch", type=int, default=32, help="sentences per batch")
     translate.add_argument("--beam", type=int, default=4)
     translate.add_argument("--source-length", type=int, default=24)
     translate.add_argument("--target-length", type=int, default=32)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Whether two builds of Nunchi compute the same, to the bit, on the CPU.
+"""Checks that two builds of Nunchi compute the same results on the CPU, to the bit.
 
     bench/compare_builds.py OLD NEW --data FOLDER [--only NAME,…] [--steps 50] [--threads 1] [--keep FOLDER]
 
-OLD and NEW are programs. FOLDER has train.en, train.de and val.en as Multi30k has them. Each family is
-trained for a few steps by both programs; their weights are compared byte by byte, then the output of
-the commands that use the model. Ends with 1 if anything differs.
+OLD and NEW are programs. FOLDER has train.en, train.de, val.en and val.de of Multi30k. Both programs train each
+family for a few steps. The script compares their weights byte by byte, then the output of the commands that
+use the model. The exit code is 1 if anything differs.
 
-The results of a program are kept in --keep (a folder by its name and time) and used again.
+With --keep, the results of the old program are kept in that folder and reused until the program changes.
 """
 
 import argparse
@@ -60,8 +60,8 @@ def family(model, data=PAIRS, training="", tokenizer=BPE, commands=()):
 
 
 def families():
-    """Of each family the kinds that run different code; a later one may start from an earlier one."""
-    found = {
+    """The variants of each family that run different code, by name."""
+    variants = {
         "transformer-post": family(f"family: transformer, {SHAPE}, {LAYERS}", commands=TRANSLATE),
         "transformer-pre": family(
             f"family: transformer, {SHAPE}, {LAYERS}, norm_placement: pre, norm: rms, activation: swiglu, kv_heads: 2",
@@ -82,18 +82,18 @@ def families():
                               ["classify MODEL --input val.en"]),
     }
     for position in ("learned", "rotary", "relative", "alibi", "none"):
-        found[f"transformer-{position}"] = family(
+        variants[f"transformer-{position}"] = family(
             f"family: transformer, {SHAPE}, {LAYERS}, position: {position}", commands=TRANSLATE[:1])
     for cell, attention in itertools.product(("gru", "lstm"), ("none", "additive", "dot")):
         free = 0.3 if attention == "dot" else 0
-        found[f"rnn-{cell}-{attention}"] = family(
+        variants[f"rnn-{cell}-{attention}"] = family(
             f"family: rnn, cell: {cell}, attention: {attention}, width: 64, dropout: 0.1, free_running: {free},"
-            " encoder_layers: 2, decoder_layers: 2", commands=TRANSLATE[attention == "none":])  # nothing to align by
-    return found
+            " encoder_layers: 2, decoder_layers: 2", commands=TRANSLATE[attention == "none":])  # without attention, no alignment
+    return variants
 
 
 def tensors(path):
-    """Name → (type, shape, digest of the bytes) of a safetensors file."""
+    """The tensors of a safetensors file: name → [type, shape, digest of the bytes]."""
     data = pathlib.Path(path).read_bytes()
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8:8 + size])
@@ -104,7 +104,7 @@ def tensors(path):
 
 
 def prepare(source, folder):
-    """The small corpus that every program gets."""
+    """Writes the small corpus that both programs train on."""
     for name, lines in (("train.en", TRAIN_LINES), ("train.de", TRAIN_LINES), ("val.en", INPUT_LINES),
                         ("val.de", INPUT_LINES)):
         text = (source / name).read_text(encoding="utf-8").splitlines()[:lines]
@@ -121,59 +121,61 @@ def call(program, arguments, folder):
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), "NO_COLOR": "1"}
     done = subprocess.run([program, *arguments], cwd=folder, env=environment, capture_output=True)
     if done.returncode != 0:
-        words = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
-        return {"failed": f"{' '.join(arguments)}: " + " / ".join(words)}
+        last_lines = done.stderr.decode(errors="replace").strip().splitlines()[-3:]
+        return {"failed": f"{' '.join(arguments)}: " + " / ".join(last_lines)}
     return {"output": hashlib.sha256(done.stdout).hexdigest(), "text": done.stdout.decode(errors="replace")[:4000]}
 
 
-def results_of(program, one, options):
+def results_of(program, variant, options):
     threads = ["--threads", str(options.threads)]
-    with tempfile.TemporaryDirectory() as place:
-        folder = pathlib.Path(place)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
         prepare(options.data, folder)
-        common = COMMON.format(data=folder, data_keys=one["data"], training_keys=one["training"] or "accumulate: 1",
+        common = COMMON.format(data=folder, data_keys=variant["data"], training_keys=variant["training"] or "accumulate: 1",
                                steps=options.steps)
-        config = f"output: {folder}/run\nmodel: {{{one['model']}}}\n{one['tokenizer']}{common}"
+        config = f"output: {folder}/run\nmodel: {{{variant['model']}}}\n{variant['tokenizer']}{common}"
         (folder / "config.yaml").write_text(config)
         trained = call(program, ["train", "config.yaml", *threads], folder)
         if "failed" in trained:
             return {"failed": trained["failed"]}
-        found = {"weights": tensors(folder / f"run/checkpoints/step-{options.steps}/model.safetensors")}
-        for command in one["commands"]:
+        results = {"weights": tensors(folder / f"run/checkpoints/step-{options.steps}/model.safetensors")}
+        for command in variant["commands"]:
             arguments = [str(folder / "run") if word == "MODEL" else word for word in command.split()]
-            found[command] = call(program, [*arguments, *threads], folder)
-        return found
+            results[command] = call(program, [*arguments, *threads], folder)
+        return results
 
 
-def kept_results(program, name, one, options):
-    """From --keep, if the same program has been through this already."""
+def kept_results(program, name, variant, options):
+    """Like results_of(), but reuses the results in --keep if the same program made them."""
     if not options.keep:
-        return results_of(program, one, options)
-    key = hashlib.sha256(json.dumps([one, options.steps, options.threads, str(program), os.stat(program).st_mtime_ns]).encode())
+        return results_of(program, variant, options)
+    key = hashlib.sha256(json.dumps([variant, options.steps, options.threads, str(program),
+                                     os.stat(program).st_mtime_ns]).encode())
     path = options.keep / f"{name}-{key.hexdigest()[:16]}.json"
     if not path.exists():
         options.keep.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(results_of(program, one, options)))
+        path.write_text(json.dumps(results_of(program, variant, options)))
     return json.loads(path.read_text())
 
 
 def differences(old, new):
-    """Words for each difference."""
-    for side, found in (("the old program", old), ("the new program", new)):
-        if "failed" in found:
-            return [f"{side} failed: {found['failed']}"]
-    words = []
+    """A phrase for each difference."""
+    for side, results in (("the old program", old), ("the new program", new)):
+        if "failed" in results:
+            return [f"{side} failed: {results['failed']}"]
+    phrases = []
     if old["weights"] != new["weights"]:
         changed = [k for k in old["weights"] | new["weights"] if old["weights"].get(k) != new["weights"].get(k)]
-        words.append(f"weights differ in {len(changed)} of {len(old['weights'])} tensors, as in {changed[0]}")
+        phrases.append(f"weights differ in {len(changed)} of {len(old['weights'])} tensors, first in {changed[0]}")
     for command in old.keys() - {"weights"}:
         if "failed" in old[command] or "failed" in new[command]:
-            words.append(f"{command}: {old[command].get('failed', 'old works')}; {new[command].get('failed', 'new works')}")
+            phrases.append(f"{command}: {old[command].get('failed', 'the old program works')}; "
+                           f"{new[command].get('failed', 'the new program works')}")
         elif old[command]["output"] != new[command]["output"]:
             pairs = zip(old[command]["text"].splitlines(), new[command]["text"].splitlines())
             first = next((f": '{a}' became '{b}'" for a, b in pairs if a != b), "")
-            words.append(f"{command} differs{first}")
-    return words
+            phrases.append(f"{command} differs{first}")
+    return phrases
 
 
 def main():
@@ -181,22 +183,22 @@ def main():
     parser.add_argument("old", type=pathlib.Path)
     parser.add_argument("new", type=pathlib.Path)
     parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--only", default="", help="families by name, separated by commas")
+    parser.add_argument("--only", default="", help="names of variants, separated by commas")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path)
     options = parser.parse_args()
     options.old, options.new = options.old.resolve(), options.new.resolve()
     wanted = [name for name in options.only.split(",") if name]
-    failed = 0
-    for name, one in families().items():
+    different = 0
+    for name, variant in families().items():
         if wanted and name not in wanted:
             continue
-        words = differences(kept_results(options.old, name, one, options),
-                            results_of(options.new, one, options))
-        failed += bool(words)
-        print(f"{name:20} {'same bits' if not words else '; '.join(words)}", flush=True)
-    return 1 if failed else 0
+        phrases = differences(kept_results(options.old, name, variant, options),
+                              results_of(options.new, variant, options))
+        different += bool(phrases)
+        print(f"{name:20} {'; '.join(phrases) if phrases else 'same bits'}", flush=True)
+    return 1 if different else 0
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Two builds of Nunchi, workload by workload, taking turns: rates, memory and the ratio of medians.
+"""Compares the speed of two builds of Nunchi: rates, memory and the ratio of medians for each workload.
 
     bench/compare_speed.py OLD NEW [--device cpu|cuda] [--threads 2] [--rounds 5] [--only train,…]
         [--data MULTI30K] [--europarl FOLDER --lines 60000]
 
-OLD and NEW are programs. Each round runs one after the other, in an order that changes from round to round.
-The workloads are those of docs/performance.md. With --data, tiny is trained on real text too; with --europarl
-(on a GPU) base. Ends with 1 when a rate fell by more than --tolerance (0.03).
+OLD and NEW are programs. Each round runs both, in an order that alternates from round to round. The workloads are
+those of docs/performance.md. --data adds training of the tiny model on real text (CPU), --europarl training of the base
+model on real text (GPU). The exit code is 1 if a rate fell by more than --tolerance (0.03).
 """
 import argparse
 import lzma
@@ -16,7 +16,7 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
-from compare import Failed, figures_of, given
+from compare import Failed, figures_of, flags
 
 CONFIG = """output: {folder}/run
 model: {{family: transformer, preset: {preset}}}
@@ -33,45 +33,45 @@ class Workload:
         self.name, self.arguments, self.units = name, arguments, units
         self.figures: dict[str, list[dict[str, float]]] = {"old": [], "new": []}
 
-    def run(self, who: str, program: str) -> None:
-        self.figures[who].append(figures_of([program, "bench", *self.arguments]))
+    def run(self, build: str, program: str) -> None:
+        self.figures[build].append(figures_of([program, "bench", *self.arguments]))
 
-    def median(self, who: str, unit: str) -> float:
-        return statistics.median(figures[unit] for figures in self.figures[who])
+    def median(self, build: str, unit: str) -> float:
+        return statistics.median(figures[unit] for figures in self.figures[build])
 
     def ratio(self, unit: str) -> float:
-        """Above 1: the new one is faster."""
+        """Above 1 if the new build is faster."""
         old, new = self.median("old", unit), self.median("new", unit)
         return old / new if unit.endswith("_ms") else new / old
 
     def line(self) -> str:
-        parts = [f"{self.name:<38}"]
+        columns = [f"{self.name:<38}"]
         for unit in self.units:
-            parts.append(f"{self.median('old', unit):>12,.1f}{self.median('new', unit):>12,.1f}"
+            columns.append(f"{self.median('old', unit):>12,.1f}{self.median('new', unit):>12,.1f}"
                          f"{self.ratio(unit):>8.3f}x  {unit}")
-        memory = [self.median(who, "peak_mib") for who in ("old", "new")]
-        parts.append(f"   {memory[0]:,.0f} -> {memory[1]:,.0f} MiB")
-        return "".join(parts)
+        memory = [self.median(build, "peak_mib") for build in ("old", "new")]
+        columns.append(f"   {memory[0]:,.0f} -> {memory[1]:,.0f} MiB")
+        return "".join(columns)
 
 
 def train(name: str, **options) -> Workload:
-    return Workload(name, ["train", *given(**options)], ("target_tokens_per_s",))
+    return Workload(name, ["train", *flags(**options)], ("target_tokens_per_s",))
 
 
 def translate(batch: int, beam: int, **options) -> Workload:
     kind = "greedy" if beam == 1 else f"beam {beam}"
-    arguments = ["translate", *given(preset="base", batch=batch, vocab=32000, **options), "--beam-size", str(beam)]
+    arguments = ["translate", *flags(preset="base", batch=batch, vocab=32000, **options), "--beam-size", str(beam)]
     return Workload(f"translate base, {kind}, batch {batch}", arguments, ("tokens_per_s",))
 
 
 def attention(length: int, **options) -> Workload:
-    return Workload(f"attention, {length:,} tokens", ["attention", *given(length=length, **options)],
+    return Workload(f"attention, {length:,} tokens", ["attention", *flags(length=length, **options)],
                     ("forward_ms", "backward_ms"))
 
 
 def on_cpu(a: argparse.Namespace, config: str | None) -> dict[str, list[Workload]]:
     common = {"threads": a.threads, "json": True}
-    real = [Workload("train tiny, real text", ["train", config, *given(steps=20, **common)], ("target_tokens_per_s",))]
+    real = [Workload("train tiny, real text", ["train", config, *flags(steps=20, **common)], ("target_tokens_per_s",))]
     return {
         "train": [train("train base, 128 x 32, V 32,000", preset="base", sentences=128, length=32, vocab=32000, steps=2,
                         warmup=1, **common),
@@ -86,7 +86,7 @@ def on_cpu(a: argparse.Namespace, config: str | None) -> dict[str, list[Workload
 def on_gpu(config: str | None) -> dict[str, list[Workload]]:
     common = {"device": "cuda", "json": True}
     steps = {"steps": 20, "warmup": 5}
-    real = [Workload("train base, Europarl", ["train", config, *given(**steps, **common)], ("target_tokens_per_s",))]
+    real = [Workload("train base, Europarl", ["train", config, *flags(**steps, **common)], ("target_tokens_per_s",))]
     return {
         "train": [train("train base, 768 x 32, V 37,000", preset="base", sentences=768, length=32, vocab=37000,
                         **steps, **common),
@@ -101,7 +101,7 @@ def on_gpu(config: str | None) -> dict[str, list[Workload]]:
 
 
 def text_config(a: argparse.Namespace, folder: Path) -> str | None:
-    """The config of the workload on real text, if its data was given."""
+    """The config of the workload on real text, if its data are given."""
     if a.device == "cpu" and a.data:
         text = CONFIG.format(folder=folder, preset="tiny", vocabulary=8000, data=a.data.resolve(), tokens=2750)
     elif a.device == "cuda" and a.europarl:
@@ -123,24 +123,24 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="train, attention, translate; separated by commas")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--europarl", type=Path)
-    parser.add_argument("--lines", type=int, default=60000)
+    parser.add_argument("--only", default="", help="kinds of workloads: train, attention, translate; separated by commas")
+    parser.add_argument("--data", type=Path, help="folder of Multi30k with train.en and train.de")
+    parser.add_argument("--europarl", type=Path, help="folder with train.en-de.{en,de}.xz")
+    parser.add_argument("--lines", type=int, default=60000, help="pairs of --europarl to use")
     parser.add_argument("--tolerance", type=float, default=0.03)
     a = parser.parse_args()
     programs = {"old": a.old, "new": a.new}
     slower = 0
-    with tempfile.TemporaryDirectory() as place:
-        config = text_config(a, Path(place))
+    with tempfile.TemporaryDirectory() as scratch:
+        config = text_config(a, Path(scratch))
         kinds = on_cpu(a, config) if a.device == "cpu" else on_gpu(config)
         for kind, workloads in kinds.items():
             if a.only and kind not in a.only.split(","):
                 continue
             for workload in workloads:
                 for i in range(a.rounds):
-                    for who in ("old", "new") if i % 2 == 0 else ("new", "old"):
-                        workload.run(who, programs[who])
+                    for build in ("old", "new") if i % 2 == 0 else ("new", "old"):
+                        workload.run(build, programs[build])
                 print(workload.line(), flush=True)
                 slower += any(workload.ratio(unit) < 1 - a.tolerance for unit in workload.units)
     return 1 if slower else 0

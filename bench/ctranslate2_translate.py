@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""CTranslate2's speed on a Transformer, for docs/performance.md.
+"""Measures the speed of CTranslate2 on a Transformer, for docs/performance.md.
 
     pip install ctranslate2 numpy psutil        (torch, transformers, sentencepiece for --marian)
     ./ctranslate2_translate.py --precision int8 --beam 4 --batch 32 --threads 2
     ./ctranslate2_translate.py --marian FOLDER --source FILE --precision float32 --beam 1 --batch 1
 
-Without --marian it makes the paper's base model with random weights (the speed does not depend on
-their values) and asks for exactly --target-length tokens. With --marian it converts a Hugging Face
-MarianMT folder and translates the lines of --source to their own ends, printing them to --output.
-One JSON line per run: decoded tokens per second (best tokens of the best beam), milliseconds per
-sentence, peak resident memory, seconds from import to the first result.
+Without --marian, it builds the paper's base model with random weights (the speed does not depend on their
+values) and generates exactly --target-length tokens. With --marian, it converts a Hugging Face MarianMT folder,
+translates the lines of --source until </s>, and writes the translations to --output. It prints one JSON line: decoded
+tokens per second (tokens of the best hypothesis), milliseconds per sentence, peak resident memory, and the seconds
+for loading the model and the first result.
 """
 import argparse, json, os, resource, shutil, sys, tempfile, time
-
-started = time.perf_counter()
 
 
 def arguments():
@@ -22,8 +20,8 @@ def arguments():
     p.add_argument("--beam", type=int, default=4)
     p.add_argument("--batch", type=int, default=32, help="sentences per batch")
     p.add_argument("--sentences", type=int, default=0, help="default: 4 batches, at least 8")
-    p.add_argument("--threads", type=int, default=2, help="all cores, however they are split")
-    p.add_argument("--workers", type=int, default=1, help="translators that share the threads")
+    p.add_argument("--threads", type=int, default=2, help="threads of all workers together")
+    p.add_argument("--workers", type=int, default=1, help="parallel translators that share the threads")
     p.add_argument("--d-model", type=int, default=512)
     p.add_argument("--ffn", type=int, default=2048)
     p.add_argument("--heads", type=int, default=8)
@@ -33,8 +31,8 @@ def arguments():
     p.add_argument("--target-length", type=int, default=32)
     p.add_argument("--repeat", type=int, default=3)
     p.add_argument("--marian", help="Hugging Face MarianMT folder")
-    p.add_argument("--source", help="text, one sentence a line, with --marian")
-    p.add_argument("--output", help="where the translations go, with --marian")
+    p.add_argument("--source", help="text with one sentence per line, for --marian")
+    p.add_argument("--output", help="file for the translations, for --marian")
     return p.parse_args()
 
 
@@ -93,7 +91,7 @@ def main():
             source = [tokenizer.convert_ids_to_tokens(tokenizer.encode(l)) for l in lines]
             lengths = dict(max_decoding_length=256)
         else:
-            pid = os.fork()                      # so that building it does not count as memory
+            pid = os.fork()  # a child builds the model, so that this does not count as memory
             if pid == 0:
                 random_model(a, folder); os._exit(0)
             os.waitpid(pid, 0)
@@ -112,7 +110,7 @@ def main():
             t = time.perf_counter()
             result = translator.translate_batch(source, **options)
             seconds.append(time.perf_counter() - t)
-        best = sorted(seconds)[len(seconds) // 2]
+        median = sorted(seconds)[len(seconds) // 2]
         tokens = sum(len(r.hypotheses[0]) for r in result)
         if a.output:
             with open(a.output, "w", encoding="utf-8") as f:
@@ -122,7 +120,7 @@ def main():
         print(json.dumps(dict(
             peer=f"ctranslate2 {ctranslate2.__version__}", precision=a.precision, beam=a.beam, batch=a.batch,
             threads=a.threads, workers=a.workers, sentences=len(source), tokens=tokens,
-            tokens_per_s=round(tokens / best, 1), ms_per_sentence=round(1000 * best / len(source), 2),
+            tokens_per_s=round(tokens / median, 1), ms_per_sentence=round(1000 * median / len(source), 2),
             load_and_first_s=round(first, 3),
             peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)))
     finally:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pairs for a small summarisation: four captions of a picture, and the fifth that says the same in one sentence.
+"""Makes pairs for a small summarisation task: the source is four captions of a picture, the target the fifth.
 
     bench/flickr_summaries.py FOLDER --output summaries      writes train.tsv, dev.tsv and test.tsv
 
 FOLDER holds Flickr8k.token.txt (`name#n`, a tab, a caption) and the lists Flickr_8k.{train,dev,test}Images.txt. In
-training each of a picture's captions is the summary of its others once; in dev and test one is, drawn by chance. The
-others come in an order drawn by chance too: in the file they are often sorted, which would give the missing one away.
+training, each caption of a picture is the target once. In dev and test, one caption is drawn at random as the target.
+The other captions are shuffled: in the file they are often sorted, which would give the missing caption away.
 """
 import argparse
 import random
@@ -26,7 +26,7 @@ def captions_of(file: Path) -> dict[str, list[str]]:
 
 
 def pairs_of(captions: list[str], every: bool, draws: random.Random) -> list[tuple[str, str]]:
-    """(source, target), each caption as the target or one of them."""
+    """(source, target) with every caption as the target once, or with one random caption as the target."""
     pairs = []
     for target in range(len(captions)) if every else [draws.randrange(len(captions))]:
         others = captions[:target] + captions[target + 1:]
@@ -38,7 +38,7 @@ def pairs_of(captions: list[str], every: bool, draws: random.Random) -> list[tup
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("."), help="the folder of the three files")
+    parser.add_argument("--output", type=Path, default=Path("."), help="folder to write the three files to")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     try:

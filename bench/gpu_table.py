@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Nunchi beside PyTorch on one NVIDIA GPU, workload by workload, in one run: rates, ratios, share of the peak.
+"""Compares Nunchi with PyTorch on one NVIDIA GPU: rates, ratios and the fraction of the GEMM peak of each workload.
 
     bench/gpu_table.py [--rounds 1] [--only train,gpt2,translate,europarl] [--europarl FOLDER --lines 100000]
 
-PyTorch is at its best: bf16, SDPA, torch.compile, fused Adam for training (pytorch_train.py), a static cache and
-one CUDA graph a step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each round
-runs Nunchi, then PyTorch; medians count.
-With --europarl, train.en-de.{en,de}.xz of that folder are the real text: their first --lines pairs, padded and
-compiled for PyTorch, ragged for Nunchi, 24,576 target tokens a batch and a vocabulary of 32,000 on both sides.
+PyTorch uses its fastest settings: bf16, SDPA, torch.compile and fused Adam for training (pytorch_train.py), a static
+cache and one CUDA graph per step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each
+round runs Nunchi, then PyTorch; the table shows medians.
+With --europarl, both train on the first --lines pairs of train.en-de.{en,de}.xz in that folder, with 24,576 target
+tokens per batch and a vocabulary of 32,000. PyTorch pads the batches and compiles; Nunchi's batches are ragged.
 """
 import argparse
 import itertools
@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from compare import BENCH, Failed, figures_of, given
+from compare import BENCH, Failed, figures_of, flags
 
 CONFIG = """output: {folder}/run
 model: {{family: transformer, preset: base}}
@@ -37,24 +37,24 @@ class Workload:
         self.name, self.goal, self.unit = name, goal, unit
         self.commands = {"nunchi": nunchi, "pytorch": peer}
         self.rates: dict[str, list[float]] = {"nunchi": [], "pytorch": []}
-        self.peak = 0.0  # share of the card's own product peak
+        self.peak = 0.0  # fraction of the GEMM peak of the GPU
 
     def run_once(self) -> None:
-        for who, command in self.commands.items():
+        for program, command in self.commands.items():
             figures = figures_of(command)
-            self.rates[who].append(figures[self.unit])
-            if who == "nunchi":
+            self.rates[program].append(figures[self.unit])
+            if program == "nunchi":
                 self.peak = figures.get("peak_fraction", 0.0)
 
     def line(self) -> str:
-        ours, theirs = (statistics.median(self.rates[who]) for who in ("nunchi", "pytorch"))
-        share = f"{100 * self.peak:4.0f}%" if self.peak else "    -"
-        return f"{self.name:<36}{theirs:>12,.0f}{ours:>12,.0f}{ours / theirs:>8.2f}x{self.goal:>7.1f}x{share:>8}"
+        nunchi, pytorch = (statistics.median(self.rates[program]) for program in ("nunchi", "pytorch"))
+        peak = f"{100 * self.peak:4.0f}%" if self.peak else "    -"
+        return f"{self.name:<36}{pytorch:>12,.0f}{nunchi:>12,.0f}{nunchi / pytorch:>8.2f}x{self.goal:>7.1f}x{peak:>8}"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a model is trained on. Without a dropout, the preset's, which pytorch_train.py's model has too."""
+    """The training batch. Without a dropout, both models use the preset's."""
     sentences: int = 768
     length: int = 32
     vocab: int = 37000
@@ -63,19 +63,19 @@ class Batch:
 
 def train(a: argparse.Namespace, preset: str, goal: float, batch: Batch = Batch()) -> Workload:
     nunchi = [a.nunchi, "bench", "train",
-              *given(preset=preset, sentences=batch.sentences, length=batch.length, vocab=batch.vocab,
+              *flags(preset=preset, sentences=batch.sentences, length=batch.length, vocab=batch.vocab,
                      dropout=batch.dropout, steps=20, warmup=5, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
-            *given(model=preset, batch=batch.sentences, length=batch.length, vocab=batch.vocab, precision="bf16",
+            *flags(model=preset, batch=batch.sentences, length=batch.length, vocab=batch.vocab, precision="bf16",
                    device="cuda", compile=True, steps=20, warmup=5)]
     name = f"train {preset}, {batch.sentences} x {batch.length:,}, V {batch.vocab:,}"
     return Workload(name, goal, "target_tokens_per_s", nunchi, peer)
 
 
 def translate(a: argparse.Namespace, batch: int, beam: int, goal: float) -> Workload:
-    nunchi = [a.nunchi, "bench", "translate", *given(preset="base", sentences=batch, batch=batch, vocab=32000,
+    nunchi = [a.nunchi, "bench", "translate", *flags(preset="base", sentences=batch, batch=batch, vocab=32000,
                                                      rounds=9, device="cuda", json=True), "--beam-size", str(beam)]
-    peer = [a.python, str(BENCH / "pytorch_decode.py"), *given(batch=batch, beam=beam)]
+    peer = [a.python, str(BENCH / "pytorch_decode.py"), *flags(batch=batch, beam=beam)]
     kind = "greedy" if beam == 1 else f"beam {beam}"
     return Workload(f"translate base, {kind}, batch {batch}", goal, "tokens_per_s", nunchi, peer)
 
@@ -86,9 +86,9 @@ def europarl(a: argparse.Namespace, folder: Path) -> Workload:
             (folder / f"train.{side}").write_text("".join(itertools.islice(packed, a.lines)), encoding="utf-8")
     config = folder / "europarl.yaml"
     config.write_text(CONFIG.format(folder=folder))
-    nunchi = [a.nunchi, "bench", "train", str(config), *given(steps=100, warmup=100, device="cuda", json=True)]
+    nunchi = [a.nunchi, "bench", "train", str(config), *flags(steps=100, warmup=100, device="cuda", json=True)]
     peer = [a.python, str(BENCH / "pytorch_train.py"),
-            *given(model="base", source=folder / "train.en", target=folder / "train.de", tokens=24576, vocab=32000,
+            *flags(model="base", source=folder / "train.en", target=folder / "train.de", tokens=24576, vocab=32000,
                    precision="bf16", device="cuda", compile=True, steps=100, warmup=100)]
     return Workload("train base, Europarl, 24,576 tokens", 1.8, "target_tokens_per_s", nunchi, peer)
 
@@ -99,14 +99,14 @@ def main() -> int:
     p.add_argument("--python", default=sys.executable)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--only", default=",".join(KINDS), help="one or more of " + ", ".join(KINDS))
-    p.add_argument("--europarl", help="folder of train.en-de.{en,de}.xz")
+    p.add_argument("--europarl", help="folder with train.en-de.{en,de}.xz")
     p.add_argument("--lines", type=int, default=100000)
     a = p.parse_args()
     only = a.only.split(",")
     if unknown := set(only) - set(KINDS):
-        p.error(f"--only is one or more of {', '.join(KINDS)}, not {', '.join(sorted(unknown))}")
+        p.error(f"--only must be one or more of {', '.join(KINDS)}, not {', '.join(sorted(unknown))}")
     if only == ["europarl"] and not a.europarl:
-        p.error("--only europarl wants --europarl FOLDER")
+        p.error("--only europarl needs --europarl FOLDER")
     with tempfile.TemporaryDirectory() as scratch:
         workloads = []
         if "train" in only:

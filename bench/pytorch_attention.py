@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""PyTorch's scaled_dot_product_attention on the CPU, forward and backward: the peer of `nunchi bench attention`.
+"""Measures PyTorch's scaled_dot_product_attention on the CPU: the peer of `nunchi bench attention`.
 
     pip install torch numpy
     bench/pytorch_attention.py --length 16384 --heads 8 --width 64 --threads 2 [--causal]
 
-One sequence in f32. One JSON line: median milliseconds and GFLOP/s of both ways, peak memory. With N
-tokens and H heads of width D the way forward is 4 N² D H operations (two products), the way back 10
-(five); half of that when causal.
+Attention over one sequence in f32. Prints one JSON line: median milliseconds and GFLOP/s of the forward and the
+backward pass, peak memory. With N tokens and H heads of width D, the forward pass has 4 N² D H operations (two
+matrix products), the backward pass 10 N² D H (five); causal attention has half of that.
 """
 import argparse
 import json
@@ -18,12 +18,12 @@ import time
 p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
 p.add_argument("--length", type=int, default=16384)
 p.add_argument("--heads", type=int, default=8)
-p.add_argument("--width", type=int, default=64, help="of a head")
+p.add_argument("--width", type=int, default=64, help="width of a head")
 p.add_argument("--causal", action="store_true")
 p.add_argument("--threads", type=int, default=0)
 p.add_argument("--repeat", type=int, default=3)
 a = p.parse_args()
-if a.threads:  # before PyTorch is loaded
+if a.threads:  # must be set before PyTorch is imported
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
 
 import torch

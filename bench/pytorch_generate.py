@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Hugging Face transformers' decoding speed on a MarianMT model, for docs/performance.md.
+"""Measures the decoding speed of Hugging Face transformers on a MarianMT model, for docs/performance.md.
 
     pip install torch transformers sentencepiece
     ./pytorch_generate.py --batch 32 --beam 4 --threads 2
     ./pytorch_generate.py --device cuda --precision bf16 --batch 64 --beam 4
     ./pytorch_generate.py --marian FOLDER --source FILE --output FILE --batch 32 --beam 1
 
-Without --marian: the paper's base model with random weights, exactly --target-length tokens a sentence.
-One JSON line: decoded tokens per second, ms per sentence, peak memory.
+Without --marian, it uses the paper's base model with random weights and generates exactly --target-length tokens per
+sentence. Prints one JSON line: decoded tokens per second, ms per sentence, peak memory.
 """
 import argparse, json, os, resource, time
 
@@ -51,7 +51,7 @@ for _ in range(a.repeat + 1):
         for i in inputs:
             results.append(model.generate(**{k: v.to(a.device) for k, v in i.items()}, num_beams=a.beam, do_sample=False, **lengths))
     sync(); seconds.append(time.perf_counter() - t)
-best = sorted(seconds[1:])[a.repeat // 2]
+median = sorted(seconds[1:])[a.repeat // 2]
 if a.marian:
     text = {}
     for g, r in zip(groups, results): text.update(zip(g, tokenizer.batch_decode(r, skip_special_tokens=True)))
@@ -61,4 +61,4 @@ else: tokens, n = a.batch * a.target_length, a.batch
 memory = torch.cuda.max_memory_allocated() // 2 ** 20 if a.device.startswith("cuda") else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 print(json.dumps(dict(peer=f"transformers {transformers.__version__}, pytorch {torch.__version__}", device=a.device,
     precision=a.precision, batch=a.batch, beam=a.beam, threads=a.threads, sentences=n, tokens=tokens,
-    tokens_per_s=round(tokens / best, 1), ms_per_sentence=round(1000 * best / n, 2), peak_mib=memory)))
+    tokens_per_s=round(tokens / median, 1), ms_per_sentence=round(1000 * median / n, 2), peak_mib=memory)))

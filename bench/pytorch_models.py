@@ -1,4 +1,4 @@
-"""The paper's Transformer and GPT-2 in PyTorch, as fast as it lets people write them: the peers use these."""
+"""The paper's Transformer and GPT-2 in PyTorch, written for speed: the models of the peer scripts."""
 import math
 from typing import Callable
 
@@ -38,7 +38,7 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """`decoder` is None in an encoder, "causal" in GPT, "cross" in a decoder that looks at a memory."""
+    """`decoder` is None in an encoder, "causal" in GPT, "cross" in a decoder that attends to a memory."""
 
     def __init__(self, width: int, heads: int, feed_forward: int, dropout: float, decoder: str | None,
                  pre: bool, activation: Callable[[Tensor], Tensor]):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""PyTorch's nn.GRU and nn.LSTM as an encoder-decoder, trained: the peer of `nunchi bench train` on the family rnn.
+"""Trains an encoder-decoder of PyTorch's nn.GRU or nn.LSTM: the peer of `nunchi bench train` for the family rnn.
 
     pip install torch numpy          (sentencepiece for --source/--target)
     bench/pytorch_rnn.py --cell lstm --width 512 --layers 2 --attention dot --batch 128 --length 32 --threads 2
     bench/pytorch_rnn.py --source train.en --target train.de --vocab 8000 --tokens 4096 --threads 2 [--packed]
 
-The model is Nunchi's: tied embeddings, an encoder that reads both ways with half of the width each (--one-way: one
-way), whose last states begin the decoder's, attention after the recurrent layers, dropout. Sentences of similar
-length stand together. They are padded, which PyTorch's fused layers want, or packed (--packed), which spares the
-padding and those layers; padded, the states that are handed on have read the padding too, so that only the speed
-means something. One JSON line as pytorch_train.py's.
+The model is the same as Nunchi's: tied embeddings, a bidirectional encoder with half of the width for each direction
+(--one-way: unidirectional), whose last states are the decoder's initial states, attention after the recurrent layers,
+dropout. A batch has sentences of similar length. They are padded, as PyTorch's fused layers require, or packed
+(--packed), without padding and without the fused layers. With padding, the last states have read padding tokens too,
+so only the speed is meaningful. Prints one JSON line like pytorch_train.py.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ def arguments() -> argparse.Namespace:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--cell", default="gru", choices=["gru", "lstm"])
     p.add_argument("--width", type=int, default=512)
-    p.add_argument("--layers", type=int, default=2, help="of each stack")
+    p.add_argument("--layers", type=int, default=2, help="layers of each stack")
     p.add_argument("--one-way", action="store_true")
     p.add_argument("--attention", default="dot", choices=["none", "additive", "dot"])
     p.add_argument("--dropout", type=float, default=0.2)
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
 
 
 a = arguments()
-if a.threads:  # before PyTorch is loaded
+if a.threads:  # must be set before PyTorch is imported
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
 
 import torch
@@ -73,10 +73,10 @@ class Rnn(nn.Module):
     def embed(self, ids: Tensor) -> Tensor:
         return self.dropout(self.table(ids) * a.width ** 0.5)
 
-    def recur(self, layers: nn.Module, x: Tensor, lengths: Tensor | None, first=None):
+    def recur(self, layers: nn.Module, x: Tensor, lengths: Tensor | None, initial=None):
         if lengths is None:
-            return layers(x, first)
-        packed, last = layers(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False), first)
+            return layers(x, initial)
+        packed, last = layers(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False), initial)
         return pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])[0], last
 
     def attend(self, hidden: Tensor, memory: Tensor, real: Tensor) -> Tensor:
@@ -92,14 +92,14 @@ class Rnn(nn.Module):
         lengths = [m.sum(1).cpu() if a.packed else None for m in (real, real_target)]
         memory, last = self.recur(self.encoder, self.embed(source), lengths[0])
 
-        def both_ways(state: Tensor) -> Tensor:  # [layers · directions, B, H] → [layers, B, C]
+        def join_directions(state: Tensor) -> Tensor:  # [layers · directions, B, H] → [layers, B, C]
             return state.unflatten(0, (a.layers, -1)).transpose(1, 2).flatten(2).contiguous()
 
-        first = tuple(map(both_ways, last)) if a.cell == "lstm" else both_ways(last)
-        hidden, _ = self.recur(self.decoder, self.embed(target), lengths[1], first)
+        initial = tuple(map(join_directions, last)) if a.cell == "lstm" else join_directions(last)
+        hidden, _ = self.recur(self.decoder, self.embed(target), lengths[1], initial)
         if a.attention != "none":
             hidden = self.attend(hidden, memory, real)
-        # Only real tokens go to the vocabulary.
+        # Only real tokens are projected to the vocabulary.
         return F.linear(self.dropout(hidden[real_target]), self.table.weight)
 
 

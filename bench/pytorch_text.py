@@ -1,4 +1,4 @@
-"""Real text in batches, and steps on the clock: what the scripts that train with PyTorch share."""
+"""Batches of real text, and the timing of training steps: shared by the scripts that train with PyTorch."""
 import argparse
 import itertools
 import random
@@ -34,14 +34,14 @@ def subword_pairs(a: argparse.Namespace) -> list[Pair]:
 
 def padded(rows: list[list[int]], cuda: bool) -> Tensor:
     longest = max(map(len, rows))
-    if cuda:  # fewer shapes, aligned attention; on a CPU it only costs
+    if cuda:  # fewer shapes and aligned attention; no gain on a CPU
         longest = -(-longest // 8) * 8
     return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
 
 
 def real_batches(a: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor, Tensor, int]]:
-    """source, target, labels, all padded, and the number of real target tokens; similar lengths together,
-    again and again."""
+    """Endless batches of sentences of similar length: source, target and labels, all padded, and the number of real
+    target tokens."""
     pairs = subword_pairs(a)
     random.shuffle(pairs)
     pairs.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
@@ -61,14 +61,14 @@ def real_batches(a: argparse.Namespace) -> Iterator[tuple[Tensor, Tensor, Tensor
 
 
 def measure(a: argparse.Namespace, model: nn.Module, loss_of: Callable[..., Tensor], batches: Iterator) -> dict:
-    """Whole training steps, those after a.warmup on the clock. A batch's last entry counts its target tokens."""
+    """Times whole training steps after a.warmup untimed ones. The last entry of a batch is its target token count."""
     cuda = a.device.startswith("cuda")
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     synchronize = torch.cuda.synchronize if cuda else lambda: None
     counts, seconds = [], []
     for step, (*tensors, count) in enumerate(itertools.islice(batches, a.warmup + a.steps)):
         synchronize()
-        begin = time.perf_counter()
+        start = time.perf_counter()
         tensors = [None if t is None else t.to(a.device) for t in tensors]
         adam.zero_grad(set_to_none=True)
         loss_of(*tensors).backward()
@@ -77,7 +77,7 @@ def measure(a: argparse.Namespace, model: nn.Module, loss_of: Callable[..., Tens
         synchronize()
         if step >= a.warmup:
             counts.append(count)
-            seconds.append(time.perf_counter() - begin)
+            seconds.append(time.perf_counter() - start)
     rate = sum(counts) / sum(seconds) if a.source else counts[0] / sorted(seconds)[len(seconds) // 2]
     if cuda:
         memory = torch.cuda.max_memory_allocated() // 2 ** 20

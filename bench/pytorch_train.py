@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""PyTorch's training speed at its best: the peer of `nunchi bench train`.
+"""Measures PyTorch's training speed with its fastest settings: the peer of `nunchi bench train`.
 
     pip install torch numpy          (sentencepiece for --source/--target)
     bench/pytorch_train.py --model base --batch 128 --length 32 --vocab 32000 --threads 2
     bench/pytorch_train.py --model tiny --norm pre --source train.en --target train.de --tokens 4096 --threads 2
     bench/pytorch_train.py --device cuda --precision bf16 --compile --model base --batch 768 --length 32
 
-A step is forward, label-smoothed cross-entropy, backward, gradient clipping, Adam. Fixed shapes by
-default: --batch sentences of --length tokens on both sides. With --source and --target: real text, a
-joint BPE learned here, sentences of similar length together, padded, at most --tokens real target
-tokens a batch; only real target tokens count. One JSON line: target tokens/s, ms per step, peak memory.
+A step is forward, label-smoothed cross-entropy, backward, gradient clipping, Adam. By default the shapes are fixed:
+--batch sentences of --length tokens on both sides. With --source and --target it trains on real text: it learns a joint
+BPE; a batch has padded sentences of similar length with at most --tokens real target tokens, and only these count.
+Prints one JSON line: target tokens/s, ms per step, peak memory.
 """
 import argparse
 import json
@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
 
 
 a = arguments()
-if a.threads:  # before PyTorch is loaded
+if a.threads:  # must be set before PyTorch is imported
     os.environ["OMP_NUM_THREADS"] = str(a.threads)
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
@@ -73,7 +73,7 @@ def main():
     if cuda:
         torch.set_float32_matmul_precision("high")
         if a.source:
-            torch.backends.cuda.enable_cudnn_sdp(False)  # it plans anew for every shape
+            torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN would make a new plan for every shape
 
     gpt = a.model == "gpt2"
     model = Gpt(a.vocab, length=a.length) if gpt else Transformer(a.vocab, *SHAPES[a.model], a.norm == "pre")

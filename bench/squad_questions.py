@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Pairs for question generation from a file in SQuAD's format: an answer with its sentence, and the question.
+"""Makes pairs for question generation from a file in SQuAD's format: an answer with its sentence, and the question.
 
     bench/squad_questions.py train-v1.1.json > train.tsv
-    bench/squad_questions.py train-v1.1.json --paragraph > train.tsv      the whole paragraph around the answer
+    bench/squad_questions.py train-v1.1.json --paragraph > train.tsv      with the whole paragraph
 
-A line is `answer <sep> context`, a tab, `question`. Questions without an answer (SQuAD 2.0) are left out, and where
-several people answered, the first answer counts.
+A line is `answer <sep> context`, a tab, `question`. Questions without an answer (SQuAD 2.0) are left out. If a
+question has several answers, the first one is used.
 """
 import argparse
 import json
@@ -17,10 +17,10 @@ SEPARATOR = "<sep>"
 
 
 def sentence_around(paragraph: str, begin: int, end: int) -> str:
-    """From the end of a sentence before `begin` to the first one after `end`."""
+    """The sentence or sentences that contain paragraph[begin:end]."""
     breaks = [0] + [found.end() for found in re.finditer(r"[.!?]['\")\]]*\s+", paragraph)] + [len(paragraph)]
-    first = max(place for place in breaks if place <= begin)
-    last = min(place for place in breaks if place >= end)
+    first = max(position for position in breaks if position <= begin)
+    last = min(position for position in breaks if position >= end)
     return paragraph[first:last]
 
 
@@ -36,7 +36,7 @@ def pairs_of(data: dict, whole_paragraph: bool) -> Iterator[tuple[str, str]]:
                 continue
             answer, begin = question["answers"][0]["text"], question["answers"][0]["answer_start"]
             if not answer or context[begin:begin + len(answer)] != answer:
-                raise ValueError(f"question {question['id']}: '{answer}' does not stand at {begin} of its context")
+                raise ValueError(f"question {question['id']}: '{answer}' is not at character {begin} of its context")
             around = context if whole_paragraph else sentence_around(context, begin, begin + len(answer))
             yield f"{one_line(answer)} {SEPARATOR} {one_line(around)}", one_line(question["question"])
 
@@ -44,7 +44,7 @@ def pairs_of(data: dict, whole_paragraph: bool) -> Iterator[tuple[str, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("json")
-    parser.add_argument("--paragraph", action="store_true", help="not the answer's sentence alone")
+    parser.add_argument("--paragraph", action="store_true", help="use the whole paragraph instead of the answer's sentence")
     arguments = parser.parse_args()
     try:
         with open(arguments.json, encoding="utf-8") as file:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Lines for a classification that needs grammar: untouched, or with two neighbouring words swapped.
+"""Makes lines for a classification task that needs grammar: untouched, or with two neighbouring words swapped.
 
     bench/swap_words.py TEXT > swapped.tsv           TEXT may be plain, .gz or .xz
     bench/swap_words.py TEXT --lines 600000 --seed 2
 
-Each line that has a pair to swap gives one line, the text, a tab and its label. Both labels are as
-likely. Only words of small letters are swapped, so that neither capitals nor punctuation tell.
+Each line that has a pair of words to swap gives one line: the text, a tab and the label. Both labels are equally
+likely. Only lower-case words are swapped, so that neither capitals nor punctuation reveal the label.
 """
 import argparse
 import gzip
@@ -22,7 +22,7 @@ def open_text(path: str):
     return opener(path, "rt", encoding="utf-8", errors="replace")
 
 
-def places_to_swap(words: list[str]) -> list[int]:
+def swap_positions(words: list[str]) -> list[int]:
     def plain(word: str) -> bool:
         return word.isalpha() and word.islower()
 
@@ -36,12 +36,12 @@ def swap_lines(arguments):
     with open_text(arguments.text) as text:
         for line in text:
             words = line.split()
-            places = places_to_swap(words)
-            if not places:
+            positions = swap_positions(words)
+            if not positions:
                 continue
             label = draws.choice(["swapped", "untouched"])
             if label == "swapped":
-                i = draws.choice(places)
+                i = draws.choice(positions)
                 words[i], words[i + 1] = words[i + 1], words[i]
             sys.stdout.write(" ".join(words) + "\t" + label + "\n")
             written += 1
@@ -53,13 +53,13 @@ def swap_lines(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("text")
-    parser.add_argument("--lines", type=int, default=0, help="at most so many; 0: all")
+    parser.add_argument("--lines", type=int, default=0, help="maximum number of lines to write; 0: no limit")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     try:
         swap_lines(arguments)
     except BrokenPipeError:
-        # Whoever reads has seen enough; what is still waiting is not for anybody.
+        # The reader closed the pipe. Discard the buffered output, or Python would report it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

@@ -71,7 +71,7 @@ class SquadQuestions(TestWithFolder):
         (self.folder / "moved.json").write_text(moved, encoding="utf-8")
         result = run("squad_questions.py", self.folder / "moved.json")
         self.assertEqual((result.returncode, result.stdout), (1, ""))
-        self.assertIn("question 2: 'in 1980' does not stand at 99", result.stderr)
+        self.assertIn("question 2: 'in 1980' is not at character 99", result.stderr)
 
     def test_another_format_is_reported_in_one_line(self):
         for text in ("[]", "{}", '{"data": [{"paragraphs": [{}]}]}'):
