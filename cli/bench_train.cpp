@@ -100,7 +100,7 @@ void run_config(const BenchOptions& common, const Arguments& arguments) {
   const ScratchFolder scratch;
   TrainingRun run(*context, config,
                   {.cache = config.data.cache.empty() ? scratch.path() : config.data.cache});
-  Profile profile(options.profile ? Profile::Of::times : Profile::Of::work);
+  Profile profile(options.profile ? Profile::Kind::times : Profile::Kind::work);
   const StepTimes times = run.measure(
       {.warmup = options.warmup, .steps = options.steps, .learning_rate = 1e-4}, &profile);
   double flops = 0;

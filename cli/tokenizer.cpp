@@ -117,7 +117,7 @@ void train(const TrainArguments& arguments) {
 // at a time gets its answer.
 void answer(const std::string& text, LineSource& lines) {
   std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!lines.is_waiting()) std::fflush(stdout);
+  if (!lines.is_ready()) std::fflush(stdout);
 }
 
 void encode(const CodecArguments& arguments) {
@@ -141,7 +141,8 @@ void encode(const CodecArguments& arguments) {
 // Parses a token of a line, given as a piece or as an id; <unk> for anything else.
 class TokenReader {
  public:
-  TokenReader(const Tokenizer& tokenizer, bool ids) : vocabulary_(tokenizer.vocabulary()) {
+  TokenReader(const Tokenizer& tokenizer, bool ids)
+      : vocabulary_(tokenizer.vocabulary()), unknown_(tokenizer.special().unknown) {
     if (ids) return;
     for (std::int32_t id = 0; id < vocabulary_; ++id) pieces_.emplace(tokenizer.piece(id), id);
   }
@@ -157,11 +158,12 @@ class TokenReader {
     }
     if (id >= 0 && id < vocabulary_) return id;
     ++problems.unknown_tokens;
-    return 0;
+    return unknown_;
   }
 
  private:
   std::int64_t vocabulary_;
+  std::int32_t unknown_;
   std::unordered_map<std::string, std::int32_t> pieces_;  // empty when ids are read
 };
 

@@ -52,7 +52,7 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   }
 }
 
-void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin mode) {
+void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {
   constexpr int kSteps = 3;
   RunFolder::check(config.output, mode);
   const std::unique_ptr<ContextBase> context = make_context(device);
@@ -90,10 +90,10 @@ void check_data(const DataConfig& data) {
   for (const CorpusPart& part : parts) PairReader{part};
 }
 
-void train(const TrainConfig& config, const ContextOptions& device, RunFolder::Begin mode) {
+void train(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {
   check_data(config.data);
   RunFolder folder(config.output, mode);
-  check_inputs_stay(config, folder);
+  check_inputs_not_removed(config, folder);
   const std::unique_ptr<ContextBase> context = make_context(device);
   ProgressLine line;
   TrainingRunOptions options = run_options(*context, line);
@@ -113,7 +113,7 @@ void train(const TrainConfig& config, const ContextOptions& device, RunFolder::B
   switch (run.train(&folder, hooks)) {
     case TrainingEnd::interrupted:
       return line.print("stopped after writing a checkpoint; --resume continues");
-    case TrainingEnd::early:
+    case TrainingEnd::stopped_early:
       line.print("stopping early: validation has stopped improving");
       break;
     case TrainingEnd::finished:
@@ -128,9 +128,9 @@ void run(const Arguments& arguments) {
     fmt::print("{}", to_yaml(config));
     return;
   }
-  const RunFolder::Begin mode = arguments.resume      ? RunFolder::Begin::resume
-                                : arguments.overwrite ? RunFolder::Begin::overwrite
-                                                      : RunFolder::Begin::fresh;
+  const RunFolder::StartMode mode = arguments.resume      ? RunFolder::StartMode::resume
+                                    : arguments.overwrite ? RunFolder::StartMode::overwrite
+                                                          : RunFolder::StartMode::fresh;
   const StopSignals signals;
   try {
     if (arguments.dry_run) return dry_run(config, arguments.device, mode);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -57,7 +58,8 @@ double largest_difference(const std::vector<A>& a, const std::vector<B>& b) {
   double largest = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double difference = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(difference <= largest)) largest = difference;  // also for a NaN
+    if (std::isnan(difference)) return INFINITY;
+    largest = std::max(largest, difference);
   }
   return largest;
 }

@@ -33,7 +33,7 @@ Choice(const char*, E) -> Choice<E>;
 
 // The name of `value`; empty if `choices` lacks it.
 template <class E>
-std::string_view name_in(const auto& choices, E value) {
+std::string_view choice_name(const auto& choices, E value) {
   for (const Choice<E>& choice : choices) {
     if (choice.value == value) return choice.name;
   }
@@ -203,7 +203,7 @@ class OptionWriter {
 
   template <class E>
   void choice(std::string_view key, E field, const auto& choices) {
-    text(key, std::string(name_in(choices, field)));
+    text(key, std::string(choice_name(choices, field)));
   }
 
   void map(std::string_view key, const std::function<void(OptionWriter&)>& write);

@@ -54,7 +54,7 @@ StepLoss masked_batch(ContextBase& context, const Model& model, const TrainBench
   }
   const MaskedBatch batch = make_masked_batch(context, masked, options.vocabulary);
   const auto total = [&reader, batch] {
-    const Variable rows = gather_rows(reader.hidden(batch.inputs), batch.masked, batch.places);
+    const Variable rows = gather_rows(reader.hidden(batch.inputs), batch.masked, batch.masked_rows);
     return reader.loss(rows, batch.masked, batch.labels, {}).total;
   };
   return {total, batch.masked.rows};

@@ -72,7 +72,7 @@ MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> 
   batch.inputs = make_token_batch(context, inputs, vocabulary, first_sentence);
   batch.masked = make_ragged(context, counts, indices);
   masked_rows.resize(static_cast<std::size_t>(batch.masked.capacity), 0);
-  batch.places = from_host(context, masked_rows, {batch.masked.capacity});
+  batch.masked_rows = from_host(context, masked_rows, {batch.masked.capacity});
   batch.labels = make_token_ids(context, labels, batch.masked, vocabulary);
   return batch;
 }

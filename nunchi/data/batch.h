@@ -46,9 +46,9 @@ struct MaskedText {
 };
 struct MaskedBatch {
   TokenBatch inputs;
-  Ragged masked;  // one row for each token to predict, grouped by text
-  Tensor places;  // i32 [masked.capacity]: the row of each token to predict in `inputs`
-  Tensor labels;  // i32 [masked.capacity]
+  Ragged masked;       // one row for each token to predict, grouped by text
+  Tensor masked_rows;  // i32 [masked.capacity]: the row of each token to predict in `inputs`
+  Tensor labels;       // i32 [masked.capacity]
 };
 // Throws Error for a position outside of its text, or when positions and labels differ in number.
 MaskedBatch make_masked_batch(ContextBase& context, std::span<const MaskedText> texts,

@@ -18,9 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/base/atomic_file.h"
 #include "nunchi/base/mapped_file.h"
-#include "nunchi/data/content_hash.h"
+#include "nunchi/data/hashed_file.h"
 
 namespace nunchi {
 
@@ -68,14 +67,10 @@ class FeatureWriter {
   void commit();
 
  private:
-  void write(std::span<const std::byte> bytes);
-
-  AtomicFile file_;
+  HashedFileWriter file_;
   Digest key_;
   std::uint64_t width_;
-  ContentHash values_hash_;
   std::vector<std::uint64_t> first_rows_{0};
-  std::uint64_t written_ = 0;  // bytes
 };
 
 }  // namespace nunchi

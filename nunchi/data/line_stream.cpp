@@ -93,7 +93,7 @@ bool LineStream::next(std::string& line) {
   return true;
 }
 
-bool LineStream::is_waiting() {
+bool LineStream::is_ready() {
   while (!has_line()) {
     if (ended_) return true;
     searched_ = buffer_.size();

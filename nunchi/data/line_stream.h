@@ -18,7 +18,7 @@ class LineStream final : public LineSource {
 
   // Throws Error when reading fails.
   bool next(std::string& line) override;
-  bool is_waiting() override;
+  bool is_ready() override;
   // Counts only lines that next() has returned.
   std::int64_t cut_lines() const override { return cut_lines_; }
 

@@ -24,7 +24,7 @@ class LineSource {
   // Waits for a line. Returns false, with an empty `line`, at the end.
   virtual bool next(std::string& line) = 0;
   // Whether next() would return without waiting: a line or the end has arrived.
-  virtual bool is_waiting() { return true; }
+  virtual bool is_ready() { return true; }
   // The number of lines so far that were cut because they were too long.
   virtual std::int64_t cut_lines() const = 0;
 };

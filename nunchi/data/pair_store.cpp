@@ -1,10 +1,5 @@
 #include "nunchi/data/pair_store.h"
 
-#include <array>
-#include <bit>
-#include <cstring>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "nunchi/base/error.h"
@@ -13,44 +8,22 @@
 namespace nunchi {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file is mapped as it is");
-
-constexpr std::size_t kHeaderBytes = 64;
-constexpr std::string_view kHeader = "nunchi pairs 2\n";
-constexpr std::uint64_t kMagic = 0x32'53'52'49'41'50'4E'4Eull;  // "NNPAIRS2"
-constexpr std::size_t kBufferedTokens = std::size_t{1} << 16;   // tokens
+constexpr HashedFormat kFormat = {.contents = "pairs", .header = "nunchi pairs 2\n"};
+constexpr std::size_t kBufferedTokens = std::size_t{1} << 16;
 
 // Only fields of 8 bytes, so that there is no padding.
 struct Footer {
-  std::uint64_t magic = kMagic;
+  std::uint64_t magic = 0x32'53'52'49'41'50'4E'4Eull;  // "NNPAIRS2"
   Digest key;
   std::uint64_t pairs = 0;
   std::uint64_t tokens = 0;
   PairReport report;
-  Digest tokens_digest;
+  Digest values_digest;  // of the tokens
   std::uint64_t file_bytes = 0;
   Digest index_digest;  // hash of the offsets, the lengths and the footer up to here
 };
 static_assert(sizeof(PairReport) == 7 * 8);
 static_assert(sizeof(Footer) == 17 * 8);
-static_assert(std::is_trivially_copyable_v<Footer>);
-constexpr std::size_t kHashedFooterBytes = offsetof(Footer, index_digest);
-
-constexpr std::uint64_t padded(std::uint64_t bytes) { return (bytes + 7) / 8 * 8; }
-
-std::array<std::byte, kHeaderBytes> header() {
-  std::array<std::byte, kHeaderBytes> bytes{};
-  std::memcpy(bytes.data(), kHeader.data(), kHeader.size());
-  return bytes;
-}
-
-// A view of `count` values at byte `begin`, which must be a multiple of 8.
-template <class T>
-std::span<const T> values_at(std::span<const std::byte> bytes, std::uint64_t begin,
-                             std::uint64_t count) {
-  return {reinterpret_cast<const T*>(bytes.data() + begin), static_cast<std::size_t>(count)};
-}
-
 bool adds_up(const PairReport& report, std::uint64_t pairs) {
   std::int64_t remaining = report.lines;
   for (const std::int64_t count :
@@ -99,35 +72,23 @@ std::string to_text(const PairReport& report, const char* kept) {
 }
 
 PairStore parse_pairs(std::span<const std::byte> bytes, const std::string& display_name) {
-  const auto check = [&](bool holds, const char* problem) {
-    if (!holds) throw Error(display_name + " is not a valid file of pairs: " + problem + ".");
-  };
-  check(bytes.size() >= kHeaderBytes + sizeof(std::uint64_t) + sizeof(Footer) &&
-            bytes.size() % 8 == 0,
-        "its size is wrong");
-  const auto start = header();
-  check(std::memcmp(bytes.data(), start.data(), start.size()) == 0, "its header is wrong");
-  Footer footer;
-  std::memcpy(&footer, bytes.data() + bytes.size() - sizeof footer, sizeof footer);
-  check(footer.magic == kMagic, "its footer is wrong");
+  const HashedFileReader file(bytes, display_name, kFormat);
+  const auto check = [&](bool holds, const char* problem) { file.check(holds, problem); };
+  const auto footer = file.footer<Footer>();
   // Checked before any multiplication, so that nothing can overflow.
   check(footer.pairs < bytes.size() && footer.tokens < bytes.size(), "its counts are wrong");
-  const std::uint64_t offsets_begin = kHeaderBytes + padded(4 * footer.tokens);
+  const std::uint64_t offsets_begin = HashedFormat::kHeaderBytes + padded_to_8(4 * footer.tokens);
   const std::uint64_t lengths_begin = offsets_begin + 8 * (footer.pairs + 1);
-  const std::uint64_t footer_begin = lengths_begin + padded(4 * footer.pairs);
-  check(footer.file_bytes == bytes.size() && footer_begin + sizeof footer == bytes.size(),
-        "its counts do not match its size");
-  const std::uint64_t hashed = footer_begin + kHashedFooterBytes - offsets_begin;
-  check(ContentHash().update(bytes.subspan(offsets_begin, hashed)).digest() == footer.index_digest,
-        "its index is damaged");
+  const std::uint64_t footer_begin = lengths_begin + padded_to_8(4 * footer.pairs);
+  file.check_index(footer, offsets_begin, footer_begin);
   check(adds_up(footer.report, footer.pairs), "its report does not add up");
 
   PairStore store;
-  store.tokens_ = values_at<std::int32_t>(bytes, kHeaderBytes, footer.tokens);
-  store.offsets_ = values_at<std::uint64_t>(bytes, offsets_begin, footer.pairs + 1);
-  store.source_lengths_ = values_at<std::uint32_t>(bytes, lengths_begin, footer.pairs);
+  store.tokens_ = file.values_at<std::int32_t>(HashedFormat::kHeaderBytes, footer.tokens);
+  store.offsets_ = file.values_at<std::uint64_t>(offsets_begin, footer.pairs + 1);
+  store.source_lengths_ = file.values_at<std::uint32_t>(lengths_begin, footer.pairs);
   store.key_ = footer.key;
-  store.tokens_digest_ = footer.tokens_digest;
+  store.tokens_digest_ = footer.values_digest;
   store.report_ = footer.report;
   check(store.offsets_.front() == 0 && store.offsets_.back() == footer.tokens,
         "its pairs do not cover its tokens");
@@ -184,15 +145,7 @@ bool PairStore::tokens_are_intact() const {
 }
 
 PairWriter::PairWriter(const std::filesystem::path& path, const Digest& key)
-    : file_(path), key_(key) {
-  const auto start = header();
-  write(start);
-}
-
-void PairWriter::write(std::span<const std::byte> bytes) {
-  file_.write(bytes);
-  written_ += bytes.size();
-}
+    : file_(path, kFormat), key_(key) {}
 
 void PairWriter::add(std::span<const std::int32_t> tokens, std::uint32_t source_length) {
   buffer_.insert(buffer_.end(), tokens.begin(), tokens.end());
@@ -202,33 +155,17 @@ void PairWriter::add(std::span<const std::int32_t> tokens, std::uint32_t source_
 }
 
 void PairWriter::flush() {
-  const auto tokens = std::as_bytes(std::span(buffer_));
-  tokens_hash_.update(tokens);
-  write(tokens);
+  file_.write_values(std::as_bytes(std::span(buffer_)));
   buffer_.clear();
 }
 
 void PairWriter::commit(const PairReport& report) {
-  const bool odd = offsets_.back() % 2 != 0;
   flush();
-  if (odd) write(std::array<std::byte, 4>{});
-  ContentHash index;
+  file_.write_index(std::as_bytes(std::span(offsets_)));
   source_lengths_.resize((source_lengths_.size() + 1) / 2 * 2, 0);
-  for (const auto& section :
-       {std::as_bytes(std::span(offsets_)), std::as_bytes(std::span(source_lengths_))}) {
-    index.update(section);
-    write(section);
-  }
-  Footer footer{.key = key_,
-                .pairs = offsets_.size() - 1,
-                .tokens = offsets_.back(),
-                .report = report,
-                .tokens_digest = tokens_hash_.digest(),
-                .file_bytes = written_ + sizeof(Footer)};
-  const auto bytes = std::as_bytes(std::span(&footer, 1));
-  footer.index_digest = index.update(bytes.first(kHashedFooterBytes)).digest();
-  write(bytes);
-  file_.commit();
+  file_.write_index(std::as_bytes(std::span(source_lengths_)));
+  file_.commit(Footer{
+      .key = key_, .pairs = offsets_.size() - 1, .tokens = offsets_.back(), .report = report});
 }
 
 }  // namespace nunchi

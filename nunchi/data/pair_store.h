@@ -24,10 +24,9 @@
 #include <string>
 #include <vector>
 
-#include "nunchi/base/atomic_file.h"
 #include "nunchi/base/mapped_file.h"
-#include "nunchi/data/content_hash.h"
 #include "nunchi/data/feature_store.h"
+#include "nunchi/data/hashed_file.h"
 
 namespace nunchi {
 
@@ -113,16 +112,13 @@ class PairWriter {
   void commit(const PairReport& report);
 
  private:
-  void write(std::span<const std::byte> bytes);
   void flush();
 
-  AtomicFile file_;
+  HashedFileWriter file_;
   Digest key_;
-  ContentHash tokens_hash_;
   std::vector<std::int32_t> buffer_;
   std::vector<std::uint64_t> offsets_{0};
   std::vector<std::uint32_t> source_lengths_;
-  std::uint64_t written_ = 0;  // bytes
 };
 
 }  // namespace nunchi

@@ -12,8 +12,8 @@ namespace {
 void fields(auto& in, auto& options) {
   in.integer("num_beams", options.beam_size, 1, 4096);
   in.number("length_penalty", options.normalize, 0, 100);
-  in.integer("min_length", options.min_length, 0, kLongestGeneration);
-  in.integer("max_length", options.max_length, 1, kLongestGeneration);
+  in.integer("min_length", options.min_length, 0, kMaxGenerationLength);
+  in.integer("max_length", options.max_length, 1, kMaxGenerationLength);
   in.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
 }
 

@@ -12,7 +12,7 @@
 namespace nunchi {
 
 // Upper limit of SearchOptions::min_length and max_length in a config, in tokens.
-constexpr std::int64_t kLongestGeneration = 1 << 20;
+constexpr std::int64_t kMaxGenerationLength = 1 << 20;
 
 // Returns the defaults if the folder has no such file. Throws Error if the file is invalid.
 SearchOptions load_generation_config(const std::filesystem::path& folder);

@@ -58,15 +58,15 @@ struct Search::StepKind {
   bool samples = false;          // some unit draws tokens
   bool takes_likeliest = false;  // some unit takes the most likely ones
   bool any_ngram = false;        // some unit restricts n-grams
-  std::int64_t most_banned = 0;
+  std::int64_t max_banned = 0;
 
   void add(const kernels::UnitOptions& unit) {
     (unit.sample != 0 ? samples : takes_likeliest) = true;
     any_ngram = any_ngram || unit.no_repeat_ngram > 0;
-    most_banned = std::max(most_banned, kernels::most_banned(unit));
+    max_banned = std::max(max_banned, kernels::max_banned(unit));
   }
   std::int64_t number() const {
-    return most_banned << 3 | (samples ? 4 : 0) | (takes_likeliest ? 2 : 0) | (any_ngram ? 1 : 0);
+    return max_banned << 3 | (samples ? 4 : 0) | (takes_likeliest ? 2 : 0) | (any_ngram ? 1 : 0);
   }
 };
 
@@ -292,9 +292,9 @@ StepReplay::Taken Search::replay_steps(std::int64_t steps) {
                       .skip = skip,
                       .swapped = swapped_,
                       .kind = kind_of_units().number(),
-                      .taken = steps_,
+                      .steps_before = steps_,
                       .active = active_,
-                      .most = steps});
+                      .max_steps = steps});
 }
 
 // One token for each active unit. `counted`: their number is read from device memory.
@@ -346,7 +346,7 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
         .hypotheses = from.rows(),
         .options = options_.data(),
         .any_ngram = step.kind.any_ngram,
-        .most_banned = step.kind.most_banned,
+        .max_banned = step.kind.max_banned,
         .logits = logits,
         .banned = banned_.data<double>()};
     const kernels::TopTokens<T> top{.rows = rows,
@@ -381,7 +381,7 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
       if (table.defined()) return next_hypotheses(hidden, table, {bans, top}, beam_step);
     }
     if (!step.kind.samples) {
-      kernels::run(ctx, kernels::TopAllowed<T>{bans, top});
+      kernels::run(ctx, kernels::TopAllowedTokens<T>{bans, top});
     } else {
       kernels::run(ctx, bans);
       if (step.kind.takes_likeliest) kernels::run(ctx, top);

@@ -69,7 +69,7 @@ std::vector<PlannedSentence> plan_request(const GeneratingModel& generating,
     sentence.options = request.options[request.options.size() == 1 ? 0 : index(b)];
     sentence.options.check();
     sentence.prefix =
-        tokens.begun(request.prefixes.empty() ? Tokens() : request.prefixes[index(b)]);
+        tokens.with_forced_first(request.prefixes.empty() ? Tokens() : request.prefixes[index(b)]);
     check_prefix(sentence.prefix, model, tokens);
     sentence.number = request.numbers.empty() ? b : request.numbers[index(b)];
     sentence.source = b;

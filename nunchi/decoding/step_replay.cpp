@@ -47,19 +47,20 @@ StepReplay::Taken StepReplay::run(const Steps& steps) {
           .swapped = steps.swapped};
   const std::int64_t half = key.units / 2;
   Taken taken{.active = steps.active};
-  while (taken.steps < steps.most && taken.active > half) {
-    const std::int64_t left = steps.most - taken.steps;
+  while (taken.steps < steps.max_steps && taken.active > half) {
+    const std::int64_t left = steps.max_steps - taken.steps;
     key.steps = steps_per_graph(taken.active, left);
-    if (key.steps == 1 && steps.most > 1) {
+    if (key.steps == 1 && steps.max_steps > 1) {
       steps.take(key.units);  // a single step at the end is not worth a graph
     } else {
       replay(steps, key);
     }
     taken.steps += key.steps;
     // Wait for the last step but one: the last keeps the device busy until the next graph starts.
-    if (taken.steps < steps.most) taken.active = active_after(steps.taken + taken.steps - 1);
+    if (taken.steps < steps.max_steps)
+      taken.active = active_after(steps.steps_before + taken.steps - 1);
   }
-  taken.active = active_after(steps.taken + taken.steps);
+  taken.active = active_after(steps.steps_before + taken.steps);
   return taken;
 }
 

@@ -22,7 +22,7 @@ class StepReplay {
   // `units`: the maximum number of units of the search.
   StepReplay(ContextBase& context, std::int64_t units);
 
-  bool enabled() const { return context_.replays(); }
+  bool enabled() const { return context_.can_replay(); }
   // Discards captured steps: memory that they use has moved.
   void forget() { graphs_.clear(); }
 
@@ -32,17 +32,17 @@ class StepReplay {
     std::function<void(std::int64_t units)> take;  // launches one step of at most `units` units
     std::function<void(std::int64_t steps)> skip;  // swaps buffers as `steps` steps do
     bool swapped = false;                          // whether the buffers are swapped at the start
-    std::int64_t kind = 0;    // steps of different kinds launch different kernels
-    std::int64_t taken = 0;   // steps that the search has already run
-    std::int64_t active = 0;  // upper bound of the active units
-    std::int64_t most = 0;    // maximum number of steps
+    std::int64_t kind = 0;          // steps of different kinds launch different kernels
+    std::int64_t steps_before = 0;  // steps that the search has already run
+    std::int64_t active = 0;        // upper bound of the active units
+    std::int64_t max_steps = 0;     // maximum number of steps
   };
   struct Taken {
     std::int64_t steps = 0;
     std::int64_t active = 0;  // active units after these steps
   };
-  // Runs steps until `most` have run or at most half of the units that the graph was captured for
-  // are active. Requires enabled().
+  // Runs steps until `max_steps` have run or at most half of the units that the graph was captured
+  // for are active. Requires enabled().
   Taken run(const Steps& steps);
 
   // The slots of the signal that steps report to; null if the device has no signal.

@@ -124,7 +124,7 @@ std::optional<DemoResult> run_demo(ContextBase& context, const DemoOptions& opti
   const TrainConfig config = demo_config(options);
   check_output(options.output);
   const std::vector<std::string> demo_files = {kMarker, kData};
-  RunFolder folder(options.output, RunFolder::Begin::overwrite, demo_files);
+  RunFolder folder(options.output, RunFolder::StartMode::overwrite, demo_files);
   write_marker(options);
   const DemoData data = make_demo_data(options.seed, options.training, options.held_out);
   write_sentences(data, options.output / kData);

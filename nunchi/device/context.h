@@ -75,10 +75,10 @@ class ContextBase {
   };
   // Whether replaying pays off on this device, because launching small kernels costs more than
   // running them.
-  virtual bool replays() const { return false; }
+  virtual bool can_replay() const { return false; }
   // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
   // belongs to the returned Replay; all other memory that it reads or writes must not move.
-  // `work` may neither wait for the device nor read from the host. Call it only if replays().
+  // `work` may neither wait for the device nor read from the host. Call it only if can_replay().
   virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
 
   // Null on a device whose kernels are done when they return: there is nothing to wait for.

@@ -24,10 +24,10 @@ struct ProfileEntry {
 class Profile {
  public:
   // `work` counts calls and work without times: timing makes the host wait for each kernel.
-  enum class Of { times, work };
+  enum class Kind { times, work };
   Profile() = default;
-  explicit Profile(Of of) : of_(of) {}
-  bool timed() const { return of_ == Of::times; }
+  explicit Profile(Kind kind) : kind_(kind) {}
+  bool timed() const { return kind_ == Kind::times; }
 
   void add(const char* name, double seconds, const Work& work) {
     ProfileEntry& entry = entries_[name];
@@ -40,7 +40,7 @@ class Profile {
   void clear() { entries_.clear(); }
 
  private:
-  Of of_ = Of::times;
+  Kind kind_ = Kind::times;
   std::map<std::string, ProfileEntry> entries_;
 };
 

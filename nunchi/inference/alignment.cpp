@@ -67,15 +67,19 @@ AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
     throw Error("attention: " + std::to_string(pieces.weights.size()) + " weights for " +
                 std::to_string(rows) + " targets and " + std::to_string(columns) + " sources.");
   }
-  const Words sources = words_of(pieces.sources), targets = words_of(pieces.targets);
-  AttentionMatrix merged{.sources = sources.texts, .targets = targets.texts};
+  const Words sources = words_of(pieces.sources, pieces.last_source),
+              targets = words_of(pieces.targets, pieces.last_target);
+  AttentionMatrix merged{.sources = sources.texts,
+                         .targets = targets.texts,
+                         .last_source = pieces.last_source,
+                         .last_target = pieces.last_target};
   const std::size_t width = sources.texts.size();
   merged.weights.assign(targets.texts.size() * width, 0.0f);
   for (std::size_t t = 0; t < rows; ++t) {
-    const auto row = static_cast<std::size_t>(targets.of_piece[t]);
+    const auto row = static_cast<std::size_t>(targets.word_of_piece[t]);
     const auto pieces_of_word = static_cast<float>(targets.sizes[row]);
     for (std::size_t s = 0; s < columns; ++s) {
-      merged.weights[row * width + static_cast<std::size_t>(sources.of_piece[s])] +=
+      merged.weights[row * width + static_cast<std::size_t>(sources.word_of_piece[s])] +=
           pieces.weights[t * columns + s] / pieces_of_word;
     }
   }
@@ -83,12 +87,14 @@ AttentionMatrix merged_into_words(const AttentionMatrix& pieces) {
 }
 
 std::vector<std::pair<int, int>> hard_alignment(const AttentionMatrix& words) {
-  const auto count = [](const std::vector<std::string>& texts) {
-    return texts.size() - (!texts.empty() && texts.back() == "</s>" ? 1 : 0);
+  const auto count = [](const std::vector<std::string>& texts, LastPiece last) {
+    return texts.size() - (last == LastPiece::end_token && !texts.empty() ? 1 : 0);
   };
-  const std::size_t width = words.sources.size(), sources = count(words.sources);
+  const std::size_t width = words.sources.size();
+  const std::size_t sources = count(words.sources, words.last_source),
+                    targets = count(words.targets, words.last_target);
   std::vector<std::pair<int, int>> pairs;
-  for (std::size_t t = 0; t < count(words.targets) && sources > 0; ++t) {
+  for (std::size_t t = 0; t < targets && sources > 0; ++t) {
     const float* row = words.weights.data() + t * width;
     const auto best = std::max_element(row, row + sources) - row;
     pairs.emplace_back(static_cast<int>(best), static_cast<int>(t));

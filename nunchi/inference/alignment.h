@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nunchi/models/sequence_model.h"
+#include "nunchi/text/words.h"
 
 namespace nunchi {
 
@@ -14,6 +15,7 @@ struct AttentionMatrix {
   std::vector<std::string> sources;  // S pieces or words
   std::vector<std::string> targets;  // T pieces or words
   std::vector<float> weights;        // [T, S], each row sums to 1
+  LastPiece last_source = LastPiece::text, last_target = LastPiece::text;
 };
 
 // The cross-attention weights [T, S] of each pair: the mean over the heads of the second-to-last
@@ -29,8 +31,8 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
 // Error unless there are T × S weights.
 AttentionMatrix merged_into_words(const AttentionMatrix& pieces);
 
-// For each target word the source word with the largest weight, as (source, target) indices; </s>
-// is left out. `words` comes from merged_into_words().
+// For each target word the source word with the largest weight, as (source, target) indices. End
+// tokens are left out. `words` comes from merged_into_words().
 std::vector<std::pair<int, int>> hard_alignment(const AttentionMatrix& words);
 
 }  // namespace nunchi

@@ -89,7 +89,7 @@ void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Line
     text.labels.assign(text.positions.size(), mask_);
   }
   const MaskedBatch rows = make_masked_batch(context_, masked, model_.vocabulary());
-  const Variable hidden = gather_rows(model_.hidden(rows.inputs), rows.masked, rows.places);
+  const Variable hidden = gather_rows(model_.hidden(rows.inputs), rows.masked, rows.masked_rows);
   const TopTokens top = top_tokens(model_.scores(hidden, rows.masked), top_);
   const std::vector<std::int32_t> ids = to_host<std::int32_t>(top.ids);
   const std::vector<double> log_probs = to_host_f64(top.log_probs);

@@ -12,7 +12,7 @@ std::vector<SourceLine> read_window(LineSource& input, const LineWindowOptions& 
   std::int64_t cut_lines = input.cut_lines();
   std::string text;
   while (lines.size() < options.lines && bytes < options.bytes &&
-         (lines.empty() || input.is_waiting()) && input.next(text)) {
+         (lines.empty() || input.is_ready()) && input.next(text)) {
     bytes += text.size();
     SourceLine line{.number = first + static_cast<std::int64_t>(lines.size()),
                     .cut = input.cut_lines() > cut_lines};
@@ -33,7 +33,7 @@ void read_windows(LineSource& input, const LineWindowOptions& options, const Win
     const std::vector<SourceLine> lines = read_window(input, options, lines_read);
     if (lines.empty() || !sink(lines)) return;
     lines_read += static_cast<std::int64_t>(lines.size());
-    if (!input.is_waiting()) flush();
+    if (!input.is_ready()) flush();
   }
 }
 

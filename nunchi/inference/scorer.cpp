@@ -66,8 +66,8 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     sources.push_back(encoded(tokenizers_.source(), pairs[i].source, scores[i]));
     sources.back().push_back(tokenizers_.source().special().end);
-    targets.push_back(
-        tokenizers_.decoder().begun(encoded(tokenizers_.target(), pairs[i].target, scores[i])));
+    targets.push_back(tokenizers_.decoder().with_forced_first(
+        encoded(tokenizers_.target(), pairs[i].target, scores[i])));
   }
   for (const std::vector<std::size_t>& indices : batches_of(targets, options_.batch_tokens)) {
     std::vector<Tokens> batch_sources, batch_targets;

@@ -15,10 +15,10 @@ std::string joined(const auto& items, const auto& text_of) {
 }
 
 std::string word_scores(const Translation& translation) {
-  const Words words = words_of(translation.pieces);
+  const Words words = words_of(translation.pieces, translation.last_piece);
   std::vector<double> scores(words.texts.size(), 0);
   for (std::size_t i = 0; i < translation.pieces.size(); ++i) {
-    scores[static_cast<std::size_t>(words.of_piece[i])] +=
+    scores[static_cast<std::size_t>(words.word_of_piece[i])] +=
         static_cast<double>(translation.token_scores[i]);
   }
   return joined(scores, [](double score) { return fmt::format("{:.4f}", score); });

@@ -114,6 +114,7 @@ Translations Translator::to_text(const Hypotheses& found) const {
     }
     if (hypothesis.ended) {
       translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
+      translation.last_piece = LastPiece::end_token;
     }
   }
   return translations;
@@ -131,8 +132,12 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
       tokenizers_.decoder());
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;
-    attention = {.sources = pieces, .targets = translations[i].pieces, .weights = weights[i]};
-    // A translation that was cut at its maximum length has no piece, and so no row, for </s>.
+    attention = {.sources = pieces,
+                 .targets = translations[i].pieces,
+                 .weights = weights[i],
+                 .last_source = LastPiece::end_token,
+                 .last_target = translations[i].last_piece};
+    // A translation that was cut at its maximum length has no piece, and so no row, for its end.
     attention.weights.resize(attention.targets.size() * pieces.size());
   }
 }

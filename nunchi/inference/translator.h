@@ -32,7 +32,8 @@ struct Translation {
   std::string text;  // one line
   double score = 0;  // normalised log-probability
   double log_probability = 0;
-  std::vector<std::string> pieces;  // target pieces, </s> last unless the length limit ended it
+  std::vector<std::string> pieces;  // of the target, with its end token unless it was cut
+  LastPiece last_piece = LastPiece::text;
   std::vector<float> token_scores;  // log-probability of each piece
   AttentionMatrix attention;        // between pieces; empty without TranslatorOptions::alignment
 };

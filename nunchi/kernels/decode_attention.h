@@ -16,7 +16,7 @@ namespace nunchi::kernels {
 
 // The keys that each row sees: rows key(r, 0) to key(r, length[r] - 1) of k, where
 //   key(r, p) = slot[hypothesis[r] * slot_stride + p], or begin[r] + p if `slot` is null.
-struct KeyPlaces {
+struct VisibleKeys {
   const std::int32_t* slot = nullptr;  // [hypotheses, slot_stride]
   // [R]; null: row r is hypothesis r, and the slot table has as many rows as the batch has
   // capacity.
@@ -50,7 +50,7 @@ struct DecodeAttention {
   const T* k = nullptr;         // [slots, kv_heads * D]
   const T* v = nullptr;         // [slots, kv_heads * D]
   std::int64_t q_stride = 0, k_stride = 0, v_stride = 0;
-  KeyPlaces keys;
+  VisibleKeys keys;
   NewKeys<T> newest;
   std::int64_t max_keys = 0;  // upper bound of keys.length
   double scale = 1;
@@ -141,16 +141,16 @@ struct ExtendSlots {
   std::int64_t stride = 0;
   std::int32_t* length = nullptr;  // [hypotheses] tokens so far, including the new ones
   // One row per new token; rows past the count become zero.
-  std::int32_t* row_hypothesis = nullptr;  // [capacity]
-  std::int32_t* row_position = nullptr;    // [capacity] position in the hypothesis
-  std::int32_t* row_visible = nullptr;     // [capacity] keys that the row sees: position + 1
-  std::int32_t* row_slot = nullptr;        // [capacity]
-  std::int32_t* row_begin = nullptr;       // [capacity] memory_begin of the row's unit
-  std::int32_t* row_memory = nullptr;      // [capacity] memory_length of the row's unit
-  std::int32_t* last_row = nullptr;        // [hypotheses] row of the newest token
-  std::int32_t* count = nullptr;           // [2] number of rows, number of hypotheses
+  std::int32_t* row_hypothesis = nullptr;     // [capacity]
+  std::int32_t* row_position = nullptr;       // [capacity] position in the hypothesis
+  std::int32_t* row_keys = nullptr;           // [capacity] keys that the row sees: position + 1
+  std::int32_t* row_slot = nullptr;           // [capacity]
+  std::int32_t* row_memory_begin = nullptr;   // [capacity] memory_begin of the row's unit
+  std::int32_t* row_memory_length = nullptr;  // [capacity] memory_length of the row's unit
+  std::int32_t* last_row = nullptr;           // [hypotheses] row of the newest token
+  std::int32_t* count = nullptr;              // [2] number of rows, number of hypotheses
 
-  constexpr std::int64_t hypotheses_now() const {
+  constexpr std::int64_t hypothesis_count() const {
     return active != nullptr ? *active * width : hypotheses;
   }
   // The slot of the token at `position` of hypothesis h, whose unit has this index and prompt.

@@ -2,9 +2,9 @@
 // (1 - p), or set to zero.
 //
 // Each element has a random number of 16 bits from Philox under the step's key. One call with the
-// counter (column / 8, row, sentence, place) yields the numbers of eight neighbouring columns: of
-// each 32-bit word, first the lower half and then the upper. p is rounded to a multiple of
-// 1/65,536, and the scale uses the rounded p.
+// counter (column / 8, row, sentence, operation_id) yields the numbers of eight neighbouring
+// columns: of each 32-bit word, first the lower half and then the upper. p is rounded to a multiple
+// of 1/65,536, and the scale uses the rounded p.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,7 @@ namespace nunchi::kernels {
 
 struct Dropout {
   float probability = 0;
-  std::uint32_t place = 0;         // the operation's fixed number in the model
+  std::uint32_t operation_id = 0;  // the operation's fixed number in the model
   const RandomKey* key = nullptr;  // in device memory
 
   // An element is dropped when its random number is below this.

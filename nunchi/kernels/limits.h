@@ -9,10 +9,10 @@
 namespace nunchi::kernels {
 
 struct Limits {
-  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  std::int64_t head_width = kNone;        // columns of an attention head
-  std::int64_t relative_buckets = kNone;  // buckets of relative positions, of both directions
-  std::int64_t vocabulary = kNone;        // tokens that top-k and sampling can choose from
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+  std::int64_t head_width = kUnlimited;        // columns of an attention head
+  std::int64_t relative_buckets = kUnlimited;  // buckets of relative positions, of both directions
+  std::int64_t vocabulary = kUnlimited;        // tokens that top-k and sampling can choose from
 };
 
 // The kernels take their own limits from here, too.

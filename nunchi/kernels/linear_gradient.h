@@ -14,7 +14,7 @@ namespace nunchi::kernels {
 
 // c = (a · b) ⊙ f'(y), where f is relu or gelu_tanh; d_bias += the sum of c's rows.
 template <class T>
-struct GatedProduct {
+struct ActivationGradientProduct {
   Product<T> product;  // must not have accumulate, bias or relu
   ActivationKind kind = ActivationKind::relu;
   const T* y = nullptr;                // [M, N]: the output of relu or the input of gelu_tanh
@@ -28,7 +28,7 @@ struct GatedProduct {
 };
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p);
+void compute(ContextOf<Target>& ctx, const ActivationGradientProduct<T>& p);
 
 // d_weight += d_yᵀ · x; d_bias += the sum of d_y's rows.
 template <class T>

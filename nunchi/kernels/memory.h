@@ -88,15 +88,15 @@ struct Scale {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p);
 
-// Random initial values. Element i is drawn with the counter (i, place), so it does not depend on
-// the shape.
+// Random initial values. Element i is drawn with the counter (i, tensor_id), so it does not depend
+// on the shape.
 template <class T>
 struct RandomFill {
   enum class Distribution : std::uint8_t { uniform, normal };
   Distribution distribution = Distribution::uniform;
   double scale = 1;  // uniform: range [-scale, scale); normal: standard deviation
   RandomKey key;
-  std::uint32_t place = 0;  // the tensor's fixed number: different tensors draw independently
+  std::uint32_t tensor_id = 0;  // the tensor's fixed number: different tensors draw independently
   std::int64_t count = 0;
   T* out = nullptr;  // [count]
 

@@ -2,13 +2,13 @@
 // step with them, in fewer kernels where that is faster.
 #pragma once
 
-#include "nunchi/kernels/top_of_product.h"
+#include "nunchi/kernels/projection_top_tokens.h"
 
 namespace nunchi::kernels {
 
 template <class T>
 struct NextHypotheses {
-  TopOfProduct<T> top;
+  ProjectionTopTokens<T> top;
   BeamStep<Accumulator<T>> step;  // reads the candidates that `top` finds
 
   static constexpr bool kIsComposite = true;

@@ -12,7 +12,7 @@
 namespace nunchi::kernels {
 
 // Settings of one weight update, in device memory.
-struct AdamNumbers {
+struct AdamSettings {
   double learning_rate = 0;
   double beta1 = 0.9;
   double beta2 = 0.98;
@@ -32,7 +32,7 @@ struct AdamReport {
 // Sets the scale: 0 if the norm or a loss is not finite, else 1 / tokens, multiplied by
 // max_norm / (norm + 1e-6) if the norm exceeds max_norm.
 struct ClipScale {
-  const AdamNumbers* numbers = nullptr;
+  const AdamSettings* numbers = nullptr;
   std::int64_t loss_count = 0;
   const double* losses = nullptr;        // [loss_count]
   const double* squared_norm = nullptr;  // [1] squared norm of the summed gradients
@@ -51,15 +51,15 @@ void compute(ContextOf<Target>& ctx, const ClipScale& p);
 template <class T>
 struct Adam {
   std::int64_t count = 0;
-  std::int64_t decayed = 0;  // weight decay applies to the first `decayed` weights: the matrices
-  const AdamNumbers* numbers = nullptr;
+  std::int64_t decayed_count = 0;  // weight decay applies to this many first weights: the matrices
+  const AdamSettings* numbers = nullptr;
   const AdamReport* report = nullptr;
   T* weights = nullptr;    // [count]
   T* gradients = nullptr;  // [count]
   T* first = nullptr;      // [count] first moment
   T* second = nullptr;     // [count] second moment
   // [count] bf16 copy of the weights, which products read; null: products read `weights`.
-  BFloat16* rounded = nullptr;
+  BFloat16* bf16_weights = nullptr;
 
   const char* name() const { return "adam"; }
   Work work() const { return {.bytes = 8.0 * static_cast<double>(count) * sizeof(T)}; }

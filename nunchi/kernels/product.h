@@ -24,7 +24,7 @@ struct FormedMatrix {
 };
 
 // c = a · b, or c += a · b with `accumulate`. Then, optionally: adds the bias, and then either adds
-// `added` (a residual) or applies relu.
+// `residual` or applies relu.
 template <class T, class C = T>
 struct Product {
   std::int64_t m = 0, n = 0, k = 0;
@@ -38,9 +38,9 @@ struct Product {
   FormedMatrix formed_b;  // the same matrix in another form; devices without that form ignore it
   C* c = nullptr;         // [M, N]
   bool accumulate = false;
-  const T* bias = nullptr;   // [N]; must be null with accumulate
-  bool relu = false;         // must be false with accumulate
-  const T* added = nullptr;  // [M, N], must not alias c; must be null with accumulate or relu
+  const T* bias = nullptr;      // [N]; must be null with accumulate
+  bool relu = false;            // must be false with accumulate
+  const T* residual = nullptr;  // [M, N], must not alias c; must be null with accumulate or relu
   // One bit per result, for the backward pass: whether relu let it pass. relu_mask_bytes() bytes;
   // null: not written.
   std::uint8_t* mask = nullptr;
@@ -63,13 +63,14 @@ void compute(ContextOf<Target>& ctx, const Product<T, C>& p);
 // Throws Error if the options contradict each other.
 template <class T, class C>
 [[gnu::always_inline]] inline void check_product(const Product<T, C>& p) {
-  if (p.accumulate && (p.bias != nullptr || p.relu || p.added != nullptr)) {
+  if (p.accumulate && (p.bias != nullptr || p.relu || p.residual != nullptr)) {
     refuse_product(p.label, "a product that accumulates cannot have a bias, relu or a residual.");
   }
-  if (p.relu && p.added != nullptr) {
+  if (p.relu && p.residual != nullptr) {
     refuse_product(p.label, "a product can have relu or a residual, not both.");
   }
-  if (p.added != nullptr && static_cast<const void*>(p.added) == static_cast<const void*>(p.c)) {
+  if (p.residual != nullptr &&
+      static_cast<const void*>(p.residual) == static_cast<const void*>(p.c)) {
     refuse_product(p.label, "the residual of a product cannot be the buffer of its result.");
   }
 }
@@ -99,7 +100,7 @@ std::int64_t packed_elements(CpuContext& ctx, const PackMatrix<double>& pack);
 template <class AnyContext>
 inline constexpr bool kPacks = std::is_same_v<AnyContext, CpuContext>;
 
-// Whether a product adds `added` in the same kernel. On the CPU the addition would be a separate
+// Whether a product adds `residual` in the same kernel. On the CPU the addition would be a separate
 // pass, so callers leave it to the norm that follows, which adds the residual in its own pass.
 template <class AnyContext>
 inline constexpr bool kFusesResidualAdd = !std::is_same_v<AnyContext, CpuContext>;

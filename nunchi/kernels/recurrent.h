@@ -54,11 +54,11 @@ struct RecurrentPlan {
 
 // One step of a plan.
 struct RecurrentStep {
-  std::int64_t active = 0;  // number of active sentences
-  std::int64_t next = 0;    // number of active sentences of the next step; 0 in the last step
-  std::int64_t first = 0;   // first row of this step, in step order
-  std::int64_t before = 0;  // first row of the previous step; 0 in the first step
-  std::int64_t token = 0;   // index of the step
+  std::int64_t active = 0;       // number of active sentences
+  std::int64_t next_active = 0;  // number of active sentences of the next step; 0 in the last step
+  std::int64_t first = 0;        // first row of this step, in step order
+  std::int64_t previous_first = 0;  // first row of the previous step; 0 in the first step
+  std::int64_t index = 0;           // of the step
 };
 
 // Arguments of the forward and the backward pass of one direction of a layer.
@@ -74,13 +74,13 @@ struct RecurrentInputs {
   // The product of a step with W_hh [G · H, H]: states · W_hhᵀ in the forward pass, gradients ·
   // W_hh in the backward pass. The kernel sets m, a, c and accumulate in each step.
   Product<T, Accumulator<T>> product;
-  const T* first_h = nullptr;               // [B, H] initial state; null: zeros
-  const Accumulator<T>* first_c = nullptr;  // [B, H] initial cell state of an lstm; null: zeros
-  std::int64_t state_stride = 0;            // elements from one sentence's state to the next
-  T* previous = nullptr;  // [capacity + kSpareRows, H] in step order: h before each step
+  const T* initial_h = nullptr;               // [B, H] initial state; null: zeros
+  const Accumulator<T>* initial_c = nullptr;  // [B, H] initial cell state of an lstm; null: zeros
+  std::int64_t state_stride = 0;              // elements from one sentence's state to the next
+  T* previous_h = nullptr;  // [capacity + kSpareRows, H] in step order: h before each step
   // [capacity + kSpareRows, H] in step order, saved for the backward pass: c' of an lstm, `b` of
   // gate n of a gru.
-  Accumulator<T>* kept = nullptr;
+  Accumulator<T>* saved = nullptr;
 
   Work work() const {
     const double rows_width = static_cast<double>(rows.capacity) * static_cast<double>(width);
@@ -116,8 +116,8 @@ struct RecurrenceBackward {
   // [capacity + kSpareRows, G · H] gradient of `b`, in step order; rows from the count to the
   // capacity become zero.
   T* d_b = nullptr;
-  T* d_first_h = nullptr;               // [B, H]; null: not wanted
-  Accumulator<T>* d_first_c = nullptr;  // [B, H]; null: not wanted
+  T* d_initial_h = nullptr;               // [B, H]; null: not wanted
+  Accumulator<T>* d_initial_c = nullptr;  // [B, H]; null: not wanted
 
   const char* name() const { return "recurrence_backward"; }
   Work work() const { return in.work(); }

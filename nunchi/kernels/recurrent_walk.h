@@ -12,10 +12,10 @@ void for_steps(const RecurrentPlan& plan, F&& f) {
   RecurrentStep step;
   for (std::int64_t t = 0; t < plan.steps; ++t) {
     step = {.active = plan.active[t],
-            .next = t + 1 < plan.steps ? plan.active[t + 1] : 0,
+            .next_active = t + 1 < plan.steps ? plan.active[t + 1] : 0,
             .first = step.first + step.active,
-            .before = step.first,
-            .token = t};
+            .previous_first = step.first,
+            .index = t};
     f(step);
   }
 }
@@ -28,10 +28,10 @@ void for_steps_backward(const RecurrentPlan& plan, F&& f) {
   for (std::int64_t t = plan.steps - 1; t >= 0; --t) {
     first -= plan.active[t];
     f(RecurrentStep{.active = plan.active[t],
-                    .next = t + 1 < plan.steps ? plan.active[t + 1] : 0,
+                    .next_active = t + 1 < plan.steps ? plan.active[t + 1] : 0,
                     .first = first,
-                    .before = t > 0 ? first - plan.active[t - 1] : 0,
-                    .token = t});
+                    .previous_first = t > 0 ? first - plan.active[t - 1] : 0,
+                    .index = t});
   }
 }
 

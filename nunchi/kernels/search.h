@@ -131,10 +131,10 @@ struct BanTokens {
   SearchRows hypotheses;
   const UnitOptions* options = nullptr;  // [units]
   // A summary of the options of all units, so that kernels can skip rules that no unit uses.
-  bool any_ngram = false;        // whether a unit restricts n-grams
-  std::int64_t most_banned = 0;  // the maximum of most_banned(unit) over all units
-  T* logits = nullptr;           // [R, V]
-  double* banned = nullptr;      // [R] log-sum-exp of the logits that were removed; may be null
+  bool any_ngram = false;       // whether a unit restricts n-grams
+  std::int64_t max_banned = 0;  // the maximum of max_banned(unit) over all units
+  T* logits = nullptr;          // [R, V]
+  double* banned = nullptr;     // [R] log-sum-exp of the logits that were removed; may be null
 
   static constexpr bool kIsaIndependent = true;
   const char* name() const { return "ban_tokens"; }
@@ -145,7 +145,7 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const BanTokens<T>& p);
 
 // The maximum number of tokens that a unit's rules on cycles and minimum length ban in one row.
-constexpr std::int64_t most_banned(const UnitOptions& unit) {
+constexpr std::int64_t max_banned(const UnitOptions& unit) {
   // Cycles of different periods that all repeat at least kLongestCycle times continue with the same
   // token.
   const std::int64_t cycles = unit.max_repeats == 0 ? 0
@@ -158,7 +158,7 @@ constexpr std::int64_t most_banned(const UnitOptions& unit) {
 // The most likely tokens that are not banned: BanTokens and TopTokens, in one kernel where that is
 // faster. A fused kernel may leave the logits of banned tokens unchanged.
 template <class T>
-struct TopAllowed {
+struct TopAllowedTokens {
   BanTokens<T> bans;
   TopTokens<T> top;  // with the rows, logits and `banned` of `bans`
 
@@ -168,7 +168,7 @@ struct TopAllowed {
 };
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p);
+void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p);
 
 // The finished hypotheses of each unit, at most `beam`, in the order in which they finished.
 struct FinishedRows {

@@ -51,8 +51,10 @@ Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin) {
   return from_host(batch.offsets.context(), rows, {batch.capacity});
 }
 
-std::unique_ptr<SequenceModel::State> state_for(const TranslationModel& model, const Source& source,
-                                                std::int64_t positions, std::int64_t hypotheses) {
+std::unique_ptr<SequenceModel::State> make_source_state(const TranslationModel& model,
+                                                        const Source& source,
+                                                        std::int64_t positions,
+                                                        std::int64_t hypotheses) {
   const Ragged& rows = source.rows();
   auto state = model.make_state(source.context(), {.units = rows.sentences,
                                                    .beam = hypotheses,

@@ -31,8 +31,9 @@ Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin);
 
 // A state with one unit per sentence of the source. Each unit starts with one token and has at most
 // `hypotheses` hypotheses of at most `positions` tokens.
-std::unique_ptr<SequenceModel::State> state_for(const TranslationModel& model, const Source& source,
-                                                std::int64_t positions,
-                                                std::int64_t hypotheses = 1);
+std::unique_ptr<SequenceModel::State> make_source_state(const TranslationModel& model,
+                                                        const Source& source,
+                                                        std::int64_t positions,
+                                                        std::int64_t hypotheses = 1);
 
 }  // namespace nunchi

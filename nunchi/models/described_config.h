@@ -12,7 +12,7 @@
 //
 // The struct also has these functions; the first four are described in FamilyConfig:
 //
-//   objectives(), longest(), one_vocabulary(), needs()
+//   objectives(), longest(), shared_vocabulary_reason(), needs()
 //   check(fail)              calls `fail` for values that contradict one another
 //   why_unused(key)          why an option has no effect; empty if it has one
 //   take_defaults(given)     sets defaults that depend on the options given in a training config
@@ -205,7 +205,9 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
   std::vector<ObjectiveKind> objectives() const override { return this->options().objectives(); }
   std::int64_t model_width() const override { return this->options().width; }
   std::int64_t longest() const override { return this->options().longest(); }
-  std::string one_vocabulary() const override { return this->options().one_vocabulary(); }
+  std::string shared_vocabulary_reason() const override {
+    return this->options().shared_vocabulary_reason();
+  }
   FamilyConfig::Needs needs() const override { return this->options().needs(); }
 
   std::vector<FamilyConfig::DropoutOption> dropouts() const override {

@@ -25,20 +25,20 @@ Variable make_table(nn::Parameters& parameters, const std::string& name, Use use
 }  // namespace
 
 void EmbeddingTables::check(const Options& options, const FailOption& fail) {
-  if (one_vocabulary(options.tied).empty() || options.source_vocabulary == 0 ||
+  if (shared_vocabulary_reason(options.tied).empty() || options.source_vocabulary == 0 ||
       options.source_vocabulary == options.target_vocabulary) {
     return;
   }
-  fail({"tied_embeddings"}, "is '" + std::string(name_in(kTiedEmbeddings, options.tied)) +
+  fail({"tied_embeddings"}, "is '" + std::string(choice_name(kTiedEmbeddings, options.tied)) +
                                 "' and needs one vocabulary, but there are " +
                                 std::to_string(options.source_vocabulary) + " source and " +
                                 std::to_string(options.target_vocabulary) +
                                 " target tokens; use 'target' or 'none'");
 }
 
-std::string EmbeddingTables::one_vocabulary(TiedEmbeddings tied) {
+std::string EmbeddingTables::shared_vocabulary_reason(TiedEmbeddings tied) {
   if (tied == TiedEmbeddings::target || tied == TiedEmbeddings::none) return {};
-  return "'model.tied_embeddings' is '" + std::string(name_in(kTiedEmbeddings, tied)) +
+  return "'model.tied_embeddings' is '" + std::string(choice_name(kTiedEmbeddings, tied)) +
          "'; with two vocabularies it must be 'target' or 'none'";
 }
 

@@ -33,8 +33,8 @@ struct EmbeddingTables {
   };
   // Calls `fail` if different vocabularies would share a table.
   static void check(const Options& options, const FailOption& fail);
-  // See FamilyConfig::one_vocabulary.
-  static std::string one_vocabulary(TiedEmbeddings tied);
+  // See FamilyConfig::shared_vocabulary_reason.
+  static std::string shared_vocabulary_reason(TiedEmbeddings tied);
 
   EmbeddingTables(nn::Parameters& parameters, const Options& options);
 

@@ -35,6 +35,11 @@ std::optional<OptionDifference> function_difference(const ModelConfig& first,
     if (text_of(other) == option.text) continue;
     return OptionDifference{option.key, option.text, text_of(other)};
   }
+  for (const OptionValue& other : others.items) {
+    if (options.find(other.key) == nullptr) {
+      return OptionDifference{other.key, text_of(nullptr), other.text};
+    }
+  }
   return std::nullopt;
 }
 

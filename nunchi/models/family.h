@@ -62,7 +62,7 @@ class FamilyConfig {
   virtual std::int64_t longest() const = 0;
   // Why source and target must share one vocabulary, as a clause after "but"; empty if they need
   // not.
-  virtual std::string one_vocabulary() const = 0;
+  virtual std::string shared_vocabulary_reason() const = 0;
   // Sizes that the device's kernels must support; 0: not needed. See check_device.
   struct Needs {
     std::int64_t head_width = 0;        // columns of an attention head

@@ -51,7 +51,8 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   const std::vector<std::int32_t> sentence_index = to_host<std::int32_t>(rows.sentence_index);
   Tokens ids = to_host<std::int32_t>(batch.target.ids);
 
-  const auto state = state_for(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
+  const auto state =
+      make_source_state(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
   // The first step's hypotheses get rows of the cache's table from first_rows() on.
   const auto first_row = static_cast<std::int32_t>(state->cache.first_rows());

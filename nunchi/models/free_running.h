@@ -7,8 +7,9 @@
 namespace nunchi {
 
 struct FreeRunning {
-  float probability = 0;        // of reading a prediction, for each target position
-  std::uint32_t operation = 0;  // the operation's number for random draws (Parameters::next_place)
+  float probability = 0;  // of reading a prediction, for each target position
+  std::uint32_t operation =
+      0;  // the operation's number for random draws (Parameters::next_operation_id)
 };
 
 // The targets of the batch with random tokens, never the first of a sentence, replaced by the

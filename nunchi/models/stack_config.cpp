@@ -13,9 +13,9 @@ std::string StackConfig::why_unused_in_stack(std::string_view key) const {
   const auto needs = [&](Kind kind) {
     return position == kind
                ? std::string()
-               : "it applies to " + std::string(name_in(stack_options::kPositions, kind)) +
+               : "it applies to " + std::string(choice_name(stack_options::kPositions, kind)) +
                      " positions only, but 'position' is " +
-                     std::string(name_in(stack_options::kPositions, position));
+                     std::string(choice_name(stack_options::kPositions, position));
   };
   if (key == "max_positions") return needs(Kind::learned);
   if (key == "rotary_base") return needs(Kind::rotary);
@@ -26,7 +26,7 @@ std::string StackConfig::why_unused_in_stack(std::string_view key) const {
 }
 
 void StackConfig::keep_stack_function_options() {
-  const nn::AttentionConfig attention = block().attention(Sees::all);
+  const nn::AttentionConfig attention = block().attention(AttentionMask::none);
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
@@ -37,7 +37,8 @@ void StackConfig::scale_with_sinusoidal_positions(const OptionReader& given) {
   if (sinusoidal && !given.has("scale_embeddings")) scale_embeddings = true;
 }
 
-void StackConfig::check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const {
+void StackConfig::check_stack(const FailOption& fail,
+                              std::initializer_list<AttentionMask> stacks) const {
   constexpr std::int64_t kMaxHeads = stack_options::kMaxHeads;
   check_sizes(fail, {{"width", width},
                      {"heads", heads},
@@ -61,17 +62,17 @@ void StackConfig::check_stack(const FailOption& fail, std::initializer_list<Sees
 }
 
 void StackConfig::check_positions(const FailOption& fail,
-                                  std::initializer_list<Sees> stacks) const {
-  const std::int64_t columns = block().attention(Sees::all).head_width;
+                                  std::initializer_list<AttentionMask> stacks) const {
+  const std::int64_t columns = block().attention(AttentionMask::none).head_width;
   if (position == nn::PositionKind::rotary && columns % 2 != 0) {
     fail({"position", "head_width", "width", "heads", "preset"},
          "is rotary, which rotates pairs of columns, so the head width must be even, not " +
              std::to_string(columns));
   }
   if (position != nn::PositionKind::relative) return;
-  for (const Sees sees : stacks) {
+  for (const AttentionMask mask : stacks) {
     try {
-      position_options(sees).relative.check();
+      position_options(mask).relative.check();
     } catch (const Error& error) {
       std::string why = error.what();
       if (why.ends_with('.')) why.pop_back();
@@ -81,17 +82,17 @@ void StackConfig::check_positions(const FailOption& fail,
   }
 }
 
-FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<Sees> stacks) const {
-  FamilyConfig::Needs needs{.head_width = block().attention(Sees::all).head_width};
+FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<AttentionMask> stacks) const {
+  FamilyConfig::Needs needs{.head_width = block().attention(AttentionMask::none).head_width};
   if (position != nn::PositionKind::relative) return needs;
-  for (const Sees sees : stacks) {
+  for (const AttentionMask mask : stacks) {
     needs.relative_buckets =
-        std::max(needs.relative_buckets, position_options(sees).relative.numbers());
+        std::max(needs.relative_buckets, position_options(mask).relative.bucket_count());
   }
   return needs;
 }
 
-nn::BlockConfig StackConfig::block(Sees sees) const {
+nn::BlockConfig StackConfig::block(AttentionMask mask) const {
   nn::BlockConfig block{.width = width,
                         .heads = heads,
                         .hidden = feed_forward,
@@ -106,7 +107,7 @@ nn::BlockConfig StackConfig::block(Sees sees) const {
                         .bias = bias,
                         .scale_attention = scale_attention,
                         .norm_epsilon = norm_epsilon};
-  block.sees = sees;
+  block.mask = mask;
   return block;
 }
 
@@ -114,17 +115,17 @@ nn::Embedding::Options StackConfig::embedding_options() const {
   return {.width = width, .scaled = scale_embeddings, .dropout = dropout};
 }
 
-nn::PositionOptions StackConfig::position_options(Sees sees) const {
+nn::PositionOptions StackConfig::position_options(AttentionMask mask) const {
   return {.kind = position,
           .width = width,
           .maximum = max_positions,
           .heads = heads,
-          .head_width = block().attention(Sees::all).head_width,
+          .head_width = block().attention(AttentionMask::none).head_width,
           .rotary_base = rotary_base,
           .relative = {.kind = relative_kind,
                        .buckets = relative_buckets,
                        .max_distance = relative_max_distance,
-                       .bidirectional = sees == Sees::all}};
+                       .bidirectional = mask == AttentionMask::none}};
 }
 
 }  // namespace nunchi

@@ -39,16 +39,16 @@ struct StackConfig {
   // Why an option of the stack has no effect; empty if it has one.
   std::string why_unused_in_stack(std::string_view key) const;
 
-  using Sees = nn::Sees;  // which tokens a token of the stack attends to
-  nn::BlockConfig block(Sees sees = Sees::all) const;
+  using AttentionMask = nn::AttentionMask;  // which tokens a token of the stack attends to
+  nn::BlockConfig block(AttentionMask mask = AttentionMask::none) const;
   nn::Embedding::Options embedding_options() const;
-  nn::PositionOptions position_options(Sees sees) const;
+  nn::PositionOptions position_options(AttentionMask mask) const;
   // The needs of a model with stacks of these kinds.
-  FamilyConfig::Needs needs_of(std::initializer_list<Sees> stacks) const;
+  FamilyConfig::Needs needs_of(std::initializer_list<AttentionMask> stacks) const;
 
  protected:
   // Calls `fail` for sizes that are out of range or contradict one another.
-  void check_stack(const FailOption& fail, std::initializer_list<Sees> stacks) const;
+  void check_stack(const FailOption& fail, std::initializer_list<AttentionMask> stacks) const;
   // See FamilyConfig::function_options().
   void keep_stack_function_options();
   // Turns scale_embeddings on if positions are sinusoidal and the option is not given: sinusoids
@@ -56,7 +56,7 @@ struct StackConfig {
   void scale_with_sinusoidal_positions(const OptionReader& given);
 
  private:
-  void check_positions(const FailOption& fail, std::initializer_list<Sees> stacks) const;
+  void check_positions(const FailOption& fail, std::initializer_list<AttentionMask> stacks) const;
 };
 
 namespace stack_options {

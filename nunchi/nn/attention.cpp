@@ -8,9 +8,9 @@ namespace {
 AttentionOptions options_of(Parameters& parameters, const AttentionConfig& config) {
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
-          .causal = config.sees == Sees::past,
+          .causal = config.mask == AttentionMask::causal,
           .scale = config.scaled ? 0 : 1.0,
-          .dropout = {config.dropout, parameters.next_place()}};
+          .dropout = {config.dropout, parameters.next_operation_id()}};
 }
 
 // Scales the initial query weights: without it, unscaled scores would be √D times as large.
@@ -46,13 +46,13 @@ struct Heads {
 
 // Attention between whole sentences; writes its taps if a trace is attached.
 Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
-                const AttentionOptions& options, const TapPlace& place) {
+                const AttentionOptions& options, const TapLocation& location) {
   const auto& [q, k, v] = heads;
   if (Trace* trace = q.value().context().trace()) {
-    trace->write(Tap::query, place, q.value(), queries);
-    trace->write(Tap::key, place, k.value(), keys);
-    trace->write(Tap::value, place, v.value(), keys);
-    trace->write_attention_weights(place, q.value(), k.value(), queries, keys, options);
+    trace->write(Tap::query, location, q.value(), queries);
+    trace->write(Tap::key, location, k.value(), keys);
+    trace->write(Tap::value, location, v.value(), keys);
+    trace->write_attention_weights(location, q.value(), k.value(), queries, keys, options);
   }
   return attention(q, k, v, queries, keys, options);
 }
@@ -75,10 +75,10 @@ Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor&
 }
 
 Branch project_output(const Variable& context, const Linear& output, const LayerInput& in,
-                      const TapPlace& place) {
-  tap(Tap::attention_context, place, context, in);
+                      const TapLocation& location) {
+  tap(Tap::attention_context, location, context, in);
   Branch branch(context, output.parameters());
-  tap(Tap::attention_output, place, branch, in);
+  tap(Tap::attention_output, location, branch, in);
   return branch;
 }
 
@@ -105,13 +105,14 @@ AttentionOptions SelfAttention::options(ContextBase& context) const {
   return options;
 }
 
-Branch SelfAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+Branch SelfAttention::operator()(LazyNorm& x, const LayerInput& in,
+                                 const TapLocation& location) const {
   const auto [q, k, v] = split(qkv_(x), in.rows);
   const AttentionOptions options = this->options(x.context());
   const Variable context = in.step == nullptr
-                               ? attend({q, k, v}, in.rows, in.rows, options, place)
+                               ? attend({q, k, v}, in.rows, in.rows, options, location)
                                : attend_cached({q, k, v}, *in.step, in.cache, options);
-  return project_output(context, output_, in, place);
+  return project_output(context, output_, in, location);
 }
 
 CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
@@ -127,14 +128,15 @@ CrossAttention::CrossAttention(Parameters& parameters, const std::string& name,
               .deviation = config.init.deviation}),
       output_(parameters, name + ".output", output_options(config)) {}
 
-Branch CrossAttention::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+Branch CrossAttention::operator()(LazyNorm& x, const LayerInput& in,
+                                  const TapLocation& location) const {
   const Variable q = query_(x), k = in.memory_kv.columns(0, key_width_),
                  v = in.memory_kv.columns(key_width_, key_width_);
   const Variable context = in.step == nullptr
-                               ? attend({q, k, v}, in.rows, *in.memory, options_, place)
+                               ? attend({q, k, v}, in.rows, *in.memory, options_, location)
                                : Variable(decode_attention({q.value(), k.value(), v.value()},
                                                            in.rows, in.step->memory, options_));
-  return project_output(context, output_, in, place);
+  return project_output(context, output_, in, location);
 }
 
 }  // namespace nunchi::nn

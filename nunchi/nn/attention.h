@@ -8,14 +8,14 @@
 namespace nunchi::nn {
 
 // Which tokens a token attends to: all of its sentence, or itself and those before it.
-enum class Sees : std::uint8_t { all, past };
+enum class AttentionMask : std::uint8_t { none, causal };
 
 struct AttentionConfig {
   std::int64_t width = 0;  // C
   int heads = 1;
   int kv_heads = 1;             // key/value heads; heads / kv_heads query heads share each
   std::int64_t head_width = 0;  // D
-  Sees sees = Sees::all;
+  AttentionMask mask = AttentionMask::none;
   bool bias = true;    // whether the projections have one
   bool scaled = true;  // scores are divided by √D
   float dropout = 0;   // on the attention weights
@@ -33,7 +33,7 @@ class SelfAttention {
                 const Position& position);
 
   // x [T, C] → [T, C]
-  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapLocation& location) const;
 
  private:
   struct Qkv {
@@ -57,7 +57,7 @@ class CrossAttention {
   CrossAttention(Parameters& parameters, const std::string& name, const AttentionConfig& config);
 
   // x [T, C] → [T, C]
-  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapLocation& location) const;
 
  private:
   std::int64_t key_width_;

@@ -14,12 +14,12 @@ FeedForward::Options feed_forward_options(const BlockConfig& config) {
 
 }  // namespace
 
-AttentionConfig BlockConfig::attention(Sees sees) const {
+AttentionConfig BlockConfig::attention(AttentionMask mask) const {
   return {.width = width,
           .heads = heads,
           .kv_heads = kv_heads > 0 ? kv_heads : heads,
           .head_width = head_width > 0 ? head_width : width / heads,
-          .sees = sees,
+          .mask = mask,
           .bias = bias,
           .scaled = scale_attention,
           .dropout = attention_dropout,
@@ -28,8 +28,8 @@ AttentionConfig BlockConfig::attention(Sees sees) const {
 
 EncoderLayer::EncoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : stack_(config.sees == Sees::past ? "decoder" : "encoder"),
-      self_attention_(parameters, name + ".self_attention", config.attention(config.sees),
+    : stack_(config.mask == AttentionMask::causal ? "decoder" : "encoder"),
+      self_attention_(parameters, name + ".self_attention", config.attention(config.mask),
                       position),
       around_self_attention_(parameters, name + ".self_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
@@ -48,9 +48,11 @@ ResidualStream EncoderLayer::operator()(ResidualStream stream, const LayerInput&
 
 DecoderLayer::DecoderLayer(Parameters& parameters, const std::string& name,
                            const BlockConfig& config, const Position& position)
-    : self_attention_(parameters, name + ".self_attention", config.attention(Sees::past), position),
+    : self_attention_(parameters, name + ".self_attention", config.attention(AttentionMask::causal),
+                      position),
       around_self_attention_(parameters, name + ".self_attention", config.residual()),
-      cross_attention_(parameters, name + ".cross_attention", config.attention(Sees::all)),
+      cross_attention_(parameters, name + ".cross_attention",
+                       config.attention(AttentionMask::none)),
       around_cross_attention_(parameters, name + ".cross_attention", config.residual()),
       feed_forward_(parameters, name + ".feed_forward", feed_forward_options(config)),
       around_feed_forward_(parameters, name + ".feed_forward", config.residual()) {}

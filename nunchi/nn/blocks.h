@@ -17,27 +17,28 @@ struct BlockConfig {
   float dropout = 0;             // on each sub-layer's output
   float attention_dropout = 0;   // on the attention weights
   float activation_dropout = 0;  // on the feed-forward's hidden activations
-  Sees sees = Sees::all;         // for EncoderLayer; DecoderLayer always has Sees::past
-  int kv_heads = 0;              // key/value heads; 0: H
-  std::int64_t head_width = 0;   // D; 0: C / H
-  bool bias = true;              // whether linear layers have one
-  bool scale_attention = true;   // scores are divided by √D
+  AttentionMask mask =
+      AttentionMask::none;      // for EncoderLayer; DecoderLayer always has AttentionMask::causal
+  int kv_heads = 0;             // key/value heads; 0: H
+  std::int64_t head_width = 0;  // D; 0: C / H
+  bool bias = true;             // whether linear layers have one
+  bool scale_attention = true;  // scores are divided by √D
   double norm_epsilon = Norm().epsilon;
   MatrixInit init = {};
 
-  AttentionConfig attention(Sees sees) const;
+  AttentionConfig attention(AttentionMask mask) const;
   // Width of one layer's keys and values together: 2 kv_heads · D.
-  std::int64_t key_value_width() const { return 2 * attention(Sees::all).key_width(); }
+  std::int64_t key_value_width() const { return 2 * attention(AttentionMask::none).key_width(); }
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }
 };
 
-// Self-attention and feed-forward: a layer of an encoder or, with Sees::past, of a decoder without
-// cross-attention.
+// Self-attention and feed-forward: a layer of an encoder or, with AttentionMask::causal, of a
+// decoder without cross-attention.
 class EncoderLayer {
  public:
   EncoderLayer(Parameters& parameters, const std::string& name, const BlockConfig& config,
                const Position& position);
-  // A decode step (in.step) requires Sees::past.
+  // A decode step (in.step) requires AttentionMask::causal.
   ResidualStream operator()(ResidualStream stream, const LayerInput& in) const;
 
  private:

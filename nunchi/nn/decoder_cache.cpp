@@ -221,10 +221,10 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
       .length = data(table.lengths),
       .row_hypothesis = data(rows.hypothesis),
       .row_position = data(rows.position),
-      .row_visible = data(rows.visible),
+      .row_keys = data(rows.visible),
       .row_slot = data(rows.slot),
-      .row_begin = data(rows.memory_begin),
-      .row_memory = data(rows.memory_length),
+      .row_memory_begin = data(rows.memory_begin),
+      .row_memory_length = data(rows.memory_length),
       .last_row = data(rows.last_row),
       .count = data(rows.count)};
 

@@ -53,9 +53,9 @@ struct DecodeStep {
   // the row of the first hypothesis.
   int buffer = 0;
   std::int64_t table_row = 0;
-  Tensor row_slot;   // i32 [R] slots of the new keys and values
-  KeyPlaces past;    // the tokens of each row's hypothesis up to the row itself
-  KeyPlaces memory;  // the memory of its unit's source
+  Tensor row_slot;     // i32 [R] slots of the new keys and values
+  VisibleKeys past;    // the tokens of each row's hypothesis up to the row itself
+  VisibleKeys memory;  // the memory of its unit's source
 };
 
 // Keys and values of many tokens, one row of `width` each. Rows are a cache line longer: at a power

@@ -7,7 +7,7 @@ namespace nunchi::nn {
 Embedding::Embedding(Parameters& parameters, Variable table, const Options& options)
     : table_(std::move(table)),
       scale_(options.scaled ? std::sqrt(static_cast<double>(options.width)) : 1),
-      dropout_{options.dropout, parameters.next_place()} {}
+      dropout_{options.dropout, parameters.next_operation_id()} {}
 
 nunchi::Embedding Embedding::parameters(const Tensor& ids, const Ragged& batch,
                                         const Position& position) const {

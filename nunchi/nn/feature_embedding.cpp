@@ -9,7 +9,7 @@ FeatureEmbedding::FeatureEmbedding(Parameters& parameters, const std::string& na
                                    const Options& options)
     : projection_(parameters, name,
                   {.inputs = options.features, .outputs = options.width, .bias = options.bias}),
-      dropout_{options.dropout, parameters.next_place()} {}
+      dropout_{options.dropout, parameters.next_operation_id()} {}
 
 Variable FeatureEmbedding::operator()(const Tensor& values, const Ragged& batch,
                                       const Position& position) const {

@@ -9,7 +9,7 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
       fused_((options.activation == ActivationKind::relu ||
               options.activation == ActivationKind::gelu_tanh) &&
              options.dropout == 0),
-      dropout_{options.dropout, parameters.next_place()},
+      dropout_{options.dropout, parameters.next_operation_id()},
       up_(parameters, name + ".up",
           {.inputs = options.width,
            .outputs = kernels::input_width(options.activation, options.hidden),
@@ -22,7 +22,8 @@ FeedForward::FeedForward(Parameters& parameters, const std::string& name, const 
              .bias = options.bias,
              .deviation = options.init.branch_deviation}) {}
 
-Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const {
+Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in,
+                               const TapLocation& location) const {
   const auto run = [&]() -> Branch {
     if (fused_) {
       return feed_forward(x, {up_.parameters(), down_.parameters(), activation_}, in.rows);
@@ -30,7 +31,7 @@ Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in, const TapPlace
     return {activation(up_(x), in.rows, activation_, dropout_), down_.parameters()};
   };
   Branch branch = run();
-  tap(Tap::feed_forward, place, branch, in);
+  tap(Tap::feed_forward, location, branch, in);
   return branch;
 }
 

@@ -20,7 +20,7 @@ class FeedForward {
   FeedForward(Parameters& parameters, const std::string& name, const Options& options);
 
   // x [T, C] → [T, C]
-  Branch operator()(LazyNorm& x, const LayerInput& in, const TapPlace& place) const;
+  Branch operator()(LazyNorm& x, const LayerInput& in, const TapLocation& location) const;
 
  private:
   ActivationKind activation_;

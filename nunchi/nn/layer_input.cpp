@@ -9,17 +9,17 @@ bool traced(const ContextBase& context, const LayerInput& in) {
 
 }  // namespace
 
-void tap(Tap tap, const TapPlace& place, const Variable& rows, const LayerInput& in) {
-  if (traced(rows.value().context(), in)) nunchi::tap(tap, place, rows.value(), in.rows);
+void tap(Tap tap, const TapLocation& location, const Variable& rows, const LayerInput& in) {
+  if (traced(rows.value().context(), in)) nunchi::tap(tap, location, rows.value(), in.rows);
 }
 
-void tap(Tap tap, const TapPlace& place, Branch& branch, const LayerInput& in) {
-  if (traced(branch.context(), in)) nunchi::tap(tap, place, branch.rows().value(), in.rows);
+void tap(Tap tap, const TapLocation& location, Branch& branch, const LayerInput& in) {
+  if (traced(branch.context(), in)) nunchi::tap(tap, location, branch.rows().value(), in.rows);
 }
 
-void tap(Tap tap, const TapPlace& place, ResidualStream& stream, const LayerInput& in) {
+void tap(Tap tap, const TapLocation& location, ResidualStream& stream, const LayerInput& in) {
   if (!traced(stream.value.value().context(), in)) return;
-  nunchi::tap(tap, place, traced_rows(stream, in.rows).value(), in.rows);
+  nunchi::tap(tap, location, traced_rows(stream, in.rows).value(), in.rows);
 }
 
 }  // namespace nunchi::nn

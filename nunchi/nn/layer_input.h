@@ -26,8 +26,8 @@ struct LayerInput {
 
 // Write to the context's trace if there is one. Decode steps are not traced: their rows are not
 // grouped into sentences.
-void tap(Tap tap, const TapPlace& place, const Variable& rows, const LayerInput& in);
-void tap(Tap tap, const TapPlace& place, Branch& branch, const LayerInput& in);
-void tap(Tap tap, const TapPlace& place, ResidualStream& stream, const LayerInput& in);
+void tap(Tap tap, const TapLocation& location, const Variable& rows, const LayerInput& in);
+void tap(Tap tap, const TapLocation& location, Branch& branch, const LayerInput& in);
+void tap(Tap tap, const TapLocation& location, ResidualStream& stream, const LayerInput& in);
 
 }  // namespace nunchi::nn

@@ -17,7 +17,7 @@ std::int64_t aligned(std::int64_t count) {
 
 template <class T>
 std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t seed,
-                    std::uint32_t place) {
+                    std::uint32_t tensor_id) {
   using Distribution = typename kernels::RandomFill<T>::Distribution;
   std::vector<T> values(static_cast<std::size_t>(entry.shape.elements()));
   kernels::run(host, kernels::RandomFill<T>{.distribution = entry.init.kind == Init::Kind::normal
@@ -25,7 +25,7 @@ std::vector<T> draw(CpuContext& host, const ParameterEntry& entry, std::uint64_t
                                                                 : Distribution::uniform,
                                             .scale = entry.init.scale,
                                             .key = {.seed = seed},
-                                            .place = place,
+                                            .tensor_id = tensor_id,
                                             .count = entry.shape.elements(),
                                             .out = values.data()});
   for (std::int64_t i = 0; i < entry.init.first; ++i) {
@@ -84,13 +84,13 @@ void Parameters::initialize(std::uint64_t seed) {
   std::uint32_t parameter = 0;
   for (const ParameterEntry& entry : entries_) {
     const Tensor value = weight(entry);
-    const std::uint32_t place = parameter++;
+    const std::uint32_t tensor_id = parameter++;
     if (entry.init.kind == Init::Kind::zeros || entry.init.kind == Init::Kind::ones) {
       fill(value, entry.init.kind == Init::Kind::ones ? 1 : 0);
     } else if (value.dtype() == DType::f64) {
-      copy_from_host(std::span<const double>(draw<double>(host, entry, seed, place)), value);
+      copy_from_host(std::span<const double>(draw<double>(host, entry, seed, tensor_id)), value);
     } else {
-      const std::vector<float> drawn = draw<float>(host, entry, seed, place);
+      const std::vector<float> drawn = draw<float>(host, entry, seed, tensor_id);
       convert(from_host(value.context(), drawn, value.shape()), value);
     }
   }

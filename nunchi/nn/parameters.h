@@ -56,8 +56,8 @@ class Parameters {
 
   // The variable has no memory before allocate(). Throws Error if the name exists already.
   Variable add(std::string name, const Shape& shape, const Init& init);
-  // The fixed number of an operation that draws random numbers: Dropout::place.
-  std::uint32_t next_place() { return next_place_++; }
+  // The fixed number of an operation that draws random numbers: Dropout::operation_id.
+  std::uint32_t next_operation_id() { return next_place_++; }
 
   struct Memory {
     std::optional<DType> dtype;  // layers compute in this type; none: the context's compute type

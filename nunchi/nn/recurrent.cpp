@@ -39,7 +39,7 @@ RecurrentStack::RecurrentStack(Parameters& parameters, const std::string& name,
     : name_(name) {
   for (int i = 0; i < config.layers; ++i) {
     layers_.push_back(make_layer(parameters, name + ".layers." + std::to_string(i), config));
-    if (i > 0) dropouts_.push_back({config.dropout, parameters.next_place()});
+    if (i > 0) dropouts_.push_back({config.dropout, parameters.next_operation_id()});
   }
 }
 
@@ -47,7 +47,7 @@ RecurrentStack::Result RecurrentStack::operator()(
     const Variable& x, const Ragged& batch, const std::vector<RecurrentState>& initial) const {
   Result result{x, {}};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (i > 0) result.out = dropped(result.out, batch, dropouts_[i - 1]);
+    if (i > 0) result.out = with_dropout(result.out, batch, dropouts_[i - 1]);
     RecurrentResult layer =
         recurrent(result.out, layers_[i], batch, initial.empty() ? RecurrentState{} : initial[i]);
     tap(Tap::layer_output, {name_, static_cast<int>(i), ""}, layer.out.value(), batch);

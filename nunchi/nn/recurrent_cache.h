@@ -26,7 +26,7 @@ class RecurrentCache {
 
   // Sets the initial states of the newest sources, [B, C] for each layer. A unit starts with the
   // state of its source (StepTokens::sources).
-  void set_first(std::vector<StateRows> initial) { initial_ = std::move(initial); }
+  void set_initial_states(std::vector<StateRows> initial) { initial_ = std::move(initial); }
 
   struct Step {
     std::vector<StateRows> before, after;  // [step.last.capacity, C] for each layer

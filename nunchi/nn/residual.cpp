@@ -14,7 +14,7 @@ Norm make_norm(Parameters& parameters, const std::string& name, NormKind kind, s
 Residual::Residual(Parameters& parameters, const std::string& name, const Options& options)
     : placement_(options.placement),
       norm_(make_norm(parameters, name + ".norm", options.norm, options.width, options.epsilon)),
-      dropout_{options.dropout, parameters.next_place()} {}
+      dropout_{options.dropout, parameters.next_operation_id()} {}
 
 LazyNorm Residual::input(ResidualStream stream, const Ragged& batch) const {
   return {std::move(stream), placement_ == NormPlacement::pre ? &norm_ : nullptr, batch};

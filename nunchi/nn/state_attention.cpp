@@ -39,28 +39,28 @@ StateMemory StateAttention::memory(const Variable& states) const {
 
 Variable StateAttention::operator()(const Variable& hidden, const Ragged& batch,
                                     const StateMemory& memory, const Ragged& source,
-                                    const TapPlace& place) const {
+                                    const TapLocation& location) const {
   Trace* const trace = hidden.value().context().trace();
   Variable context;
   if (score_ == StateScore::additive) {
     const Variable q = linear(hidden, {.weight = query_});
     const AdditiveResult result =
         additive_attention({q, memory.keys, memory.values, scorer_}, batch, source);
-    if (trace != nullptr) trace->write_weights(place, result.weights, batch, source, 1);
+    if (trace != nullptr) trace->write_weights(location, result.weights, batch, source, 1);
     context = result.out;
   } else {
     if (trace != nullptr) {
-      trace->write_attention_weights(place, hidden.value(), memory.keys.value(), batch, source,
+      trace->write_attention_weights(location, hidden.value(), memory.keys.value(), batch, source,
                                      dot_product());
     }
     context = attention(hidden, memory.keys, memory.values, batch, source, dot_product());
   }
-  tap(Tap::attention_context, place, context.value(), batch);
+  tap(Tap::attention_context, location, context.value(), batch);
   return combine(context, hidden);
 }
 
 Variable StateAttention::step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
-                              const KeyPlaces& keys, const Tensor& row_offsets) const {
+                              const VisibleKeys& keys, const Tensor& row_offsets) const {
   if (score_ == StateScore::additive) {
     const Variable q = linear(hidden, {.weight = query_});
     return combine(

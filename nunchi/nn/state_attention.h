@@ -40,11 +40,11 @@ class StateAttention {
   StateMemory memory(const Variable& states) const;
   // hidden [T, C] → W_c context + W_h hidden + b [T, C], before its tanh.
   Variable operator()(const Variable& hidden, const Ragged& batch, const StateMemory& memory,
-                      const Ragged& source, const TapPlace& place) const;
+                      const Ragged& source, const TapLocation& location) const;
   // The same for rows of a decode step, each over the memory of its sentence. `row_offsets` is 0,
   // 1, …, rows.capacity (i32).
   Variable step(const Variable& hidden, const Ragged& rows, const StateMemory& memory,
-                const KeyPlaces& keys, const Tensor& row_offsets) const;
+                const VisibleKeys& keys, const Tensor& row_offsets) const;
 
  private:
   Variable combine(const Variable& context, const Variable& hidden) const;

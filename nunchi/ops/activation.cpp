@@ -38,7 +38,7 @@ Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
   });
 }
 
-Variable dropped(const Variable& x, const Ragged& batch, const Dropout& dropout) {
+Variable with_dropout(const Variable& x, const Ragged& batch, const Dropout& dropout) {
   if (!dropout_on(x.value().context(), dropout).active()) return x;
   return activation(x, batch, ActivationKind::none, dropout);
 }

@@ -15,6 +15,6 @@ Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                     const Dropout& dropout = {});
 
 // x with dropout; x itself if dropout is inactive.
-Variable dropped(const Variable& x, const Ragged& batch, const Dropout& dropout);
+Variable with_dropout(const Variable& x, const Ragged& batch, const Dropout& dropout);
 
 }  // namespace nunchi

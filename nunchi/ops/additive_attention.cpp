@@ -68,7 +68,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
   check_shape(kName, "v", heads.v, {keys.capacity, heads.v.size(1)});
   ContextBase& context = heads.q.context();
   const DType dtype = heads.q.dtype();
-  WeightsResult weights;
+  AttentionWeightsResult weights;
   std::int64_t pairs = 0;
   for (std::size_t b = 0; b < queries.lengths.size(); ++b) {
     weights.begin.push_back(pairs);
@@ -120,7 +120,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
 }
 
 Tensor additive_decode_attention(const AdditiveHeads& given, const Ragged& rows,
-                                 const KeyPlaces& keys) {
+                                 const VisibleKeys& keys) {
   const HeadTensors heads = tensors_of(given);
   check_heads(heads);
   check_shape(kName, "q", heads.q, {rows.capacity, heads.q.size(1)});

@@ -14,8 +14,8 @@ struct AdditiveHeads {
 };
 
 struct AdditiveResult {
-  Variable out;           // [T, C]
-  WeightsResult weights;  // for one head; undefined unless recorded or traced
+  Variable out;                    // [T, C]
+  AttentionWeightsResult weights;  // for one head; undefined unless recorded or traced
 };
 
 // Sentences of `queries` and `keys` are the same in number and order.
@@ -25,6 +25,6 @@ AdditiveResult additive_attention(const AdditiveHeads& heads, const Ragged& quer
 // The same for the rows of a decode step, each over the keys that start at keys.begin: [R, C]. Not
 // recorded.
 Tensor additive_decode_attention(const AdditiveHeads& heads, const Ragged& rows,
-                                 const KeyPlaces& keys);
+                                 const VisibleKeys& keys);
 
 }  // namespace nunchi

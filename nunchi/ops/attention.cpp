@@ -107,11 +107,11 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
                 });
 }
 
-WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
-                                const Ragged& keys, const AttentionOptions& given) {
+AttentionWeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
+                                         const Ragged& keys, const AttentionOptions& given) {
   const AttentionOptions options = completed_options(given, q.size(1));
   check_inputs(q, k, queries, keys, options);
-  WeightsResult result;
+  AttentionWeightsResult result;
   std::int64_t elements = 0;
   for (std::size_t b = 0; b < queries.lengths.size(); ++b) {
     result.begin.push_back(elements);

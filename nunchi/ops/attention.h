@@ -36,11 +36,11 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
 
 // The weights of attention(), without dropout. The weights of sentence b, [H, queries, keys], start
 // at element begin[b].
-struct WeightsResult {
+struct AttentionWeightsResult {
   Tensor weights;
   std::vector<std::int64_t> begin;  // [B]
 };
-WeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
-                                const Ragged& keys, const AttentionOptions& options);
+AttentionWeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,
+                                         const Ragged& keys, const AttentionOptions& options);
 
 }  // namespace nunchi

@@ -71,7 +71,7 @@ Tensor linear_add(const Tensor& residual, const Tensor& x, const Linear& paramet
   const Tensor y = Tensor::empty(x.context(), w.dtype(), residual.shape());
   multiply(x, forward_weight(x.context(), parameters.weight), y,
            {.bias = parameters.bias.defined() ? parameters.bias.value() : Tensor(),
-            .added = residual,
+            .residual = residual,
             .label = "linear"});
   return y;
 }

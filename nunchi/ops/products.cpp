@@ -71,7 +71,7 @@ void multiply(const Tensor& x, const ProductWeight& weight, const Tensor& out,
       product.accumulate = options.accumulate;
       if (options.bias.defined()) product.bias = options.bias.data<T>();
       product.relu = options.relu;
-      if (options.added.defined()) product.added = options.added.data<T>();
+      if (options.residual.defined()) product.residual = options.residual.data<T>();
       product.label = options.label;
       if constexpr (std::is_same_v<C, T>) {
         const std::int64_t bytes =
@@ -104,7 +104,7 @@ void multiply_gelu(const Tensor& x, const ProductWeight& weight, const Tensor& b
 void multiply_gated(const Tensor& d_y, const ProductWeight& weight, const ActivationGate& gate,
                     const Tensor& d_x, const char* label) {
   dispatch(d_y, [&]<class T>(auto& ctx) {
-    kernels::GatedProduct<T> kernel{
+    kernels::ActivationGradientProduct<T> kernel{
         .product = product_of<T>(weight, d_y, d_x), .kind = gate.kind, .y = gate.y.data<T>()};
     kernel.product.label = label;
     if (gate.mask.defined()) {

@@ -41,7 +41,7 @@ kernels::Product<T, C> product_of(const ProductWeight& weight, const Tensor& x, 
 struct ProductOptions {
   Tensor bias;  // [N]; may be undefined
   bool relu = false;
-  Tensor added;  // [R, N], added to the result; not with relu; may be undefined
+  Tensor residual;  // [R, N], added to the result; not with relu; may be undefined
   // Receives relu's mask for the backward pass, if the device computes one; null: not needed.
   Tensor* mask = nullptr;
   bool accumulate = false;

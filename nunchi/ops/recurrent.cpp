@@ -75,7 +75,7 @@ struct Run {
   RecurrentLayer layer;
   Ragged batch;
   Plan plan;
-  Tensor x, gates, first_h, first_c;
+  Tensor x, gates, initial_h, initial_c;
   std::array<Saved, 2> saved;
 
   std::int64_t gate_columns() const { return layer.hidden[0].weight.value().size(0); }
@@ -85,8 +85,8 @@ struct Run {
   template <class T>
   kernels::RecurrentInputs<T> inputs(int d, const ProductWeight& weight) const {
     const Tensor columns = direction_columns(gates, d, gate_columns());
-    const Tensor h = direction_columns(first_h, d, width()),
-                 c = direction_columns(first_c, d, width());
+    const Tensor h = direction_columns(initial_h, d, width()),
+                 c = direction_columns(initial_c, d, width());
     const Saved& direction = saved[std::size_t(d)];
     return {.cell = layer.cell,
             .reverse = d == 1,
@@ -96,11 +96,11 @@ struct Run {
             .gates = columns.data<T>(),
             .gates_stride = columns.row_stride(),
             .product = product_of<T, Accumulator<T>>(weight, {}, {}),
-            .first_h = data_or_null<T>(h),
-            .first_c = data_or_null<Accumulator<T>>(c),
+            .initial_h = data_or_null<T>(h),
+            .initial_c = data_or_null<Accumulator<T>>(c),
             .state_stride = directions() * width(),
-            .previous = direction.previous.data<T>(),
-            .kept = direction.kept.data<Accumulator<T>>()};
+            .previous_h = direction.previous.data<T>(),
+            .saved = direction.kept.data<Accumulator<T>>()};
   }
 };
 
@@ -148,8 +148,8 @@ void run_backward(Run& run, Gradients& d) {
                ? Tensor::empty(context, dtype, {run.batch.sentences, run.directions() * width})
                : Tensor();
   };
-  const Tensor d_first_h = state_like(kInitialH, run.x.dtype()),
-               d_first_c = state_like(kInitialC, accumulator_type(run.x.dtype()));
+  const Tensor d_initial_h = state_like(kInitialH, run.x.dtype()),
+               d_initial_c = state_like(kInitialC, accumulator_type(run.x.dtype()));
   for (int i = 0; i < run.directions(); ++i) {
     const Variable& weight = run.layer.hidden[std::size_t(i)].weight;
     const Tensor d_b =
@@ -158,23 +158,23 @@ void run_backward(Run& run, Gradients& d) {
     const ProductWeight packed = backward_weight(context, weight);
     dispatch(run.x, [&]<class T>(auto& ctx) {
       kernels::run(
-          ctx,
-          kernels::RecurrenceBackward<T>{
-              .in = run.inputs<T>(i, packed),
-              .d_out = data_or_null<T>(direction_d_out),
-              .d_out_stride = direction_d_out.defined() ? direction_d_out.row_stride() : 0,
-              .d_last_h = data_or_null<T>(direction_columns(d_last_h, i, width)),
-              .d_last_c = data_or_null<Accumulator<T>>(direction_columns(d_last_c, i, width)),
-              .d_b = d_b.data<T>(),
-              .d_first_h = data_or_null<T>(direction_columns(d_first_h, i, width)),
-              .d_first_c = data_or_null<Accumulator<T>>(direction_columns(d_first_c, i, width))});
+          ctx, kernels::RecurrenceBackward<T>{
+                   .in = run.inputs<T>(i, packed),
+                   .d_out = data_or_null<T>(direction_d_out),
+                   .d_out_stride = direction_d_out.defined() ? direction_d_out.row_stride() : 0,
+                   .d_last_h = data_or_null<T>(direction_columns(d_last_h, i, width)),
+                   .d_last_c = data_or_null<Accumulator<T>>(direction_columns(d_last_c, i, width)),
+                   .d_b = d_b.data<T>(),
+                   .d_initial_h = data_or_null<T>(direction_columns(d_initial_h, i, width)),
+                   .d_initial_c =
+                       data_or_null<Accumulator<T>>(direction_columns(d_initial_c, i, width))});
     });
     add_linear_gradients(d, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
                          run.saved[std::size_t(i)].previous.rows(0, run.batch.capacity));
     run.saved[std::size_t(i)] = {};
   }
-  if (d_first_h.defined()) d.give(kInitialH, d_first_h);
-  if (d_first_c.defined()) d.give(kInitialC, d_first_c);
+  if (d_initial_h.defined()) d.give(kInitialH, d_initial_h);
+  if (d_initial_c.defined()) d.give(kInitialC, d_initial_c);
   if (d.wanted(kX)) {
     const GradientTarget d_x = d.into(kX);
     multiply(run.gates, backward_weight(context, run.layer.input.weight), d_x.tensor,
@@ -197,12 +197,12 @@ RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const 
           .plan = Plan(context, batch),
           .x = x.value(),
           .gates = input_gates(x.value(), layer.input),
-          .first_h = value_of(initial.h),
-          .first_c = value_of(initial.c),
+          .initial_h = value_of(initial.h),
+          .initial_c = value_of(initial.c),
           .saved = {}};
   const std::int64_t width = run.width(), columns = run.directions() * width;
   const bool lstm = layer.cell == CellKind::lstm;
-  for (const Tensor* state : {&run.first_h, &run.first_c}) {
+  for (const Tensor* state : {&run.initial_h, &run.initial_c}) {
     if (state->defined()) check_shape("recurrent", "a state", *state, {batch.sentences, columns});
   }
   std::vector<Tensor> outputs = {Tensor::empty(context, dtype, {batch.capacity, columns}),
@@ -256,11 +256,11 @@ void recurrent_step(const Tensor& x, const RecurrentLayer& layer, const Ragged& 
                                  .gates = gates.data<T>(),
                                  .gates_stride = gates.row_stride(),
                                  .product = product_of<T, Accumulator<T>>(weight, {}, {}),
-                                 .first_h = previous.h.data<T>(),
-                                 .first_c = data_or_null<Accumulator<T>>(previous.c),
+                                 .initial_h = previous.h.data<T>(),
+                                 .initial_c = data_or_null<Accumulator<T>>(previous.c),
                                  .state_stride = width,
-                                 .previous = previous_h.data<T>(),
-                                 .kept = kept.data<Accumulator<T>>()},
+                                 .previous_h = previous_h.data<T>(),
+                                 .saved = kept.data<Accumulator<T>>()},
                           .bias = layer.hidden[0].bias.value().template data<T>(),
                           .out = next.h.data<T>(),
                           .out_stride = next.h.row_stride(),

@@ -44,7 +44,7 @@ struct DecoderTokens {
 
   // The tokens that the decoder must generate for `target`, without the end: forced_first comes
   // first.
-  Tokens begun(std::span<const std::int32_t> target) const {
+  Tokens with_forced_first(std::span<const std::int32_t> target) const {
     Tokens all;
     if (forced_first != kNoToken) all.push_back(forced_first);
     all.insert(all.end(), target.begin(), target.end());

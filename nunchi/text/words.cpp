@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::string_view kWordStart = "▁";
 
-bool is_whole_word(std::string_view piece) { return piece == "<s>" || piece == "</s>"; }
-
 // The byte of a piece like <0xEA>.
 std::optional<char> byte_of(std::string_view piece) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
@@ -23,13 +21,13 @@ std::optional<char> byte_of(std::string_view piece) {
 
 }  // namespace
 
-Words words_of(std::span<const std::string> pieces) {
+Words words_of(std::span<const std::string> pieces, LastPiece last) {
   Words words;
-  bool after_whole_word = false;
   for (const std::string& piece : pieces) {
     std::string_view rest = piece;
     const bool starts_word = rest.starts_with(kWordStart);
-    if (words.texts.empty() || after_whole_word || is_whole_word(piece) || starts_word) {
+    const bool is_end = last == LastPiece::end_token && &piece == &pieces.back();
+    if (words.texts.empty() || is_end || starts_word) {
       words.texts.emplace_back();
       words.sizes.push_back(0);
     }
@@ -40,8 +38,7 @@ Words words_of(std::span<const std::string> pieces) {
       words.texts.back() += rest;
     }
     ++words.sizes.back();
-    words.of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
-    after_whole_word = is_whole_word(piece);
+    words.word_of_piece.push_back(static_cast<int>(words.texts.size()) - 1);
   }
   for (std::string& text : words.texts) {
     text = text.empty() ? std::string(kWordStart) : repaired_utf8(text);

@@ -1,6 +1,7 @@
 // Joins the pieces of a tokenizer into words.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,13 +10,16 @@ namespace nunchi {
 
 struct Words {
   std::vector<std::string> texts;
-  std::vector<int> sizes;     // number of pieces in each word
-  std::vector<int> of_piece;  // the index of the word that contains each piece
+  std::vector<int> sizes;          // number of pieces in each word
+  std::vector<int> word_of_piece;  // the index of the word that contains each piece
 };
 
+// Whether the last piece of a sentence is its end token, whose name the tokenizer decides.
+enum class LastPiece : std::uint8_t { text, end_token };
+
 // A word begins with a piece that starts with "▁", SentencePiece's mark, and ends before the next
-// such piece. "<0xEA>" is a byte; <s> and </s> are separate words. A word that is only a space
-// is displayed as "▁".
-Words words_of(std::span<const std::string> pieces);
+// such piece. "<0xEA>" is a byte; an end token is a separate word. A word that is only a space is
+// displayed as "▁".
+Words words_of(std::span<const std::string> pieces, LastPiece last = LastPiece::text);
 
 }  // namespace nunchi

@@ -26,12 +26,12 @@ std::vector<float> as_floats(const Tensor& values) {
   return {doubles.begin(), doubles.end()};
 }
 
-TapRecord empty_record(Tap tap, const TapPlace& place) {
+TapRecord empty_record(Tap tap, const TapLocation& location) {
   TapRecord record;
   record.tap = tap;
-  record.stack = place.stack;
-  record.layer = place.layer;
-  record.part = place.part;
+  record.stack = location.stack;
+  record.layer = location.layer;
+  record.part = location.part;
   return record;
 }
 
@@ -43,9 +43,9 @@ bool Trace::wants(Tap tap) const {
   return taps_.empty() || std::find(taps_.begin(), taps_.end(), tap) != taps_.end();
 }
 
-void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
+void Trace::write(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows) {
   if (!wants(tap)) return;
-  TapRecord record = empty_record(tap, place);
+  TapRecord record = empty_record(tap, location);
   const Tensor real = values.rows(0, rows.rows);
   record.shape = {real.size(0), real.size(1)};
   record.lengths = rows.lengths;
@@ -53,18 +53,18 @@ void Trace::write(Tap tap, const TapPlace& place, const Tensor& values, const Ra
   records_.push_back(std::move(record));
 }
 
-void Trace::write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
+void Trace::write_attention_weights(const TapLocation& location, const Tensor& q, const Tensor& k,
                                     const Ragged& queries, const Ragged& keys,
                                     const AttentionOptions& options) {
   if (!wants(Tap::attention_weights)) return;
-  write_weights(place, nunchi::attention_weights(q, k, queries, keys, options), queries, keys,
+  write_weights(location, nunchi::attention_weights(q, k, queries, keys, options), queries, keys,
                 options.heads);
 }
 
-void Trace::write_weights(const TapPlace& place, const WeightsResult& weights,
+void Trace::write_weights(const TapLocation& location, const AttentionWeightsResult& weights,
                           const Ragged& queries, const Ragged& keys, int heads) {
   if (!wants(Tap::attention_weights)) return;
-  TapRecord record = empty_record(Tap::attention_weights, place);
+  TapRecord record = empty_record(Tap::attention_weights, location);
   record.shape = {weights.weights.elements()};
   record.lengths = queries.lengths;
   record.keys = keys.lengths;
@@ -85,8 +85,8 @@ const TapRecord* Trace::find(Tap tap, std::string_view stack, int layer,
   return nullptr;
 }
 
-void tap(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows) {
-  if (Trace* trace = values.context().trace()) trace->write(tap, place, values, rows);
+void tap(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows) {
+  if (Trace* trace = values.context().trace()) trace->write(tap, location, values, rows);
 }
 
 }  // namespace nunchi

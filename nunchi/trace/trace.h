@@ -44,7 +44,7 @@ enum class Tap : std::uint8_t {
 std::string_view name_of(Tap tap);
 
 // The part of the model that writes a tap.
-struct TapPlace {
+struct TapLocation {
   std::string_view stack;  // "encoder", "decoder"
   int layer = -1;          // index in its stack, from 0; -1: the stack itself
   std::string_view part;   // "self_attention", "cross_attention", "feed_forward" or ""
@@ -70,13 +70,13 @@ class Trace {
   // Records these taps only.
   explicit Trace(std::vector<Tap> taps) : taps_(std::move(taps)) {}
 
-  void write(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
-  void write_attention_weights(const TapPlace& place, const Tensor& q, const Tensor& k,
+  void write(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows);
+  void write_attention_weights(const TapLocation& location, const Tensor& q, const Tensor& k,
                                const Ragged& queries, const Ragged& keys,
                                const AttentionOptions& options);
   // The same for weights that are already computed.
-  void write_weights(const TapPlace& place, const WeightsResult& weights, const Ragged& queries,
-                     const Ragged& keys, int heads);
+  void write_weights(const TapLocation& location, const AttentionWeightsResult& weights,
+                     const Ragged& queries, const Ragged& keys, int heads);
 
   const std::vector<TapRecord>& records() const { return records_; }
   // The first matching record; null if there is none. An empty part matches any.
@@ -92,6 +92,6 @@ class Trace {
 };
 
 // Writes to the context's trace if there is one.
-void tap(Tap tap, const TapPlace& place, const Tensor& values, const Ragged& rows);
+void tap(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows);
 
 }  // namespace nunchi

@@ -9,8 +9,8 @@
 namespace nunchi {
 namespace {
 
-using kernels::AdamNumbers;
 using kernels::AdamReport;
+using kernels::AdamSettings;
 
 // Device memory for one S.
 template <class S>
@@ -33,7 +33,7 @@ AdamOptimizer::AdamOptimizer(nn::Parameters& parameters, const AdamOptions& opti
   ContextBase& context = weights.context();
   first_ = zeros(context, weights.dtype(), weights.shape());
   second_ = zeros(context, weights.dtype(), weights.shape());
-  numbers_ = memory_for<AdamNumbers>(context);
+  numbers_ = memory_for<AdamSettings>(context);
   report_ = memory_for<AdamReport>(context);
   squared_norm_ = zeros(context, DType::f64, {1});
 }
@@ -41,41 +41,41 @@ AdamOptimizer::AdamOptimizer(nn::Parameters& parameters, const AdamOptions& opti
 void AdamOptimizer::step(const Step& step) {
   if (!(step.tokens > 0)) throw Error("a step needs at least one target token.");
   const Tensor &weights = parameters_.weights(), &gradients = parameters_.gradients();
-  const AdamNumbers numbers{.learning_rate = step.learning_rate,
-                            .beta1 = options_.beta1,
-                            .beta2 = options_.beta2,
-                            .epsilon = options_.epsilon,
-                            .weight_decay = options_.weight_decay,
-                            .max_norm = options_.max_norm,
-                            .tokens = step.tokens,
-                            .step = ++steps_};
+  const AdamSettings numbers{.learning_rate = step.learning_rate,
+                             .beta1 = options_.beta1,
+                             .beta2 = options_.beta2,
+                             .epsilon = options_.epsilon,
+                             .weight_decay = options_.weight_decay,
+                             .max_norm = options_.max_norm,
+                             .tokens = step.tokens,
+                             .step = ++steps_};
   dispatch(weights, [&]<class T>(auto& ctx) {
     if constexpr (std::is_same_v<T, Accumulator<T>>) {
       kernels::run(ctx, kernels::CopyBytes{.direction = kernels::CopyBytes::Direction::to_device,
                                            .bytes = sizeof numbers,
                                            .from = &numbers,
-                                           .to = as<AdamNumbers>(numbers_)});
+                                           .to = as<AdamSettings>(numbers_)});
       kernels::run(ctx, kernels::Sum<T>{.count = gradients.elements(),
                                         .squares = true,
                                         .x = gradients.data<T>(),
                                         .out = squared_norm_.data<double>()});
       kernels::run(ctx, kernels::ClipScale{
-                            .numbers = as<AdamNumbers>(numbers_),
+                            .numbers = as<AdamSettings>(numbers_),
                             .loss_count = step.losses.defined() ? step.losses.elements() : 0,
                             .losses = step.losses.defined() ? step.losses.data<double>() : nullptr,
                             .squared_norm = squared_norm_.data<double>(),
                             .report = as<AdamReport>(report_)});
       kernels::run(ctx, kernels::Adam<T>{.count = weights.elements(),
-                                         .decayed = parameters_.decayed(),
-                                         .numbers = as<AdamNumbers>(numbers_),
+                                         .decayed_count = parameters_.decayed(),
+                                         .numbers = as<AdamSettings>(numbers_),
                                          .report = as<AdamReport>(report_),
                                          .weights = weights.data<T>(),
                                          .gradients = gradients.data<T>(),
                                          .first = first_.data<T>(),
                                          .second = second_.data<T>(),
-                                         .rounded = parameters_.dtype() == DType::bf16
-                                                        ? parameters_.values().data<BFloat16>()
-                                                        : nullptr});
+                                         .bf16_weights = parameters_.dtype() == DType::bf16
+                                                             ? parameters_.values().data<BFloat16>()
+                                                             : nullptr});
     }
   });
   parameters_.values_changed();

@@ -42,7 +42,7 @@ class AdamOptimizer {
   AdamOptions options_;
   std::int64_t steps_ = 0;
   Tensor first_, second_;  // moments, of the weights' type and shape
-  Tensor numbers_;         // an AdamNumbers in device memory
+  Tensor numbers_;         // an AdamSettings in device memory
   Tensor report_;          // an AdamReport in device memory
   Tensor squared_norm_;    // f64 [1], of the gradients
 };

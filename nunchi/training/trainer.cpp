@@ -142,7 +142,7 @@ TrainingEnd Trainer::run() {
   save();
   if (leads()) make_model_folder();
   parts_.communicator.barrier();
-  return out_of_patience() ? TrainingEnd::early : TrainingEnd::finished;
+  return out_of_patience() ? TrainingEnd::stopped_early : TrainingEnd::finished;
 }
 
 Trainer::Next Trainer::next() const {

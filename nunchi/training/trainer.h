@@ -49,9 +49,9 @@ struct TrainerParts {
 };
 
 enum class TrainingEnd : std::uint8_t {
-  finished,     // a limit was reached
-  early,        // validation has not improved validation.patience times in a row
-  interrupted,  // by a request to stop, after writing a checkpoint
+  finished,       // a limit was reached
+  stopped_early,  // validation has not improved validation.patience times in a row
+  interrupted,    // by a request to stop, after writing a checkpoint
 };
 
 class Trainer {

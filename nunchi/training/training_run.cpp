@@ -58,7 +58,7 @@ SearchOptions search_options(const GenerationConfig& config) {
 
 }  // namespace
 
-void check_inputs_stay(const TrainConfig& config, const RunFolder& folder) {
+void check_inputs_not_removed(const TrainConfig& config, const RunFolder& folder) {
   const auto check = [&](const std::filesystem::path& file, const char* key) {
     if (!file.empty()) folder.check_not_removed(file, key);
   };

@@ -93,6 +93,6 @@ class TrainingRun {
 };
 
 // Throws UsageError when RunFolder::start() would remove a file that the config names as an input.
-void check_inputs_stay(const TrainConfig& config, const RunFolder& folder);
+void check_inputs_not_removed(const TrainConfig& config, const RunFolder& folder);
 
 }  // namespace nunchi

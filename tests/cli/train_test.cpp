@@ -294,7 +294,7 @@ TEST_F(TrainProgram, AnExistingRunNeedsResumeOrOverwrite) {
   EXPECT_EQ(run(arguments("run", "--resume --overwrite")).code, 2);
   EXPECT_FALSE(fs::exists(folder_ / "run"));
   {
-    RunFolder held(folder_ / "run", RunFolder::Begin::fresh);
+    RunFolder held(folder_ / "run", RunFolder::StartMode::fresh);
     held.start();
     fs::create_directory(folder_ / "run/checkpoints/step-1");
     const ProgramResult second = run(arguments("run", "--resume"));

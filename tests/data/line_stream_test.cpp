@@ -44,13 +44,13 @@ ReadResult from_pipe(const std::string& text, std::size_t size, std::size_t max_
   std::string line;
   for (std::size_t begin = 0; begin < text.size(); begin += size) {
     pipe.write(text.substr(begin, size));
-    while (stream.is_waiting()) {
+    while (stream.is_ready()) {
       EXPECT_TRUE(stream.next(line));
       read.lines.push_back(line);
     }
   }
-  pipe.close_in();
-  EXPECT_TRUE(stream.is_waiting());
+  pipe.close_write_end();
+  EXPECT_TRUE(stream.is_ready());
   const ReadResult rest = read_all(stream);
   read.lines.insert(read.lines.end(), rest.lines.begin(), rest.lines.end());
   read.cut = rest.cut;
@@ -137,19 +137,19 @@ TEST(LineStream, KnowsWhetherALineHasArrived) {
   Pipe pipe;
   LineStream stream(pipe.out());
   std::string line;
-  EXPECT_FALSE(stream.is_waiting());
+  EXPECT_FALSE(stream.is_ready());
   pipe.write("half");
-  EXPECT_FALSE(stream.is_waiting());
+  EXPECT_FALSE(stream.is_ready());
   pipe.write(" a line\nand");
-  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_TRUE(stream.is_ready());
   EXPECT_TRUE(stream.next(line));
   EXPECT_EQ(line, "half a line");
-  EXPECT_FALSE(stream.is_waiting());
-  pipe.close_in();
-  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_FALSE(stream.is_ready());
+  pipe.close_write_end();
+  EXPECT_TRUE(stream.is_ready());
   EXPECT_TRUE(stream.next(line));
   EXPECT_EQ(line, "and");
-  EXPECT_TRUE(stream.is_waiting());
+  EXPECT_TRUE(stream.is_ready());
   EXPECT_FALSE(stream.next(line));
   EXPECT_FALSE(stream.next(line));
 }

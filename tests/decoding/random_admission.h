@@ -118,8 +118,8 @@ inline void expect_same(const Hypotheses& found, const Hypotheses& expected,
 
 // Admits the jobs in groups of one to three, between random steps, into a search with the capacity
 // for a few of them, and collects at random times.
-inline void expect_results_of_their_own(const SearchCase& tested, std::span<const SearchJob> jobs,
-                                        std::int64_t beam, std::uint64_t seed) {
+inline void expect_same_results_as_alone(const SearchCase& tested, std::span<const SearchJob> jobs,
+                                         std::int64_t beam, std::uint64_t seed) {
   const SearchLimits limits{.units = 7,
                             .beam_size = beam,
                             .max_tokens = 32,

@@ -33,7 +33,8 @@ TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
       if (!parents.empty()) tokens.parents = tensor(parents);
       return to_host<float>(s.model->step(state, tokens));
     };
-    const auto fresh = state_for(*s.model, other, 8), used = state_for(*s.model, sources, 8);
+    const auto fresh = make_source_state(*s.model, other, 8),
+               used = make_source_state(*s.model, sources, 8);
     const auto parent = static_cast<std::int32_t>(used->cache.first_rows());
     step(*used, 3, {0, 1}, {});
     step(*used, 4, {0, 1}, {parent + 1, parent});

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 37;
 
-TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
+TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetTheSameResultsAsAlone) {
   if (!kernels::rows_are_independent())
     GTEST_SKIP() << "GEMM results depend on the number of rows here";
   SearchedModel<Transformer> s(small_config());
@@ -20,12 +20,12 @@ TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
     const auto jobs = random_jobs(40, beam, true, kVocabulary);
     for (const std::uint64_t seed : {1, 2, 3}) {
       SCOPED_TRACE("beam " + std::to_string(beam) + ", seed " + std::to_string(seed));
-      expect_results_of_their_own(tested, jobs, beam, seed);
+      expect_same_results_as_alone(tested, jobs, beam, seed);
     }
   }
 }
 
-TEST(Search, RecurrentUnitsGetResultsOfTheirOwn) {
+TEST(Search, RecurrentUnitsGetTheSameResultsAsAlone) {
   if (!kernels::rows_are_independent())
     GTEST_SKIP() << "GEMM results depend on the number of rows here";
   for (const RnnConfig& config : all_small_rnns()) {
@@ -34,12 +34,12 @@ TEST(Search, RecurrentUnitsGetResultsOfTheirOwn) {
     const SearchCase tested{
         .model = *s.model, .context = s.context, .source_vocabulary = kVocabulary};
     for (const int beam : {1, 3}) {
-      expect_results_of_their_own(tested, random_jobs(20, beam, true, kVocabulary), beam, 4);
+      expect_same_results_as_alone(tested, random_jobs(20, beam, true, kVocabulary), beam, 4);
     }
   }
 }
 
-TEST(Search, UnitsOfALanguageModelGetResultsOfTheirOwn) {
+TEST(Search, UnitsOfALanguageModelGetTheSameResultsAsAlone) {
   if (!kernels::rows_are_independent())
     GTEST_SKIP() << "GEMM results depend on the number of rows here";
   CpuContext context({.threads = 2});
@@ -48,7 +48,7 @@ TEST(Search, UnitsOfALanguageModelGetResultsOfTheirOwn) {
     const SearchCase tested{
         .model = *model, .context = context, .tokens = {.end = end, .suppressed = {1, 5, 6}}};
     for (const int beam : {1, 3}) {
-      expect_results_of_their_own(tested, random_jobs(30, beam, false, kVocabulary), beam, 5);
+      expect_same_results_as_alone(tested, random_jobs(30, beam, false, kVocabulary), beam, 5);
     }
   }
 }
@@ -176,7 +176,7 @@ TEST(Search, ShowsASentenceAsItGrows) {
   }
 }
 
-TEST(Search, ClearedItIsFreeAndGivesTheSameResults) {
+TEST(Search, AClearedSearchIsEmptyAndGivesTheSameResults) {
   const Admitted a;
   Search search(*a.s.model, a.tested.context,
                 {.limits = {.units = 3, .max_tokens = 10, .source_rows = 30, .source_length = 10},

@@ -7,10 +7,10 @@ namespace nunchi::testing {
 namespace {
 
 // The profile entry of a kernel after `runs` runs.
-ProfileEntry entry_of(Profile::Of of, int runs) {
+ProfileEntry entry_of(Profile::Kind kind, int runs) {
   CpuContext context({.threads = 1});
   std::vector<float> numbers(1 << 16);
-  Profile profile(of);
+  Profile profile(kind);
   context.set_profile(&profile);
   const kernels::Fill<float> fill{
       .count = static_cast<std::int64_t>(numbers.size()), .value = 1, .out = numbers.data()};
@@ -21,17 +21,17 @@ ProfileEntry entry_of(Profile::Of of, int runs) {
 }
 
 TEST(Profile, MeasuresTimesAndWork) {
-  const ProfileEntry entry = entry_of(Profile::Of::times, 20);
+  const ProfileEntry entry = entry_of(Profile::Kind::times, 20);
   EXPECT_EQ(entry.calls, 20);
   EXPECT_GT(entry.seconds, 0);
   EXPECT_GE(entry.work.bytes, 20.0 * (1 << 16) * sizeof(float));
 }
 
 TEST(Profile, OfWorkOnlyMeasuresNoTimes) {
-  const ProfileEntry entry = entry_of(Profile::Of::work, 3);
+  const ProfileEntry entry = entry_of(Profile::Kind::work, 3);
   EXPECT_EQ(entry.calls, 3);
   EXPECT_EQ(entry.seconds, 0);
-  EXPECT_EQ(entry.work.bytes, entry_of(Profile::Of::times, 3).work.bytes);
+  EXPECT_EQ(entry.work.bytes, entry_of(Profile::Kind::times, 3).work.bytes);
 }
 
 }  // namespace

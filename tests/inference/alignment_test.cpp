@@ -52,7 +52,9 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
                                                    .targets = {"▁개", "가", "</s>"},
                                                    .weights = {0.1f, 0.2f, 0.3f, 0.4f,    //
                                                                0.5f, 0.25f, 0.25f, 0.0f,  //
-                                                               0.0f, 0.0f, 0.0f, 1.0f}});
+                                                               0.0f, 0.0f, 0.0f, 1.0f},
+                                                   .last_source = LastPiece::end_token,
+                                                   .last_target = LastPiece::end_token});
   EXPECT_EQ(words.sources, (std::vector<std::string>{"dog", "runs", "</s>"}));
   EXPECT_EQ(words.targets, (std::vector<std::string>{"개가", "</s>"}));
   const std::vector<double> expected = {(0.3 + 0.75) / 2, (0.3 + 0.25) / 2, 0.2, 0, 0, 1};
@@ -69,23 +71,31 @@ TEST(MergedIntoWords, NeedsAWeightForEachPair) {
 }
 
 TEST(HardAlignment, TakesTheStrongestSourceOfEachWord) {
-  // </s> is left out on both sides, even where it has the largest weight.
-  EXPECT_EQ(hard_alignment({.sources = {"dog", "runs", "</s>"},
+  // End tokens are left out on both sides, even where they have the largest weight.
+  EXPECT_EQ(hard_alignment({.sources = {"dog", "runs", "<end>"},
                             .targets = {"개가", "달린다", "</s>"},
                             .weights = {0.2f, 0.1f, 0.7f,  //
                                         0.1f, 0.6f, 0.3f,  //
-                                        0.9f, 0.1f, 0.0f}}),
+                                        0.9f, 0.1f, 0.0f},
+                            .last_source = LastPiece::end_token,
+                            .last_target = LastPiece::end_token}),
             (Pairs{{0, 0}, {1, 1}}));
-  // A translation that the length limit ended has no </s>.
-  EXPECT_EQ(hard_alignment(
-                {.sources = {"a", "b", "</s>"}, .targets = {"c"}, .weights = {0.1f, 0.5f, 0.4f}}),
+  // A translation that the length limit ended has no end token; its last word may look like one.
+  EXPECT_EQ(hard_alignment({.sources = {"a", "b", "</s>"},
+                            .targets = {"</s>"},
+                            .weights = {0.1f, 0.5f, 0.4f},
+                            .last_source = LastPiece::end_token}),
             (Pairs{{1, 0}}));
 }
 
 TEST(HardAlignment, IsEmptyForEmptyInput) {
   EXPECT_TRUE(hard_alignment({}).empty());
-  EXPECT_TRUE(
-      hard_alignment({.sources = {"</s>"}, .targets = {"a", "</s>"}, .weights = {1, 1}}).empty());
+  EXPECT_TRUE(hard_alignment({.sources = {"</s>"},
+                              .targets = {"a", "</s>"},
+                              .weights = {1, 1},
+                              .last_source = LastPiece::end_token,
+                              .last_target = LastPiece::end_token})
+                  .empty());
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ class Pipe {
     if (::pipe2(ends_, O_CLOEXEC) != 0) throw std::runtime_error("cannot make a pipe");
   }
   ~Pipe() {
-    close_in();
+    close_write_end();
     ::close(ends_[0]);
   }
   Pipe(const Pipe&) = delete;
@@ -28,7 +28,7 @@ class Pipe {
       throw std::runtime_error("cannot write into a pipe");
     }
   }
-  void close_in() {
+  void close_write_end() {
     if (ends_[1] >= 0) ::close(ends_[1]);
     ends_[1] = -1;
   }

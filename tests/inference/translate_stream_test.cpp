@@ -20,7 +20,7 @@ Streamed streamed(Translator& translator, const std::string& input,
                   const LineWindowOptions& options, std::size_t longest = 1 << 20) {
   Pipe pipe;
   pipe.write(input);
-  pipe.close_in();
+  pipe.close_write_end();
   LineStream lines(pipe.out(), longest);
   Streamed result;
   result.lines = translate_stream(
@@ -86,7 +86,7 @@ TEST(TranslateStream, FlushesWhenNoInputIsWaiting) {
       [&] {
         answers_at_flush.push_back(answers);
         if (answers == 5) {
-          pipe.close_in();
+          pipe.close_write_end();
         } else if (answers == 2) {
           pipe.write("two at\nonce and ha");
         } else if (answers == 3) {

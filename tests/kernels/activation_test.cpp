@@ -27,7 +27,7 @@ struct Problem {
         forward{.kind = kind,
                 .rows = batch.rows(),
                 .width = width,
-                .dropout = {.probability = dropout, .place = 5, .key = &kKey},
+                .dropout = {.probability = dropout, .operation_id = 5, .key = &kKey},
                 .x = x.data(),
                 .out = out.data()},
         backward{.kind = kind,

@@ -62,7 +62,7 @@ struct DecodeProblem {
   DecodeProblem(const DecodeProblem&) = delete;
   DecodeProblem& operator=(const DecodeProblem&) = delete;
 
-  kernels::KeyPlaces key_view() const {
+  kernels::VisibleKeys key_view() const {
     if (!setup.slots) return {.begin = begin.data(), .length = setup.lengths.data()};
     return {.slot = slot.data(),
             .hypothesis = hypothesis.data(),
@@ -337,7 +337,7 @@ struct SlotStep {
         columns(6, std::vector<std::int32_t>(static_cast<std::size_t>(capacity), -1)) {}
 
   std::vector<std::int32_t> slot, length, last_row;
-  // row_hypothesis, row_position, row_visible, row_slot, row_begin, row_memory
+  // row_hypothesis, row_position, row_keys, row_slot, row_memory_begin, row_memory_length
   std::vector<std::vector<std::int32_t>> columns;
   std::int32_t count[2] = {-1, -1};
 };
@@ -385,10 +385,10 @@ class ExtendedSlots {
                                    .length = written.length.data(),
                                    .row_hypothesis = written.columns[0].data(),
                                    .row_position = written.columns[1].data(),
-                                   .row_visible = written.columns[2].data(),
+                                   .row_keys = written.columns[2].data(),
                                    .row_slot = written.columns[3].data(),
-                                   .row_begin = written.columns[4].data(),
-                                   .row_memory = written.columns[5].data(),
+                                   .row_memory_begin = written.columns[4].data(),
+                                   .row_memory_length = written.columns[5].data(),
                                    .last_row = written.last_row.data(),
                                    .count = written.count});
     std::size_t row = 0;

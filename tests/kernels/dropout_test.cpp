@@ -60,7 +60,7 @@ TEST(Dropout, EveryDrawMatchesTheReference) {
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {1, 3, 7, 8, 9, 20, 37, 64, 127, 128, 130, 1100}) {
       for (const float probability : {0.1f, 0.5f, 1.0f}) {
-        const Dropout dropout{.probability = probability, .place = 0xABCD1234, .key = &kKey};
+        const Dropout dropout{.probability = probability, .operation_id = 0xABCD1234, .key = &kKey};
         const std::vector<T> actual = factors<T>(ctx, batch, width, dropout);
         for (std::int64_t r = 0; r < batch.count; ++r) {
           for (std::int64_t c = 0; c < width; ++c) {
@@ -76,7 +76,7 @@ TEST(Dropout, EveryDrawMatchesTheReference) {
 
 TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
   const Batch batch(kLengths);
-  const Dropout dropout{.probability = 0.3f, .place = 4, .key = &kKey};
+  const Dropout dropout{.probability = 0.3f, .operation_id = 4, .key = &kKey};
   CpuContext first({.threads = 1, .isa = Isa::portable});
   const std::vector<float> expected = factors<float>(first, batch, 300, dropout);
   for (const Isa isa : all_isas()) {
@@ -89,7 +89,7 @@ TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
 
 TEST(Dropout, DrawsDoNotDependOnTheOrderOfSentences) {
   const Batch batch({5, 33, 8}, 0, {10, 11, 12}), reordered_batch({33, 8, 5}, 40, {11, 12, 10});
-  const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
+  const Dropout dropout{.probability = 0.5f, .operation_id = 4, .key = &kKey};
   for_every_version([&]<class T>(CpuContext& ctx) {
     const std::int64_t width = 37;
     const std::vector<T> expected = factors<T>(ctx, batch, width, dropout);
@@ -104,16 +104,16 @@ TEST(Dropout, DrawsDoNotDependOnTheOrderOfSentences) {
 TEST(Dropout, EveryPartOfTheCounterChangesTheDraw) {
   const RandomKey other_seed{.seed = 43, .step = 1000}, other_step{.seed = 42, .step = 1001};
   const Batch batch({127}, 0, {1}), other_sentence({127}, 0, {2});
-  const Dropout dropout{.probability = 0.5f, .place = 4, .key = &kKey};
+  const Dropout dropout{.probability = 0.5f, .operation_id = 4, .key = &kKey};
   CpuContext ctx({.threads = 1});
   const auto draws = [&](const Batch& rows, const Dropout& options) {
     return factors<float>(ctx, rows, 64, options);
   };
   const std::vector<float> base = draws(batch, dropout);
   const std::vector<std::vector<float>> others = {
-      draws(batch, {.probability = 0.5f, .place = 5, .key = &kKey}),
-      draws(batch, {.probability = 0.5f, .place = 4, .key = &other_seed}),
-      draws(batch, {.probability = 0.5f, .place = 4, .key = &other_step}),
+      draws(batch, {.probability = 0.5f, .operation_id = 5, .key = &kKey}),
+      draws(batch, {.probability = 0.5f, .operation_id = 4, .key = &other_seed}),
+      draws(batch, {.probability = 0.5f, .operation_id = 4, .key = &other_step}),
       draws(other_sentence, dropout)};
   for (const std::vector<float>& other : others) {
     int equal = 0;
@@ -127,7 +127,7 @@ TEST(Dropout, KeepsTheExpectedFraction) {
   const Batch batch(std::vector<std::int32_t>(40, 100));
   for_every_version([&]<class T>(CpuContext& ctx) {
     for (const float probability : {0.1f, 0.5f}) {
-      const Dropout dropout{.probability = probability, .place = 1, .key = &kKey};
+      const Dropout dropout{.probability = probability, .operation_id = 1, .key = &kKey};
       const std::vector<T> actual = factors<T>(ctx, batch, 256, dropout);
       double kept = 0, sum = 0;
       for (const T factor : actual) {

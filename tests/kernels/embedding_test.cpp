@@ -30,7 +30,7 @@ struct Problem {
     forward = {.rows = batch.rows(),
                .width = width,
                .scale = std::sqrt(static_cast<double>(width)),
-               .dropout = {.probability = dropout, .place = 9, .key = &kKey},
+               .dropout = {.probability = dropout, .operation_id = 9, .key = &kKey},
                .ids = ids.data(),
                .table = table.data(),
                .positions = positions.data(),

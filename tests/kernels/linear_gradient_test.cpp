@@ -13,7 +13,7 @@ TEST(LinearGradient, GradientIsZeroWhereReluWasZero) {
   const std::vector<float> y = {1, 0, 2, 0, 0, 3, 0, 0, 5, 5, 5, 5};
   std::vector<float> d_x(12, NAN), d_bias = {1, 1, 1, 1};
   kernels::run(
-      ctx, kernels::GatedProduct<float>{
+      ctx, kernels::ActivationGradientProduct<float>{
                .product = {.m = 3, .n = 4, .k = 1, .a = d_y.data(), .b = w.data(), .c = d_x.data()},
                .y = y.data(),
                .d_bias = d_bias.data()});

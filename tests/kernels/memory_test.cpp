@@ -165,7 +165,7 @@ TEST(RandomFill, EveryElementDependsOnItsIndexOnly) {
       RandomFill<T> fill{.distribution = distribution,
                          .scale = 0.25,
                          .key = key,
-                         .place = 3,
+                         .tensor_id = 3,
                          .count = 5000,
                          .out = out.data()};
       kernels::run(ctx, fill);

@@ -8,13 +8,13 @@ namespace nunchi::testing {
 namespace {
 
 using kernels::Adam;
-using kernels::AdamNumbers;
 using kernels::AdamReport;
+using kernels::AdamSettings;
 using kernels::ClipScale;
 
 // Compares a few steps of the kernels with the reference. Gradients are sums over numbers.tokens.
 template <class T>
-void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std::int64_t decayed) {
+void expect_steps(CpuContext& ctx, AdamSettings numbers, std::int64_t count, std::int64_t decayed) {
   std::vector<T> weights = random_values<T>(count, 1), gradients;
   std::vector<T> first(static_cast<std::size_t>(count)), second(static_cast<std::size_t>(count));
   reference::Parameters expected{{weights.begin(), weights.end()},
@@ -34,7 +34,7 @@ void expect_steps(CpuContext& ctx, AdamNumbers numbers, std::int64_t count, std:
                  ClipScale{.numbers = &numbers, .squared_norm = &squared_norm, .report = &report});
     EXPECT_NEAR(report.gradient_norm, reference::norm_of(summed) / numbers.tokens, 1e-9);
     kernels::run(ctx, Adam<T>{.count = count,
-                              .decayed = decayed,
+                              .decayed_count = decayed,
                               .numbers = &numbers,
                               .report = &report,
                               .weights = weights.data(),
@@ -72,7 +72,7 @@ TEST(Adam, DecaysTheFirstWeightsOnly) {
 TEST(Adam, ClipsByTheNormOfTheMeanGradient) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const double max_norm : {0.1, 1000.0}) {
-      AdamNumbers numbers{
+      AdamSettings numbers{
           .learning_rate = 0.05, .epsilon = 1e-3, .max_norm = max_norm, .tokens = 17};
       expect_steps<T>(ctx, numbers, 130, 64);
     }
@@ -81,7 +81,7 @@ TEST(Adam, ClipsByTheNormOfTheMeanGradient) {
 
 TEST(Adam, FirstStepHasTheSizeOfTheLearningRate) {
   for_every_version([]<class T>(CpuContext& ctx) {
-    const AdamNumbers numbers{.learning_rate = 0.25, .step = 1};
+    const AdamSettings numbers{.learning_rate = 0.25, .step = 1};
     const AdamReport report{.scale = 1};
     std::vector<T> weights(4), gradients{T(5), T(-3), T(0.01), T(0)}, first(4), second(4);
     kernels::run(ctx, Adam<T>{.count = 4,
@@ -98,7 +98,7 @@ TEST(Adam, FirstStepHasTheSizeOfTheLearningRate) {
 TEST(ClipScale, ClipsOnlyLargeNorms) {
   CpuContext ctx({.threads = 1});
   AdamReport report;
-  const AdamNumbers numbers{.max_norm = 2, .tokens = 4};
+  const AdamSettings numbers{.max_norm = 2, .tokens = 4};
   const double nine = 9, large = 160000;
   kernels::run(ctx, ClipScale{.numbers = &numbers, .squared_norm = &nine, .report = &report});
   EXPECT_EQ(report.gradient_norm, 0.75);
@@ -111,7 +111,7 @@ TEST(ClipScale, ClipsOnlyLargeNorms) {
 TEST(Adam, NonFiniteGradientSkipsTheStep) {
   for_every_version([]<class T>(CpuContext& ctx) {
     for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
-      const AdamNumbers numbers{
+      const AdamSettings numbers{
           .learning_rate = 0.1, .weight_decay = 0.5, .max_norm = 1, .step = 3};
       const auto initial_weights = random_values<T>(37, 1),
                  initial_moments = random_values<T>(37, 2);
@@ -128,7 +128,7 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
       EXPECT_FALSE(std::isfinite(report.gradient_norm));
       EXPECT_EQ(report.scale, 0);
       kernels::run(ctx, Adam<T>{.count = 37,
-                                .decayed = 37,
+                                .decayed_count = 37,
                                 .numbers = &numbers,
                                 .report = &report,
                                 .weights = weights.data(),
@@ -145,14 +145,14 @@ TEST(Adam, NonFiniteGradientSkipsTheStep) {
 
 TEST(Adam, NumberOfThreadsDoesNotChangeBits) {
   expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
-    const AdamNumbers numbers{.learning_rate = 0.1, .weight_decay = 0.1, .step = 2};
+    const AdamSettings numbers{.learning_rate = 0.1, .weight_decay = 0.1, .step = 2};
     const AdamReport report{.scale = 0.7};
     const std::int64_t count = 50001;
     auto weights = random_values<T>(count, 1), gradients = random_values<T>(count, 2);
     auto first = random_values<T>(count, 3);
     std::vector<T> second(static_cast<std::size_t>(count), T(0.25));
     kernels::run(ctx, Adam<T>{.count = count,
-                              .decayed = 20003,
+                              .decayed_count = 20003,
                               .numbers = &numbers,
                               .report = &report,
                               .weights = weights.data(),

@@ -119,11 +119,11 @@ TEST(Product, AddsTheResidualAfterTheBias) {
     for (const Size& size : kSizes) {
       for (const bool bias : {false, true}) {
         Matrices<T> x(size);
-        const std::vector<T> added = x.c;
+        const std::vector<T> residual = x.c;
         x.c = unwritten<T>(size.m * size.n);
         Product<T> product = x.product();
         product.bias = bias ? x.bias.data() : nullptr;
-        product.added = added.data();
+        product.residual = residual.data();
         check<T>(ctx, product, x.c);
       }
     }
@@ -134,19 +134,19 @@ TEST(Product, RefusesContradictoryOptions) {
   for_every_product([]<class T>(CpuContext& ctx) {
     const Size size{4, 8, 3};
     Matrices<T> x(size);
-    const std::vector<T> added = x.c;
+    const std::vector<T> residual = x.c;
     const Product<T> plain = x.product();
     const auto refused = [&](auto&& change) {
       Product<T> product = plain;
       change(product);
       EXPECT_THROW(kernels::run(ctx, product), Error);
     };
-    refused([&](Product<T>& p) { p.relu = true, p.added = added.data(); });
+    refused([&](Product<T>& p) { p.relu = true, p.residual = residual.data(); });
     refused([&](Product<T>& p) { p.accumulate = true, p.relu = true; });
     refused([&](Product<T>& p) { p.accumulate = true, p.bias = x.bias.data(); });
-    refused([&](Product<T>& p) { p.accumulate = true, p.added = added.data(); });
-    refused([&](Product<T>& p) { p.added = p.c; });
-    EXPECT_EQ(x.c, added);  // nothing was written
+    refused([&](Product<T>& p) { p.accumulate = true, p.residual = residual.data(); });
+    refused([&](Product<T>& p) { p.residual = p.c; });
+    EXPECT_EQ(x.c, residual);  // nothing was written
   });
 }
 

@@ -56,24 +56,25 @@ struct Problem {
   // Gates, results and states are in the second half of each row, as in a bidirectional layer.
   Recurrence<T> forward(bool reverse, bool from_zero) {
     const std::int64_t g = gates * width;
-    return {.in = {.cell = cell,
-                   .reverse = reverse,
-                   .width = width,
-                   .plan = plan.view(),
-                   .rows = batch.rows(),
-                   .gates = values.data() + g,
-                   .gates_stride = 2 * g,
-                   .product = {.n = g, .k = width, .b = weight.data(), .transpose_b = true},
-                   .first_h = from_zero ? nullptr : first_h.data() + width,
-                   .first_c = from_zero || cell == CellKind::gru ? nullptr : first_c.data() + width,
-                   .state_stride = 2 * width,
-                   .previous = previous.data(),
-                   .kept = saved.data()},
-            .bias = bias.data(),
-            .out = out.data() + width,
-            .out_stride = 2 * width,
-            .last_h = last_h.data() + width,
-            .last_c = cell == CellKind::lstm ? last_c.data() + width : nullptr};
+    return {
+        .in = {.cell = cell,
+               .reverse = reverse,
+               .width = width,
+               .plan = plan.view(),
+               .rows = batch.rows(),
+               .gates = values.data() + g,
+               .gates_stride = 2 * g,
+               .product = {.n = g, .k = width, .b = weight.data(), .transpose_b = true},
+               .initial_h = from_zero ? nullptr : initial_h.data() + width,
+               .initial_c = from_zero || cell == CellKind::gru ? nullptr : initial_c.data() + width,
+               .state_stride = 2 * width,
+               .previous_h = previous.data(),
+               .saved = saved.data()},
+        .bias = bias.data(),
+        .out = out.data() + width,
+        .out_stride = 2 * width,
+        .last_h = last_h.data() + width,
+        .last_c = cell == CellKind::lstm ? last_c.data() + width : nullptr};
   }
 
   const Batch& batch;
@@ -84,8 +85,8 @@ struct Problem {
   std::vector<T> values = random_values<T>(batch.capacity * 2 * gates * width, 1),
                  weight = random_values<T>(gates * width * width, 2, 0.5),
                  bias = random_values<T>(gates * width, 3),
-                 first_h = random_values<T>(sentences * 2 * width, 4),
-                 first_c = random_values<T>(sentences * 2 * width, 5);
+                 initial_h = random_values<T>(sentences * 2 * width, 4),
+                 initial_c = random_values<T>(sentences * 2 * width, 5);
   std::vector<T> previous = unwritten<T>(step_rows * width),
                  saved = unwritten<T>(step_rows * width),
                  out = unwritten<T>(batch.capacity * 2 * width),
@@ -110,7 +111,8 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
     reference::RecurrentState state{std::vector<double>(std::size_t(H)),
                                     std::vector<double>(std::size_t(H))};
     if (!from_zero) {
-      state = {as_doubles(x.first_h, b * 2 * H + H, H), as_doubles(x.first_c, b * 2 * H + H, H)};
+      state = {as_doubles(x.initial_h, b * 2 * H + H, H),
+               as_doubles(x.initial_c, b * 2 * H + H, H)};
     }
     const std::int64_t begin = x.batch.offsets[std::size_t(b)],
                        end = x.batch.offsets[std::size_t(b) + 1];

@@ -149,7 +149,7 @@ inline std::vector<MaskedText> masked_texts(const std::vector<Tokens>& sentences
 
 // The hidden rows of the masked tokens.
 inline Variable masked_rows(const Bert& model, const MaskedBatch& batch) {
-  return gather_rows(model.hidden(batch.inputs), batch.masked, batch.places);
+  return gather_rows(model.hidden(batch.inputs), batch.masked, batch.masked_rows);
 }
 
 inline VocabularyLoss loss_of(const Bert& model, const MaskedBatch& batch,

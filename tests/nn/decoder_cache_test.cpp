@@ -16,9 +16,9 @@ using nn::DecoderCache;
 using Numbers = std::vector<std::int32_t>;
 
 // A cache whose slots are followed by lists.
-class FollowedCache {
+class TrackedCache {
  public:
-  explicit FollowedCache(const nn::CacheLimits& limits, int layers = 2)
+  explicit TrackedCache(const nn::CacheLimits& limits, int layers = 2)
       : cache(context, {.layers = layers, .width = 6}, limits) {}
 
   Tensor tensor(const Numbers& values) {
@@ -105,7 +105,7 @@ class FollowedCache {
 };
 
 TEST(DecoderCache, UnitsJoinOthersBetweenSteps) {
-  FollowedCache c({.units = 3, .beam = 2, .positions = 20});
+  TrackedCache c({.units = 3, .beam = 2, .positions = 20});
   c.admit(0, 1, 20);
   c.admit(1, 4, 20);
   const auto first = static_cast<std::int32_t>(c.enter({0, 1}));
@@ -123,7 +123,7 @@ TEST(DecoderCache, UnitsJoinOthersBetweenSteps) {
 }
 
 TEST(DecoderCache, SlotsOfUnitsThatLeaveAreTakenAgain) {
-  FollowedCache c({.units = 2, .beam = 2, .positions = 9});
+  TrackedCache c({.units = 2, .beam = 2, .positions = 9});
   for (int time = 0; time < 20; ++time) {
     const std::int32_t unit = time % 2;
     c.admit(unit, 1, 9);
@@ -138,7 +138,7 @@ TEST(DecoderCache, SlotsOfUnitsThatLeaveAreTakenAgain) {
 }
 
 TEST(DecoderCache, HasHardBounds) {
-  FollowedCache c(
+  TrackedCache c(
       {.units = 4, .beam = 3, .positions = 10, .slots = 40, .memory_rows = 12, .source_length = 8});
   EXPECT_EQ(c.cache.free_slots(), 40);
   EXPECT_FALSE(c.cache.admit(0, {.prompt = 1, .longest = 11})) << "more positions than there are";
@@ -160,7 +160,7 @@ TEST(DecoderCache, HasHardBounds) {
 }
 
 TEST(DecoderCache, FirstStepsHaveRowsUntilTheNextOtherStep) {
-  FollowedCache c({.units = 2, .beam = 1, .positions = 5});
+  TrackedCache c({.units = 2, .beam = 1, .positions = 5});
   c.admit(0, 1, 5);
   c.admit(1, 1, 5);
   EXPECT_EQ(c.cache.free_first_rows(), 2);
@@ -173,7 +173,7 @@ TEST(DecoderCache, FirstStepsHaveRowsUntilTheNextOtherStep) {
 }
 
 TEST(DecoderCache, TellsWhenItsLayersMove) {
-  FollowedCache c({.units = 2, .beam = 1, .positions = 100});
+  TrackedCache c({.units = 2, .beam = 1, .positions = 100});
   c.admit(0, 1, 100);
   const auto first = static_cast<std::int32_t>(c.enter({0}));
   EXPECT_TRUE(c.cache.take_moved());
@@ -185,7 +185,7 @@ TEST(DecoderCache, TellsWhenItsLayersMove) {
 }
 
 TEST(DecoderCache, KeysStayWhenLayersGrow) {
-  FollowedCache c({.units = 1, .beam = 1, .positions = 300}, 1);
+  TrackedCache c({.units = 1, .beam = 1, .positions = 300}, 1);
   c.admit(0, 1, 300);
   auto row = static_cast<std::int32_t>(c.enter({0}));
   for (std::int32_t i = 0; i < 200; ++i) {

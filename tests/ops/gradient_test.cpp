@@ -27,7 +27,7 @@ class OpGradients : public ::testing::Test {
   // Nine rows with a capacity of sixteen: rows past the count must not matter.
   const std::vector<std::int32_t> lengths_ = {4, 1, 4};
   const Ragged batch_ = make_ragged(context_, lengths_);
-  const Dropout dropout_{.probability = 0.3f, .place = 5};
+  const Dropout dropout_{.probability = 0.3f, .operation_id = 5};
 };
 
 TEST_F(OpGradients, Linear) {
@@ -222,7 +222,8 @@ TEST_F(OpGradients, ActivationsWithAndWithoutDropout) {
     for (const float probability : {0.0f, 0.3f}) {
       const Leaf x = leaf(context_, "x", {16, 6}, 1, 3);
       expect_gradients(context_, {x}, 9, [&] {
-        return activation(x.variable, batch_, kind, {.probability = probability, .place = 2});
+        return activation(x.variable, batch_, kind,
+                          {.probability = probability, .operation_id = 2});
       });
     }
   }
@@ -239,7 +240,7 @@ TEST_F(OpGradients, ResidualNorm) {
       const std::vector<Leaf> leaves = kind == NormKind::layer
                                            ? std::vector<Leaf>{x, y, gamma, beta}
                                            : std::vector<Leaf>{x, y, gamma};
-      const Dropout dropout{.probability = probability, .place = 4};
+      const Dropout dropout{.probability = probability, .operation_id = 4};
       expect_gradients(context_, leaves, 9, [&] {
         return residual_norm(x.variable, y.variable, batch_, norm, dropout).out;
       });

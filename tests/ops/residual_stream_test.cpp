@@ -26,7 +26,7 @@ class ResidualStreamTest : public ::testing::Test {
   ResidualStream stream(StreamRows kind, float dropout = 0) const {
     return {.kind = kind,
             .value = value_,
-            .branch = PendingBranch{branch_, {.probability = dropout, .place = 2}}};
+            .branch = PendingBranch{branch_, {.probability = dropout, .operation_id = 2}}};
   }
   static std::vector<float> host(const Variable& x) { return to_host<float>(x.value()); }
   // The number of times that f runs each kernel.

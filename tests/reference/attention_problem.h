@@ -101,7 +101,7 @@ struct AttentionProblem {
             .causal = setup.causal,
             .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
             .bias = score_bias(setup.bias, slopes.data(), table.data()),
-            .dropout = {.probability = setup.dropout, .place = 21, .key = &kKey}};
+            .dropout = {.probability = setup.dropout, .operation_id = 21, .key = &kKey}};
   }
 
   kernels::Attention<T> forward() {

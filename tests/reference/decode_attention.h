@@ -10,7 +10,7 @@
 namespace nunchi::reference {
 
 // The row of k and v that holds key `p` of row `r`.
-inline std::int64_t key_row(const kernels::KeyPlaces& keys, std::int64_t r, std::int64_t p) {
+inline std::int64_t key_row(const kernels::VisibleKeys& keys, std::int64_t r, std::int64_t p) {
   if (keys.slot == nullptr) return keys.begin[r] + p;
   return keys.slot[keys.hypothesis[r] * keys.slot_stride + p];
 }

@@ -15,7 +15,7 @@ inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std:
   const double threshold = std::round(static_cast<double>(dropout.probability) * 65536);
   if (threshold == 0) return 1;
   const philox::Words words =
-      philox::bits({column / 8, row, sentence, dropout.place}, philox::key_of(*dropout.key));
+      philox::bits({column / 8, row, sentence, dropout.operation_id}, philox::key_of(*dropout.key));
   const std::uint32_t word = words[column % 8 / 2];
   const std::uint32_t draw = column % 2 == 0 ? word & 0xFFFF : word >> 16;
   return draw < threshold ? 0 : 1 / (1 - threshold / 65536);

@@ -20,8 +20,8 @@ inline double norm_of(const std::vector<double>& x) {
 
 // One step with gradients that are sums over tokens. Weight decay applies to the first `decayed`
 // weights.
-inline void adam(const kernels::AdamNumbers& n, std::int64_t decayed, std::vector<double> gradients,
-                 Parameters& p) {
+inline void adam(const kernels::AdamSettings& n, std::int64_t decayed,
+                 std::vector<double> gradients, Parameters& p) {
   for (double& g : gradients) g /= n.tokens;
   const double norm = norm_of(gradients);
   if (n.max_norm > 0 && norm > n.max_norm) {

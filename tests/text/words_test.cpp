@@ -9,19 +9,22 @@ using Texts = std::vector<std::string>;
 using Numbers = std::vector<int>;
 
 TEST(WordsOf, JoinsPiecesUpToTheNextSpace) {
-  const Words words = words_of(Texts{"▁a", "▁do", "g", "s", "▁bark", "</s>"});
+  const Words words = words_of(Texts{"▁a", "▁do", "g", "s", "▁bark", "</s>"}, LastPiece::end_token);
   EXPECT_EQ(words.texts, (Texts{"a", "dogs", "bark", "</s>"}));
   EXPECT_EQ(words.sizes, (Numbers{1, 3, 1, 1}));
-  EXPECT_EQ(words.of_piece, (Numbers{0, 1, 1, 1, 2, 3}));
+  EXPECT_EQ(words.word_of_piece, (Numbers{0, 1, 1, 1, 2, 3}));
 }
 
 TEST(WordsOf, TheFirstPieceNeedsNoSpace) {
   EXPECT_EQ(words_of(Texts{"do", "g", "▁x"}).texts, (Texts{"dog", "x"}));
 }
 
-TEST(WordsOf, BeginAndEndTokensAreSeparateWords) {
-  EXPECT_EQ(words_of(Texts{"<s>", "a", "</s>", "b"}).texts, (Texts{"<s>", "a", "</s>", "b"}));
-  EXPECT_EQ(words_of(Texts{"▁a", "</s>", "</s>"}).texts, (Texts{"a", "</s>", "</s>"}));
+TEST(WordsOf, AnEndTokenOfAnyNameIsASeparateWord) {
+  EXPECT_EQ(words_of(Texts{"▁a", "b", "<end>"}, LastPiece::end_token).texts,
+            (Texts{"ab", "<end>"}));
+  EXPECT_EQ(words_of(Texts{"▁a", "</s>", "</s>"}, LastPiece::end_token).texts,
+            (Texts{"a</s>", "</s>"}));
+  EXPECT_EQ(words_of(Texts{"▁a", "</s>"}).texts, (Texts{"a</s>"})) << "text, not the end token";
 }
 
 TEST(WordsOf, BytePiecesAreJoinedToCharacters) {

@@ -10,17 +10,18 @@
 namespace nunchi::testing {
 namespace {
 
-using Begin = RunFolder::Begin;
+using StartMode = RunFolder::StartMode;
 
 TEST(Communicator, SumsInATreeOverTheRanks) {
-  // The tree adds 1e8 - 1e8 and 1 + 1 first. In some other orders a 1 would be lost beside 1e8.
-  const std::vector<float> values = {1e8f, -1e8f, 1, 1};
+  // In f32 a 1 is lost beside 1e8: (1e8 + 1) + (1 - 1e8) is 0, where adding one rank after the
+  // other gives 1.
+  const std::vector<float> values = {1e8f, 1, -1e8f, 1};
   ThreadGroup::run(4, [&](Communicator& communicator) {
     CpuContext context({.threads = 1});
     const Tensor tensor = zeros(context, DType::f32, {2});
     fill(tensor, values[static_cast<std::size_t>(communicator.rank())]);
     communicator.all_reduce(tensor);
-    EXPECT_EQ(to_host<float>(tensor), (std::vector<float>{2, 2}));
+    EXPECT_EQ(to_host<float>(tensor), (std::vector<float>{0, 0}));
     EXPECT_EQ(communicator.sum(communicator.rank()), 6);
     EXPECT_TRUE(communicator.any(communicator.rank() == 2));
     EXPECT_FALSE(communicator.any(false));
@@ -153,7 +154,7 @@ std::vector<float> train_with_workers(const std::filesystem::path& folder,
     ThreadGroup::run(workers, [&](Communicator& communicator) {
       const std::filesystem::path worker_folder = folder / std::to_string(communicator.rank());
       std::filesystem::create_directories(worker_folder);
-      const Begin mode = stop_after == stops.front() ? Begin::fresh : Begin::resume;
+      const StartMode mode = stop_after == stops.front() ? StartMode::fresh : StartMode::resume;
       TinyRun run(worker_folder, mode, config, ContextOptions{.threads = 1}, &communicator);
       TrainerHooks hooks;
       hooks.validate = [&] {

@@ -36,15 +36,16 @@ inline TrainerHooks stopping_after(std::atomic<bool>& stop, std::int64_t steps) 
 // is the run's last step. Both must give the same bits.
 inline void expect_same_when_resumed(const TrainConfig& config, const ContextOptions& device,
                                      const std::vector<std::int64_t>& stops) {
-  using Begin = RunFolder::Begin;
+  using StartMode = RunFolder::StartMode;
   const TemporaryFolder folder;
-  TinyRun whole(folder / "whole", Begin::fresh, config, device);
+  TinyRun whole(folder / "whole", StartMode::fresh, config, device);
   EXPECT_EQ(whole.train(), TrainingEnd::finished);
   std::vector<float> weights;
   for (const std::int64_t stop_after : stops) {
     std::atomic<bool> stop = false;
-    TinyRun part(folder / "parts", stop_after == stops.front() ? Begin::fresh : Begin::resume,
-                 config, device);
+    TinyRun part(folder / "parts",
+                 stop_after == stops.front() ? StartMode::fresh : StartMode::resume, config,
+                 device);
     const TrainingEnd end = part.train(stopping_after(stop, stop_after));
     EXPECT_EQ(end, stop_after == stops.back() ? TrainingEnd::finished : TrainingEnd::interrupted);
     EXPECT_EQ(part.state().step, stop_after);

@@ -47,7 +47,7 @@ class TextRun : public ::testing::Test {
   }
 
   // Stops the run after step `stop_after`; 0: never.
-  TrainingEnd train(const std::string& output, RunFolder::Begin mode, std::int64_t stop_after) {
+  TrainingEnd train(const std::string& output, RunFolder::StartMode mode, std::int64_t stop_after) {
     CpuContext context({.threads = 2});
     RunFolder run_folder(folder_ / output, mode);
     TrainingRun run(context, config_,
@@ -68,7 +68,7 @@ class TextRun : public ::testing::Test {
 TEST_F(TextRun, LearnsAndLeavesAModelFolder) {
   config_.training.max_steps = 200;
   config_.validation.every = 100;
-  EXPECT_EQ(train("run", RunFolder::Begin::fresh, 0), TrainingEnd::finished);
+  EXPECT_EQ(train("run", RunFolder::StartMode::fresh, 0), TrainingEnd::finished);
   EXPECT_NE(notes_.find("validation loss"), std::string::npos);
   EXPECT_EQ(notes_.find("BLEU"), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "run/tokenizer.tok"));
@@ -85,13 +85,13 @@ TEST_F(TextRun, LearnsAndLeavesAModelFolder) {
 }
 
 TEST_F(TextRun, AResumedRunGivesTheBitsOfAnUninterruptedRun) {
-  EXPECT_EQ(train("whole", RunFolder::Begin::fresh, 0), TrainingEnd::finished);
+  EXPECT_EQ(train("whole", RunFolder::StartMode::fresh, 0), TrainingEnd::finished);
   for (const std::int64_t steps : {3, 17, 29}) {
-    EXPECT_EQ(
-        train("parts", steps == 3 ? RunFolder::Begin::fresh : RunFolder::Begin::resume, steps),
-        TrainingEnd::interrupted);
+    EXPECT_EQ(train("parts",
+                    steps == 3 ? RunFolder::StartMode::fresh : RunFolder::StartMode::resume, steps),
+              TrainingEnd::interrupted);
   }
-  EXPECT_EQ(train("parts", RunFolder::Begin::resume, 0), TrainingEnd::finished);
+  EXPECT_EQ(train("parts", RunFolder::StartMode::resume, 0), TrainingEnd::finished);
   for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {
     const std::string path = std::string("checkpoints/step-30/") + name;
     EXPECT_EQ(content(folder_ / "whole" / path), content(folder_ / "parts" / path)) << name;
@@ -102,7 +102,7 @@ TEST_F(TextRun, AnEmptyTextIsRejected) {
   write_text(folder_ / "a.txt", "\n");
   config_.tokenizer.options.kind = TokenizerKind::bytes;
   EXPECT_NE(error_of([&] {
-              train("run", RunFolder::Begin::fresh, 0);
+              train("run", RunFolder::StartMode::fresh, 0);
             }).find("there is nothing to learn from (1 line: 1 line kept)"),
             std::string::npos);
 }
@@ -111,7 +111,7 @@ TEST_F(TextRun, AnUnsupportedObjectiveIsRejected) {
   config_.training.objective = ObjectiveKind::translation;
   config_.data.cut = TextCut::lines;
   EXPECT_NE(error_of([&] {
-              train("run", RunFolder::Begin::fresh, 0);
+              train("run", RunFolder::StartMode::fresh, 0);
             }).find("a model of the family gpt cannot translate."),
             std::string::npos);
 }

@@ -88,10 +88,10 @@ inline TrainConfig tiny_config() {
 // only the leader's becomes a run's folder.
 class TinyRun {
  public:
-  TinyRun(const std::filesystem::path& path, RunFolder::Begin mode, const TrainConfig& config,
+  TinyRun(const std::filesystem::path& path, RunFolder::StartMode mode, const TrainConfig& config,
           int threads = 1)
       : TinyRun(path, mode, config, ContextOptions{.threads = threads}) {}
-  TinyRun(const std::filesystem::path& path, RunFolder::Begin mode, const TrainConfig& config,
+  TinyRun(const std::filesystem::path& path, RunFolder::StartMode mode, const TrainConfig& config,
           const ContextOptions& options, Communicator* communicator = nullptr)
       : config_(config),
         communicator_(communicator != nullptr ? *communicator : single_process_),

@@ -12,12 +12,12 @@ namespace nunchi::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Begin = RunFolder::Begin;
+using StartMode = RunFolder::StartMode;
 using Json = nlohmann::json;
 
 TEST(Trainer, AFinishedRunsFolderIsAModelFolder) {
   const TemporaryFolder folder;
-  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  TinyRun run(folder.path(), StartMode::fresh, tiny_config());
   EXPECT_EQ(run.train(), TrainingEnd::finished);
   EXPECT_EQ(checkpoint_steps(folder / "checkpoints"), (std::vector<std::int64_t>{8, 12}));
   CpuContext context;
@@ -37,7 +37,7 @@ TEST(Trainer, LearnsAndReportsProgress) {
   TrainConfig config = tiny_config();
   config.training.max_steps = 80;
   config.training.log_every = 10;
-  TinyRun run(folder.path(), Begin::fresh, config);
+  TinyRun run(folder.path(), StartMode::fresh, config);
   std::vector<TrainingProgress> reports;
   TrainerHooks hooks;
   hooks.progress = [&](const TrainingProgress& progress) { reports.push_back(progress); };
@@ -58,7 +58,7 @@ TEST(Trainer, MaxEpochsEndsARun) {
   config.training.max_steps = 0;
   config.training.max_epochs = 2;
   config.training.accumulate = 1;
-  TinyRun run(folder.path(), Begin::fresh, config);
+  TinyRun run(folder.path(), StartMode::fresh, config);
   run.train();
   EXPECT_EQ(run.state().epoch, 2);
   EXPECT_EQ(run.state().batch, 0);
@@ -71,14 +71,14 @@ TEST(Trainer, KeepsTheBestCheckpointsAndStopsEarly) {
   config.training.max_steps = 100;
   config.checkpoints = {.every = 100, .keep_last = 1, .keep_best = 2, .average = 2};
   config.validation = {.every = 2, .metric = ValidationMetric::bleu, .patience = 3};
-  TinyRun run(folder.path(), Begin::fresh, config);
+  TinyRun run(folder.path(), StartMode::fresh, config);
   std::vector<double> scores = {10, 30, 20, 30, 5, 1, 1, 1};
   std::size_t next = 0;
   TrainerHooks hooks;
   hooks.validate = [&] {
     return ValidationScores{.loss = 2, .bleu = scores.at(next++), .chrf = 1};
   };
-  EXPECT_EQ(run.train(hooks), TrainingEnd::early);
+  EXPECT_EQ(run.train(hooks), TrainingEnd::stopped_early);
   EXPECT_EQ(run.state().step,
             10);  // the best at step 4, then three validations without improvement
   EXPECT_EQ(run.state().best, (std::vector<StepScore>{{4, 30}, {8, 30}}));
@@ -91,7 +91,7 @@ TEST(Trainer, ALowerLossIsBetter) {
   TrainConfig config = tiny_config();
   config.training.max_steps = 6;
   config.validation = {.every = 2, .metric = ValidationMetric::loss};
-  TinyRun run(folder.path(), Begin::fresh, config);
+  TinyRun run(folder.path(), StartMode::fresh, config);
   std::vector<double> losses = {3, NAN, 2};
   std::size_t next = 0;
   TrainerHooks hooks;
@@ -113,14 +113,14 @@ TEST(Trainer, AnInterruptedValidationIsRepeatedOnResume) {
     return std::nullopt;
   };
   {
-    TinyRun run(folder.path(), Begin::fresh, config);
+    TinyRun run(folder.path(), StartMode::fresh, config);
     EXPECT_EQ(run.train(hooks), TrainingEnd::interrupted);
     EXPECT_EQ(run.state().step, 2);
   }
   stop = false;
   int validations = 0;
   hooks.validate = [&] { return ValidationScores{.loss = 10.0 - ++validations}; };
-  TinyRun run(folder.path(), Begin::resume, config);
+  TinyRun run(folder.path(), StartMode::resume, config);
   EXPECT_EQ(run.train(hooks), TrainingEnd::finished);
   EXPECT_EQ(validations, 3);
   EXPECT_EQ(run.state().best.front().step, 6);
@@ -147,7 +147,7 @@ TrainerHooks poisoning(TinyRun& run, std::int64_t first, std::int64_t last) {
 
 TEST(Trainer, ANonFiniteStepIsSkippedAndItsBatchesSaved) {
   const TemporaryFolder folder;
-  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  TinyRun run(folder.path(), StartMode::fresh, tiny_config());
   EXPECT_EQ(run.train(poisoning(run, 3, 4)), TrainingEnd::finished);
   EXPECT_EQ(run.state().step, 12);
   EXPECT_EQ(run.state().skipped_steps, 2);
@@ -169,7 +169,7 @@ TEST(Trainer, ANonFiniteStepIsSkippedAndItsBatchesSaved) {
 
 TEST(Trainer, ThreeNonFiniteStepsInARowEndTheRun) {
   const TemporaryFolder folder;
-  TinyRun run(folder.path(), Begin::fresh, tiny_config());
+  TinyRun run(folder.path(), StartMode::fresh, tiny_config());
   const std::string message = error_of([&] { run.train(poisoning(run, 6, 100)); });
   EXPECT_TRUE(says(message, "step 8: the loss is not finite")) << message;
   EXPECT_TRUE(says(message, "3 steps in a row") && says(message, "from step 4")) << message;
@@ -179,14 +179,14 @@ TEST(Trainer, ThreeNonFiniteStepsInARowEndTheRun) {
 TEST(Trainer, ACheckpointThatDoesNotFitIsRejected) {
   const TemporaryFolder folder;
   {
-    TinyRun run(folder.path(), Begin::fresh, tiny_config());
+    TinyRun run(folder.path(), StartMode::fresh, tiny_config());
     run.train();
   }
   TrainConfig wider = tiny_config();
   TransformerConfig model = wider.model.as<TransformerConfig>();
   model.feed_forward = 80;
   wider.model = model;
-  TinyRun run(folder.path(), Begin::resume, wider);
+  TinyRun run(folder.path(), StartMode::resume, wider);
   EXPECT_TRUE(says(error_of([&] { run.train(); }), "does not fit the model"));
 }
 
@@ -194,12 +194,12 @@ TEST(Trainer, ReportsChangesOfTheConfigAndTheData) {
   const TemporaryFolder folder;
   std::atomic<bool> stop = false;
   {
-    TinyRun run(folder.path(), Begin::fresh, tiny_config());
+    TinyRun run(folder.path(), StartMode::fresh, tiny_config());
     run.train(stopping_after(stop, 5));
   }
   TrainConfig other = tiny_config();
   other.seed = 6;  // changes the order of the data as well
-  TinyRun run(folder.path(), Begin::resume, other);
+  TinyRun run(folder.path(), StartMode::resume, other);
   run.train();
   EXPECT_TRUE(says(run.notes(), "resuming at step 5")) << run.notes();
   EXPECT_TRUE(says(run.notes(), "the config differs from")) << run.notes();

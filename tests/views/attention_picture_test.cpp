@@ -176,7 +176,8 @@ TEST(MergedIntoWords, SumsColumnsAndAveragesRows) {
                                {0.1f, 0.2f, 0.3f, 0.3f, 0.1f,  //
                                 0.5f, 0.5f, 0.0f, 0.0f, 0.0f,  //
                                 0.0f, 0.0f, 0.0f, 1.0f, 0.0f,  //
-                                0.0f, 0.1f, 0.8f, 0.1f, 0.0f}};
+                                0.0f, 0.1f, 0.8f, 0.1f, 0.0f},
+                               LastPiece::end_token};
   const AttentionMatrix words = merged_into_words(pieces);
   EXPECT_EQ(words.sources, (std::vector<std::string>{"서울에서", "만나요", "</s>"}));
   EXPECT_EQ(words.targets, (std::vector<std::string>{"Let's", "meet"}));
@@ -200,7 +201,7 @@ TEST(MergedIntoWords, JoinsDigitsBytesAndSpaceMarks) {
   EXPECT_EQ(words({"▁", "2", "0", "2", "6", "년", "▁", "1", "1", "월"}), (Words{"2026년", "11월"}));
   EXPECT_EQ(words({"▁", "<0xEA>", "<0xB0>", "<0x80>", "▁a"}), (Words{"가", "a"}));
   EXPECT_EQ(words({"<0xEA>", "<0xZZ>"}), (Words{"\uFFFD<0xZZ>"}));
-  EXPECT_EQ(words({"<s>", "a", "b", "▁", "</s>"}), (Words{"<s>", "ab", "▁", "</s>"}));
+  EXPECT_EQ(words({"a", "b", "▁", "▁c"}), (Words{"ab", "▁", "c"}));
   EXPECT_EQ(words({"서울", "에서"}), (Words{"서울에서"}));
 }
 

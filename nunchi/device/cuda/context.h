@@ -42,7 +42,7 @@ class Context<Device::cuda> final : public ContextBase {
   void synchronize() override;
 
   // False while a profile is set, because it times each kernel on its own.
-  bool replays() const override { return profile() == nullptr; }
+  bool can_replay() const override { return profile() == nullptr; }
   std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
   bool capturing() const { return capturing_; }
   std::unique_ptr<HostSignal> make_host_signal() override;

@@ -6,7 +6,7 @@ namespace nunchi {
 
 PinnedRing::PinnedRing(CUstream_st* stream) : stream_(stream) {
   void* memory = nullptr;
-  check_cuda(cudaHostAlloc(&memory, 2 * kHalf, cudaHostAllocDefault),
+  check_cuda(cudaHostAlloc(&memory, 2 * kHalfBytes, cudaHostAllocDefault),
              "allocating pinned memory for uploads");
   memory_ = static_cast<std::byte*>(memory);
   for (CUevent_st*& event : copied_) {
@@ -22,13 +22,13 @@ PinnedRing::~PinnedRing() {
 std::byte* PinnedRing::take(std::size_t bytes) {
   constexpr std::size_t kAlignment = 64;
   const std::size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (used_bytes_ + size > kHalf) {
+  if (used_bytes_ + size > kHalfBytes) {
     check_cuda(cudaEventRecord(copied_[half_], stream_), "an event");
     half_ = 1 - half_;
     used_bytes_ = 0;
     check_cuda(cudaEventSynchronize(copied_[half_]), "an upload");
   }
-  std::byte* memory = memory_ + static_cast<std::size_t>(half_) * kHalf + used_bytes_;
+  std::byte* memory = memory_ + static_cast<std::size_t>(half_) * kHalfBytes + used_bytes_;
   used_bytes_ += size;
   return memory;
 }

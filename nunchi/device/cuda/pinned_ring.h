@@ -19,8 +19,8 @@ class PinnedRing {
   PinnedRing(const PinnedRing&) = delete;
   PinnedRing& operator=(const PinnedRing&) = delete;
 
-  static constexpr std::size_t kHalf = std::size_t{8} << 20;
-  // `bytes` is at most kHalf. The caller fills the memory and queues its copy before the next
+  static constexpr std::size_t kHalfBytes = std::size_t{8} << 20;
+  // `bytes` is at most kHalfBytes. The caller fills the memory and queues its copy before the next
   // call.
   std::byte* take(std::size_t bytes);
 

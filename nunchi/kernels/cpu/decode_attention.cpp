@@ -88,7 +88,7 @@ class DecodeRow {
 
   // Writes to key_rows_ which rows of k and v the row sees.
   void find_keys(std::int64_t row, std::int64_t keys) {
-    const KeyPlaces& from = p_.keys;
+    const VisibleKeys& from = p_.keys;
     if (from.slot == nullptr) {
       for (std::int64_t p = 0; p < keys; ++p) key_rows_[p] = from.begin[row] + p;
       return;

@@ -83,7 +83,7 @@ class DropoutFactors {
  public:
   explicit DropoutFactors(const Dropout& dropout)
       : key_(dropout.active() ? philox::key_of(*dropout.key) : philox::Key{}),
-        place_(dropout.place),
+        operation_id_(dropout.operation_id),
         threshold_(dropout.threshold()),
         scale_(static_cast<T>(dropout.scale())) {
     // The transposition in draw() moves the words of lane 4 g + k to group g of parts[k].
@@ -117,7 +117,7 @@ class DropoutFactors {
 
  private:
   [[gnu::always_inline]] void draw(Words c0, Words c1, std::uint32_t sentence, T* keep) const {
-    Words c2 = sentence - Words{}, c3 = place_ - Words{};
+    Words c2 = sentence - Words{}, c3 = operation_id_ - Words{};
     std::uint32_t key0 = key_[0], key1 = key_[1];
     for (int round = 0; round < philox::kRounds; ++round) {
       Words high0, low0, high1, low1;
@@ -148,7 +148,7 @@ class DropoutFactors {
 
   Words order_;
   philox::Key key_;
-  std::uint32_t place_;
+  std::uint32_t operation_id_;
   std::uint32_t threshold_;
   T scale_;
 };

@@ -94,9 +94,10 @@ void compute(ContextOf<Target>& ctx, const RandomFill<T>& p) {
   parallel_ranges(ctx, p.count, 1024, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto index = static_cast<std::uint64_t>(i);
-      const philox::Words words = philox::bits(
-          {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), 0, p.place},
-          key);
+      const philox::Words words =
+          philox::bits({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+                        0, p.tensor_id},
+                       key);
       const double u = unit_interval(words[0], words[1]), v = unit_interval(words[2], words[3]);
       // Box-Muller; 1 - u is never zero.
       const double draw =

@@ -26,7 +26,7 @@ template <class V>
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
-  const AdamNumbers& n = *p.numbers;
+  const AdamSettings& n = *p.numbers;
   const double correction1 = 1 - std::pow(n.beta1, static_cast<double>(n.step));
   const double correction2 = 1 - std::pow(n.beta2, static_cast<double>(n.step));
   const T scale = static_cast<T>(p.report->scale);
@@ -55,12 +55,12 @@ void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
       std::fill(p.gradients + begin, p.gradients + end, T(0));
       return;
     }
-    const std::int64_t decay_end = std::clamp(p.decayed, begin, end);
+    const std::int64_t decay_end = std::clamp(p.decayed_count, begin, end);
     update(begin, decay_end, decay_factor);
     update(decay_end, end, T(1));
-    if (p.rounded == nullptr) return;
+    if (p.bf16_weights == nullptr) return;
     for (std::int64_t i = begin; i < end; ++i) {
-      p.rounded[i] = BFloat16(static_cast<float>(p.weights[i]));
+      p.bf16_weights[i] = BFloat16(static_cast<float>(p.weights[i]));
     }
   });
 }

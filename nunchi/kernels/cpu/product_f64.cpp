@@ -35,7 +35,7 @@ void compute<Cpu<kIsa>>(CpuContext& ctx, const Product<double>& p) {
           double value = c[i * kPanel + j];
           if (p.accumulate) value += out;
           if (p.bias != nullptr) value += p.bias[begin + j];
-          if (p.added != nullptr) value += p.added[i * p.n + begin + j];
+          if (p.residual != nullptr) value += p.residual[i * p.n + begin + j];
           out = p.relu && value < 0 ? 0.0 : value;
         }
       }

@@ -12,7 +12,7 @@ struct Token {
   const T* bias;  // b_hh
   const T* h;     // the state before the token
   const T* c;     // the cell state before the token; null: zero
-  T* saved;       // as RecurrentInputs::kept
+  T* saved;       // as RecurrentInputs::saved
   T* out;         // h'
 };
 
@@ -66,17 +66,17 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const ScratchMemory products(
       ctx.arena(), static_cast<std::size_t>(padded_rows(first_active) * G * H) * sizeof(T));
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
-    const T *h = ranks.state(in.first_h, i), *c = ranks.state(in.first_c, i);
+    const T *h = ranks.state(in.initial_h, i), *c = ranks.state(in.initial_c, i);
     if (i < first_active) {
-      copy_or_clear(h, in.previous + i * H, H);
+      copy_or_clear(h, in.previous_h + i * H, H);
     } else {  // without a token the state does not change
       copy_or_clear(h, ranks.state(p.last_h, i), H);
       copy_or_clear(c, ranks.state(p.last_c, i), H);
     }
   }
   for_steps(in.plan, [&](const RecurrentStep& step) {
-    T* const previous_h = in.previous + step.first * H;
-    const bool from_zero = step.token == 0 && in.first_h == nullptr;
+    T* const previous_h = in.previous_h + step.first * H;
+    const bool from_zero = step.index == 0 && in.initial_h == nullptr;
     if (!from_zero) {
       Product<T> product = in.product;
       product.m = padded_rows(step.active);
@@ -86,24 +86,24 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     }
     parallel_ranges(ctx, step.active, row_grain(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = ranks.row(i, step.token);
+        const std::int64_t row = ranks.row(i, step.index);
         T* const out = p.out + row * p.out_stride;
-        T* const saved = in.kept + (step.first + i) * H;
-        const Token<T> token{
-            .width = H,
-            .gates = ranks.gates(row),
-            .b = from_zero ? nullptr : products.as<T>() + i * G * H,
-            .bias = p.bias,
-            .h = previous_h + i * H,
-            .c = step.token > 0 ? in.kept + (step.before + i) * H : ranks.state(in.first_c, i),
-            .saved = saved,
-            .out = out};
+        T* const saved = in.saved + (step.first + i) * H;
+        const Token<T> token{.width = H,
+                             .gates = ranks.gates(row),
+                             .b = from_zero ? nullptr : products.as<T>() + i * G * H,
+                             .bias = p.bias,
+                             .h = previous_h + i * H,
+                             .c = step.index > 0 ? in.saved + (step.previous_first + i) * H
+                                                 : ranks.state(in.initial_c, i),
+                             .saved = saved,
+                             .out = out};
         if (in.cell == CellKind::lstm) {
           lstm_token(token);
         } else {
           gru_token(token);
         }
-        if (i < step.next) {
+        if (i < step.next_active) {
           std::copy_n(out, H, previous_h + (step.active + i) * H);
         } else {
           if (p.last_h != nullptr) std::copy_n(out, H, ranks.state(p.last_h, i));
@@ -113,7 +113,7 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     });
   });
   clear_rows(in.rows, H, p.out_stride, p.out);
-  clear_rows(in.rows, H, H, in.previous);
+  clear_rows(in.rows, H, H, in.previous_h);
 }
 template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<float>&);
 template void compute<Cpu<kIsa>>(CpuContext&, const Recurrence<double>&);

@@ -76,16 +76,17 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   for_steps_backward(in.plan, [&](const RecurrentStep& step) {
     parallel_ranges(ctx, step.active, row_grain(H), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t row = ranks.row(i, step.token), index = step.first + i;
+        const std::int64_t row = ranks.row(i, step.index), index = step.first + i;
         T* const rank_carry_h = carry_h.as<T>() + i * H;
         T* const rank_carry_c = carry_c.as<T>() + i * H;
-        const bool continues = i < step.next;
+        const bool continues = i < step.next_active;
         const TokenBackward<T> token{
             .width = H,
             .gates = ranks.gates(row),
-            .saved = in.kept + index * H,
-            .h = in.previous + index * H,
-            .c = step.token > 0 ? in.kept + (step.before + i) * H : ranks.state(in.first_c, i),
+            .saved = in.saved + index * H,
+            .h = in.previous_h + index * H,
+            .c = step.index > 0 ? in.saved + (step.previous_first + i) * H
+                                : ranks.state(in.initial_c, i),
             .d_out = p.d_out != nullptr ? p.d_out + row * p.d_out_stride : nullptr,
             .d_next_h = continues ? rank_carry_h : ranks.state(p.d_last_h, i),
             .d_next_c = continues ? rank_carry_c : ranks.state(p.d_last_c, i),
@@ -99,7 +100,7 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
         }
       }
     });
-    if (step.token == 0 && p.d_first_h == nullptr) return;
+    if (step.index == 0 && p.d_initial_h == nullptr) return;
     Product<T> product = in.product;
     product.m = padded_rows(step.active);
     product.a = p.d_b + step.first * G * H;
@@ -110,9 +111,9 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   for (std::int64_t i = 0; i < in.plan.sentences; ++i) {
     const bool no_tokens = i >= first_active;
     copy_or_clear<T>(no_tokens ? ranks.state(p.d_last_h, i) : carry_h.as<T>() + i * H,
-                     ranks.state(p.d_first_h, i), H);
+                     ranks.state(p.d_initial_h, i), H);
     copy_or_clear<T>(no_tokens ? ranks.state(p.d_last_c, i) : carry_c.as<T>() + i * H,
-                     ranks.state(p.d_first_c, i), H);
+                     ranks.state(p.d_initial_c, i), H);
   }
   clear_rows(in.rows, G * H, in.gates_stride, in.gates);
   clear_rows(in.rows, G * H, G * H, p.d_b);

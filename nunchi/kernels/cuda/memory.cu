@@ -130,8 +130,8 @@ void compute<Cuda>(CudaContext& ctx, const CopyBytes& p) {
       if (ctx.capturing()) throw Error("a captured graph cannot copy from the host.");
       // Through pinned memory, so that the host does not wait.
       const auto* from = static_cast<const std::byte*>(p.from);
-      for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalf) {
-        const std::size_t chunk = std::min(PinnedRing::kHalf, p.bytes - done);
+      for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalfBytes) {
+        const std::size_t chunk = std::min(PinnedRing::kHalfBytes, p.bytes - done);
         std::byte* pinned = ctx.pinned().take(chunk);
         std::memcpy(pinned, from + done, chunk);
         check_cuda(cudaMemcpyAsync(static_cast<std::byte*>(p.to) + done, pinned, chunk,

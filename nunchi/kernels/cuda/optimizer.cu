@@ -8,7 +8,7 @@ namespace {
 constexpr int kThreads = 256;
 
 __global__ void clip_scale_kernel(ClipScale p) {
-  const AdamNumbers& n = *p.numbers;
+  const AdamSettings& n = *p.numbers;
   const double norm = sqrt(*p.squared_norm) / n.tokens;
   const double clip = n.max_norm > 0 && norm > n.max_norm ? n.max_norm / (norm + 1e-6) : 1.0;
   p.report->gradient_norm = norm;
@@ -23,7 +23,7 @@ struct StepNumbers {
       epsilon, decay_factor;
 };
 
-__device__ StepNumbers step_numbers(const AdamNumbers& n, const AdamReport& report) {
+__device__ StepNumbers step_numbers(const AdamSettings& n, const AdamReport& report) {
   const double correction1 = 1 - pow(n.beta1, static_cast<double>(n.step));
   const double correction2 = 1 - pow(n.beta2, static_cast<double>(n.step));
   return {static_cast<float>(report.scale),
@@ -59,10 +59,10 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
     if (i + 4 > p.count) {
       for (std::int64_t j = i; j < p.count; ++j) {
         if (s.scale != 0) {
-          update(s, j < p.decayed ? s.decay_factor : 1.0f, p.gradients[j], p.weights[j], p.first[j],
-                 p.second[j]);
-          if (p.rounded != nullptr)
-            reinterpret_cast<__nv_bfloat16*>(p.rounded)[j] = __float2bfloat16(p.weights[j]);
+          update(s, j < p.decayed_count ? s.decay_factor : 1.0f, p.gradients[j], p.weights[j],
+                 p.first[j], p.second[j]);
+          if (p.bf16_weights != nullptr)
+            reinterpret_cast<__nv_bfloat16*>(p.bf16_weights)[j] = __float2bfloat16(p.weights[j]);
         }
         p.gradients[j] = 0;
       }
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
       float4 w = *reinterpret_cast<float4*>(p.weights + i);
       float4 m = *reinterpret_cast<float4*>(p.first + i);
       float4 v = *reinterpret_cast<float4*>(p.second + i);
-      const auto decay = [&](int j) { return i + j < p.decayed ? s.decay_factor : 1.0f; };
+      const auto decay = [&](int j) { return i + j < p.decayed_count ? s.decay_factor : 1.0f; };
       update(s, decay(0), g.x, w.x, m.x, v.x);
       update(s, decay(1), g.y, w.y, m.y, v.y);
       update(s, decay(2), g.z, w.z, m.z, v.z);
@@ -81,10 +81,10 @@ __global__ void __launch_bounds__(kThreads) adam_kernel(Adam<float> p) {
       *reinterpret_cast<float4*>(p.weights + i) = w;
       *reinterpret_cast<float4*>(p.first + i) = m;
       *reinterpret_cast<float4*>(p.second + i) = v;
-      if (p.rounded != nullptr) {
+      if (p.bf16_weights != nullptr) {
         const __nv_bfloat162 a = __floats2bfloat162_rn(w.x, w.y);
         const __nv_bfloat162 b = __floats2bfloat162_rn(w.z, w.w);
-        *reinterpret_cast<uint2*>(p.rounded + i) = make_uint2(
+        *reinterpret_cast<uint2*>(p.bf16_weights + i) = make_uint2(
             *reinterpret_cast<const unsigned*>(&a), *reinterpret_cast<const unsigned*>(&b));
       }
     }

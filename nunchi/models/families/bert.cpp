@@ -24,7 +24,7 @@ Bert::Bert(const BertConfig& config)
       table_(parameters_.add("encoder.embedding.weight", {config.target_vocabulary, config.width},
                              nn::Init::normal(1 / std::sqrt(static_cast<double>(config.width))))),
       position_(nn::make_position(parameters_, "encoder.position",
-                                  config.position_options(nn::Sees::all))),
+                                  config.position_options(nn::AttentionMask::none))),
       // With post-norm, the dropout comes after the embedding's norm.
       embedding_(parameters_, table_,
                  {.width = config.width,
@@ -34,7 +34,7 @@ Bert::Bert(const BertConfig& config)
                           ? nn::make_norm(parameters_, "encoder.embedding.norm", config.norm,
                                           config.width, config.norm_epsilon)
                           : Norm()),
-      embedding_dropout_{config.dropout, parameters_.next_place()},
+      embedding_dropout_{config.dropout, parameters_.next_operation_id()},
       layers_(parameters_, {.name = "encoder", .layers = config.layers, .block = config.block()},
               *position_),
       dense_(parameters_, "masked.dense",
@@ -47,7 +47,7 @@ Bert::Bert(const BertConfig& config)
   const auto labels = static_cast<std::int64_t>(config.labels.size());
   label_head_.emplace(LabelHead{
       .dense = {parameters_, name + "dense", {.inputs = config.width, .outputs = config.width}},
-      .dropout = {config.dropout, parameters_.next_place()},
+      .dropout = {config.dropout, parameters_.next_operation_id()},
       .output = {parameters_, name + "output", {.inputs = config.width, .outputs = labels}}});
 }
 
@@ -56,7 +56,7 @@ Variable Bert::hidden(const TokenBatch& text) const {
   Variable embedded = embedding_(text.ids, text.rows, *position_);
   if (embedding_norm_.gamma.defined()) {
     embedded = residual_norm(embedded, {}, text.rows, embedding_norm_).out;
-    embedded = dropped(embedded, text.rows, embedding_dropout_);
+    embedded = with_dropout(embedded, text.rows, embedding_dropout_);
   }
   return layers_(embedded, {.rows = text.rows});
 }

@@ -79,7 +79,7 @@ void BertConfig::keep_function_options() {
 
 void BertConfig::check(const FailOption& fail) const {
   check_sizes(fail, {{"layers", layers}, {"vocabulary", target_vocabulary}});
-  check_stack(fail, {Sees::all});
+  check_stack(fail, {AttentionMask::none});
   if (longest() < 3) {
     fail({"max_positions", "position"}, "must be at least 3: a text has <s>, a token and </s>");
   }

@@ -19,8 +19,10 @@ struct BertConfig : StackConfig {
   std::vector<ObjectiveKind> objectives() const {
     return {ObjectiveKind::masked, ObjectiveKind::classification};
   }
-  std::string one_vocabulary() const { return "a bert fills in the tokens that it reads"; }
-  FamilyConfig::Needs needs() const { return needs_of({Sees::all}); }
+  std::string shared_vocabulary_reason() const {
+    return "a bert fills in the tokens that it reads";
+  }
+  FamilyConfig::Needs needs() const { return needs_of({AttentionMask::none}); }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
   void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }

@@ -14,14 +14,14 @@ constexpr double kDeviation = 0.02;
 
 // Matrices whose output is added to the residual stream start smaller, because 2·L branches add up.
 nn::BlockConfig block_of(const GptConfig& config) {
-  nn::BlockConfig block = config.block(nn::Sees::past);
+  nn::BlockConfig block = config.block(nn::AttentionMask::causal);
   block.init = {.deviation = kDeviation,
                 .branch_deviation = kDeviation / std::sqrt(2.0 * config.layers)};
   return block;
 }
 
 nn::PositionOptions position_of(const GptConfig& config) {
-  nn::PositionOptions options = config.position_options(nn::Sees::past);
+  nn::PositionOptions options = config.position_options(nn::AttentionMask::causal);
   options.deviation = kDeviation;
   return options;
 }

@@ -56,7 +56,7 @@ GptConfig::GptConfig() {
 
 void GptConfig::check(const FailOption& fail) const {
   check_sizes(fail, {{"layers", layers}, {"vocabulary", target_vocabulary}});
-  check_stack(fail, {Sees::past});
+  check_stack(fail, {AttentionMask::causal});
 }
 
 std::shared_ptr<const FamilyConfig> describe(GptConfig config) {

@@ -17,8 +17,8 @@ struct GptConfig : StackConfig {
 
   // See models/described_config.h.
   std::vector<ObjectiveKind> objectives() const { return {ObjectiveKind::causal}; }
-  std::string one_vocabulary() const { return "a gpt reads the tokens that it writes"; }
-  FamilyConfig::Needs needs() const { return needs_of({Sees::past}); }
+  std::string shared_vocabulary_reason() const { return "a gpt reads the tokens that it writes"; }
+  FamilyConfig::Needs needs() const { return needs_of({AttentionMask::causal}); }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
   void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }

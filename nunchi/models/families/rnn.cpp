@@ -46,8 +46,8 @@ Rnn::Rnn(const RnnConfig& config)
                 .width = config.width,
                 .dropout = config.dropout}),
       attention_(make_attention(parameters_, config)),
-      output_dropout_{config.dropout, parameters_.next_place()},
-      free_running_operation_(parameters_.next_place()) {}
+      output_dropout_{config.dropout, parameters_.next_operation_id()},
+      free_running_operation_(parameters_.next_operation_id()) {}
 
 Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
   const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
@@ -78,7 +78,7 @@ Variable Rnn::decode(const TokenBatch& target, const RecurrentMemory& memory) co
 }
 
 Variable Rnn::vocabulary_input(const Variable& top, const Ragged& rows) const {
-  if (!attention_) return dropped(top, rows, output_dropout_);
+  if (!attention_) return with_dropout(top, rows, output_dropout_);
   return activation(top, rows, ActivationKind::tanh, output_dropout_);
 }
 
@@ -161,7 +161,7 @@ void Rnn::add_sources(State& any_state, const Source& source,
   for (const RecurrentState& layer : memory.initial) {
     initial.push_back({layer.h.value(), layer.c.defined() ? layer.c.value() : Tensor()});
   }
-  state.states.set_first(std::move(initial));
+  state.states.set_initial_states(std::move(initial));
   if (!attention_) return;
   const Tensor rows = memory_rows(memory.batch, memory_begin);
   const nn::StateMemory attended = attention_->memory(memory.rows);

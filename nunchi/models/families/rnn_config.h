@@ -37,7 +37,9 @@ struct RnnConfig {
     return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
   }
   std::int64_t longest() const { return kUnlimitedLength; }
-  std::string one_vocabulary() const { return EmbeddingTables::one_vocabulary(tied_embeddings); }
+  std::string shared_vocabulary_reason() const {
+    return EmbeddingTables::shared_vocabulary_reason(tied_embeddings);
+  }
   FamilyConfig::Needs needs() const { return {}; }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view) const { return {}; }

@@ -62,7 +62,7 @@ void TransformerConfig::check(const FailOption& fail) const {
   check_sizes(fail, {{"decoder_layers", decoder_layers}, {"target_vocabulary", target_vocabulary}});
   check_sizes(fail, {{"encoder_layers", encoder_layers}, {"source_features", source_features}}, 0);
   if (source_features == 0) check_sizes(fail, {{"source_vocabulary", source_vocabulary}});
-  check_stack(fail, {Sees::all, Sees::past});
+  check_stack(fail, {AttentionMask::none, AttentionMask::causal});
   EmbeddingTables::check(tables(), fail);
 }
 

@@ -36,10 +36,13 @@ struct TransformerConfig : StackConfig {
   std::vector<ObjectiveKind> objectives() const {
     return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
   }
-  std::string one_vocabulary() const {
-    return source_features > 0 ? std::string() : EmbeddingTables::one_vocabulary(tied_embeddings);
+  std::string shared_vocabulary_reason() const {
+    return source_features > 0 ? std::string()
+                               : EmbeddingTables::shared_vocabulary_reason(tied_embeddings);
   }
-  FamilyConfig::Needs needs() const { return needs_of({Sees::all, Sees::past}); }
+  FamilyConfig::Needs needs() const {
+    return needs_of({AttentionMask::none, AttentionMask::causal});
+  }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view key) const {
     if (key == "source_vocabulary" && source_features > 0) return "the source has no tokens";

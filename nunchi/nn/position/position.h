@@ -46,7 +46,7 @@ struct RelativeOptions {
   bool bidirectional = false;  // keys after the query have separate buckets
 
   // Buckets of either kind: the table's rows.
-  std::int64_t numbers() const;
+  std::int64_t bucket_count() const;
   // Throws Error if `max_distance` is too small for `buckets`, or there are too few buckets.
   void check() const;
 };

@@ -4,7 +4,7 @@
 
 namespace nunchi::nn {
 
-std::int64_t RelativeOptions::numbers() const {
+std::int64_t RelativeOptions::bucket_count() const {
   return kind == RelativeKind::clipped ? kernels::clipped_buckets(max_distance, bidirectional)
                                        : buckets;
 }
@@ -24,8 +24,8 @@ void RelativeOptions::check() const {
 Relative::Relative(Parameters& parameters, const std::string& name, const PositionOptions& options)
     : options_(options.relative) {
   options_.check();
-  table_ =
-      parameters.add(name + ".weight", {options_.numbers(), options.heads}, table_init(options));
+  table_ = parameters.add(name + ".weight", {options_.bucket_count(), options.heads},
+                          table_init(options));
 }
 
 ScoreBias Relative::score_bias(ContextBase&) const {

@@ -13,7 +13,7 @@ const std::int32_t* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<std::int32_t>() : nullptr;
 }
 
-kernels::KeyPlaces kernel_keys(const KeyPlaces& keys) {
+kernels::VisibleKeys kernel_keys(const VisibleKeys& keys) {
   return {.slot = data_or_null(keys.slot),
           .hypothesis = data_or_null(keys.hypothesis),
           .slot_stride = keys.slot.defined() ? keys.slot.size(1) : 0,
@@ -23,7 +23,7 @@ kernels::KeyPlaces kernel_keys(const KeyPlaces& keys) {
 
 }  // namespace
 
-Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
+Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const VisibleKeys& keys,
                         const AttentionOptions& given, const NewKeys& newest) {
   const Tensor& q = heads.q;
   const AttentionOptions options = completed_options(given, q.size(1));

@@ -6,7 +6,7 @@
 namespace nunchi {
 
 // Which keys each row sees; see kernels/decode_attention.h.
-struct KeyPlaces {
+struct VisibleKeys {
   Tensor slot;                // i32 [hypotheses, positions]; undefined: keys are adjacent rows
   Tensor hypothesis;          // i32 [R], with slots; undefined: each row is its own hypothesis
   Tensor begin;               // i32 [R], without slots: row of the first key
@@ -30,7 +30,7 @@ struct NewKeys {
 // Returns [R, H · D]. The position of a row's query is that of its last key; the options' causal
 // and dropout are ignored. With `newest`, each row must belong to a different hypothesis: no row
 // sees the newest key of another.
-Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const KeyPlaces& keys,
+Tensor decode_attention(const DecodeHeads& heads, const Ragged& rows, const VisibleKeys& keys,
                         const AttentionOptions& options, const NewKeys& newest = {});
 
 // to[index[r]] = from[r], or to[r] = from[r] if the index is undefined.

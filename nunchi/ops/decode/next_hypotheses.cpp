@@ -9,7 +9,8 @@ namespace nunchi {
 
 template <class S>
 void next_hypotheses(const Tensor& hidden, const Variable& table,
-                     const kernels::TopAllowed<S>& allowed, const kernels::BeamStep<S>& step) {
+                     const kernels::TopAllowedTokens<S>& allowed,
+                     const kernels::BeamStep<S>& step) {
   constexpr const char* kName = "next_hypotheses";
   check_shape(kName, "hidden", hidden, {hidden.size(0), table.value().size(1)});
   check(allowed.top.rows <= hidden.size(0) && allowed.top.vocabulary == table.value().size(0),
@@ -30,10 +31,10 @@ void next_hypotheses(const Tensor& hidden, const Variable& table,
 }
 
 template void next_hypotheses(const Tensor& hidden, const Variable& table,
-                              const kernels::TopAllowed<float>& allowed,
+                              const kernels::TopAllowedTokens<float>& allowed,
                               const kernels::BeamStep<float>& step);
 template void next_hypotheses(const Tensor& hidden, const Variable& table,
-                              const kernels::TopAllowed<double>& allowed,
+                              const kernels::TopAllowedTokens<double>& allowed,
                               const kernels::BeamStep<double>& step);
 
 }  // namespace nunchi

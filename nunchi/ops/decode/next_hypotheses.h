@@ -12,6 +12,6 @@ namespace nunchi {
 // null. `step` reads these candidates. S must be hidden's accumulator type.
 template <class S>
 void next_hypotheses(const Tensor& hidden, const Variable& table,
-                     const kernels::TopAllowed<S>& allowed, const kernels::BeamStep<S>& step);
+                     const kernels::TopAllowedTokens<S>& allowed, const kernels::BeamStep<S>& step);
 
 }  // namespace nunchi

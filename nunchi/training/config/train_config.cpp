@@ -135,7 +135,7 @@ void validation_fields(auto& in, auto& validation) {
 void generation_fields(auto& in, auto& generation) {
   in.integer("beam_size", generation.beam_size, 1, 1024);
   in.number("normalize", generation.normalize, 0, 10);
-  in.integer("max_length", generation.max_length, 1, kLongestGeneration);
+  in.integer("max_length", generation.max_length, 1, kMaxGenerationLength);
 }
 
 void fields(auto& in, auto& config) {

@@ -28,7 +28,8 @@ void check_tokenizer(const TrainConfig& config, const OptionReader& in) {
             fmt::format("must be true for the objective {}: both sides come from one text",
                         objective.name));
   }
-  if (const std::string why = config.model->one_vocabulary(); !tokenizer.shared && !why.empty()) {
+  if (const std::string why = config.model->shared_vocabulary_reason();
+      !tokenizer.shared && !why.empty()) {
     in.fail({"tokenizer.shared", "model.tied_embeddings", "model.family"}, "is false, but " + why);
   }
 }

@@ -134,7 +134,8 @@ ObjectiveLoss MaskedObjective::loss(const HostBatch& batch, std::int32_t first_s
   }
   const MaskedBatch masked =
       make_masked_batch(context_, texts, model_.vocabulary(), first_sentence);
-  const Variable rows = gather_rows(model_.hidden(masked.inputs), masked.masked, masked.places);
+  const Variable rows =
+      gather_rows(model_.hidden(masked.inputs), masked.masked, masked.masked_rows);
   const VocabularyLoss loss = model_.loss(rows, masked.masked, masked.labels,
                                           {.smoothing = training ? label_smoothing_ : 0});
   ObjectiveLoss result{loss.total, masked.masked.rows, masked.inputs.rows.rows};

@@ -139,7 +139,7 @@ ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
                                        draws_for(context_, batch, i, first_sentence));
     text.source.push_back(source_end_);
     sources.push_back(std::move(text.source));
-    targets.push_back(tokens_.begun(text.target));
+    targets.push_back(tokens_.with_forced_first(text.target));
   }
   const PairBatch pairs = make_pair_batch(
       make_source(context_, std::move(sources), model_.inputs(), first_sentence), targets,

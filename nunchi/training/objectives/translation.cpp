@@ -11,7 +11,7 @@ TranslationObjective::TranslationObjective(const ObjectiveParts& parts)
 ObjectiveLoss TranslationObjective::loss(const HostBatch& batch,
                                          std::int32_t first_sentence) const {
   std::vector<Tokens> targets;
-  for (const Tokens& target : batch.targets) targets.push_back(tokens_.begun(target));
+  for (const Tokens& target : batch.targets) targets.push_back(tokens_.with_forced_first(target));
   const PairBatch pairs = make_pair_batch(
       make_source(context_, batch.sources, model_.inputs(), first_sentence), targets,
       model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});

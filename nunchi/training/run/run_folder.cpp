@@ -82,18 +82,18 @@ std::string RunFolder::foreign_entry(const fs::path& path, std::span<const std::
   return {};
 }
 
-void RunFolder::check(const fs::path& path, Begin mode, std::span<const std::string> allowed) {
+void RunFolder::check(const fs::path& path, StartMode mode, std::span<const std::string> allowed) {
   const bool is_marked = path_exists(path / kMarker);
   const bool is_model = path_exists(path / "config.json") || path_exists(path / kWeights);
   const std::string name = "'" + path.string() + "'";
-  if (mode == Begin::resume && !is_marked) {
+  if (mode == StartMode::resume && !is_marked) {
     throw UsageError(name + " has no run to resume.");
   }
-  if (mode == Begin::resume && is_model && checkpoint_steps(path / "checkpoints").empty()) {
+  if (mode == StartMode::resume && is_model && checkpoint_steps(path / "checkpoints").empty()) {
     throw UsageError(name +
                      " has a run's model but none of its checkpoints, so it cannot be resumed.");
   }
-  if (mode == Begin::fresh && holds_run(path)) {
+  if (mode == StartMode::fresh && holds_run(path)) {
     throw UsageError(name +
                      " already has a run. Continue it with --resume, or replace it with "
                      "--overwrite.");
@@ -110,7 +110,7 @@ void RunFolder::check(const fs::path& path, Begin mode, std::span<const std::str
   }
 }
 
-RunFolder::RunFolder(const fs::path& path, Begin mode, std::span<const std::string> allowed)
+RunFolder::RunFolder(const fs::path& path, StartMode mode, std::span<const std::string> allowed)
     : path_(path), mode_(mode) {
   check(path, mode, allowed);
   try {
@@ -175,7 +175,7 @@ void RunFolder::release() {
 }
 
 std::vector<fs::path> RunFolder::files_to_remove() const {
-  if (mode_ == Begin::resume || !path_exists(path_ / kMarker)) return {};
+  if (mode_ == StartMode::resume || !path_exists(path_ / kMarker)) return {};
   std::vector<fs::path> files;
   for (const std::int64_t step : checkpoint_steps(checkpoints())) {
     files.push_back(checkpoint_path(checkpoints(), step));
@@ -215,7 +215,7 @@ void RunFolder::start() {
     fs::remove(file, failure);
     if (failure) throw Error("cannot remove " + file.string() + ": " + failure.message());
   }
-  if (mode_ != Begin::resume) {
+  if (mode_ != StartMode::resume) {
     for (const fs::path& folder : {path_ / "events", failed()}) fs::remove(folder, failure);
   }
   const std::string text = nlohmann::json{{"format", kFormat}}.dump() + "\n";
@@ -228,7 +228,7 @@ void RunFolder::start() {
 }
 
 fs::path RunFolder::last_checkpoint() const {
-  if (mode_ != Begin::resume) return {};
+  if (mode_ != StartMode::resume) return {};
   const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints());
   return steps.empty() ? fs::path() : checkpoint_path(checkpoints(), steps.back());
 }

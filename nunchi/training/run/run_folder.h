@@ -24,7 +24,7 @@ namespace nunchi {
 
 class RunFolder {
  public:
-  enum class Begin : std::uint8_t {
+  enum class StartMode : std::uint8_t {
     fresh,      // a new run in a folder without one
     resume,     // continues the folder's run
     overwrite,  // a new run; removes the files of an earlier run and nothing else
@@ -34,7 +34,7 @@ class RunFolder {
   // Throws UsageError when `mode` does not fit the folder's contents, and Error when another
   // process holds the lock, when the folder was written by a later version, or when it cannot be
   // written. `allowed` names entries that the folder may contain although no run wrote them.
-  RunFolder(const std::filesystem::path& path, Begin mode,
+  RunFolder(const std::filesystem::path& path, StartMode mode,
             std::span<const std::string> allowed = {});
   // Releases the lock. If start() was never called, removes what the constructor created and an
   // empty cache/, but keeps prepared data.
@@ -55,7 +55,7 @@ class RunFolder {
   std::filesystem::path last_checkpoint() const;
 
   // Throws the constructor's errors, except those of locking and writing; changes nothing.
-  static void check(const std::filesystem::path& path, Begin mode,
+  static void check(const std::filesystem::path& path, StartMode mode,
                     std::span<const std::string> allowed = {});
   // The name of an entry of the folder that is neither in `allowed` nor left by a run that was
   // killed before start(). Empty if there is none or if the folder does not exist.
@@ -71,7 +71,7 @@ class RunFolder {
   std::vector<std::filesystem::path> files_to_remove() const;
 
   std::filesystem::path path_;
-  Begin mode_;
+  StartMode mode_;
   bool started_ = false;
   // The lock file and the folders that this object created, inner ones first.
   std::vector<std::filesystem::path> created_;

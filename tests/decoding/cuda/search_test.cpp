@@ -18,7 +18,7 @@ TransformerConfig wide_config() {
   return config;
 }
 
-TEST(CudaSearch, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
+TEST(CudaSearch, UnitsThatEnterAndLeaveAtRandomStepsGetTheSameResultsAsAlone) {
   SKIP_WITHOUT_GPU();
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     CudaContext context({.precision = precision, .deterministic = true});
@@ -28,24 +28,24 @@ TEST(CudaSearch, UnitsThatEnterAndLeaveAtRandomStepsGetResultsOfTheirOwn) {
       const auto jobs = random_jobs(40, beam, true, kVocabulary);
       for (const std::uint64_t seed : {1, 2}) {
         SCOPED_TRACE("beam " + std::to_string(beam) + ", seed " + std::to_string(seed));
-        expect_results_of_their_own(tested, jobs, beam, seed);
+        expect_same_results_as_alone(tested, jobs, beam, seed);
       }
     }
   }
 }
 
-TEST(CudaSearch, RecurrentUnitsGetResultsOfTheirOwn) {
+TEST(CudaSearch, RecurrentUnitsGetTheSameResultsAsAlone) {
   SKIP_WITHOUT_GPU();
   for (const RnnConfig& config : all_small_rnns(kVocabulary)) {
     SCOPED_TRACE(ModelConfig(config)->to_json());
     CudaContext context({.precision = Precision::f32, .deterministic = true});
     const auto model = make_small<Rnn>(context, config);
     const SearchCase tested{.model = *model, .context = context, .source_vocabulary = kVocabulary};
-    expect_results_of_their_own(tested, random_jobs(20, 3, true, kVocabulary), 3, 4);
+    expect_same_results_as_alone(tested, random_jobs(20, 3, true, kVocabulary), 3, 4);
   }
 }
 
-TEST(CudaSearch, UnitsOfALanguageModelGetResultsOfTheirOwn) {
+TEST(CudaSearch, UnitsOfALanguageModelGetTheSameResultsAsAlone) {
   SKIP_WITHOUT_GPU();
   for (const Precision precision : {Precision::f32, Precision::bf16}) {
     CudaContext context({.precision = precision, .deterministic = true});
@@ -53,7 +53,7 @@ TEST(CudaSearch, UnitsOfALanguageModelGetResultsOfTheirOwn) {
     const SearchCase tested{
         .model = *model, .context = context, .tokens = {.suppressed = {1, 5, 6}}};
     for (const int beam : {1, 3}) {
-      expect_results_of_their_own(tested, random_jobs(60, beam, false, kVocabulary), beam, 5);
+      expect_same_results_as_alone(tested, random_jobs(60, beam, false, kVocabulary), beam, 5);
     }
   }
 }

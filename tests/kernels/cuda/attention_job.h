@@ -51,7 +51,7 @@ struct AttentionSetting {
     options = {.heads = c.heads,
                .kv_heads = c.kv_heads,
                .causal = c.causal,
-               .dropout = {.probability = c.dropout, .place = 21}};
+               .dropout = {.probability = c.dropout, .operation_id = 21}};
     if (c.bias == AttentionCase::Bias::slopes) {
       options.bias = {.kind = Kind::slopes,
                       .slopes = random_tensor<float>(context, {c.heads}, 6, 0.5)};

@@ -281,7 +281,7 @@ struct AdamTensors {
 
 void take_step(ContextBase& context, const AdamTensors& t, std::int64_t count) {
   const auto* numbers =
-      reinterpret_cast<const kernels::AdamNumbers*>(t.numbers.data<std::int8_t>());
+      reinterpret_cast<const kernels::AdamSettings*>(t.numbers.data<std::int8_t>());
   auto* report = reinterpret_cast<kernels::AdamReport*>(t.report.data<double>());
   on_device(context, [&](auto& ctx) {
     kernels::run(
@@ -292,14 +292,14 @@ void take_step(ContextBase& context, const AdamTensors& t, std::int64_t count) {
                  kernels::ClipScale{
                      .numbers = numbers, .squared_norm = t.norm.data<double>(), .report = report});
     kernels::run(ctx, kernels::Adam<float>{.count = count,
-                                           .decayed = count / 2,
+                                           .decayed_count = count / 2,
                                            .numbers = numbers,
                                            .report = report,
                                            .weights = t.w.data<float>(),
                                            .gradients = t.g.data<float>(),
                                            .first = t.m.data<float>(),
                                            .second = t.v.data<float>(),
-                                           .rounded = t.rounded.data<BFloat16>()});
+                                           .bf16_weights = t.rounded.data<BFloat16>()});
   });
 }
 
@@ -314,11 +314,11 @@ TEST(CudaOptimizer, AdamMatchesTheCpu) {
             const Tensor m = random_tensor<float>(context, {count}, 3, 0.1);
             const Tensor v = zeros(context, DType::f32, {count});
             const Tensor rounded = Tensor::empty(context, DType::bf16, {count});
-            const kernels::AdamNumbers numbers{.learning_rate = 1e-2,
-                                               .weight_decay = decay,
-                                               .max_norm = 1,
-                                               .tokens = 7,
-                                               .step = 5};
+            const kernels::AdamSettings numbers{.learning_rate = 1e-2,
+                                                .weight_decay = decay,
+                                                .max_norm = 1,
+                                                .tokens = 7,
+                                                .step = 5};
             const auto bytes = reinterpret_cast<const std::int8_t*>(&numbers);
             const Tensor stored = from_host(
                 context, std::span<const std::int8_t>(bytes, sizeof numbers), {sizeof numbers});

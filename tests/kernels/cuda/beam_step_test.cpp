@@ -72,7 +72,7 @@ struct BanInputs {
                            .length = lengths.data<std::int32_t>()},
             .options = options.data(),
             .any_ngram = rules.no_repeat_ngram > 0,
-            .most_banned = kernels::UnitOptions::kLongestCycle + 1,
+            .max_banned = kernels::UnitOptions::kLongestCycle + 1,
             .logits = logits.data<T>(),
             .banned = banned.data<double>()};
   }
@@ -97,14 +97,15 @@ TopAllowedResult top_allowed(ContextBase& context, DType dtype, const BanRules& 
       unwritten_tensor(context, accumulator_type(dtype), {BanInputs::kRows, kCount});
   const Tensor ids = zeros(context, DType::i32, {BanInputs::kRows, kCount});
   dispatch(inputs.logits, [&]<class T>(auto& ctx) {
-    kernels::run(ctx, kernels::TopAllowed<T>{.bans = inputs.bans<T>(),
-                                             .top = {.rows = BanInputs::kRows,
-                                                     .vocabulary = vocabulary,
-                                                     .count = kCount,
-                                                     .logits = inputs.logits.data<T>(),
-                                                     .banned = inputs.banned.data<double>(),
-                                                     .log_probs = log_probs.data<Accumulator<T>>(),
-                                                     .ids = ids.data<std::int32_t>()}});
+    kernels::run(ctx,
+                 kernels::TopAllowedTokens<T>{.bans = inputs.bans<T>(),
+                                              .top = {.rows = BanInputs::kRows,
+                                                      .vocabulary = vocabulary,
+                                                      .count = kCount,
+                                                      .logits = inputs.logits.data<T>(),
+                                                      .banned = inputs.banned.data<double>(),
+                                                      .log_probs = log_probs.data<Accumulator<T>>(),
+                                                      .ids = ids.data<std::int32_t>()}});
   });
   return {to_host<std::int32_t>(ids), to_host_f64(log_probs)};
 }

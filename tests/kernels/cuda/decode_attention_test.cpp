@@ -64,7 +64,7 @@ Job decode_job(const DecodeCase& c) {
                  slopes = random_tensor<float>(context, {c.heads}, 3, 0.5),
                  table = input(context, dtype, {std::max(1, buckets_of(c.bias)), c.heads}, 4);
     dispatch(q, [&]<class T>(auto& ctx) {
-      kernels::KeyPlaces keys{.length = row_length.data<std::int32_t>()};
+      kernels::VisibleKeys keys{.length = row_length.data<std::int32_t>()};
       if (c.slots) {
         keys.slot = slots.data<std::int32_t>();
         keys.hypothesis = row_hypothesis.data<std::int32_t>();
@@ -314,10 +314,10 @@ Job slot_job(const SlotCase& c) {
                             .length = data(length),
                             .row_hypothesis = data(columns[0]),
                             .row_position = data(columns[1]),
-                            .row_visible = data(columns[2]),
+                            .row_keys = data(columns[2]),
                             .row_slot = data(columns[3]),
-                            .row_begin = data(columns[4]),
-                            .row_memory = data(columns[5]),
+                            .row_memory_begin = data(columns[4]),
+                            .row_memory_length = data(columns[5]),
                             .last_row = data(last_row),
                             .count = data(count)});
     });

@@ -52,7 +52,7 @@ struct Device {
 };
 
 kernels::Dropout dropout_of(ContextBase& context, const Problem& p) {
-  return {.probability = p.dropout, .place = 9, .key = context.random()};
+  return {.probability = p.dropout, .operation_id = 9, .key = context.random()};
 }
 
 Job forward(const Problem& p) {

@@ -64,7 +64,7 @@ std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows
 void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
   CudaContext cuda;
   cuda.arena().poison();
-  const std::int64_t max_rows = kernels::kMaxRows;
+  const std::int64_t max_rows = kernels::kMaxFewRows;
   const Tensor a = input(cuda, DType::bf16, {max_rows, w.k}, 1),
                b = input(cuda, DType::bf16, {w.n, w.k}, 2),
                add = input(cuda, DType::bf16, {w.n}, 3);
@@ -111,7 +111,7 @@ TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
-    const std::int64_t max_rows = kernels::kMaxRows;
+    const std::int64_t max_rows = kernels::kMaxFewRows;
     const Tensor a = input(cuda, DType::bf16, {max_rows, w.k}, 1),
                  b = input(cuda, DType::bf16, {w.n, w.k}, 2);
     bool launched = false;

@@ -24,15 +24,15 @@ TEST(CudaLinearGradient, GatedProductWithoutAMask) {
                          d_bias = input(context, DType::f32, {s.n}, 4);
             dispatch(y, [&]<class T>(auto& ctx) {
               if constexpr (!std::is_same_v<T, double>) {
-                kernels::run(
-                    ctx, kernels::GatedProduct<T>{.product = {.m = s.m,
-                                                              .n = s.n,
-                                                              .k = s.k,
-                                                              .a = d_y.data<T>(),
-                                                              .b = w.data<T>(),
-                                                              .c = d_x.data<T>()},
-                                                  .y = y.data<T>(),
-                                                  .d_bias = bias ? d_bias.data<float>() : nullptr});
+                kernels::run(ctx, kernels::ActivationGradientProduct<T>{
+                                      .product = {.m = s.m,
+                                                  .n = s.n,
+                                                  .k = s.k,
+                                                  .a = d_y.data<T>(),
+                                                  .b = w.data<T>(),
+                                                  .c = d_x.data<T>()},
+                                      .y = y.data<T>(),
+                                      .d_bias = bias ? d_bias.data<float>() : nullptr});
               }
             });
             return std::vector<Output>{output("d_x", d_x), output("d_bias", d_bias)};

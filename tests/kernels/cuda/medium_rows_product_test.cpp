@@ -7,18 +7,18 @@ namespace {
 
 struct Case {
   std::int64_t rows, outputs, width;
-  bool bias = true, relu = false, added = false;
+  bool bias = true, relu = false, residual = false;
 };
 
 std::string describe(const Case& x) {
   return std::to_string(x.rows) + " rows, " + std::to_string(x.width) + " to " +
          std::to_string(x.outputs) + (x.bias ? ", bias" : "") + (x.relu ? ", relu" : "") +
-         (x.added ? ", added" : "");
+         (x.residual ? ", residual" : "");
 }
 
 template <class T>
 kernels::Product<T> product_of(const Case& x, const Tensor& a, const Tensor& b, const Tensor& bias,
-                               const Tensor& added, const Tensor& c) {
+                               const Tensor& residual, const Tensor& c) {
   return {.m = x.rows,
           .n = x.outputs,
           .k = x.width,
@@ -28,20 +28,20 @@ kernels::Product<T> product_of(const Case& x, const Tensor& a, const Tensor& b, 
           .c = c.data<T>(),
           .bias = x.bias ? bias.data<T>() : nullptr,
           .relu = x.relu,
-          .added = x.added ? added.data<T>() : nullptr};
+          .residual = x.residual ? residual.data<T>() : nullptr};
 }
 
 std::vector<double> result_of(ContextBase& context, const Case& x, DType dtype, bool& launched) {
   const Tensor a = input(context, dtype, {x.rows, x.width}, 1),
                b = input(context, dtype, {x.outputs, x.width}, 2),
                bias = input(context, dtype, {x.outputs}, 3),
-               added = input(context, dtype, {x.rows, x.outputs}, 4, 20),
+               residual = input(context, dtype, {x.rows, x.outputs}, 4, 20),
                c = unwritten_tensor(context, dtype, {x.rows, x.outputs});
   if (dtype == DType::bf16) {
     launched = kernels::medium_rows_product(static_cast<CudaContext&>(context),
-                                            product_of<BFloat16>(x, a, b, bias, added, c));
+                                            product_of<BFloat16>(x, a, b, bias, residual, c));
   } else {
-    kernels::run(static_cast<CpuContext&>(context), product_of<float>(x, a, b, bias, added, c));
+    kernels::run(static_cast<CpuContext&>(context), product_of<float>(x, a, b, bias, residual, c));
   }
   return to_host_f64(c);
 }
@@ -96,10 +96,10 @@ TEST(CudaProduct, AddsTheResidual) {
       const Tensor a = input(context, dtype, {x.rows, x.width}, 1),
                    b = input(context, dtype, {x.outputs, x.width}, 2),
                    bias = input(context, dtype, {x.outputs}, 3),
-                   added = input(context, dtype, {x.rows, x.outputs}, 4, 20),
+                   residual = input(context, dtype, {x.rows, x.outputs}, 4, 20),
                    c = unwritten_tensor(context, dtype, {x.rows, x.outputs});
       dispatch(a, [&]<class T>(auto& ctx) {
-        kernels::run(ctx, product_of<T>(x, a, b, bias, added, c));
+        kernels::run(ctx, product_of<T>(x, a, b, bias, residual, c));
       });
       return std::vector{output("c", c)};
     });

@@ -100,7 +100,7 @@ class Search {
                                                       .hypotheses = from_.rows(),
                                                       .options = options_.data(),
                                                       .any_ngram = setup_.no_repeat_ngram > 0,
-                                                      .most_banned = 2,
+                                                      .max_banned = 2,
                                                       .banned = banned.data<double>()},
                                              .top = {.rows = rows,
                                                      .vocabulary = setup_.vocabulary,

@@ -72,7 +72,7 @@ void expect_as_on_cpu(const Case& x) {
   std::vector<Results> results = {run_case<BFloat16, BFloat16>(cuda, x, DType::bf16)};
   // For more rows the library would have to add a bf16 bias to an f32 result, which it does not
   // support.
-  if (x.rows <= kernels::kMaxRows) {
+  if (x.rows <= kernels::kMaxFewRows) {
     results.push_back(run_case<BFloat16, float>(cuda, x, DType::bf16));
   }
   for (const Results& found : results) {

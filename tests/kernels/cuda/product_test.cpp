@@ -11,7 +11,7 @@ using kernels::Product;
 
 struct Case {
   std::int64_t rows, outputs, width;
-  bool bias = false, relu = false, added = false;
+  bool bias = false, relu = false, residual = false;
 };
 
 template <class T>
@@ -20,7 +20,7 @@ std::vector<double> result_of(auto& context, const Case& x) {
   const Tensor a = input(context, kType, {x.rows, x.width}, 1),
                b = input(context, kType, {x.outputs, x.width}, 2),
                bias = input(context, kType, {x.outputs}, 3, 10),
-               added = input(context, kType, {x.rows, x.outputs}, 4, 20),
+               residual = input(context, kType, {x.rows, x.outputs}, 4, 20),
                c = unwritten_tensor(context, DType::f32, {x.rows, x.outputs});
   kernels::run(context, Product<T, float>{.m = x.rows,
                                           .n = x.outputs,
@@ -31,7 +31,7 @@ std::vector<double> result_of(auto& context, const Case& x) {
                                           .c = c.data<float>(),
                                           .bias = x.bias ? bias.data<T>() : nullptr,
                                           .relu = x.relu,
-                                          .added = x.added ? added.data<T>() : nullptr});
+                                          .residual = x.residual ? residual.data<T>() : nullptr});
   return to_host_f64(c);
 }
 
@@ -45,16 +45,16 @@ TEST(CudaProduct, F32ResultsAreExactForAnyEpilogueAndRows) {
   for (const auto& [outputs, width] :
        {std::pair<std::int64_t, std::int64_t>{3, 128}, {211, 128}, {512, 512}, {9004, 256}}) {
     for (const std::int64_t rows : {1, 5, 64, 65, 130, 1100}) {
-      for (const auto& [bias, relu, added] : {std::tuple{false, false, false},
-                                              {true, false, false},
-                                              {false, true, false},
-                                              {true, true, false},
-                                              {false, false, true},
-                                              {true, false, true}}) {
+      for (const auto& [bias, relu, residual] : {std::tuple{false, false, false},
+                                                 {true, false, false},
+                                                 {false, true, false},
+                                                 {true, true, false},
+                                                 {false, false, true},
+                                                 {true, false, true}}) {
         SCOPED_TRACE(std::to_string(rows) + " rows, " + std::to_string(width) + " to " +
                      std::to_string(outputs) + (bias ? ", bias" : "") + (relu ? ", relu" : "") +
-                     (added ? ", added" : ""));
-        const Case x{rows, outputs, width, bias, relu, added};
+                     (residual ? ", residual" : ""));
+        const Case x{rows, outputs, width, bias, relu, residual};
         const std::vector<double> expected = result_of<float>(cpu, x);
         EXPECT_LE(relative_distance(result_of<BFloat16>(quick, x), expected), 2e-6);
         EXPECT_LE(relative_distance(result_of<BFloat16>(deterministic, x), expected), 2e-6);

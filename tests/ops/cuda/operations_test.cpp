@@ -145,7 +145,7 @@ TEST(CudaOperations, ResidualNorm) {
             const ModeScope scope(context, Mode::training);
             Tape tape(context);
             const auto [sum, out] =
-                residual_norm(x, y, batch, norm, {.probability = 0.1f, .place = 3});
+                residual_norm(x, y, batch, norm, {.probability = 0.1f, .operation_id = 3});
             const auto [second_sum, second_out] = residual_norm(sum, out, batch, norm);
             tape.backward(second_out, input(context, dtype, shape, 5));
             std::vector<Output> outputs{output("sum", real_rows(sum.value(), batch)),
@@ -174,7 +174,7 @@ TEST(CudaOperations, Activations) {
             const Variable x = rows(context, dtype, {batch.capacity, width}, 1);
             const ModeScope scope(context, Mode::training);
             Tape tape(context);
-            const Variable y = activation(x, batch, kind, {.probability = 0.2f, .place = 2});
+            const Variable y = activation(x, batch, kind, {.probability = 0.2f, .operation_id = 2});
             tape.backward(y, input(context, dtype, y.value().shape(), 2));
             return std::vector<Output>{output("y", real_rows(y.value(), batch)),
                                        output("d_x", x.gradient())};
@@ -201,7 +201,7 @@ TEST(CudaOperations, Embedding) {
                                        {.table = table,
                                         .scale = 3,
                                         .positions = positions,
-                                        .dropout = {.probability = 0.1f, .place = 5}});
+                                        .dropout = {.probability = 0.1f, .operation_id = 5}});
           tape.backward(y, input(context, dtype, y.value().shape(), 3));
           return std::vector<Output>{output("y", real_rows(y.value(), batch)),
                                      output("d_table", table.gradient()),

@@ -149,7 +149,7 @@ TEST(CudaAdditiveAttention, RowsOfADecodeStep) {
     rows.capacity = 5;
     rows.count = from_host(context, std::vector<std::int32_t>{4}, {1});
     rows.row_sentence = rows.row_position = from_host(context, std::vector<std::int32_t>(5), {5});
-    const KeyPlaces keys{
+    const VisibleKeys keys{
         .begin = from_host(context, std::vector<std::int32_t>{0, 0, 9, 11, 0}, {5}),
         .length = from_host(context, std::vector<std::int32_t>{9, 9, 2, 40, 0}, {5}),
         .max_keys = 40};

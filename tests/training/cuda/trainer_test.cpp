@@ -7,7 +7,7 @@
 namespace nunchi::testing {
 namespace {
 
-using Begin = RunFolder::Begin;
+using StartMode = RunFolder::StartMode;
 
 TEST(CudaTrainer, AResumedRunGivesTheBitsOfAnUninterruptedRun) {
   SKIP_WITHOUT_GPU();
@@ -21,7 +21,7 @@ TEST(CudaTrainer, TheCpuCanLoadItsModel) {
   SKIP_WITHOUT_GPU();
   for (const char* precision : {"f32", "bf16"}) {
     const TemporaryFolder folder;
-    TinyRun run(folder.path(), Begin::fresh, tiny_config(),
+    TinyRun run(folder.path(), StartMode::fresh, tiny_config(),
                 ContextOptions{.device = "cuda", .precision = precision});
     EXPECT_EQ(run.train(), TrainingEnd::finished);
     // The weights are kept in f32 for every precision.
@@ -34,7 +34,7 @@ TEST(CudaTrainer, TheCpuCanLoadItsModel) {
 TEST(CudaTrainer, NanLossesEndTheRun) {
   SKIP_WITHOUT_GPU();
   const TemporaryFolder folder;
-  TinyRun run(folder.path(), Begin::fresh, tiny_config(), ContextOptions{.device = "cuda"});
+  TinyRun run(folder.path(), StartMode::fresh, tiny_config(), ContextOptions{.device = "cuda"});
   nn::Parameters& parameters = run.model().parameters();
   fill(parameters.weight(*parameters.find("encoder.layers.1.feed_forward.down.bias")), NAN);
   parameters.changed();

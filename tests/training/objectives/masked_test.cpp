@@ -168,7 +168,7 @@ TrainConfig masked_config() {
   return config;
 }
 
-using Begin = RunFolder::Begin;
+using StartMode = RunFolder::StartMode;
 
 ObjectiveLoss loss_of(const TinyRun& run, std::span<const std::uint32_t> pairs,
                       std::int32_t first_sentence = 0) {
@@ -179,7 +179,7 @@ double value_of(const ObjectiveLoss& loss) { return to_host<double>(loss.total.v
 
 TEST(MaskedObjective, MaskingIsFixedInEvaluationAndVariesByStepInTraining) {
   const TemporaryFolder folder;
-  TinyRun run(folder.path(), Begin::fresh, masked_config());
+  TinyRun run(folder.path(), StartMode::fresh, masked_config());
   const std::vector<std::uint32_t> some = {3, 8, 40, 41};
   run.context().set_random({.seed = 1, .step = 1});
   const ObjectiveLoss first = loss_of(run, some);
@@ -210,7 +210,7 @@ TEST(MaskedObjective, LearnsToPredictMaskedTokens) {
   config.training.max_steps = 250;
   config.training.batch_tokens = 300;
   config.model = small_bert_config(kTinyVocabulary);
-  TinyRun run(folder.path(), Begin::fresh, config);
+  TinyRun run(folder.path(), StartMode::fresh, config);
   std::vector<std::uint32_t> all(60);
   for (std::uint32_t i = 0; i < 60; ++i) all[i] = i;
   const ObjectiveLoss before = loss_of(run, all);

@@ -69,7 +69,7 @@ TEST(CheckpointKilled, EveryCheckpointCanBeLoaded) {
   std::mt19937 random(1);
   std::int64_t last = 0;
   {
-    RunFolder run(folder.path(), RunFolder::Begin::fresh);
+    RunFolder run(folder.path(), RunFolder::StartMode::fresh);
     run.start();
   }
   for (int time = 0; time < kTimes; ++time) {
@@ -82,7 +82,7 @@ TEST(CheckpointKilled, EveryCheckpointCanBeLoaded) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the writer exited instead of being killed";
 
-    const RunFolder run(folder.path(), RunFolder::Begin::resume);
+    const RunFolder run(folder.path(), RunFolder::StartMode::resume);
     const std::vector<std::int64_t> steps = checkpoint_steps(run.checkpoints());
     ASSERT_TRUE(!steps.empty() || last == 0) << "the checkpoint of step " << last << " is gone";
     for (const std::int64_t step : steps) writer.expect_complete(run.checkpoints(), step);

@@ -12,9 +12,9 @@ namespace nunchi::testing {
 namespace {
 
 namespace fs = std::filesystem;
-using Begin = RunFolder::Begin;
+using StartMode = RunFolder::StartMode;
 
-void start_run(const fs::path& path, Begin mode) {
+void start_run(const fs::path& path, StartMode mode) {
   RunFolder folder(path, mode);
   folder.start();
 }
@@ -22,25 +22,25 @@ void start_run(const fs::path& path, Begin mode) {
 TEST(RunFolder, StartsAndResumes) {
   const TemporaryFolder folder;
   const fs::path run = folder / "runs/a";
-  start_run(run, Begin::fresh);
+  start_run(run, StartMode::fresh);
   EXPECT_TRUE(fs::is_directory(run / "checkpoints"));
   EXPECT_EQ(content(run / "run.json"), "{\"format\":1}\n");
-  RunFolder resumed(run, Begin::resume);
+  RunFolder resumed(run, StartMode::resume);
   resumed.start();
   EXPECT_EQ(resumed.checkpoints(), run / "checkpoints");
 }
 
 TEST(RunFolder, AnUnstartedRunLeavesOnlyPreparedData) {
   const TemporaryFolder folder;
-  { const RunFolder abandoned(folder / "runs/a/", Begin::fresh); }
+  { const RunFolder abandoned(folder / "runs/a/", StartMode::fresh); }
   EXPECT_TRUE(folder.empty());
   {
-    const RunFolder abandoned(folder / "runs/a", Begin::fresh);
+    const RunFolder abandoned(folder / "runs/a", StartMode::fresh);
     fs::create_directories(folder / "runs/a/cache");
   }
   EXPECT_TRUE(folder.empty());
   {
-    const RunFolder abandoned(folder / "runs/a", Begin::fresh);
+    const RunFolder abandoned(folder / "runs/a", StartMode::fresh);
     fs::create_directories(folder / "runs/a/cache");
     write_text(folder / "runs/a/cache/pairs", "took an hour");
   }
@@ -50,39 +50,39 @@ TEST(RunFolder, AnUnstartedRunLeavesOnlyPreparedData) {
 
 TEST(RunFolder, AFreshRunReplacesARunWithoutCheckpoints) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   write_text(folder / "log.jsonl", "{}");
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   EXPECT_FALSE(fs::exists(folder / "log.jsonl"));
 }
 
 TEST(RunFolder, AFinishedRunIsProtectedEvenWithoutCheckpoints) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   write_text(folder / "model.safetensors", "precious");
-  EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
-  EXPECT_THROW(RunFolder(folder.path(), Begin::resume), UsageError);
+  EXPECT_THROW(RunFolder(folder.path(), StartMode::fresh), UsageError);
+  EXPECT_THROW(RunFolder(folder.path(), StartMode::resume), UsageError);
   EXPECT_EQ(content(folder / "model.safetensors"), "precious");
 }
 
 TEST(RunFolder, AnExistingRunIsRejectedWithoutResumeOrOverwrite) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   fs::create_directories(folder / "checkpoints/step-5");
-  EXPECT_THROW(RunFolder(folder.path(), Begin::fresh), UsageError);
-  const std::string message = error_of([&] { RunFolder(folder.path(), Begin::fresh); });
+  EXPECT_THROW(RunFolder(folder.path(), StartMode::fresh), UsageError);
+  const std::string message = error_of([&] { RunFolder(folder.path(), StartMode::fresh); });
   EXPECT_TRUE(says(message, "--resume") && says(message, "--overwrite")) << message;
 }
 
 TEST(RunFolder, ResumingAMissingRunIsAUsageErrorAndCreatesNothing) {
   const TemporaryFolder folder;
-  EXPECT_THROW(RunFolder(folder / "a", Begin::resume), UsageError);
+  EXPECT_THROW(RunFolder(folder / "a", StartMode::resume), UsageError);
   EXPECT_TRUE(folder.empty());
 }
 
 TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   for (const char* name : {"checkpoints/step-5", "cache", "events", "failed"}) {
     fs::create_directories(folder / name);
   }
@@ -98,7 +98,7 @@ TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
   for (const auto* names : {&user_files, &run_files}) {
     for (const std::string& name : *names) write_text(folder / name, "x");
   }
-  RunFolder overwriting(folder.path(), Begin::overwrite);
+  RunFolder overwriting(folder.path(), StartMode::overwrite);
   EXPECT_TRUE(overwriting.last_checkpoint().empty());
   for (const std::string& name : run_files) EXPECT_TRUE(fs::exists(folder / name)) << name;
   overwriting.start();
@@ -109,10 +109,10 @@ TEST(RunFolder, OverwriteRemovesTheRunAndNothingElse) {
 
 TEST(RunFolder, InputsThatWouldBeRemovedAreRejected) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   fs::create_directories(folder / "checkpoints/step-5");
   write_text(folder / "model.safetensors", "x");
-  const RunFolder overwriting(folder.path(), Begin::overwrite);
+  const RunFolder overwriting(folder.path(), StartMode::overwrite);
   for (const char* name : {"model.safetensors", "tokenizer.spm", "checkpoints/step-5/x",
                            "checkpoints/../checkpoints/step-5/source.spm"}) {
     EXPECT_THROW(overwriting.check_not_removed(folder / name, "key"), UsageError) << name;
@@ -125,7 +125,7 @@ TEST(RunFolder, InputsThatWouldBeRemovedAreRejected) {
 TEST(RunFolder, AModelNotWrittenByARunIsNeverRemoved) {
   const TemporaryFolder folder;
   write_text(folder / "model.safetensors", "precious");
-  for (const Begin mode : {Begin::fresh, Begin::overwrite}) {
+  for (const StartMode mode : {StartMode::fresh, StartMode::overwrite}) {
     EXPECT_THROW(RunFolder(folder.path(), mode), UsageError);
   }
   EXPECT_EQ(content(folder / "model.safetensors"), "precious");
@@ -138,7 +138,7 @@ TEST(RunFolder, AFolderWithOtherFilesIsRejectedUnlessTheyAreAllowed) {
   for (const std::string& name : names) {
     const TemporaryFolder folder;
     write_text(folder / name, "precious");
-    for (const Begin mode : {Begin::fresh, Begin::overwrite}) {
+    for (const StartMode mode : {StartMode::fresh, StartMode::overwrite}) {
       const std::string message = error_of([&] { RunFolder(folder.path(), mode); });
       EXPECT_TRUE(says(message, "contains '" + name + "', which was not written by a run"))
           << message;
@@ -146,7 +146,7 @@ TEST(RunFolder, AFolderWithOtherFilesIsRejectedUnlessTheyAreAllowed) {
     }
     EXPECT_EQ(content(folder / name), "precious");
     EXPECT_EQ(folder.files(), 1);
-    const RunFolder with_allowed_file(folder.path(), Begin::fresh, std::span(&name, 1));
+    const RunFolder with_allowed_file(folder.path(), StartMode::fresh, std::span(&name, 1));
   }
 }
 
@@ -156,41 +156,41 @@ TEST(RunFolder, LeftoversOfARunKilledBeforeItStartedAreAccepted) {
   write_text(folder / ".nunchi-7-1.tmp", "half");
   fs::create_directories(folder / "cache");
   write_text(folder / "cache/pairs", "took an hour");
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   EXPECT_EQ(content(folder / "cache/pairs"), "took an hour");
 }
 
 TEST(RunFolder, IsLockedByOneProcessAtATime) {
   const TemporaryFolder folder;
   {
-    RunFolder held(folder.path(), Begin::fresh);
+    RunFolder held(folder.path(), StartMode::fresh);
     held.start();
-    const std::string message = error_of([&] { RunFolder(folder.path(), Begin::resume); });
+    const std::string message = error_of([&] { RunFolder(folder.path(), StartMode::resume); });
     EXPECT_TRUE(says(message, "is in use by another run")) << message;
-    EXPECT_THROW(RunFolder(folder.path(), Begin::overwrite), Error);
+    EXPECT_THROW(RunFolder(folder.path(), StartMode::overwrite), Error);
   }
-  const RunFolder unlocked(folder.path(), Begin::resume);
+  const RunFolder unlocked(folder.path(), StartMode::resume);
 }
 
 TEST(RunFolder, AKilledProcessReleasesTheLock) {
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    RunFolder held(folder.path(), Begin::fresh);
+    RunFolder held(folder.path(), StartMode::fresh);
     held.start();
     ::raise(SIGKILL);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-  const RunFolder resumed(folder.path(), Begin::resume);
+  const RunFolder resumed(folder.path(), StartMode::resume);
 }
 
 TEST(RunFolder, TemporaryFilesOfKilledProcessesAreRemoved) {
   const TemporaryFolder folder;
-  start_run(folder.path(), Begin::fresh);
+  start_run(folder.path(), StartMode::fresh);
   fs::create_directories(folder / "checkpoints/.nunchi-7-0.tmp/deep");
   write_text(folder / ".nunchi-7-1.tmp", "half");
   fs::create_directories(folder / "checkpoints/step-3");
-  const RunFolder resumed(folder.path(), Begin::resume);
+  const RunFolder resumed(folder.path(), StartMode::resume);
   EXPECT_FALSE(fs::exists(folder / ".nunchi-7-1.tmp"));
   EXPECT_FALSE(fs::exists(folder / "checkpoints/.nunchi-7-0.tmp"));
   EXPECT_TRUE(fs::exists(folder / "checkpoints/step-3"));
@@ -200,14 +200,14 @@ TEST(RunFolder, AnUnknownFormatIsRejected) {
   const TemporaryFolder folder;
   for (const char* text : {"{\"format\": 2}", "{}", "[", "", "{\"format\": \"x\"}"}) {
     write_text(folder / "run.json", text);
-    EXPECT_THROW(RunFolder(folder.path(), Begin::resume), Error) << text;
+    EXPECT_THROW(RunFolder(folder.path(), StartMode::resume), Error) << text;
   }
 }
 
 TEST(RunFolder, AFolderThatCannotBeWrittenIsAnError) {
   const TemporaryFolder folder;
   write_text(folder / "file", "");
-  const std::string message = error_of([&] { RunFolder(folder / "file/run", Begin::fresh); });
+  const std::string message = error_of([&] { RunFolder(folder / "file/run", StartMode::fresh); });
   EXPECT_TRUE(says(message, "cannot make the folder")) << message;
 }
 

@@ -6,7 +6,7 @@ namespace nunchi::kernels {
 
 template <>
 void compute<AnyCpu>(CpuContext&, const ClipScale& p) {
-  const AdamNumbers& n = *p.numbers;
+  const AdamSettings& n = *p.numbers;
   const double norm = std::sqrt(*p.squared_norm) / n.tokens;
   const double clip = n.max_norm > 0 && norm > n.max_norm ? n.max_norm / (norm + 1e-6) : 1.0;
   bool finite = std::isfinite(norm);

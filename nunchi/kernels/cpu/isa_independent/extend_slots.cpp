@@ -8,7 +8,7 @@ namespace nunchi::kernels {
 template <>
 void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
   std::int64_t row = 0;
-  const std::int64_t hypotheses = p.hypotheses_now();
+  const std::int64_t hypotheses = p.hypothesis_count();
   for (std::int64_t h = 0; h < hypotheses; ++h) {
     std::int32_t* slot = p.slot + h * p.stride;
     std::int32_t length = 0;
@@ -22,15 +22,15 @@ void compute<AnyCpu>(CpuContext&, const ExtendSlots& p) {
       slot[length] = p.row_slot[row] = p.slot_of(p.unit[h], unit.prompt, h, length);
       p.row_hypothesis[row] = static_cast<std::int32_t>(h);
       p.row_position[row] = length;
-      p.row_visible[row] = ++length;
-      p.row_begin[row] = unit.memory_begin;
-      p.row_memory[row] = unit.memory_length;
+      p.row_keys[row] = ++length;
+      p.row_memory_begin[row] = unit.memory_begin;
+      p.row_memory_length[row] = unit.memory_length;
     }
     p.length[h] = length;
     p.last_row[h] = static_cast<std::int32_t>(row - 1);
   }
-  for (std::int32_t* rows :
-       {p.row_hypothesis, p.row_position, p.row_visible, p.row_slot, p.row_begin, p.row_memory}) {
+  for (std::int32_t* rows : {p.row_hypothesis, p.row_position, p.row_keys, p.row_slot,
+                             p.row_memory_begin, p.row_memory_length}) {
     std::fill(rows + row, rows + p.capacity, 0);
   }
   p.count[0] = static_cast<std::int32_t>(row);

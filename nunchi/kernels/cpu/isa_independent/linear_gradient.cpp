@@ -5,7 +5,7 @@
 namespace nunchi::kernels {
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p) {
+void compute(ContextOf<Target>& ctx, const ActivationGradientProduct<T>& p) {
   const Product<T>& product = p.product;
   run(ctx, product);
   run(ctx, ActivationBackward<T>{.kind = p.kind,
@@ -17,8 +17,8 @@ void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p) {
   if (p.d_bias == nullptr) return;
   run(ctx, ColumnSum<T>{.rows = product.m, .width = product.n, .x = product.c, .out = p.d_bias});
 }
-template void compute<AnyCpu>(CpuContext&, const GatedProduct<float>&);
-template void compute<AnyCpu>(CpuContext&, const GatedProduct<double>&);
+template void compute<AnyCpu>(CpuContext&, const ActivationGradientProduct<float>&);
+template void compute<AnyCpu>(CpuContext&, const ActivationGradientProduct<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {

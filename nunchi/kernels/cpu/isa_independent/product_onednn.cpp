@@ -204,9 +204,9 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   }
   plan.primitive.execute(plans.stream, arguments);
   plans.stream.wait();
-  if (p.added == nullptr) return;
+  if (p.residual == nullptr) return;
 #pragma omp parallel for num_threads(ctx.threads()) schedule(static)
-  for (std::int64_t i = 0; i < p.m * p.n; ++i) p.c[i] += p.added[i];
+  for (std::int64_t i = 0; i < p.m * p.n; ++i) p.c[i] += p.residual[i];
 }
 
 }  // namespace nunchi::kernels

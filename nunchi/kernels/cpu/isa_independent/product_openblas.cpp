@@ -31,13 +31,13 @@ void compute<AnyCpu>(CpuContext& ctx, const Product<float>& p) {
   cblas_sgemm(CblasRowMajor, p.transpose_a ? CblasTrans : CblasNoTrans,
               p.transpose_b ? CblasTrans : CblasNoTrans, m, n, k, 1.0f, p.a, p.transpose_a ? m : k,
               p.b, p.transpose_b ? k : n, p.accumulate ? 1.0f : 0.0f, p.c, n);
-  if (p.bias == nullptr && !p.relu && p.added == nullptr) return;
+  if (p.bias == nullptr && !p.relu && p.residual == nullptr) return;
 #pragma omp parallel for num_threads(ctx.threads()) schedule(static)
   for (std::int64_t i = 0; i < p.m; ++i) {
     float* row = p.c + i * p.n;
     for (std::int64_t j = 0; j < p.n; ++j) {
       float value = p.bias != nullptr ? row[j] + p.bias[j] : row[j];
-      if (p.added != nullptr) value += p.added[i * p.n + j];
+      if (p.residual != nullptr) value += p.residual[i * p.n + j];
       row[j] = p.relu && value < 0 ? 0.0f : value;
     }
   }

@@ -184,11 +184,11 @@ template void compute<AnyCpu>(CpuContext&, const BeamStep<float>&);
 template void compute<AnyCpu>(CpuContext&, const BeamStep<double>&);
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
+void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p) {
   execute(ctx, p.bans);
   execute(ctx, p.top);
 }
-template void compute<AnyCpu>(CpuContext&, const TopAllowed<float>&);
-template void compute<AnyCpu>(CpuContext&, const TopAllowed<double>&);
+template void compute<AnyCpu>(CpuContext&, const TopAllowedTokens<float>&);
+template void compute<AnyCpu>(CpuContext&, const TopAllowedTokens<double>&);
 
 }  // namespace nunchi::kernels

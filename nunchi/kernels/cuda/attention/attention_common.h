@@ -254,11 +254,11 @@ __device__ void clear_rows(N* out, std::int64_t stride, int width, std::int64_t 
 // Draws the dropout masks of a sentence and head.
 struct DropoutMask {
   philox::Key key{};
-  std::uint32_t place = 0, threshold = 0, sentence = 0, head = 0;
+  std::uint32_t operation_id = 0, threshold = 0, sentence = 0, head = 0;
 
   template <class N>
   __device__ DropoutMask(const AttentionArguments<N>& in, int b, int h)
-      : place(in.draws.place),
+      : operation_id(in.draws.operation_id),
         threshold(in.draws.threshold << 16),
         head(static_cast<std::uint32_t>(h) << 20) {
     if (in.draws.threshold == 0) return;
@@ -267,9 +267,10 @@ struct DropoutMask {
   }
   // The mask of the eight keys from `first`, a multiple of eight, on: one bit each, 1 if kept.
   __device__ std::uint32_t mask8(int query, int first) const {
-    const philox::Words words = philox::bits({head + static_cast<std::uint32_t>(first) / 8,
-                                              static_cast<std::uint32_t>(query), sentence, place},
-                                             key);
+    const philox::Words words =
+        philox::bits({head + static_cast<std::uint32_t>(first) / 8,
+                      static_cast<std::uint32_t>(query), sentence, operation_id},
+                     key);
     std::uint32_t bits = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

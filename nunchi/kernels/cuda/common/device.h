@@ -194,14 +194,14 @@ __device__ inline std::int64_t real_rows(const Rows& rows) {
 // Dropout as kernels take it, with threshold and scale computed on the host.
 struct DropoutDraws {
   const RandomKey* key = nullptr;
-  std::uint32_t place = 0;
+  std::uint32_t operation_id = 0;
   std::uint32_t threshold = 0;  // 0: nothing is dropped
   float scale = 1;
 
   DropoutDraws() = default;
   explicit DropoutDraws(const Dropout& dropout)
       : key(dropout.key),
-        place(dropout.place),
+        operation_id(dropout.operation_id),
         threshold(dropout.threshold()),
         scale(static_cast<float>(dropout.scale())) {}
 };
@@ -210,7 +210,7 @@ struct DropoutDraws {
 __device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
                                     std::uint32_t column, std::uint32_t row, std::uint32_t sentence,
                                     float (&factor)[8]) {
-  const philox::Words words = philox::bits({column / 8, row, sentence, draws.place}, key);
+  const philox::Words words = philox::bits({column / 8, row, sentence, draws.operation_id}, key);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const std::uint32_t draw = (words[i / 2] >> (16 * (i % 2))) & 0xFFFFu;

@@ -171,7 +171,7 @@ class CublasLtProduct {
         plans_(ctx.cache<Plans>()),
         b_(kType<T>, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k),
         a_(kType<T>, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m),
-        addend_(p.added != nullptr ? kType<T> : kType<C>, p.n, p.m),
+        addend_(p.residual != nullptr ? kType<T> : kType<C>, p.n, p.m),
         c_(kType<C>, p.n, p.m),
         workspace_(plans_.workspace(ctx.arena())) {
     check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
@@ -240,9 +240,9 @@ class CublasLtProduct {
   std::uint32_t flags() const {
     return (p_.transpose_a ? 1u : 0u) | (p_.transpose_b ? 2u : 0u) | (p_.accumulate ? 4u : 0u) |
            (sizeof(T) == 2 ? 8u : 0u) | (sizeof(C) == 2 ? 16u : 0u) |
-           (epilogue_.bias_type == CUDA_R_16BF ? 32u : 0u) | (p_.added != nullptr ? 64u : 0u) |
+           (epilogue_.bias_type == CUDA_R_16BF ? 32u : 0u) | (p_.residual != nullptr ? 64u : 0u) |
            (std::min({alignment_of(p_.a), alignment_of(p_.b), alignment_of(p_.c),
-                      alignment_of(p_.added)})
+                      alignment_of(p_.residual)})
             << 8);
   }
 
@@ -258,7 +258,7 @@ class CublasLtProduct {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p_.b));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p_.a));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-           alignment_of(p_.added != nullptr ? static_cast<const void*>(p_.added) : p_.c));
+           alignment_of(p_.residual != nullptr ? static_cast<const void*>(p_.residual) : p_.c));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p_.c));
     if (ctx_.deterministic()) {
       const std::uint32_t none = CUBLASLT_REDUCTION_SCHEME_NONE;
@@ -307,8 +307,8 @@ class CublasLtProduct {
   }
 
   bool launch(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
-    const float one = 1, beta = p_.accumulate || p_.added != nullptr ? 1 : 0;
-    const void* addend = p_.added != nullptr ? static_cast<const void*>(p_.added) : c;
+    const float one = 1, beta = p_.accumulate || p_.residual != nullptr ? 1 : 0;
+    const void* addend = p_.residual != nullptr ? static_cast<const void*>(p_.residual) : c;
     return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
                           addend, addend_.get(), c, c_.get(), &algorithm, workspace_,
                           Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;

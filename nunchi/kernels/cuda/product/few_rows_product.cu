@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<
     if (tile + blocks < p.tiles) second.load(p, tile + blocks);
   }
   wait_for_previous_kernel();
-  uint2 added = prefetch_added<16 * Mt>(p, tile, first_row);
+  uint2 residual = prefetch_residual<16 * Mt>(p, tile, first_row);
   LaneSlice<Ks> x[Nt];
 #pragma unroll
   for (int j = 0; j < Nt; ++j) {
@@ -51,8 +51,9 @@ __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<
     store_sums(partial + warp * 8 * Nt * kTileStride<Mt>, sums);
     __syncthreads();
     write_tile<16 * Mt, kTileStride<Mt>>(
-        p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias, added);
-    if constexpr (Loops) added = prefetch_added<16 * Mt>(p, next, first_row);
+        p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias,
+        residual);
+    if constexpr (Loops) residual = prefetch_residual<16 * Mt>(p, next, first_row);
     tile = next;
     if (!Loops || tile >= p.tiles) return false;
     __syncthreads();
@@ -77,7 +78,7 @@ constexpr std::int64_t kMaxTilesWithoutLoop = 4;
 
 // Returns false if cuBLASLt should compute the product.
 bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiprocessors, Plan& plan) {
-  if (m > kMaxRows || n > INT32_MAX - 32) return false;
+  if (m > kMaxFewRows || n > INT32_MAX - 32) return false;
   // Depends on K alone: it determines the order of summation.
   plan.ks = k <= kMaxWarps * 64 ? 64 : k <= kMaxWarps * 128 ? 128 : 256;
   if (k % plan.ks != 0 || k > kMaxWarps * 256) return false;

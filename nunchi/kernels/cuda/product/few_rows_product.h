@@ -12,7 +12,7 @@
 namespace nunchi::kernels {
 
 // The largest number of rows that few_rows_product() supports.
-constexpr std::int64_t kMaxRows = 64;
+constexpr std::int64_t kMaxFewRows = 64;
 
 // Returns false, and launches nothing, if the product does not suit this kernel. A row's bits
 // depend only on the row and the weight, not on the number of rows.

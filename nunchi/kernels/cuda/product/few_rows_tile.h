@@ -1,8 +1,8 @@
 // Computes a tile of outputs for a few rows. The warps of a block split K: each warp holds its
 // slice of the weight in registers and multiplies it by its slice of the rows; the warps' sums are
-// added in order through shared memory. The weight is mma's A, the rows are its B. The mapping from
-// mma's k to elements is free as long as both factors use the same one: of each 32 elements, lane c
-// (of four) takes the 8 neighbours from 8c on, four for each of two mma steps.
+// residual in order through shared memory. The weight is mma's A, the rows are its B. The mapping
+// from mma's k to elements is free as long as both factors use the same one: of each 32 elements,
+// lane c (of four) takes the 8 neighbours from 8c on, four for each of two mma steps.
 #pragma once
 
 #include "nunchi/kernels/cuda/common/device.h"
@@ -22,8 +22,8 @@ struct FewRowsArguments {
   const __nv_bfloat16* weight;  // [outputs, k]
   const __nv_bfloat16* bias;    // [outputs], or null
   bool relu;
-  const __nv_bfloat16* added;  // [rows, outputs], or null
-  N* out;                      // [rows, outputs]
+  const __nv_bfloat16* residual;  // [rows, outputs], or null
+  N* out;                         // [rows, outputs]
 };
 
 // Bypasses the L1 cache, since weights are read once. Volatile, so that the compiler does not move
@@ -155,25 +155,25 @@ struct OutputTile {
   int tile, first_row, rows, parts;
 };
 
-// The four elements of `added` for a row, or zeros.
+// The four elements of `residual` for a row, or zeros.
 template <class N>
-__device__ uint2 load_added(const FewRowsArguments<N>& p, int row, int output) {
-  if (p.added == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
-  return *reinterpret_cast<const uint2*>(p.added + std::int64_t{row} * p.outputs + output);
+__device__ uint2 load_residual(const FewRowsArguments<N>& p, int row, int output) {
+  if (p.residual == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
+  return *reinterpret_cast<const uint2*>(p.residual + std::int64_t{row} * p.outputs + output);
 }
-// Loads `added` for the thread's first outputs, while the product is computed.
+// Loads `residual` for the thread's first outputs, while the product is computed.
 template <int Outputs, class N>
-__device__ uint2 prefetch_added(const FewRowsArguments<N>& p, int tile, int first_row) {
+__device__ uint2 prefetch_residual(const FewRowsArguments<N>& p, int tile, int first_row) {
   constexpr int kGroups = Outputs / 4;
-  return load_added(p, first_row + static_cast<int>(threadIdx.x) / kGroups,
-                    tile * Outputs + static_cast<int>(threadIdx.x) % kGroups * 4);
+  return load_residual(p, first_row + static_cast<int>(threadIdx.x) / kGroups,
+                       tile * Outputs + static_cast<int>(threadIdx.x) % kGroups * 4);
 }
 
 // Adds the partial sums [parts, rows, Columns], four outputs per thread, and applies the epilogue.
-// `bias` belongs to the thread's outputs, `added` is from prefetch_added().
+// `bias` belongs to the thread's outputs, `residual` is from prefetch_residual().
 template <int Outputs, int Columns, class N>
 __device__ void write_tile(const FewRowsArguments<N>& p, const float* partial, const OutputTile& t,
-                           const uint2& bias, uint2 added) {
+                           const uint2& bias, uint2 residual) {
   constexpr int kGroups = Outputs / 4;
   const int group = threadIdx.x % kGroups, output = t.tile * Outputs + group * 4;
   if (output >= p.outputs) return;
@@ -193,10 +193,11 @@ __device__ void write_tile(const FewRowsArguments<N>& p, const float* partial, c
       sum.x = sum.x < 0 ? 0 : sum.x, sum.y = sum.y < 0 ? 0 : sum.y;
       sum.z = sum.z < 0 ? 0 : sum.z, sum.w = sum.w < 0 ? 0 : sum.w;
     }
-    if (p.added != nullptr) {
-      sum.x += low_half(added.x), sum.y += high_half(added.x);
-      sum.z += low_half(added.y), sum.w += high_half(added.y);
-      added = load_added(p, t.first_row + row + static_cast<int>(blockDim.x) / kGroups, output);
+    if (p.residual != nullptr) {
+      sum.x += low_half(residual.x), sum.y += high_half(residual.x);
+      sum.z += low_half(residual.y), sum.w += high_half(residual.y);
+      residual =
+          load_residual(p, t.first_row + row + static_cast<int>(blockDim.x) / kGroups, output);
     }
     store4(p.out + std::int64_t{t.first_row + row} * p.outputs + output, sum);
   }
@@ -210,7 +211,7 @@ inline bool aligned(const void* pointer) {
 template <class C>
 bool suits_few_rows(const Product<BFloat16, C>& p) {
   return !p.transpose_a && p.transpose_b && !p.accumulate && p.mask == nullptr && p.n % 4 == 0 &&
-         aligned(p.a) && aligned(p.b) && aligned(p.bias) && aligned(p.added) && aligned(p.c);
+         aligned(p.a) && aligned(p.b) && aligned(p.bias) && aligned(p.residual) && aligned(p.c);
 }
 
 template <class C>
@@ -223,7 +224,7 @@ FewRowsArguments<Native<C>> few_rows_arguments(const Product<BFloat16, C>& p) {
           .weight = native(p.b),
           .bias = native(p.bias),
           .relu = p.relu,
-          .added = native(p.added),
+          .residual = native(p.residual),
           .out = native(p.c)};
 }
 

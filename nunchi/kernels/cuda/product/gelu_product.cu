@@ -21,7 +21,7 @@ void compute(ContextOf<Target>& ctx, const GeluProduct<T>& p) {
     run(ctx, gelu);
   };
   // Products of few rows do not use cuBLASLt.
-  if (product.m <= kMaxRows || product.n == 0 || ctx.deterministic() ||
+  if (product.m <= kMaxFewRows || product.n == 0 || ctx.deterministic() ||
       !can_be_gelu_input(product.c, product.n)) {
     return run_separately();
   }

@@ -44,7 +44,7 @@ Epilogue with_supported_bias_type(CudaContext& ctx, const Product<T, C>& p, Epil
 template <class T>
 class GatedProductRunner {
  public:
-  GatedProductRunner(CudaContext& ctx, const GatedProduct<T>& p)
+  GatedProductRunner(CudaContext& ctx, const ActivationGradientProduct<T>& p)
       : ctx_(ctx),
         p_(p),
         product_(p.product),
@@ -141,7 +141,7 @@ class GatedProductRunner {
   }
 
   CudaContext& ctx_;
-  const GatedProduct<T>& p_;
+  const ActivationGradientProduct<T>& p_;
   const Product<T>& product_;
   ScratchMemory scratch_;  // for a bias gradient
 };
@@ -149,11 +149,11 @@ class GatedProductRunner {
 }  // namespace
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const GatedProduct<T>& p) {
+void compute(ContextOf<Target>& ctx, const ActivationGradientProduct<T>& p) {
   GatedProductRunner<T>(ctx, p).run();
 }
-template void compute<Cuda>(CudaContext&, const GatedProduct<float>&);
-template void compute<Cuda>(CudaContext&, const GatedProduct<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const ActivationGradientProduct<float>&);
+template void compute<Cuda>(CudaContext&, const ActivationGradientProduct<BFloat16>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {

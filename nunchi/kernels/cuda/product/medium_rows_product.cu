@@ -1,8 +1,8 @@
 // A block computes a tile of some rows and outputs. It loops over K in stages of 128 elements of
 // both factors, with several stages in flight; copies of the weight's first stages start before
 // wait_for_previous_kernel(). Each warp computes 16 rows and 32 outputs over its slice of each
-// stage's K, so that chains of dependent mma instructions are short; the slices' sums are added in
-// the warps' order.
+// stage's K, so that chains of dependent mma instructions are short; the slices' sums are residual
+// in the warps' order.
 //
 // If the rows are normalised first, all of K must fit into shared memory: each block normalises its
 // rows there, and the first block of each tile of rows also writes the norm's results.
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
     if (stage < stages) copy_rows(stage);
     if (!Ring || stage % 2 == 1) commit_copies();
   }
-  const uint2 added = prefetch_added<Outputs>(p, tile, first_row);
+  const uint2 residual = prefetch_residual<Outputs>(p, tile, first_row);
 
   const int row_tile = warp % Config::kRowTiles,
             output_slice = warp / Config::kRowTiles % Config::kWarpsAlongOutputs,
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
   }
   __syncthreads();
   write_tile<Outputs, Config::kSumStride>(p, partial, {tile, first_row, Rows, Config::kWarpsAlongK},
-                                          bias, added);
+                                          bias, residual);
 }
 
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>

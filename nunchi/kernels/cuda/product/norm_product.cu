@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
   NormParameters<Chunks> parameters;
   parameters.load(n);
   wait_for_previous_kernel();
-  const uint2 added = prefetch_added<16 * Mt>(p, static_cast<int>(blockIdx.x), first_row);
+  const uint2 residual = prefetch_residual<16 * Mt>(p, static_cast<int>(blockIdx.x), first_row);
   constexpr int kRowsPerWarp = kRows > kWarps ? kRows / kWarps : 1,
                 kRowsPerPass = kRowsPerWarp > 2 ? 2 : kRowsPerWarp;
   if (warp < kRows) {
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
   store_sums(partial + warp * kRows * kTileStride<Mt>, sums);
   __syncthreads();
   write_tile<16 * Mt, kTileStride<Mt>>(
-      p, partial, {static_cast<int>(blockIdx.x), first_row, kRows, kWarps}, weights.bias, added);
+      p, partial, {static_cast<int>(blockIdx.x), first_row, kRows, kWarps}, weights.bias, residual);
 }
 
 template <class N, int Chunks, int Mt, int Nt>
@@ -119,7 +119,7 @@ bool launch(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm,
 template <class C>
 bool launch(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
   const Product<BFloat16, C>& q = p.product;
-  if (ctx.deterministic() || q.m > kMaxRows || !can_fuse_norm(p.norm) || !suits_few_rows(q)) {
+  if (ctx.deterministic() || q.m > kMaxFewRows || !can_fuse_norm(p.norm) || !suits_few_rows(q)) {
     return false;
   }
   // If not all blocks run at once, the repeated normalisation costs more than a separate kernel.

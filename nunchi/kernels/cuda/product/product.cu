@@ -20,14 +20,14 @@ void multiply_by_library(CudaContext& ctx, const Product<T, C>& p) {
 // Applies the epilogue to the stored product; a block loops over rows for its columns.
 template <class N>
 __global__ void epilogue_kernel(std::int64_t rows, std::int64_t columns, const N* bias,
-                                const N* added, bool relu, float* c) {
+                                const N* residual, bool relu, float* c) {
   const std::int64_t column = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (column >= columns) return;
   const float column_bias = bias != nullptr ? to_float(bias[column]) : 0.0f;
   for (std::int64_t row = blockIdx.y; row < rows; row += gridDim.y) {
     const std::int64_t element = row * columns + column;
     float x = c[element] + column_bias;
-    if (added != nullptr) x += to_float(added[element]);
+    if (residual != nullptr) x += to_float(residual[element]);
     c[element] = relu && x < 0 ? 0.0f : x;
   }
 }
@@ -37,8 +37,8 @@ void apply_epilogue(CudaContext& ctx, const Product<T, float>& p) {
   constexpr unsigned kThreads = 256, kMaxBlocks = 1024;
   const dim3 blocks(blocks_for(p.n, kThreads),
                     static_cast<unsigned>(std::min<std::int64_t>(p.m, kMaxBlocks)));
-  epilogue_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias), native(p.added),
-                                                         p.relu, p.c);
+  epilogue_kernel<<<blocks, kThreads, 0, ctx.stream()>>>(p.m, p.n, native(p.bias),
+                                                         native(p.residual), p.relu, p.c);
   check_launch(p.name());
 }
 
@@ -65,7 +65,7 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
 
 template <class T>
 std::int64_t mask_bytes(CudaContext& ctx, Product<T> p) {
-  if (p.m * p.n * p.k == 0 || p.m <= kMaxRows || ctx.deterministic()) return 0;
+  if (p.m * p.n * p.k == 0 || p.m <= kMaxFewRows || ctx.deterministic()) return 0;
   const std::int64_t bytes = p.m * mask_stride(p.n) / 8;
   const ScratchMemory mask(ctx.arena(), static_cast<std::size_t>(bytes));
   p.mask = mask.as<std::uint8_t>();
@@ -93,9 +93,9 @@ void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   }
   if constexpr (!std::is_same_v<T, C>) {
     // cuBLASLt's epilogue supports only addends of the result's type.
-    if (p.bias != nullptr || p.added != nullptr || p.relu) {
+    if (p.bias != nullptr || p.residual != nullptr || p.relu) {
       Product<T, C> plain = p;
-      plain.bias = plain.added = nullptr;
+      plain.bias = plain.residual = nullptr;
       plain.relu = false;
       multiply_by_library(ctx, plain);
       return apply_epilogue(ctx, p);

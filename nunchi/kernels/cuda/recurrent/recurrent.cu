@@ -10,13 +10,14 @@ __global__ void initial_states_kernel(const Recurrence<N> p, std::int64_t active
   const RankColumn thread(static_cast<int>(p.in.width));
   if (thread.rank >= p.in.plan.sentences) return;
   const std::int64_t state = state_at(p.in, thread.rank, thread.column);
-  const float h = p.in.first_h != nullptr ? to_float(p.in.first_h[state]) : 0.0f;
+  const float h = p.in.initial_h != nullptr ? to_float(p.in.initial_h[state]) : 0.0f;
   if (thread.rank < active) {
-    p.in.previous[step_order_at(p.in, thread.rank, thread.column)] = from_float<N>(h);
+    p.in.previous_h[step_order_at(p.in, thread.rank, thread.column)] = from_float<N>(h);
     return;
   }
   if (p.last_h != nullptr) p.last_h[state] = from_float<N>(h);
-  if (p.last_c != nullptr) p.last_c[state] = p.in.first_c != nullptr ? p.in.first_c[state] : 0.0f;
+  if (p.last_c != nullptr)
+    p.last_c[state] = p.in.initial_c != nullptr ? p.in.initial_c[state] : 0.0f;
 }
 
 // One thread per column of a sentence. `products` is h · W_hhᵀ, null if h is zero.
@@ -49,16 +50,16 @@ __global__ void token_kernel(const Recurrence<N> p, RecurrentStep step, const fl
     const float reset = logistic(a[0] + b[0]), update = logistic(a[1] + b[1]);
     kept = b[2];
     const float candidate = tanhf(a[2] + reset * kept);
-    h = (1 - update) * candidate + update * to_float(p.in.previous[element]);
+    h = (1 - update) * candidate + update * to_float(p.in.previous_h[element]);
     gates[0] = from_float<N>(reset);
     gates[H] = from_float<N>(update);
     gates[2 * H] = from_float<N>(candidate);
   }
-  p.in.kept[element] = kept;
+  p.in.saved[element] = kept;
   const N rounded = from_float<N>(h);
-  p.out[p.in.plan.row(i, step.token, p.in.reverse) * p.out_stride + j] = rounded;
-  if (i < step.next) {
-    p.in.previous[step_order_at(p.in, step.first + step.active + i, j)] = rounded;
+  p.out[p.in.plan.row(i, step.index, p.in.reverse) * p.out_stride + j] = rounded;
+  if (i < step.next_active) {
+    p.in.previous_h[step_order_at(p.in, step.first + step.active + i, j)] = rounded;
     return;
   }
   const std::int64_t state = state_at(p.in, i, j);
@@ -84,11 +85,11 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const ScratchMemory products(
       ctx.arena(), static_cast<std::size_t>(padded_rows(max_active) * G * H) * sizeof(float));
   for_steps(in.plan, [&](const RecurrentStep& step) {
-    const bool from_zero = step.token == 0 && in.first_h == nullptr;
+    const bool from_zero = step.index == 0 && in.initial_h == nullptr;
     if (!from_zero) {
       Product<T, Accumulator<T>> product = in.product;
       product.m = padded_rows(step.active);
-      product.a = in.previous + step.first * H;
+      product.a = in.previous_h + step.first * H;
       product.c = products.as<float>();
       execute(ctx, product);
     }
@@ -98,7 +99,7 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
     check_launch(p.name());
   });
   clear_tail(ctx, in.rows, H, p.out_stride, q.out);
-  clear_tail(ctx, in.rows, H, H, q.in.previous);
+  clear_tail(ctx, in.rows, H, H, q.in.previous_h);
 }
 template void compute<Cuda>(CudaContext&, const Recurrence<float>&);
 template void compute<Cuda>(CudaContext&, const Recurrence<BFloat16>&);

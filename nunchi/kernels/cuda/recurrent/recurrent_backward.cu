@@ -19,8 +19,8 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
   constexpr int kGates = Lstm ? 4 : 3;
   const std::int64_t element = step_order_at(p.in, step.first + i, j),
                      carry_index = step_order_at(p.in, i, j);
-  const std::int64_t row = p.in.plan.row(i, step.token, p.in.reverse);
-  const bool continues = i < step.next;
+  const std::int64_t row = p.in.plan.row(i, step.index, p.in.reverse);
+  const bool continues = i < step.next_active;
   N* gates = gates_at(p.in, i, step, j);
   float gate[kGates], d_a[kGates];
 #pragma unroll
@@ -40,7 +40,7 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
       d_c = p.d_last_c[state_at(p.in, i, j)];
     }
     const float in = gate[0], forget = gate[1], cell = gate[2], output = gate[3];
-    const float tanh_cell = tanhf(p.in.kept[element]);
+    const float tanh_cell = tanhf(p.in.saved[element]);
     d_c += d_h * output * (1 - tanh_cell * tanh_cell);
     d_a[0] = d_c * cell * in * (1 - in);
     d_a[1] = d_c * previous_cell(p.in, i, step, j) * forget * (1 - forget);
@@ -51,8 +51,8 @@ __global__ void token_backward_kernel(const RecurrenceBackward<N> p, const Carry
     const float update = gate[1], candidate = gate[2];
     reset = gate[0];
     d_a[2] = d_h * (1 - update) * (1 - candidate * candidate);
-    d_a[1] = d_h * (to_float(p.in.previous[element]) - candidate) * update * (1 - update);
-    d_a[0] = d_a[2] * p.in.kept[element] * reset * (1 - reset);
+    d_a[1] = d_h * (to_float(p.in.previous_h[element]) - candidate) * update * (1 - update);
+    d_a[0] = d_a[2] * p.in.saved[element] * reset * (1 - reset);
     carry.h[carry_index] = d_h * update;
   }
   N* d_b = p.d_b + (step.first + i) * kGates * H + j;
@@ -73,13 +73,13 @@ __global__ void initial_gradients_kernel(const RecurrenceBackward<N> p, const Ca
   const std::int64_t state = state_at(p.in, thread.rank, thread.column),
                      carry_index = step_order_at(p.in, thread.rank, thread.column);
   const bool no_tokens = thread.rank >= active;
-  if (p.d_first_h != nullptr) {
+  if (p.d_initial_h != nullptr) {
     const float last = p.d_last_h != nullptr ? to_float(p.d_last_h[state]) : 0.0f;
-    p.d_first_h[state] = from_float<N>(no_tokens ? last : carry.h[carry_index]);
+    p.d_initial_h[state] = from_float<N>(no_tokens ? last : carry.h[carry_index]);
   }
-  if (p.d_first_c != nullptr) {
+  if (p.d_initial_c != nullptr) {
     const float last = p.d_last_c != nullptr ? p.d_last_c[state] : 0.0f;
-    p.d_first_c[state] = no_tokens ? last : carry.c[carry_index];
+    p.d_initial_c[state] = no_tokens ? last : carry.c[carry_index];
   }
 }
 
@@ -102,7 +102,7 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     const auto kernel = lstm ? token_backward_kernel<N, true> : token_backward_kernel<N, false>;
     kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, carry, step);
     check_launch(p.name());
-    if (step.token == 0 && p.d_first_h == nullptr) return;
+    if (step.index == 0 && p.d_initial_h == nullptr) return;
     Product<T, Accumulator<T>> product = in.product;
     product.m = padded_rows(step.active);
     product.a = p.d_b + step.first * G * H;
@@ -110,7 +110,7 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     product.accumulate = !lstm;
     execute(ctx, product);
   });
-  if (in.plan.sentences > 0 && (p.d_first_h != nullptr || p.d_first_c != nullptr)) {
+  if (in.plan.sentences > 0 && (p.d_initial_h != nullptr || p.d_initial_c != nullptr)) {
     initial_gradients_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(
         q, carry, max_active);
     check_launch(p.name());

@@ -12,7 +12,7 @@ constexpr int kRecurrentThreads = 256;
 template <class N>
 __device__ N* gates_at(const RecurrentInputs<N>& in, std::int64_t rank, const RecurrentStep& step,
                        int column) {
-  return in.gates + in.plan.row(rank, step.token, in.reverse) * in.gates_stride + column;
+  return in.gates + in.plan.row(rank, step.index, in.reverse) * in.gates_stride + column;
 }
 // Index into the states [B, H] of the sentence at a rank.
 template <class N>
@@ -28,8 +28,8 @@ __device__ std::int64_t step_order_at(const RecurrentInputs<N>& in, std::int64_t
 template <class N>
 __device__ float previous_cell(const RecurrentInputs<N>& in, std::int64_t rank,
                                const RecurrentStep& step, int column) {
-  if (step.token > 0) return in.kept[step_order_at(in, step.before + rank, column)];
-  return in.first_c != nullptr ? in.first_c[state_at(in, rank, column)] : 0.0f;
+  if (step.index > 0) return in.saved[step_order_at(in, step.previous_first + rank, column)];
+  return in.initial_c != nullptr ? in.initial_c[state_at(in, rank, column)] : 0.0f;
 }
 
 __device__ inline float logistic(float x) { return 1 / (1 + expf(-x)); }

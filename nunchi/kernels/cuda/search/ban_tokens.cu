@@ -6,7 +6,7 @@ namespace nunchi::kernels {
 namespace {
 
 template <class N>
-struct BanJob {
+struct BanArguments {
   BanRules rules;
   std::int64_t vocabulary;
   bool any_ngram;
@@ -67,7 +67,7 @@ constexpr int kBanThreads = 128;
 
 // One warp for each row.
 template <class N>
-__global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N> p) {
+__global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanArguments<N> p) {
   wait_for_previous_kernel();
   const BanRules& rules = p.rules;
   const std::int64_t row = (std::int64_t{blockIdx.x} * kBanThreads + threadIdx.x) / kWarp;
@@ -108,13 +108,13 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanJob<N>
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const BanTokens<T>& p) {
   if (p.rows == 0) return;
-  const BanJob<Native<T>> job{.rules = rules_of(p),
-                              .vocabulary = p.vocabulary,
-                              .any_ngram = p.any_ngram,
-                              .logits = native(p.logits),
-                              .banned = p.banned};
+  const BanArguments<Native<T>> arguments{.rules = rules_of(p),
+                                          .vocabulary = p.vocabulary,
+                                          .any_ngram = p.any_ngram,
+                                          .logits = native(p.logits),
+                                          .banned = p.banned};
   launch_overlapped(ctx, p.name(), ban_tokens_kernel<Native<T>>,
-                    {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, job);
+                    {blocks_for(p.rows * kWarp, kBanThreads), kBanThreads}, arguments);
 }
 template void compute<Cuda>(CudaContext&, const BanTokens<float>&);
 template void compute<Cuda>(CudaContext&, const BanTokens<BFloat16>&);

@@ -40,20 +40,21 @@ struct HeadMemory {
     const std::int64_t first_row = u * p.width, all = p.width * p.candidates;
     RowHeads heads{.score = begin,
                    .rank = reinterpret_cast<std::int32_t*>(begin + p.width),
-                   .before = p.from.score + first_row,
+                   .previous_score = p.from.score + first_row,
                    .log_probs = p.log_probs + first_row * p.candidates,
                    .ids = p.ids + first_row * p.candidates};
     if (!has_candidates) return heads;
-    double* before = begin + p.width + (p.width + 1) / 2;
-    auto* log_probs = reinterpret_cast<float*>(before + p.width);
+    double* previous_score = begin + p.width + (p.width + 1) / 2;
+    auto* log_probs = reinterpret_cast<float*>(previous_score + p.width);
     auto* ids = reinterpret_cast<std::int32_t*>(log_probs + all);
-    for (std::int64_t j = lane_of_thread(); j < p.width; j += kWarp) before[j] = heads.before[j];
+    for (std::int64_t j = lane_of_thread(); j < p.width; j += kWarp)
+      previous_score[j] = heads.previous_score[j];
     for (std::int64_t c = lane_of_thread(); c < all; c += kWarp) {
       log_probs[c] = heads.log_probs[c];
       ids[c] = heads.ids[c];
     }
     __syncwarp();
-    heads.before = before, heads.log_probs = log_probs, heads.ids = ids;
+    heads.previous_score = previous_score, heads.log_probs = log_probs, heads.ids = ids;
     return heads;
   }
 };
@@ -96,7 +97,7 @@ __global__ void plan_units_kernel(const BeamStep<float> p, Plan plan, HeadMemory
 // One block for each unit, whose rows come after those of the continuing units before it.
 __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep<float> p,
                                                                   Plan plan) {
-  __shared__ int before_of_warp[kRowThreads / kWarp];
+  __shared__ int continuing_by_warp[kRowThreads / kWarp];
   wait_for_previous_kernel();
   const std::int64_t u = blockIdx.x, units = p.counts.units(p.units),
                      units_before = p.units_before();
@@ -108,10 +109,10 @@ __global__ __launch_bounds__(kRowThreads) void write_units_kernel(const BeamStep
   int before = 0;
   for (std::int64_t v = threadIdx.x; v < u; v += kRowThreads) before += plan.continues[v];
   before = __reduce_add_sync(kAllLanes, before);
-  if (lane_of_thread() == 0) before_of_warp[warp] = before;
+  if (lane_of_thread() == 0) continuing_by_warp[warp] = before;
   __syncthreads();
   before = 0;
-  for (const int part : before_of_warp) before += part;
+  for (const int part : continuing_by_warp) before += part;
   const bool continues = plan.continues[u] != 0;
   if (u + 1 == units && threadIdx.x == 0) end_step(p, before + (continues ? 1 : 0));
   if (!continues) return;

@@ -18,11 +18,11 @@ struct Candidate {
 // copied to shared memory if they fit, because choosing is a chain of dependent loads.
 struct RowHeads {
   // Each lane reads and writes only its own rows.
-  double* score;            // [width] score of the best candidate not taken; -inf: none
-  std::int32_t* rank;       // [width] rank of that candidate
-  const double* before;     // [width] scores of the rows' hypotheses
-  const float* log_probs;   // [width, candidates]
-  const std::int32_t* ids;  // [width, candidates]
+  double* score;                 // [width] score of the best candidate not taken; -inf: none
+  std::int32_t* rank;            // [width] rank of that candidate
+  const double* previous_score;  // [width] scores of the rows' hypotheses
+  const float* log_probs;        // [width, candidates]
+  const std::int32_t* ids;       // [width, candidates]
 };
 
 // Properties that the rows of a unit share.
@@ -89,7 +89,8 @@ class Candidates {
   __device__ void move_to(std::int64_t j, std::int32_t rank) {
     double score = -INFINITY;
     if (rank < p_.candidates) {
-      score = heads_.before[j] + static_cast<double>(heads_.log_probs[j * p_.candidates + rank]);
+      score = heads_.previous_score[j] +
+              static_cast<double>(heads_.log_probs[j * p_.candidates + rank]);
     }
     heads_.score[j] = score > -INFINITY ? score : -INFINITY;
     heads_.rank[j] = rank;

@@ -10,16 +10,16 @@ constexpr int kSlotThreads = 64;
 // Block h extends hypothesis h; the last block clears the spare rows.
 __device__ void extend_slots(const ExtendSlots& p) {
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x, hypotheses = p.hypotheses_now();
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypothesis_count();
   if (h == p.hypotheses) {
     const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
     for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
       p.row_hypothesis[row] = 0;
       p.row_position[row] = 0;
-      p.row_visible[row] = 0;
+      p.row_keys[row] = 0;
       p.row_slot[row] = 0;
-      p.row_begin[row] = 0;
-      p.row_memory[row] = 0;
+      p.row_memory_begin[row] = 0;
+      p.row_memory_length[row] = 0;
     }
     if (thread == 0) {
       p.count[0] = static_cast<std::int32_t>(rows);
@@ -45,10 +45,10 @@ __device__ void extend_slots(const ExtendSlots& p) {
     slot[length + i] = new_slot;
     p.row_hypothesis[row] = static_cast<std::int32_t>(h);
     p.row_position[row] = length + i;
-    p.row_visible[row] = length + i + 1;
+    p.row_keys[row] = length + i + 1;
     p.row_slot[row] = new_slot;
-    p.row_begin[row] = unit.memory_begin;
-    p.row_memory[row] = unit.memory_length;
+    p.row_memory_begin[row] = unit.memory_begin;
+    p.row_memory_length[row] = unit.memory_length;
   }
   if (thread == 0) {
     p.length[h] = length + tokens;
@@ -83,14 +83,14 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t h = blockIdx.x;
   if (h == p.hypotheses) {  // the last block
-    for (std::int64_t row = p.hypotheses_now(); row < p.capacity; ++row) {
+    for (std::int64_t row = p.hypothesis_count(); row < p.capacity; ++row) {
       embed_row<Wide>(e, scale, row, -1, 0);
     }
     return extend_slots(p);
   }
   const bool first = p.parent == nullptr;
   const std::int32_t parent = first ? 0 : p.parent[h], unit = p.unit[h], id = e.ids[h];
-  if (h >= p.hypotheses_now()) return;
+  if (h >= p.hypothesis_count()) return;
   const std::int32_t length = first ? 0 : p.old_length[parent];
   const UnitSlots of_unit = p.units[unit];
   const std::int32_t* old_slot = p.old_slot + parent * p.old_stride;
@@ -109,10 +109,10 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   p.last_row[h] = static_cast<std::int32_t>(h);
   p.row_hypothesis[h] = static_cast<std::int32_t>(h);
   p.row_position[h] = length;
-  p.row_visible[h] = length + 1;
+  p.row_keys[h] = length + 1;
   p.row_slot[h] = new_slot;
-  p.row_begin[h] = of_unit.memory_begin;
-  p.row_memory[h] = of_unit.memory_length;
+  p.row_memory_begin[h] = of_unit.memory_begin;
+  p.row_memory_length[h] = of_unit.memory_length;
 }
 
 }  // namespace
@@ -133,14 +133,14 @@ void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   }
   using N = Native<T>;
   const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
-  const auto start = [&]<bool Wide>() {
+  const auto launch = [&]<bool Wide>() {
     launch_overlapped(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e),
                       static_cast<float>(e.scale));
   };
   if (is_wide(e)) {
-    start.template operator()<true>();
+    launch.template operator()<true>();
   } else {
-    start.template operator()<false>();
+    launch.template operator()<false>();
   }
 }
 template void compute<Cuda>(CudaContext&, const StepRows<float>&);

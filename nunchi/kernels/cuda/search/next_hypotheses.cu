@@ -1,6 +1,6 @@
-// A search step in two kernels: the product that finds candidates (top_of_product.cu), and a kernel
-// with one block per unit. A block merges the candidates of its rows, chooses those that continue,
-// waits until the blocks of earlier units have chosen, and writes its rows after theirs.
+// A search step in two kernels: the product that finds candidates (projection_top_tokens.cu), and a
+// kernel with one block per unit. A block merges the candidates of its rows, chooses those that
+// continue, waits until the blocks of earlier units have chosen, and writes its rows after theirs.
 //
 // Each block takes the next unit from a counter when it starts, so that it only waits for blocks
 // that are already running.
@@ -15,24 +15,24 @@ namespace {
 constexpr int kMaxWidth = 16, kMaxWarps = 8;
 
 // A unit's decision, published for the blocks of later units. 0: pending.
-enum Decision : std::int32_t { kLeaves = 1, kContinues = 2 };
+enum Decision : std::int32_t { kFinished = 1, kContinues = 2 };
 
 __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge merge,
                                                                   const BeamStep<float> p,
                                                                   volatile std::int32_t* decision,
-                                                                  std::int32_t* begun) {
-  __shared__ double score[kMaxWidth], before[kMaxWidth];
+                                                                  std::int32_t* next_unit) {
+  __shared__ double score[kMaxWidth], previous_score[kMaxWidth];
   __shared__ std::int32_t ranks[kMaxWidth], ids[kMaxWidth * kMaxWidth];
   __shared__ float log_probs[kMaxWidth * kMaxWidth];
   __shared__ Candidate next[kMaxWidth];
   __shared__ MergeBuffer buffers[kMaxWarps];
-  __shared__ int before_of_warp[kMaxWarps];
+  __shared__ int units_before_by_warp[kMaxWarps];
   __shared__ bool continues;
   __shared__ std::int32_t unit;
   wait_for_previous_kernel();
   const int thread = static_cast<int>(threadIdx.x), warp = thread / kWarp,
             warps = static_cast<int>(blockDim.x) / kWarp;
-  if (thread == 0) unit = atomicAdd(begun, 1);
+  if (thread == 0) unit = atomicAdd(next_unit, 1);
   __syncthreads();
   const std::int64_t u = unit, units = p.counts.units(p.units), first_unit = p.units_before();
   if (u >= units) {
@@ -46,29 +46,30 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
       log_probs[j * p.candidates + rank] = log_prob;
       ids[j * p.candidates + rank] = id;
     });
-    if (lane_of_thread() == 0) before[j] = p.from.score[first_row + j];
+    if (lane_of_thread() == 0) previous_score[j] = p.from.score[first_row + j];
   }
   __syncthreads();
   if (warp == 0) {
-    const bool does = plan_unit(p, u, {score, ranks, before, log_probs, ids}, next);
+    const bool unit_continues =
+        plan_unit(p, u, {score, ranks, previous_score, log_probs, ids}, next);
     if (thread == 0) {
-      continues = does;
-      decision[u] = does ? kContinues : kLeaves;
+      continues = unit_continues;
+      decision[u] = unit_continues ? kContinues : kFinished;
     }
   }
   int units_before = 0;
   for (std::int64_t v = thread; v < u; v += blockDim.x) {
-    std::int32_t said = 0;
-    while ((said = decision[v]) == 0) {
+    std::int32_t published = 0;
+    while ((published = decision[v]) == 0) {
     }
-    units_before += said == kContinues ? 1 : 0;
+    units_before += published == kContinues ? 1 : 0;
   }
   __syncwarp();
   units_before = __reduce_add_sync(kAllLanes, units_before);
-  if (lane_of_thread() == 0) before_of_warp[warp] = units_before;
+  if (lane_of_thread() == 0) units_before_by_warp[warp] = units_before;
   __syncthreads();
   units_before = 0;
-  for (int w = 0; w < warps; ++w) units_before += before_of_warp[w];
+  for (int w = 0; w < warps; ++w) units_before += units_before_by_warp[w];
   if (u + 1 == units && thread == 0) end_step(p, units_before + (continues ? 1 : 0));
   if (!continues) return;
   for (std::int64_t k = warp; k < p.beam; k += warps) {
@@ -77,22 +78,22 @@ __global__ __launch_bounds__(kMaxWarps* kWarp) void choose_kernel(const Merge me
 }
 
 // Both kernels as one profile entry.
-struct ChooseInTiles {
+struct FusedNextHypotheses {
   const NextHypotheses<BFloat16>& all;
   const char* name() const { return "next_hypotheses"; }
   Work work() const { return all.work(); }
 };
 
-bool chosen_in_tiles(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
+bool can_fuse(const CudaContext& ctx, const NextHypotheses<BFloat16>& p) {
   return p.step.units > 0 && p.step.width <= kMaxWidth && p.step.beam <= kMaxWidth &&
          p.step.candidates <= kMaxWidth && p.step.candidates == p.top.allowed.top.count &&
          p.step.units * p.step.width == p.top.allowed.top.rows &&
          p.step.ids == p.top.allowed.top.ids && p.step.log_probs == p.top.allowed.top.log_probs &&
-         found_in_tiles(ctx, p.top);
+         can_find_in_tiles(ctx, p.top);
 }
 
 template <class Target>
-void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
+void compute(ContextOf<Target>& ctx, const FusedNextHypotheses& p) {
   const BeamStep<float>& step = p.all.step;
   const auto units = static_cast<std::size_t>(step.units);
   const ScratchMemory numbers(ctx.arena(), (units + 1) * sizeof(std::int32_t));
@@ -109,7 +110,7 @@ void compute(ContextOf<Target>& ctx, const ChooseInTiles& p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const NextHypotheses<T>& p) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    if (chosen_in_tiles(ctx, p)) return run(ctx, ChooseInTiles{p});
+    if (can_fuse(ctx, p)) return run(ctx, FusedNextHypotheses{p});
   }
   run(ctx, p.top);
   run(ctx, p.step);

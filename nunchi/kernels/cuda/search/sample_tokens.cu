@@ -28,7 +28,7 @@ constexpr std::uint32_t kDrawCounter = 0x5A3B1E00u;  // the same as on the CPU, 
 using Sum = unsigned long long;
 
 template <class N>
-struct Job {
+struct SampleArguments {
   int vocabulary;
   StepCounts counts;
   SearchRows hypotheses;
@@ -85,7 +85,7 @@ __device__ Sum block_sum(Shared& shared, Sum x) {
 template <class N>
 class RowSampler {
  public:
-  __device__ RowSampler(const Job<N>& p, const UnitOptions& unit, Shared& shared)
+  __device__ RowSampler(const SampleArguments<N>& p, const UnitOptions& unit, Shared& shared)
       : p_(p),
         unit_(unit),
         x_(p.logits + std::int64_t{blockIdx.x} * p.vocabulary),
@@ -296,7 +296,7 @@ class RowSampler {
         [&](Sum) { return drawn.tie; });
   }
 
-  const Job<N>& p_;
+  const SampleArguments<N>& p_;
   const UnitOptions& unit_;
   const N* x_;
   Shared& shared_;
@@ -304,7 +304,7 @@ class RowSampler {
 };
 
 template <class N>
-__global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const Job<N> p) {
+__global__ __launch_bounds__(kThreads) void sample_tokens_kernel(const SampleArguments<N> p) {
   __shared__ Shared shared;
   if (blockIdx.x >= p.counts.rows(gridDim.x)) return;
   const UnitOptions unit = p.options[p.hypotheses.unit[blockIdx.x]];
@@ -321,15 +321,15 @@ void compute(ContextOf<Target>& ctx, const SampleTokens<T>& p) {
     throw Error("sample_tokens: a vocabulary of " + std::to_string(p.vocabulary) +
                 " is larger than " + std::to_string(kMaxTokens) + ".");
   }
-  const Job<Native<T>> job{.vocabulary = static_cast<int>(p.vocabulary),
-                           .counts = p.counts,
-                           .hypotheses = p.hypotheses,
-                           .options = p.options,
-                           .logits = native(p.logits),
-                           .banned = p.banned,
-                           .log_probs = p.log_probs,
-                           .ids = p.ids};
-  sample_tokens_kernel<<<static_cast<unsigned>(p.rows), kThreads, 0, ctx.stream()>>>(job);
+  const SampleArguments<Native<T>> arguments{.vocabulary = static_cast<int>(p.vocabulary),
+                                             .counts = p.counts,
+                                             .hypotheses = p.hypotheses,
+                                             .options = p.options,
+                                             .logits = native(p.logits),
+                                             .banned = p.banned,
+                                             .log_probs = p.log_probs,
+                                             .ids = p.ids};
+  sample_tokens_kernel<<<static_cast<unsigned>(p.rows), kThreads, 0, ctx.stream()>>>(arguments);
   check_launch(p.name());
 }
 template void compute<Cuda>(CudaContext&, const SampleTokens<float>&);

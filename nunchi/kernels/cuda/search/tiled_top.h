@@ -2,7 +2,7 @@
 // kernel that is launched next.
 #pragma once
 
-#include "nunchi/kernels/cuda/search/top_of_product.h"
+#include "nunchi/kernels/cuda/search/projection_top_tokens.h"
 #include "nunchi/kernels/cuda/search/vocabulary_chunks.h"
 
 namespace nunchi::kernels {
@@ -13,16 +13,17 @@ struct Zeros {
   int count = 0;
 };
 
-// The best logits of each chunk, for the kernel that is launched next. Requires found_in_tiles().
+// The best logits of each chunk, for the kernel that is launched next. Requires
+// can_find_in_tiles().
 class TiledTop {
  public:
   // Launches the product.
-  TiledTop(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros = {});
+  TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, const Zeros& zeros = {});
   const Merge& merge() const { return merge_; }
 
  private:
-  static std::size_t chunks_of(const TopOfProduct<BFloat16>& p);
-  static std::size_t bytes_of(const TopOfProduct<BFloat16>& p);
+  static std::size_t chunks_of(const ProjectionTopTokens<BFloat16>& p);
+  static std::size_t bytes_of(const ProjectionTopTokens<BFloat16>& p);
   ScratchMemory memory_;  // keys and summaries of the chunks
   Merge merge_;
 };

@@ -16,7 +16,7 @@ constexpr int kMaxCandidates = 1024;
 constexpr int kMaxChunks = kWarp;
 
 template <class N>
-struct Job {
+struct TopArguments {
   int vocabulary;
   int count;             // n
   int group_lanes;       // lanes per group; groups' maxima give a threshold; 0: no threshold
@@ -34,7 +34,7 @@ template <class N>
 class Writer {
  public:
   // `writing`: this thread will call write().
-  __device__ Writer(const Job<N>& p, float top, float sum, bool writing) : p_(p) {
+  __device__ Writer(const TopArguments<N>& p, float top, float sum, bool writing) : p_(p) {
     if (p.chunks.per_row == 1) {
       if (!writing) return;
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
@@ -56,7 +56,7 @@ class Writer {
   }
 
  private:
-  const Job<N>& p_;
+  const TopArguments<N>& p_;
   double log_sum_ = 0;
 };
 
@@ -76,14 +76,15 @@ constexpr int kShort = 3;
 
 // Blocks per multiprocessor.
 template <class N, int Groups, bool Wide>
-constexpr int kTogether = !Wide || sizeof(N) * Groups == 10  ? 1
-                          : sizeof(N) * Groups == 4 * kShort ? 3
-                                                             : 2;
+constexpr int kBlocksPerMultiprocessor = !Wide || sizeof(N) * Groups == 10  ? 1
+                                         : sizeof(N) * Groups == 4 * kShort ? 3
+                                                                            : 2;
 
 // Blocks are numbered row by row, the chunks of a row one after another.
 template <class N, int Groups, bool Wide>
-__global__ __launch_bounds__(kThreads,
-                             kTogether<N, Groups, Wide>) void top_tokens_kernel(const Job<N> p) {
+__global__ __launch_bounds__(
+    kThreads,
+    kBlocksPerMultiprocessor<N, Groups, Wide>) void top_tokens_kernel(const TopArguments<N> p) {
   wait_for_previous_kernel();
   using Row = RowRegisters<N, kThreads, Groups, Wide>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
@@ -212,78 +213,79 @@ int group_lanes(std::int64_t count) {
 }
 
 template <class N, bool Wide, int Groups>
-void launch(CudaContext& ctx, Job<N> job, std::int64_t rows) {
+void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
   constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Wide>::kCapacity;
-  const int each = static_cast<int>(blocks_for(job.vocabulary, kCapacity));
+  const int each = static_cast<int>(blocks_for(arguments.vocabulary, kCapacity));
   const std::int64_t blocks = rows * each;
   const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
-  const ScratchMemory keys(ctx.arena(), all * static_cast<std::size_t>(job.count) * sizeof(Key));
+  const ScratchMemory keys(ctx.arena(),
+                           all * static_cast<std::size_t>(arguments.count) * sizeof(Key));
   const ScratchMemory summaries(ctx.arena(), all * sizeof(ChunkSummary));
-  job.chunks = {.per_row = each,
-                .kept = job.count,
-                .capacity = job.count,
-                .keys = keys.as<Key>(),
-                .sorted = true,
-                .summaries = summaries.as<ChunkSummary>()};
+  arguments.chunks = {.per_row = each,
+                      .kept = arguments.count,
+                      .capacity = arguments.count,
+                      .keys = keys.as<Key>(),
+                      .sorted = true,
+                      .summaries = summaries.as<ChunkSummary>()};
   launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
-                    {static_cast<unsigned>(blocks), kThreads}, job);
+                    {static_cast<unsigned>(blocks), kThreads}, arguments);
   if (each == 1) return;
-  merge_chunks(ctx, {.from = job.chunks,
+  merge_chunks(ctx, {.from = arguments.chunks,
                      .rows = static_cast<int>(rows),
-                     .count = job.count,
-                     .banned = job.banned,
+                     .count = arguments.count,
+                     .banned = arguments.banned,
                      .bans = false,
                      .rules = {},
-                     .log_probs = job.log_probs,
-                     .ids = job.ids});
+                     .log_probs = arguments.log_probs,
+                     .ids = arguments.ids});
 }
 
 template <class N, bool Wide>
-void choose(CudaContext& ctx, const Job<N>& job, std::int64_t rows) {
+void choose(CudaContext& ctx, const TopArguments<N>& arguments, std::int64_t rows) {
   // The shortest chunks with which all blocks still run at once; in a deterministic context, the
   // same chunks for any number of rows.
   const auto suits = [&](int groups) {
     const std::int64_t chunks =
-        blocks_for(job.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
+        blocks_for(arguments.vocabulary, kThreads * groups * 16 / static_cast<int>(sizeof(N)));
     if (chunks > kMaxChunks) return false;
     if (ctx.deterministic()) return groups >= 2;
     return rows * chunks <= 3 * ctx.multiprocessors();
   };
-  if (suits(1)) return launch<N, Wide, 1>(ctx, job, rows);
-  if (suits(2)) return launch<N, Wide, 2>(ctx, job, rows);
+  if (suits(1)) return launch<N, Wide, 1>(ctx, arguments, rows);
+  if (suits(2)) return launch<N, Wide, 2>(ctx, arguments, rows);
   if constexpr (sizeof(N) == 4) {
     constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Wide>::kCapacity;
-    if (blocks_for(job.vocabulary, kCapacity) <= kMaxChunks) {
-      return launch<N, Wide, kShort>(ctx, job, rows);
+    if (blocks_for(arguments.vocabulary, kCapacity) <= kMaxChunks) {
+      return launch<N, Wide, kShort>(ctx, arguments, rows);
     }
   }
   constexpr int kMaxGroups = 5;
   constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxChunks;
-  if (job.vocabulary > kLargest) {
-    throw Error("top_tokens: a vocabulary of " + std::to_string(job.vocabulary) +
+  if (arguments.vocabulary > kLargest) {
+    throw Error("top_tokens: a vocabulary of " + std::to_string(arguments.vocabulary) +
                 " is larger than " + std::to_string(kLargest) + ".");
   }
-  launch<N, Wide, kMaxGroups>(ctx, job, rows);
+  launch<N, Wide, kMaxGroups>(ctx, arguments, rows);
 }
 
 template <class T>
 void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* bans = nullptr) {
   if (p.rows == 0 || p.count == 0) return;
   using N = Native<T>;
-  const Job<N> job{.vocabulary = static_cast<int>(p.vocabulary),
-                   .count = static_cast<int>(p.count),
-                   .group_lanes = group_lanes(p.count),
-                   .logits = native(p.logits),
-                   .banned = bans == nullptr ? p.banned : nullptr,
-                   .bans = bans != nullptr,
-                   .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
-                   .log_probs = p.log_probs,
-                   .ids = p.ids,
-                   .chunks = {}};
-  if (wide(job.logits, p.vocabulary)) {
-    choose<N, true>(ctx, job, p.rows);
+  const TopArguments<N> arguments{.vocabulary = static_cast<int>(p.vocabulary),
+                                  .count = static_cast<int>(p.count),
+                                  .group_lanes = group_lanes(p.count),
+                                  .logits = native(p.logits),
+                                  .banned = bans == nullptr ? p.banned : nullptr,
+                                  .bans = bans != nullptr,
+                                  .rules = bans != nullptr ? rules_of(*bans) : BanRules{},
+                                  .log_probs = p.log_probs,
+                                  .ids = p.ids,
+                                  .chunks = {}};
+  if (wide(arguments.logits, p.vocabulary)) {
+    choose<N, true>(ctx, arguments, p.rows);
   } else {
-    choose<N, false>(ctx, job, p.rows);
+    choose<N, false>(ctx, arguments, p.rows);
   }
   check_launch(p.name());
 }
@@ -298,7 +300,7 @@ template void compute<Cuda>(CudaContext&, const TopTokens<float>&);
 template void compute<Cuda>(CudaContext&, const TopTokens<BFloat16>&);
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
+void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p) {
   // N-grams and suppressed tokens may ban more tokens than there are lanes for. In a deterministic
   // context a row's bits must not depend on whether another unit restricts n-grams, so bans are
   // always a separate kernel.
@@ -308,7 +310,7 @@ void compute(ContextOf<Target>& ctx, const TopAllowed<T>& p) {
   execute(ctx, p.bans);
   execute(ctx, p.top);
 }
-template void compute<Cuda>(CudaContext&, const TopAllowed<float>&);
-template void compute<Cuda>(CudaContext&, const TopAllowed<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const TopAllowedTokens<float>&);
+template void compute<Cuda>(CudaContext&, const TopAllowedTokens<BFloat16>&);
 
 }  // namespace nunchi::kernels

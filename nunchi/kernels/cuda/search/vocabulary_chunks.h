@@ -97,15 +97,15 @@ class RowChunks {
     if (chosen > MergeBuffer::kChunks) return false;
     __syncwarp();
     int found = 0;
-    for (int first = 0; first < chosen; first += kAtOnce) {
-      Key keys[kAtOnce];
+    for (int first = 0; first < chosen; first += kChunksPerRound) {
+      Key keys[kChunksPerRound];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
+      for (int i = 0; i < kChunksPerRound; ++i) {
         const std::int64_t s = first_ + buffer.chunks[min(first + i, chosen - 1)];
         keys[i] = from_.keys[s * from_.capacity + min(lane_of_thread(), from_.capacity - 1)];
       }
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
+      for (int i = 0; i < kChunksPerRound; ++i) {
         const int count = first + i < chosen ? buffer.counts[first + i] : 0;
         const bool there = lane_of_thread() < count && keys[i] != 0;
         const int at =
@@ -143,7 +143,7 @@ class RowChunks {
 
  private:
   static constexpr int kHeld = 8;
-  static constexpr int kAtOnce = 8;  // chunks whose keys are loaded at the same time
+  static constexpr int kChunksPerRound = 8;  // chunks whose keys are loaded at the same time
 
   // f(summary, chunk) for the chunks of this lane, by all lanes together; chunks past the last are
   // empty.

@@ -6,7 +6,7 @@
 //
 // Bans: one suppressed token is removed here. For the other rules, as many extra keys are kept as
 // they can ban, and the merge removes the banned ones.
-#include "nunchi/kernels/cuda/search/top_of_product.h"
+#include "nunchi/kernels/cuda/search/projection_top_tokens.h"
 
 #include "nunchi/kernels/cuda/common/smem_tile.h"
 #include "nunchi/kernels/cuda/product/few_rows_tile.h"
@@ -21,7 +21,7 @@ using Tile = SmemTile<kStage>;
 constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kWgmmaWarps * kWarp;
 constexpr int kTableRows = 256;  // per tile
 
-struct Job {
+struct TileArguments {
   int rows, vocabulary;
   StepCounts counts;     // the number of rows, if it has one; `rows` is then an upper bound
   int row_tiles, tiles;  // tiles: row_tiles times the tiles of the vocabulary
@@ -40,20 +40,21 @@ struct Job {
 
 // The two warp groups compute 64 rows each of the same chunk, or the same 64 rows of a chunk each.
 template <int Rows>
-struct Shape {
-  static constexpr int kDown = Rows / kWgmmaRows, kAcross = kWarpGroups / kDown;
-  static constexpr int kColumns = kTableRows / kAcross;  // per chunk
+struct TileConfig {
+  static constexpr int kGroupsAlongRows = Rows / kWgmmaRows,
+                       kGroupsAlongColumns = kWarpGroups / kGroupsAlongRows;
+  static constexpr int kColumns = kTableRows / kGroupsAlongColumns;  // per chunk
   static constexpr int kStageBytes = (Rows + kTableRows) * Tile::kRowBytes;
   static constexpr int kStages = Rows == 64 ? 5 : 4;
   static constexpr int kFolds = 1024;  // alignment that the swizzled layout needs
   static constexpr int kBytes = kStages * kStageBytes + kFolds;
-  static_assert(kDown * kAcross == kWarpGroups && kBytes <= 227 << 10);
+  static_assert(kGroupsAlongRows * kGroupsAlongColumns == kWarpGroups && kBytes <= 227 << 10);
 };
 
-// Copies rows of a matrix: a thread copies 16 bytes of every kTogether-th row.
+// Copies rows of a matrix: a thread copies 16 bytes of every kRowsPerPass-th row.
 class Source {
  public:
-  static constexpr int kTogether = kThreads / Tile::kChunks;
+  static constexpr int kRowsPerPass = kThreads / Tile::kChunks;
 
   // From row `first` on of `all`. Rows past the end repeat the last row; they are not used.
   __device__ Source(const __nv_bfloat16* matrix, std::int64_t k, int first, int all)
@@ -63,18 +64,18 @@ class Source {
   // Starts to copy `Count` rows of one stage.
   template <int Count>
   __device__ void fetch(std::uint32_t to, int stage) const {
-    static_assert(Count % kTogether == 0);
+    static_assert(Count % kRowsPerPass == 0);
     const __nv_bfloat16* from = at_ + stage * kStage;
     to += Tile::offset_of(row(), chunk());
 #pragma unroll
-    for (int i = 0; i < Count; i += kTogether) {
+    for (int i = 0; i < Count; i += kRowsPerPass) {
       copy_async16(to + static_cast<std::uint32_t>(i * Tile::kRowBytes),
                    row_at(from, stride_, min(i, left_)), true);
     }
   }
 
  private:
-  static_assert(kTogether % 8 == 0);  // the layout repeats after eight rows
+  static_assert(kRowsPerPass % 8 == 0);  // the layout repeats after eight rows
   __device__ static int row() { return static_cast<int>(threadIdx.x) / Tile::kChunks; }
   __device__ static int chunk() { return static_cast<int>(threadIdx.x) % Tile::kChunks; }
 
@@ -87,9 +88,9 @@ class Source {
 template <int Rows>
 class Feed {
  public:
-  using Of = Shape<Rows>;
+  using Config = TileConfig<Rows>;
 
-  __device__ Feed(const Job& p, std::uint32_t memory)
+  __device__ Feed(const TileArguments& p, std::uint32_t memory)
       : p_(p),
         memory_(memory),
         tile_(static_cast<int>(blockIdx.x)),
@@ -99,14 +100,14 @@ class Feed {
 
   __device__ bool more() const { return tile_ < p_.tiles; }
   __device__ void fetch_table() const {
-    constexpr int kHalf = kTableRows / 2;
+    constexpr int kHalfRows = kTableRows / 2;
     const std::uint32_t to = buffer() + Rows * Tile::kRowBytes;
-    left_.template fetch<kHalf>(to, stage_);
-    right_.template fetch<kHalf>(to + kHalf * Tile::kRowBytes, stage_);
+    left_.template fetch<kHalfRows>(to, stage_);
+    right_.template fetch<kHalfRows>(to + kHalfRows * Tile::kRowBytes, stage_);
   }
   __device__ void fetch_rows() const { x_.template fetch<Rows>(buffer(), stage_); }
   __device__ void advance() {
-    buffer_ = buffer_ + 1 < Of::kStages ? buffer_ + 1 : 0;
+    buffer_ = buffer_ + 1 < Config::kStages ? buffer_ + 1 : 0;
     if (++stage_ < p_.k / kStage) return;
     stage_ = 0;
     tile_ += static_cast<int>(gridDim.x);
@@ -120,15 +121,16 @@ class Feed {
   // Half of the table's rows of a tile: half of a chunk, or one of two chunks.
   __device__ Source columns(int half) const {
     const int part = tile_ / p_.row_tiles;
-    const int first = Of::kAcross == 1 ? p_.first_column(part) + half * kTableRows / 2
-                                       : p_.first_column(2 * part + half);
+    const int first = Config::kGroupsAlongColumns == 1
+                          ? p_.first_column(part) + half * kTableRows / 2
+                          : p_.first_column(2 * part + half);
     return {p_.table, p_.k, first, p_.vocabulary};
   }
   __device__ std::uint32_t buffer() const {
-    return memory_ + static_cast<std::uint32_t>(buffer_ * Of::kStageBytes);
+    return memory_ + static_cast<std::uint32_t>(buffer_ * Config::kStageBytes);
   }
 
-  const Job& p_;
+  const TileArguments& p_;
   std::uint32_t memory_;
   int tile_, stage_ = 0, buffer_ = 0;
   Source x_, left_, right_;
@@ -136,10 +138,12 @@ class Feed {
 
 // The part of a tile that a warp group computes.
 template <int Rows>
-__device__ TilePosition position_of(const Job& p, int tile, int group, int rows) {
-  using Of = Shape<Rows>;
-  const int first_row = tile % p.row_tiles * Rows + group / Of::kAcross * kWgmmaRows;
-  const int chunk = tile / p.row_tiles * Of::kAcross + group % Of::kAcross;
+__device__ TilePosition position_of(const TileArguments& p, int tile, int group, int rows) {
+  using Config = TileConfig<Rows>;
+  const int first_row =
+      tile % p.row_tiles * Rows + group / Config::kGroupsAlongColumns * kWgmmaRows;
+  const int chunk =
+      tile / p.row_tiles * Config::kGroupsAlongColumns + group % Config::kGroupsAlongColumns;
   const int first_column = p.first_column(chunk);
   return {.first_row = first_row,
           .rows = chunk < p.found.per_row ? min(kWgmmaRows, rows - first_row) : 0,
@@ -150,15 +154,16 @@ __device__ TilePosition position_of(const Job& p, int tile, int group, int rows)
 }
 
 template <int Rows>
-__global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p) {
-  using Of = Shape<Rows>;
+__global__ void __launch_bounds__(kThreads, 1) projection_top_tokens_kernel(const TileArguments p) {
+  using Config = TileConfig<Rows>;
   extern __shared__ char memory[];
-  const std::uint32_t base = (shared_address(memory) + Of::kFolds - 1) / Of::kFolds * Of::kFolds;
-  Feed<Rows> ahead(p, base);
+  const std::uint32_t base =
+      (shared_address(memory) + Config::kFolds - 1) / Config::kFolds * Config::kFolds;
+  Feed<Rows> feed(p, base);
 #pragma unroll 1
-  for (int i = 0; i < Of::kStages - 1; ++i) {
-    if (ahead.more()) ahead.fetch_table();
-    ahead.advance();
+  for (int i = 0; i < Config::kStages - 1; ++i) {
+    if (feed.more()) feed.fetch_table();
+    feed.advance();
   }
   commit_copies();
   wait_for_previous_kernel();
@@ -167,36 +172,36 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
   }
   Feed<Rows> same(p, base);
 #pragma unroll 1
-  for (int i = 0; i < Of::kStages - 1; ++i) {
+  for (int i = 0; i < Config::kStages - 1; ++i) {
     if (same.more()) same.fetch_rows();
     commit_copies();
     same.advance();
   }
   const int rows = static_cast<int>(p.counts.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
   const int group = static_cast<int>(threadIdx.x) / (kWgmmaWarps * kWarp);
-  const int own_x = group / Of::kAcross * kWgmmaRows,
-            own_table = Rows + group % Of::kAcross * Of::kColumns;
+  const int own_x = group / Config::kGroupsAlongColumns * kWgmmaRows,
+            own_table = Rows + group % Config::kGroupsAlongColumns * Config::kColumns;
   int buffer = 0;
   for (int tile = static_cast<int>(blockIdx.x); tile < p.tiles;
        tile += static_cast<int>(gridDim.x)) {
-    TileLogits<Of::kColumns> logits;
+    TileLogits<Config::kColumns> logits;
 #pragma unroll 1
     for (int stage = 0; stage < stages; ++stage) {
       // Copies of later stages may still be in flight.
-      wait_for_copy_groups<Of::kStages - 2>();
+      wait_for_copy_groups<Config::kStages - 2>();
       fence_shared_writes();
       __syncthreads();
-      const std::uint32_t x = base + static_cast<std::uint32_t>(buffer * Of::kStageBytes);
+      const std::uint32_t x = base + static_cast<std::uint32_t>(buffer * Config::kStageBytes);
       logits.add(x + static_cast<std::uint32_t>(own_x * Tile::kRowBytes),
                  x + static_cast<std::uint32_t>(own_table * Tile::kRowBytes), stage == 0);
       // All threads have finished reading the previous stage, so its buffer is refilled.
-      if (ahead.more()) {
-        ahead.fetch_table();
-        ahead.fetch_rows();
+      if (feed.more()) {
+        feed.fetch_table();
+        feed.fetch_rows();
       }
       commit_copies();
-      ahead.advance();
-      buffer = buffer + 1 < Of::kStages ? buffer + 1 : 0;
+      feed.advance();
+      buffer = buffer + 1 < Config::kStages ? buffer + 1 : 0;
       logits.wait();
     }
     logits.find(position_of<Rows>(p, tile, group, rows), p.found);
@@ -204,27 +209,28 @@ __global__ void __launch_bounds__(kThreads, 1) top_of_product_kernel(const Job p
 }
 
 template <int Rows>
-void start(CudaContext& ctx, Job job) {
-  using Of = Shape<Rows>;
-  constexpr auto kernel = top_of_product_kernel<Rows>;
-  job.row_tiles = static_cast<int>(div_ceil(job.rows, Rows));
-  job.tiles = job.row_tiles * static_cast<int>(div_ceil(job.found.per_row, Of::kAcross));
-  allow_shared_memory(kernel, Of::kBytes);
+void launch(CudaContext& ctx, TileArguments arguments) {
+  using Config = TileConfig<Rows>;
+  constexpr auto kernel = projection_top_tokens_kernel<Rows>;
+  arguments.row_tiles = static_cast<int>(div_ceil(arguments.rows, Rows));
+  arguments.tiles = arguments.row_tiles * static_cast<int>(div_ceil(arguments.found.per_row,
+                                                                    Config::kGroupsAlongColumns));
+  allow_shared_memory(kernel, Config::kBytes);
   launch_overlapped(
-      ctx, "top_of_product", kernel,
-      {.blocks = dim3(static_cast<unsigned>(std::min(job.tiles, ctx.multiprocessors()))),
+      ctx, "projection_top_tokens", kernel,
+      {.blocks = dim3(static_cast<unsigned>(std::min(arguments.tiles, ctx.multiprocessors()))),
        .threads = kThreads,
-       .shared = Of::kBytes},
-      job);
+       .shared = Config::kBytes},
+      arguments);
 }
 
 // Wide chunks have too few groups for a good threshold if more keys are kept.
-constexpr std::int64_t kGoodKept = 8;
+constexpr std::int64_t kMaxKeptForWideTiles = 8;
 
 // Calls f.operator()<Rows>() with the rows of the best tile.
 template <class F>
 decltype(auto) with_rows(std::int64_t rows, std::int64_t kept, F&& f) {
-  if (rows <= 64 || kept > kGoodKept) return f.template operator()<64>();
+  if (rows <= 64 || kept > kMaxKeptForWideTiles) return f.template operator()<64>();
   return f.template operator()<128>();
 }
 
@@ -234,42 +240,42 @@ constexpr std::int64_t kMaxTileRows = 1024, kMaxKept = 16;
 constexpr int kCapacity = kWarp;
 static_assert(kMaxKept <= TileLogits<kTableRows>::kMaxKept && kMaxKept <= kCapacity);
 
-std::int64_t kept_of(const TopAllowed<float>& p) {
-  return p.top.count + p.bans.most_banned + p.bans.suppressed_count;
+std::int64_t kept_of(const TopAllowedTokens<float>& p) {
+  return p.top.count + p.bans.max_banned + p.bans.suppressed_count;
 }
 
 // Both kernels as one profile entry.
 struct TopOfTiles {
-  const TopOfProduct<BFloat16>& all;
-  const char* name() const { return "top_of_product"; }
+  const ProjectionTopTokens<BFloat16>& all;
+  const char* name() const { return "projection_top_tokens"; }
   Work work() const { return all.work(); }
 };
 
 }  // namespace
 
-bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p) {
+bool can_find_in_tiles(const CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p) {
   const Product<BFloat16, float>& q = p.product;
   const std::int64_t kept = kept_of(p.allowed);
   return !ctx.deterministic() && !p.allowed.bans.any_ngram &&
          p.allowed.bans.suppressed_count <= kSuppressedLanes &&
          p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
          q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
-         q.bias == nullptr && !q.relu && q.added == nullptr && aligned(q.a) && aligned(q.b);
+         q.bias == nullptr && !q.relu && q.residual == nullptr && aligned(q.a) && aligned(q.b);
 }
 
-std::size_t TiledTop::chunks_of(const TopOfProduct<BFloat16>& p) {
+std::size_t TiledTop::chunks_of(const ProjectionTopTokens<BFloat16>& p) {
   const std::int64_t rows = p.allowed.top.rows;
   const std::int64_t each = with_rows(rows, kept_of(p.allowed), [&]<int Rows>() {
-    return div_ceil(p.product.n, Shape<Rows>::kColumns);
+    return div_ceil(p.product.n, TileConfig<Rows>::kColumns);
   });
   return static_cast<std::size_t>(rows * each);
 }
 
-std::size_t TiledTop::bytes_of(const TopOfProduct<BFloat16>& p) {
+std::size_t TiledTop::bytes_of(const ProjectionTopTokens<BFloat16>& p) {
   return chunks_of(p) * (kCapacity * sizeof(Key) + sizeof(ChunkSummary));
 }
 
-TiledTop::TiledTop(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zeros& zeros)
+TiledTop::TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, const Zeros& zeros)
     : memory_(ctx.arena(), bytes_of(p)) {
   const Product<BFloat16, float>& q = p.product;
   const TopTokens<float>& top = p.allowed.top;
@@ -291,18 +297,18 @@ TiledTop::TiledTop(CudaContext& ctx, const TopOfProduct<BFloat16>& p, const Zero
             .rules = rules_of(p.allowed.bans),
             .log_probs = top.log_probs,
             .ids = top.ids};
-  const Job job{.rows = merge_.rows,
-                .vocabulary = static_cast<int>(q.n),
-                .counts = p.allowed.bans.counts,
-                .row_tiles = 0,
-                .tiles = 0,
-                .suppressed_token = p.allowed.bans.suppressed_token,
-                .k = q.k,
-                .x = native(q.a),
-                .table = native(q.b),
-                .found = found,
-                .zeros = zeros};
-  with_rows(top.rows, kept, [&]<int Rows>() { start<Rows>(ctx, job); });
+  const TileArguments arguments{.rows = merge_.rows,
+                                .vocabulary = static_cast<int>(q.n),
+                                .counts = p.allowed.bans.counts,
+                                .row_tiles = 0,
+                                .tiles = 0,
+                                .suppressed_token = p.allowed.bans.suppressed_token,
+                                .k = q.k,
+                                .x = native(q.a),
+                                .table = native(q.b),
+                                .found = found,
+                                .zeros = zeros};
+  with_rows(top.rows, kept, [&]<int Rows>() { launch<Rows>(ctx, arguments); });
 }
 
 namespace {
@@ -316,17 +322,17 @@ void compute(ContextOf<Target>& ctx, const TopOfTiles& p) {
 }  // namespace
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
+void compute(ContextOf<Target>& ctx, const ProjectionTopTokens<T>& p) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     if (p.allowed.top.rows == 0 || p.allowed.top.count == 0) return;
-    if (found_in_tiles(ctx, p)) return run(ctx, TopOfTiles{p});
+    if (can_find_in_tiles(ctx, p)) return run(ctx, TopOfTiles{p});
   }
-  const ScratchMemory scores(ctx.arena(), p.score_bytes());
-  const auto [product, allowed] = p.parts(scores.as<Accumulator<T>>());
+  const ScratchMemory scores(ctx.arena(), p.logits_bytes());
+  const auto [product, allowed] = p.unfused(scores.as<Accumulator<T>>());
   run(ctx, product);
   run(ctx, allowed);
 }
-template void compute<Cuda>(CudaContext&, const TopOfProduct<float>&);
-template void compute<Cuda>(CudaContext&, const TopOfProduct<BFloat16>&);
+template void compute<Cuda>(CudaContext&, const ProjectionTopTokens<float>&);
+template void compute<Cuda>(CudaContext&, const ProjectionTopTokens<BFloat16>&);
 
 }  // namespace nunchi::kernels

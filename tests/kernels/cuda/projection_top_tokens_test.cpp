@@ -1,4 +1,4 @@
-#include "nunchi/kernels/cuda/search/top_of_product.h"
+#include "nunchi/kernels/cuda/search/projection_top_tokens.h"
 
 #include "nunchi/ops/tensors.h"
 #include "tests/kernels/cuda/compare.h"
@@ -78,7 +78,7 @@ Result find(ContextBase& context, DType dtype, const Inputs& in) {
   Result found;
   dispatch(rows, [&]<class T>(auto& ctx) {
     if constexpr (std::is_same_v<Accumulator<T>, float>) {
-      const kernels::TopOfProduct<T> kernel{
+      const kernels::ProjectionTopTokens<T> kernel{
           .product = {.m = in.rows,
                       .n = in.vocabulary,
                       .k = in.width,
@@ -95,7 +95,7 @@ Result find(ContextBase& context, DType dtype, const Inputs& in) {
                                               .unit = units.data<std::int32_t>(),
                                               .length = lengths.data<std::int32_t>()},
                                .options = device_options.data(),
-                               .most_banned = kernels::most_banned(options),
+                               .max_banned = kernels::max_banned(options),
                                .banned = banned.data<double>()},
                       .top = {.rows = in.rows,
                               .vocabulary = in.vocabulary,

@@ -2,11 +2,11 @@
 // code can include this header too.
 #pragma once
 
-#include "nunchi/kernels/top_of_product.h"
+#include "nunchi/kernels/projection_top_tokens.h"
 
 namespace nunchi::kernels {
 
 // Whether compute() can do so (tiled_top.h); otherwise it writes all logits and reads them again.
-bool found_in_tiles(const CudaContext& ctx, const TopOfProduct<BFloat16>& p);
+bool can_find_in_tiles(const CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p);
 
 }  // namespace nunchi::kernels

@@ -1,18 +1,18 @@
-#include "nunchi/kernels/top_of_product.h"
+#include "nunchi/kernels/projection_top_tokens.h"
 
 #include "nunchi/kernels/next_hypotheses.h"
 
 namespace nunchi::kernels {
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p) {
-  const ScratchMemory scores(ctx.arena(), p.score_bytes());
-  const auto [product, allowed] = p.parts(scores.as<Accumulator<T>>());
+void compute(ContextOf<Target>& ctx, const ProjectionTopTokens<T>& p) {
+  const ScratchMemory scores(ctx.arena(), p.logits_bytes());
+  const auto [product, allowed] = p.unfused(scores.as<Accumulator<T>>());
   run(ctx, product);
   run(ctx, allowed);
 }
-template void compute<AnyCpu>(CpuContext&, const TopOfProduct<float>&);
-template void compute<AnyCpu>(CpuContext&, const TopOfProduct<double>&);
+template void compute<AnyCpu>(CpuContext&, const ProjectionTopTokens<float>&);
+template void compute<AnyCpu>(CpuContext&, const ProjectionTopTokens<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const NextHypotheses<T>& p) {

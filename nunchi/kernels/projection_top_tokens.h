@@ -10,22 +10,22 @@
 namespace nunchi::kernels {
 
 template <class T>
-struct TopOfProduct {
+struct ProjectionTopTokens {
   Product<T, Accumulator<T>> product;  // m >= allowed.top.rows; c must be null
   // Of the product's first rows; bans.logits and top.logits must be null.
-  TopAllowed<Accumulator<T>> allowed;
+  TopAllowedTokens<Accumulator<T>> allowed;
 
   // The unfused equivalent: two kernels to be run one after the other, with the logits [M, N] in
   // `logits`.
-  std::pair<Product<T, Accumulator<T>>, TopAllowed<Accumulator<T>>> parts(
+  std::pair<Product<T, Accumulator<T>>, TopAllowedTokens<Accumulator<T>>> unfused(
       Accumulator<T>* logits) const {
-    std::pair<Product<T, Accumulator<T>>, TopAllowed<Accumulator<T>>> both{product, allowed};
+    std::pair<Product<T, Accumulator<T>>, TopAllowedTokens<Accumulator<T>>> both{product, allowed};
     both.first.c = both.second.bans.logits = logits;
     both.second.top.logits = logits;
     return both;
   }
-  // Size of the buffer for parts().
-  std::size_t score_bytes() const {
+  // Size of the buffer for unfused().
+  std::size_t logits_bytes() const {
     return static_cast<std::size_t>(product.m * product.n) * sizeof(Accumulator<T>);
   }
 
@@ -36,6 +36,6 @@ struct TopOfProduct {
 };
 
 template <class Target, class T>
-void compute(ContextOf<Target>& ctx, const TopOfProduct<T>& p);
+void compute(ContextOf<Target>& ctx, const ProjectionTopTokens<T>& p);
 
 }  // namespace nunchi::kernels
