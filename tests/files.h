@@ -1,9 +1,8 @@
 // Files for tests: a folder that goes away, and what stands in a file.
 #pragma once
 
-#include <stdlib.h>
-
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

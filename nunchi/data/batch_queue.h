@@ -52,9 +52,9 @@ class BatchQueue {
   HostBatch next();
 
  private:
-  void run(std::stop_token stop, BatchPlace place);
+  void run(const std::stop_token& stop, BatchPlace place);
   // Returns false when the queue was asked to stop.
-  bool put(std::stop_token stop, HostBatch batch);
+  bool put(const std::stop_token& stop, HostBatch batch);
 
   const BatchOrder& order_;
   const std::size_t depth_;

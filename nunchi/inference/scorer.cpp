@@ -115,6 +115,7 @@ std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) con
   }
   for (const std::vector<std::size_t>& numbers : batches_of(texts, options_.batch_tokens)) {
     std::vector<Tokens> batch_texts;
+    batch_texts.reserve(numbers.size());
     for (const std::size_t i : numbers) batch_texts.push_back(texts[i]);
     const TextBatch batch = make_text_batch(context_, batch_texts, model_.target_vocabulary());
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);

@@ -14,12 +14,12 @@ FeedForward::Options feed_forward_options(const BlockConfig& config) {
 
 }  // namespace
 
-AttentionConfig BlockConfig::attention(Sees sees) const {
+AttentionConfig BlockConfig::attention(Sees seen) const {
   return {.width = width,
           .heads = heads,
           .kv_heads = kv_heads > 0 ? kv_heads : heads,
           .head_width = head_width > 0 ? head_width : width / heads,
-          .sees = sees,
+          .sees = seen,
           .bias = bias,
           .scaled = scale_attention,
           .dropout = attention_dropout,

@@ -25,7 +25,7 @@ struct BlockConfig {
   double norm_epsilon = Norm().epsilon;
   MatrixInit init = {};
 
-  AttentionConfig attention(Sees sees) const;
+  AttentionConfig attention(Sees seen) const;
   // Of one layer's keys and values together: 2 kv_heads · D.
   std::int64_t key_value_width() const { return 2 * attention(Sees::all).key_width(); }
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }

@@ -227,6 +227,7 @@ LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const Ne
   // Every text has line breaks, so they always get a token.
   counts.erase(U'\n');
   std::vector<std::pair<std::int64_t, char32_t>> frequent;  // the most frequent first
+  frequent.reserve(counts.size());
   for (const auto& [character, count] : counts) frequent.emplace_back(-count, character);
   std::ranges::sort(frequent);
   const auto room = static_cast<std::size_t>(options.vocabulary - kFirst);

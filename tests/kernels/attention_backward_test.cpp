@@ -33,6 +33,7 @@ template <class T>
 void expect_gaps(const std::vector<T>& d, const std::vector<T>& before, const Slice& slice) {
   for (std::size_t at = static_cast<std::size_t>(slice.column + slice.width); at < d.size();
        at += static_cast<std::size_t>(slice.stride)) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the same bits are meant
     ASSERT_EQ(std::memcmp(&d[at], &before[at], sizeof(T)), 0)
         << "wrote beside its slice, at " << at;
   }

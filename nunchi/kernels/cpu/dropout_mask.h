@@ -73,7 +73,7 @@ template <bool Wide, bool Upper>
 
 template <int Lanes>
 struct HalfWords {
-  typedef std::uint16_t type __attribute__((vector_size(2 * Lanes)));
+  using type __attribute__((vector_size(2 * Lanes))) = std::uint16_t;
 };
 
 // Dropout factors: 0 or 1 / (1 - p).
