@@ -10,15 +10,15 @@ CXX_FILES = $(shell find nunchi cli tests bench -name '*.cpp' -o -name '*.h' -o 
 cmake_options := $(if $(filter true,$(CI)),-DNUNCHI_WERROR=ON)
 cmake_options += $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
-# $(call configure,PRESET,FOLDER): the stamp is set once CMake has found what it needs, so that later
-# calls need not ask the package manager.
+# $(call configure,PRESET,FOLDER[,check]): the stamp is set once CMake has found what it needs, so
+# that later calls need not ask the package manager.
 define configure
-@test $(2)/.dependencies -nt scripts/install-dependencies || scripts/install-dependencies
+@test $(2)/.dependencies -nt scripts/install-dependencies || scripts/install-dependencies $(3)
 @cmake --preset $(1) $(cmake_options)
 @touch $(2)/.dependencies
 endef
 
-.PHONY: help run build test test-slow debug asan fuzz format tidy clean
+.PHONY: help run build test test-slow debug check asan fuzz format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -42,6 +42,13 @@ debug: ## build for the debugger into build-debug/
 	$(call configure,debug,build-debug)
 	@cmake --build --preset debug --parallel $(JOBS)
 
+check: ## check the sources with clang-format and clang-tidy (version 14)
+	$(call configure,check,build-check,check)
+	@{ command -v clang-format && command -v clang-tidy; } >/dev/null || \
+	  { echo 'make check needs clang-format and clang-tidy (Debian: clang-format clang-tidy libomp-dev).' >&2; exit 1; }
+	@clang-format --dry-run -Werror $(CXX_FILES)
+	@scripts/run-tidy build-check $(JOBS)
+
 asan: ## run every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(call configure,asan,build-asan)
 	@cmake --build --preset asan --parallel $(JOBS)
@@ -63,8 +70,5 @@ fuzz: ## search for inputs that break the readers of files, FUZZ_SECONDS=600 for
 format: ## rewrite the sources with clang-format
 	@clang-format -i $(CXX_FILES)
 
-tidy: build ## look for mistakes with clang-tidy
-	@run-clang-tidy -quiet -p build -j $(JOBS) '^$(CURDIR)/(nunchi|cli|tests)/'
-
 clean: ## remove the build folders
-	rm -rf build build-debug build-asan build-tsan build-fuzz
+	rm -rf build build-debug build-check build-asan build-tsan build-fuzz

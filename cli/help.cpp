@@ -161,7 +161,8 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
 
   const std::vector<const CLI::Option*> options = app->get_options();
   std::vector<std::string> groups = groups_of(options);
-  std::ranges::stable_partition(groups, [&](const auto& group) { return group != kGeneral; });
+  std::stable_partition(groups.begin(), groups.end(),
+                        [&](const auto& group) { return group != kGeneral; });
   for (const std::string& group : groups) {
     help += "\n" + group + ":\n";
     for (const CLI::Option* option : options) {

@@ -1,6 +1,6 @@
 #include "cli/scratch_folder.h"
 
-#include <stdlib.h>
+#include <cstdlib>
 
 #include "nunchi/base/error.h"
 

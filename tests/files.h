@@ -1,9 +1,8 @@
 // Files in tests: a temporary folder, reading and writing.
 #pragma once
 
-#include <stdlib.h>
-
 #include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

@@ -268,9 +268,9 @@ void Tape::backward(const Variable& output, Tensor gradient) {
     Record record = std::move(records_.back());
     records_.pop_back();
     bool reached = false;
-    for (const auto& output : record.outputs) reached = reached || output->written;
+    for (const auto& node : record.outputs) reached = reached || node->written;
     if (reached) {
-      for (const auto& output : record.outputs) Gradients::complete(*output);
+      for (const auto& node : record.outputs) Gradients::complete(*node);
       Gradients gradients(record.outputs, record.inputs);
       record.backward(gradients);
       if (observer_) observe_gradients(record, records_.size() + 1);

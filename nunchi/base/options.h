@@ -11,6 +11,7 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
@@ -101,6 +102,7 @@ class OptionReader {
   template <class E>
   void choice(std::string_view key, E& field, const auto& choices) {
     std::vector<std::string_view> names;
+    names.reserve(std::size(choices));
     for (const Choice<E>& choice : choices) names.push_back(choice.name);
     if (const auto chosen = take_choice(key, names)) field = choices[*chosen].value;
   }
@@ -152,7 +154,7 @@ class OptionReader {
  private:
   struct Range {
     double low, high;
-    std::string expected = "";  // for the error message; empty: "a number from LOW to HIGH"
+    std::string expected;  // for the error message; empty: "a number from LOW to HIGH"
   };
 
   OptionReader(const Options& options, const OptionValue& map, std::string path);

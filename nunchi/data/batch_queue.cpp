@@ -36,7 +36,7 @@ HostBatch gather(const BatchOrder& order, std::span<const std::uint32_t> pairs) 
 BatchQueue::BatchQueue(const BatchOrder& order, const BatchPosition& start, std::size_t depth)
     : order_(order),
       depth_(std::max<std::size_t>(depth, 1)),
-      thread_([this, start](std::stop_token stop) { run(stop, start); }) {}
+      thread_([this, start](const std::stop_token& stop) { run(stop, start); }) {}
 
 HostBatch BatchQueue::next() {
   std::unique_lock lock(mutex_);
@@ -48,7 +48,7 @@ HostBatch BatchQueue::next() {
   return batch;
 }
 
-bool BatchQueue::put(std::stop_token stop, HostBatch batch) {
+bool BatchQueue::put(const std::stop_token& stop, HostBatch batch) {
   std::unique_lock lock(mutex_);
   if (!changed_.wait(lock, stop, [&] { return ready_.size() < depth_; })) return false;
   ready_.push_back(std::move(batch));
@@ -56,7 +56,7 @@ bool BatchQueue::put(std::stop_token stop, HostBatch batch) {
   return true;
 }
 
-void BatchQueue::run(std::stop_token stop, BatchPosition position) {
+void BatchQueue::run(const std::stop_token& stop, BatchPosition position) {
   try {
     if (order_.epoch_pairs() == 0) throw Error("the corpus has no pairs, so there are no batches.");
     while (!stop.stop_requested()) {

@@ -54,9 +54,9 @@ class BatchQueue {
   HostBatch next();
 
  private:
-  void run(std::stop_token stop, BatchPosition position);
+  void run(const std::stop_token& stop, BatchPosition position);
   // Returns false when the queue was asked to stop.
-  bool put(std::stop_token stop, HostBatch batch);
+  bool put(const std::stop_token& stop, HostBatch batch);
 
   const BatchOrder& order_;
   const std::size_t depth_;

@@ -184,6 +184,7 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
   });
   if (request.source) {
     std::vector<std::int64_t> memory_begin;
+    memory_begin.reserve(sentences.size());
     for (const Sentence& sentence : sentences) memory_begin.push_back(sentence.memory_begin);
     generating_.encoder_decoder->add_sources(*state_, *request.source, memory_begin);
   }

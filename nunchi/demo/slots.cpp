@@ -351,6 +351,7 @@ int slot_kind(std::string_view name) {
   const auto found = std::ranges::find(kKinds, name, &SlotKind::name);
   if (found != kKinds.end()) return static_cast<int>(found - kKinds.begin());
   std::vector<std::string> names;
+  names.reserve(kKinds.size());
   for (const SlotKind& kind : kKinds) names.emplace_back(kind.name);
   const std::string close = nearest(name, names);
   throw Error("Unknown slot {" + std::string(name) + "}." +

@@ -20,6 +20,7 @@ std::vector<std::vector<float>> Embedder::embed(std::span<const SourceLine> line
       lines.size(), std::vector<float>(static_cast<std::size_t>(model_.width())));
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
     std::vector<Tokens> batch_texts;
+    batch_texts.reserve(batch.size());
     for (const std::size_t line : batch) batch_texts.push_back(texts[line]);
     const TokenBatch tokens = make_token_batch(context_, batch_texts, model_.vocabulary());
     const std::vector<double> hidden = to_host_f64(model_.hidden(tokens).value());
@@ -46,6 +47,7 @@ std::vector<float> Embedder::pool(std::span<const double> rows, std::size_t leng
   for (const double value : sum) squares += value * value;
   if (options_.normalize && squares > 0) scale = 1 / std::sqrt(squares);
   std::vector<float> vector;
+  vector.reserve(sum.size());
   for (const double value : sum) vector.push_back(static_cast<float>(scale * value));
   return vector;
 }

@@ -176,6 +176,7 @@ std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts) {
     }
   }
   std::vector<Continuation> found;
+  found.reserve(texts.size());
   for (const Text& text : texts) found.push_back(finished(text));
   return found;
 }

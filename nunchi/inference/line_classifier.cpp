@@ -22,6 +22,7 @@ std::vector<std::vector<LabelProbability>> LineClassifier::classify(
   const std::vector<std::string>& labels = model_.labels();
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
     std::vector<Tokens> batch_texts;
+    batch_texts.reserve(batch.size());
     for (const std::size_t line : batch) batch_texts.push_back(texts[line]);
     const TokenBatch tokens = make_token_batch(context_, batch_texts, encoder_.vocabulary());
     const Ragged row_per_text = make_ragged(context_, std::vector<std::int32_t>(batch.size(), 1));

@@ -116,6 +116,7 @@ std::vector<PairScore> LineScorer::score(std::span<const std::string> lines) con
   }
   for (const std::vector<std::size_t>& indices : batches_of(texts, options_.batch_tokens)) {
     std::vector<Tokens> batch_texts;
+    batch_texts.reserve(indices.size());
     for (const std::size_t i : indices) batch_texts.push_back(texts[i]);
     const TextBatch batch = make_text_batch(context_, batch_texts, model_.target_vocabulary());
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);

@@ -14,12 +14,12 @@ FeedForward::Options feed_forward_options(const BlockConfig& config) {
 
 }  // namespace
 
-AttentionConfig BlockConfig::attention(AttentionMask mask) const {
+AttentionConfig BlockConfig::attention(AttentionMask attention_mask) const {
   return {.width = width,
           .heads = heads,
           .kv_heads = kv_heads > 0 ? kv_heads : heads,
           .head_width = head_width > 0 ? head_width : width / heads,
-          .mask = mask,
+          .mask = attention_mask,
           .bias = bias,
           .scaled = scale_attention,
           .dropout = attention_dropout,

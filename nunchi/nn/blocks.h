@@ -26,7 +26,7 @@ struct BlockConfig {
   double norm_epsilon = Norm().epsilon;
   MatrixInit init = {};
 
-  AttentionConfig attention(AttentionMask mask) const;
+  AttentionConfig attention(AttentionMask attention_mask) const;
   // Width of one layer's keys and values together: 2 kv_heads · D.
   std::int64_t key_value_width() const { return 2 * attention(AttentionMask::none).key_width(); }
   Residual::Options residual() const { return {placement, norm, width, dropout, norm_epsilon}; }

@@ -29,7 +29,8 @@ AttentionOptions completed_options(AttentionOptions options, std::int64_t width)
               std::to_string(bias.max_distance));
   }
   if (options.scale == 0) {
-    options.scale = 1 / std::sqrt(static_cast<double>(width / options.heads));
+    const std::int64_t head_width = width / options.heads;
+    options.scale = 1 / std::sqrt(static_cast<double>(head_width));
   }
   return options;
 }

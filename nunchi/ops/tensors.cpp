@@ -39,22 +39,21 @@ Tensor zeros(ContextBase& context, DType dtype, const Shape& shape) {
 }
 
 void fill(const Tensor& tensor, double value) {
-  const auto fill_typed = [&]<class T>() {
+  const auto fill_typed = [&]<class T>(T element) {
     on_device(tensor.context(), [&](auto& ctx) {
-      kernels::run(ctx, kernels::Fill<T>{.count = tensor.elements(),
-                                         .value = static_cast<T>(value),
-                                         .out = tensor.data<T>()});
+      kernels::run(ctx, kernels::Fill<T>{
+                            .count = tensor.elements(), .value = element, .out = tensor.data<T>()});
     });
   };
   switch (tensor.dtype()) {
     case DType::f32:
-      return fill_typed.template operator()<float>();
+      return fill_typed(static_cast<float>(value));
     case DType::f64:
-      return fill_typed.template operator()<double>();
+      return fill_typed(value);
     case DType::bf16:
-      return fill_typed.template operator()<BFloat16>();
+      return fill_typed(BFloat16(static_cast<float>(value)));
     case DType::i32:
-      return fill_typed.template operator()<std::int32_t>();
+      return fill_typed(static_cast<std::int32_t>(value));
     default:
       throw Error(std::string("a tensor of ") + name_of(tensor.dtype()) + " cannot be filled.");
   }

@@ -232,6 +232,7 @@ LearnedTokenizer learn_plain_tokenizer(const TokenizerOptions& options, const Ne
   counts.erase(U'\n');
   std::vector<std::pair<std::int64_t, char32_t>>
       by_frequency;  // (-count, character), the most frequent first
+  by_frequency.reserve(counts.size());
   for (const auto& [character, count] : counts) by_frequency.emplace_back(-count, character);
   std::ranges::sort(by_frequency);
   const auto max_characters = static_cast<std::size_t>(options.vocabulary - kFirstTextToken);

@@ -5,7 +5,7 @@
 
 // The library exports this function, but none of its installed headers declares it.
 namespace sentencepiece::logging {
-void SetMinLogLevel(int level);
+void SetMinLogLevel(int level);  // NOLINT(readability-identifier-naming): the library's name
 }
 
 namespace nunchi {

@@ -56,8 +56,7 @@ struct DecoderTokens {
       if (id != kNoToken && id != end) suppressed.push_back(id);
     }
     std::ranges::sort(suppressed);
-    const auto repeated = std::ranges::unique(suppressed);
-    suppressed.erase(repeated.begin(), repeated.end());
+    suppressed.erase(std::unique(suppressed.begin(), suppressed.end()), suppressed.end());
   }
   bool operator==(const DecoderTokens&) const = default;
 };

@@ -305,6 +305,7 @@ void Trainer::make_model_folder() const {
   if (steps.empty()) steps.assign(existing.rbegin(), existing.rend());
   steps.resize(std::min(steps.size(), static_cast<std::size_t>(config_.checkpoints.average)));
   std::vector<std::filesystem::path> folders;
+  folders.reserve(steps.size());
   for (const std::int64_t step : steps) {
     folders.push_back(checkpoint_path(parts_.folder->checkpoints(), step));
   }

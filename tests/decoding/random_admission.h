@@ -35,7 +35,7 @@ inline std::vector<SearchJob> random_jobs(int count, int beam, bool has_source,
       job.source.push_back(kTokens.end);
     }
     const int prefix = has_source ? std::max(0, below(1, 8) - 3) : 1 + below(1, 9);
-    job.prefix = sentences_of({prefix}, vocabulary, static_cast<std::uint64_t>(100 + i))[0];
+    job.prefix = sentences_of({prefix}, vocabulary, 100 + static_cast<std::uint64_t>(i))[0];
     SearchOptions& options = job.options;
     options.beam_size = beam;
     options.max_length = prefix + 1 + below(2, 18);

@@ -228,7 +228,7 @@ TEST(Sampling, FollowsTheDistribution) {
        {Case{1, 0, 1}, Case{0.5, 0, 1}, Case{2, 5, 1}, Case{1, 0, 0.7}, Case{1, 6, 0.8}}) {
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      order.push_back({std::exp(expected[i] / c.temperature), i});
+      order.emplace_back(std::exp(expected[i] / c.temperature), i);
     }
     std::sort(order.rbegin(), order.rend());
     if (c.top_k > 0) order.resize(static_cast<std::size_t>(c.top_k));

@@ -85,7 +85,7 @@ TEST(Translator, TakesAnyBytes) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   const auto found = translator.translate(
-      lines_of({std::string("a\0b", 3), std::string("\0", 1), all, "\u2028", "\u0000"}));
+      lines_of({std::string("a\0b", 3), std::string("\0", 1), all, "\u2028", ""}));
   EXPECT_EQ(found.size(), 5u);
   EXPECT_EQ(translator.counts().repaired, 1);
 }
@@ -174,7 +174,7 @@ TEST(Translator, AttentionIsAMatrixOfRowsThatSumToOne) {
       for (const std::int32_t id : s.tokenizers.source().encode(texts[line])) {
         sources.push_back(s.tokenizers.source().piece(id));
       }
-      sources.push_back("</s>");
+      sources.emplace_back("</s>");
       EXPECT_EQ(attention.sources, sources);
       EXPECT_EQ(attention.targets, translation.pieces);
       cut += translation.pieces.back() != "</s>" ? 1 : 0;

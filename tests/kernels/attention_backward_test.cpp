@@ -34,6 +34,7 @@ template <class T>
 void expect_gaps(const std::vector<T>& d, const std::vector<T>& initial, const Slice& slice) {
   for (std::size_t column = static_cast<std::size_t>(slice.column + slice.width); column < d.size();
        column += static_cast<std::size_t>(slice.stride)) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): compares bits
     ASSERT_EQ(std::memcmp(&d[column], &initial[column], sizeof(T)), 0)
         << "wrote outside its slice, at " << column;
   }

@@ -88,7 +88,7 @@ class TrackedCache {
     const auto slots = to_host<std::int32_t>(made.row_slot);
     const auto visible = to_host<std::int32_t>(made.past.length);
     for (std::int32_t i = 0; i < count; ++i) {
-      const std::int32_t slot = slots[static_cast<std::size_t>(first_token + i)];
+      const std::int32_t slot = slots[static_cast<std::size_t>(std::int64_t{first_token} + i)];
       const auto [at, is_new] = owner_.emplace(slot, unit);
       EXPECT_TRUE(is_new) << "slot " << slot << " is in use by unit " << at->second;
       EXPECT_LT(slot, cache.layer(0).size(0));

@@ -162,7 +162,7 @@ AttentionGradients attention_backward(const kernels::AttentionInputs<T>& in, std
   g.d_q.resize(static_cast<std::size_t>(in.q_offsets[in.sentences] * in.heads * width));
   g.d_k.resize(static_cast<std::size_t>(key_rows * in.kv_heads * width));
   g.d_v = g.d_k;
-  g.d_table.resize(static_cast<std::size_t>(in.bias.buckets * in.heads));
+  g.d_table.resize(static_cast<std::size_t>(in.bias.buckets) * static_cast<std::size_t>(in.heads));
   for (std::int64_t b = 0; b < in.sentences; ++b) {
     for (int h = 0; h < in.heads; ++h) {
       const Scores s = scores_of(in, b, h);

@@ -57,7 +57,7 @@ TEST(LearnTokenizer, TheSameTextGivesTheSameBytes) {
       for (std::size_t found; (found = line.find("ä")) != line.npos;)
         line.replace(found, 2, "a\u0308");
       other.push_back("  " + line + "\t\r");
-      other.push_back(" ");
+      other.emplace_back(" ");
     }
     EXPECT_EQ(learn(options, other).bytes, first);
     EXPECT_EQ(learn(options, other).lines_used, static_cast<std::int64_t>(small_corpus().size()));

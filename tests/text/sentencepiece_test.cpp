@@ -181,10 +181,10 @@ TEST_P(SentencePiece, AMegabyteWithoutSpacesIsEncodedQuickly) {
 TEST_P(SentencePiece, ThreadsShareATokenizer) {
   std::vector<std::thread> threads;
   std::vector<int> wrong(4, 0);
-  for (std::size_t t = 0; t < wrong.size(); ++t) {
-    threads.emplace_back([&, t] {
+  for (int& count : wrong) {
+    threads.emplace_back([this, &count] {
       for (const std::string& line : small_corpus()) {
-        if (with_bytes_->decode(with_bytes_->encode(line)) != line) ++wrong[t];
+        if (with_bytes_->decode(with_bytes_->encode(line)) != line) ++count;
       }
     });
   }

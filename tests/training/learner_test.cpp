@@ -101,12 +101,12 @@ class NanInjector final : public Objective {
 
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     bool done = false;
-    context_.tape()->set_observer([this, done](Tape::Pass pass, std::size_t number,
+    context_.tape()->set_observer([this, done](Tape::Pass now, std::size_t number,
                                                const char* operation,
                                                const Tensor& result) mutable {
-      if (pass == Tape::Pass::forward) names.resize(std::max(names.size(), number));
-      if (pass == Tape::Pass::forward) names[number - 1] = operation;
-      if (done || pass != this->pass || number != target) return;
+      if (now == Tape::Pass::forward) names.resize(std::max(names.size(), number));
+      if (now == Tape::Pass::forward) names[number - 1] = operation;
+      if (done || now != pass || number != target) return;
       // A tensor that is not contiguous is a slice of columns: only its first row is filled.
       const Tensor first = result.contiguous() ? result.part(0, {1}) : result.rows(0, 1);
       fill(first, NAN);

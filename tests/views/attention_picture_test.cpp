@@ -57,9 +57,9 @@ AttentionMatrix meeting() {
 // A matrix of `sources` × `targets` words with different rows that sum to 1.
 AttentionMatrix large_matrix(int sources, int targets) {
   AttentionMatrix matrix;
-  for (int s = 0; s < sources; ++s) matrix.sources.push_back(s % 3 == 0 ? "word" : "낱말에서");
+  for (int s = 0; s < sources; ++s) matrix.sources.emplace_back(s % 3 == 0 ? "word" : "낱말에서");
   for (int t = 0; t < targets; ++t) {
-    matrix.targets.push_back(t % 2 == 0 ? "눈치" : "Nunchi");
+    matrix.targets.emplace_back(t % 2 == 0 ? "눈치" : "Nunchi");
     for (int s = 0; s < sources; ++s) {
       matrix.weights.push_back(s == t % sources ? 0.7f : 0.3f / static_cast<float>(sources - 1));
     }

@@ -74,7 +74,7 @@ template <bool Wide, bool Upper>
 
 template <int Lanes>
 struct HalfWords {
-  typedef std::uint16_t type __attribute__((vector_size(2 * Lanes)));
+  using type __attribute__((vector_size(2 * Lanes))) = std::uint16_t;
 };
 
 // Generates dropout factors: 0 for a dropped element, 1 / (1 - p) for a kept one.

@@ -29,7 +29,7 @@ constexpr int kVectorBytes = 16;
 
 template <class T>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(kVectorBytes)));
+  using type __attribute__((vector_size(kVectorBytes))) = T;
 };
 template <class T>
 using Vec = typename VectorOf<T>::type;
@@ -252,7 +252,7 @@ template <class V>
   __builtin_memcpy(&result, &bits, sizeof result);
   result = x < kLow ? V{} : result;
   result = x > kHigh ? splat<V>(std::numeric_limits<T>::infinity()) : result;
-  return x != x ? x : result;
+  return x != x ? x : result;  // NOLINT(misc-redundant-expression): finds NaN
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void GptConfig::check(const FailOption& fail) const {
 }
 
 std::shared_ptr<const FamilyConfig> describe(GptConfig config) {
-  return std::make_shared<DescribedConfig<GptFields>>(std::move(config));
+  return std::make_shared<DescribedConfig<GptFields>>(config);
 }
 
 Family gpt_family() { return describe_family<GptFields>(kGpt); }

@@ -62,7 +62,7 @@ void RnnConfig::check(const FailOption& fail) const {
 }
 
 std::shared_ptr<const FamilyConfig> describe(RnnConfig config) {
-  return std::make_shared<DescribedConfig<RnnFields>>(std::move(config));
+  return std::make_shared<DescribedConfig<RnnFields>>(config);
 }
 
 Family rnn_family() { return describe_family<RnnFields>(kRnn); }

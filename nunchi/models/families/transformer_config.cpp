@@ -67,7 +67,7 @@ void TransformerConfig::check(const FailOption& fail) const {
 }
 
 std::shared_ptr<const FamilyConfig> describe(TransformerConfig config) {
-  return std::make_shared<DescribedConfig<TransformerFields>>(std::move(config));
+  return std::make_shared<DescribedConfig<TransformerFields>>(config);
 }
 
 Family transformer_family() { return describe_family<TransformerFields>(kTransformer); }

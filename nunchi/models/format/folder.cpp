@@ -119,6 +119,7 @@ void save_model(const Model& model, const std::filesystem::path& folder) {
       std::memcpy(bytes.data(), to_host<float>(tensor).data(), bytes.size());
     }
     std::vector<std::int64_t> shape;
+    shape.reserve(static_cast<std::size_t>(entry.shape.dimensions()));
     for (int i = 0; i < entry.shape.dimensions(); ++i) shape.push_back(entry.shape[i]);
     entries.push_back({entry.name, tensor.dtype(), std::move(shape), bytes});
   }

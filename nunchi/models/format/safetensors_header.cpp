@@ -298,6 +298,7 @@ std::string header_text(std::span<const SafetensorsEntry> entries,
   std::vector<std::string> members;
   if (!metadata.empty()) {
     std::vector<std::string> texts;
+    texts.reserve(metadata.size());
     for (const auto& [key, text] : metadata) {
       texts.push_back(json_of(key, file) + ":" + json_of(text, file));
     }

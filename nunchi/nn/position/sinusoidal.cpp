@@ -5,7 +5,7 @@
 namespace nunchi::nn {
 
 double sinusoid(std::int64_t position, std::int64_t column, std::int64_t width) {
-  const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(width);
+  const double exponent = static_cast<double>(column - column % 2) / static_cast<double>(width);
   const double angle = static_cast<double>(position) / std::pow(10000.0, exponent);
   return column % 2 == 0 ? std::sin(angle) : std::cos(angle);
 }

@@ -71,6 +71,7 @@ const ObjectiveInfo& info_of(ObjectiveKind kind) {
 
 std::vector<Choice<ObjectiveKind>> objective_choices() {
   std::vector<Choice<ObjectiveKind>> choices;
+  choices.reserve(kObjectives.size());
   for (const ObjectiveInfo& info : kObjectives) choices.push_back({info.name, info.kind});
   return choices;
 }

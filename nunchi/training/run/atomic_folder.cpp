@@ -1,10 +1,10 @@
 #include "nunchi/training/run/atomic_folder.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <string>
 

@@ -36,6 +36,7 @@ void write_file(const fs::path& path, const std::string& content) {
 
 std::vector<std::int64_t> sizes_of(const Shape& shape) {
   std::vector<std::int64_t> sizes;
+  sizes.reserve(static_cast<std::size_t>(shape.dimensions()));
   for (int i = 0; i < shape.dimensions(); ++i) sizes.push_back(shape[i]);
   return sizes;
 }

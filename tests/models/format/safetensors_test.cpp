@@ -437,6 +437,7 @@ TEST(Safetensors, GapsAndTrailingBytesAreRefused) {
 
 TEST(Safetensors, ErrorsShortenAndEscapeHostileNames) {
   const std::string escapes = R"(\u001b[2J\r\n\u0000\u007f\u009b\u202e)";
+  // NOLINTNEXTLINE(misc-misleading-bidirectional): such a name is the case tested
   const std::string hostile[] = {escapes, std::string(1'000'000, 'x'), "\xc2\x9b\xe2\x80\xae"};
   for (const std::string& text : hostile) {
     for (const std::string& file : {
