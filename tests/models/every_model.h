@@ -208,10 +208,10 @@ class AnyModel {
   std::unique_ptr<SequenceModel::State> started_state(const std::vector<Tokens>& sources,
                                                       const std::vector<std::int64_t>& prompts,
                                                       std::int64_t hypotheses) const {
-    constexpr std::int64_t kPositions = 120, kMemoryRows = 64;
+    constexpr std::int64_t kMaxPositions = 120, kMemoryRows = 64;
     auto state = generator().make_state(context_, {.units = std::ssize(sources),
                                                    .beam = hypotheses,
-                                                   .positions = kMostPositions,
+                                                   .positions = kMaxPositions,
                                                    .memory_rows = kMemoryRows,
                                                    .source_length = kMemoryRows});
     std::vector<std::int64_t> begins;
@@ -220,10 +220,10 @@ class AnyModel {
       const std::int64_t rows = has_source() ? std::ssize(sources[i]) : 0;
       begins.push_back(state->cache.take_memory(rows).value());
       EXPECT_TRUE(state->cache.admit(unit, {.prompt = prompts[i],
-                                            .longest = kMostPositions,
+                                            .longest = kMaxPositions,
                                             .memory_begin = begins.back(),
                                             .memory_length = rows}));
-      state->cache.provide_slots(unit, kMostPositions);
+      state->cache.provide_slots(unit, kMaxPositions);
     }
     state->cache.publish();
     if (const TranslationModel* found = encoder_decoder()) {
