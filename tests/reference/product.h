@@ -21,7 +21,7 @@ std::vector<double> product(const kernels::Product<T>& p) {
         sum += a * b;
       }
       if (p.bias != nullptr) sum += p.bias[j];
-      if (p.added != nullptr) sum += p.added[i * p.n + j];
+      if (p.residual != nullptr) sum += p.residual[i * p.n + j];
       c.push_back(p.relu ? std::max(sum, 0.0) : sum);
     }
   }
