@@ -120,6 +120,10 @@ void Search::check_limits(const PlannedSentence& sentence) const {
   };
   need_at_most(sentence.samples(), limits.units, "units");
   need_at_most(sentence.max_length, limits.max_tokens, "tokens");
+  const nn::DecoderCache& cache = state_->cache;
+  need_at_most(sentence.samples() * cache.reserved_slots({.prompt = sentence.prompt,
+                                                          .longest = sentence.read_tokens()}),
+               cache.limits().slots, "slots of the cache");
   need_at_most(sentence.source_length, std::min(limits.source_length, limits.source_rows),
                "rows for its source");
 }
@@ -137,6 +141,7 @@ Admission Search::admit(const SearchRequest& request) {
   std::vector<Sentence> sentences = planned(request);
   if (sentences.empty()) return {};
   note_finished();
+  if (active_ == 0) restart();
   Admission admission = units_.reserve(sentences);
   if (!admission.refusal.empty()) return admission;
   enter(request, sentences);
@@ -144,15 +149,16 @@ Admission Search::admit(const SearchRequest& request) {
   return admission;
 }
 
-void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentences) {
-  // An empty search begins where captured steps begin.
-  if (active_ == 0) {
-    if (swapped_) {
-      swap_buffers();
-      copy(next_rows_.counts, now_.counts);
-    }
-    state_->cache.reset_buffers();
+// An empty search starts where captured steps start.
+void Search::restart() {
+  if (swapped_) {
+    swap_buffers();
+    copy(next_rows_.counts, now_.counts);
   }
+  state_->cache.reset_buffers();
+}
+
+void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentences) {
   std::vector<std::int64_t> entering;
   StepKind kind;
   for (const Sentence& sentence : sentences) {

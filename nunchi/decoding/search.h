@@ -89,6 +89,7 @@ class Search {
 
   std::vector<Sentence> planned(const SearchRequest& request) const;
   void check_limits(const PlannedSentence& sentence) const;
+  void restart();
   void enter(const SearchRequest& request, std::vector<Sentence>& sentences);
   nn::StepTokens first_tokens(std::span<const Sentence> sentences);
   nn::StepTokens next_tokens(std::int64_t units, bool counted) const;

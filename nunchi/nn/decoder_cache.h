@@ -106,6 +106,11 @@ class DecoderCache {
   bool admit(std::int64_t unit, const Unit& needs);
   void release(std::int64_t unit);
   std::int64_t free_slots() const { return blocks_.free_slots(); }
+  // Slots that admit() reserves for a unit.
+  std::int64_t reserved_slots(const Unit& needs) const {
+    return SlotBlocks::blocks_for(limits_.slots_for(needs.prompt, needs.longest)) *
+           SlotBlocks::kSlots;
+  }
   std::int64_t free_memory_rows() const { return memory_.free_rows(); }
 
   // Makes sure that an admitted unit has slots for its first `tokens` tokens. They are in device

@@ -288,7 +288,7 @@ TEST_F(TranslateCommand, AMissingOrBrokenModelIsReportedInOneLine) {
   const std::filesystem::path copy = folder_ / "copy";
   std::filesystem::copy(model_folder_->path(), copy);
   write_text(copy / "generation_config.json", "{\"min_length\": 9, \"max_length\": 8}");
-  expect_one_sentence(run("translate " + copy.string()), 1, "generation_config.json: the minimum");
+  expect_one_sentence(run("translate " + copy.string()), 1, "generation_config.json: the maximum length (8) must be");
   std::filesystem::remove(copy / "generation_config.json");
   std::filesystem::remove(copy / "tokenizer.spm");
   expect_one_sentence(run("translate " + copy.string()), 1, "has no tokenizer");

@@ -122,8 +122,8 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
                                          std::int64_t beam, std::uint64_t seed) {
   const SearchLimits limits{.units = 7,
                             .beam_size = beam,
-                            .max_tokens = 32,
-                            .cached_tokens = 70 * beam,
+                            .max_tokens = 40,
+                            .cached_tokens = 120 * beam,
                             .source_rows = tested.has_source() ? 40 : 0,
                             .source_length = tested.has_source() ? 16 : 0};
   Search search(tested.model, tested.context, {.limits = limits, .tokens = tested.tokens});
@@ -132,6 +132,7 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
   std::map<std::size_t, Hypotheses> found;
   std::size_t next = 0;
   int refusals = 0, joined = 0;
+  std::string last_refusal;
   const auto collect = [&] {
     for (FoundSentence& sentence : search.collect()) {
       ASSERT_TRUE(job_of.contains(sentence.id)) << "an id came twice";
@@ -140,7 +141,8 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
     }
   };
   for (std::uint64_t round = 0; found.size() < jobs.size(); ++round) {
-    ASSERT_LT(round, 3000u) << found.size() << " of " << jobs.size() << " sentences were found";
+    ASSERT_LT(round, 3000u) << last_refusal << found.size() << " of " << jobs.size()
+                            << " sentences were found";
     const auto draws = random_values<double>(4, seed * 7919 + round);
     const auto below = [&](std::size_t d, int most) {
       return static_cast<std::size_t>((draws[d] + 1) / 2 * most);
@@ -154,6 +156,7 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
         EXPECT_LT(admission.fitting, static_cast<std::int64_t>(group));
         EXPECT_NE(admission.refusal.find("can enter the search"), std::string::npos);
         ++refusals;
+        last_refusal = admission.refusal + " ";
       } else {
         EXPECT_TRUE(admission.refusal.empty()) << admission.refusal;
         for (const std::int64_t id : admission.ids) job_of[id] = next++;

@@ -48,7 +48,7 @@ TEST(Search, UnitsOfALanguageModelGetTheSameResultsAsAlone) {
     const SearchCase tested{
         .model = *model, .context = context, .tokens = {.end = end, .suppressed = {1, 5, 6}}};
     for (const int beam : {1, 3}) {
-      expect_same_results_as_alone(tested, random_jobs(30, beam, false, kVocabulary), beam, 5);
+      expect_same_results_as_alone(tested, random_jobs(60, beam, false, kVocabulary), beam, 5);
     }
   }
 }
@@ -150,11 +150,39 @@ TEST(Search, ASentenceThatCanNeverFitIsAnError) {
   job.options.sample = true;
   job.options.n_best = 3;
   EXPECT_EQ(complaint(job), "a sentence needs 3 units, but this search has 2 in all.");
+  Search small(*a.s.model, a.tested.context,
+               {.limits = {.units = 3,
+                           .max_tokens = 20,
+                           .cached_tokens = 32,
+                           .source_rows = 30,
+                           .source_length = 6},
+                .tokens = kTokens});
+  job = Admitted::job(4, 16);
+  job.options.sample = true;
+  job.options.n_best = 3;
+  EXPECT_EQ(error_of([&] { a.admit(small, {job}); }),
+            "a sentence needs 48 slots of the cache, but this search has 32 in all.");
   job = Admitted::job(4, 5);
   job.options.beam_size = 2;
   EXPECT_EQ(complaint(job),
             "a sentence with a beam size of 2 cannot enter a search with one of 1.");
   EXPECT_EQ(search.free_units(), 2);
+}
+
+// Such sentences finish in the step in which they enter, so that no other step is ever taken.
+TEST(Search, SentencesOfOneTokenCanEnterWithoutEnd) {
+  const Admitted a;
+  Search search(*a.s.model, a.tested.context,
+                {.limits = {.units = 2, .max_tokens = 10, .source_rows = 30, .source_length = 6},
+                 .tokens = kTokens});
+  for (int i = 0; i < 10; ++i) {
+    const Admission admission = a.admit(search, {Admitted::job(4, 1)});
+    ASSERT_EQ(admission.ids.size(), 1u) << admission.refusal;
+    EXPECT_EQ(search.step(), 0);
+    const auto found = search.collect();
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].hypotheses[0].tokens.size(), 1u);
+  }
 }
 
 TEST(Search, ShowsASentenceAsItGrows) {

@@ -105,7 +105,7 @@ Result find(ContextBase& context, DType dtype, const Inputs& in) {
                               .ids = ids.data<std::int32_t>()}}};
       kernels::run(ctx, kernel);
       if constexpr (std::is_same_v<T, BFloat16>) {
-        found.in_tiles = kernels::found_in_tiles(ctx, kernel);
+        found.in_tiles = kernels::can_find_in_tiles(ctx, kernel);
       }
     }
   });

@@ -112,7 +112,7 @@ TEST(Bert, RefusesInvalidTexts) {
   EXPECT_NE(read(5, 40).find("made for 40 text tokens"), std::string::npos);
   EXPECT_NE(error_of([&] {
               make_masked_batch(context, std::vector<MaskedText>{{{1, 2}, {2}, {5}}}, 37);
-            }).find("none at 2"),
+            }).find("no token at position 2"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
               make_masked_batch(context, std::vector<MaskedText>{{{1, 2}, {1}, {}}}, 37);

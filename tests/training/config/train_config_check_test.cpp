@@ -33,7 +33,7 @@ TEST(TrainConfig, ErrorsNameTheAssignmentThatCausesThem) {
       {"model={family: transformer, position: rotary, head_width: 7}",
        "'model.position' is rotary, which rotates pairs"},
       {"model={family: transformer, position: relative, relative_max_distance: 8}",
-       "'model.relative_max_distance' and 'relative_buckets' do not fit"},
+       "'model.relative_max_distance' contradicts 'relative_buckets'"},
       {"model={family: bert, labels: [swapped, swapped]}", "'model.labels' names 'swapped' twice"},
       {"training.objective=span_corruption", "'tokenizer.symbols' must contain <extra_id_0>"},
   };
@@ -308,7 +308,7 @@ TEST(TrainConfig, LabelsNeedTheObjectiveClassification) {
 TEST(TrainConfig, CausalModelsMayHaveTwoRelativeBuckets) {
   const std::vector<std::string> two = {"model.position=relative", "model.relative_buckets=2"};
   EXPECT_EQ(config_error(kMinimalText, two), "no error");
-  EXPECT_NE(minimal_error(two).find("there are at least 4"), std::string::npos);
+  EXPECT_NE(minimal_error(two).find("must be at least 4"), std::string::npos);
 }
 
 }  // namespace

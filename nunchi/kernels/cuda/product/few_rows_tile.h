@@ -1,6 +1,6 @@
 // Computes a tile of outputs for a few rows. The warps of a block split K: each warp holds its
 // slice of the weight in registers and multiplies it by its slice of the rows; the warps' sums are
-// residual in order through shared memory. The weight is mma's A, the rows are its B. The mapping
+// added in order through shared memory. The weight is mma's A, the rows are its B. The mapping
 // from mma's k to elements is free as long as both factors use the same one: of each 32 elements,
 // lane c (of four) takes the 8 neighbours from 8c on, four for each of two mma steps.
 #pragma once

@@ -1,7 +1,7 @@
 // A block computes a tile of some rows and outputs. It loops over K in stages of 128 elements of
 // both factors, with several stages in flight; copies of the weight's first stages start before
 // wait_for_previous_kernel(). Each warp computes 16 rows and 32 outputs over its slice of each
-// stage's K, so that chains of dependent mma instructions are short; the slices' sums are residual
+// stage's K, so that chains of dependent mma instructions are short; the slices' sums are added
 // in the warps' order.
 //
 // If the rows are normalised first, all of K must fit into shared memory: each block normalises its
