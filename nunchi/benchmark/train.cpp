@@ -98,8 +98,8 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
                      std::to_string(options.length) + " tokens is too large.");
   }
-  if (options.length > options.model->longest()) {
-    throw UsageError("the model has " + std::to_string(options.model->longest()) +
+  if (options.length > options.model->max_length()) {
+    throw UsageError("the model has " + std::to_string(options.model->max_length()) +
                      " positions, too few for sentences of " + std::to_string(options.length) +
                      " tokens.");
   }

@@ -34,11 +34,11 @@ void check_memory(const Model& model) {
                   grouped(count), needed / 1024, available / 1024));
 }
 
-ModelInputs inputs_of(const TrainConfig& config, const Tokenizers& tokenizers) {
+InputSizes input_sizes_of(const TrainConfig& config, const Tokenizers& tokenizers) {
   const std::int64_t features = feature_width(config.data.train_parts().front());
   return {.source_vocabulary = features > 0 ? 0 : tokenizers.source().vocabulary(),
           .target_vocabulary = tokenizers.target().vocabulary(),
-          .source_features = features};
+          .source_feature_width = features};
 }
 
 void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
@@ -110,7 +110,7 @@ void TrainingRun::make_model(const TrainingRunOptions& options) {
   if (objective.targets != nullptr) {
     config_.model = objective.targets->configure(config_.model, config_.data.train_parts());
   }
-  model_ = config_.model->make(inputs_of(config_, *tokenizers_));
+  model_ = config_.model->make(input_sizes_of(config_, *tokenizers_));
   check_device(*model_, context_.device(), kModel);
   if (context_.device() == Device::cpu) check_memory(*model_);
   if (objective.targets != nullptr && config_.data.validation) {

@@ -28,7 +28,7 @@ struct SearchedModel {
   }
 
   TokenBatch batch(const std::vector<Tokens>& sources) {
-    return make_token_batch(context, sources, model->inputs().source_vocabulary);
+    return make_token_batch(context, sources, model->input_sizes().source_vocabulary);
   }
 
   // The model's scores of the token after `target` (without <s>), recomputed from the whole target.

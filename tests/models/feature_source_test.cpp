@@ -21,7 +21,7 @@ constexpr std::int64_t kWidth = 5;  // of a feature row
 
 TransformerConfig feature_config(std::int64_t vocabulary = 37) {
   TransformerConfig config = small_config(vocabulary);
-  config.source_features = kWidth;
+  config.source_feature_width = kWidth;
   return config;
 }
 
@@ -83,7 +83,8 @@ TEST(FeatureSource, TheConfigKeepsTheFeatureWidth) {
   EXPECT_EQ(json.find("source_vocabulary"), std::string::npos) << json;
   const auto again = make_model(json, "config.json");
   EXPECT_EQ(again->config_json(), json);
-  EXPECT_EQ(dynamic_cast<const TranslationModel&>(*again).inputs().source_features, kWidth);
+  EXPECT_EQ(dynamic_cast<const TranslationModel&>(*again).input_sizes().source_feature_width,
+            kWidth);
   // The config of a model that reads tokens does not mention features.
   const std::string tokens = Transformer(small_config()).config_json();
   EXPECT_EQ(tokens.find("source_features"), std::string::npos) << tokens;
@@ -105,7 +106,7 @@ TEST(FeatureSource, TheWrongKindOfSourceIsRefused) {
             }).find("features of width 6"),
             std::string::npos);
   EXPECT_NE(error_of([&] {
-              ModelConfig(RnnConfig())->make({.target_vocabulary = 9, .source_features = 2});
+              ModelConfig(RnnConfig())->make({.target_vocabulary = 9, .source_feature_width = 2});
             }).find("reads tokens, not features"),
             std::string::npos);
 }
@@ -155,8 +156,8 @@ TEST(FeatureSource, AModelLearnsFromAFolderOfFeaturesAndTranslatesThem) {
   CpuContext context({.threads = 2});
   TransformerConfig config = small_config();
   config.norm_placement = nn::NormPlacement::pre;
-  const auto made = ModelConfig(config)->make(
-      {.target_vocabulary = tokenizer.vocabulary(), .source_features = pairs.features()->width()});
+  const auto made = ModelConfig(config)->make({.target_vocabulary = tokenizer.vocabulary(),
+                                               .source_feature_width = pairs.features()->width()});
   auto& model = dynamic_cast<Transformer&>(*made);
   model.parameters().allocate(context, {.gradients = true});
   model.parameters().initialize(3);
@@ -180,9 +181,9 @@ TEST(FeatureSource, AModelLearnsFromAFolderOfFeaturesAndTranslatesThem) {
     const auto target = held_out.target(i);
     targets.emplace_back(target.begin(), target.end());
   }
-  const auto found =
-      search(model, {.source = make_source(context, sources, model.inputs()), .tokens = tokens},
-             {.beam_size = 2});
+  const auto found = search(
+      model, {.source = make_source(context, sources, model.input_sizes()), .tokens = tokens},
+      {.beam_size = 2});
   int correct = 0;
   for (std::size_t i = 0; i < targets.size(); ++i) correct += found[i][0].tokens == targets[i];
   EXPECT_GE(correct, 36) << "of " << targets.size();
