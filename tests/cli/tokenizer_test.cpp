@@ -148,7 +148,7 @@ TEST_F(TokenizerProgram, ReadsSeveralFilesAndArchives) {
 }
 
 TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
-  const auto files = folder_.files();
+  const auto entries = folder_.entry_count();
   const std::string to = " --output " + path("t.spm");
   for (const std::string& arguments :
        {"train --vocab 400 --input " + path("missing.txt") + to,
@@ -164,7 +164,7 @@ TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
     EXPECT_TRUE(result.out.empty());
   }
-  EXPECT_EQ(folder_.files(), files);
+  EXPECT_EQ(folder_.entry_count(), entries);
 }
 
 TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
@@ -182,7 +182,7 @@ TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
   refused(train + path("t.spm") + " --kind characters",
           "a tokenizer of kind characters is a .tok file");
   refused(train + path("t.tok") + " --vocab 400", "a tokenizer of kind bpe is a .spm file");
-  EXPECT_EQ(folder_.files(), 1);
+  EXPECT_EQ(folder_.entry_count(), 1);
   const ProgramResult learned = run(bytes);
   EXPECT_EQ(learned.code, 0) << learned.error;
   EXPECT_NE(learned.error.find("259 tokens, independent of the text."), std::string::npos)
