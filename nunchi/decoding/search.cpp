@@ -122,7 +122,7 @@ void Search::check_limits(const PlannedSentence& sentence) const {
   need_at_most(sentence.max_length, limits.max_tokens, "tokens");
   const nn::DecoderCache& cache = state_->cache;
   need_at_most(sentence.samples() * cache.reserved_slots({.prompt = sentence.prompt,
-                                                          .longest = sentence.read_tokens()}),
+                                                          .max_length = sentence.read_tokens()}),
                cache.limits().slots, "slots of the cache");
   need_at_most(sentence.source_length, std::min(limits.source_length, limits.source_rows),
                "rows for its source");
@@ -208,9 +208,9 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
 nn::StepTokens Search::first_tokens(std::span<const Sentence> sentences) {
   Tokens ids, history;
   std::vector<std::int32_t> offsets{0}, units, lengths, sources;
-  std::int64_t longest = 0;
+  std::int64_t max_prompt = 0;
   for (const Sentence& sentence : sentences) {
-    longest = std::max(longest, sentence.prompt);
+    max_prompt = std::max(max_prompt, sentence.prompt);
     for (const std::int64_t u : sentence.units) {
       if (setup_.tokens.start != kNoToken) ids.push_back(setup_.tokens.start);
       ids.insert(ids.end(), sentence.prefix.begin(), sentence.prefix.end());
@@ -233,15 +233,15 @@ nn::StepTokens Search::first_tokens(std::span<const Sentence> sentences) {
   std::int64_t taken = 0;
   const auto take = [&](const std::vector<std::int32_t>& values) {
     taken += std::ssize(values);
-    return all.part(taken - std::ssize(values), {std::ssize(values)});
+    return all.flat_slice(taken - std::ssize(values), {std::ssize(values)});
   };
-  nn::StepTokens first{.hypotheses = count, .tokens = tokens, .longest = longest};
+  nn::StepTokens first{.hypotheses = count, .tokens = tokens, .max_length = max_prompt};
   first.ids = take(ids);
   first.units = entering_.unit = take(units);
   entering_.length = take(lengths);
   first.sources = take(sources);
   const Tensor first_token = take(offsets);
-  if (longest > 1) first.offsets = first_token;
+  if (max_prompt > 1) first.offsets = first_token;
   entering_.tokens = take(history);
   fill(entering_.token_scores.rows(0, count), 0);
   return first;
@@ -251,9 +251,9 @@ nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
   const std::int64_t rows = units * beam_;
   return {.hypotheses = rows,
           .tokens = rows,
-          .longest = counted ? 0 : units_.longest(),
-          .active = counted ? now_.counts.part(0, {1}) : Tensor(),
-          .ids = next_.part(0, {nn::decode_capacity(rows)}),
+          .max_length = counted ? 0 : units_.max_length(),
+          .active = counted ? now_.counts.flat_slice(0, {1}) : Tensor(),
+          .ids = next_.flat_slice(0, {nn::decode_capacity(rows)}),
           .parents = parents_,
           .units = now_.unit};
 }
@@ -461,10 +461,10 @@ std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
   const auto at = std::find(units.begin(), end, static_cast<std::int32_t>(sentence.units[0]));
   if (at == end) return std::nullopt;
   const std::int64_t row = at - units.begin();
-  const std::int64_t length = to_host<std::int32_t>(now_.length.part(row, {1}))[0];
-  Hypothesis one{.log_probability = to_host<double>(now_.score.part(row, {1}))[0]};
-  one.tokens = to_host<std::int32_t>(now_.tokens.part(row * stride_, {length}));
-  one.token_scores = to_host<float>(now_.token_scores.part(row * stride_, {length}));
+  const std::int64_t length = to_host<std::int32_t>(now_.length.flat_slice(row, {1}))[0];
+  Hypothesis one{.log_probability = to_host<double>(now_.score.flat_slice(row, {1}))[0]};
+  one.tokens = to_host<std::int32_t>(now_.tokens.flat_slice(row * stride_, {length}));
+  one.token_scores = to_host<float>(now_.token_scores.flat_slice(row * stride_, {length}));
   one.score =
       one.log_probability / std::pow(static_cast<double>(length - std::ssize(sentence.prefix)),
                                      sentence.options.normalize);

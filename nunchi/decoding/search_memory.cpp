@@ -71,7 +71,7 @@ void UnitOptionsMemory::upload(std::int64_t first_unit, std::int64_t units) cons
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(kernels::UnitOptions));
   const auto* from = reinterpret_cast<const std::int8_t*>(host_.data() + first_unit);
   copy_from_host(std::span(from, static_cast<std::size_t>(units * kBytes)),
-                 device_.part(first_unit * kBytes, {units * kBytes}));
+                 device_.flat_slice(first_unit * kBytes, {units * kBytes}));
 }
 
 }  // namespace nunchi

@@ -57,21 +57,21 @@ std::string SearchUnits::reserve(Sentence& sentence) {
     }
     sentence.memory_begin = *begin;
   }
-  const std::int64_t longest = sentence.read_tokens();
+  const std::int64_t max_length = sentence.read_tokens();
   for (std::int64_t i = 0; i < sentence.samples(); ++i) {
     if (free_.empty()) return "all " + count_of(limits.units, "unit") + " are taken";
     const std::int64_t u = free_.top();
     if (!cache_.admit(u, {.prompt = sentence.prompt,
-                          .longest = longest,
+                          .max_length = max_length,
                           .memory_begin = std::max<std::int64_t>(0, sentence.memory_begin),
                           .memory_length = sentence.source_length})) {
-      return "a unit can need " + std::to_string(limits.slots_for(sentence.prompt, longest)) +
+      return "a unit can need " + std::to_string(limits.slots_for(sentence.prompt, max_length)) +
              " slots of the cache, and " + std::to_string(cache_.free_slots()) + " of " +
              std::to_string(limits.slots) + " are free";
     }
     free_.pop();
     sentence.units.push_back(u);
-    units_[index(u)] = {.running = true, .read = sentence.prompt, .to_read = longest};
+    units_[index(u)] = {.running = true, .read = sentence.prompt, .to_read = max_length};
     ++sentence.running;
     ++running_;
   }
@@ -176,10 +176,11 @@ std::int64_t SearchUnits::steps_left() const {
   return left;
 }
 
-std::int64_t SearchUnits::longest() const {
-  std::int64_t longest = 0;
-  for_each_running([&](std::int64_t u) { longest = std::max(longest, units_[index(u)].read + 1); });
-  return longest;
+std::int64_t SearchUnits::max_length() const {
+  std::int64_t max_length = 0;
+  for_each_running(
+      [&](std::int64_t u) { max_length = std::max(max_length, units_[index(u)].read + 1); });
+  return max_length;
 }
 
 }  // namespace nunchi

@@ -71,7 +71,7 @@ class SearchUnits {
   // Steps after which no unit that runs now is active.
   std::int64_t steps_left() const;
   // Tokens of the longest hypothesis after the next step.
-  std::int64_t longest() const;
+  std::int64_t max_length() const;
 
  private:
   struct Unit {

@@ -69,9 +69,9 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
     nn::StepTokens tokens{.hypotheses = active,
                           .tokens = active,
                           .ids = from_host(context, newest, {std::ssize(newest)}),
-                          .units = all_sentences.part(0, {active}),
-                          .sources = all_sentences.part(0, {active})};
-    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).part(0, {active});
+                          .units = all_sentences.flat_slice(0, {active}),
+                          .sources = all_sentences.flat_slice(0, {active})};
+    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).flat_slice(0, {active});
     const Tensor hidden = model.step(*state, tokens);
     const std::vector<std::int32_t> predictions =
         to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, active), 1).ids);

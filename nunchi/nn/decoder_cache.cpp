@@ -67,9 +67,9 @@ DecoderCache::DecoderCache(ContextBase& context, const Options& options, const C
 }
 
 bool DecoderCache::admit(std::int64_t unit, const Unit& needs) {
-  if (needs.longest > limits_.positions || needs.memory_length > limits_.source_length)
+  if (needs.max_length > limits_.positions || needs.memory_length > limits_.source_length)
     return false;
-  if (!blocks_.reserve(unit, limits_.slots_for(needs.prompt, needs.longest))) return false;
+  if (!blocks_.reserve(unit, limits_.slots_for(needs.prompt, needs.max_length))) return false;
   std::int32_t* const to = unit_slots_.data() + unit * kUnitNumbers;
   to[0] = static_cast<std::int32_t>(needs.prompt);
   to[1] = static_cast<std::int32_t>(needs.memory_begin);
@@ -178,7 +178,7 @@ struct DecoderCache::RowNumbers {
     std::int64_t taken = 0;
     const auto take = [&](std::int64_t size) {
       taken += size;
-      return all.part(taken - size, {size});
+      return all.flat_slice(taken - size, {size});
     };
     last_row = take(hypotheses);
     for (Tensor* column :
@@ -199,7 +199,7 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   entered_ = first ? entered_ + hypotheses : 0;
   const std::int64_t rows_left = table_rows() - table_row;
   const Table table{now_.slots.rows(table_row, rows_left),
-                    now_.lengths.part(table_row, {rows_left})};
+                    now_.lengths.flat_slice(table_row, {rows_left})};
   const RowNumbers rows(context_, hypotheses, tokens.ids.size(0));
   const kernels::ExtendSlots slots{
       .hypotheses = hypotheses,
@@ -228,7 +228,7 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
       .last_row = data(rows.last_row),
       .count = data(rows.count)};
 
-  const std::int64_t longest = tokens.longest > 0 ? tokens.longest : limits_.positions;
+  const std::int64_t max_length = tokens.max_length > 0 ? tokens.max_length : limits_.positions;
   const bool one_each = !tokens.offsets.defined();
   DecodeStep step{.last_row = rows.last_row,
                   .one_each = one_each,
@@ -238,19 +238,19 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
                   .past = {.slot = table.slots,
                            .hypothesis = one_each ? Tensor() : rows.hypothesis,
                            .length = rows.visible,
-                           .max_keys = longest},
+                           .max_keys = max_length},
                   .memory = {.begin = rows.memory_begin,
                              .length = rows.memory_length,
                              .max_keys = limits_.source_length}};
   step.rows.rows = tokens.tokens;
   step.rows.capacity = tokens.ids.size(0);
-  step.rows.max_length = longest;
-  step.rows.count = rows.count.part(0, {1});
+  step.rows.max_length = max_length;
+  step.rows.count = rows.count.flat_slice(0, {1});
   step.rows.row_sentence = rows.hypothesis;
   step.rows.row_position = rows.position;
   step.last = step.rows;
   step.last.rows = hypotheses;
-  step.last.count = rows.count.part(1, {1});
+  step.last.count = rows.count.flat_slice(1, {1});
   step.last.capacity = decode_capacity(hypotheses);
   return {step, slots};
 }

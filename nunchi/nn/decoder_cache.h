@@ -32,7 +32,7 @@ struct StepTokens {
   std::int64_t hypotheses = 0;  // H
   std::int64_t tokens = 0;      // of all hypotheses
   // No hypothesis is longer after this step; 0: as long as the cache allows.
-  std::int64_t longest = 0;
+  std::int64_t max_length = 0;
   // A step that can be replayed: the number of units is in device memory, at most hypotheses /
   // beam, with one token for each hypothesis.
   Tensor active;   // [1]; undefined: there are exactly H hypotheses
@@ -95,8 +95,8 @@ class DecoderCache {
 
   // Units enter and leave.
   struct Unit {
-    std::int64_t prompt = 1;   // tokens of its first step
-    std::int64_t longest = 1;  // tokens that the decoder reads, at most; not below `prompt`
+    std::int64_t prompt = 1;      // tokens of its first step
+    std::int64_t max_length = 1;  // tokens that the decoder reads, at most; not below `prompt`
     std::int64_t memory_begin = 0, memory_length = 0;
   };
   // Rows for the memory of a source. Nothing when too few adjacent rows are free.
@@ -108,7 +108,7 @@ class DecoderCache {
   std::int64_t free_slots() const { return blocks_.free_slots(); }
   // Slots that admit() reserves for a unit.
   std::int64_t reserved_slots(const Unit& needs) const {
-    return SlotBlocks::blocks_for(limits_.slots_for(needs.prompt, needs.longest)) *
+    return SlotBlocks::blocks_for(limits_.slots_for(needs.prompt, needs.max_length)) *
            SlotBlocks::kSlots;
   }
   std::int64_t free_memory_rows() const { return memory_.free_rows(); }

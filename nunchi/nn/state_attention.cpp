@@ -71,8 +71,8 @@ Variable StateAttention::step(const Variable& hidden, const Ragged& rows, const 
   Ragged queries = rows, key_rows;
   queries.sentences = key_rows.sentences = rows.capacity;
   queries.max_length = 1;
-  queries.offsets = row_offsets.part(0, {rows.capacity + 1});
-  queries.sentence_index = row_offsets.part(0, {rows.capacity});
+  queries.offsets = row_offsets.flat_slice(0, {rows.capacity + 1});
+  queries.sentence_index = row_offsets.flat_slice(0, {rows.capacity});
   key_rows.capacity = memory.keys.value().size(0);
   key_rows.max_length = keys.max_keys;
   key_rows.begin = keys.begin;

@@ -35,9 +35,9 @@ struct Plan {
       active.push_back(active_count);
     }
     const Tensor tensor = from_host(context, indices, {3 * batch.sentences});
-    sentence = tensor.part(0, {batch.sentences});
-    begin = tensor.part(batch.sentences, {batch.sentences});
-    length = tensor.part(2 * batch.sentences, {batch.sentences});
+    sentence = tensor.flat_slice(0, {batch.sentences});
+    begin = tensor.flat_slice(batch.sentences, {batch.sentences});
+    length = tensor.flat_slice(2 * batch.sentences, {batch.sentences});
   }
 
   kernels::RecurrentPlan view() const {

@@ -233,10 +233,10 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
     epoch_batches = batches.front().epoch_batches;
     const RandomKey key{.seed = config_.seed,
                         .step = static_cast<std::uint64_t>(step + options.warmup)};
-    const LearnedStep learned = learner.step(batches, key, options.learning_rate);
-    times.last_loss = learned.loss / static_cast<double>(learned.target_tokens);
+    const StepReport report = learner.step(batches, key, options.learning_rate);
+    times.last_loss = report.loss / static_cast<double>(report.target_tokens);
     if (step == 1 - options.warmup) times.first_loss = times.last_loss;
-    if (step > 0) tokens += learned.tokens_read;
+    if (step > 0) tokens += report.tokens_processed;
   }
   context_.set_profile(nullptr);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -10,7 +10,7 @@
 namespace nunchi::testing {
 namespace {
 
-using SmallRnn = SearchedModel<Rnn>;
+using SmallRnn = SearchTestModel<Rnn>;
 
 // A unit that reuses the memory of earlier units gets the same bits as in a fresh state.
 TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
@@ -42,7 +42,7 @@ TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
     for (const std::int64_t unit : {0, 1}) used->cache.release(unit);
     used->cache.release_memory(0, 10);
     ASSERT_EQ(used->cache.take_memory(9), 0);
-    ASSERT_TRUE(used->cache.admit(1, {.longest = 8, .memory_begin = 0, .memory_length = 9}));
+    ASSERT_TRUE(used->cache.admit(1, {.max_length = 8, .memory_begin = 0, .memory_length = 9}));
     used->cache.provide_slots(1, 8);
     used->cache.publish();
     const std::vector<std::int64_t> begin{0};

@@ -78,10 +78,10 @@ TEST(SearchUnits, StepsLeftAreThoseOfTheLongestUnit) {
   Fixture f;
   f.enter({Fixture::sentence(1, 8), Fixture::sentence(1, 12)});
   EXPECT_EQ(f.units.steps_left(), 11);
-  EXPECT_EQ(f.units.longest(), 2);
+  EXPECT_EQ(f.units.max_length(), 2);
   f.units.advance(9);
   EXPECT_EQ(f.units.steps_left(), 2);
-  EXPECT_EQ(f.units.longest(), 11);
+  EXPECT_EQ(f.units.max_length(), 11);
   f.units.note_done(std::vector<std::int32_t>{0, 1, 0, 0});
   EXPECT_EQ(f.units.steps_left(), 0);
   f.units.note_all_done();

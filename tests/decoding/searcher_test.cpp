@@ -9,7 +9,7 @@
 namespace nunchi::testing {
 namespace {
 
-using SmallModel = SearchedModel<Transformer>;
+using SmallModel = SearchTestModel<Transformer>;
 
 TEST(Greedy, TakesTheLikeliestTokenEachTime) {
   SmallModel s(small_config());
@@ -216,7 +216,7 @@ TEST(Sampling, FollowsTheDistribution) {
   constexpr std::int64_t kVocabulary = 12;
   SmallModel s(small_config(kVocabulary));
   const std::vector<Tokens> sources = with_end(sentences_of({6}, kVocabulary, 2));
-  std::vector<double> expected = s.scores_after(sources[0], {});
+  std::vector<double> expected = s.logits_after(sources[0], {});
   expected[kBegin] = -INFINITY;
   // The first token of many samples; temperature, top-k and top-p are applied by hand.
   struct Case {

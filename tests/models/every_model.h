@@ -220,7 +220,7 @@ class AnyModel {
       const std::int64_t rows = has_source() ? std::ssize(sources[i]) : 0;
       begins.push_back(state->cache.take_memory(rows).value());
       EXPECT_TRUE(state->cache.admit(unit, {.prompt = prompts[i],
-                                            .longest = kMaxPositions,
+                                            .max_length = kMaxPositions,
                                             .memory_begin = begins.back(),
                                             .memory_length = rows}));
       state->cache.provide_slots(unit, kMaxPositions);

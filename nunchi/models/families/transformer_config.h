@@ -15,8 +15,7 @@ enum class TransformerVariant : std::uint8_t { transformer, t5 };
 struct TransformerConfig : StackConfig {
   TransformerVariant variant = TransformerVariant::transformer;  // which family this is
   std::int64_t source_vocabulary = 37000;
-  std::int64_t source_feature_width =
-      0;  // width of the source's feature rows; 0: the source has tokens
+  std::int64_t source_feature_width = 0;  // "source_features" in config.json; 0: tokens
   std::int64_t target_vocabulary = 37000;
   int encoder_layers = 6;
   int decoder_layers = 6;

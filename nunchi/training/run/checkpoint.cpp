@@ -131,7 +131,7 @@ void restore(const StoredBuffer& stored, const nn::Parameters& parameters, const
     // The file's bytes may be unaligned, so they are copied first.
     std::vector<float> values(found.bytes.size() / sizeof(float));
     if (!values.empty()) std::memcpy(values.data(), found.bytes.data(), found.bytes.size());
-    copy_from_host<float>(values, flat.part(entry.offset, entry.shape));
+    copy_from_host<float>(values, flat.flat_slice(entry.offset, entry.shape));
   }
 }
 

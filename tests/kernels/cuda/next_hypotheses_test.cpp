@@ -46,8 +46,9 @@ class Search {
       number.push_back(static_cast<std::int32_t>(u));
     }
     options_ = {context, options};
-    copy_from_host(std::span<const std::int32_t>(prefix), from_.length.part(0, {setup.units}));
-    copy_from_host(std::span<const std::int32_t>(number), from_.unit.part(0, {setup.units}));
+    copy_from_host(std::span<const std::int32_t>(prefix),
+                   from_.length.flat_slice(0, {setup.units}));
+    copy_from_host(std::span<const std::int32_t>(number), from_.unit.flat_slice(0, {setup.units}));
     for (Tensor* x : {&parents_, &next_}) {
       *x = zeros(context, DType::i32, {setup.units * setup.beam});
     }

@@ -187,7 +187,7 @@ TEST(MaskedObjective, MaskingIsFixedInEvaluationAndVariesByStepInTraining) {
   EXPECT_EQ(value_of(loss_of(run, some, 100)), value_of(first));
   ASSERT_TRUE(first.correct.has_value());
   EXPECT_EQ(first.target_tokens, 4);
-  EXPECT_EQ(first.tokens_read, 4 * 2 + 7 + 7 + 4 + 5);
+  EXPECT_EQ(first.tokens_processed, 4 * 2 + 7 + 7 + 4 + 5);
   // The loss of a text does not depend on its batch.
   double sum = 0;
   for (const std::uint32_t one : some) sum += value_of(loss_of(run, std::vector{one}));
