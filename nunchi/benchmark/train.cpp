@@ -124,7 +124,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     const ProfileScope profile_scope(context,
                                      counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();
-    context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
+    context.set_random_key({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
     Tensor total;
     {
       const ModeScope scope(context, Mode::training);

@@ -17,7 +17,7 @@ class PredictionSampler {
   PredictionSampler(const ContextBase& context, const FreeRunning& options)
       : threshold_(static_cast<std::uint64_t>(double{options.probability} * 0x1p32)),
         operation_(options.operation),
-        key_(philox::key_of(context.random_key())) {}
+        key_(philox::key_of(context.host_random_key())) {}
   bool reads_prediction(std::int32_t sentence, std::int64_t position) const {
     const philox::Words counter = {0, static_cast<std::uint32_t>(position),
                                    static_cast<std::uint32_t>(sentence), operation_};

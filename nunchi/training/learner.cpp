@@ -83,7 +83,7 @@ StepSums Learner::accumulate(std::span<const HostBatch> batches, const RandomKey
   const auto workers = static_cast<std::size_t>(communicator_.size());
   check_worker_count(std::ssize(batches), sum_, communicator_.size());
   ContextBase& context = model_.parameters().weights().context();
-  context.set_random(key);
+  context.set_random_key(key);
   const ModeScope scope(context, Mode::training);
   const Shape shape{std::ssize(batches)};
   // Each worker writes the losses of its own micro-batches; the all-reduce adds zeros to them.
@@ -150,7 +150,7 @@ StepReport Learner::apply(const StepSums& sums, double learning_rate) {
 std::string Learner::describe_first_non_finite(std::span<const HostBatch> batches,
                                                const RandomKey& key) {
   ContextBase& context = model_.parameters().weights().context();
-  context.set_random(key);
+  context.set_random_key(key);
   const ModeScope scope(context, Mode::training);
   std::string found =
       "the result of every operation is finite, but the gradients summed over the step, or their "
