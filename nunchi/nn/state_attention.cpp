@@ -46,16 +46,17 @@ Variable StateAttention::operator()(const Variable& hidden, const Ragged& batch,
     const Variable q = linear(hidden, {.weight = query_});
     const AdditiveResult result =
         additive_attention({q, memory.keys, memory.values, scorer_}, batch, source);
-    if (trace != nullptr) trace->write_weights(location, result.weights, batch, source, 1);
+    if (trace != nullptr)
+      trace->write_attention_weights(location, result.weights, batch, source, 1);
     context = result.out;
   } else {
     if (trace != nullptr) {
-      trace->write_attention_weights(location, hidden.value(), memory.keys.value(), batch, source,
-                                     dot_product());
+      trace->compute_and_write_attention_weights(location, hidden.value(), memory.keys.value(),
+                                                 batch, source, dot_product());
     }
     context = attention(hidden, memory.keys, memory.values, batch, source, dot_product());
   }
-  tap(Tap::attention_context, location, context.value(), batch);
+  write_to_trace(Tap::attention_context, location, context.value(), batch);
   return combine(context, hidden);
 }
 

@@ -133,8 +133,8 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
   std::size_t first_query = 0, first_key = 0;
   for (std::size_t b = 0; b < weights.lengths.size(); ++b) {
     const auto queries = static_cast<std::size_t>(weights.lengths[b]),
-               keys = static_cast<std::size_t>(weights.keys[b]);
-    const float* row = weights.values.data() + weights.begin[b];
+               keys = static_cast<std::size_t>(weights.key_lengths[b]);
+    const float* row = weights.values.data() + weights.offsets[b];
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t i = 0; i < queries; ++i, row += keys) {
         double sum = 0;

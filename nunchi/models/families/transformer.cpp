@@ -58,7 +58,7 @@ Transformer::Transformer(const TransformerConfig& config)
 
 Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
   const Variable scores = linear(hidden, {.weight = tables_.output});
-  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  write_to_trace(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
   return scores;
 }
 
