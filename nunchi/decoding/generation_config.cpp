@@ -29,7 +29,8 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
       {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
   OptionReader reader(tree);
   visit_fields(reader, options);
-  GenerationTokens tokens;  // read by load_generation_tokens, checked here
+  // Parsed only to validate them; load_generation_tokens() returns them.
+  GenerationTokens tokens;
   GenerationTokens::visit_fields(reader, tokens);
   reader.finish();
   try {

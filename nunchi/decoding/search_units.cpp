@@ -129,13 +129,13 @@ void SearchUnits::finish(std::size_t unit) {
   if (--sentence.running == 0) release_memory(sentence);
 }
 
-void SearchUnits::note_done(std::span<const std::int32_t> done) {
+void SearchUnits::mark_done(std::span<const std::int32_t> done) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     if (units_[u].running && done[u] != 0) finish(u);
   }
 }
 
-void SearchUnits::note_all_done() {
+void SearchUnits::mark_all_done() {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     if (units_[u].running) finish(u);
   }

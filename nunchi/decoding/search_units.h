@@ -47,9 +47,9 @@ class SearchUnits {
   void advance(std::int64_t steps);
   // done[u] is not 0: unit u has finished. It gives its slots back; a sentence without running
   // units gives its memory back.
-  void note_done(std::span<const std::int32_t> done);
+  void mark_done(std::span<const std::int32_t> done);
   // All running units have finished.
-  void note_all_done();
+  void mark_all_done();
 
   // Calls f(id, sentence) for each sentence without running units, in the order in which they
   // entered, and removes them.

@@ -112,7 +112,7 @@ Translations Translator::to_text(const Hypotheses& found) const {
     for (const std::int32_t id : hypothesis.tokens) {
       translation.pieces.push_back(tokenizer.piece(id));
     }
-    if (hypothesis.ended) {
+    if (hypothesis.ended_by_eos) {
       translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
       translation.last_piece = LastPiece::end_token;
     }

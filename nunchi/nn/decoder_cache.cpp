@@ -60,7 +60,7 @@ DecoderCache::DecoderCache(ContextBase& context, const Options& options, const C
   if (!layers_.empty()) {
     device_blocks_ = Tensor::empty(context, DType::i32, {limits_.units, blocks_.stride()});
   }
-  for (Table* table : {&now_, &before_}) {
+  for (Table* table : {&current_, &previous_}) {
     table->slots = Tensor::empty(context, DType::i32, {table_rows(), limits_.positions});
     table->lengths = Tensor::empty(context, DType::i32, {table_rows()});
   }
@@ -118,7 +118,7 @@ void DecoderCache::grow_layers(std::int64_t slots) {
 bool DecoderCache::take_moved() { return std::exchange(moved_, false); }
 
 void DecoderCache::swap_buffers() {
-  std::swap(now_, before_);
+  std::swap(current_, previous_);
   swapped_ = !swapped_;
 }
 
@@ -198,8 +198,8 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   if (!first) swap_buffers();
   entered_ = first ? entered_ + hypotheses : 0;
   const std::int64_t rows_left = table_rows() - table_row;
-  const Table table{now_.slots.rows(table_row, rows_left),
-                    now_.lengths.flat_slice(table_row, {rows_left})};
+  const Table table{current_.slots.rows(table_row, rows_left),
+                    current_.lengths.flat_slice(table_row, {rows_left})};
   const RowNumbers rows(context_, hypotheses, tokens.ids.size(0));
   const kernels::ExtendSlots slots{
       .hypotheses = hypotheses,
@@ -209,9 +209,9 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
       .parent = data(tokens.parents),
       .unit = data(tokens.units),
       .offset = data(tokens.offsets),
-      .old_slot = first ? nullptr : data(before_.slots),
+      .old_slot = first ? nullptr : data(previous_.slots),
       .old_stride = limits_.positions,
-      .old_length = first ? nullptr : data(before_.lengths),
+      .old_length = first ? nullptr : data(previous_.lengths),
       .units = reinterpret_cast<const kernels::UnitSlots*>(data(device_unit_slots_)),
       .block = data(device_blocks_),
       .block_stride = blocks_.stride(),

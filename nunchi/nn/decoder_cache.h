@@ -168,8 +168,8 @@ class DecoderCache {
     Tensor slots;    // i32 [table_rows(), positions]
     Tensor lengths;  // i32 [table_rows()]
   };
-  Table now_, before_;
-  std::int64_t entered_ = 0;  // rows of first steps in now_
+  Table current_, previous_;
+  std::int64_t entered_ = 0;  // rows of first steps in current_
   bool swapped_ = false;      // an odd number of times
   bool moved_ = false;        // a layer did since the last take_moved()
 };

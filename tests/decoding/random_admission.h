@@ -112,7 +112,7 @@ inline void expect_same(const Hypotheses& found, const Hypotheses& expected,
     EXPECT_TRUE(same_bits(found[i].token_scores, expected[i].token_scores)) << which;
     EXPECT_EQ(found[i].score, expected[i].score) << which;
     EXPECT_EQ(found[i].log_probability, expected[i].log_probability) << which;
-    EXPECT_EQ(found[i].ended, expected[i].ended) << which;
+    EXPECT_EQ(found[i].ended_by_eos, expected[i].ended_by_eos) << which;
   }
 }
 

@@ -55,12 +55,12 @@ TEST(SearchUnits, AFinishedUnitGivesItsSlotsBackAndTheLastOneTheMemory) {
   const auto ids = f.enter({Fixture::sentence(4, 8, 3), Fixture::sentence(2, 16)});
   EXPECT_EQ(f.units.running(), 4);
   EXPECT_EQ(f.cache.free_slots(), 64 - 3 * 8 - 16);
-  f.units.note_done(std::vector<std::int32_t>{1, 0, 1, 0});
+  f.units.mark_done(std::vector<std::int32_t>{1, 0, 1, 0});
   EXPECT_EQ(f.units.running(), 2);
   EXPECT_EQ(f.cache.free_slots(), 64 - 8 - 16);
   EXPECT_EQ(f.cache.free_memory_rows(), 4);
   EXPECT_FALSE(f.units.any_finished());
-  f.units.note_done(std::vector<std::int32_t>{1, 1, 1, 0});
+  f.units.mark_done(std::vector<std::int32_t>{1, 1, 1, 0});
   EXPECT_TRUE(f.units.any_finished());
   EXPECT_EQ(f.cache.free_memory_rows(), 8);
   EXPECT_EQ(f.units.free(), 0) << "results are still in the units' rows";
@@ -82,9 +82,9 @@ TEST(SearchUnits, StepsLeftAreThoseOfTheLongestUnit) {
   f.units.advance(9);
   EXPECT_EQ(f.units.steps_left(), 2);
   EXPECT_EQ(f.units.max_length(), 11);
-  f.units.note_done(std::vector<std::int32_t>{0, 1, 0, 0});
+  f.units.mark_done(std::vector<std::int32_t>{0, 1, 0, 0});
   EXPECT_EQ(f.units.steps_left(), 0);
-  f.units.note_all_done();
+  f.units.mark_all_done();
   EXPECT_EQ(f.units.running(), 0);
 }
 

@@ -29,7 +29,7 @@ TEST(Greedy, TakesTheLikeliestTokenEachTime) {
     }
     ASSERT_EQ(found[b].size(), 1u);
     EXPECT_EQ(found[b][0].tokens, expected);
-    EXPECT_EQ(found[b][0].ended, ended);
+    EXPECT_EQ(found[b][0].ended_by_eos, ended);
     EXPECT_NEAR(found[b][0].log_probability, sum, 1e-4);
     EXPECT_EQ(found[b][0].token_scores.size(), expected.size() + (ended ? 1 : 0));
   }

@@ -41,7 +41,7 @@ TEST(TextDecoding, GreedySearchTakesTheLikeliestToken) {
       text.push_back(static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin()));
     }
     EXPECT_EQ(found[i].front().tokens, text);
-    EXPECT_FALSE(found[i].front().ended);
+    EXPECT_FALSE(found[i].front().ended_by_eos);
   }
 }
 
