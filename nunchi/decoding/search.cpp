@@ -408,7 +408,7 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
 
 // Units that have finished give back what they hold.
 void Search::release_finished() {
-  if (units_.running() <= active_) return;
+  if (units_.running_count() <= active_) return;
   if (active_ == 0) {
     units_.mark_all_done();
   } else {
@@ -432,16 +432,17 @@ Hypotheses Search::results(const Sentence& sentence, const kernels::FinishedRows
   const std::int64_t prefix = std::ssize(sentence.prefix);
   for (const std::int64_t u : sentence.units) {
     if (rows.count[u] == 0) return {};
-    for (std::int64_t at = u * beam_; at < u * beam_ + rows.count[u]; ++at) {
-      const std::int32_t* tokens = rows.tokens + at * stride_;
-      const float* token_scores = rows.token_scores + at * stride_;
-      Hypothesis one{.log_probability = rows.score[at], .ended_by_eos = rows.ended_by_eos[at] != 0};
-      one.tokens.assign(tokens, tokens + rows.length[at]);
-      const std::int64_t scored = rows.length[at] + (one.ended_by_eos ? 1 : 0);
-      one.token_scores.assign(token_scores, token_scores + scored);
-      one.score = rows.score[at] /
-                  std::pow(static_cast<double>(scored - prefix), sentence.options.normalize);
-      found.push_back(std::move(one));
+    for (std::int64_t entry = u * beam_; entry < u * beam_ + rows.count[u]; ++entry) {
+      const std::int32_t* tokens = rows.tokens + entry * stride_;
+      const float* token_scores = rows.token_scores + entry * stride_;
+      Hypothesis hypothesis{.log_probability = rows.score[entry],
+                            .ended_by_eos = rows.ended_by_eos[entry] != 0};
+      hypothesis.tokens.assign(tokens, tokens + rows.length[entry]);
+      const std::int64_t scored = rows.length[entry] + (hypothesis.ended_by_eos ? 1 : 0);
+      hypothesis.token_scores.assign(token_scores, token_scores + scored);
+      hypothesis.score = rows.score[entry] /
+                         std::pow(static_cast<double>(scored - prefix), sentence.options.normalize);
+      found.push_back(std::move(hypothesis));
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -450,7 +451,7 @@ Hypotheses Search::results(const Sentence& sentence, const kernels::FinishedRows
   return found;
 }
 
-std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
+std::optional<Hypothesis> Search::current_hypothesis(std::int64_t id) const {
   const Sentence& sentence = units_.sentence(id);
   if (beam_ != 1 || sentence.units.size() != 1) {
     throw Error("only a sentence with one hypothesis can be watched.");
@@ -458,17 +459,18 @@ std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
   const std::vector<std::int32_t> counts = to_host<std::int32_t>(current_.counts);
   const std::vector<std::int32_t> units = to_host<std::int32_t>(current_.unit);
   const auto end = units.begin() + counts[0];
-  const auto at = std::find(units.begin(), end, static_cast<std::int32_t>(sentence.units[0]));
-  if (at == end) return std::nullopt;
-  const std::int64_t row = at - units.begin();
+  const auto found = std::find(units.begin(), end, static_cast<std::int32_t>(sentence.units[0]));
+  if (found == end) return std::nullopt;
+  const std::int64_t row = found - units.begin();
   const std::int64_t length = to_host<std::int32_t>(current_.length.flat_slice(row, {1}))[0];
-  Hypothesis one{.log_probability = to_host<double>(current_.score.flat_slice(row, {1}))[0]};
-  one.tokens = to_host<std::int32_t>(current_.tokens.flat_slice(row * stride_, {length}));
-  one.token_scores = to_host<float>(current_.token_scores.flat_slice(row * stride_, {length}));
-  one.score =
-      one.log_probability / std::pow(static_cast<double>(length - std::ssize(sentence.prefix)),
-                                     sentence.options.normalize);
-  return one;
+  Hypothesis hypothesis{.log_probability = to_host<double>(current_.score.flat_slice(row, {1}))[0]};
+  hypothesis.tokens = to_host<std::int32_t>(current_.tokens.flat_slice(row * stride_, {length}));
+  hypothesis.token_scores =
+      to_host<float>(current_.token_scores.flat_slice(row * stride_, {length}));
+  hypothesis.score = hypothesis.log_probability /
+                     std::pow(static_cast<double>(length - std::ssize(sentence.prefix)),
+                              sentence.options.normalize);
+  return hypothesis;
 }
 
 void Search::clear() {

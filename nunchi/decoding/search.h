@@ -71,12 +71,12 @@ class Search {
 
   // The hypothesis of an active sentence as it is now; nothing when it has finished. Only for
   // sentences of one hypothesis.
-  std::optional<Hypothesis> so_far(std::int64_t id) const;
+  std::optional<Hypothesis> current_hypothesis(std::int64_t id) const;
   // All sentences leave without a result.
   void clear();
 
   std::int64_t active_units() const { return active_; }
-  std::int64_t free_units() const { return units_.free(); }
+  std::int64_t free_units() const { return units_.free_count(); }
   std::int64_t free_cached_tokens() const { return state_->cache.free_slots(); }
   std::int64_t free_source_rows() const { return state_->cache.free_memory_rows(); }
   const SearchSetup& setup() const { return setup_; }

@@ -71,7 +71,8 @@ std::string SearchUnits::reserve(Sentence& sentence) {
     }
     free_.pop();
     sentence.units.push_back(u);
-    units_[index(u)] = {.running = true, .read = sentence.prompt, .to_read = max_length};
+    units_[index(u)] = {
+        .running = true, .tokens_read = sentence.prompt, .max_tokens_read = max_length};
     ++sentence.running;
     ++running_;
   }
@@ -111,13 +112,13 @@ void SearchUnits::release_memory(Sentence& sentence) {
 void SearchUnits::provide_slots(std::int64_t steps) {
   for_each_running([&](std::int64_t u) {
     const Unit& unit = units_[index(u)];
-    cache_.provide_slots(u, std::min(unit.read + steps, unit.to_read));
+    cache_.provide_slots(u, std::min(unit.tokens_read + steps, unit.max_tokens_read));
   });
 }
 
 void SearchUnits::advance(std::int64_t steps) {
   for (Unit& unit : units_) {
-    if (unit.running) unit.read = std::min(unit.read + steps, unit.to_read);
+    if (unit.running) unit.tokens_read = std::min(unit.tokens_read + steps, unit.max_tokens_read);
   }
 }
 
@@ -144,14 +145,14 @@ void SearchUnits::mark_all_done() {
 bool SearchUnits::any_finished() const { return std::ranges::any_of(sentences_, is_finished); }
 
 void SearchUnits::remove_finished(const std::function<void(std::int64_t id, const Sentence&)>& f) {
-  for (auto at = sentences_.begin(); at != sentences_.end();) {
-    if (!is_finished(*at)) {
-      ++at;
+  for (auto entry = sentences_.begin(); entry != sentences_.end();) {
+    if (!is_finished(*entry)) {
+      ++entry;
       continue;
     }
-    f(at->first, at->second);
-    release(at->second);
-    at = sentences_.erase(at);
+    f(entry->first, entry->second);
+    release(entry->second);
+    entry = sentences_.erase(entry);
   }
 }
 
@@ -169,17 +170,17 @@ const SearchUnits::Sentence& SearchUnits::sentence(std::int64_t id) const {
 }
 
 std::int64_t SearchUnits::steps_left() const {
-  std::int64_t left = 0;
+  std::int64_t steps = 0;
   for_each_running([&](std::int64_t u) {
-    left = std::max(left, units_[index(u)].to_read - units_[index(u)].read);
+    steps = std::max(steps, units_[index(u)].max_tokens_read - units_[index(u)].tokens_read);
   });
-  return left;
+  return steps;
 }
 
 std::int64_t SearchUnits::max_length() const {
   std::int64_t max_length = 0;
   for_each_running(
-      [&](std::int64_t u) { max_length = std::max(max_length, units_[index(u)].read + 1); });
+      [&](std::int64_t u) { max_length = std::max(max_length, units_[index(u)].tokens_read + 1); });
   return max_length;
 }
 

@@ -100,10 +100,10 @@ std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const Search
     }
   } else {
     do {
-      const std::optional<Hypothesis> so_far = search_->so_far(first);
-      if (so_far && !watch(so_far->tokens)) {
+      const std::optional<Hypothesis> current = search_->current_hypothesis(first);
+      if (current && !watch(current->tokens)) {
         search_->clear();
-        return {{*so_far}};
+        return {{*current}};
       }
     } while (search_->step(kWatchedSteps) > 0);
   }

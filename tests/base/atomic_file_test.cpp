@@ -135,11 +135,11 @@ TEST(AtomicFile, ADeviceOrAPipeIsWrittenDirectly) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  std::string read;
-  std::thread reader([&] { read = content(folder / "pipe"); });
+  std::string received;
+  std::thread reader([&] { received = content(folder / "pipe"); });
   write_file(folder / "pipe", "through the pipe");
   reader.join();
-  EXPECT_EQ(read, "through the pipe");
+  EXPECT_EQ(received, "through the pipe");
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
   EXPECT_EQ(folder.entry_count(), 1);
 }

@@ -149,12 +149,12 @@ TEST_F(TokenizerProgram, ReadsSeveralFilesAndArchives) {
 
 TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
   const auto entries = folder_.entry_count();
-  const std::string to = " --output " + path("t.spm");
+  const std::string output = " --output " + path("t.spm");
   for (const std::string& arguments :
-       {"train --vocab 400 --input " + path("missing.txt") + to,
-        "train --vocab 9999 --input " + path("corpus.txt") + to,
-        "train --vocab 270 --input " + path("corpus.txt") + to,
-        "train --vocab 400 --input /dev/null" + to,
+       {"train --vocab 400 --input " + path("missing.txt") + output,
+        "train --vocab 9999 --input " + path("corpus.txt") + output,
+        "train --vocab 270 --input " + path("corpus.txt") + output,
+        "train --vocab 400 --input /dev/null" + output,
         "train --vocab 400 --input " + path("corpus.txt") + " --output " + path("no/t.spm"),
         "encode " + path("missing.spm"), "encode " + path("corpus.txt"),
         "decode " + path("corpus.txt"), std::string("encode /dev/null")}) {

@@ -97,7 +97,7 @@ TEST(Lines, AreNumberedFromOne) {
   EXPECT_EQ(reader.line_number(), 1);
   EXPECT_TRUE(reader.next(line));
   EXPECT_EQ(reader.line_number(), 2);
-  for (int again = 0; again < 2; ++again) {
+  for (int call = 0; call < 2; ++call) {
     EXPECT_FALSE(reader.next(line));
     EXPECT_EQ(line, "");
     EXPECT_EQ(reader.line_number(), 2);

@@ -193,7 +193,7 @@ TEST(Search, ShowsASentenceAsItGrows) {
   const std::int64_t first = a.admit(search, {Admitted::job(4, 3), Admitted::job(7, 10)}).ids[0];
   std::vector<Tokens> seen;
   while (search.step() > 0) {
-    if (const auto so_far = search.so_far(first + 1)) seen.push_back(so_far->tokens);
+    if (const auto current = search.current_hypothesis(first + 1)) seen.push_back(current->tokens);
   }
   const auto found = search.collect();
   ASSERT_EQ(found.size(), 2u);

@@ -238,10 +238,10 @@ TEST(Sampling, FollowsTheDistribution) {
       return sum;
     };
     double sum = 0;
-    const double wanted = c.top_p * total();
+    const double kept_weight = c.top_p * total();
     for (std::size_t i = 0; i < order.size() && c.top_p < 1; ++i) {
       sum += order[i].first;
-      if (sum >= wanted) order.resize(i + 1);
+      if (sum >= kept_weight) order.resize(i + 1);
     }
     std::map<std::int32_t, double> probability;
     for (const auto& [weight, token] : order) {

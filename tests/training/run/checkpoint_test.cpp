@@ -175,7 +175,7 @@ TEST(Checkpoint, AFullDiskLeavesOnlyTheEarlierCheckpoint) {
   const rlimit small{100'000, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message = error_of([&] { run.save(folder.path(), 8); });
-  const std::string again = error_of([&] { run.save(folder.path(), 7); });
+  const std::string second_message = error_of([&] { run.save(folder.path(), 7); });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, previous);
   EXPECT_TRUE(says(message, "cannot write") && says(message, "File too large")) << message;
