@@ -118,12 +118,13 @@ void Search::check_limits(const PlannedSentence& sentence) const {
     throw Error("a sentence needs " + std::to_string(value) + " " + things +
                 ", but this search has " + std::to_string(most) + " in all.");
   };
-  need_at_most(sentence.samples(), limits.units, "units");
+  need_at_most(sentence.sample_count(), limits.units, "units");
   need_at_most(sentence.max_length, limits.max_tokens, "tokens");
   const nn::DecoderCache& cache = state_->cache;
-  need_at_most(sentence.samples() * cache.reserved_slots({.prompt = sentence.prompt,
-                                                          .max_length = sentence.read_tokens()}),
-               cache.limits().slots, "slots of the cache");
+  need_at_most(
+      sentence.sample_count() * cache.reserved_slots({.prompt = sentence.prompt,
+                                                      .max_length = sentence.max_tokens_read()}),
+      cache.limits().slots, "slots of the cache");
   need_at_most(sentence.source_length, std::min(limits.source_length, limits.source_rows),
                "rows for its source");
 }
@@ -162,10 +163,10 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
   std::vector<std::int64_t> entering;
   StepKind kind;
   for (const Sentence& sentence : sentences) {
-    for (std::int64_t i = 0; i < sentence.samples(); ++i) {
+    for (std::int64_t i = 0; i < sentence.sample_count(); ++i) {
       const std::int64_t u = entering.emplace_back(sentence.units[index(i)]);
       const SearchOptions& options = sentence.options;
-      options_[u] = {.stream = sentence.number * sentence.samples() + i,
+      options_[u] = {.stream = sentence.number * sentence.sample_count() + i,
                      .seed = options.seed,
                      .temperature = options.temperature,
                      .top_p = options.top_p,
@@ -195,7 +196,7 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
     generating_.encoder_decoder->add_sources(*state_, *request.source, memory_begin);
   }
   copy(current_.counts, counts_before_);
-  const std::int64_t first_parent = state_->cache.first_rows();
+  const std::int64_t first_parent = state_->cache.next_first_row();
   const Tensor hidden = model_.step(*state_, first_tokens(sentences));
   const auto count = static_cast<std::int64_t>(entering.size());
   choose(hidden, {.units = count, .entering = true, .first_parent = first_parent, .kind = kind});

@@ -29,7 +29,7 @@ Admission SearchUnits::reserve(std::vector<Sentence>& sentences) {
   const std::int64_t first_rows = cache_.free_first_rows();
   std::int64_t entering = 0;
   for (Sentence& sentence : sentences) {
-    entering += sentence.samples();
+    entering += sentence.sample_count();
     admission.refusal = reserve(sentence);
     if (admission.refusal.empty() && entering > first_rows) {
       admission.refusal = "as many units as there are have entered since the last step";
@@ -57,8 +57,8 @@ std::string SearchUnits::reserve(Sentence& sentence) {
     }
     sentence.memory_begin = *begin;
   }
-  const std::int64_t max_length = sentence.read_tokens();
-  for (std::int64_t i = 0; i < sentence.samples(); ++i) {
+  const std::int64_t max_length = sentence.max_tokens_read();
+  for (std::int64_t i = 0; i < sentence.sample_count(); ++i) {
     if (free_.empty()) return "all " + count_of(limits.units, "unit") + " are taken";
     const std::int64_t u = free_.top();
     if (!cache_.admit(u, {.prompt = sentence.prompt,

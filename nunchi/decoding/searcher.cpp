@@ -23,7 +23,7 @@ SearchLimits limits_of(std::span<const PlannedSentence> sentences, const SearchO
                       .source_rows = source != nullptr ? source->capacity : 0,
                       .source_length = source != nullptr ? source->max_length : 0};
   for (const PlannedSentence& sentence : sentences) {
-    limits.units += sentence.samples();
+    limits.units += sentence.sample_count();
     limits.max_tokens = std::max(limits.max_tokens, sentence.max_length);
   }
   return limits;

@@ -54,8 +54,8 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   const auto state =
       make_source_state(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
-  // The first step's hypotheses get rows of the cache's table from first_rows() on.
-  const auto first_row = static_cast<std::int32_t>(state->cache.first_rows());
+  // The first step's hypotheses get rows of the cache's table from next_first_row() on.
+  const auto first_row = static_cast<std::int32_t>(state->cache.next_first_row());
   for (std::int32_t& parent : parents) parent += first_row;
   const Tensor first_parents = from_host(context, parents, {rows.sentences});
   const Tensor all_sentences = from_host(context, order, {rows.sentences});

@@ -194,7 +194,7 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   const bool first = !tokens.parents.defined();
   const std::int64_t hypotheses = tokens.hypotheses;
   // First steps add rows to the newest table; other steps write the next one.
-  const std::int64_t table_row = first ? first_rows() : 0;
+  const std::int64_t table_row = first ? next_first_row() : 0;
   if (!first) swap_buffers();
   entered_ = first ? entered_ + hypotheses : 0;
   const std::int64_t rows_left = table_rows() - table_row;

@@ -26,8 +26,8 @@ namespace nunchi::nn {
 // after another. All tensors are i32.
 //
 // In the first step of units (no parents) each unit has one hypothesis, which becomes a row of the
-// table beyond those of the active hypotheses: see DecoderCache::first_rows. In a later step the
-// hypotheses of all active units take part.
+// table beyond those of the active hypotheses: see DecoderCache::next_first_row. In a later step
+// the hypotheses of all active units take part.
 struct StepTokens {
   std::int64_t hypotheses = 0;  // H
   std::int64_t tokens = 0;      // of all hypotheses
@@ -130,7 +130,7 @@ class DecoderCache {
   Embedded extend(const StepTokens& tokens, const Embedding& embedding, const Position& position);
   // Units' first steps between two other steps get consecutive rows of the table from this one on:
   // their hypotheses have these rows as parents.
-  std::int64_t first_rows() const { return first_row() + entered_; }
+  std::int64_t next_first_row() const { return first_row() + entered_; }
   // First steps that the table has rows for until the next other step.
   std::int64_t free_first_rows() const { return limits_.units - entered_; }
   // Forgets that buffers were swapped an odd number of times. No unit may be active.

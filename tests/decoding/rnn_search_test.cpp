@@ -35,7 +35,7 @@ TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
     };
     const auto fresh = make_source_state(*s.model, other, 8),
                used = make_source_state(*s.model, sources, 8);
-    const auto parent = static_cast<std::int32_t>(used->cache.first_rows());
+    const auto parent = static_cast<std::int32_t>(used->cache.next_first_row());
     step(*used, 3, {0, 1}, {});
     step(*used, 4, {0, 1}, {parent + 1, parent});
     // Both leave. The new unit has index 1 and the memory rows of the first source.
@@ -47,8 +47,8 @@ TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
     used->cache.publish();
     const std::vector<std::int64_t> begin{0};
     s.model->add_sources(*used, other, begin);
-    const auto used_parent = static_cast<std::int32_t>(used->cache.first_rows()),
-               fresh_parent = static_cast<std::int32_t>(fresh->cache.first_rows());
+    const auto used_parent = static_cast<std::int32_t>(used->cache.next_first_row()),
+               fresh_parent = static_cast<std::int32_t>(fresh->cache.next_first_row());
     EXPECT_TRUE(same_bits(step(*fresh, 5, {0}, {}), step(*used, 5, {1}, {})));
     EXPECT_TRUE(
         same_bits(step(*fresh, 6, {0}, {fresh_parent}), step(*used, 6, {1}, {used_parent})));

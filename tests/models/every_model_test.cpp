@@ -264,7 +264,7 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
   }
   constexpr std::int64_t kMaxHypotheses = 7;
   const auto state = model.started_state(sources, prompts, kMaxHypotheses);
-  std::int64_t first_parent = state->cache.first_rows();
+  std::int64_t first_parent = state->cache.next_first_row();
   for (int step = 0; step < 20; ++step) {
     const auto count = static_cast<std::int64_t>(newest.size());
     newest.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);

@@ -43,7 +43,7 @@ class TrackedCache {
       cache.provide_slots(u, prompt_[u]);
     }
     cache.publish();
-    const std::int64_t first = cache.first_rows();
+    const std::int64_t first = cache.next_first_row();
     nn::StepTokens step = tokens(units, offsets.back());
     step.offsets = tensor(offsets);
     const nn::DecodeStep made = cache.extend(step);
