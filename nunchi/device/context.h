@@ -51,7 +51,7 @@ class ContextBase {
   // Operations are recorded here; null: nothing is recorded.
   Tape* tape() const { return tape_; }
   void set_tape(Tape* tape) { tape_ = tape; }
-  // Layers write their taps here; null: nothing is traced.
+  // Layers write intermediate values here; null: nothing is traced.
   Trace* trace() const { return trace_; }
   void set_trace(Trace* trace) { trace_ = trace; }
   // Kernels report their time here; null: nothing is measured.

@@ -106,6 +106,7 @@ void Learner::add_gradients(const StepBatches& step, std::size_t batch, StepSums
   tape.backward(loss.total);
   convert(loss.total.value(), sums.losses.flat_slice(static_cast<std::int64_t>(batch), {1}));
   sums.target_tokens += loss.target_tokens;
+  // 0: the same as target_tokens.
   sums.tokens_processed += loss.tokens_processed > 0 ? loss.tokens_processed : loss.target_tokens;
 }
 
