@@ -40,8 +40,8 @@ benchmark::TranslateBenchResult measure(ContextBase& context, const Arguments& a
                                             .rounds = options.rounds,
                                             .profile = options.profile});
   }
-  options.model =
-      model_preset(arguments.preset)->with_inputs({arguments.vocabulary, arguments.vocabulary});
+  options.model = model_preset(arguments.preset)
+                      ->with_input_sizes({arguments.vocabulary, arguments.vocabulary});
   if (arguments.beam_size > 0) options.beam_size = arguments.beam_size;
   return measure_translation(context, options);
 }

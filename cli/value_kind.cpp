@@ -26,8 +26,8 @@ ValueKind whole_number(std::int64_t low, std::int64_t high) {
           [=](const std::string& text) {
             std::int64_t value = 0;
             const char* end = text.data() + text.size();
-            const auto read = std::from_chars(text.data(), end, value);
-            return read.ec == std::errc() && read.ptr == end && value >= low && value <= high;
+            const auto parsed = std::from_chars(text.data(), end, value);
+            return parsed.ec == std::errc() && parsed.ptr == end && value >= low && value <= high;
           }};
 }
 

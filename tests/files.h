@@ -31,8 +31,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
   bool empty() const { return std::filesystem::is_empty(path_); }
-  // The number of entries.
-  std::ptrdiff_t files() const {
+  std::ptrdiff_t entry_count() const {
     return std::distance(std::filesystem::directory_iterator(path_),
                          std::filesystem::directory_iterator());
   }

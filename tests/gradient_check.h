@@ -92,7 +92,7 @@ inline double probed_error(const Leaf& leaf, const std::vector<double>& gradient
 inline void expect_gradients(ContextBase& context, const nn::Parameters& parameters,
                              const std::function<Variable()>& loss) {
   const auto record_loss = [&](auto&& use) {
-    context.set_random({.seed = 5, .step = 2});
+    context.set_random_key({.seed = 5, .step = 2});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     return use(tape, loss());

@@ -125,6 +125,6 @@ fs::path AtomicFile::temporary() const {
   return temporary_.empty() ? fs::path() : target_.parent_path() / temporary_;
 }
 
-void AtomicFile::fail(int reason) const { fail_to_write(path_, reason); }
+void AtomicFile::fail(int reason) const { throw_write_error(path_, reason); }
 
 }  // namespace nunchi

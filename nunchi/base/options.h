@@ -1,8 +1,8 @@
 // Options as typed fields with defaults. A config struct is described once, field by field:
 //
-//   void fields(auto& in, auto& config) {   // const for the writer
-//     in.integer("layers", config.layers, 1, 64);
-//     in.fraction("dropout", config.dropout);
+//   void visit_fields(auto& visitor, auto& config) {  // const for the writer
+//     visitor.integer("layers", config.layers, 1, 64);
+//     visitor.fraction("dropout", config.dropout);
 //   }
 //
 // An OptionReader takes the fields from a tree, an OptionWriter makes the tree from them.

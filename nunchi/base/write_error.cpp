@@ -5,9 +5,10 @@
 
 namespace nunchi {
 
-void fail_to_write(const std::filesystem::path& path, int reason) {
-  const std::string message = "cannot write " + path.string() + ": " + std::strerror(reason);
-  if (reason == ENOSPC || reason == EDQUOT || reason == EFBIG) throw DiskFull(message);
+void throw_write_error(const std::filesystem::path& path, int error_number) {
+  const std::string message = "cannot write " + path.string() + ": " + std::strerror(error_number);
+  if (error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG)
+    throw DiskFull(message);
   throw Error(message);
 }
 

@@ -13,8 +13,8 @@ class DiskFull : public Error {
   explicit DiskFull(const std::string& message) : Error(message) {}
 };
 
-// Throws "cannot write PATH: REASON" for the system's error number, as DiskFull where that is the
+// Throws "cannot write PATH: REASON" for the system's error number; a DiskFull if that is the
 // reason.
-[[noreturn]] void fail_to_write(const std::filesystem::path& path, int reason);
+[[noreturn]] void throw_write_error(const std::filesystem::path& path, int error_number);
 
 }  // namespace nunchi

@@ -98,8 +98,8 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     throw UsageError("a batch of " + std::to_string(options.sentences) + " sentences of " +
                      std::to_string(options.length) + " tokens is too large.");
   }
-  if (options.length > options.model->longest()) {
-    throw UsageError("the model has " + std::to_string(options.model->longest()) +
+  if (options.length > options.model->max_length()) {
+    throw UsageError("the model has " + std::to_string(options.model->max_length()) +
                      " positions, too few for sentences of " + std::to_string(options.length) +
                      " tokens.");
   }
@@ -124,7 +124,7 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     const ProfileScope profile_scope(context,
                                      counting || options.profile ? &result.profile : nullptr);
     const double begin = seconds_now();
-    context.set_random({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
+    context.set_random_key({.seed = 1, .step = static_cast<std::uint64_t>(step + options.warmup)});
     Tensor total;
     {
       const ModeScope scope(context, Mode::training);

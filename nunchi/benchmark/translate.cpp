@@ -38,10 +38,11 @@ TranslateBenchResult measure_translation(ContextBase& context,
   check_device(*owned_model, context.device(), "the measured model");
   owned_model->parameters().allocate(context, {});
   owned_model->parameters().initialize(1);
-  std::vector<Tokens> sources = random_sentences({.count = options.sentences,
-                                                  .length = options.source_length,
-                                                  .vocabulary = model.inputs().source_vocabulary,
-                                                  .stream = 1});
+  std::vector<Tokens> sources =
+      random_sentences({.count = options.sentences,
+                        .length = options.source_length,
+                        .vocabulary = model.input_sizes().source_vocabulary,
+                        .stream = 1});
   const SearchOptions search_options{.beam_size = options.beam_size,
                                      .min_length = options.target_length,
                                      .max_length = options.target_length,
@@ -49,8 +50,9 @@ TranslateBenchResult measure_translation(ContextBase& context,
   Searcher searcher(model, search_options);
   const DecoderTokens special = decoder_tokens(kUsualSpecialTokens);
   const auto translate = [&](std::size_t begin, std::size_t end) {
-    const TokenBatch batch = make_token_batch(
-        context, std::span(sources).subspan(begin, end - begin), model.inputs().source_vocabulary);
+    const TokenBatch batch =
+        make_token_batch(context, std::span(sources).subspan(begin, end - begin),
+                         model.input_sizes().source_vocabulary);
     std::int64_t tokens = 0;
     for (const Hypotheses& found : searcher({.source = batch, .tokens = special})) {
       tokens += static_cast<std::int64_t>(found[0].tokens.size());

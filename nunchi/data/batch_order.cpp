@@ -72,7 +72,7 @@ class FirstCut {
         window_(window),
         is_early_(min_windows_ > 1 && rest_ - 1 > window - rest_ + 1) {}
 
-  std::int64_t windows() const {
+  std::int64_t window_count() const {
     return min_windows_ < 1 ? 0 : is_early_ ? min_windows_ + 1 : min_windows_;
   }
   // The range of the first cut is [smallest, smallest + range).
@@ -120,7 +120,7 @@ BatchOrder::BatchOrder(std::vector<WeightedPairs> parts, const BatchOptions& opt
           "all parts of a corpus need the same kind of source: tokens, or features of one "
           "width.");
     }
-    const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * cuts();
+    const std::int64_t pairs = pairs_of(*part.pairs), numbers = pairs * cut_count();
     const double requested = part.weight * static_cast<double>(pairs);
     if (numbers > kMaxPairs - first || requested > static_cast<double>(kMaxPairs - total)) {
       throw Error("an epoch can have at most " + grouped(kMaxPairs) +
@@ -153,7 +153,7 @@ std::vector<std::uint32_t> BatchOrder::draw(std::int64_t epoch) const {
       const std::int64_t from = begin % pairs;
       const std::int64_t count = std::min(end - begin, pairs - from);
       pass.resize(static_cast<std::size_t>(pairs));
-      const std::int64_t cut = begin / pairs % cuts();
+      const std::int64_t cut = begin / pairs % cut_count();
       std::iota(pass.begin(), pass.end(), static_cast<std::uint32_t>(part.first + cut * pairs));
       // A whole pass needs no shuffle here: it is shuffled with the epoch.
       if (count < pairs) {
@@ -224,11 +224,11 @@ std::pair<const BatchOrder::Part*, std::int64_t> BatchOrder::find(std::int64_t p
   return {&part, pair - part.first};
 }
 
-std::int64_t BatchOrder::cuts() const { return options_.text_window > 0 ? kCuts : 1; }
+std::int64_t BatchOrder::cut_count() const { return options_.text_window > 0 ? kCuts : 1; }
 
 std::int64_t BatchOrder::pairs_of(const PairStore& store) const {
   if (options_.text_window == 0) return store.size();
-  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).windows();
+  return FirstCut(std::ssize(store.tokens()) - 1, options_.text_window).window_count();
 }
 
 BatchOrder::Window BatchOrder::window(const Part& part, std::int64_t number) const {

@@ -107,7 +107,7 @@ class BatchOrder {
   std::int64_t pairs_of(const PairStore& store) const;
   // The number of different cuts of a part into windows; passes cycle through them. The windows of
   // each cut have their own numbers.
-  std::int64_t cuts() const;
+  std::int64_t cut_count() const;
   // The part that contains the pair, and the pair's number there.
   std::pair<const Part*, std::int64_t> find(std::int64_t pair) const;
   Window window(const Part& part, std::int64_t number) const;

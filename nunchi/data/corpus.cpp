@@ -84,10 +84,11 @@ std::vector<std::filesystem::path> files_of(const CorpusPart& part) {
     return {part.tsv};
   }
   if (part.source.empty() || part.target.empty()) {
-    const auto& given = part.source.empty() ? part.target : part.source;
-    throw UsageError(given.empty() ? "a part of a corpus needs a source and a target, or a tsv."
-                                   : "a part of a corpus needs a source and a target; only " +
-                                         given.string() + " is given.");
+    const auto& given_path = part.source.empty() ? part.target : part.source;
+    throw UsageError(given_path.empty()
+                         ? "a part of a corpus needs a source and a target, or a tsv."
+                         : "a part of a corpus needs a source and a target; only " +
+                               given_path.string() + " is given.");
   }
   return {part.source, part.target};
 }

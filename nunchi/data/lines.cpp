@@ -70,7 +70,7 @@ bool LineReader::next(std::string& line) {
   was_cut_ = false;
   // Reads two bytes more than are kept: one for a "\r" at the line's end, and one to detect that
   // the line is too long.
-  const std::size_t max_bytes = options_.longest + 2;
+  const std::size_t read_bytes = options_.max_bytes + 2;
   bool found_bytes = false, ended = false;
   while (!ended && (begin_ < end_ || fill())) {
     found_bytes = true;
@@ -79,14 +79,14 @@ bool LineReader::next(std::string& line) {
     const auto* newline = static_cast<const char*>(std::memchr(text, '\n', count));
     ended = newline != nullptr;
     const std::size_t length = ended ? static_cast<std::size_t>(newline - text) : count;
-    line.append(text, std::min(length, max_bytes - line.size()));
+    line.append(text, std::min(length, read_bytes - line.size()));
     begin_ += length + (ended ? 1 : 0);
   }
   if (!found_bytes) return false;
   ++line_number_;
-  if (line.size() <= options_.longest + 1 && line.ends_with('\r')) line.pop_back();
-  if (line.size() > options_.longest) {
-    cut(line, options_.longest);
+  if (line.size() <= options_.max_bytes + 1 && line.ends_with('\r')) line.pop_back();
+  if (line.size() > options_.max_bytes) {
+    cut(line, options_.max_bytes);
     was_cut_ = true;
     ++cut_lines_;
   }

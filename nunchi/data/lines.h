@@ -13,8 +13,8 @@ namespace nunchi {
 class ByteStream;
 
 struct LineOptions {
-  // The maximum bytes of a line; the rest of the line is skipped.
-  std::size_t longest = std::size_t{1} << 20;
+  // The maximum length of a line; the rest of the line is skipped.
+  std::size_t max_bytes = std::size_t{1} << 20;
 };
 
 // A source of lines: a file or a stream.
@@ -44,9 +44,11 @@ class LineReader final : public LineSource {
 
   bool next(std::string& line) override;
 
-  // The number of lines that next() has returned, which is the last line's number.
+  // The number of lines returned so far, which is also the number of the line that next() returned
+  // last, counted from 1.
   std::int64_t line_number() const { return line_number_; }
-  // Whether the last line was too long. It was cut between characters.
+  // Whether the line that next() returned last was too long and was cut. A cut never splits a UTF-8
+  // character.
   bool was_cut() const { return was_cut_; }
   std::int64_t cut_lines() const override { return cut_lines_; }
   // Bytes of the file read so far; of an archive, compressed bytes.

@@ -119,7 +119,7 @@ Digest key_of(const CorpusPart& part, const PairTokenizers& tokenizers,
   key.update(static_cast<std::uint64_t>(tokenizers.source.special().end));
   key.update(static_cast<std::uint64_t>(limits.max_length));
   key.update(std::bit_cast<std::uint64_t>(limits.max_ratio));
-  key.update(LineOptions{}.longest);
+  key.update(LineOptions{}.max_bytes);
   if (part.first_line > 1 || part.last_line > 0) {
     key.update(0x6C696E6573ull);  // "lines"; not in the key when all lines are used
     key.update(static_cast<std::uint64_t>(part.first_line));

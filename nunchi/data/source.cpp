@@ -12,16 +12,16 @@ const std::vector<Tokens>& tokens_of(const SourceExamples& examples) {
   return *tokens;
 }
 
-Source make_source(ContextBase& context, const SourceExamples& examples, const ModelInputs& inputs,
+Source make_source(ContextBase& context, const SourceExamples& examples, const InputSizes& sizes,
                    std::int32_t first_sentence) {
-  if (inputs.source_features == 0) {
-    return make_token_batch(context, tokens_of(examples), inputs.source_vocabulary, first_sentence);
+  if (sizes.source_feature_width == 0) {
+    return make_token_batch(context, tokens_of(examples), sizes.source_vocabulary, first_sentence);
   }
   const auto* features = std::get_if<std::vector<Features>>(&examples);
   if (features == nullptr) {
     throw Error("the model reads features, but the sources consist of tokens.");
   }
-  return make_feature_batch(context, *features, inputs.source_features, first_sentence);
+  return make_feature_batch(context, *features, sizes.source_feature_width, first_sentence);
 }
 
 }  // namespace nunchi

@@ -41,16 +41,16 @@ inline std::size_t example_count(const SourceExamples& examples) {
 // Throws Error when they are features.
 const std::vector<Tokens>& tokens_of(const SourceExamples& examples);
 
-// The kind and size of a model's input and output.
-struct ModelInputs {
+// The sizes of a model's input and output, set by its tokenizers and data.
+struct InputSizes {
   std::int64_t source_vocabulary = 0;  // 0 without a source of tokens
   std::int64_t target_vocabulary = 0;
-  std::int64_t source_features = 0;  // F; 0: the source consists of tokens
+  std::int64_t source_feature_width = 0;  // F; 0: the source consists of tokens
 };
 
 // See make_token_batch for `first_sentence`. Throws Error when the model reads another kind of
 // source.
-Source make_source(ContextBase& context, const SourceExamples& examples, const ModelInputs& inputs,
+Source make_source(ContextBase& context, const SourceExamples& examples, const InputSizes& sizes,
                    std::int32_t first_sentence = 0);
 
 }  // namespace nunchi

@@ -9,12 +9,12 @@
 namespace nunchi {
 namespace {
 
-void fields(auto& in, auto& options) {
-  in.integer("num_beams", options.beam_size, 1, 4096);
-  in.number("length_penalty", options.normalize, 0, 100);
-  in.integer("min_length", options.min_length, 0, kMaxGenerationLength);
-  in.integer("max_length", options.max_length, 1, kMaxGenerationLength);
-  in.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
+void visit_fields(auto& visitor, auto& options) {
+  visitor.integer("num_beams", options.beam_size, 1, 4096);
+  visitor.number("length_penalty", options.normalize, 0, 100);
+  visitor.integer("min_length", options.min_length, 0, kMaxGenerationLength);
+  visitor.integer("max_length", options.max_length, 1, kMaxGenerationLength);
+  visitor.integer("no_repeat_ngram_size", options.no_repeat_ngram, 0, 1 << 20);
 }
 
 }  // namespace
@@ -28,9 +28,10 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
   const Options tree = Options::from_json(
       {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
   OptionReader reader(tree);
-  fields(reader, options);
-  GenerationTokens tokens;  // read by load_generation_tokens, checked here
-  GenerationTokens::fields(reader, tokens);
+  visit_fields(reader, options);
+  // Parsed only to validate them; load_generation_tokens() returns them.
+  GenerationTokens tokens;
+  GenerationTokens::visit_fields(reader, tokens);
   reader.finish();
   try {
     options.check();
@@ -44,8 +45,8 @@ SearchOptions load_generation_config(const std::filesystem::path& folder) {
 void save_generation_config(const SearchOptions& options, const GenerationTokens& tokens,
                             const std::filesystem::path& folder) {
   OptionWriter writer;
-  fields(writer, options);
-  GenerationTokens::fields(writer, tokens);
+  visit_fields(writer, options);
+  GenerationTokens::visit_fields(writer, tokens);
   const std::string text = to_json(writer.tree());
   AtomicFile file(folder / kGenerationConfig);
   file.write(std::as_bytes(std::span(text)));

@@ -88,14 +88,14 @@ Search::Search(GeneratingModel model, ContextBase& context, const SearchSetup& s
       beam_(setup.limits.beam_size),
       stride_(setup.limits.max_tokens + 1),
       candidates_(beam_ == 1 ? 1 : std::min(beam_ + 1, model_.target_vocabulary())),
-      now_(context, setup.limits.units * beam_, stride_),
-      next_rows_(context, setup.limits.units * beam_, stride_),
+      current_(context, setup.limits.units * beam_, stride_),
+      next_hypotheses_(context, setup.limits.units * beam_, stride_),
       entering_(context, setup.limits.units, stride_),
       finished_(context, {.units = setup.limits.units, .beam = beam_, .stride = stride_}),
       options_(context, setup.limits.units),
       suppressed_(all_but_first(context, setup.tokens.suppressed)),
       banned_(Tensor::empty(context, DType::f64, {setup.limits.units * beam_})),
-      next_(zeros(context, DType::i32, {nn::decode_capacity(setup.limits.units * beam_)})),
+      next_tokens_(zeros(context, DType::i32, {nn::decode_capacity(setup.limits.units * beam_)})),
       parents_(Tensor::empty(context, DType::i32, {setup.limits.units * beam_})),
       counts_before_(Tensor::empty(context, DType::i32, {2})),
       replay_(context, setup.limits.units),
@@ -118,12 +118,13 @@ void Search::check_limits(const PlannedSentence& sentence) const {
     throw Error("a sentence needs " + std::to_string(value) + " " + things +
                 ", but this search has " + std::to_string(most) + " in all.");
   };
-  need_at_most(sentence.samples(), limits.units, "units");
+  need_at_most(sentence.sample_count(), limits.units, "units");
   need_at_most(sentence.max_length, limits.max_tokens, "tokens");
   const nn::DecoderCache& cache = state_->cache;
-  need_at_most(sentence.samples() * cache.reserved_slots({.prompt = sentence.prompt,
-                                                          .longest = sentence.read_tokens()}),
-               cache.limits().slots, "slots of the cache");
+  need_at_most(
+      sentence.sample_count() * cache.reserved_slots({.prompt = sentence.prompt,
+                                                      .max_length = sentence.max_tokens_read()}),
+      cache.limits().slots, "slots of the cache");
   need_at_most(sentence.source_length, std::min(limits.source_length, limits.source_rows),
                "rows for its source");
 }
@@ -140,7 +141,7 @@ std::vector<SearchUnits::Sentence> Search::planned(const SearchRequest& request)
 Admission Search::admit(const SearchRequest& request) {
   std::vector<Sentence> sentences = planned(request);
   if (sentences.empty()) return {};
-  note_finished();
+  release_finished();
   if (active_ == 0) restart();
   Admission admission = units_.reserve(sentences);
   if (!admission.refusal.empty()) return admission;
@@ -153,7 +154,7 @@ Admission Search::admit(const SearchRequest& request) {
 void Search::restart() {
   if (swapped_) {
     swap_buffers();
-    copy(next_rows_.counts, now_.counts);
+    copy(next_hypotheses_.counts, current_.counts);
   }
   state_->cache.reset_buffers();
 }
@@ -162,10 +163,10 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
   std::vector<std::int64_t> entering;
   StepKind kind;
   for (const Sentence& sentence : sentences) {
-    for (std::int64_t i = 0; i < sentence.samples(); ++i) {
+    for (std::int64_t i = 0; i < sentence.sample_count(); ++i) {
       const std::int64_t u = entering.emplace_back(sentence.units[index(i)]);
       const SearchOptions& options = sentence.options;
-      options_[u] = {.stream = sentence.number * sentence.samples() + i,
+      options_[u] = {.stream = sentence.number * sentence.sample_count() + i,
                      .seed = options.seed,
                      .temperature = options.temperature,
                      .top_p = options.top_p,
@@ -194,8 +195,8 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
     for (const Sentence& sentence : sentences) memory_begin.push_back(sentence.memory_begin);
     generating_.encoder_decoder->add_sources(*state_, *request.source, memory_begin);
   }
-  copy(now_.counts, counts_before_);
-  const std::int64_t first_parent = state_->cache.first_rows();
+  copy(current_.counts, counts_before_);
+  const std::int64_t first_parent = state_->cache.next_first_row();
   const Tensor hidden = model_.step(*state_, first_tokens(sentences));
   const auto count = static_cast<std::int64_t>(entering.size());
   choose(hidden, {.units = count, .entering = true, .first_parent = first_parent, .kind = kind});
@@ -208,9 +209,9 @@ void Search::enter(const SearchRequest& request, std::vector<Sentence>& sentence
 nn::StepTokens Search::first_tokens(std::span<const Sentence> sentences) {
   Tokens ids, history;
   std::vector<std::int32_t> offsets{0}, units, lengths, sources;
-  std::int64_t longest = 0;
+  std::int64_t max_prompt = 0;
   for (const Sentence& sentence : sentences) {
-    longest = std::max(longest, sentence.prompt);
+    max_prompt = std::max(max_prompt, sentence.prompt);
     for (const std::int64_t u : sentence.units) {
       if (setup_.tokens.start != kNoToken) ids.push_back(setup_.tokens.start);
       ids.insert(ids.end(), sentence.prefix.begin(), sentence.prefix.end());
@@ -233,15 +234,15 @@ nn::StepTokens Search::first_tokens(std::span<const Sentence> sentences) {
   std::int64_t taken = 0;
   const auto take = [&](const std::vector<std::int32_t>& values) {
     taken += std::ssize(values);
-    return all.part(taken - std::ssize(values), {std::ssize(values)});
+    return all.flat_slice(taken - std::ssize(values), {std::ssize(values)});
   };
-  nn::StepTokens first{.hypotheses = count, .tokens = tokens, .longest = longest};
+  nn::StepTokens first{.hypotheses = count, .tokens = tokens, .max_length = max_prompt};
   first.ids = take(ids);
   first.units = entering_.unit = take(units);
   entering_.length = take(lengths);
   first.sources = take(sources);
   const Tensor first_token = take(offsets);
-  if (longest > 1) first.offsets = first_token;
+  if (max_prompt > 1) first.offsets = first_token;
   entering_.tokens = take(history);
   fill(entering_.token_scores.rows(0, count), 0);
   return first;
@@ -251,35 +252,35 @@ nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
   const std::int64_t rows = units * beam_;
   return {.hypotheses = rows,
           .tokens = rows,
-          .longest = counted ? 0 : units_.longest(),
-          .active = counted ? now_.counts.part(0, {1}) : Tensor(),
-          .ids = next_.part(0, {nn::decode_capacity(rows)}),
+          .max_length = counted ? 0 : units_.max_length(),
+          .active = counted ? current_.counts.flat_slice(0, {1}) : Tensor(),
+          .ids = next_tokens_.flat_slice(0, {nn::decode_capacity(rows)}),
           .parents = parents_,
-          .units = now_.unit};
+          .units = current_.unit};
 }
 
-std::int64_t Search::step(std::int64_t at_most) {
-  const std::int64_t steps = std::min(at_most, units_.steps_left());
-  std::int64_t taken = 0;
+std::int64_t Search::step(std::int64_t max_steps) {
+  const std::int64_t steps = std::min(max_steps, units_.steps_left());
+  std::int64_t steps_taken = 0;
   if (!replay_.enabled()) {
-    active_ = to_host<std::int32_t>(now_.counts)[0];
-    note_finished();
+    active_ = to_host<std::int32_t>(current_.counts)[0];
+    release_finished();
     if (active_ > 0 && steps > 0) {
       provide_slots(1);
       take_step(active_, false);
-      taken = 1;
-      active_ = to_host<std::int32_t>(now_.counts)[0];
+      steps_taken = 1;
+      active_ = to_host<std::int32_t>(current_.counts)[0];
     }
   } else if (steps > 0) {
-    const StepReplay::Taken replayed = replay_steps(steps);
-    taken = replayed.steps;
+    const StepReplay::Result replayed = replay_steps(steps);
+    steps_taken = replayed.steps;
     active_ = replayed.active;
   } else {
     active_ = 0;  // units that still run have finished in their first step
   }
-  steps_ += taken;
-  units_.advance(taken);
-  note_finished();
+  steps_ += steps_taken;
+  units_.advance(steps_taken);
+  release_finished();
   return active_;
 }
 
@@ -288,7 +289,7 @@ void Search::provide_slots(std::int64_t steps) {
   state_->cache.publish();
 }
 
-StepReplay::Taken Search::replay_steps(std::int64_t steps) {
+StepReplay::Result Search::replay_steps(std::int64_t steps) {
   provide_slots(steps);
   if (model_.prepare_replay(*state_)) replay_.forget();
   const auto skip = [&](std::int64_t skipped) {
@@ -312,7 +313,7 @@ void Search::take_step(std::int64_t units, bool counted) {
 }
 
 void Search::swap_buffers() {
-  std::swap(now_, next_rows_);
+  std::swap(current_, next_hypotheses_);
   swapped_ = !swapped_;
 }
 
@@ -330,9 +331,9 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
   const Tensor log_probs =
       Tensor::empty(context_, accumulator_type(hidden.dtype()), {rows, candidates_});
   const Tensor ids = Tensor::empty(context_, DType::i32, {rows, candidates_});
-  const RowMemory& from = step.entering ? entering_ : now_;
-  const RowMemory& to = step.entering ? now_ : next_rows_;
-  const Tensor& counts_from = step.entering ? counts_before_ : now_.counts;
+  const ActiveHypotheses& from = step.entering ? entering_ : current_;
+  const ActiveHypotheses& to = step.entering ? current_ : next_hypotheses_;
+  const Tensor& counts_from = step.entering ? counts_before_ : current_.counts;
   const kernels::StepCounts counts{
       .active = step.counted ? counts_from.data<std::int32_t>() : nullptr,
       .steps = counts_from.data<std::int32_t>() + 1,
@@ -380,7 +381,7 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
         .first_unit = step.entering ? counts_before_.data<std::int32_t>() : nullptr,
         .first_parent = step.first_parent,
         .parents = parents_.data<std::int32_t>(),
-        .next = next_.data<std::int32_t>(),
+        .next = next_tokens_.data<std::int32_t>(),
         .active = to.counts.data<std::int32_t>(),
         .steps = to.counts.data<std::int32_t>() + 1,
         .signal = replay_.signal_slots()};
@@ -407,12 +408,12 @@ void Search::choose(const Tensor& hidden, const StepRows& step) {
 }
 
 // Units that have finished give back what they hold.
-void Search::note_finished() {
-  if (units_.running() <= active_) return;
+void Search::release_finished() {
+  if (units_.running_count() <= active_) return;
   if (active_ == 0) {
-    units_.note_all_done();
+    units_.mark_all_done();
   } else {
-    units_.note_done(finished_.done());
+    units_.mark_done(finished_.download_done_flags());
   }
 }
 
@@ -432,16 +433,17 @@ Hypotheses Search::results(const Sentence& sentence, const kernels::FinishedRows
   const std::int64_t prefix = std::ssize(sentence.prefix);
   for (const std::int64_t u : sentence.units) {
     if (rows.count[u] == 0) return {};
-    for (std::int64_t at = u * beam_; at < u * beam_ + rows.count[u]; ++at) {
-      const std::int32_t* tokens = rows.tokens + at * stride_;
-      const float* token_scores = rows.token_scores + at * stride_;
-      Hypothesis one{.log_probability = rows.score[at], .ended = rows.ended[at] != 0};
-      one.tokens.assign(tokens, tokens + rows.length[at]);
-      const std::int64_t scored = rows.length[at] + (one.ended ? 1 : 0);
-      one.token_scores.assign(token_scores, token_scores + scored);
-      one.score = rows.score[at] /
-                  std::pow(static_cast<double>(scored - prefix), sentence.options.normalize);
-      found.push_back(std::move(one));
+    for (std::int64_t entry = u * beam_; entry < u * beam_ + rows.count[u]; ++entry) {
+      const std::int32_t* tokens = rows.tokens + entry * stride_;
+      const float* token_scores = rows.token_scores + entry * stride_;
+      Hypothesis hypothesis{.log_probability = rows.score[entry],
+                            .ended_by_eos = rows.ended_by_eos[entry] != 0};
+      hypothesis.tokens.assign(tokens, tokens + rows.length[entry]);
+      const std::int64_t scored = rows.length[entry] + (hypothesis.ended_by_eos ? 1 : 0);
+      hypothesis.token_scores.assign(token_scores, token_scores + scored);
+      hypothesis.score = rows.score[entry] /
+                         std::pow(static_cast<double>(scored - prefix), sentence.options.normalize);
+      found.push_back(std::move(hypothesis));
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -450,32 +452,33 @@ Hypotheses Search::results(const Sentence& sentence, const kernels::FinishedRows
   return found;
 }
 
-std::optional<Hypothesis> Search::so_far(std::int64_t id) const {
+std::optional<Hypothesis> Search::current_hypothesis(std::int64_t id) const {
   const Sentence& sentence = units_.sentence(id);
   if (beam_ != 1 || sentence.units.size() != 1) {
     throw Error("only a sentence with one hypothesis can be watched.");
   }
-  const std::vector<std::int32_t> counts = to_host<std::int32_t>(now_.counts);
-  const std::vector<std::int32_t> units = to_host<std::int32_t>(now_.unit);
+  const std::vector<std::int32_t> counts = to_host<std::int32_t>(current_.counts);
+  const std::vector<std::int32_t> units = to_host<std::int32_t>(current_.unit);
   const auto end = units.begin() + counts[0];
-  const auto at = std::find(units.begin(), end, static_cast<std::int32_t>(sentence.units[0]));
-  if (at == end) return std::nullopt;
-  const std::int64_t row = at - units.begin();
-  const std::int64_t length = to_host<std::int32_t>(now_.length.part(row, {1}))[0];
-  Hypothesis one{.log_probability = to_host<double>(now_.score.part(row, {1}))[0]};
-  one.tokens = to_host<std::int32_t>(now_.tokens.part(row * stride_, {length}));
-  one.token_scores = to_host<float>(now_.token_scores.part(row * stride_, {length}));
-  one.score =
-      one.log_probability / std::pow(static_cast<double>(length - std::ssize(sentence.prefix)),
-                                     sentence.options.normalize);
-  return one;
+  const auto found = std::find(units.begin(), end, static_cast<std::int32_t>(sentence.units[0]));
+  if (found == end) return std::nullopt;
+  const std::int64_t row = found - units.begin();
+  const std::int64_t length = to_host<std::int32_t>(current_.length.flat_slice(row, {1}))[0];
+  Hypothesis hypothesis{.log_probability = to_host<double>(current_.score.flat_slice(row, {1}))[0]};
+  hypothesis.tokens = to_host<std::int32_t>(current_.tokens.flat_slice(row * stride_, {length}));
+  hypothesis.token_scores =
+      to_host<float>(current_.token_scores.flat_slice(row * stride_, {length}));
+  hypothesis.score = hypothesis.log_probability /
+                     std::pow(static_cast<double>(length - std::ssize(sentence.prefix)),
+                              sentence.options.normalize);
+  return hypothesis;
 }
 
 void Search::clear() {
   units_.clear();
   active_ = 0;
   const std::vector<std::int32_t> counts{0, static_cast<std::int32_t>(steps_)};
-  copy_from_host(std::span<const std::int32_t>(counts), now_.counts);
+  copy_from_host(std::span<const std::int32_t>(counts), current_.counts);
 }
 
 }  // namespace nunchi

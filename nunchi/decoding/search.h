@@ -62,21 +62,21 @@ class Search {
   // Lets sentences in, or refuses them while too little is free. Throws Error for a request that is
   // wrong or can never fit, and UsageError for wrong options.
   Admission admit(const SearchRequest& request);
-  // Takes a step, or up to `at_most` steps where the device gains by it: each gives every active
+  // Takes a step, or up to `max_steps` steps where the device gains by it: each gives every active
   // unit one token. Returns the number of active units.
-  std::int64_t step(std::int64_t at_most = 1);
+  std::int64_t step(std::int64_t max_steps = 1);
   // The sentences that have finished since the last call, in the order in which they entered. Their
   // ids and units become free.
   std::vector<FoundSentence> collect();
 
   // The hypothesis of an active sentence as it is now; nothing when it has finished. Only for
   // sentences of one hypothesis.
-  std::optional<Hypothesis> so_far(std::int64_t id) const;
+  std::optional<Hypothesis> current_hypothesis(std::int64_t id) const;
   // All sentences leave without a result.
   void clear();
 
   std::int64_t active_units() const { return active_; }
-  std::int64_t free_units() const { return units_.free(); }
+  std::int64_t free_units() const { return units_.free_count(); }
   std::int64_t free_cached_tokens() const { return state_->cache.free_slots(); }
   std::int64_t free_source_rows() const { return state_->cache.free_memory_rows(); }
   const SearchSetup& setup() const { return setup_; }
@@ -94,13 +94,13 @@ class Search {
   nn::StepTokens first_tokens(std::span<const Sentence> sentences);
   nn::StepTokens next_tokens(std::int64_t units, bool counted) const;
 
-  StepReplay::Taken replay_steps(std::int64_t steps);
+  StepReplay::Result replay_steps(std::int64_t steps);
   void take_step(std::int64_t units, bool counted);
   void provide_slots(std::int64_t steps);
   void choose(const Tensor& hidden, const StepRows& step);
   StepKind kind_of_units() const;
   void swap_buffers();
-  void note_finished();
+  void release_finished();
   Hypotheses results(const Sentence& sentence, const kernels::FinishedRows& rows) const;
 
   GeneratingModel generating_;
@@ -109,14 +109,15 @@ class Search {
   SearchSetup setup_;
   std::int64_t beam_, stride_;
   std::int64_t candidates_;  // of each row
-  RowMemory now_, next_rows_, entering_;
-  bool swapped_ = false;  // now_ and next_rows_, an odd number of times
-  FinishedMemory finished_;
-  UnitOptionsMemory options_;
-  Tensor suppressed_;      // i32: all suppressed tokens but the first; undefined: no more
-  Tensor banned_;          // f64 [rows] of a step
-  Tensor next_, parents_;  // i32 [rows] the newest tokens and where their hypotheses come from
-  Tensor counts_before_;   // i32 [2] the counts before units enter
+  ActiveHypotheses current_, next_hypotheses_, entering_;
+  bool swapped_ = false;  // current_ and next_hypotheses_, an odd number of times
+  FinishedHypotheses finished_;
+  UnitOptionsBuffer options_;
+  Tensor suppressed_;     // i32: all suppressed tokens but the first; undefined: no more
+  Tensor banned_;         // f64 [rows] of a step
+  Tensor next_tokens_;    // i32 [rows] the newest tokens
+  Tensor parents_;        // i32 [rows] the rows that their hypotheses come from
+  Tensor counts_before_;  // i32 [2] the counts before units enter
   StepReplay replay_;
   std::unique_ptr<SequenceModel::State> state_;
   SearchUnits units_;

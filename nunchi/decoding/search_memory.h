@@ -1,4 +1,4 @@
-// The device memory of a search: the hypotheses of active units, the finished hypotheses and the
+// The device buffers of a search: the hypotheses of active units, the finished hypotheses and the
 // options of units.
 #pragma once
 
@@ -11,11 +11,11 @@
 namespace nunchi {
 
 // The hypotheses of one step.
-struct RowMemory {
+struct ActiveHypotheses {
   Tensor tokens, token_scores, score, unit, length;  // shapes as in kernels::SearchRows
   Tensor counts;                                     // i32 [2] active units, steps so far
 
-  RowMemory(ContextBase& context, std::int64_t rows, std::int64_t stride);
+  ActiveHypotheses(ContextBase& context, std::int64_t rows, std::int64_t stride);
 
   kernels::SearchRows rows() const {
     return {.tokens = tokens.data<std::int32_t>(),
@@ -28,25 +28,28 @@ struct RowMemory {
 
 // The finished hypotheses of all units. One buffer holds them, so that one copy brings them to the
 // host.
-class FinishedMemory {
+class FinishedHypotheses {
  public:
   struct Size {
     std::int64_t units = 0, beam = 1, stride = 0;
   };
-  FinishedMemory(ContextBase& context, const Size& size);
+  FinishedHypotheses(ContextBase& context, const Size& size);
 
   kernels::FinishedRows rows() const { return rows_at(memory_.data<std::int8_t>()); }
   // Removes the finished hypotheses of `units` units and marks these units as not done.
   void clear(std::int64_t first_unit, std::int64_t units) const;
   // For each unit, non-zero if it is done.
-  std::vector<std::int32_t> done() const;
+  std::vector<std::int32_t> download_done_flags() const;
   // Copies everything into `buffer` on the host; the result points into it.
   kernels::FinishedRows download(std::vector<std::int8_t>& buffer) const;
 
  private:
-  std::int64_t hypotheses() const { return size_.units * size_.beam; }
-  std::int64_t tokens() const { return hypotheses() * size_.stride; }
-  std::int64_t bytes() const { return 16 * hypotheses() + 8 * tokens() + 8 * size_.units; }
+  // Numbers of elements in the buffer.
+  std::int64_t hypothesis_capacity() const { return size_.units * size_.beam; }
+  std::int64_t token_capacity() const { return hypothesis_capacity() * size_.stride; }
+  std::int64_t bytes() const {
+    return 16 * hypothesis_capacity() + 8 * token_capacity() + 8 * size_.units;
+  }
   kernels::FinishedRows rows_at(std::int8_t* memory) const;
 
   Size size_;
@@ -54,9 +57,9 @@ class FinishedMemory {
 };
 
 // The options of all units, on the host and on the device.
-class UnitOptionsMemory {
+class UnitOptionsBuffer {
  public:
-  UnitOptionsMemory(ContextBase& context, std::int64_t units);
+  UnitOptionsBuffer(ContextBase& context, std::int64_t units);
 
   kernels::UnitOptions& operator[](std::int64_t unit) {
     return host_[static_cast<std::size_t>(unit)];

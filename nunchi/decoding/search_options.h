@@ -31,11 +31,12 @@ struct SearchOptions {
 };
 
 struct Hypothesis {
-  Tokens tokens;                    // with the forced first token and the prefix, without </s>
-  std::vector<float> token_scores;  // log-probabilities, 0 in the prefix; if `ended`, </s> is last
-  double log_probability = 0;       // sum of token_scores
-  double score = 0;                 // normalised by length
-  bool ended = false;               // by </s>, not by its maximum length
+  Tokens tokens;  // with the forced first token and the prefix, without </s>
+  // Log-probabilities, 0 in the prefix. If `ended_by_eos`, the last is that of </s>.
+  std::vector<float> token_scores;
+  double log_probability = 0;  // sum of token_scores
+  double score = 0;            // normalised by length
+  bool ended_by_eos = false;   // false: cut at its maximum length
 };
 
 using Hypotheses = std::vector<Hypothesis>;  // best first

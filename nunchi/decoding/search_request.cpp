@@ -74,15 +74,15 @@ std::vector<PlannedSentence> plan_request(const GeneratingModel& generating,
     sentence.number = request.numbers.empty() ? b : request.numbers[index(b)];
     sentence.source = b;
     const std::int64_t prefix_length = std::ssize(sentence.prefix);
-    std::int64_t longest = 0;
+    std::int64_t max_length = 0;
     if (request.source) {
       sentence.source_length = request.source->rows().lengths[index(b)];
-      longest = max_target_length(model, sentence.options, sentence.source_length);
+      max_length = max_target_length(model, sentence.options, sentence.source_length);
     } else {
-      longest = max_text_length(model, sentence.options, prefix_length);
+      max_length = max_text_length(model, sentence.options, prefix_length);
     }
     // A prefix is never cut, and at least one token follows it.
-    sentence.max_length = std::max(longest, prefix_length + 1);
+    sentence.max_length = std::max(max_length, prefix_length + 1);
     sentence.prompt = prefix_length + (tokens.start != kNoToken ? 1 : 0);
     // The last token is not read; the start token of a target takes a position.
     if (sentence.max_length > model.max_length() - (request.source ? 1 : 0)) {

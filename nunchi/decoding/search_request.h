@@ -43,9 +43,9 @@ struct PlannedSentence {
   std::int64_t max_length = 0;     // tokens, prefix included
   std::int64_t prompt = 0;         // tokens of its first step: the start token and the prefix
 
-  std::int64_t samples() const { return options.sample ? options.n_best : 1; }
+  std::int64_t sample_count() const { return options.sample ? options.n_best : 1; }
   // Tokens that the decoder reads at most: all but the last.
-  std::int64_t read_tokens() const {
+  std::int64_t max_tokens_read() const {
     return prompt + max_length - static_cast<std::int64_t>(prefix.size()) - 1;
   }
 };

@@ -29,7 +29,7 @@ Admission SearchUnits::reserve(std::vector<Sentence>& sentences) {
   const std::int64_t first_rows = cache_.free_first_rows();
   std::int64_t entering = 0;
   for (Sentence& sentence : sentences) {
-    entering += sentence.samples();
+    entering += sentence.sample_count();
     admission.refusal = reserve(sentence);
     if (admission.refusal.empty() && entering > first_rows) {
       admission.refusal = "as many units as there are have entered since the last step";
@@ -57,21 +57,22 @@ std::string SearchUnits::reserve(Sentence& sentence) {
     }
     sentence.memory_begin = *begin;
   }
-  const std::int64_t longest = sentence.read_tokens();
-  for (std::int64_t i = 0; i < sentence.samples(); ++i) {
+  const std::int64_t max_length = sentence.max_tokens_read();
+  for (std::int64_t i = 0; i < sentence.sample_count(); ++i) {
     if (free_.empty()) return "all " + count_of(limits.units, "unit") + " are taken";
     const std::int64_t u = free_.top();
     if (!cache_.admit(u, {.prompt = sentence.prompt,
-                          .longest = longest,
+                          .max_length = max_length,
                           .memory_begin = std::max<std::int64_t>(0, sentence.memory_begin),
                           .memory_length = sentence.source_length})) {
-      return "a unit can need " + std::to_string(limits.slots_for(sentence.prompt, longest)) +
+      return "a unit can need " + std::to_string(limits.slots_for(sentence.prompt, max_length)) +
              " slots of the cache, and " + std::to_string(cache_.free_slots()) + " of " +
              std::to_string(limits.slots) + " are free";
     }
     free_.pop();
     sentence.units.push_back(u);
-    units_[index(u)] = {.running = true, .read = sentence.prompt, .to_read = longest};
+    units_[index(u)] = {
+        .running = true, .tokens_read = sentence.prompt, .max_tokens_read = max_length};
     ++sentence.running;
     ++running_;
   }
@@ -111,13 +112,13 @@ void SearchUnits::release_memory(Sentence& sentence) {
 void SearchUnits::provide_slots(std::int64_t steps) {
   for_each_running([&](std::int64_t u) {
     const Unit& unit = units_[index(u)];
-    cache_.provide_slots(u, std::min(unit.read + steps, unit.to_read));
+    cache_.provide_slots(u, std::min(unit.tokens_read + steps, unit.max_tokens_read));
   });
 }
 
 void SearchUnits::advance(std::int64_t steps) {
   for (Unit& unit : units_) {
-    if (unit.running) unit.read = std::min(unit.read + steps, unit.to_read);
+    if (unit.running) unit.tokens_read = std::min(unit.tokens_read + steps, unit.max_tokens_read);
   }
 }
 
@@ -129,13 +130,13 @@ void SearchUnits::finish(std::size_t unit) {
   if (--sentence.running == 0) release_memory(sentence);
 }
 
-void SearchUnits::note_done(std::span<const std::int32_t> done) {
+void SearchUnits::mark_done(std::span<const std::int32_t> done) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     if (units_[u].running && done[u] != 0) finish(u);
   }
 }
 
-void SearchUnits::note_all_done() {
+void SearchUnits::mark_all_done() {
   for (std::size_t u = 0; u < units_.size(); ++u) {
     if (units_[u].running) finish(u);
   }
@@ -144,14 +145,14 @@ void SearchUnits::note_all_done() {
 bool SearchUnits::any_finished() const { return std::ranges::any_of(sentences_, is_finished); }
 
 void SearchUnits::remove_finished(const std::function<void(std::int64_t id, const Sentence&)>& f) {
-  for (auto at = sentences_.begin(); at != sentences_.end();) {
-    if (!is_finished(*at)) {
-      ++at;
+  for (auto entry = sentences_.begin(); entry != sentences_.end();) {
+    if (!is_finished(*entry)) {
+      ++entry;
       continue;
     }
-    f(at->first, at->second);
-    release(at->second);
-    at = sentences_.erase(at);
+    f(entry->first, entry->second);
+    release(entry->second);
+    entry = sentences_.erase(entry);
   }
 }
 
@@ -169,17 +170,18 @@ const SearchUnits::Sentence& SearchUnits::sentence(std::int64_t id) const {
 }
 
 std::int64_t SearchUnits::steps_left() const {
-  std::int64_t left = 0;
+  std::int64_t steps = 0;
   for_each_running([&](std::int64_t u) {
-    left = std::max(left, units_[index(u)].to_read - units_[index(u)].read);
+    steps = std::max(steps, units_[index(u)].max_tokens_read - units_[index(u)].tokens_read);
   });
-  return left;
+  return steps;
 }
 
-std::int64_t SearchUnits::longest() const {
-  std::int64_t longest = 0;
-  for_each_running([&](std::int64_t u) { longest = std::max(longest, units_[index(u)].read + 1); });
-  return longest;
+std::int64_t SearchUnits::max_length() const {
+  std::int64_t max_length = 0;
+  for_each_running(
+      [&](std::int64_t u) { max_length = std::max(max_length, units_[index(u)].tokens_read + 1); });
+  return max_length;
 }
 
 }  // namespace nunchi

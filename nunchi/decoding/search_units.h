@@ -47,9 +47,9 @@ class SearchUnits {
   void advance(std::int64_t steps);
   // done[u] is not 0: unit u has finished. It gives its slots back; a sentence without running
   // units gives its memory back.
-  void note_done(std::span<const std::int32_t> done);
+  void mark_done(std::span<const std::int32_t> done);
   // All running units have finished.
-  void note_all_done();
+  void mark_all_done();
 
   // Calls f(id, sentence) for each sentence without running units, in the order in which they
   // entered, and removes them.
@@ -66,19 +66,19 @@ class SearchUnits {
       if (units_[u].running) f(static_cast<std::int64_t>(u));
     }
   }
-  std::int64_t running() const { return running_; }
-  std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t running_count() const { return running_; }
+  std::int64_t free_count() const { return static_cast<std::int64_t>(free_.size()); }
   // Steps after which no unit that runs now is active.
   std::int64_t steps_left() const;
   // Tokens of the longest hypothesis after the next step.
-  std::int64_t longest() const;
+  std::int64_t max_length() const;
 
  private:
   struct Unit {
-    std::int64_t sentence = -1;  // id; -1: the unit is free
-    bool running = false;        // not known to be done
-    std::int64_t read = 0;       // tokens that the decoder has read, the steps under way included
-    std::int64_t to_read = 0;    // tokens that it reads at most
+    std::int64_t sentence = -1;    // id; -1: the unit is free
+    bool running = false;          // not known to be done
+    std::int64_t tokens_read = 0;  // tokens that the decoder has read, the steps under way included
+    std::int64_t max_tokens_read = 0;  // tokens that it reads at most
   };
   std::string reserve(Sentence& sentence);
   void release(Sentence& sentence);

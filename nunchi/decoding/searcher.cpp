@@ -23,7 +23,7 @@ SearchLimits limits_of(std::span<const PlannedSentence> sentences, const SearchO
                       .source_rows = source != nullptr ? source->capacity : 0,
                       .source_length = source != nullptr ? source->max_length : 0};
   for (const PlannedSentence& sentence : sentences) {
-    limits.units += sentence.samples();
+    limits.units += sentence.sample_count();
     limits.max_tokens = std::max(limits.max_tokens, sentence.max_length);
   }
   return limits;
@@ -100,10 +100,10 @@ std::vector<Hypotheses> Searcher::run(const SearchRequest& request, const Search
     }
   } else {
     do {
-      const std::optional<Hypothesis> so_far = search_->so_far(first);
-      if (so_far && !watch(so_far->tokens)) {
+      const std::optional<Hypothesis> current = search_->current_hypothesis(first);
+      if (current && !watch(current->tokens)) {
         search_->clear();
-        return {{*so_far}};
+        return {{*current}};
       }
     } while (search_->step(kWatchedSteps) > 0);
   }

@@ -29,39 +29,39 @@ std::int64_t StepReplay::steps_per_graph(std::int64_t active, std::int64_t max_s
 }
 
 void StepReplay::replay(const Steps& steps, const Key& key) {
-  std::unique_ptr<ContextBase::Replay>& graph = graphs_[key];
+  std::unique_ptr<ContextBase::CapturedGraph>& graph = graphs_[key];
   if (graph == nullptr) {
     graph = context_.capture([&] {
       for (std::int64_t i = 0; i < key.steps; ++i) steps.take(key.units);
     });
     steps.skip(key.steps);  // capturing swapped the buffers without running steps: undo it
   }
-  graph->start();
+  graph->replay();
   steps.skip(key.steps);
 }
 
-StepReplay::Taken StepReplay::run(const Steps& steps) {
+StepReplay::Result StepReplay::run(const Steps& steps) {
   Key key{.units = captured_units(steps.active),
           .steps = 0,
           .kind = steps.kind,
           .swapped = steps.swapped};
   const std::int64_t half = key.units / 2;
-  Taken taken{.active = steps.active};
-  while (taken.steps < steps.max_steps && taken.active > half) {
-    const std::int64_t left = steps.max_steps - taken.steps;
-    key.steps = steps_per_graph(taken.active, left);
+  Result result{.active = steps.active};
+  while (result.steps < steps.max_steps && result.active > half) {
+    const std::int64_t left = steps.max_steps - result.steps;
+    key.steps = steps_per_graph(result.active, left);
     if (key.steps == 1 && steps.max_steps > 1) {
       steps.take(key.units);  // a single step at the end is not worth a graph
     } else {
       replay(steps, key);
     }
-    taken.steps += key.steps;
+    result.steps += key.steps;
     // Wait for the last step but one: the last keeps the device busy until the next graph starts.
-    if (taken.steps < steps.max_steps)
-      taken.active = active_after(steps.steps_before + taken.steps - 1);
+    if (result.steps < steps.max_steps)
+      result.active = active_after(steps.steps_before + result.steps - 1);
   }
-  taken.active = active_after(steps.steps_before + taken.steps);
-  return taken;
+  result.active = active_after(steps.steps_before + result.steps);
+  return result;
 }
 
 }  // namespace nunchi

@@ -37,13 +37,13 @@ class StepReplay {
     std::int64_t active = 0;        // upper bound of the active units
     std::int64_t max_steps = 0;     // maximum number of steps
   };
-  struct Taken {
+  struct Result {
     std::int64_t steps = 0;
     std::int64_t active = 0;  // active units after these steps
   };
   // Runs steps until `max_steps` have run or at most half of the units that the graph was captured
   // for are active. Requires enabled().
-  Taken run(const Steps& steps);
+  Result run(const Steps& steps);
 
   // The slots of the signal that steps report to; null if the device has no signal.
   std::int64_t* signal_slots() const { return signal_ != nullptr ? signal_->slots() : nullptr; }
@@ -64,7 +64,7 @@ class StepReplay {
   ContextBase& context_;
   std::int64_t units_;
   std::unique_ptr<HostSignal> signal_;  // reports the number of active units; may be null
-  std::map<Key, std::unique_ptr<ContextBase::Replay>> graphs_;
+  std::map<Key, std::unique_ptr<ContextBase::CapturedGraph>> graphs_;
 };
 
 }  // namespace nunchi

@@ -36,9 +36,9 @@ std::vector<int> choose_values(std::span<const int> kinds, const philox::Words& 
     if (same_kind == kinds.begin() + i) {
       values.push_back(number_below(size, random[i]));
     } else {
-      const int taken = values[same_kind - kinds.begin()];
+      const int first_value = values[same_kind - kinds.begin()];
       const int value = number_below(size - 1, random[i]);
-      values.push_back(value < taken ? value : value + 1);
+      values.push_back(value < first_value ? value : value + 1);
     }
   }
   return values;

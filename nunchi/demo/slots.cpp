@@ -135,10 +135,10 @@ Rendering time_24h(int value) {
 // 오전 9시부터 오후 6시 30분까지 / from 9 AM to 6:30 PM
 constexpr int kFirstOpening = 7 * 60, kOpenings = 14, kOpeningLengths = 19, kHalfHour = 30;
 Rendering hours(int value) {
-  const int from = kFirstOpening + value / kOpeningLengths * kHalfHour;
-  const int to = from + (value % kOpeningLengths + 2) * kHalfHour;
-  return {time_in_korean(from) + "부터 " + time_in_korean(to) + "까지",
-          "from " + time_in_english(from) + " to " + time_in_english(to)};
+  const int opens = kFirstOpening + value / kOpeningLengths * kHalfHour;
+  const int closes = opens + (value % kOpeningLengths + 2) * kHalfHour;
+  return {time_in_korean(opens) + "부터 " + time_in_korean(closes) + "까지",
+          "from " + time_in_english(opens) + " to " + time_in_english(closes)};
 }
 
 // ---- Lengths of time ----

@@ -54,10 +54,10 @@ std::byte* Arena::allocate(std::size_t bytes) {
 
 void Arena::release(std::byte* address) noexcept {
   const std::lock_guard lock(mutex_);
-  const auto used = used_.find(static_cast<std::size_t>(address - source_->base()));
-  if (used == used_.end()) return;
-  const auto [offset, size] = *used;
-  used_.erase(used);
+  const auto block = used_.find(static_cast<std::size_t>(address - source_->base()));
+  if (block == used_.end()) return;
+  const auto [offset, size] = *block;
+  used_.erase(block);
   in_use_ -= size;
   free_block(offset, size);
 }

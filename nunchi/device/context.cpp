@@ -4,7 +4,7 @@
 
 namespace nunchi {
 
-std::unique_ptr<ContextBase::Replay> ContextBase::capture(const std::function<void()>&) {
+std::unique_ptr<ContextBase::CapturedGraph> ContextBase::capture(const std::function<void()>&) {
   throw Error("this device cannot capture and replay kernels.");
 }
 

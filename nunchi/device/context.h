@@ -51,7 +51,7 @@ class ContextBase {
   // Operations are recorded here; null: nothing is recorded.
   Tape* tape() const { return tape_; }
   void set_tape(Tape* tape) { tape_ = tape; }
-  // Layers write their taps here; null: nothing is traced.
+  // Layers write intermediate values here; null: nothing is traced.
   Trace* trace() const { return trace_; }
   void set_trace(Trace* trace) { trace_ = trace; }
   // Kernels report their time here; null: nothing is measured.
@@ -59,27 +59,27 @@ class ContextBase {
   void set_profile(Profile* profile) { profile_ = profile; }
 
   // The key of this step's random numbers, in device memory at a fixed address.
-  const RandomKey* random() const { return random_; }
-  virtual void set_random(const RandomKey& key) = 0;
+  const RandomKey* device_random_key() const { return device_random_key_; }
+  virtual void set_random_key(const RandomKey& key) = 0;
   // The same key for random numbers drawn on the host.
-  const RandomKey& random_key() const { return key_; }
+  const RandomKey& host_random_key() const { return host_random_key_; }
   // Returns when all work queued on this context is done.
   virtual void synchronize() {}
 
   // Captured work, to be replayed with the same memory and the same sizes.
-  class Replay {
+  class CapturedGraph {
    public:
-    virtual ~Replay() = default;
+    virtual ~CapturedGraph() = default;
     // Launches the captured kernels.
-    virtual void start() = 0;
+    virtual void replay() = 0;
   };
-  // Whether replaying pays off on this device, because launching small kernels costs more than
-  // running them.
+  // Whether capture() may be called. True on a GPU, where launching a small kernel costs more than
+  // running it, unless a profile is set.
   virtual bool can_replay() const { return false; }
   // Captures the kernels that `work` launches instead of running them. Memory that `work` allocates
-  // belongs to the returned Replay; all other memory that it reads or writes must not move.
-  // `work` may neither wait for the device nor read from the host. Call it only if can_replay().
-  virtual std::unique_ptr<Replay> capture(const std::function<void()>& work);
+  // belongs to the returned graph; all other memory that it reads or writes must not move. `work`
+  // must not synchronize or copy data from the host. Call capture() only if can_replay().
+  virtual std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work);
 
   // Null on a device whose kernels are done when they return: there is nothing to wait for.
   virtual std::unique_ptr<HostSignal> make_host_signal() { return nullptr; }
@@ -95,8 +95,8 @@ class ContextBase {
  protected:
   ContextBase(Device device, Precision precision, std::unique_ptr<MemorySource> memory)
       : device_(device), precision_(precision), arena_(std::move(memory)) {}
-  const RandomKey* random_ = nullptr;
-  RandomKey key_;
+  const RandomKey* device_random_key_ = nullptr;
+  RandomKey host_random_key_;
   void drop_caches() { caches_.clear(); }
 
  private:
@@ -130,7 +130,7 @@ class Context<Device::cpu> final : public ContextBase {
   std::string description() const override;
   double peak_memory_mib() const override;
   Isa isa() const { return isa_; }
-  void set_random(const RandomKey& key) override { key_ = key; }
+  void set_random_key(const RandomKey& key) override { host_random_key_ = key; }
 
  private:
   int threads_;

@@ -34,8 +34,9 @@ std::unique_ptr<ContextBase> make_cuda_context(const ContextOptions& options) {
                   .precision = precision_of(options, Precision::bf16),
                   .deterministic = options.deterministic});
 #else
-  throw Error("this build of nunchi has no CUDA, so there is no device " + std::to_string(number) +
-              ": build it where nvcc is found, or use --device cpu.");
+  throw Error(
+      "this build of nunchi has no CUDA support, so --device cuda:" + std::to_string(number) +
+      " is not available. Rebuild nunchi on a machine with nvcc, or use --device cpu.");
 #endif
 }
 

@@ -19,7 +19,7 @@ double mean_of(std::span<const double> values) {
 // Adds the counts of one resample's lines to `sums`.
 void add_resample(const Statistics& statistics, const philox::Key& key,
                   std::span<std::int64_t> sums) {
-  const std::uint64_t lines = statistics.lines();
+  const std::uint64_t lines = statistics.line_count();
   philox::Words words{};
   for (std::uint64_t draw = 0; draw < lines; ++draw) {
     if (draw % 4 == 0) {
@@ -38,7 +38,7 @@ void add_resample(const Statistics& statistics, const philox::Key& key,
 std::vector<double> resampled_scores(const Statistics& statistics, const ScoreOf& score_of,
                                      const BootstrapOptions& options) {
   if (options.resamples < 1) throw UsageError("the bootstrap needs at least one resample.");
-  if (statistics.lines() == 0) throw Error("there are no lines to resample.");
+  if (statistics.line_count() == 0) throw Error("there are no lines to resample.");
   std::vector<double> scores;
   std::vector<std::int64_t> sums(statistics.width());
   for (int resample = 0; resample < options.resamples; ++resample) {
@@ -70,10 +70,10 @@ double paired_p_value(std::span<const double> system, std::span<const double> ba
 
 PairedEstimate paired_bootstrap(const Statistics& system, const Statistics& baseline,
                                 const ScoreOf& score_of, const BootstrapOptions& options) {
-  if (system.lines() != baseline.lines()) {
+  if (system.line_count() != baseline.line_count()) {
     throw Error(
         fmt::format("a paired bootstrap needs two systems with equally many lines, not {} and {}.",
-                    system.lines(), baseline.lines()));
+                    system.line_count(), baseline.line_count()));
   }
   const std::vector<double> system_scores = resampled_scores(system, score_of, options);
   const std::vector<double> baseline_scores = resampled_scores(baseline, score_of, options);

@@ -12,7 +12,7 @@ namespace nunchi::evaluation {
 TextFile read_text(const std::string& path) {
   const bool standard_input = path == "-";
   TextFile text{.name = standard_input ? "standard input" : path};
-  LineReader reader(standard_input ? "/dev/stdin" : path, {.longest = kMaxLineBytes});
+  LineReader reader(standard_input ? "/dev/stdin" : path, {.max_bytes = kMaxLineBytes});
   for (std::string line; reader.next(line);) {
     if (reader.was_cut()) {
       throw Error(fmt::format("{}:{}: the line is longer than {} bytes; is this a text file?",

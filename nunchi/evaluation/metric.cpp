@@ -69,7 +69,7 @@ MetricResult evaluate(const Metric& metric, const Lines& hypotheses, const Lines
 std::vector<double> sentence_scores(const Metric& metric, const Lines& hypotheses) {
   const Statistics statistics = metric.count(hypotheses);
   std::vector<double> scores;
-  for (std::size_t line = 0; line < statistics.lines(); ++line) {
+  for (std::size_t line = 0; line < statistics.line_count(); ++line) {
     const auto counts = statistics.line(line);
     scores.push_back(metric.score(std::vector<std::int64_t>(counts.begin(), counts.end())));
   }

@@ -23,7 +23,7 @@ class Statistics {
   Statistics(std::size_t lines, std::size_t width)
       : lines_(lines), width_(width), counts_(lines * width) {}
 
-  std::size_t lines() const { return lines_; }
+  std::size_t line_count() const { return lines_; }
   std::size_t width() const { return width_; }
   std::span<std::int32_t> line(std::size_t index) { return {&counts_[index * width_], width_}; }
   std::span<const std::int32_t> line(std::size_t index) const {

@@ -48,8 +48,8 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
   std::vector<std::vector<float>> means;
   for (std::size_t b = 0; b < targets.size(); ++b) {
     const auto size = static_cast<std::size_t>(layer.lengths[b]) *
-                      static_cast<std::size_t>(layer.keys[b]);  // weights of one head
-    const float* weights = layer.values.data() + layer.begin[b];
+                      static_cast<std::size_t>(layer.key_lengths[b]);  // weights of one head
+    const float* weights = layer.values.data() + layer.offsets[b];
     std::vector<float>& mean = means.emplace_back(size, 0.0f);
     for (int h = 0; h < layer.heads; ++h) {
       for (std::size_t i = 0; i < size; ++i) {

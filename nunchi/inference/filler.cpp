@@ -52,8 +52,8 @@ Filler::Line Filler::tokenize(const SourceLine& line) {
     if (after_space) tokens.pop_back();
     tokens.push_back(token);
   }
-  const SourceLine read{.text = line.text, .cut = line.cut || !rest.empty()};
-  return {reader_.enclose(read, tokens), std::move(rest)};
+  const SourceLine source{.text = line.text, .cut = line.cut || !rest.empty()};
+  return {reader_.enclose(source, tokens), std::move(rest)};
 }
 
 std::vector<FilledLine> Filler::fill(std::span<const SourceLine> lines) {
@@ -64,9 +64,9 @@ std::vector<FilledLine> Filler::fill(std::span<const SourceLine> lines) {
     const Line& line = tokenized.emplace_back(tokenize(source));
     filled.push_back(
         {.text = source.text, .masks = {}, .unread_masks = std::ranges::count(line.rest, mask_)});
-    const bool has_mask = std::ranges::find(line.read, mask_) != line.read.end();
-    if (!line.read.empty() && !has_mask && filled.back().unread_masks == 0) ++without_mask_;
-    texts.push_back(has_mask ? line.read : Tokens());
+    const bool has_mask = std::ranges::find(line.tokens, mask_) != line.tokens.end();
+    if (!line.tokens.empty() && !has_mask && filled.back().unread_masks == 0) ++without_mask_;
+    texts.push_back(has_mask ? line.tokens : Tokens());
   }
   for (const std::vector<std::size_t>& batch : reader_.batches_of(texts)) {
     fill_batch(batch, tokenized, filled);
@@ -82,7 +82,7 @@ void Filler::fill_batch(std::span<const std::size_t> batch, std::span<const Line
                         std::vector<FilledLine>& filled) const {
   std::vector<MaskedText> masked;
   for (const std::size_t line : batch) {
-    MaskedText& text = masked.emplace_back(MaskedText{.inputs = lines[line].read});
+    MaskedText& text = masked.emplace_back(MaskedText{.inputs = lines[line].tokens});
     for (std::size_t i = 0; i < text.inputs.size(); ++i) {
       if (text.inputs[i] == mask_) text.positions.push_back(static_cast<std::int32_t>(i));
     }

@@ -53,8 +53,8 @@ class Filler {
 
  private:
   struct Line {
-    Tokens read;  // <s> … </s>
-    Tokens rest;  // tokens beyond the maximum length
+    Tokens tokens;  // <s> … </s>
+    Tokens rest;    // tokens beyond the maximum length
   };
   Line tokenize(const SourceLine& line);
   void fill_batch(std::span<const std::size_t> batch, std::span<const Line> lines,

@@ -203,8 +203,9 @@ Continuation Generator::generate(const Prompt& prompt, const TextSink& sink) {
     Text* text_pointer = &text;
     extend(std::span(&text_pointer, 1), [&](std::span<const std::int32_t> tokens) {
       const std::size_t count = std::min(unreported + tokens.size(), max_tokens);
-      if (count <= streamed.tokens()) return count < max_tokens;
-      streamed.add(tokens.subspan(streamed.tokens() - unreported, count - streamed.tokens()));
+      if (count <= streamed.token_count()) return count < max_tokens;
+      streamed.add(
+          tokens.subspan(streamed.token_count() - unreported, count - streamed.token_count()));
       const std::string_view decoded = streamed.text();
       const std::string_view after = decoded.substr(std::min(decoded.size(), text.prompt_bytes));
       // No stop begins in text that was already sent to the sink.
@@ -214,8 +215,8 @@ Continuation Generator::generate(const Prompt& prompt, const TextSink& sink) {
       send(after, text.stopped ? sent + stop : settled_bytes(after, options_.stops));
       return !text.stopped && count < max_tokens;
     });
-    if (text.tokens.size() > streamed.tokens()) {
-      streamed.add(std::span<const std::int32_t>(text.tokens).subspan(streamed.tokens()));
+    if (text.tokens.size() > streamed.token_count()) {
+      streamed.add(std::span<const std::int32_t>(text.tokens).subspan(streamed.token_count()));
     }
   }
   Continuation found = finished(text);

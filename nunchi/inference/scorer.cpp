@@ -76,8 +76,8 @@ std::vector<PairScore> Scorer::score(std::span<const TextPair> pairs) const {
       batch_targets.push_back(targets[i]);
     }
     const PairBatch batch = make_pair_batch(
-        make_token_batch(context_, batch_sources, model_.inputs().source_vocabulary), batch_targets,
-        model_.target_vocabulary(), {.tokens = tokenizers_.decoder()});
+        make_token_batch(context_, batch_sources, model_.input_sizes().source_vocabulary),
+        batch_targets, model_.target_vocabulary(), {.tokens = tokenizers_.decoder()});
     const std::vector<double> losses = to_host_f64(model_.loss(batch, {}).tokens);
     std::span<const double> rest = losses;
     for (const std::size_t i : indices) {

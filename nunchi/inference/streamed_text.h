@@ -19,7 +19,7 @@ class StreamedText {
   explicit StreamedText(const Tokenizer& tokenizer);
 
   void add(std::span<const std::int32_t> tokens);
-  std::size_t tokens() const { return count_; }
+  std::size_t token_count() const { return count_; }
   const std::string& text() const { return text_; }
 
  private:

@@ -38,7 +38,7 @@ std::vector<Translations> Translator::translate(std::span<const SourceLine> line
   std::vector<Translations> translations(lines.size(), Translations(1));
   for (const Batch& batch : batches_of(lines)) {
     const TokenBatch source =
-        make_token_batch(context_, batch.sources, model_.inputs().source_vocabulary);
+        make_token_batch(context_, batch.sources, model_.input_sizes().source_vocabulary);
     const std::vector<Hypotheses> found = searcher_({.source = source,
                                                      .prefixes = batch.prefixes,
                                                      .numbers = batch.numbers,
@@ -112,7 +112,7 @@ Translations Translator::to_text(const Hypotheses& found) const {
     for (const std::int32_t id : hypothesis.tokens) {
       translation.pieces.push_back(tokenizer.piece(id));
     }
-    if (hypothesis.ended) {
+    if (hypothesis.ended_by_eos) {
       translation.pieces.push_back(tokenizer.piece(tokenizers_.decoder().end));
       translation.last_piece = LastPiece::end_token;
     }
@@ -128,7 +128,7 @@ void Translator::align(const Tokens& source, const Hypotheses& found,
   for (const Hypothesis& hypothesis : found) targets.push_back(hypothesis.tokens);
   const std::vector<Tokens> sources(found.size(), source);
   const auto weights = cross_attention(
-      model_, make_token_batch(context_, sources, model_.inputs().source_vocabulary), targets,
+      model_, make_token_batch(context_, sources, model_.input_sizes().source_vocabulary), targets,
       tokenizers_.decoder());
   for (std::size_t i = 0; i < found.size(); ++i) {
     AttentionMatrix& attention = translations[i].attention;

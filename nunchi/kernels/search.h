@@ -176,9 +176,10 @@ struct FinishedRows {
   float* token_scores = nullptr;   // [units, beam, stride], including the score of a final </s>
   double* score = nullptr;         // [units, beam] log-probability
   std::int32_t* length = nullptr;  // [units, beam] number of tokens, without </s>
-  std::int32_t* ended = nullptr;   // [units, beam] 1: ended by </s>; 0: cut at the maximum length
-  std::int32_t* count = nullptr;   // [units] number of finished hypotheses
-  std::int32_t* done = nullptr;    // [units] set to 1 when the unit is done
+  // [units, beam] 1: ended by </s>; 0: cut at the maximum length
+  std::int32_t* ended_by_eos = nullptr;
+  std::int32_t* count = nullptr;      // [units] number of finished hypotheses
+  std::int32_t* unit_done = nullptr;  // [units] set to 1 when the unit is done
 };
 
 // One step of beam search. The candidates of a unit are taken in order of their scores: a </s>

@@ -23,17 +23,17 @@ std::int64_t output_vocabulary(const Model& model) {
 
 void check_device(const ModelConfig& config, Device device, const std::string& where) {
   const kernels::Limits limits = kernels::limits_of(device);
-  const FamilyConfig::Needs needs = config->needs();
-  if (needs.head_width > limits.head_width) {
-    throw Error(where + ": attention heads are " + grouped(needs.head_width) +
+  const FamilyConfig::KernelRequirements required = config->kernel_requirements();
+  if (required.head_width > limits.head_width) {
+    throw Error(where + ": attention heads are " + grouped(required.head_width) +
                 " columns wide, but a GPU supports at most " + grouped(limits.head_width) +
                 ". Use more heads, or --device cpu.");
   }
-  if (needs.relative_buckets > limits.relative_buckets) {
-    throw Error(where + ": the table of relative positions has " + grouped(needs.relative_buckets) +
-                " entries per head, but a GPU supports at most " +
-                grouped(limits.relative_buckets) +
-                ". Lower relative_buckets or relative_max_distance, or use --device cpu.");
+  if (required.relative_buckets > limits.relative_buckets) {
+    throw Error(
+        where + ": the table of relative positions has " + grouped(required.relative_buckets) +
+        " entries per head, but a GPU supports at most " + grouped(limits.relative_buckets) +
+        ". Lower relative_buckets or relative_max_distance, or use --device cpu.");
   }
 }
 

@@ -15,27 +15,27 @@ struct MemoryState final : TransformerState {
 
 }  // namespace
 
-DecoderStack::DecoderStack(nn::Parameters& parameters, const DecoderInput& input,
+DecoderStack::DecoderStack(nn::Parameters& parameters, const DecoderModules& modules,
                            const LayerStackOptions& options)
-    : input_(input),
+    : modules_(modules),
       key_value_width_(options.block.key_value_width()),
       memory_kv_(parameters, std::string(options.name) + ".memory_kv",
                  {.inputs = options.block.width,
                   .outputs = key_value_width_ * options.layers,
                   .stacked = std::int64_t{2} * options.layers,
                   .bias = options.block.bias}),
-      layers_(parameters, options, input.position) {}
+      layers_(parameters, options, modules.position) {}
 
 Variable DecoderStack::layer_memory_kv(const Variable& all_kv, std::size_t i) const {
   return all_kv.columns(static_cast<std::int64_t>(i) * key_value_width_, key_value_width_);
 }
 
 Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory) const {
-  check_vocabulary(target, input_.vocabulary, "target");
+  check_vocabulary(target, modules_.vocabulary, "target");
   const Variable all_kv = memory_kv_(memory.rows);
   std::vector<Variable> memory_kv;
   for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(layer_memory_kv(all_kv, i));
-  return layers_(input_.embedding(target.ids, target.rows, input_.position),
+  return layers_(modules_.embedding(target.ids, target.rows, modules_.position),
                  {.rows = target.rows, .memory_kv = memory_kv, .memory = &memory.batch});
 }
 
@@ -65,7 +65,7 @@ void DecoderStack::add_memory(SequenceModel::State& any_state, const Memory& mem
 
 Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens& tokens) const {
   auto& state = static_cast<MemoryState&>(any_state);
-  const auto [step, embedded] = state.cache.extend(tokens, input_.embedding, input_.position);
+  const auto [step, embedded] = state.cache.extend(tokens, modules_.embedding, modules_.position);
   const Variable hidden = layers_(
       embedded,
       {.rows = step.rows, .step = &step, .cache = &state.cache, .memory_kv = state.memory_kv});
@@ -73,7 +73,7 @@ Tensor DecoderStack::step(SequenceModel::State& any_state, const nn::StepTokens&
 }
 
 bool DecoderStack::prepare_replay(SequenceModel::State& state) const {
-  return static_cast<MemoryState&>(state).prepare_replay(input_.position);
+  return static_cast<MemoryState&>(state).prepare_replay(modules_.position);
 }
 
 }  // namespace nunchi

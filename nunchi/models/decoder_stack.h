@@ -19,7 +19,7 @@
 namespace nunchi {
 
 // The modules that a decoder uses; they must outlive it.
-struct DecoderInput {
+struct DecoderModules {
   const nn::Embedding& embedding;
   const nn::Position& position;
   std::int64_t vocabulary = 0;
@@ -27,7 +27,7 @@ struct DecoderInput {
 
 class DecoderStack {
  public:
-  DecoderStack(nn::Parameters& parameters, const DecoderInput& input,
+  DecoderStack(nn::Parameters& parameters, const DecoderModules& modules,
                const LayerStackOptions& options);
 
   // [T, C]; row t depends on the target's tokens 0 to t and on all of its sentence's memory.
@@ -46,7 +46,7 @@ class DecoderStack {
   // The columns of layer i in the keys and values of all layers.
   Variable layer_memory_kv(const Variable& all_kv, std::size_t i) const;
 
-  DecoderInput input_;
+  DecoderModules modules_;
   std::int64_t key_value_width_;  // of one layer
   nn::Linear memory_kv_;          // [L · key_value_width, C]
   LayerStack<nn::DecoderLayer> layers_;

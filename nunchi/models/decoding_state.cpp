@@ -66,7 +66,7 @@ std::unique_ptr<SequenceModel::State> make_source_state(const TranslationModel& 
     const std::int64_t length = rows.lengths[static_cast<std::size_t>(b)];
     begin.push_back(state->cache.take_memory(length).value());
     state->cache.admit(
-        b, {.longest = positions, .memory_begin = begin.back(), .memory_length = length});
+        b, {.max_length = positions, .memory_begin = begin.back(), .memory_length = length});
     state->cache.provide_slots(b, positions);
   }
   state->cache.publish();

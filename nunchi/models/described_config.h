@@ -5,19 +5,21 @@
 //     using Config = GptConfig;
 //     using Model = Gpt;
 //     static const FamilyInfo<Config>& info(const Config& config);
-//     static void inputs(auto& in, auto& config);  // tokenizers and data decide these
-//     static void dropouts(auto& in, auto& config);
-//     static void shape(auto& in, auto& config);  // all others, including the dropouts
+//     // The visitor reads, writes, sets or lists the fields.
+//     static void visit_input_sizes(auto& visitor, auto& config);  // set by tokenizers and data
+//     static void visit_dropouts(auto& visitor, auto& config);
+//     static void visit_options(auto& visitor, auto& config);  // all others, dropouts included
 //   };
 //
 // The struct also has these functions; the first four are described in FamilyConfig:
 //
-//   objectives(), longest(), shared_vocabulary_reason(), needs()
-//   check(fail)              calls `fail` for values that contradict one another
-//   why_unused(key)          why an option has no effect; empty if it has one
-//   take_defaults(given)     sets defaults that depend on the options given in a training config
-//   keep_function_options()  resets the options that do not decide what given weights compute; see
-//                            FamilyConfig::function_options()
+//   objectives(), max_length(), shared_vocabulary_reason(), kernel_requirements()
+//   check(fail)           calls `fail` for values that contradict one another
+//   why_unused(key)       why an option has no effect; empty if it has one
+//   take_defaults(given)  sets defaults that depend on the options given in a training config
+//   reset_training_and_task_options()
+//                         keeps only the options that decide what given weights compute; see
+//                         FamilyConfig::function_options()
 #pragma once
 
 #include <limits>
@@ -50,13 +52,13 @@ namespace described {
 
 // Writes the options that config.json and a training config share.
 template <class Fields>
-void write_shape(OptionWriter& out, const typename Fields::Config& config) {
-  Fields::shape(out, config);
+void write_options(OptionWriter& out, const typename Fields::Config& config) {
+  Fields::visit_options(out, config);
   out.leave_out([&](std::string_view key) { return !config.why_unused(key).empty(); });
 }
 
-// Refuses the keys that Fields::inputs names.
-struct RefuseInputs {
+// Refuses the keys that Fields::visit_input_sizes names.
+struct RefuseInputSizes {
   OptionReader& in;
   void integer(std::string_view key, auto&, std::int64_t, std::int64_t) {
     in.refuse(key, "the tokenizers decide it.");
@@ -66,15 +68,15 @@ struct RefuseInputs {
   }
 };
 
-// Sets the fields that Fields::inputs names.
-struct SetInputs {
-  ModelInputs inputs;
+// Sets the fields that Fields::visit_input_sizes names.
+struct SetInputSizes {
+  InputSizes sizes;
   void integer(std::string_view key, auto& field, std::int64_t, std::int64_t) const {
-    field = key == "source_vocabulary" ? inputs.source_vocabulary : inputs.target_vocabulary;
+    field = key == "source_vocabulary" ? sizes.source_vocabulary : sizes.target_vocabulary;
   }
   void optional_integer(std::string_view, auto& field, std::int64_t, std::int64_t,
                         std::int64_t) const {
-    field = inputs.source_features;
+    field = sizes.source_feature_width;
   }
 };
 
@@ -102,7 +104,7 @@ template <class Fields, class Config>
 void check_used(const Config& config, const Config& base, const OptionReader& in) {
   const auto options_of = [](const Config& any) {
     OptionWriter out;
-    Fields::shape(out, any);
+    Fields::visit_options(out, any);
     return out.tree();
   };
   const OptionValue options = options_of(config), base_options = options_of(base);
@@ -129,8 +131,8 @@ Config preset(const FamilyInfo<Config>& info, const std::string& name) {
 template <class Fields, class Config>
 Config read(OptionReader& in, const FamilyInfo<Config>& info) {
   Config config = info.defaults();
-  Fields::inputs(in, config);
-  Fields::shape(in, config);
+  Fields::visit_input_sizes(in, config);
+  Fields::visit_options(in, config);
   in.finish();
   config.check(in.failing());
   return config;
@@ -146,9 +148,9 @@ Config read_training_options(OptionReader& in, const FamilyInfo<Config>& info) {
     config = preset(info, std::string(name));
   }
   const Config base = config;  // the defaults or the preset
-  RefuseInputs refuse_inputs{in};
-  Fields::inputs(refuse_inputs, config);
-  Fields::shape(in, config);
+  RefuseInputSizes refuse{in};
+  Fields::visit_input_sizes(refuse, config);
+  Fields::visit_options(in, config);
   in.finish();
   config.take_defaults(in);
   config.check(in.failing());
@@ -170,50 +172,52 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
   std::unique_ptr<Model> make() const override {
     return std::make_unique<typename Fields::Model>(this->options());
   }
-  ModelConfig with_inputs(const ModelInputs& inputs) const override {
-    constexpr bool kCanReadFeatures = requires(Config config) { config.source_features; };
-    if (!kCanReadFeatures && inputs.source_features > 0) {
+  ModelConfig with_input_sizes(const InputSizes& sizes) const override {
+    constexpr bool kCanReadFeatures = requires(Config config) { config.source_feature_width; };
+    if (!kCanReadFeatures && sizes.source_feature_width > 0) {
       throw Error("a model of the family " + family() + " reads tokens, not features.");
     }
     return changed([&](Config& config) {
-      const described::SetInputs set{inputs};
-      Fields::inputs(set, config);
+      const described::SetInputSizes set{sizes};
+      Fields::visit_input_sizes(set, config);
     });
   }
 
   std::string to_json() const override {
     OptionWriter out;
     out.text("family", family());
-    Fields::inputs(out, this->options());
-    described::write_shape<Fields>(out, this->options());
+    Fields::visit_input_sizes(out, this->options());
+    described::write_options<Fields>(out, this->options());
     return nunchi::to_json(out.tree());
   }
   void write_training_options(OptionWriter& out) const override {
     out.text("family", family());
-    described::write_shape<Fields>(out, this->options());
+    described::write_options<Fields>(out, this->options());
   }
   OptionValue function_options() const override {
     Config config = this->options();
-    config.keep_function_options();
+    config.reset_training_and_task_options();
     OptionWriter out;
     out.text("family", family());
-    described::write_shape<Fields>(out, config);
-    Fields::inputs(out, config);
+    described::write_options<Fields>(out, config);
+    Fields::visit_input_sizes(out, config);
     return out.tree();
   }
 
   std::vector<ObjectiveKind> objectives() const override { return this->options().objectives(); }
   std::int64_t model_width() const override { return this->options().width; }
-  std::int64_t longest() const override { return this->options().longest(); }
+  std::int64_t max_length() const override { return this->options().max_length(); }
   std::string shared_vocabulary_reason() const override {
     return this->options().shared_vocabulary_reason();
   }
-  FamilyConfig::Needs needs() const override { return this->options().needs(); }
+  FamilyConfig::KernelRequirements kernel_requirements() const override {
+    return this->options().kernel_requirements();
+  }
 
   std::vector<FamilyConfig::DropoutOption> dropouts() const override {
     std::vector<FamilyConfig::DropoutOption> found;
     const described::ListDropouts list{found};
-    Fields::dropouts(list, this->options());
+    Fields::visit_dropouts(list, this->options());
     return found;
   }
   ModelConfig with_dropout(double rate) const override {
@@ -222,7 +226,7 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
     }
     return changed([&](Config& config) {
       const described::SetDropouts set{rate};
-      Fields::dropouts(set, config);
+      Fields::visit_dropouts(set, config);
     });
   }
 
@@ -237,7 +241,7 @@ class DescribedConfig : public TypedConfig<typename Fields::Config> {
 
 // The registry's entry of a family; `info` must outlive it.
 template <class Fields>
-Family describe_family(const FamilyInfo<typename Fields::Config>& info) {
+Family make_family(const FamilyInfo<typename Fields::Config>& info) {
   using Config = typename Fields::Config;
   Family family{.name = std::string(info.name)};
   for (const Preset<Config>& preset : info.presets) family.presets.emplace_back(preset.name);

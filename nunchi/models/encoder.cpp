@@ -6,12 +6,12 @@
 namespace nunchi {
 
 Variable Encoder::embedded(const Source& source) const {
-  if (input_.features == nullptr) {
-    const TokenBatch& tokens = token_source(source, input_.inputs.source_vocabulary);
-    return (*input_.tokens)(tokens.ids, tokens.rows, input_.position);
+  if (modules_.feature_embedding == nullptr) {
+    const TokenBatch& tokens = token_source(source, modules_.input_sizes.source_vocabulary);
+    return (*modules_.token_embedding)(tokens.ids, tokens.rows, modules_.position);
   }
-  const FeatureBatch& features = feature_source(source, input_.inputs.source_features);
-  return (*input_.features)(features.values, features.rows, input_.position);
+  const FeatureBatch& features = feature_source(source, modules_.input_sizes.source_feature_width);
+  return (*modules_.feature_embedding)(features.values, features.rows, modules_.position);
 }
 
 Memory Encoder::operator()(const Source& source) const {

@@ -13,19 +13,20 @@
 
 namespace nunchi {
 
-// The modules that an encoder uses; they must outlive it. Exactly one of `tokens` and `features` is
-// null: an encoder reads tokens or features.
-struct EncoderInput {
-  const nn::Embedding* tokens = nullptr;
-  const nn::FeatureEmbedding* features = nullptr;
+// The modules that an encoder uses; they must outlive it. Exactly one of the embeddings is null: an
+// encoder reads tokens or features.
+struct EncoderModules {
+  const nn::Embedding* token_embedding = nullptr;
+  const nn::FeatureEmbedding* feature_embedding = nullptr;
   const nn::Position& position;
-  ModelInputs inputs;
+  InputSizes input_sizes;
 };
 
 class Encoder {
  public:
-  Encoder(nn::Parameters& parameters, const EncoderInput& input, const LayerStackOptions& options)
-      : input_(input), layers_(parameters, options, input.position) {}
+  Encoder(nn::Parameters& parameters, const EncoderModules& modules,
+          const LayerStackOptions& options)
+      : modules_(modules), layers_(parameters, options, modules.position) {}
 
   // Throws Error for tokens if the encoder reads features, and vice versa.
   Memory operator()(const Source& source) const;
@@ -33,7 +34,7 @@ class Encoder {
  private:
   Variable embedded(const Source& source) const;
 
-  EncoderInput input_;
+  EncoderModules modules_;
   LayerStack<nn::EncoderLayer> layers_;
 };
 

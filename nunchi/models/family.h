@@ -37,11 +37,11 @@ class FamilyConfig {
   // The model, without memory for its parameters yet. Throws Error if options contradict one
   // another.
   virtual std::unique_ptr<Model> make() const = 0;
-  // The same options for these inputs. A family without a source uses the target vocabulary only.
+  // The same options for these sizes. A family without a source uses the target vocabulary only.
   // Throws Error for features if the family reads tokens only.
-  virtual ModelConfig with_inputs(const ModelInputs& inputs) const = 0;
-  std::unique_ptr<Model> make(const ModelInputs& inputs) const {
-    return with_inputs(inputs)->make();
+  virtual ModelConfig with_input_sizes(const InputSizes& sizes) const = 0;
+  std::unique_ptr<Model> make(const InputSizes& sizes) const {
+    return with_input_sizes(sizes)->make();
   }
 
   // The text of config.json. This function and the next two leave out options without effect.
@@ -59,16 +59,16 @@ class FamilyConfig {
   // C, which the paper's learning rate depends on.
   virtual std::int64_t model_width() const = 0;
   // The maximum number of tokens of a sentence, <s> and </s> included.
-  virtual std::int64_t longest() const = 0;
+  virtual std::int64_t max_length() const = 0;
   // Why source and target must share one vocabulary, as a clause after "but"; empty if they need
   // not.
   virtual std::string shared_vocabulary_reason() const = 0;
   // Sizes that the device's kernels must support; 0: not needed. See check_device.
-  struct Needs {
+  struct KernelRequirements {
     std::int64_t head_width = 0;        // columns of an attention head
     std::int64_t relative_buckets = 0;  // entries per head of the table of relative positions
   };
-  virtual Needs needs() const = 0;
+  virtual KernelRequirements kernel_requirements() const = 0;
 
   struct DropoutOption {
     std::string name;  // as in `model:` of a training config
@@ -121,7 +121,7 @@ struct Family {
 ModelConfig read_model_config(const std::string& config_json, const std::string& where);
 // Reads `model:` of a training config: the family and its options. Throws Error for an unknown
 // family or bad options.
-ModelConfig read_model_options(OptionReader& in);
+ModelConfig read_training_model_config(OptionReader& in);
 // A preset of any family. Throws UsageError for an unknown name.
 ModelConfig model_preset(const std::string& name);
 

@@ -17,7 +17,7 @@ class PredictionSampler {
   PredictionSampler(const ContextBase& context, const FreeRunning& options)
       : threshold_(static_cast<std::uint64_t>(double{options.probability} * 0x1p32)),
         operation_(options.operation),
-        key_(philox::key_of(context.random_key())) {}
+        key_(philox::key_of(context.host_random_key())) {}
   bool reads_prediction(std::int32_t sentence, std::int64_t position) const {
     const philox::Words counter = {0, static_cast<std::uint32_t>(position),
                                    static_cast<std::uint32_t>(sentence), operation_};
@@ -54,8 +54,8 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
   const auto state =
       make_source_state(model, batch.source, std::max<std::int64_t>(1, rows.max_length - 1));
   const Tensor all_parents = from_host(context, parents, {rows.sentences});
-  // The first step's hypotheses get rows of the cache's table from first_rows() on.
-  const auto first_row = static_cast<std::int32_t>(state->cache.first_rows());
+  // The first step's hypotheses get rows of the cache's table from next_first_row() on.
+  const auto first_row = static_cast<std::int32_t>(state->cache.next_first_row());
   for (std::int32_t& parent : parents) parent += first_row;
   const Tensor first_parents = from_host(context, parents, {rows.sentences});
   const Tensor all_sentences = from_host(context, order, {rows.sentences});
@@ -69,9 +69,9 @@ TokenBatch free_running_target(const TranslationModel& model, const PairBatch& b
     nn::StepTokens tokens{.hypotheses = active,
                           .tokens = active,
                           .ids = from_host(context, newest, {std::ssize(newest)}),
-                          .units = all_sentences.part(0, {active}),
-                          .sources = all_sentences.part(0, {active})};
-    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).part(0, {active});
+                          .units = all_sentences.flat_slice(0, {active}),
+                          .sources = all_sentences.flat_slice(0, {active})};
+    if (t > 0) tokens.parents = (t == 1 ? first_parents : all_parents).flat_slice(0, {active});
     const Tensor hidden = model.step(*state, tokens);
     const std::vector<std::int32_t> predictions =
         to_host<std::int32_t>(top_tokens(model.next_scores(hidden).rows(0, active), 1).ids);

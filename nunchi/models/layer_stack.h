@@ -51,7 +51,7 @@ class LayerStack {
   // Embedded rows [T, C] → hidden rows [T, C].
   Variable operator()(const Variable& embedded, const StackInput& in) const {
     const bool traced = in.step == nullptr;
-    if (traced) tap(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
+    if (traced) write_to_trace(Tap::embedding, {name_, -1, ""}, embedded.value(), in.rows);
     ResidualStream stream{.kind = traced ? StreamRows::sentences : StreamRows::decode_step,
                           .value = embedded};
     for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -59,7 +59,7 @@ class LayerStack {
     }
     Variable hidden = end_(std::move(stream), in.rows);
     if (output_scale_ != 1) hidden = scale(hidden, output_scale_);
-    if (traced) tap(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
+    if (traced) write_to_trace(Tap::stack_output, {name_, -1, ""}, hidden.value(), in.rows);
     return hidden;
   }
 

@@ -19,12 +19,14 @@ class ModelConfig {
   ModelConfig() = default;  // without a family: using it throws Error
   explicit ModelConfig(std::shared_ptr<const FamilyConfig> options)
       : options_(std::move(options)) {}
-  // Wraps a family's plain struct of options; `describe` is declared with that struct.
+  // Wraps a family's plain struct of options; `make_family_config` is declared with that struct.
   template <class Config>
   requires requires(Config config) {
-    { describe(std::move(config)) } -> std::convertible_to<std::shared_ptr<const FamilyConfig>>;
+    {
+      make_family_config(std::move(config))
+      } -> std::convertible_to<std::shared_ptr<const FamilyConfig>>;
   }
-  ModelConfig(Config config) : options_(describe(std::move(config))) {}
+  ModelConfig(Config config) : options_(make_family_config(std::move(config))) {}
 
   const FamilyConfig& operator*() const;
   const FamilyConfig* operator->() const { return &**this; }

@@ -22,10 +22,10 @@ std::string family_names() {
   return names;
 }
 
-// The family that the options name.
+// The family given by the option 'family'.
 const Family& named_family(OptionReader& in) {
   if (!in.has("family")) {
-    in.fail("family", "is missing; it says which kind of model this is: " + family_names());
+    in.fail("family", "is missing; it must be one of " + family_names());
   }
   std::string name;
   in.text("family", name);
@@ -47,7 +47,7 @@ std::unique_ptr<Model> make_model(const std::string& config_json, const std::str
   return read_model_config(config_json, where)->make();
 }
 
-ModelConfig read_model_options(OptionReader& in) {
+ModelConfig read_training_model_config(OptionReader& in) {
   return named_family(in).read_training_options(in);
 }
 

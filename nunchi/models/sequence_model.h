@@ -65,7 +65,7 @@ class SequenceModel {
 // An encoder-decoder: generates a target from a source and learns from pairs of both.
 class TranslationModel : public SequenceModel {
  public:
-  virtual ModelInputs inputs() const = 0;
+  virtual InputSizes input_sizes() const = 0;
   // Encodes sources. Sentence b's memory is written to the state's memory rows from memory_begin[b]
   // on (DecoderCache::take_memory). In the next step, the units that take their first step refer to
   // it by b (StepTokens::sources).

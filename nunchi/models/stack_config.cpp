@@ -4,41 +4,41 @@
 
 namespace nunchi {
 
-std::int64_t StackConfig::longest() const {
+std::int64_t StackConfig::max_length() const {
   return position == nn::PositionKind::learned ? max_positions : kUnlimitedLength;
 }
 
 std::string StackConfig::why_unused_in_stack(std::string_view key) const {
   using Kind = nn::PositionKind;
-  const auto needs = [&](Kind kind) {
+  const auto reason_unless = [&](Kind kind) {
     return position == kind
                ? std::string()
                : "it applies to " + std::string(choice_name(stack_options::kPositions, kind)) +
                      " positions only, but 'position' is " +
                      std::string(choice_name(stack_options::kPositions, position));
   };
-  if (key == "max_positions") return needs(Kind::learned);
-  if (key == "rotary_base") return needs(Kind::rotary);
+  if (key == "max_positions") return reason_unless(Kind::learned);
+  if (key == "rotary_base") return reason_unless(Kind::rotary);
   if (key == "relative_buckets" && relative_kind == nn::RelativeKind::clipped) {
     return "'relative_kind' is clipped, which has one entry for each distance";
   }
-  return key.starts_with("relative_") ? needs(Kind::relative) : std::string();
+  return key.starts_with("relative_") ? reason_unless(Kind::relative) : std::string();
 }
 
-void StackConfig::keep_stack_function_options() {
+void StackConfig::reset_stack_training_options() {
   const nn::AttentionConfig attention = block().attention(AttentionMask::none);
   dropout = attention_dropout = activation_dropout = 0;
   kv_heads = attention.kv_heads;
   head_width = attention.head_width;
 }
 
-void StackConfig::scale_with_sinusoidal_positions(const OptionReader& given) {
+void StackConfig::set_default_scale_embeddings(const OptionReader& given) {
   const bool sinusoidal = position == nn::PositionKind::sinusoidal;
   if (sinusoidal && !given.has("scale_embeddings")) scale_embeddings = true;
 }
 
 void StackConfig::check_stack(const FailOption& fail,
-                              std::initializer_list<AttentionMask> stacks) const {
+                              std::initializer_list<AttentionMask> stack_masks) const {
   constexpr std::int64_t kMaxHeads = stack_options::kMaxHeads;
   check_sizes(fail, {{"width", width},
                      {"heads", heads},
@@ -58,19 +58,19 @@ void StackConfig::check_stack(const FailOption& fail,
          "is " + std::to_string(kv_heads) + ", but " + std::to_string(heads) +
              " heads cannot share that many heads of keys and values equally");
   }
-  check_positions(fail, stacks);
+  check_positions(fail, stack_masks);
 }
 
 void StackConfig::check_positions(const FailOption& fail,
-                                  std::initializer_list<AttentionMask> stacks) const {
-  const std::int64_t columns = block().attention(AttentionMask::none).head_width;
-  if (position == nn::PositionKind::rotary && columns % 2 != 0) {
+                                  std::initializer_list<AttentionMask> stack_masks) const {
+  const std::int64_t resolved_head_width = block().attention(AttentionMask::none).head_width;
+  if (position == nn::PositionKind::rotary && resolved_head_width % 2 != 0) {
     fail({"position", "head_width", "width", "heads", "preset"},
          "is rotary, which rotates pairs of columns, so the head width must be even, not " +
-             std::to_string(columns));
+             std::to_string(resolved_head_width));
   }
   if (position != nn::PositionKind::relative) return;
-  for (const AttentionMask mask : stacks) {
+  for (const AttentionMask mask : stack_masks) {
     try {
       position_options(mask).relative.check();
     } catch (const Error& error) {
@@ -82,14 +82,16 @@ void StackConfig::check_positions(const FailOption& fail,
   }
 }
 
-FamilyConfig::Needs StackConfig::needs_of(std::initializer_list<AttentionMask> stacks) const {
-  FamilyConfig::Needs needs{.head_width = block().attention(AttentionMask::none).head_width};
-  if (position != nn::PositionKind::relative) return needs;
-  for (const AttentionMask mask : stacks) {
-    needs.relative_buckets =
-        std::max(needs.relative_buckets, position_options(mask).relative.bucket_count());
+FamilyConfig::KernelRequirements StackConfig::stack_requirements(
+    std::initializer_list<AttentionMask> stack_masks) const {
+  FamilyConfig::KernelRequirements required{.head_width =
+                                                block().attention(AttentionMask::none).head_width};
+  if (position != nn::PositionKind::relative) return required;
+  for (const AttentionMask mask : stack_masks) {
+    required.relative_buckets =
+        std::max(required.relative_buckets, position_options(mask).relative.bucket_count());
   }
-  return needs;
+  return required;
 }
 
 nn::BlockConfig StackConfig::block(AttentionMask mask) const {

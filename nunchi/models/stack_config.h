@@ -35,7 +35,7 @@ struct StackConfig {
   int relative_max_distance = 128;
 
   // max_positions for learned positions; unlimited for other kinds.
-  std::int64_t longest() const;
+  std::int64_t max_length() const;
   // Why an option of the stack has no effect; empty if it has one.
   std::string why_unused_in_stack(std::string_view key) const;
 
@@ -43,20 +43,22 @@ struct StackConfig {
   nn::BlockConfig block(AttentionMask mask = AttentionMask::none) const;
   nn::Embedding::Options embedding_options() const;
   nn::PositionOptions position_options(AttentionMask mask) const;
-  // The needs of a model with stacks of these kinds.
-  FamilyConfig::Needs needs_of(std::initializer_list<AttentionMask> stacks) const;
+  // The kernel requirements of a model whose stacks have these masks.
+  FamilyConfig::KernelRequirements stack_requirements(
+      std::initializer_list<AttentionMask> stack_masks) const;
 
  protected:
   // Calls `fail` for sizes that are out of range or contradict one another.
-  void check_stack(const FailOption& fail, std::initializer_list<AttentionMask> stacks) const;
+  void check_stack(const FailOption& fail, std::initializer_list<AttentionMask> stack_masks) const;
   // See FamilyConfig::function_options().
-  void keep_stack_function_options();
+  void reset_stack_training_options();
   // Turns scale_embeddings on if positions are sinusoidal and the option is not given: sinusoids
   // have values up to 1, next to which unscaled embeddings would be negligible at first.
-  void scale_with_sinusoidal_positions(const OptionReader& given);
+  void set_default_scale_embeddings(const OptionReader& given);
 
  private:
-  void check_positions(const FailOption& fail, std::initializer_list<AttentionMask> stacks) const;
+  void check_positions(const FailOption& fail,
+                       std::initializer_list<AttentionMask> stack_masks) const;
 };
 
 namespace stack_options {
@@ -86,35 +88,35 @@ inline constexpr double kMaxRotaryBase = 1e12;
 
 // The fields in the order of config.json. A family has other fields before, between and after
 // these.
-void layers(auto& in, auto& config) {
-  in.integer("width", config.width, 1, kMaxWidth);
-  in.integer("heads", config.heads, 1, kMaxHeads);
-  in.integer("feed_forward", config.feed_forward, 1, 4 * kMaxWidth);
-  in.choice("norm_placement", config.norm_placement, kPlacements);
-  in.choice("norm", config.norm, kNorms);
-  in.choice("activation", config.activation, kActivations);
-  in.integer("kv_heads", config.kv_heads, 0, kMaxHeads);
-  in.integer("head_width", config.head_width, 0, kMaxWidth);
-  in.flag("bias", config.bias);
-  in.positive("norm_epsilon", config.norm_epsilon);
-  in.flag("scale_embeddings", config.scale_embeddings);
-  in.flag("scale_attention", config.scale_attention);
+void visit_layers(auto& visitor, auto& config) {
+  visitor.integer("width", config.width, 1, kMaxWidth);
+  visitor.integer("heads", config.heads, 1, kMaxHeads);
+  visitor.integer("feed_forward", config.feed_forward, 1, 4 * kMaxWidth);
+  visitor.choice("norm_placement", config.norm_placement, kPlacements);
+  visitor.choice("norm", config.norm, kNorms);
+  visitor.choice("activation", config.activation, kActivations);
+  visitor.integer("kv_heads", config.kv_heads, 0, kMaxHeads);
+  visitor.integer("head_width", config.head_width, 0, kMaxWidth);
+  visitor.flag("bias", config.bias);
+  visitor.positive("norm_epsilon", config.norm_epsilon);
+  visitor.flag("scale_embeddings", config.scale_embeddings);
+  visitor.flag("scale_attention", config.scale_attention);
 }
 
-void dropouts(auto& in, auto& config) {
-  in.fraction("dropout", config.dropout);
-  in.fraction("attention_dropout", config.attention_dropout);
-  in.fraction("activation_dropout", config.activation_dropout);
+void visit_dropouts(auto& visitor, auto& config) {
+  visitor.fraction("dropout", config.dropout);
+  visitor.fraction("attention_dropout", config.attention_dropout);
+  visitor.fraction("activation_dropout", config.activation_dropout);
 }
 
-void positions_and_dropouts(auto& in, auto& config) {
-  in.choice("position", config.position, kPositions);
-  in.integer("max_positions", config.max_positions, 1, kMaxVocabulary);
-  dropouts(in, config);
-  in.number("rotary_base", config.rotary_base, 1, kMaxRotaryBase);
-  in.choice("relative_kind", config.relative_kind, kRelativeKinds);
-  in.integer("relative_buckets", config.relative_buckets, 2, kMaxBuckets);
-  in.integer("relative_max_distance", config.relative_max_distance, 1, kMaxBuckets);
+void visit_positions_and_dropouts(auto& visitor, auto& config) {
+  visitor.choice("position", config.position, kPositions);
+  visitor.integer("max_positions", config.max_positions, 1, kMaxVocabulary);
+  visit_dropouts(visitor, config);
+  visitor.number("rotary_base", config.rotary_base, 1, kMaxRotaryBase);
+  visitor.choice("relative_kind", config.relative_kind, kRelativeKinds);
+  visitor.integer("relative_buckets", config.relative_buckets, 2, kMaxBuckets);
+  visitor.integer("relative_max_distance", config.relative_max_distance, 1, kMaxBuckets);
 }
 
 }  // namespace stack_options

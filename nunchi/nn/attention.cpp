@@ -52,7 +52,8 @@ Variable attend(const Heads& heads, const Ragged& queries, const Ragged& keys,
     trace->write(Tap::query, location, q.value(), queries);
     trace->write(Tap::key, location, k.value(), keys);
     trace->write(Tap::value, location, v.value(), keys);
-    trace->write_attention_weights(location, q.value(), k.value(), queries, keys, options);
+    trace->compute_and_write_attention_weights(location, q.value(), k.value(), queries, keys,
+                                               options);
   }
   return attention(q, k, v, queries, keys, options);
 }
@@ -76,9 +77,9 @@ Variable attend_cached(const Heads& heads, const DecodeStep& step, const Tensor&
 
 Branch project_output(const Variable& context, const Linear& output, const LayerInput& in,
                       const TapLocation& location) {
-  tap(Tap::attention_context, location, context, in);
+  write_to_trace(Tap::attention_context, location, context, in);
   Branch branch(context, output.parameters());
-  tap(Tap::attention_output, location, branch, in);
+  write_to_trace(Tap::attention_output, location, branch, in);
   return branch;
 }
 

@@ -42,7 +42,7 @@ ResidualStream EncoderLayer::operator()(ResidualStream stream, const LayerInput&
   stream = around_feed_forward_(std::move(stream), in.rows, [&](LazyNorm& x) {
     return feed_forward_(x, in, {stack_, in.layer, "feed_forward"});
   });
-  tap(Tap::layer_output, {stack_, in.layer, ""}, stream, in);
+  write_to_trace(Tap::layer_output, {stack_, in.layer, ""}, stream, in);
   return stream;
 }
 
@@ -67,7 +67,7 @@ ResidualStream DecoderLayer::operator()(ResidualStream stream, const LayerInput&
   stream = around_feed_forward_(std::move(stream), in.rows, [&](LazyNorm& x) {
     return feed_forward_(x, in, {"decoder", in.layer, "feed_forward"});
   });
-  tap(Tap::layer_output, {"decoder", in.layer, ""}, stream, in);
+  write_to_trace(Tap::layer_output, {"decoder", in.layer, ""}, stream, in);
   return stream;
 }
 

@@ -60,16 +60,16 @@ DecoderCache::DecoderCache(ContextBase& context, const Options& options, const C
   if (!layers_.empty()) {
     device_blocks_ = Tensor::empty(context, DType::i32, {limits_.units, blocks_.stride()});
   }
-  for (Table* table : {&now_, &before_}) {
+  for (Table* table : {&current_, &previous_}) {
     table->slots = Tensor::empty(context, DType::i32, {table_rows(), limits_.positions});
     table->lengths = Tensor::empty(context, DType::i32, {table_rows()});
   }
 }
 
 bool DecoderCache::admit(std::int64_t unit, const Unit& needs) {
-  if (needs.longest > limits_.positions || needs.memory_length > limits_.source_length)
+  if (needs.max_length > limits_.positions || needs.memory_length > limits_.source_length)
     return false;
-  if (!blocks_.reserve(unit, limits_.slots_for(needs.prompt, needs.longest))) return false;
+  if (!blocks_.reserve(unit, limits_.slots_for(needs.prompt, needs.max_length))) return false;
   std::int32_t* const to = unit_slots_.data() + unit * kUnitNumbers;
   to[0] = static_cast<std::int32_t>(needs.prompt);
   to[1] = static_cast<std::int32_t>(needs.memory_begin);
@@ -118,7 +118,7 @@ void DecoderCache::grow_layers(std::int64_t slots) {
 bool DecoderCache::take_moved() { return std::exchange(moved_, false); }
 
 void DecoderCache::swap_buffers() {
-  std::swap(now_, before_);
+  std::swap(current_, previous_);
   swapped_ = !swapped_;
 }
 
@@ -178,7 +178,7 @@ struct DecoderCache::RowNumbers {
     std::int64_t taken = 0;
     const auto take = [&](std::int64_t size) {
       taken += size;
-      return all.part(taken - size, {size});
+      return all.flat_slice(taken - size, {size});
     };
     last_row = take(hypotheses);
     for (Tensor* column :
@@ -194,12 +194,12 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   const bool first = !tokens.parents.defined();
   const std::int64_t hypotheses = tokens.hypotheses;
   // First steps add rows to the newest table; other steps write the next one.
-  const std::int64_t table_row = first ? first_rows() : 0;
+  const std::int64_t table_row = first ? next_first_row() : 0;
   if (!first) swap_buffers();
   entered_ = first ? entered_ + hypotheses : 0;
   const std::int64_t rows_left = table_rows() - table_row;
-  const Table table{now_.slots.rows(table_row, rows_left),
-                    now_.lengths.part(table_row, {rows_left})};
+  const Table table{current_.slots.rows(table_row, rows_left),
+                    current_.lengths.flat_slice(table_row, {rows_left})};
   const RowNumbers rows(context_, hypotheses, tokens.ids.size(0));
   const kernels::ExtendSlots slots{
       .hypotheses = hypotheses,
@@ -209,9 +209,9 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
       .parent = data(tokens.parents),
       .unit = data(tokens.units),
       .offset = data(tokens.offsets),
-      .old_slot = first ? nullptr : data(before_.slots),
+      .old_slot = first ? nullptr : data(previous_.slots),
       .old_stride = limits_.positions,
-      .old_length = first ? nullptr : data(before_.lengths),
+      .old_length = first ? nullptr : data(previous_.lengths),
       .units = reinterpret_cast<const kernels::UnitSlots*>(data(device_unit_slots_)),
       .block = data(device_blocks_),
       .block_stride = blocks_.stride(),
@@ -228,7 +228,7 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
       .last_row = data(rows.last_row),
       .count = data(rows.count)};
 
-  const std::int64_t longest = tokens.longest > 0 ? tokens.longest : limits_.positions;
+  const std::int64_t max_length = tokens.max_length > 0 ? tokens.max_length : limits_.positions;
   const bool one_each = !tokens.offsets.defined();
   DecodeStep step{.last_row = rows.last_row,
                   .one_each = one_each,
@@ -238,19 +238,19 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
                   .past = {.slot = table.slots,
                            .hypothesis = one_each ? Tensor() : rows.hypothesis,
                            .length = rows.visible,
-                           .max_keys = longest},
+                           .max_keys = max_length},
                   .memory = {.begin = rows.memory_begin,
                              .length = rows.memory_length,
                              .max_keys = limits_.source_length}};
   step.rows.rows = tokens.tokens;
   step.rows.capacity = tokens.ids.size(0);
-  step.rows.max_length = longest;
-  step.rows.count = rows.count.part(0, {1});
+  step.rows.max_length = max_length;
+  step.rows.count = rows.count.flat_slice(0, {1});
   step.rows.row_sentence = rows.hypothesis;
   step.rows.row_position = rows.position;
   step.last = step.rows;
   step.last.rows = hypotheses;
-  step.last.count = rows.count.part(1, {1});
+  step.last.count = rows.count.flat_slice(1, {1});
   step.last.capacity = decode_capacity(hypotheses);
   return {step, slots};
 }

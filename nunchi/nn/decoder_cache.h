@@ -26,13 +26,13 @@ namespace nunchi::nn {
 // after another. All tensors are i32.
 //
 // In the first step of units (no parents) each unit has one hypothesis, which becomes a row of the
-// table beyond those of the active hypotheses: see DecoderCache::first_rows. In a later step the
-// hypotheses of all active units take part.
+// table beyond those of the active hypotheses: see DecoderCache::next_first_row. In a later step
+// the hypotheses of all active units take part.
 struct StepTokens {
   std::int64_t hypotheses = 0;  // H
   std::int64_t tokens = 0;      // of all hypotheses
   // No hypothesis is longer after this step; 0: as long as the cache allows.
-  std::int64_t longest = 0;
+  std::int64_t max_length = 0;
   // A step that can be replayed: the number of units is in device memory, at most hypotheses /
   // beam, with one token for each hypothesis.
   Tensor active;   // [1]; undefined: there are exactly H hypotheses
@@ -95,8 +95,8 @@ class DecoderCache {
 
   // Units enter and leave.
   struct Unit {
-    std::int64_t prompt = 1;   // tokens of its first step
-    std::int64_t longest = 1;  // tokens that the decoder reads, at most; not below `prompt`
+    std::int64_t prompt = 1;      // tokens of its first step
+    std::int64_t max_length = 1;  // tokens that the decoder reads, at most; not below `prompt`
     std::int64_t memory_begin = 0, memory_length = 0;
   };
   // Rows for the memory of a source. Nothing when too few adjacent rows are free.
@@ -108,7 +108,7 @@ class DecoderCache {
   std::int64_t free_slots() const { return blocks_.free_slots(); }
   // Slots that admit() reserves for a unit.
   std::int64_t reserved_slots(const Unit& needs) const {
-    return SlotBlocks::blocks_for(limits_.slots_for(needs.prompt, needs.longest)) *
+    return SlotBlocks::blocks_for(limits_.slots_for(needs.prompt, needs.max_length)) *
            SlotBlocks::kSlots;
   }
   std::int64_t free_memory_rows() const { return memory_.free_rows(); }
@@ -130,7 +130,7 @@ class DecoderCache {
   Embedded extend(const StepTokens& tokens, const Embedding& embedding, const Position& position);
   // Units' first steps between two other steps get consecutive rows of the table from this one on:
   // their hypotheses have these rows as parents.
-  std::int64_t first_rows() const { return first_row() + entered_; }
+  std::int64_t next_first_row() const { return first_row() + entered_; }
   // First steps that the table has rows for until the next other step.
   std::int64_t free_first_rows() const { return limits_.units - entered_; }
   // Forgets that buffers were swapped an odd number of times. No unit may be active.
@@ -168,8 +168,8 @@ class DecoderCache {
     Tensor slots;    // i32 [table_rows(), positions]
     Tensor lengths;  // i32 [table_rows()]
   };
-  Table now_, before_;
-  std::int64_t entered_ = 0;  // rows of first steps in now_
+  Table current_, previous_;
+  std::int64_t entered_ = 0;  // rows of first steps in current_
   bool swapped_ = false;      // an odd number of times
   bool moved_ = false;        // a layer did since the last take_moved()
 };

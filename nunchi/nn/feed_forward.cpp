@@ -31,7 +31,7 @@ Branch FeedForward::operator()(LazyNorm& x, const LayerInput& in,
     return {activation(up_(x), in.rows, activation_, dropout_), down_.parameters()};
   };
   Branch branch = run();
-  tap(Tap::feed_forward, location, branch, in);
+  write_to_trace(Tap::feed_forward, location, branch, in);
   return branch;
 }
 

@@ -26,8 +26,10 @@ struct LayerInput {
 
 // Write to the context's trace if there is one. Decode steps are not traced: their rows are not
 // grouped into sentences.
-void tap(Tap tap, const TapLocation& location, const Variable& rows, const LayerInput& in);
-void tap(Tap tap, const TapLocation& location, Branch& branch, const LayerInput& in);
-void tap(Tap tap, const TapLocation& location, ResidualStream& stream, const LayerInput& in);
+void write_to_trace(Tap tap, const TapLocation& location, const Variable& rows,
+                    const LayerInput& in);
+void write_to_trace(Tap tap, const TapLocation& location, Branch& branch, const LayerInput& in);
+void write_to_trace(Tap tap, const TapLocation& location, ResidualStream& stream,
+                    const LayerInput& in);
 
 }  // namespace nunchi::nn

@@ -64,8 +64,9 @@ void Parameters::allocate(ContextBase& context, const Memory& memory) {
   gradients_ = memory.gradients ? zeros(context, weight_type, {size}) : Tensor();
   for (ParameterEntry& entry : entries_) {
     entry.variable.share_version(version_);
-    entry.variable.bind(values_.part(entry.offset, entry.shape),
-                        memory.gradients ? gradients_.part(entry.offset, entry.shape) : Tensor());
+    entry.variable.bind(
+        values_.flat_slice(entry.offset, entry.shape),
+        memory.gradients ? gradients_.flat_slice(entry.offset, entry.shape) : Tensor());
   }
   changed();
 }

@@ -76,7 +76,7 @@ class Parameters {
   // [flat size]; undefined if allocated without gradients
   const Tensor& gradients() const { return gradients_; }
   Tensor weight(const ParameterEntry& entry) const {
-    return weights_.part(entry.offset, entry.shape);
+    return weights_.flat_slice(entry.offset, entry.shape);
   }
   // Elements of the prefix that holds the matrices, to which weight decay applies.
   std::int64_t decayed() const { return decayed_; }

@@ -50,7 +50,7 @@ RecurrentStack::Result RecurrentStack::operator()(
     if (i > 0) result.out = with_dropout(result.out, batch, dropouts_[i - 1]);
     RecurrentResult layer =
         recurrent(result.out, layers_[i], batch, initial.empty() ? RecurrentState{} : initial[i]);
-    tap(Tap::layer_output, {name_, static_cast<int>(i), ""}, layer.out.value(), batch);
+    write_to_trace(Tap::layer_output, {name_, static_cast<int>(i), ""}, layer.out.value(), batch);
     result.out = std::move(layer.out);
     result.last.push_back(std::move(layer.last));
   }

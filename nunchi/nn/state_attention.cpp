@@ -46,16 +46,17 @@ Variable StateAttention::operator()(const Variable& hidden, const Ragged& batch,
     const Variable q = linear(hidden, {.weight = query_});
     const AdditiveResult result =
         additive_attention({q, memory.keys, memory.values, scorer_}, batch, source);
-    if (trace != nullptr) trace->write_weights(location, result.weights, batch, source, 1);
+    if (trace != nullptr)
+      trace->write_attention_weights(location, result.weights, batch, source, 1);
     context = result.out;
   } else {
     if (trace != nullptr) {
-      trace->write_attention_weights(location, hidden.value(), memory.keys.value(), batch, source,
-                                     dot_product());
+      trace->compute_and_write_attention_weights(location, hidden.value(), memory.keys.value(),
+                                                 batch, source, dot_product());
     }
     context = attention(hidden, memory.keys, memory.values, batch, source, dot_product());
   }
-  tap(Tap::attention_context, location, context.value(), batch);
+  write_to_trace(Tap::attention_context, location, context.value(), batch);
   return combine(context, hidden);
 }
 
@@ -71,8 +72,8 @@ Variable StateAttention::step(const Variable& hidden, const Ragged& rows, const 
   Ragged queries = rows, key_rows;
   queries.sentences = key_rows.sentences = rows.capacity;
   queries.max_length = 1;
-  queries.offsets = row_offsets.part(0, {rows.capacity + 1});
-  queries.sentence_index = row_offsets.part(0, {rows.capacity});
+  queries.offsets = row_offsets.flat_slice(0, {rows.capacity + 1});
+  queries.sentence_index = row_offsets.flat_slice(0, {rows.capacity});
   key_rows.capacity = memory.keys.value().size(0);
   key_rows.max_length = keys.max_keys;
   key_rows.begin = keys.begin;

@@ -31,10 +31,10 @@ Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                                                        .width = width,
                                                        .dropout = draws,
                                                        .x = value.data<T>(),
-                                                       .d_out = d.of_output().data<T>(),
+                                                       .d_out = d.output().data<T>(),
                                                        .d_x = d_x.data<T>()});
     });
-    d.give(0, d_x);
+    d.add(0, d_x);
   });
 }
 

@@ -91,8 +91,8 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
   const Variable result = record(
       kName, out, {given.q, given.k, given.v, given.scorer},
       [heads, queries, keys, begin, weights = weights.weights](Gradients& d) {
-        const Tensor& d_out = d.of_output();
-        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+        const Tensor& d_out = d.output();
+        const GradientTarget d_q = d.target(0), d_k = d.target(1), d_v = d.target(2);
         const Tensor d_scorer =
             d.wanted(3) ? d.sum(3)
                         : zeros(heads.q.context(), weights.dtype(), heads.scorer.shape());

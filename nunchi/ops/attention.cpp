@@ -79,8 +79,8 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   return record("attention", out, {q, k, v, table},
                 [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
                  log_sum](Gradients& d) {
-                  const Tensor& d_out = d.of_output();
-                  const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+                  const Tensor& d_out = d.output();
+                  const GradientTarget d_q = d.target(0), d_k = d.target(1), d_v = d.target(2);
                   dispatch(out, [&]<class T>(auto& ctx) {
                     kernels::run(
                         ctx, kernels::AttentionBackward<T>{

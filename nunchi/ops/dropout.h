@@ -15,7 +15,7 @@ struct Dropout {
 inline kernels::Dropout dropout_on(const ContextBase& context, const Dropout& dropout) {
   return {.probability = context.is_training() ? dropout.probability : 0.0f,
           .operation_id = dropout.operation_id,
-          .key = context.random()};
+          .key = context.device_random_key()};
 }
 
 }  // namespace nunchi

@@ -66,7 +66,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
   });
   return record("embedding", out, {table, positions},
                 [ids, batch, scale = parameters.scale, draws](Gradients& d) {
-                  const Tensor& d_out = d.of_output();
+                  const Tensor& d_out = d.output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     // For bf16 the kernel sums in f32, the type of a parameter's gradient. A table
                     // that is itself computed has a bf16 gradient, so its sums are converted.
@@ -94,7 +94,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                       const Tensor rounded = Tensor::empty(
                           d_out.context(), gradients[input].dtype(), gradients[input].shape());
                       convert(sums[input], rounded);
-                      d.give(input, rounded);
+                      d.add(input, rounded);
                     }
                   });
                 });

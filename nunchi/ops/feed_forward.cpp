@@ -20,7 +20,7 @@ struct Saved {
 };
 
 void run_backward(const Saved& saved, Gradients& d) {
-  const Tensor& d_y = d.of_output();
+  const Tensor& d_y = d.output();
   add_linear_gradients(d, kDownWeight, d_y, saved.hidden);
   if (!d.wanted(kX) && !d.wanted(kUpWeight) && !d.wanted(kUpBias)) return;
   const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
@@ -31,7 +31,7 @@ void run_backward(const Saved& saved, Gradients& d) {
                   .d_bias = d.wanted(kUpBias) ? d.sum(kUpBias) : Tensor()},
                  d_hidden, "linear_backward_input");
   if (d.wanted(kX)) {
-    const GradientTarget d_x = d.into(kX);
+    const GradientTarget d_x = d.target(kX);
     multiply(d_hidden, backward_weight(d_y.context(), saved.up), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
   }

@@ -16,10 +16,10 @@ Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& ind
             " rows");
   return record("gather_rows", gather_rows(x, rows, index), {from},
                 [shape = x.shape(), rows, index](Gradients& d) {
-                  const Tensor& d_out = d.of_output();
+                  const Tensor& d_out = d.output();
                   const Tensor d_from = zeros(d_out.context(), d_out.dtype(), shape);
                   scatter_rows(d_out, rows, index, d_from);
-                  d.give(0, d_from);
+                  d.add(0, d_from);
                 });
 }
 

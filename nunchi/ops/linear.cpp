@@ -50,9 +50,9 @@ Variable linear(const Variable& x, const Linear& parameters) {
             .label = "linear"});
   return record("linear", y, {x, weight, bias},
                 [x = x.value(), weight, y = parameters.relu ? y : Tensor()](Gradients& d) {
-                  const Tensor d_y = y.defined() ? relu_backward(y, d.of_output()) : d.of_output();
+                  const Tensor d_y = y.defined() ? relu_backward(y, d.output()) : d.output();
                   if (d.wanted(0)) {
-                    const GradientTarget d_x = d.into(0);
+                    const GradientTarget d_x = d.target(0);
                     multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   }

@@ -28,10 +28,10 @@ Variable linear_sum(const Variable& first, const Variable& second, const LinearS
   multiply(second.value(), forward_weight(context, b), y, {.accumulate = true, .label = "linear"});
   return record("linear_sum", y, {first, second, a, bias, b},
                 [first = first.value(), second = second.value(), a = a, b = b](Gradients& d) {
-                  const Tensor& d_y = d.of_output();
+                  const Tensor& d_y = d.output();
                   const auto give_input_gradient = [&](int input, const Variable& weight) {
                     if (!d.wanted(input)) return;
-                    const GradientTarget d_x = d.into(input);
+                    const GradientTarget d_x = d.target(input);
                     multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   };

@@ -35,9 +35,9 @@ struct Plan {
       active.push_back(active_count);
     }
     const Tensor tensor = from_host(context, indices, {3 * batch.sentences});
-    sentence = tensor.part(0, {batch.sentences});
-    begin = tensor.part(batch.sentences, {batch.sentences});
-    length = tensor.part(2 * batch.sentences, {batch.sentences});
+    sentence = tensor.flat_slice(0, {batch.sentences});
+    begin = tensor.flat_slice(batch.sentences, {batch.sentences});
+    length = tensor.flat_slice(2 * batch.sentences, {batch.sentences});
   }
 
   kernels::RecurrentPlan view() const {
@@ -141,8 +141,8 @@ enum Input { kX, kInputWeight, kInputBias, kInitialH, kInitialC, kHidden };
 void run_backward(Run& run, Gradients& d) {
   const std::int64_t width = run.width(), gates = run.gate_columns();
   ContextBase& context = run.x.context();
-  const Tensor d_out = d.of_output(0), d_last_h = d.of_output(1),
-               d_last_c = run.layer.cell == CellKind::lstm ? d.of_output(2) : Tensor();
+  const Tensor d_out = d.output(0), d_last_h = d.output(1),
+               d_last_c = run.layer.cell == CellKind::lstm ? d.output(2) : Tensor();
   const auto state_like = [&](int input, DType dtype) {
     return d.wanted(input)
                ? Tensor::empty(context, dtype, {run.batch.sentences, run.directions() * width})
@@ -173,10 +173,10 @@ void run_backward(Run& run, Gradients& d) {
                          run.saved[std::size_t(i)].previous.rows(0, run.batch.capacity));
     run.saved[std::size_t(i)] = {};
   }
-  if (d_initial_h.defined()) d.give(kInitialH, d_initial_h);
-  if (d_initial_c.defined()) d.give(kInitialC, d_initial_c);
+  if (d_initial_h.defined()) d.add(kInitialH, d_initial_h);
+  if (d_initial_c.defined()) d.add(kInitialC, d_initial_c);
   if (d.wanted(kX)) {
-    const GradientTarget d_x = d.into(kX);
+    const GradientTarget d_x = d.target(kX);
     multiply(run.gates, backward_weight(context, run.layer.input.weight), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "recurrent_backward_input"});
   }

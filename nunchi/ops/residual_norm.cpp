@@ -29,7 +29,7 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
   if (shares_gradient) {
     d_residual = {Tensor::empty(context, sum.dtype(), sum.shape()), false};
   } else if (d.wanted(0)) {
-    d_residual = d.into(0);
+    d_residual = d.target(0);
   }
   const Tensor d_branch = branch_wanted && !shares_gradient
                               ? Tensor::empty(context, sum.dtype(), sum.shape())
@@ -57,10 +57,10 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .d_beta = gradient(3)});
   });
   if (shares_gradient) {
-    if (d.wanted(0)) d.give(0, d_residual.tensor);
-    d.give(1, d_residual.tensor);
+    if (d.wanted(0)) d.add(0, d_residual.tensor);
+    d.add(1, d_residual.tensor);
   } else if (branch_wanted) {
-    d.give(1, d_branch);
+    d.add(1, d_branch);
   }
 }
 
@@ -104,13 +104,13 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
   if (!branch.defined()) {
     return {residual, record("norm", out, {residual, branch, norm.gamma, norm.beta},
                              [saved = std::move(saved)](Gradients& d) {
-                               run_backward(saved, Tensor(), d.of_output(), d);
+                               run_backward(saved, Tensor(), d.output(), d);
                              })};
   }
   std::vector<Variable> results =
       record("residual_norm", std::vector<Tensor>{sum, out},
              {residual, branch, norm.gamma, norm.beta}, [saved = std::move(saved)](Gradients& d) {
-               run_backward(saved, d.of_output(0), d.of_output(1), d);
+               run_backward(saved, d.output(0), d.output(1), d);
              });
   return {results[0], results[1]};
 }

@@ -53,9 +53,9 @@ Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation) 
   rotate(value, batch, rotation, Direction::forward);
   return record("rotary", value, {x}, [batch, rotation](Gradients& d) {
     // In place, unless the gradient has other owners.
-    const Tensor d_x = d.of_output().sole_owner() ? d.of_output() : copy_of(d.of_output());
+    const Tensor d_x = d.output().sole_owner() ? d.output() : copy_of(d.output());
     rotate(d_x, batch, rotation, Direction::inverse);
-    d.give(0, d_x);
+    d.add(0, d_x);
   });
 }
 

@@ -174,13 +174,13 @@ Ragged make_ragged(ContextBase& context, std::span<const std::int32_t> lengths,
   }
   const Tensor tensor = from_host(context, packed, {static_cast<std::int64_t>(packed.size())});
   const std::int64_t b = batch.sentences;
-  batch.offsets = tensor.part(0, {b + 1});
-  batch.begin = tensor.part(0, {b});
-  batch.count = tensor.part(b, {1});
-  batch.length = tensor.part(b + 1, {b});
-  batch.sentence_index = tensor.part(2 * b + 1, {b});
-  batch.row_sentence = tensor.part(3 * b + 1, {batch.capacity});
-  batch.row_position = tensor.part(3 * b + 1 + batch.capacity, {batch.capacity});
+  batch.offsets = tensor.flat_slice(0, {b + 1});
+  batch.begin = tensor.flat_slice(0, {b});
+  batch.count = tensor.flat_slice(b, {1});
+  batch.length = tensor.flat_slice(b + 1, {b});
+  batch.sentence_index = tensor.flat_slice(2 * b + 1, {b});
+  batch.row_sentence = tensor.flat_slice(3 * b + 1, {batch.capacity});
+  batch.row_position = tensor.flat_slice(3 * b + 1 + batch.capacity, {batch.capacity});
   return batch;
 }
 

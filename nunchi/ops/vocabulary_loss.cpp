@@ -89,7 +89,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   });
   return {record("vocabulary_loss", total, {hidden, weight, bias},
                  [d_hidden](Gradients& d) {
-                   if (d.wanted(0)) d.give(0, d_hidden);
+                   if (d.wanted(0)) d.add(0, d_hidden);
                  }),
           tokens};
 }

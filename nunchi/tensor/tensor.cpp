@@ -70,7 +70,7 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t count) const {
   return view;
 }
 
-Tensor Tensor::part(std::int64_t begin, const Shape& shape) const {
+Tensor Tensor::flat_slice(std::int64_t begin, const Shape& shape) const {
   if (!contiguous() || begin < 0 || begin + shape.elements() > elements()) {
     throw Error("a view of shape " + shape.to_string() + " from element " + std::to_string(begin) +
                 " is not in a tensor of shape " + shape_.to_string() + ".");

@@ -65,7 +65,7 @@ class Tensor {
   Tensor columns(std::int64_t begin, std::int64_t count) const;  // of a matrix [R, C]
   Tensor rows(std::int64_t begin, std::int64_t count) const;     // along the outermost dimension
   // The elements from `begin` on as a tensor of `shape`; this tensor must be contiguous.
-  Tensor part(std::int64_t begin, const Shape& shape) const;
+  Tensor flat_slice(std::int64_t begin, const Shape& shape) const;
 
  private:
   void check_type(DType requested) const;

@@ -158,7 +158,7 @@ class Sample {
   std::string take(std::size_t index) { return std::move(chunks_[index].text); }
 
   // The number of lines of which at least one chunk is kept.
-  std::int64_t lines() const {
+  std::int64_t line_count() const {
     std::int64_t count = 0, last = -1;
     for (const Chunk& chunk : chunks_) {
       if (chunk.line != last) ++count;
@@ -301,7 +301,7 @@ LearnedTokenizer learn_tokenizer(const TokenizerOptions& options, const NextLine
     sample.add(learned.lines, clean_line(line));
     ++learned.lines;
   }
-  learned.lines_used = sample.lines();
+  learned.lines_used = sample.line_count();
   if (learned.lines_used == 0) throw Error("there is no text to learn a tokenizer from.");
 
   silence_sentencepiece();

@@ -72,11 +72,11 @@ inline DecoderTokens decoder_tokens(const SpecialTokens& special) {
   return tokens;
 }
 
-// <s> text </s>, with the text cut so that the result has at most `longest` tokens. `longest` must
-// be at least 2.
+// <s> text </s>, with the text cut so that the result has at most `max_length` tokens. `max_length`
+// must be at least 2.
 inline Tokens enclosed(std::span<const std::int32_t> text, const SpecialTokens& special,
-                       std::int64_t longest) {
-  const auto kept = text.first(std::min(text.size(), static_cast<std::size_t>(longest - 2)));
+                       std::int64_t max_length) {
+  const auto kept = text.first(std::min(text.size(), static_cast<std::size_t>(max_length - 2)));
   Tokens all{special.begin};
   all.insert(all.end(), kept.begin(), kept.end());
   all.push_back(special.end);

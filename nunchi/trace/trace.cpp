@@ -53,22 +53,24 @@ void Trace::write(Tap tap, const TapLocation& location, const Tensor& values, co
   records_.push_back(std::move(record));
 }
 
-void Trace::write_attention_weights(const TapLocation& location, const Tensor& q, const Tensor& k,
-                                    const Ragged& queries, const Ragged& keys,
-                                    const AttentionOptions& options) {
+void Trace::compute_and_write_attention_weights(const TapLocation& location, const Tensor& q,
+                                                const Tensor& k, const Ragged& queries,
+                                                const Ragged& keys,
+                                                const AttentionOptions& options) {
   if (!wants(Tap::attention_weights)) return;
-  write_weights(location, nunchi::attention_weights(q, k, queries, keys, options), queries, keys,
-                options.heads);
+  write_attention_weights(location, nunchi::attention_weights(q, k, queries, keys, options),
+                          queries, keys, options.heads);
 }
 
-void Trace::write_weights(const TapLocation& location, const AttentionWeightsResult& weights,
-                          const Ragged& queries, const Ragged& keys, int heads) {
+void Trace::write_attention_weights(const TapLocation& location,
+                                    const AttentionWeightsResult& weights, const Ragged& queries,
+                                    const Ragged& keys, int heads) {
   if (!wants(Tap::attention_weights)) return;
   TapRecord record = empty_record(Tap::attention_weights, location);
   record.shape = {weights.weights.elements()};
   record.lengths = queries.lengths;
-  record.keys = keys.lengths;
-  record.begin = weights.begin;
+  record.key_lengths = keys.lengths;
+  record.offsets = weights.begin;
   record.heads = heads;
   record.values = as_floats(weights.weights);
   records_.push_back(std::move(record));
@@ -85,7 +87,8 @@ const TapRecord* Trace::find(Tap tap, std::string_view stack, int layer,
   return nullptr;
 }
 
-void tap(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows) {
+void write_to_trace(Tap tap, const TapLocation& location, const Tensor& values,
+                    const Ragged& rows) {
   if (Trace* trace = values.context().trace()) trace->write(tap, location, values, rows);
 }
 

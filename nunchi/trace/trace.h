@@ -43,24 +43,25 @@ enum class Tap : std::uint8_t {
 
 std::string_view name_of(Tap tap);
 
-// The part of the model that writes a tap.
+// The part of the model that writes to a tap.
 struct TapLocation {
   std::string_view stack;  // "encoder", "decoder"
   int layer = -1;          // index in its stack, from 0; -1: the stack itself
   std::string_view part;   // "self_attention", "cross_attention", "feed_forward" or ""
 };
 
-// The values that one tap wrote, on the host.
+// The values that a layer wrote to one tap, copied to the host.
 struct TapRecord {
   Tap tap;
   std::string stack;
   int layer;
   std::string part;
-  std::vector<std::int64_t> shape;    // of `values`; attention_weights: {elements}
-  std::vector<std::int32_t> lengths;  // rows (queries) of each sentence
-  std::vector<std::int32_t> keys;     // attention_weights: keys of each sentence
-  std::vector<std::int64_t> begin;    // attention_weights: offset of each sentence in `values`
-  int heads = 0;                      // attention_weights
+  // Of `values`. For attention_weights one number, the element count: sentences differ in shape.
+  std::vector<std::int64_t> shape;
+  std::vector<std::int32_t> lengths;      // rows (queries) of each sentence
+  std::vector<std::int32_t> key_lengths;  // attention_weights: keys of each sentence
+  std::vector<std::int64_t> offsets;      // attention_weights: begin of each sentence in `values`
+  int heads = 0;                          // attention_weights
   std::vector<float> values;
 };
 
@@ -71,12 +72,11 @@ class Trace {
   explicit Trace(std::vector<Tap> taps) : taps_(std::move(taps)) {}
 
   void write(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows);
-  void write_attention_weights(const TapLocation& location, const Tensor& q, const Tensor& k,
-                               const Ragged& queries, const Ragged& keys,
-                               const AttentionOptions& options);
-  // The same for weights that are already computed.
-  void write_weights(const TapLocation& location, const AttentionWeightsResult& weights,
-                     const Ragged& queries, const Ragged& keys, int heads);
+  void compute_and_write_attention_weights(const TapLocation& location, const Tensor& q,
+                                           const Tensor& k, const Ragged& queries,
+                                           const Ragged& keys, const AttentionOptions& options);
+  void write_attention_weights(const TapLocation& location, const AttentionWeightsResult& weights,
+                               const Ragged& queries, const Ragged& keys, int heads);
 
   const std::vector<TapRecord>& records() const { return records_; }
   // The first matching record; null if there is none. An empty part matches any.
@@ -92,6 +92,6 @@ class Trace {
 };
 
 // Writes to the context's trace if there is one.
-void tap(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows);
+void write_to_trace(Tap tap, const TapLocation& location, const Tensor& values, const Ragged& rows);
 
 }  // namespace nunchi

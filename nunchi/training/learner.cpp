@@ -72,8 +72,8 @@ Learner::Learner(Model& model, const Objective& objective, const LearnerOptions&
       sum_(options.sum),
       optimizer_(model.parameters(), options.adam) {}
 
-LearnedStep Learner::step(std::span<const HostBatch> batches, const RandomKey& key,
-                          double learning_rate) {
+StepReport Learner::step(std::span<const HostBatch> batches, const RandomKey& key,
+                         double learning_rate) {
   StepSums sums = accumulate(batches, key);
   reduce(sums);
   return apply(sums, learning_rate);
@@ -83,7 +83,7 @@ StepSums Learner::accumulate(std::span<const HostBatch> batches, const RandomKey
   const auto workers = static_cast<std::size_t>(communicator_.size());
   check_worker_count(std::ssize(batches), sum_, communicator_.size());
   ContextBase& context = model_.parameters().weights().context();
-  context.set_random(key);
+  context.set_random_key(key);
   const ModeScope scope(context, Mode::training);
   const Shape shape{std::ssize(batches)};
   // Each worker writes the losses of its own micro-batches; the all-reduce adds zeros to them.
@@ -104,9 +104,10 @@ void Learner::add_gradients(const StepBatches& step, std::size_t batch, StepSums
   Tape tape(model_.parameters().weights().context());
   const ObjectiveLoss loss = objective_.loss(step.batches[batch], step.first_sentences[batch]);
   tape.backward(loss.total);
-  convert(loss.total.value(), sums.losses.part(static_cast<std::int64_t>(batch), {1}));
+  convert(loss.total.value(), sums.losses.flat_slice(static_cast<std::int64_t>(batch), {1}));
   sums.target_tokens += loss.target_tokens;
-  sums.tokens_read += loss.tokens_read > 0 ? loss.tokens_read : loss.target_tokens;
+  // 0: the same as target_tokens.
+  sums.tokens_processed += loss.tokens_processed > 0 ? loss.tokens_processed : loss.target_tokens;
 }
 
 // Each half is summed starting from zero, so that a subtree gives the same bits on every worker.
@@ -127,30 +128,34 @@ void Learner::reduce(StepSums& sums) {
   communicator_.all_reduce(model_.parameters().gradients());
   communicator_.all_reduce(sums.losses);
   sums.target_tokens = communicator_.sum(sums.target_tokens);
-  sums.tokens_read = communicator_.sum(sums.tokens_read);
+  sums.tokens_processed = communicator_.sum(sums.tokens_processed);
 }
 
-LearnedStep Learner::apply(const StepSums& sums, double learning_rate) {
+StepReport Learner::apply(const StepSums& sums, double learning_rate) {
   optimizer_.step({.learning_rate = learning_rate,
                    .tokens = static_cast<double>(sums.target_tokens),
                    .losses = sums.losses});
   // The host waits for the device only here.
   const kernels::AdamReport report = optimizer_.report();
-  LearnedStep result{.target_tokens = sums.target_tokens,
-                     .tokens_read = sums.tokens_read,
-                     .finite = report.scale != 0};
+  // The scale is 0 if the norm or a loss is not finite.
+  StepReport result{.target_tokens = sums.target_tokens,
+                    .tokens_processed = sums.tokens_processed,
+                    .finite = report.scale != 0};
   for (const double loss : to_host<double>(sums.losses)) result.loss += loss;
   result.gradient_norm = std::isfinite(result.loss) ? report.gradient_norm : NAN;
-  // Adam's bias correction counts updates of the moments; a skipped step is not one.
+  // Adam's bias correction counts updates of the moments; a skipped step must not count.
   if (!result.finite) optimizer_.set_steps(optimizer_.steps() - 1);
   return result;
 }
 
-std::string Learner::first_not_finite(std::span<const HostBatch> batches, const RandomKey& key) {
+std::string Learner::describe_first_non_finite(std::span<const HostBatch> batches,
+                                               const RandomKey& key) {
   ContextBase& context = model_.parameters().weights().context();
-  context.set_random(key);
+  context.set_random_key(key);
   const ModeScope scope(context, Mode::training);
-  std::string found = "the result of every operation is finite, but their sums are not";
+  std::string found =
+      "the result of every operation is finite, but the gradients summed over the step, or their "
+      "norm, are not";
   const std::vector<std::int32_t> first = first_sentences(batches);
   try {
     for (std::size_t i = 0; i < batches.size(); ++i) {

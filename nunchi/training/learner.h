@@ -24,15 +24,17 @@ struct LearnerOptions {
 struct StepSums {
   Tensor losses;  // f64 [micro-batches of the step], each summed over its target tokens
   std::int64_t target_tokens = 0;
-  std::int64_t tokens_read = 0;  // tokens that the model read
+  std::int64_t tokens_processed = 0;  // tokens that the model reads
 };
 
-struct LearnedStep {
+// The report of one training step.
+struct StepReport {
   double loss = 0;  // summed over the target tokens
   std::int64_t target_tokens = 0;
-  std::int64_t tokens_read = 0;  // tokens that the model read
-  double gradient_norm = 0;      // of the mean gradient, before clipping
-  bool finite = true;            // false: the step was skipped; weights and moments are unchanged
+  std::int64_t tokens_processed = 0;  // tokens that the model reads
+  double gradient_norm = 0;           // of the mean gradient, before clipping
+  // False: the step was skipped; weights and moments are unchanged.
+  bool finite = true;
 };
 
 // Model, objective and communicator must outlive the learner.
@@ -43,7 +45,7 @@ class Learner {
 
   // Calls accumulate, reduce and apply. `batches` are the micro-batches of the whole step, the same
   // on all workers. Throws Error when they cannot be divided equally among the workers.
-  LearnedStep step(std::span<const HostBatch> batches, const RandomKey& key, double learning_rate);
+  StepReport step(std::span<const HostBatch> batches, const RandomKey& key, double learning_rate);
 
   // Adds the gradients of this worker's micro-batches to the flat buffer, which must be zero before
   // the call. Random draws depend on `key` and on a sentence's index in the whole step, not on the
@@ -53,12 +55,12 @@ class Learner {
   void reduce(StepSums& sums);
   // Divides the gradients by the number of target tokens of the step, clips them, updates the
   // weights and clears the gradients.
-  LearnedStep apply(const StepSums& sums, double learning_rate);
+  StepReport apply(const StepSums& sums, double learning_rate);
 
-  // Repeats the micro-batches of all workers with the same key and names the first operation whose
-  // result is not finite. Changes neither weights nor moments; clears the gradients. Not
+  // Repeats the micro-batches of all workers with the same key and describes the first operation
+  // whose result is not finite. Changes neither weights nor moments; clears the gradients. Not
   // collective.
-  std::string first_not_finite(std::span<const HostBatch> batches, const RandomKey& key);
+  std::string describe_first_non_finite(std::span<const HostBatch> batches, const RandomKey& key);
 
   AdamOptimizer& optimizer() { return optimizer_; }
   const AdamOptimizer& optimizer() const { return optimizer_; }

@@ -100,13 +100,13 @@ bool has_learning_options(const TokenizerOptions& options) {
 GenerationTokens share_generation_tokens(Communicator& communicator,
                                          const GenerationTokens& tokens) {
   OptionWriter out;
-  GenerationTokens::fields(out, tokens);
+  GenerationTokens::visit_fields(out, tokens);
   std::string text = to_json(out.tree());
   communicator.broadcast(text);
   const Options options = Options::from_json(text, "the leader's special tokens");
   OptionReader in(options);
   GenerationTokens shared;
-  GenerationTokens::fields(in, shared);
+  GenerationTokens::visit_fields(in, shared);
   return shared;
 }
 

@@ -127,9 +127,9 @@ TrainingEnd Trainer::run() {
     saved_ = false;
     const std::vector<HostBatch> batches = next_batches(queue);
     if (hooks_.before_step) hooks_.before_step(state_.step);
-    const LearnedStep learned = learner_.step(batches, key(), rate());
-    if (!learned.finite) skip(batches, learned);
-    report(learned);
+    const StepReport report = learner_.step(batches, key(), rate());
+    if (!report.finite) skip(batches, report);
+    report_progress(report);
     if (validation_due()) validate();
     next_action = next();
     if (next_action == Next::step && checkpoint_due()) save();
@@ -195,18 +195,18 @@ RandomKey Trainer::key() const {
 
 double Trainer::rate() const { return learning_rate(schedule_, state_.step); }
 
-void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learned) {
+void Trainer::skip(std::span<const HostBatch> batches, const StepReport& report) {
   constexpr std::int64_t kMaxSkippedInARow = 3;
   ++state_.skipped_steps;
   ++state_.skipped_in_a_row;
   std::string reason = fmt::format("step {}: the {} not finite", state_.step,
-                                   std::isfinite(learned.loss) ? "gradients are" : "loss is");
+                                   std::isfinite(report.loss) ? "gradients are" : "loss is");
   if (leads()) {
-    const std::string operation = learner_.first_not_finite(batches, key());
+    const std::string operation = learner_.describe_first_non_finite(batches, key());
     const std::filesystem::path saved =
         write_failed_step(parts_.folder->failed(), {.step = state_.step,
                                                     .seed = state_.seed,
-                                                    .learned = learned,
+                                                    .report = report,
                                                     .operation = operation,
                                                     .batches = batches});
     reason += fmt::format(": {}. Its batches are in {}", operation, saved.string());
@@ -222,19 +222,19 @@ void Trainer::skip(std::span<const HostBatch> batches, const LearnedStep& learne
   note(reason + "; the step is skipped.");
 }
 
-void Trainer::report(const LearnedStep& learned) {
-  if (learned.finite) {
+void Trainer::report_progress(const StepReport& report) {
+  if (report.finite) {
     state_.skipped_in_a_row = 0;
-    state_.window_loss += learned.loss;
-    state_.window_tokens += learned.target_tokens;
+    state_.window_loss += report.loss;
+    state_.window_tokens += report.target_tokens;
   }
-  clock_.add_tokens(learned.tokens_read);
-  const TrainingProgress current = progress(learned);
+  clock_.add_tokens(report.tokens_processed);
+  const TrainingProgress current = progress(report);
   if (leads() && hooks_.progress) hooks_.progress(current);
   if (state_.step % config_.training.log_every == 0) write_log(current);
 }
 
-TrainingProgress Trainer::progress(const LearnedStep& learned) const {
+TrainingProgress Trainer::progress(const StepReport& report) const {
   const TrainingOptions& limits = config_.training;
   std::int64_t total = total_steps(limits, epoch_batches_);
   // Epochs differ in length, so the estimate from this epoch may be too low.
@@ -244,7 +244,7 @@ TrainingProgress Trainer::progress(const LearnedStep& learned) const {
           .epoch = state_.epoch,
           .loss = state_.window_loss / static_cast<double>(state_.window_tokens),
           .learning_rate = rate(),
-          .gradient_norm = learned.gradient_norm,
+          .gradient_norm = report.gradient_norm,
           .target_tokens_per_second = clock_.tokens_per_second(),
           .seconds_left = clock_.seconds_left(state_.step, total, limits.max_minutes)};
 }

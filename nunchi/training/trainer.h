@@ -85,9 +85,9 @@ class Trainer {
   std::vector<HostBatch> next_batches(BatchQueue& queue);
   RandomKey key() const;
   double rate() const;
-  void skip(std::span<const HostBatch> batches, const LearnedStep& learned);
-  void report(const LearnedStep& learned);
-  TrainingProgress progress(const LearnedStep& learned) const;
+  void skip(std::span<const HostBatch> batches, const StepReport& report);
+  void report_progress(const StepReport& report);
+  TrainingProgress progress(const StepReport& report) const;
   void write_log(const TrainingProgress& progress);
   void validate();
   void save();

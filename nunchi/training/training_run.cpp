@@ -34,11 +34,11 @@ void check_memory(const Model& model) {
                   grouped(count), needed / 1024, available / 1024));
 }
 
-ModelInputs inputs_of(const TrainConfig& config, const Tokenizers& tokenizers) {
+InputSizes input_sizes_of(const TrainConfig& config, const Tokenizers& tokenizers) {
   const std::int64_t features = feature_width(config.data.train_parts().front());
   return {.source_vocabulary = features > 0 ? 0 : tokenizers.source().vocabulary(),
           .target_vocabulary = tokenizers.target().vocabulary(),
-          .source_features = features};
+          .source_feature_width = features};
 }
 
 void write_config(const TrainConfig& config, const std::filesystem::path& folder) {
@@ -110,7 +110,7 @@ void TrainingRun::make_model(const TrainingRunOptions& options) {
   if (objective.targets != nullptr) {
     config_.model = objective.targets->configure(config_.model, config_.data.train_parts());
   }
-  model_ = config_.model->make(inputs_of(config_, *tokenizers_));
+  model_ = config_.model->make(input_sizes_of(config_, *tokenizers_));
   check_device(*model_, context_.device(), kModel);
   if (context_.device() == Device::cpu) check_memory(*model_);
   if (objective.targets != nullptr && config_.data.validation) {
@@ -233,10 +233,10 @@ StepTimes TrainingRun::measure(const MeasureOptions& options, Profile* profile) 
     epoch_batches = batches.front().epoch_batches;
     const RandomKey key{.seed = config_.seed,
                         .step = static_cast<std::uint64_t>(step + options.warmup)};
-    const LearnedStep learned = learner.step(batches, key, options.learning_rate);
-    times.last_loss = learned.loss / static_cast<double>(learned.target_tokens);
+    const StepReport report = learner.step(batches, key, options.learning_rate);
+    times.last_loss = report.loss / static_cast<double>(report.target_tokens);
     if (step == 1 - options.warmup) times.first_loss = times.last_loss;
-    if (step > 0) tokens += learned.tokens_read;
+    if (step > 0) tokens += report.tokens_processed;
   }
   context_.set_profile(nullptr);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -43,7 +43,7 @@ TEST(AtomicFile, HasAllWrittenBytesAfterCommit) {
   EXPECT_FALSE(fs::exists(folder / "a.txt"));
   file.commit();
   EXPECT_EQ(content(folder / "a.txt"), "one two");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, ReplacesAnEarlierFile) {
@@ -51,7 +51,7 @@ TEST(AtomicFile, ReplacesAnEarlierFile) {
   write_file(folder / "a.txt", "a long first version");
   write_file(folder / "a.txt", "second");
   EXPECT_EQ(content(folder / "a.txt"), "second");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, MayBeEmpty) {
@@ -67,10 +67,10 @@ TEST(AtomicFile, LeavesNoTraceWithoutCommit) {
   {
     AtomicFile file(folder / "a.txt");
     file.write(bytes("new"));
-    EXPECT_EQ(folder.files(), 2);
+    EXPECT_EQ(folder.entry_count(), 2);
   }
   EXPECT_EQ(content(folder / "a.txt"), "old");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
@@ -82,7 +82,7 @@ TEST(AtomicFile, TwoWritersOfOneNameDoNotMix) {
   EXPECT_EQ(content(folder / "a.txt"), "second");
   first.commit();
   EXPECT_EQ(content(folder / "a.txt"), "first");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, ARelativePathIsResolvedWhenTheFileIsOpened) {
@@ -125,7 +125,7 @@ TEST(AtomicFile, ALinkStaysAndItsTargetIsReplaced) {
   for (const char* link : {"one", "two", "dangling"}) EXPECT_TRUE(fs::is_symlink(folder / link));
   EXPECT_EQ(content(folder / "deep/a.txt"), "new");
   EXPECT_EQ(content(folder / "deep/none.txt"), "made");
-  EXPECT_EQ(folder.files(), 4);
+  EXPECT_EQ(folder.entry_count(), 4);
   fs::create_symlink("round", folder / "round");
   EXPECT_TRUE(says(error_of([&] { write_file(folder / "round", ""); }), "round"));
 }
@@ -135,13 +135,13 @@ TEST(AtomicFile, ADeviceOrAPipeIsWrittenDirectly) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  std::string read;
-  std::thread reader([&] { read = content(folder / "pipe"); });
+  std::string received;
+  std::thread reader([&] { received = content(folder / "pipe"); });
   write_file(folder / "pipe", "through the pipe");
   reader.join();
-  EXPECT_EQ(read, "through the pipe");
+  EXPECT_EQ(received, "through the pipe");
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, ALinkToAnOpenFileInProcIsWrittenDirectly) {
@@ -203,7 +203,7 @@ TEST(AtomicFile, AFolderOfThatNameIsNotReplaced) {
   const std::string message = error_of([&] { AtomicFile file(folder / "a.txt"); });
   EXPECT_TRUE(says(message, "a.txt: Is a directory")) << message;
   EXPECT_TRUE(fs::is_directory(folder / "a.txt"));
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFile, AReadOnlyFolderIsAnErrorWithTheReason) {
@@ -234,7 +234,7 @@ TEST(AtomicFile, ADiskThatFillsUpLeavesTheEarlierFile) {
   std::signal(SIGXFSZ, previous);
   EXPECT_TRUE(says(message, "a.txt: File too large")) << message;
   EXPECT_EQ(content(folder / "a.txt"), "old");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 }  // namespace

@@ -44,29 +44,29 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-void fields(auto& in, auto& config) {
-  in.integer("steps", config.steps, 1, 1000);
-  in.integer("seed", config.seed, 0, INT64_MAX);
-  in.number("rate", config.rate, -1, 2);
-  in.positive("epsilon", config.epsilon);
-  in.flag("shared", config.shared);
-  in.text("name", config.name);
-  in.path("folder", config.folder);
-  in.texts("symbols", config.symbols);
-  in.maps("parts", config.parts, [](auto& in, auto& part) {
-    in.text("name", part.name);
-    in.number("weight", part.weight, 0, 100);
+void visit_fields(auto& visitor, auto& config) {
+  visitor.integer("steps", config.steps, 1, 1000);
+  visitor.integer("seed", config.seed, 0, INT64_MAX);
+  visitor.number("rate", config.rate, -1, 2);
+  visitor.positive("epsilon", config.epsilon);
+  visitor.flag("shared", config.shared);
+  visitor.text("name", config.name);
+  visitor.path("folder", config.folder);
+  visitor.texts("symbols", config.symbols);
+  visitor.maps("parts", config.parts, [](auto& visitor, auto& part) {
+    visitor.text("name", part.name);
+    visitor.number("weight", part.weight, 0, 100);
   });
-  in.map("model", [&](auto& in) {
-    in.fraction("dropout", config.model.dropout);
-    in.choice("fruit", config.model.fruit, kFruits);
+  visitor.map("model", [&](auto& visitor) {
+    visitor.fraction("dropout", config.model.dropout);
+    visitor.choice("fruit", config.model.fruit, kFruits);
   });
 }
 
 Config config_of(const Options& options) {
   Config config;
   OptionReader in(options);
-  fields(in, config);
+  visit_fields(in, config);
   in.finish();
   return config;
 }
@@ -180,7 +180,7 @@ TEST(Options, WrittenOptionsReadBackAsTheSame) {
     config.name = name;
     config.symbols = {name, name};
     OptionWriter out;
-    fields(out, config);
+    visit_fields(out, config);
     EXPECT_EQ(from_yaml(to_yaml(out.tree())), config) << to_yaml(out.tree());
     EXPECT_EQ(from_json(to_json(out.tree())), config) << to_json(out.tree());
   }
@@ -192,7 +192,7 @@ TEST(Options, WrittenYamlIsReadable) {
   config.symbols.clear();
   config.folder = "runs/눈치";
   OptionWriter out;
-  fields(out, config);
+  visit_fields(out, config);
   EXPECT_EQ(to_yaml(out.tree()),
             "steps: 7\n"
             "seed: 1\n"

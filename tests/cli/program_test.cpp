@@ -122,16 +122,18 @@ TEST(Program, BenchTrainUsesTheGivenDropout) {
   const std::string command =
       "bench train --sentences 2 --length 5 --vocab 30 --steps 1 --warmup 1 --threads 1 --json ";
   for (const char* preset : {"--preset tiny", "--preset small"}) {
-    const ProgramResult none = run(command + preset + " --dropout 0"), half = run(command + preset);
-    ASSERT_EQ(none.code, 0) << none.error;
-    ASSERT_EQ(half.code, 0) << half.error;
-    const auto without = nlohmann::json::parse(none.out), with = nlohmann::json::parse(half.out);
+    const ProgramResult zero_rate = run(command + preset + " --dropout 0"),
+                        default_rate = run(command + preset);
+    ASSERT_EQ(zero_rate.code, 0) << zero_rate.error;
+    ASSERT_EQ(default_rate.code, 0) << default_rate.error;
+    const auto without_dropout = nlohmann::json::parse(zero_rate.out),
+               with_dropout = nlohmann::json::parse(default_rate.out);
     for (const char* key : {"dropout", "attention_dropout"}) {
-      EXPECT_EQ(without.at(key), 0) << preset << ", " << key;
-      EXPECT_GT(with.at(key), 0) << preset << ", " << key;
+      EXPECT_EQ(without_dropout.at(key), 0) << preset << ", " << key;
+      EXPECT_GT(with_dropout.at(key), 0) << preset << ", " << key;
     }
-    EXPECT_EQ(without.at("activation_dropout"), 0);
-    EXPECT_NE(without.at("first_loss"), with.at("first_loss")) << preset;
+    EXPECT_EQ(without_dropout.at("activation_dropout"), 0);
+    EXPECT_NE(without_dropout.at("first_loss"), with_dropout.at("first_loss")) << preset;
   }
 }
 

@@ -148,13 +148,13 @@ TEST_F(TokenizerProgram, ReadsSeveralFilesAndArchives) {
 }
 
 TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
-  const auto files = folder_.files();
-  const std::string to = " --output " + path("t.spm");
+  const auto entries = folder_.entry_count();
+  const std::string output = " --output " + path("t.spm");
   for (const std::string& arguments :
-       {"train --vocab 400 --input " + path("missing.txt") + to,
-        "train --vocab 9999 --input " + path("corpus.txt") + to,
-        "train --vocab 270 --input " + path("corpus.txt") + to,
-        "train --vocab 400 --input /dev/null" + to,
+       {"train --vocab 400 --input " + path("missing.txt") + output,
+        "train --vocab 9999 --input " + path("corpus.txt") + output,
+        "train --vocab 270 --input " + path("corpus.txt") + output,
+        "train --vocab 400 --input /dev/null" + output,
         "train --vocab 400 --input " + path("corpus.txt") + " --output " + path("no/t.spm"),
         "encode " + path("missing.spm"), "encode " + path("corpus.txt"),
         "decode " + path("corpus.txt"), std::string("encode /dev/null")}) {
@@ -164,7 +164,7 @@ TEST_F(TokenizerProgram, FailuresAreReportedInOneLineAndLeaveNoFile) {
     EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
     EXPECT_TRUE(result.out.empty());
   }
-  EXPECT_EQ(folder_.files(), files);
+  EXPECT_EQ(folder_.entry_count(), entries);
 }
 
 TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
@@ -182,7 +182,7 @@ TEST_F(TokenizerProgram, OptionsWithoutEffectAreWrongCalls) {
   refused(train + path("t.spm") + " --kind characters",
           "a tokenizer of kind characters is a .tok file");
   refused(train + path("t.tok") + " --vocab 400", "a tokenizer of kind bpe is a .spm file");
-  EXPECT_EQ(folder_.files(), 1);
+  EXPECT_EQ(folder_.entry_count(), 1);
   const ProgramResult learned = run(bytes);
   EXPECT_EQ(learned.code, 0) << learned.error;
   EXPECT_NE(learned.error.find("259 tokens, independent of the text."), std::string::npos)

@@ -233,7 +233,7 @@ TEST_F(TranslateCommand, WritesTheOutputFile) {
   EXPECT_EQ(result.code, 0) << result.error;
   EXPECT_TRUE(result.out.empty());
   EXPECT_EQ(content(path), translate("", "a dog\nthe fox\n").out);
-  EXPECT_EQ(folder_.files(), 2);  // no temporary file is left
+  EXPECT_EQ(folder_.entry_count(), 2);  // no temporary file is left
   expect_one_sentence(translate("--output " + (folder_ / "no/such").string(), "a\n"), 1, "no/such");
 }
 
@@ -288,7 +288,8 @@ TEST_F(TranslateCommand, AMissingOrBrokenModelIsReportedInOneLine) {
   const std::filesystem::path copy = folder_ / "copy";
   std::filesystem::copy(model_folder_->path(), copy);
   write_text(copy / "generation_config.json", "{\"min_length\": 9, \"max_length\": 8}");
-  expect_one_sentence(run("translate " + copy.string()), 1, "generation_config.json: the maximum length (8) must be");
+  expect_one_sentence(run("translate " + copy.string()), 1,
+                      "generation_config.json: the maximum length (8) must be");
   std::filesystem::remove(copy / "generation_config.json");
   std::filesystem::remove(copy / "tokenizer.spm");
   expect_one_sentence(run("translate " + copy.string()), 1, "has no tokenizer");
@@ -321,14 +322,14 @@ TEST_F(TranslateCommand, LeavesNoFileWhenStopped) {
     Conversation conversation(
         {"translate", model(), "--threads", "1", "--output", folder_ / "out"});
     ASSERT_TRUE(conversation.write("a dog\n"));
-    while (folder_.files() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (folder_.entry_count() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     conversation.send(signal);
     const Conversation::End end = conversation.end();
     EXPECT_EQ(end.code, 128 + signal);
     EXPECT_EQ(end.error, "nunchi: stopped; " + (folder_ / "out").string() + " is unchanged.\n");
     EXPECT_EQ(content(folder_ / "out"), "before");
-    EXPECT_EQ(folder_.files(), 1);
+    EXPECT_EQ(folder_.entry_count(), 1);
   }
 }
 

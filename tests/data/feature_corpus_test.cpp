@@ -59,12 +59,12 @@ TEST_F(FeatureCorpus, FilesInNameOrderBelongToTheLines) {
 
 TEST_F(FeatureCorpus, TheCacheIsUsedUntilAFileChanges) {
   prepared();
-  const std::int64_t calls = tokenizer_.calls();
+  const std::int64_t calls = tokenizer_.call_count();
   prepared();
-  EXPECT_EQ(tokenizer_.calls(), calls);
+  EXPECT_EQ(tokenizer_.call_count(), calls);
   write_npy(part_.features / "c.npy", example(5));
   EXPECT_EQ(prepared().source_length(2), 6);
-  EXPECT_GT(tokenizer_.calls(), calls);
+  EXPECT_GT(tokenizer_.call_count(), calls);
 }
 
 TEST_F(FeatureCorpus, ADamagedCacheIsWrittenAgain) {

@@ -97,7 +97,7 @@ TEST(Lines, AreNumberedFromOne) {
   EXPECT_EQ(reader.line_number(), 1);
   EXPECT_TRUE(reader.next(line));
   EXPECT_EQ(reader.line_number(), 2);
-  for (int again = 0; again < 2; ++again) {
+  for (int call = 0; call < 2; ++call) {
     EXPECT_FALSE(reader.next(line));
     EXPECT_EQ(line, "");
     EXPECT_EQ(reader.line_number(), 2);
@@ -153,7 +153,7 @@ TEST(Lines, HighlyCompressibleLinesAreComplete) {
 TEST(Lines, LongLinesAreCutAndCounted) {
   const TemporaryFolder folder;
   write_text(folder / "text", "12345\n123456\n12345\r\n123456\r\n1234567890123\n\n123456");
-  LineReader reader(folder / "text", {.longest = 5});
+  LineReader reader(folder / "text", {.max_bytes = 5});
   EXPECT_EQ(all_lines(reader), (Lines{"12345", "12345", "12345", "12345", "12345", "", "12345"}));
   EXPECT_EQ(reader.cut_lines(), 4);
 }
@@ -161,7 +161,7 @@ TEST(Lines, LongLinesAreCutAndCounted) {
 TEST(Lines, WasCutDescribesTheLastLine) {
   const TemporaryFolder folder;
   write_text(folder / "text", "123456\n12345\n");
-  LineReader reader(folder / "text", {.longest = 5});
+  LineReader reader(folder / "text", {.max_bytes = 5});
   std::string line;
   reader.next(line);
   EXPECT_TRUE(reader.was_cut());
@@ -173,7 +173,7 @@ TEST(Lines, AreCutBetweenCharacters) {
   const TemporaryFolder folder;
   // ä has two bytes, 눈 three, 😀 four.
   write_text(folder / "text", "123ää\n12눈눈\n1😀😀\n1234눈\n\x80\x80\x80\x80\x80\x80\x80\n");
-  LineReader reader(folder / "text", {.longest = 6});
+  LineReader reader(folder / "text", {.max_bytes = 6});
   EXPECT_EQ(all_lines(reader), (Lines{"123ä", "12눈", "1😀", "1234", "\x80\x80\x80\x80\x80\x80"}));
   EXPECT_EQ(reader.cut_lines(), 5);
 }

@@ -60,7 +60,7 @@ class Aligned {
 TEST(PairStore, ReturnsWhatWasWritten) {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", kPairs);
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
   const PairStore store = PairStore::open(folder / "pairs");
   ASSERT_EQ(store.size(), 3);
   for (std::int64_t i = 0; i < store.size(); ++i) {

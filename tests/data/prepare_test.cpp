@@ -45,9 +45,9 @@ class Prepare : public ::testing::Test {
   // The number of texts that are tokenised during the call.
   template <class Call>
   std::int64_t tokenized(Call call) {
-    const std::int64_t before = english.calls() + german.calls();
+    const std::int64_t before = english.call_count() + german.call_count();
     call();
-    return english.calls() + german.calls() - before;
+    return english.call_count() + german.call_count() - before;
   }
 
   std::vector<fs::path> cached() const {
@@ -136,9 +136,9 @@ TEST_F(Prepare, OnlyOptionsThatAffectThePairsInvalidateTheCache) {
   EXPECT_EQ(tokenized([&] { prepare(); }), 2);
   const WordTokenizer other(3);
   prepare_pairs(part, {other, german}, options);
-  EXPECT_EQ(other.calls(), 1);
+  EXPECT_EQ(other.call_count(), 1);
   prepare_pairs(part, {english, other}, options);
-  EXPECT_EQ(other.calls(), 2);
+  EXPECT_EQ(other.call_count(), 2);
   EXPECT_EQ(cached().size(), 5u);
 }
 

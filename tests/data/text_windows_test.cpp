@@ -95,8 +95,8 @@ TEST(TextWindows, EachEpochCutsTheTextAtOtherPositions) {
 TEST(TextWindows, WeightsApplyToWindows) {
   const TemporaryFolder folder;
   const PairStore store = counting_store(folder / "text", 992);
-  const std::int64_t once = windows_of(store, 10).epoch_pairs();
-  EXPECT_EQ(windows_of(store, 10, 2).epoch_pairs(), 2 * once);
+  const std::int64_t pairs_with_weight_1 = windows_of(store, 10).epoch_pairs();
+  EXPECT_EQ(windows_of(store, 10, 2).epoch_pairs(), 2 * pairs_with_weight_1);
   // Two epochs with weight 0.5 cover the text once.
   const BatchOrder half = windows_of(store, 10, 0.5);
   std::vector<Window> two_epochs = windows_in(half, 0);

@@ -57,7 +57,7 @@ class WordTokenizer final : public Tokenizer {
   const std::string& serialized() const override { return serialized_; }
 
   // The number of calls of encode().
-  std::int64_t calls() const { return calls_; }
+  std::int64_t call_count() const { return calls_; }
 
  private:
   std::uint64_t fingerprint_;

@@ -112,7 +112,7 @@ inline void expect_same(const Hypotheses& found, const Hypotheses& expected,
     EXPECT_TRUE(same_bits(found[i].token_scores, expected[i].token_scores)) << which;
     EXPECT_EQ(found[i].score, expected[i].score) << which;
     EXPECT_EQ(found[i].log_probability, expected[i].log_probability) << which;
-    EXPECT_EQ(found[i].ended, expected[i].ended) << which;
+    EXPECT_EQ(found[i].ended_by_eos, expected[i].ended_by_eos) << which;
   }
 }
 
@@ -149,9 +149,9 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
     };
     const std::size_t group = std::min(1 + below(0, 3), jobs.size() - next);
     if (below(1, 2) == 0 && group > 0) {
-      const auto wanted = tested.request(jobs.subspan(next, group));
-      const bool others = search.active_units() > 0;
-      const Admission admission = search.admit(wanted.request);
+      const auto entering = tested.request(jobs.subspan(next, group));
+      const bool has_active_units = search.active_units() > 0;
+      const Admission admission = search.admit(entering.request);
       if (admission.ids.empty()) {
         EXPECT_LT(admission.fitting, static_cast<std::int64_t>(group));
         EXPECT_NE(admission.refusal.find("can enter the search"), std::string::npos);
@@ -160,7 +160,7 @@ inline void expect_same_results_as_alone(const SearchCase& tested, std::span<con
       } else {
         EXPECT_TRUE(admission.refusal.empty()) << admission.refusal;
         for (const std::int64_t id : admission.ids) job_of[id] = next++;
-        joined += others ? 1 : 0;
+        joined += has_active_units ? 1 : 0;
       }
     }
     search.step(static_cast<std::int64_t>(1 + below(2, 3)));

@@ -1,4 +1,5 @@
-// The reference for a search: the model's scores, recomputed from the whole target.
+// The reference for a search: the next token's logits, computed from the whole prefix without
+// cached decoder states.
 #pragma once
 
 #include <cmath>
@@ -19,59 +20,61 @@ inline std::vector<Tokens> with_end(std::vector<Tokens> sentences) {
 
 // A small encoder-decoder with random weights that generates </s> now and then.
 template <class Model>
-struct SearchedModel {
+struct SearchTestModel {
   template <class Config>
-  explicit SearchedModel(const Config& config, DType dtype = DType::f32, int threads = 2)
+  explicit SearchTestModel(const Config& config, DType dtype = DType::f32, int threads = 2)
       : context({.threads = threads}), model(std::make_unique<Model>(config)) {
     model->parameters().allocate(context, {.dtype = dtype});
     model->parameters().initialize(11);
   }
 
   TokenBatch batch(const std::vector<Tokens>& sources) {
-    return make_token_batch(context, sources, model->inputs().source_vocabulary);
+    return make_token_batch(context, sources, model->input_sizes().source_vocabulary);
   }
 
-  // The model's scores of the token after `target` (without <s>), recomputed from the whole target.
-  std::vector<double> scores_after(const Tokens& source, const Tokens& target) {
+  // The logits of the token after `prefix` (without <s>), computed from the whole prefix.
+  std::vector<double> logits_after(const Tokens& source, const Tokens& prefix) {
     Tokens input{kBegin};
-    input.insert(input.end(), target.begin(), target.end());
+    input.insert(input.end(), prefix.begin(), prefix.end());
     const TokenBatch sources = batch({source});
     const TokenBatch targets =
         make_token_batch(context, std::vector<Tokens>{input}, model->target_vocabulary());
     const Variable hidden = model->decode(targets, model->encode(sources));
     const Tensor logits = model->logits(hidden, targets.rows).value();
-    return to_host_f64(logits.rows(targets.rows.rows - 1, 1));
+    const std::int64_t last_row = targets.rows.rows - 1;
+    return to_host_f64(logits.rows(last_row, 1));
   }
 
-  std::vector<double> log_probs_after(const Tokens& source, const Tokens& target) {
-    std::vector<double> scores = scores_after(source, target);
+  std::vector<double> log_probs_after(const Tokens& source, const Tokens& prefix) {
+    std::vector<double> log_probs = logits_after(source, prefix);
     double sum = 0;
-    for (const double score : scores) sum += std::exp(score);
-    for (double& score : scores) score -= std::log(sum);
-    scores[kBegin] = -INFINITY;
-    return scores;
+    for (const double logit : log_probs) sum += std::exp(logit);
+    for (double& value : log_probs) value -= std::log(sum);
+    log_probs[kBegin] = -INFINITY;
+    return log_probs;
   }
 
   CpuContext context;
   std::unique_ptr<Model> model;
 };
 
-// Every sentence of at most `max_length` tokens with its normalised score.
+// Every sentence of at most `max_length` tokens with its score: the log-probability divided by the
+// length to the power of `length_penalty`.
 template <class Model>
-std::map<Tokens, double> all_sentences(SearchedModel<Model>& s, const Tokens& source,
-                                       std::size_t max_length, double normalize) {
+std::map<Tokens, double> all_sentences(SearchTestModel<Model>& s, const Tokens& source,
+                                       std::size_t max_length, double length_penalty) {
   std::map<Tokens, double> scores;
   const std::function<void(const Tokens&, double)> extend = [&](const Tokens& target, double sum) {
     const auto log_probs = s.log_probs_after(source, target);
     const double length = static_cast<double>(target.size() + 1);
-    scores[target] = (sum + log_probs[kEnd]) / std::pow(length, normalize);
+    scores[target] = (sum + log_probs[kEnd]) / std::pow(length, length_penalty);
     for (std::int32_t token = 0; token < static_cast<std::int32_t>(log_probs.size()); ++token) {
       if (token == kBegin || token == kEnd) continue;
       Tokens longer = target;
       longer.push_back(token);
       const double score = sum + log_probs[static_cast<std::size_t>(token)];
       if (longer.size() == max_length) {
-        scores[longer] = score / std::pow(length, normalize);
+        scores[longer] = score / std::pow(length, length_penalty);
       } else {
         extend(longer, score);
       }

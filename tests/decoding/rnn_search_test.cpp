@@ -10,7 +10,7 @@
 namespace nunchi::testing {
 namespace {
 
-using SmallRnn = SearchedModel<Rnn>;
+using SmallRnn = SearchTestModel<Rnn>;
 
 // A unit that reuses the memory of earlier units gets the same bits as in a fresh state.
 TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
@@ -35,20 +35,20 @@ TEST(RnnDecoding, AUnitCanReuseTheMemoryOfOthers) {
     };
     const auto fresh = make_source_state(*s.model, other, 8),
                used = make_source_state(*s.model, sources, 8);
-    const auto parent = static_cast<std::int32_t>(used->cache.first_rows());
+    const auto parent = static_cast<std::int32_t>(used->cache.next_first_row());
     step(*used, 3, {0, 1}, {});
     step(*used, 4, {0, 1}, {parent + 1, parent});
     // Both leave. The new unit has index 1 and the memory rows of the first source.
     for (const std::int64_t unit : {0, 1}) used->cache.release(unit);
     used->cache.release_memory(0, 10);
     ASSERT_EQ(used->cache.take_memory(9), 0);
-    ASSERT_TRUE(used->cache.admit(1, {.longest = 8, .memory_begin = 0, .memory_length = 9}));
+    ASSERT_TRUE(used->cache.admit(1, {.max_length = 8, .memory_begin = 0, .memory_length = 9}));
     used->cache.provide_slots(1, 8);
     used->cache.publish();
     const std::vector<std::int64_t> begin{0};
     s.model->add_sources(*used, other, begin);
-    const auto used_parent = static_cast<std::int32_t>(used->cache.first_rows()),
-               fresh_parent = static_cast<std::int32_t>(fresh->cache.first_rows());
+    const auto used_parent = static_cast<std::int32_t>(used->cache.next_first_row()),
+               fresh_parent = static_cast<std::int32_t>(fresh->cache.next_first_row());
     EXPECT_TRUE(same_bits(step(*fresh, 5, {0}, {}), step(*used, 5, {1}, {})));
     EXPECT_TRUE(
         same_bits(step(*fresh, 6, {0}, {fresh_parent}), step(*used, 6, {1}, {used_parent})));

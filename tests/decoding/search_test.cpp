@@ -13,7 +13,7 @@ constexpr std::int64_t kVocabulary = 37;
 TEST(Search, UnitsThatEnterAndLeaveAtRandomStepsGetTheSameResultsAsAlone) {
   if (!kernels::rows_are_independent())
     GTEST_SKIP() << "GEMM results depend on the number of rows here";
-  SearchedModel<Transformer> s(small_config());
+  SearchTestModel<Transformer> s(small_config());
   const SearchCase tested{
       .model = *s.model, .context = s.context, .source_vocabulary = kVocabulary};
   for (const int beam : {1, 3}) {
@@ -30,7 +30,7 @@ TEST(Search, RecurrentUnitsGetTheSameResultsAsAlone) {
     GTEST_SKIP() << "GEMM results depend on the number of rows here";
   for (const RnnConfig& config : all_small_rnns()) {
     SCOPED_TRACE(ModelConfig(config)->to_json());
-    SearchedModel<Rnn> s(config);
+    SearchTestModel<Rnn> s(config);
     const SearchCase tested{
         .model = *s.model, .context = s.context, .source_vocabulary = kVocabulary};
     for (const int beam : {1, 3}) {
@@ -54,7 +54,7 @@ TEST(Search, UnitsOfALanguageModelGetTheSameResultsAsAlone) {
 }
 
 struct Admitted {
-  SearchedModel<Transformer> s{small_config()};
+  SearchTestModel<Transformer> s{small_config()};
   SearchCase tested{.model = *s.model, .context = s.context, .source_vocabulary = kVocabulary};
 
   // A sentence of `length` source tokens, </s> included, that gets exactly `tokens` tokens.
@@ -193,7 +193,7 @@ TEST(Search, ShowsASentenceAsItGrows) {
   const std::int64_t first = a.admit(search, {Admitted::job(4, 3), Admitted::job(7, 10)}).ids[0];
   std::vector<Tokens> seen;
   while (search.step() > 0) {
-    if (const auto so_far = search.so_far(first + 1)) seen.push_back(so_far->tokens);
+    if (const auto current = search.current_hypothesis(first + 1)) seen.push_back(current->tokens);
   }
   const auto found = search.collect();
   ASSERT_EQ(found.size(), 2u);

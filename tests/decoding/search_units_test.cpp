@@ -44,8 +44,8 @@ TEST(SearchUnits, ReserveAllOrNothing) {
   EXPECT_EQ(refused.refusal,
             "only 2 of 3 sentences can enter the search: a source needs 4 adjacent rows, and 2 of "
             "10 are free.");
-  EXPECT_EQ(f.units.free(), 4);
-  EXPECT_EQ(f.units.running(), 0);
+  EXPECT_EQ(f.units.free_count(), 4);
+  EXPECT_EQ(f.units.running_count(), 0);
   EXPECT_EQ(f.cache.free_slots(), 64);
   EXPECT_EQ(f.cache.free_memory_rows(), 10);
 }
@@ -53,24 +53,24 @@ TEST(SearchUnits, ReserveAllOrNothing) {
 TEST(SearchUnits, AFinishedUnitGivesItsSlotsBackAndTheLastOneTheMemory) {
   Fixture f;
   const auto ids = f.enter({Fixture::sentence(4, 8, 3), Fixture::sentence(2, 16)});
-  EXPECT_EQ(f.units.running(), 4);
+  EXPECT_EQ(f.units.running_count(), 4);
   EXPECT_EQ(f.cache.free_slots(), 64 - 3 * 8 - 16);
-  f.units.note_done(std::vector<std::int32_t>{1, 0, 1, 0});
-  EXPECT_EQ(f.units.running(), 2);
+  f.units.mark_done(std::vector<std::int32_t>{1, 0, 1, 0});
+  EXPECT_EQ(f.units.running_count(), 2);
   EXPECT_EQ(f.cache.free_slots(), 64 - 8 - 16);
   EXPECT_EQ(f.cache.free_memory_rows(), 4);
   EXPECT_FALSE(f.units.any_finished());
-  f.units.note_done(std::vector<std::int32_t>{1, 1, 1, 0});
+  f.units.mark_done(std::vector<std::int32_t>{1, 1, 1, 0});
   EXPECT_TRUE(f.units.any_finished());
   EXPECT_EQ(f.cache.free_memory_rows(), 8);
-  EXPECT_EQ(f.units.free(), 0) << "results are still in the units' rows";
+  EXPECT_EQ(f.units.free_count(), 0) << "results are still in the units' rows";
   std::vector<std::int64_t> removed;
   f.units.remove_finished([&](std::int64_t id, const Sentence& sentence) {
     removed.push_back(id);
     EXPECT_EQ(sentence.units, (std::vector<std::int64_t>{0, 1, 2}));
   });
   EXPECT_EQ(removed, std::vector<std::int64_t>{ids[0]});
-  EXPECT_EQ(f.units.free(), 3);
+  EXPECT_EQ(f.units.free_count(), 3);
   EXPECT_NE(error_of([&] { f.units.sentence(ids[0]); }).find("no sentence"), std::string::npos);
 }
 
@@ -78,14 +78,14 @@ TEST(SearchUnits, StepsLeftAreThoseOfTheLongestUnit) {
   Fixture f;
   f.enter({Fixture::sentence(1, 8), Fixture::sentence(1, 12)});
   EXPECT_EQ(f.units.steps_left(), 11);
-  EXPECT_EQ(f.units.longest(), 2);
+  EXPECT_EQ(f.units.max_length(), 2);
   f.units.advance(9);
   EXPECT_EQ(f.units.steps_left(), 2);
-  EXPECT_EQ(f.units.longest(), 11);
-  f.units.note_done(std::vector<std::int32_t>{0, 1, 0, 0});
+  EXPECT_EQ(f.units.max_length(), 11);
+  f.units.mark_done(std::vector<std::int32_t>{0, 1, 0, 0});
   EXPECT_EQ(f.units.steps_left(), 0);
-  f.units.note_all_done();
-  EXPECT_EQ(f.units.running(), 0);
+  f.units.mark_all_done();
+  EXPECT_EQ(f.units.running_count(), 0);
 }
 
 TEST(SearchUnits, ClearGivesEverythingBack) {
@@ -93,8 +93,8 @@ TEST(SearchUnits, ClearGivesEverythingBack) {
   f.enter({Fixture::sentence(4, 8), Fixture::sentence(5, 16)});
   f.units.provide_slots(3);
   f.units.clear();
-  EXPECT_EQ(f.units.free(), 4);
-  EXPECT_EQ(f.units.running(), 0);
+  EXPECT_EQ(f.units.free_count(), 4);
+  EXPECT_EQ(f.units.running_count(), 0);
   EXPECT_EQ(f.cache.free_slots(), 64);
   EXPECT_EQ(f.cache.free_memory_rows(), 10);
 }

@@ -9,7 +9,7 @@
 namespace nunchi::testing {
 namespace {
 
-using SmallModel = SearchedModel<Transformer>;
+using SmallModel = SearchTestModel<Transformer>;
 
 TEST(Greedy, TakesTheLikeliestTokenEachTime) {
   SmallModel s(small_config());
@@ -29,7 +29,7 @@ TEST(Greedy, TakesTheLikeliestTokenEachTime) {
     }
     ASSERT_EQ(found[b].size(), 1u);
     EXPECT_EQ(found[b][0].tokens, expected);
-    EXPECT_EQ(found[b][0].ended, ended);
+    EXPECT_EQ(found[b][0].ended_by_eos, ended);
     EXPECT_NEAR(found[b][0].log_probability, sum, 1e-4);
     EXPECT_EQ(found[b][0].token_scores.size(), expected.size() + (ended ? 1 : 0));
   }
@@ -216,7 +216,7 @@ TEST(Sampling, FollowsTheDistribution) {
   constexpr std::int64_t kVocabulary = 12;
   SmallModel s(small_config(kVocabulary));
   const std::vector<Tokens> sources = with_end(sentences_of({6}, kVocabulary, 2));
-  std::vector<double> expected = s.scores_after(sources[0], {});
+  std::vector<double> expected = s.logits_after(sources[0], {});
   expected[kBegin] = -INFINITY;
   // The first token of many samples; temperature, top-k and top-p are applied by hand.
   struct Case {
@@ -238,10 +238,10 @@ TEST(Sampling, FollowsTheDistribution) {
       return sum;
     };
     double sum = 0;
-    const double wanted = c.top_p * total();
+    const double kept_weight = c.top_p * total();
     for (std::size_t i = 0; i < order.size() && c.top_p < 1; ++i) {
       sum += order[i].first;
-      if (sum >= wanted) order.resize(i + 1);
+      if (sum >= kept_weight) order.resize(i + 1);
     }
     std::map<std::int32_t, double> probability;
     for (const auto& [weight, token] : order) {

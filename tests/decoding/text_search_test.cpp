@@ -19,7 +19,7 @@ struct SmallText {
     return search(*model, context, {.prefixes = prompts, .tokens = kNoEnd}, options);
   }
   // The model's scores of the token after `text`, recomputed from the whole text.
-  std::vector<double> scores_after(const Tokens& text) {
+  std::vector<double> logits_after(const Tokens& text) {
     const TokenBatch batch = make_token_batch(context, std::vector<Tokens>{text}, kVocabulary);
     const Tensor logits = model->logits(model->hidden(batch), batch.rows).value();
     return to_host_f64(logits.rows(batch.rows.rows - 1, 1));
@@ -36,12 +36,12 @@ TEST(TextDecoding, GreedySearchTakesTheLikeliestToken) {
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     Tokens text = prompts[i];
     for (int t = 0; t < 12; ++t) {
-      std::vector<double> scores = s.scores_after(text);
+      std::vector<double> scores = s.logits_after(text);
       scores[1] = -INFINITY;  // <s> is suppressed
       text.push_back(static_cast<std::int32_t>(std::ranges::max_element(scores) - scores.begin()));
     }
     EXPECT_EQ(found[i].front().tokens, text);
-    EXPECT_FALSE(found[i].front().ended);
+    EXPECT_FALSE(found[i].front().ended_by_eos);
   }
 }
 

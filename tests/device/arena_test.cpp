@@ -54,7 +54,7 @@ TEST(TrainingStep, RequestsNoMemoryFromTheSystemAfterTheFirstOfEachSize) {
   const auto step = [&](std::size_t size_index, std::uint64_t number) {
     const PairBatch batch = pair_batch(context, sentences_of(lengths[size_index], 500, 1),
                                        sentences_of(lengths[size_index], 500, 2), 500);
-    context.set_random({.seed = 1, .step = number});
+    context.set_random_key({.seed = 1, .step = number});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     tape.backward(model->loss(batch, {.smoothing = 0.1}).total);

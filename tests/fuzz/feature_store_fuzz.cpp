@@ -14,8 +14,9 @@ namespace {
 void read(std::span<const std::byte> bytes) {
   try {
     const nunchi::FeatureStore store = nunchi::parse_features(bytes, "fuzz");
-    volatile float sum =
-        store.values_are_intact() ? 1.0f : 0.0f;  // keeps the compiler from removing the reads
+    // volatile: the compiler must not remove the reads
+    [[maybe_unused]] volatile bool intact = store.values_are_intact();
+    volatile float sum = 0;
     for (std::int64_t i = 0; i < store.size(); ++i) {
       if (store.rows(i) < 1) __builtin_trap();
       for (const float value : store.values(i)) sum = sum + value;
@@ -24,15 +25,17 @@ void read(std::span<const std::byte> bytes) {
   }
 }
 
-// After most mutations the index's digest is wrong. Correcting it lets them reach later checks.
+// Most mutations break the digest of the table and footer, and parsing stops there. Correcting the
+// digest lets the mutated bytes reach the later checks.
 void correct_digest(std::span<std::byte> bytes) {
-  constexpr std::size_t kFooter = 11 * 8, kDigest = 16, kRows = 4 * 8, kHeader = 64;
-  if (bytes.size() < kHeader + kFooter) return;
+  constexpr std::size_t kFooterBytes = 11 * 8, kDigestBytes = 16, kRowCountOffset = 4 * 8,
+                        kHeaderBytes = 64;
+  if (bytes.size() < kHeaderBytes + kFooterBytes) return;
   std::uint64_t counts[2] = {};  // rows, width
-  std::memcpy(counts, bytes.data() + bytes.size() - kFooter + kRows, sizeof counts);
+  std::memcpy(counts, bytes.data() + bytes.size() - kFooterBytes + kRowCountOffset, sizeof counts);
   if (counts[0] > bytes.size() || counts[1] > bytes.size()) return;
-  const std::size_t begin = kHeader + (4 * counts[0] * counts[1] + 7) / 8 * 8;
-  const std::size_t end = bytes.size() - kDigest;
+  const std::size_t begin = kHeaderBytes + (4 * counts[0] * counts[1] + 7) / 8 * 8;
+  const std::size_t end = bytes.size() - kDigestBytes;
   if (begin > end) return;
   const auto digest = nunchi::ContentHash().update(bytes.subspan(begin, end - begin)).digest();
   std::memcpy(bytes.data() + end, &digest, sizeof digest);

@@ -108,7 +108,7 @@ TEST(StreamedText, IsTheTextOfAllTokens) {
       streamed.add(std::span<const std::int32_t>(tokens).subspan(i, count));
       i += count;
       ASSERT_EQ(streamed.text(), text_of(*tokenizer, std::span(tokens).first(i))) << i;
-      ASSERT_EQ(streamed.tokens(), i);
+      ASSERT_EQ(streamed.token_count(), i);
     }
   }
 }

@@ -17,11 +17,11 @@ struct Streamed {
 
 // Translates `input`, which must fit into a pipe's buffer.
 Streamed streamed(Translator& translator, const std::string& input,
-                  const LineWindowOptions& options, std::size_t longest = 1 << 20) {
+                  const LineWindowOptions& options, std::size_t max_line_bytes = 1 << 20) {
   Pipe pipe;
   pipe.write(input);
   pipe.close_write_end();
-  LineStream lines(pipe.out(), longest);
+  LineStream lines(pipe.out(), max_line_bytes);
   Streamed result;
   result.lines = translate_stream(
       translator, lines, options,

@@ -94,9 +94,9 @@ TEST(Translator, CutsLongLinesAndCountsThem) {
   SmallTranslation s;
   Translator translator = s.translator({.search = {.max_length = 5}, .max_source_length = 7});
   const std::string text = "dog dog dog dog dog dog dog dog";
-  const std::string once = translator.translate(text).text;
+  const std::string translation = translator.translate(text).text;
   EXPECT_EQ(translator.counts().cut, 1);
-  EXPECT_EQ(translator.translate(text + " and much more").text, once);
+  EXPECT_EQ(translator.translate(text + " and much more").text, translation);
   translator.translate(std::string(1 << 20, 'x'));
   EXPECT_EQ(translator.counts().cut, 3);
   translator.translate("x");

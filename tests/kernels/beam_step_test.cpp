@@ -275,9 +275,9 @@ class BeamSearch {
                                                .token_scores = finished_.token_scores.data(),
                                                .score = finished_.score.data(),
                                                .length = finished_length_.data(),
-                                               .ended = finished_ended_.data(),
+                                               .ended_by_eos = finished_ended_.data(),
                                                .count = finished_count_.data(),
-                                               .done = finished_done_.data()},
+                                               .unit_done = finished_done_.data()},
                                   .parents = parents.data(),
                                   .next = next.data(),
                                   .active = &active_after});

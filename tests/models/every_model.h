@@ -201,7 +201,7 @@ class AnyModel {
   std::optional<Source> source(const std::vector<Tokens>& sources) const {
     const TranslationModel* found = encoder_decoder();
     if (found == nullptr) return std::nullopt;
-    return make_token_batch(context_, sources, found->inputs().source_vocabulary);
+    return make_token_batch(context_, sources, found->input_sizes().source_vocabulary);
   }
   // A decoding state with one unit per source (a language model ignores their tokens) and at most
   // `hypotheses` hypotheses per unit. Unit i reads prompts[i] tokens in its first step.
@@ -220,7 +220,7 @@ class AnyModel {
       const std::int64_t rows = has_source() ? std::ssize(sources[i]) : 0;
       begins.push_back(state->cache.take_memory(rows).value());
       EXPECT_TRUE(state->cache.admit(unit, {.prompt = prompts[i],
-                                            .longest = kMaxPositions,
+                                            .max_length = kMaxPositions,
                                             .memory_begin = begins.back(),
                                             .memory_length = rows}));
       state->cache.provide_slots(unit, kMaxPositions);
@@ -245,7 +245,7 @@ class AnyModel {
   }
   PairBatch pairs(const TranslationModel& model, const Sentences& sentences) const {
     return make_pair_batch(
-        make_token_batch(context_, sentences.sources, model.inputs().source_vocabulary),
+        make_token_batch(context_, sentences.sources, model.input_sizes().source_vocabulary),
         sentences.targets, model.target_vocabulary(), {.tokens = kTokens});
   }
   Tensor paired_scores(const auto& model, const Sentences& sentences) const {

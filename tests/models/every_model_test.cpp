@@ -133,8 +133,8 @@ void expect_weights_are_used(const TapRecord& weights, const TapRecord& values,
   std::size_t first_query = 0, first_key = 0;
   for (std::size_t b = 0; b < weights.lengths.size(); ++b) {
     const auto queries = static_cast<std::size_t>(weights.lengths[b]),
-               keys = static_cast<std::size_t>(weights.keys[b]);
-    const float* row = weights.values.data() + weights.begin[b];
+               keys = static_cast<std::size_t>(weights.key_lengths[b]);
+    const float* row = weights.values.data() + weights.offsets[b];
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t i = 0; i < queries; ++i, row += keys) {
         double sum = 0;
@@ -264,7 +264,7 @@ void expect_steps_equal_recomputation(const AnyModel& model, ContextBase& contex
   }
   constexpr std::int64_t kMaxHypotheses = 7;
   const auto state = model.started_state(sources, prompts, kMaxHypotheses);
-  std::int64_t first_parent = state->cache.first_rows();
+  std::int64_t first_parent = state->cache.next_first_row();
   for (int step = 0; step < 20; ++step) {
     const auto count = static_cast<std::int64_t>(newest.size());
     newest.resize(static_cast<std::size_t>(nn::decode_capacity(count)), 0);

@@ -68,10 +68,11 @@ TEST(Families, OptionsOfAnotherFamilyAreAnError) {
 }
 
 TEST(Families, AFamilyWithoutASourceUsesTheTargetVocabulary) {
-  const auto pair = model_preset("base")->with_inputs({7, 9}).as<TransformerConfig>();
+  const auto pair = model_preset("base")->with_input_sizes({7, 9}).as<TransformerConfig>();
   EXPECT_EQ(pair.source_vocabulary, 7);
   EXPECT_EQ(pair.target_vocabulary, 9);
-  EXPECT_EQ(model_preset("bert-base")->with_inputs({7, 9}).as<BertConfig>().target_vocabulary, 9);
+  EXPECT_EQ(model_preset("bert-base")->with_input_sizes({7, 9}).as<BertConfig>().target_vocabulary,
+            9);
 }
 
 TEST(Families, OnlyABertHasLabels) {

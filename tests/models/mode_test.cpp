@@ -9,7 +9,7 @@ namespace {
 
 class ModelMode : public ::testing::Test {
  protected:
-  ModelMode() { context_.set_random({.seed = 3, .step = 1}); }
+  ModelMode() { context_.set_random_key({.seed = 3, .step = 1}); }
 
   // Every call gives the same weights.
   std::unique_ptr<Transformer> model(float dropout) {

@@ -13,7 +13,7 @@ namespace nunchi::testing {
 // A preset with vocabularies of this size.
 template <class Config>
 Config preset_of(const std::string& name, std::int64_t vocabulary) {
-  return model_preset(name)->with_inputs({vocabulary, vocabulary}).as<Config>();
+  return model_preset(name)->with_input_sizes({vocabulary, vocabulary}).as<Config>();
 }
 
 // The options that all stacks of layers share.

@@ -31,8 +31,8 @@ class TrackedCache {
             .units = tensor(units)};
   }
 
-  void admit(std::int64_t unit, std::int64_t prompt, std::int64_t longest) {
-    ASSERT_TRUE(cache.admit(unit, {.prompt = prompt, .longest = longest}));
+  void admit(std::int64_t unit, std::int64_t prompt, std::int64_t max_length) {
+    ASSERT_TRUE(cache.admit(unit, {.prompt = prompt, .max_length = max_length}));
     prompt_[unit] = prompt;
   }
   // The first step of units; returns the rows that later steps have as parents.
@@ -43,7 +43,7 @@ class TrackedCache {
       cache.provide_slots(u, prompt_[u]);
     }
     cache.publish();
-    const std::int64_t first = cache.first_rows();
+    const std::int64_t first = cache.next_first_row();
     nn::StepTokens step = tokens(units, offsets.back());
     step.offsets = tensor(offsets);
     const nn::DecodeStep made = cache.extend(step);
@@ -141,13 +141,14 @@ TEST(DecoderCache, HasHardBounds) {
   TrackedCache c(
       {.units = 4, .beam = 3, .positions = 10, .slots = 40, .memory_rows = 12, .source_length = 8});
   EXPECT_EQ(c.cache.free_slots(), 40);
-  EXPECT_FALSE(c.cache.admit(0, {.prompt = 1, .longest = 11})) << "more positions than there are";
-  EXPECT_FALSE(c.cache.admit(0, {.prompt = 1, .longest = 5, .memory_length = 9}));
-  EXPECT_TRUE(c.cache.admit(0, {.prompt = 1, .longest = 10}));  // 28 slots
+  EXPECT_FALSE(c.cache.admit(0, {.prompt = 1, .max_length = 11}))
+      << "more positions than there are";
+  EXPECT_FALSE(c.cache.admit(0, {.prompt = 1, .max_length = 5, .memory_length = 9}));
+  EXPECT_TRUE(c.cache.admit(0, {.prompt = 1, .max_length = 10}));  // 28 slots
   EXPECT_EQ(c.cache.free_slots(), 8);
-  EXPECT_FALSE(c.cache.admit(1, {.prompt = 1, .longest = 4}));
-  EXPECT_TRUE(c.cache.admit(1, {.prompt = 2, .longest = 4}));  // 8 slots
-  EXPECT_FALSE(c.cache.admit(2, {.prompt = 1, .longest = 1}));
+  EXPECT_FALSE(c.cache.admit(1, {.prompt = 1, .max_length = 4}));
+  EXPECT_TRUE(c.cache.admit(1, {.prompt = 2, .max_length = 4}));  // 8 slots
+  EXPECT_FALSE(c.cache.admit(2, {.prompt = 1, .max_length = 1}));
   EXPECT_EQ(c.cache.take_memory(8), 0);
   EXPECT_EQ(c.cache.take_memory(5), std::nullopt);
   EXPECT_EQ(c.cache.take_memory(4), 8);

@@ -20,7 +20,7 @@ namespace {
 class OpGradients : public ::testing::Test {
  protected:
   OpGradients() {
-    context_.set_random({.seed = 7, .step = 3});
+    context_.set_random_key({.seed = 7, .step = 3});
     context_.arena().poison();
   }
   CpuContext context_{CpuOptions{.threads = 2}};

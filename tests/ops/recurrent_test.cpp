@@ -69,8 +69,8 @@ TEST_P(Recurrent, GradientsFlowThroughTheLastStates) {
       decoder(context_, GetParam(), 4, 4, 1, 50);
   expect_gradients(context_, joined(joined({x, y}, encoder.leaves), decoder.leaves), target_.rows,
                    [&] {
-                     const auto read = recurrent(x.variable, encoder.layer, batch_);
-                     return recurrent(y.variable, decoder.layer, target_, read.last).out;
+                     const auto encoded = recurrent(x.variable, encoder.layer, batch_);
+                     return recurrent(y.variable, decoder.layer, target_, encoded.last).out;
                    });
 }
 
@@ -78,8 +78,8 @@ TEST_P(Recurrent, GradientsFlowThroughRowsAndStatesTogether) {
   const Leaf x = leaf(context_, "x", {batch_.capacity, 3}, 1);
   const Layer below(context_, GetParam(), 3, 2, 2, 10), above(context_, GetParam(), 4, 2, 2, 30);
   expect_gradients(context_, joined(joined({x}, below.leaves), above.leaves), batch_.rows, [&] {
-    const auto read = recurrent(x.variable, below.layer, batch_);
-    return recurrent(read.out, above.layer, batch_, read.last).out;
+    const auto lower = recurrent(x.variable, below.layer, batch_);
+    return recurrent(lower.out, above.layer, batch_, lower.last).out;
   });
 }
 

@@ -13,7 +13,7 @@ class ResidualStreamTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kWidth = 24;
 
-  ResidualStreamTest() { context_.set_random({.seed = 3, .step = 1}); }
+  ResidualStreamTest() { context_.set_random_key({.seed = 3, .step = 1}); }
   Variable rows(std::uint64_t seed, std::int64_t width = kWidth) {
     return Variable(random_tensor<float>(context_, {batch_.capacity, width}, seed));
   }

@@ -119,10 +119,10 @@ TEST(PlainTokenizer, AFileGivesTheSameTokenizer) {
   const TemporaryFolder folder;
   const auto tokenizer = learned(kCharacters, {"abc"});
   write_text(folder / "t.tok", tokenizer->serialized());
-  const auto read = load_tokenizer(folder / "t.tok");
-  EXPECT_EQ(read->fingerprint(), tokenizer->fingerprint());
-  EXPECT_NE(read->fingerprint(), learned(kCharacters, {"abcd"})->fingerprint());
-  EXPECT_EQ(read->encode("cab"), tokenizer->encode("cab"));
+  const auto loaded = load_tokenizer(folder / "t.tok");
+  EXPECT_EQ(loaded->fingerprint(), tokenizer->fingerprint());
+  EXPECT_NE(loaded->fingerprint(), learned(kCharacters, {"abcd"})->fingerprint());
+  EXPECT_EQ(loaded->encode("cab"), tokenizer->encode("cab"));
 }
 
 TEST(PlainTokenizer, ErrorsNameTheLine) {

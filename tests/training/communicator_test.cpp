@@ -91,11 +91,11 @@ TrainingResult train_steps(const std::vector<std::vector<HostBatch>>& steps, Gra
     TrainingResult& result = results[static_cast<std::size_t>(communicator.rank())];
     std::uint64_t step = 0;
     for (const std::vector<HostBatch>& batches : steps) {
-      const LearnedStep learned = learner.step(batches, {.seed = 1, .step = ++step}, 1e-3);
-      EXPECT_TRUE(learned.finite);
-      result.losses.push_back(learned.loss);
-      result.norms.push_back(learned.gradient_norm);
-      result.tokens += learned.target_tokens;
+      const StepReport report = learner.step(batches, {.seed = 1, .step = ++step}, 1e-3);
+      EXPECT_TRUE(report.finite);
+      result.losses.push_back(report.loss);
+      result.norms.push_back(report.gradient_norm);
+      result.tokens += report.target_tokens;
     }
     result.weights = to_host<float>(model->parameters().weights());
   });

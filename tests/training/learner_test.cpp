@@ -23,7 +23,7 @@ HostBatch batch_of(const std::vector<Tokens>& sentences) {
 
 struct StepResult {
   std::vector<float> weights;
-  LearnedStep step;
+  StepReport report;
 };
 
 StepResult take_step(const std::vector<HostBatch>& batches, std::uint64_t step) {
@@ -34,8 +34,8 @@ StepResult take_step(const std::vector<HostBatch>& batches, std::uint64_t step) 
   const TranslationObjective objective(*model, context, kTokens, 0.1);
   SingleProcess single_process;
   Learner learner(*model, objective, {.adam = {.epsilon = 1e-3, .max_norm = 1}}, single_process);
-  const LearnedStep learned = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
-  return {to_host<float>(model->parameters().weights()), learned};
+  const StepReport report = learner.step(batches, {.seed = 1, .step = step}, 1e-3);
+  return {to_host<float>(model->parameters().weights()), report};
 }
 
 // Random draws depend on a sentence's index in the step, so that the division of a step into
@@ -46,14 +46,14 @@ TEST(Learner, MicroBatchesGiveTheSameStepAsOneBatch) {
   const std::vector<Tokens> back(sentences.begin() + 2, sentences.end());
   const StepResult whole = take_step({batch_of(sentences)}, 1);
   const StepResult parts = take_step({batch_of(front), batch_of(back)}, 1);
-  EXPECT_EQ(whole.step.target_tokens, 35);
-  EXPECT_EQ(parts.step.target_tokens, 35);
-  EXPECT_NEAR(whole.step.loss, parts.step.loss, 1e-4);
-  EXPECT_NEAR(whole.step.gradient_norm, parts.step.gradient_norm, 1e-6);
+  EXPECT_EQ(whole.report.target_tokens, 35);
+  EXPECT_EQ(parts.report.target_tokens, 35);
+  EXPECT_NEAR(whole.report.loss, parts.report.loss, 1e-4);
+  EXPECT_NEAR(whole.report.gradient_norm, parts.report.gradient_norm, 1e-6);
   EXPECT_LT(largest_difference(whole.weights, parts.weights), 1e-6);
 }
 
-TEST(Learner, DrawsDependOnTheStep) {
+TEST(Learner, DropoutMasksDependOnTheStep) {
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
   EXPECT_TRUE(same_bits(take_step(batches, 1).weights, take_step(batches, 1).weights));
   EXPECT_FALSE(same_bits(take_step(batches, 1).weights, take_step(batches, 2).weights));
@@ -84,12 +84,12 @@ TEST(Learner, AStepWithInfiniteGradientsChangesNothing) {
   Learner learner(*model, objective, {}, single_process);
   const std::vector<float> before = to_host<float>(model->parameters().weights());
   const std::vector<HostBatch> batches = {batch_of(sentences_of({5, 4}, 37, 1))};
-  const LearnedStep learned = learner.step(batches, {.seed = 1, .step = 1}, 1e-3);
-  EXPECT_TRUE(std::isfinite(learned.loss));
-  EXPECT_FALSE(learned.finite);
+  const StepReport report = learner.step(batches, {.seed = 1, .step = 1}, 1e-3);
+  EXPECT_TRUE(std::isfinite(report.loss));
+  EXPECT_FALSE(report.finite);
   EXPECT_EQ(learner.optimizer().steps(), 0);
   EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
-  const std::string found = learner.first_not_finite(batches, {.seed = 1, .step = 1});
+  const std::string found = learner.describe_first_non_finite(batches, {.seed = 1, .step = 1});
   EXPECT_NE(found.find("of the backward pass"), std::string::npos) << found;
   for (const float value : to_host<float>(model->parameters().gradients())) ASSERT_EQ(value, 0);
 }
@@ -101,21 +101,24 @@ class NanInjector final : public Objective {
 
   ObjectiveLoss loss(const HostBatch& batch, std::int32_t first_sentence) const override {
     bool done = false;
-    context_.tape()->set_observer([this, done](Tape::Pass now, std::size_t number,
-                                               const char* operation,
+    context_.tape()->set_observer([this, done](Tape::Pass current_pass,
+                                               std::size_t operation_number, const char* operation,
                                                const Tensor& result) mutable {
-      if (now == Tape::Pass::forward) names.resize(std::max(names.size(), number));
-      if (now == Tape::Pass::forward) names[number - 1] = operation;
-      if (done || now != pass || number != target) return;
+      if (current_pass == Tape::Pass::forward) {
+        names.resize(std::max(names.size(), operation_number));
+        names[operation_number - 1] = operation;
+      }
+      if (done || current_pass != pass || operation_number != nan_operation) return;
       // A tensor that is not contiguous is a slice of columns: only its first row is filled.
-      const Tensor first = result.contiguous() ? result.part(0, {1}) : result.rows(0, 1);
+      const Tensor first = result.contiguous() ? result.flat_slice(0, {1}) : result.rows(0, 1);
       fill(first, NAN);
       done = true;
     });
     return inner_.loss(batch, first_sentence);
   }
 
-  std::size_t target = 0;  // number of the operation, from 1; 0: none
+  // The operation, counted from 1, whose result gets the NaN; 0: none.
+  std::size_t nan_operation = 0;
   Tape::Pass pass = Tape::Pass::forward;
   mutable std::vector<std::string> names;  // names of all operations
 
@@ -146,16 +149,16 @@ TEST(Learner, ANanFromAnyOperationIsDetectedAndNamed) {
   for (const Tape::Pass pass : {Tape::Pass::forward, Tape::Pass::backward}) {
     injector.pass = pass;
     for (std::size_t i = 1; i <= names.size(); ++i) {
-      injector.target = i;
+      injector.nan_operation = i;
       const std::string where = "(operation " + std::to_string(i) + " of the " +
                                 (pass == Tape::Pass::forward ? "forward" : "backward") + " pass)";
       EXPECT_FALSE(learner.step(batches, key, 1e-3).finite) << names[i - 1] << " " << where;
       EXPECT_TRUE(same_bits(to_host<float>(model->parameters().weights()), before));
-      const std::string found = learner.first_not_finite(batches, key);
+      const std::string found = learner.describe_first_non_finite(batches, key);
       EXPECT_NE(found.find(names[i - 1] + " " + where), std::string::npos) << found;
     }
   }
-  injector.target = 0;
+  injector.nan_operation = 0;
   EXPECT_TRUE(learner.step(batches, key, 1e-3).finite);
 }
 

@@ -23,7 +23,7 @@ Trained train(int threads, int steps, float dropout) {
   const auto tokens = static_cast<double>(batch.target.rows.rows);
   Trained run;
   for (int step = 0; step < steps; ++step) {
-    context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
+    context.set_random_key({.seed = 3, .step = static_cast<std::uint64_t>(step)});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const VocabularyLoss loss = model->loss(batch, {.smoothing = 0.1});

@@ -83,7 +83,7 @@ Context<Device::cpu>::Context(const CpuOptions& options)
     : ContextBase(Device::cpu, Precision::f32, std::make_unique<ReservedMemory>()),
       threads_(options.threads > 0 ? options.threads : usable_cores()),
       isa_(options.isa) {
-  random_ = &key_;
+  device_random_key_ = &host_random_key_;
 }
 
 }  // namespace nunchi

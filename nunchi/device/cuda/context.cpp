@@ -58,14 +58,14 @@ Context<Device::cuda>::Context(const CudaOptions& options)
       cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, options.device),
       "reading the number of multiprocessors");
   pinned_ = std::make_unique<PinnedRing>(stream_);
-  random_ = reinterpret_cast<RandomKey*>(arena().allocate(sizeof(RandomKey)));
-  set_random({});
+  device_random_key_ = reinterpret_cast<RandomKey*>(arena().allocate(sizeof(RandomKey)));
+  set_random_key({});
 }
 
 Context<Device::cuda>::~Context() {
   cudaStreamSynchronize(stream_);
   drop_caches();
-  arena().release(reinterpret_cast<std::byte*>(const_cast<RandomKey*>(random_)));
+  arena().release(reinterpret_cast<std::byte*>(const_cast<RandomKey*>(device_random_key_)));
   pinned_.reset();
   cudaEventDestroy(clock_start_);
   cudaEventDestroy(clock_stop_);
@@ -80,13 +80,13 @@ std::string Context<Device::cuda>::description() const {
   return std::string(properties.name) + ", " + name_of(precision());
 }
 
-void Context<Device::cuda>::set_random(const RandomKey& key) {
-  key_ = key;
+void Context<Device::cuda>::set_random_key(const RandomKey& key) {
+  host_random_key_ = key;
   std::byte* from = pinned_->take(sizeof key);
   std::memcpy(from, &key, sizeof key);
-  check_cuda(cudaMemcpyAsync(const_cast<RandomKey*>(random_), from, sizeof key,
+  check_cuda(cudaMemcpyAsync(const_cast<RandomKey*>(device_random_key_), from, sizeof key,
                              cudaMemcpyHostToDevice, stream_),
-             "an upload to the GPU");
+             "uploading the random key");
 }
 
 void Context<Device::cuda>::synchronize() {
@@ -95,7 +95,7 @@ void Context<Device::cuda>::synchronize() {
 
 namespace {
 
-class Graph final : public ContextBase::Replay {
+class Graph final : public ContextBase::CapturedGraph {
  public:
   Graph(cudaGraph_t graph, CUstream_st* stream, Arena& arena, Arena::Blocks blocks)
       : stream_(stream), arena_(arena), blocks_(std::move(blocks)) {
@@ -110,7 +110,7 @@ class Graph final : public ContextBase::Replay {
     cudaGraphExecDestroy(executable_);
     arena_.return_blocks(blocks_);
   }
-  void start() override { check_cuda(cudaGraphLaunch(executable_, stream_), "launching a graph"); }
+  void replay() override { check_cuda(cudaGraphLaunch(executable_, stream_), "launching a graph"); }
 
  private:
   CUstream_st* stream_;
@@ -121,7 +121,7 @@ class Graph final : public ContextBase::Replay {
 
 }  // namespace
 
-std::unique_ptr<ContextBase::Replay> Context<Device::cuda>::capture(
+std::unique_ptr<ContextBase::CapturedGraph> Context<Device::cuda>::capture(
     const std::function<void()>& work) {
   check_cuda(cudaEventRecord(before_capture_, stream_), "capturing a graph");
   check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "capturing a graph");

@@ -38,12 +38,12 @@ class Context<Device::cuda> final : public ContextBase {
   double peak_memory_mib() const override {
     return static_cast<double>(arena().committed()) / (1 << 20);
   }
-  void set_random(const RandomKey& key) override;
+  void set_random_key(const RandomKey& key) override;
   void synchronize() override;
 
   // False while a profile is set, because it times each kernel on its own.
   bool can_replay() const override { return profile() == nullptr; }
-  std::unique_ptr<Replay> capture(const std::function<void()>& work) override;
+  std::unique_ptr<CapturedGraph> capture(const std::function<void()>& work) override;
   bool capturing() const { return capturing_; }
   std::unique_ptr<HostSignal> make_host_signal() override;
 

@@ -10,7 +10,8 @@ PinnedRing::PinnedRing(CUstream_st* stream) : stream_(stream) {
              "allocating pinned memory for uploads");
   memory_ = static_cast<std::byte*>(memory);
   for (CUevent_st*& event : copied_) {
-    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+    check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
+               "creating an upload event");
   }
 }
 
@@ -23,10 +24,10 @@ std::byte* PinnedRing::take(std::size_t bytes) {
   constexpr std::size_t kAlignment = 64;
   const std::size_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (used_bytes_ + size > kHalfBytes) {
-    check_cuda(cudaEventRecord(copied_[half_], stream_), "an event");
+    check_cuda(cudaEventRecord(copied_[half_], stream_), "recording an upload event");
     half_ = 1 - half_;
     used_bytes_ = 0;
-    check_cuda(cudaEventSynchronize(copied_[half_]), "an upload");
+    check_cuda(cudaEventSynchronize(copied_[half_]), "waiting for an upload to the GPU");
   }
   std::byte* memory = memory_ + static_cast<std::size_t>(half_) * kHalfBytes + used_bytes_;
   used_bytes_ += size;

@@ -67,7 +67,7 @@ Variable Bert::transformed(const Variable& hidden, const Ragged& rows) const {
 
 Tensor Bert::scores(const Variable& hidden, const Ragged& rows) const {
   const Tensor scores = vocabulary_scores(transformed(hidden, rows).value(), projection());
-  tap(Tap::logits, {"encoder", -1, ""}, scores, rows);
+  write_to_trace(Tap::logits, {"encoder", -1, ""}, scores, rows);
   return scores;
 }
 

@@ -31,7 +31,7 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
 
   std::int64_t vocabulary() const override { return config_.target_vocabulary; }
   std::int64_t width() const override { return config_.width; }
-  std::int64_t max_length() const override { return config_.longest(); }
+  std::int64_t max_length() const override { return config_.max_length(); }
   Variable hidden(const TokenBatch& text) const override;
   Tensor scores(const Variable& hidden, const Ragged& rows) const override;
   VocabularyLoss loss(const Variable& hidden, const Ragged& rows, const Tensor& labels,

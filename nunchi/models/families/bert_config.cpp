@@ -28,19 +28,21 @@ struct BertFields {
   using Model = Bert;
 
   static const FamilyInfo<Config>& info(const Config&) { return kBert; }
-  static void inputs(auto& in, auto& config) {
-    in.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
+  static void visit_input_sizes(auto& visitor, auto& config) {
+    visitor.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
-  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
-  static void shape(auto& in, auto& config) {
-    in.integer("layers", config.layers, 1, stack_options::kMaxLayers);
-    stack_options::layers(in, config);
-    stack_options::positions_and_dropouts(in, config);
-    in.texts("labels", config.labels);
+  static void visit_dropouts(auto& visitor, auto& config) {
+    stack_options::visit_dropouts(visitor, config);
+  }
+  static void visit_options(auto& visitor, auto& config) {
+    visitor.integer("layers", config.layers, 1, stack_options::kMaxLayers);
+    stack_options::visit_layers(visitor, config);
+    stack_options::visit_positions_and_dropouts(visitor, config);
+    visitor.texts("labels", config.labels);
   }
 };
 
-class BertOptions final : public DescribedConfig<BertFields>, public ClassifierConfig {
+class BertFamilyConfig final : public DescribedConfig<BertFields>, public ClassifierConfig {
  public:
   using DescribedConfig::DescribedConfig;
 
@@ -72,29 +74,29 @@ BertConfig::BertConfig() {
   scale_embeddings = false;
 }
 
-void BertConfig::keep_function_options() {
-  keep_stack_function_options();
+void BertConfig::reset_training_and_task_options() {
+  reset_stack_training_options();
   labels.clear();
 }
 
 void BertConfig::check(const FailOption& fail) const {
   check_sizes(fail, {{"layers", layers}, {"vocabulary", target_vocabulary}});
   check_stack(fail, {AttentionMask::none});
-  if (longest() < 3) {
+  if (max_length() < 3) {
     fail({"max_positions", "position"}, "must be at least 3: a text has <s>, a token and </s>");
   }
   std::vector<std::string> sorted = labels;
   std::ranges::sort(sorted);
-  const auto twice = std::ranges::adjacent_find(sorted);
-  if (twice != sorted.end()) {
-    fail({"labels"}, "names '" + printable(*twice) + "' twice");
+  const auto duplicate = std::ranges::adjacent_find(sorted);
+  if (duplicate != sorted.end()) {
+    fail({"labels"}, "names '" + printable(*duplicate) + "' twice");
   }
 }
 
-std::shared_ptr<const FamilyConfig> describe(BertConfig config) {
-  return std::make_shared<BertOptions>(std::move(config));
+std::shared_ptr<const FamilyConfig> make_family_config(BertConfig config) {
+  return std::make_shared<BertFamilyConfig>(std::move(config));
 }
 
-Family bert_family() { return describe_family<BertFields>(kBert); }
+Family bert_family() { return make_family<BertFields>(kBert); }
 
 }  // namespace nunchi

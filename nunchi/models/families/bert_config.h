@@ -22,15 +22,17 @@ struct BertConfig : StackConfig {
   std::string shared_vocabulary_reason() const {
     return "a bert fills in the tokens that it reads";
   }
-  FamilyConfig::Needs needs() const { return needs_of({AttentionMask::none}); }
+  FamilyConfig::KernelRequirements kernel_requirements() const {
+    return stack_requirements({AttentionMask::none});
+  }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
-  void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }
-  void keep_function_options();
+  void take_defaults(const OptionReader& given) { set_default_scale_embeddings(given); }
+  void reset_training_and_task_options();
 };
 
 // The result is also a ClassifierConfig.
-std::shared_ptr<const FamilyConfig> describe(BertConfig config);
+std::shared_ptr<const FamilyConfig> make_family_config(BertConfig config);
 Family bert_family();  // the registry's entry
 
 }  // namespace nunchi

@@ -53,7 +53,7 @@ Variable Gpt::hidden(const TokenBatch& text) const {
 
 Variable Gpt::logits(const Variable& hidden, const Ragged& rows) const {
   const Variable scores = linear(hidden, {.weight = output_table_});
-  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  write_to_trace(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
   return scores;
 }
 

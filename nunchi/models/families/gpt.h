@@ -25,7 +25,7 @@ class Gpt final : public Model, public LanguageModel {
 
   // Generation, token by token: the same layers with a cache.
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
-  std::int64_t max_length() const override { return config_.longest(); }
+  std::int64_t max_length() const override { return config_.max_length(); }
   std::unique_ptr<State> make_state(ContextBase& context,
                                     const nn::CacheLimits& limits) const override;
   Tensor step(State& state, const nn::StepTokens& tokens) const override;

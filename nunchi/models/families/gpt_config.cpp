@@ -28,15 +28,17 @@ struct GptFields {
   using Model = Gpt;
 
   static const FamilyInfo<Config>& info(const Config&) { return kGpt; }
-  static void inputs(auto& in, auto& config) {
-    in.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
+  static void visit_input_sizes(auto& visitor, auto& config) {
+    visitor.integer("vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
-  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
-  static void shape(auto& in, auto& config) {
-    in.integer("layers", config.layers, 1, stack_options::kMaxLayers);
-    stack_options::layers(in, config);
-    in.flag("tied_embeddings", config.tied_embeddings);
-    stack_options::positions_and_dropouts(in, config);
+  static void visit_dropouts(auto& visitor, auto& config) {
+    stack_options::visit_dropouts(visitor, config);
+  }
+  static void visit_options(auto& visitor, auto& config) {
+    visitor.integer("layers", config.layers, 1, stack_options::kMaxLayers);
+    stack_options::visit_layers(visitor, config);
+    visitor.flag("tied_embeddings", config.tied_embeddings);
+    stack_options::visit_positions_and_dropouts(visitor, config);
   }
 };
 
@@ -59,10 +61,10 @@ void GptConfig::check(const FailOption& fail) const {
   check_stack(fail, {AttentionMask::causal});
 }
 
-std::shared_ptr<const FamilyConfig> describe(GptConfig config) {
+std::shared_ptr<const FamilyConfig> make_family_config(GptConfig config) {
   return std::make_shared<DescribedConfig<GptFields>>(config);
 }
 
-Family gpt_family() { return describe_family<GptFields>(kGpt); }
+Family gpt_family() { return make_family<GptFields>(kGpt); }
 
 }  // namespace nunchi

@@ -18,14 +18,16 @@ struct GptConfig : StackConfig {
   // See models/described_config.h.
   std::vector<ObjectiveKind> objectives() const { return {ObjectiveKind::causal}; }
   std::string shared_vocabulary_reason() const { return "a gpt reads the tokens that it writes"; }
-  FamilyConfig::Needs needs() const { return needs_of({AttentionMask::causal}); }
+  FamilyConfig::KernelRequirements kernel_requirements() const {
+    return stack_requirements({AttentionMask::causal});
+  }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view key) const { return why_unused_in_stack(key); }
-  void take_defaults(const OptionReader& given) { scale_with_sinusoidal_positions(given); }
-  void keep_function_options() { keep_stack_function_options(); }
+  void take_defaults(const OptionReader& given) { set_default_scale_embeddings(given); }
+  void reset_training_and_task_options() { reset_stack_training_options(); }
 };
 
-std::shared_ptr<const FamilyConfig> describe(GptConfig config);
+std::shared_ptr<const FamilyConfig> make_family_config(GptConfig config);
 Family gpt_family();  // the registry's entry
 
 }  // namespace nunchi

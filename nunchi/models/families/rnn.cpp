@@ -52,9 +52,9 @@ Rnn::Rnn(const RnnConfig& config)
 Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
   const TokenBatch& source = token_source(any_source, config_.source_vocabulary);
   const Variable x = source_embedding_(source.ids, source.rows, no_position_);
-  tap(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
+  write_to_trace(Tap::embedding, {"encoder", -1, ""}, x.value(), source.rows);
   const nn::RecurrentStack::Result encoded = encoder_(x, source.rows);
-  tap(Tap::stack_output, {"encoder", -1, ""}, encoded.out.value(), source.rows);
+  write_to_trace(Tap::stack_output, {"encoder", -1, ""}, encoded.out.value(), source.rows);
   RecurrentMemory memory{{encoded.out, source.rows}, {}};
   for (int i = 0; i < config_.decoder_layers; ++i) {
     const int encoder_layer = std::max(i + config_.encoder_layers - config_.decoder_layers, 0);
@@ -66,14 +66,14 @@ Rnn::RecurrentMemory Rnn::encode(const Source& any_source) const {
 Variable Rnn::decode(const TokenBatch& target, const RecurrentMemory& memory) const {
   check_vocabulary(target, config_.target_vocabulary, "target");
   const Variable x = target_embedding_(target.ids, target.rows, no_position_);
-  tap(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
+  write_to_trace(Tap::embedding, {"decoder", -1, ""}, x.value(), target.rows);
   Variable hidden = decoder_(x, target.rows, memory.initial).out;
   if (attention_) {
     hidden = (*attention_)(hidden, target.rows, attention_->memory(memory.rows), memory.batch,
                            {"decoder", config_.decoder_layers - 1, "cross_attention"});
   }
   hidden = vocabulary_input(hidden, target.rows);
-  tap(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
+  write_to_trace(Tap::stack_output, {"decoder", -1, ""}, hidden.value(), target.rows);
   return hidden;
 }
 
@@ -84,7 +84,7 @@ Variable Rnn::vocabulary_input(const Variable& top, const Ragged& rows) const {
 
 Variable Rnn::logits(const Variable& hidden, const Ragged& rows) const {
   const Variable scores = linear(hidden, {.weight = tables_.output});
-  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  write_to_trace(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
   return scores;
 }
 

@@ -48,7 +48,7 @@ class Rnn final : public Model, public TranslationModel {
   TokenBatch free_running_target(const PairBatch& batch) const;
 
   // Generation, token by token.
-  ModelInputs inputs() const override {
+  InputSizes input_sizes() const override {
     return {config_.source_vocabulary, config_.target_vocabulary};
   }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }

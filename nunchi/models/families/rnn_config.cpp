@@ -27,21 +27,23 @@ struct RnnFields {
   using Model = Rnn;
 
   static const FamilyInfo<Config>& info(const Config&) { return kRnn; }
-  static void inputs(auto& in, auto& config) {
-    in.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
-    in.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
+  static void visit_input_sizes(auto& visitor, auto& config) {
+    visitor.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
+    visitor.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
-  static void dropouts(auto& in, auto& config) { in.fraction("dropout", config.dropout); }
-  static void shape(auto& in, auto& config) {
-    in.choice("cell", config.cell, kCells);
-    in.integer("encoder_layers", config.encoder_layers, 1, kMaxLayers);
-    in.integer("decoder_layers", config.decoder_layers, 1, kMaxLayers);
-    in.integer("width", config.width, 1, kMaxWidth);
-    in.flag("bidirectional", config.bidirectional);
-    in.choice("attention", config.attention, kAttentions);
-    in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
-    dropouts(in, config);
-    in.number("free_running", config.free_running, 0, 1);
+  static void visit_dropouts(auto& visitor, auto& config) {
+    visitor.fraction("dropout", config.dropout);
+  }
+  static void visit_options(auto& visitor, auto& config) {
+    visitor.choice("cell", config.cell, kCells);
+    visitor.integer("encoder_layers", config.encoder_layers, 1, kMaxLayers);
+    visitor.integer("decoder_layers", config.decoder_layers, 1, kMaxLayers);
+    visitor.integer("width", config.width, 1, kMaxWidth);
+    visitor.flag("bidirectional", config.bidirectional);
+    visitor.choice("attention", config.attention, kAttentions);
+    visitor.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
+    visit_dropouts(visitor, config);
+    visitor.number("free_running", config.free_running, 0, 1);
   }
 };
 
@@ -61,10 +63,10 @@ void RnnConfig::check(const FailOption& fail) const {
   EmbeddingTables::check(tables(), fail);
 }
 
-std::shared_ptr<const FamilyConfig> describe(RnnConfig config) {
+std::shared_ptr<const FamilyConfig> make_family_config(RnnConfig config) {
   return std::make_shared<DescribedConfig<RnnFields>>(config);
 }
 
-Family rnn_family() { return describe_family<RnnFields>(kRnn); }
+Family rnn_family() { return make_family<RnnFields>(kRnn); }
 
 }  // namespace nunchi

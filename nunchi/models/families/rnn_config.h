@@ -36,18 +36,18 @@ struct RnnConfig {
   std::vector<ObjectiveKind> objectives() const {
     return {ObjectiveKind::translation, ObjectiveKind::span_corruption};
   }
-  std::int64_t longest() const { return kUnlimitedLength; }
+  std::int64_t max_length() const { return kUnlimitedLength; }
   std::string shared_vocabulary_reason() const {
     return EmbeddingTables::shared_vocabulary_reason(tied_embeddings);
   }
-  FamilyConfig::Needs needs() const { return {}; }
+  FamilyConfig::KernelRequirements kernel_requirements() const { return {}; }
   void check(const FailOption& fail) const;
   std::string why_unused(std::string_view) const { return {}; }
   void take_defaults(const OptionReader&) {}
-  void keep_function_options() { dropout = free_running = 0; }
+  void reset_training_and_task_options() { dropout = free_running = 0; }
 };
 
-std::shared_ptr<const FamilyConfig> describe(RnnConfig config);
+std::shared_ptr<const FamilyConfig> make_family_config(RnnConfig config);
 Family rnn_family();  // the registry's entry
 
 }  // namespace nunchi

@@ -10,15 +10,15 @@ namespace {
 std::optional<nn::Embedding> token_embedding(nn::Parameters& parameters,
                                              const EmbeddingTables& tables,
                                              const TransformerConfig& config) {
-  if (config.source_features > 0) return std::nullopt;
+  if (config.source_feature_width > 0) return std::nullopt;
   return nn::Embedding(parameters, tables.source, config.embedding_options());
 }
 
 std::optional<nn::FeatureEmbedding> feature_embedding(nn::Parameters& parameters,
                                                       const TransformerConfig& config) {
-  if (config.source_features == 0) return std::nullopt;
+  if (config.source_feature_width == 0) return std::nullopt;
   return nn::FeatureEmbedding(parameters, "encoder.features",
-                              {.features = config.source_features,
+                              {.features = config.source_feature_width,
                                .width = config.width,
                                .bias = config.bias,
                                .dropout = config.dropout});
@@ -40,14 +40,15 @@ Transformer::Transformer(const TransformerConfig& config)
       target_position_(nn::make_position(parameters_, "decoder.position",
                                          config.position_options(nn::AttentionMask::causal))),
       source_embedding_(token_embedding(parameters_, tables_, config)),
-      source_features_(feature_embedding(parameters_, config)),
+      source_feature_embedding_(feature_embedding(parameters_, config)),
       target_embedding_(parameters_, tables_.target, config.embedding_options()),
-      encoder_(parameters_,
-               {.tokens = source_embedding_ ? &*source_embedding_ : nullptr,
-                .features = source_features_ ? &*source_features_ : nullptr,
-                .position = *source_position_,
-                .inputs = config.inputs()},
-               {.name = "encoder", .layers = config.encoder_layers, .block = config.block()}),
+      encoder_(
+          parameters_,
+          {.token_embedding = source_embedding_ ? &*source_embedding_ : nullptr,
+           .feature_embedding = source_feature_embedding_ ? &*source_feature_embedding_ : nullptr,
+           .position = *source_position_,
+           .input_sizes = config.input_sizes()},
+          {.name = "encoder", .layers = config.encoder_layers, .block = config.block()}),
       decoder_(parameters_, {target_embedding_, *target_position_, config.target_vocabulary},
                {.name = "decoder",
                 .layers = config.decoder_layers,
@@ -57,7 +58,7 @@ Transformer::Transformer(const TransformerConfig& config)
 
 Variable Transformer::logits(const Variable& hidden, const Ragged& rows) const {
   const Variable scores = linear(hidden, {.weight = tables_.output});
-  tap(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
+  write_to_trace(Tap::logits, {"decoder", -1, ""}, scores.value(), rows);
   return scores;
 }
 

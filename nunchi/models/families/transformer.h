@@ -36,9 +36,9 @@ class Transformer final : public Model, public TranslationModel {
   VocabularyLoss loss(const PairBatch& batch, const VocabularyLossOptions& options) const override;
 
   // Generation, token by token: the same layers with a cache.
-  ModelInputs inputs() const override { return config_.inputs(); }
+  InputSizes input_sizes() const override { return config_.input_sizes(); }
   std::int64_t target_vocabulary() const override { return config_.target_vocabulary; }
-  std::int64_t max_length() const override { return config_.longest(); }
+  std::int64_t max_length() const override { return config_.max_length(); }
   std::unique_ptr<State> make_state(ContextBase& context,
                                     const nn::CacheLimits& limits) const override {
     return decoder_.make_state(context, limits);
@@ -58,8 +58,8 @@ class Transformer final : public Model, public TranslationModel {
   TransformerConfig config_;
   EmbeddingTables tables_;
   std::unique_ptr<nn::Position> source_position_, target_position_;
-  std::optional<nn::Embedding> source_embedding_;        // if the source has tokens
-  std::optional<nn::FeatureEmbedding> source_features_;  // if the source has features
+  std::optional<nn::Embedding> source_embedding_;                 // if the source has tokens
+  std::optional<nn::FeatureEmbedding> source_feature_embedding_;  // if the source has features
   nn::Embedding target_embedding_;
   Encoder encoder_;
   DecoderStack decoder_;

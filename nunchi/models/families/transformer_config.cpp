@@ -39,20 +39,22 @@ struct TransformerFields {
   static const FamilyInfo<Config>& info(const Config& config) {
     return config.variant == TransformerVariant::t5 ? t5_info() : kTransformer;
   }
-  static void inputs(auto& in, auto& config) {
-    in.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
-    in.optional_integer("source_features", config.source_features, 1, stack_options::kMaxWidth,
-                        std::int64_t{0});
-    in.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
+  static void visit_input_sizes(auto& visitor, auto& config) {
+    visitor.integer("source_vocabulary", config.source_vocabulary, 1, kMaxVocabulary);
+    visitor.optional_integer("source_features", config.source_feature_width, 1,
+                             stack_options::kMaxWidth, std::int64_t{0});
+    visitor.integer("target_vocabulary", config.target_vocabulary, 1, kMaxVocabulary);
   }
-  static void dropouts(auto& in, auto& config) { stack_options::dropouts(in, config); }
-  static void shape(auto& in, auto& config) {
-    in.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMaxLayers);
-    in.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMaxLayers);
-    stack_options::layers(in, config);
-    in.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
-    in.flag("scale_output", config.scale_output);
-    stack_options::positions_and_dropouts(in, config);
+  static void visit_dropouts(auto& visitor, auto& config) {
+    stack_options::visit_dropouts(visitor, config);
+  }
+  static void visit_options(auto& visitor, auto& config) {
+    visitor.integer("encoder_layers", config.encoder_layers, 0, stack_options::kMaxLayers);
+    visitor.integer("decoder_layers", config.decoder_layers, 1, stack_options::kMaxLayers);
+    stack_options::visit_layers(visitor, config);
+    visitor.choice("tied_embeddings", config.tied_embeddings, kTiedEmbeddings);
+    visitor.flag("scale_output", config.scale_output);
+    stack_options::visit_positions_and_dropouts(visitor, config);
   }
 };
 
@@ -60,17 +62,18 @@ struct TransformerFields {
 
 void TransformerConfig::check(const FailOption& fail) const {
   check_sizes(fail, {{"decoder_layers", decoder_layers}, {"target_vocabulary", target_vocabulary}});
-  check_sizes(fail, {{"encoder_layers", encoder_layers}, {"source_features", source_features}}, 0);
-  if (source_features == 0) check_sizes(fail, {{"source_vocabulary", source_vocabulary}});
+  check_sizes(fail, {{"encoder_layers", encoder_layers}, {"source_features", source_feature_width}},
+              0);
+  if (source_feature_width == 0) check_sizes(fail, {{"source_vocabulary", source_vocabulary}});
   check_stack(fail, {AttentionMask::none, AttentionMask::causal});
   EmbeddingTables::check(tables(), fail);
 }
 
-std::shared_ptr<const FamilyConfig> describe(TransformerConfig config) {
+std::shared_ptr<const FamilyConfig> make_family_config(TransformerConfig config) {
   return std::make_shared<DescribedConfig<TransformerFields>>(config);
 }
 
-Family transformer_family() { return describe_family<TransformerFields>(kTransformer); }
-Family t5_family() { return describe_family<TransformerFields>(t5_info()); }
+Family transformer_family() { return make_family<TransformerFields>(kTransformer); }
+Family t5_family() { return make_family<TransformerFields>(t5_info()); }
 
 }  // namespace nunchi

@@ -26,7 +26,7 @@ GenerationTokens load_generation_tokens(const std::filesystem::path& folder) {
   const Options tree = Options::from_json(
       {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path.string());
   OptionReader reader(tree);  // decoding/generation_config.h reads the other keys
-  GenerationTokens::fields(reader, tokens);
+  GenerationTokens::visit_fields(reader, tokens);
   return tokens;
 }
 

@@ -21,13 +21,14 @@ struct GenerationTokens {
 
   bool operator==(const GenerationTokens&) const = default;
 
-  static void fields(auto& in, auto& tokens) {
-    in.optional_integer("bos_token_id", tokens.begin, 0, kMaxToken, kNoToken);
-    in.optional_integer("eos_token_id", tokens.end, 0, kMaxToken, kNoToken);
-    in.optional_integer("pad_token_id", tokens.pad, 0, kMaxToken, kNoToken);
-    in.optional_integer("decoder_start_token_id", tokens.decoder_start, 0, kMaxToken, kNoToken);
-    in.optional_integer("forced_bos_token_id", tokens.forced_first, 0, kMaxToken, kNoToken);
-    in.integers("suppress_tokens", tokens.suppressed, 0, kMaxToken);
+  static void visit_fields(auto& visitor, auto& tokens) {
+    visitor.optional_integer("bos_token_id", tokens.begin, 0, kMaxToken, kNoToken);
+    visitor.optional_integer("eos_token_id", tokens.end, 0, kMaxToken, kNoToken);
+    visitor.optional_integer("pad_token_id", tokens.pad, 0, kMaxToken, kNoToken);
+    visitor.optional_integer("decoder_start_token_id", tokens.decoder_start, 0, kMaxToken,
+                             kNoToken);
+    visitor.optional_integer("forced_bos_token_id", tokens.forced_first, 0, kMaxToken, kNoToken);
+    visitor.integers("suppress_tokens", tokens.suppressed, 0, kMaxToken);
   }
 
  private:

@@ -51,9 +51,9 @@ Tokenizers::Tokenizers(std::unique_ptr<Tokenizer> source, std::unique_ptr<Tokeni
 
 void Tokenizers::check_fit(const Model& model, const std::string& where) const {
   if (const auto* translation = ability_of<TranslationModel>(model)) {
-    const ModelInputs inputs = translation->inputs();
-    if (inputs.source_features == 0) {
-      check_side(source(), inputs.source_vocabulary, where + ": the source tokenizer");
+    const InputSizes sizes = translation->input_sizes();
+    if (sizes.source_feature_width == 0) {
+      check_side(source(), sizes.source_vocabulary, where + ": the source tokenizer");
     }
     check_side(target(), translation->target_vocabulary(), where + ": the target tokenizer");
     return;

@@ -35,120 +35,129 @@ constexpr std::array kMetrics = {
     Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
     Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
-void model_fields(OptionReader& in, ModelConfig& model) { model = read_model_options(in); }
-void model_fields(OptionWriter& out, const ModelConfig& model) {
+void visit_model_fields(OptionReader& in, ModelConfig& model) {
+  model = read_training_model_config(in);
+}
+void visit_model_fields(OptionWriter& out, const ModelConfig& model) {
   model->write_training_options(out);
 }
 
-void tokenizer_fields(auto& in, auto& tokenizer) {
-  in.choice("kind", tokenizer.options.kind, kTokenizers);
-  in.integer("vocabulary", tokenizer.options.vocabulary, 4, kMaxTokens);
-  in.flag("shared", tokenizer.shared);
-  in.flag("byte_fallback", tokenizer.options.byte_fallback);
-  in.number("character_coverage", tokenizer.options.character_coverage, 0.98, 1);
-  in.texts("symbols", tokenizer.options.symbols);
-  in.flag("split_digits", tokenizer.options.split_digits);
-  in.integer("max_lines", tokenizer.options.max_lines, 1, kMaxCount);
-  in.path("source", tokenizer.source);
-  in.path("target", tokenizer.target);
+void visit_tokenizer_fields(auto& visitor, auto& tokenizer) {
+  visitor.choice("kind", tokenizer.options.kind, kTokenizers);
+  visitor.integer("vocabulary", tokenizer.options.vocabulary, 4, kMaxTokens);
+  visitor.flag("shared", tokenizer.shared);
+  visitor.flag("byte_fallback", tokenizer.options.byte_fallback);
+  visitor.number("character_coverage", tokenizer.options.character_coverage, 0.98, 1);
+  visitor.texts("symbols", tokenizer.options.symbols);
+  visitor.flag("split_digits", tokenizer.options.split_digits);
+  visitor.integer("max_lines", tokenizer.options.max_lines, 1, kMaxCount);
+  visitor.path("source", tokenizer.source);
+  visitor.path("target", tokenizer.target);
 }
 
-void pair_fields(auto& in, auto& part) {
-  in.path("source", part.source);
-  in.path("features", part.features);
-  in.path("target", part.target);
-  in.path("tsv", part.tsv);
-  in.path("text", part.text);
-  in.integer("source_column", part.source_column, 1, 1000);
-  in.integer("target_column", part.target_column, 1, 1000);
-  in.integer("first_line", part.first_line, 1, kMaxCount);
-  in.integer("last_line", part.last_line, 0, kMaxCount);
+void visit_pair_fields(auto& visitor, auto& part) {
+  visitor.path("source", part.source);
+  visitor.path("features", part.features);
+  visitor.path("target", part.target);
+  visitor.path("tsv", part.tsv);
+  visitor.path("text", part.text);
+  visitor.integer("source_column", part.source_column, 1, 1000);
+  visitor.integer("target_column", part.target_column, 1, 1000);
+  visitor.integer("first_line", part.first_line, 1, kMaxCount);
+  visitor.integer("last_line", part.last_line, 0, kMaxCount);
 }
 
-void data_fields(auto& in, auto& data) {
-  in.path("root", data.root);
-  in.path("cache", data.cache);
-  in.maps("train", data.train, [](auto& in, auto& part) {
-    pair_fields(in, part);
-    in.positive("weight", part.weight);
+void visit_data_fields(auto& visitor, auto& data) {
+  visitor.path("root", data.root);
+  visitor.path("cache", data.cache);
+  visitor.maps("train", data.train, [](auto& visitor, auto& part) {
+    visit_pair_fields(visitor, part);
+    visitor.positive("weight", part.weight);
   });
-  in.map("validation", data.validation, [](auto& in, auto& part) { pair_fields(in, part); });
-  in.integer("max_length", data.limits.max_length, 1, kMaxTokens);
-  in.number("max_ratio", data.limits.max_ratio, 0, 1e6);
-  in.choice("cut", data.cut, kTextCuts);
-  in.integer("window", data.window, 1, kMaxTokens);
+  visitor.map("validation", data.validation,
+              [](auto& visitor, auto& part) { visit_pair_fields(visitor, part); });
+  visitor.integer("max_length", data.limits.max_length, 1, kMaxTokens);
+  visitor.number("max_ratio", data.limits.max_ratio, 0, 1e6);
+  visitor.choice("cut", data.cut, kTextCuts);
+  visitor.integer("window", data.window, 1, kMaxTokens);
 }
 
-void optimizer_fields(auto& in, auto& optimizer) {
-  in.choice("kind", optimizer.kind, kOptimizers);
-  in.fraction("beta1", optimizer.adam.beta1);
-  in.fraction("beta2", optimizer.adam.beta2);
-  in.positive("epsilon", optimizer.adam.epsilon);
-  in.fraction("weight_decay", optimizer.adam.weight_decay);
-  in.number("clip_norm", optimizer.adam.max_norm, 0, 1e9);
+void visit_optimizer_fields(auto& visitor, auto& optimizer) {
+  visitor.choice("kind", optimizer.kind, kOptimizers);
+  visitor.fraction("beta1", optimizer.adam.beta1);
+  visitor.fraction("beta2", optimizer.adam.beta2);
+  visitor.positive("epsilon", optimizer.adam.epsilon);
+  visitor.fraction("weight_decay", optimizer.adam.weight_decay);
+  visitor.number("clip_norm", optimizer.adam.max_norm, 0, 1e9);
 }
 
-void schedule_fields(auto& in, auto& schedule) {
-  in.choice("kind", schedule.kind, kSchedules);
-  in.number("learning_rate", schedule.peak, 0, 1000);
-  in.number("factor", schedule.factor, 0, 1000);
-  in.integer("warmup", schedule.warmup, 0, kMaxCount);
-  in.number("final", schedule.final, 0, 1000);
+void visit_schedule_fields(auto& visitor, auto& schedule) {
+  visitor.choice("kind", schedule.kind, kSchedules);
+  visitor.number("learning_rate", schedule.peak, 0, 1000);
+  visitor.number("factor", schedule.factor, 0, 1000);
+  visitor.integer("warmup", schedule.warmup, 0, kMaxCount);
+  visitor.number("final", schedule.final, 0, 1000);
 }
 
-void training_fields(auto& in, auto& training) {
-  in.choice("objective", training.objective, objective_choices());
-  in.integer("batch_tokens", training.batch_tokens, 1, kMaxTokens);
-  in.choice("batch_by", training.batch_by, kBatchBy);
-  in.integer("accumulate", training.accumulate, 1, 1 << 16);
-  in.choice("gradient_sum", training.gradient_sum, kGradientSums);
-  in.fraction("label_smoothing", training.label_smoothing);
-  in.map("span_corruption", [&](auto& in) {
-    in.number("noise", training.span_corruption.noise, 0.001, 0.999);
-    in.number("mean_span", training.span_corruption.mean_span, 1, 1000);
+void visit_training_fields(auto& visitor, auto& training) {
+  visitor.choice("objective", training.objective, objective_choices());
+  visitor.integer("batch_tokens", training.batch_tokens, 1, kMaxTokens);
+  visitor.choice("batch_by", training.batch_by, kBatchBy);
+  visitor.integer("accumulate", training.accumulate, 1, 1 << 16);
+  visitor.choice("gradient_sum", training.gradient_sum, kGradientSums);
+  visitor.fraction("label_smoothing", training.label_smoothing);
+  visitor.map("span_corruption", [&](auto& visitor) {
+    visitor.number("noise", training.span_corruption.noise, 0.001, 0.999);
+    visitor.number("mean_span", training.span_corruption.mean_span, 1, 1000);
   });
-  in.number("mask_share", training.mask_share, 0.001, 0.999);
-  in.flag("whole_words", training.whole_words);
-  in.map("optimizer", [&](auto& in) { optimizer_fields(in, training.optimizer); });
-  in.map("schedule", [&](auto& in) { schedule_fields(in, training.schedule); });
-  in.integer("max_steps", training.max_steps, 0, kMaxCount);
-  in.integer("max_epochs", training.max_epochs, 0, kMaxCount);
-  in.number("max_minutes", training.max_minutes, 0, 1e9);
-  in.integer("log_every", training.log_every, 1, kMaxCount);
+  visitor.number("mask_share", training.mask_share, 0.001, 0.999);
+  visitor.flag("whole_words", training.whole_words);
+  visitor.map("optimizer",
+              [&](auto& visitor) { visit_optimizer_fields(visitor, training.optimizer); });
+  visitor.map("schedule",
+              [&](auto& visitor) { visit_schedule_fields(visitor, training.schedule); });
+  visitor.integer("max_steps", training.max_steps, 0, kMaxCount);
+  visitor.integer("max_epochs", training.max_epochs, 0, kMaxCount);
+  visitor.number("max_minutes", training.max_minutes, 0, 1e9);
+  visitor.integer("log_every", training.log_every, 1, kMaxCount);
 }
 
-void checkpoint_fields(auto& in, auto& checkpoints) {
-  in.integer("every", checkpoints.every, 1, kMaxCount);
-  in.integer("keep_last", checkpoints.keep_last, 1, 10000);
-  in.integer("keep_best", checkpoints.keep_best, 1, 10000);
-  in.integer("average", checkpoints.average, 1, 10000);
+void visit_checkpoint_fields(auto& visitor, auto& checkpoints) {
+  visitor.integer("every", checkpoints.every, 1, kMaxCount);
+  visitor.integer("keep_last", checkpoints.keep_last, 1, 10000);
+  visitor.integer("keep_best", checkpoints.keep_best, 1, 10000);
+  visitor.integer("average", checkpoints.average, 1, 10000);
 }
 
-void validation_fields(auto& in, auto& validation) {
-  in.integer("every", validation.every, 0, kMaxCount);
-  in.choice("metric", validation.metric, kMetrics);
-  in.flag("lowercase", validation.lowercase);
-  in.integer("beam_size", validation.beam_size, 1, 1024);
-  in.integer("patience", validation.patience, 0, kMaxCount);
+void visit_validation_fields(auto& visitor, auto& validation) {
+  visitor.integer("every", validation.every, 0, kMaxCount);
+  visitor.choice("metric", validation.metric, kMetrics);
+  visitor.flag("lowercase", validation.lowercase);
+  visitor.integer("beam_size", validation.beam_size, 1, 1024);
+  visitor.integer("patience", validation.patience, 0, kMaxCount);
 }
 
-void generation_fields(auto& in, auto& generation) {
-  in.integer("beam_size", generation.beam_size, 1, 1024);
-  in.number("normalize", generation.normalize, 0, 10);
-  in.integer("max_length", generation.max_length, 1, kMaxGenerationLength);
+void visit_generation_fields(auto& visitor, auto& generation) {
+  visitor.integer("beam_size", generation.beam_size, 1, 1024);
+  visitor.number("normalize", generation.normalize, 0, 10);
+  visitor.integer("max_length", generation.max_length, 1, kMaxGenerationLength);
 }
 
-void fields(auto& in, auto& config) {
-  in.path("output", config.output);
-  in.integer("seed", config.seed, 0, INT64_MAX);
-  in.path("initialize_from", config.initialize_from);
-  in.map("model", [&](auto& in) { model_fields(in, config.model); });
-  in.map("tokenizer", [&](auto& in) { tokenizer_fields(in, config.tokenizer); });
-  in.map("data", [&](auto& in) { data_fields(in, config.data); });
-  in.map("training", [&](auto& in) { training_fields(in, config.training); });
-  in.map("checkpoints", [&](auto& in) { checkpoint_fields(in, config.checkpoints); });
-  in.map("validation", [&](auto& in) { validation_fields(in, config.validation); });
-  in.map("generation", [&](auto& in) { generation_fields(in, config.generation); });
+void visit_fields(auto& visitor, auto& config) {
+  visitor.path("output", config.output);
+  visitor.integer("seed", config.seed, 0, INT64_MAX);
+  visitor.path("initialize_from", config.initialize_from);
+  visitor.map("model", [&](auto& visitor) { visit_model_fields(visitor, config.model); });
+  visitor.map("tokenizer",
+              [&](auto& visitor) { visit_tokenizer_fields(visitor, config.tokenizer); });
+  visitor.map("data", [&](auto& visitor) { visit_data_fields(visitor, config.data); });
+  visitor.map("training", [&](auto& visitor) { visit_training_fields(visitor, config.training); });
+  visitor.map("checkpoints",
+              [&](auto& visitor) { visit_checkpoint_fields(visitor, config.checkpoints); });
+  visitor.map("validation",
+              [&](auto& visitor) { visit_validation_fields(visitor, config.validation); });
+  visitor.map("generation",
+              [&](auto& visitor) { visit_generation_fields(visitor, config.generation); });
 }
 
 // The objective needs one of the symbols `needed`. Adds the first one to a tokenizer that will be
@@ -165,7 +174,7 @@ void add_symbol(std::span<const std::string_view> needed, TrainConfig& config) {
 
 // Lowers the lengths that are not set in the config to those that the model can read.
 void set_default_lengths(const std::function<bool(const char*)>& is_set, TrainConfig& config) {
-  const std::int64_t model_limit = config.model->longest();
+  const std::int64_t model_limit = config.model->max_length();
   if (config.data.cut == TextCut::windows) {
     if (!is_set("data.window")) config.data.window = std::min(config.data.window, model_limit);
     return;
@@ -247,7 +256,7 @@ std::int64_t source_tokens(const TrainingOptions& training) {
 TrainConfig read_train_config(const Options& options) {
   OptionReader in(options);
   TrainConfig config;
-  fields(in, config);
+  visit_fields(in, config);
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
   if (!in.has("model")) in.fail("model", "is missing; it must have at least a 'family'");
@@ -266,7 +275,7 @@ TrainConfig read_train_config(const std::filesystem::path& file,
 
 std::string to_yaml(const TrainConfig& config) {
   OptionWriter out;
-  fields(out, config);
+  visit_fields(out, config);
   return to_yaml(out.tree());
 }
 

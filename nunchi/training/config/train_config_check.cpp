@@ -109,7 +109,7 @@ void check_part(const CorpusPart& part, const ObjectiveInfo& objective, const st
 
 void check_positions(const TrainConfig& config, const OptionReader& in) {
   const DataConfig& data = config.data;
-  const std::int64_t model_limit = config.model->longest();
+  const std::int64_t model_limit = config.model->max_length();
   const auto fail = [&](const std::string& what) {
     in.fail({"model.max_positions", "model.position", "data.max_length", "generation.max_length",
              "data.window"},

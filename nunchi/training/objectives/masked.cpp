@@ -24,14 +24,16 @@ philox::Words draw(const TextDraws& draws, Purpose purpose, std::size_t number) 
                       philox::key_of(draws.key));
 }
 
-// Chooses `wanted` of the numbers from 0 to count - 1, ascending; all sets are equally likely.
-std::vector<std::int32_t> choose(std::int64_t wanted, std::size_t count, const TextDraws& draws) {
+// Chooses `selection_size` of the numbers from 0 to count - 1, ascending; all sets are equally
+// likely.
+std::vector<std::int32_t> choose(std::int64_t selection_size, std::size_t count,
+                                 const TextDraws& draws) {
   std::vector<std::int32_t> chosen;
   philox::Words words{};
   for (std::size_t i = 0; i < count; ++i) {
     if (i % words.size() == 0) words = draw(draws, Purpose::choice, i / words.size());
     const auto missing =
-        static_cast<std::uint64_t>(wanted - static_cast<std::int64_t>(chosen.size()));
+        static_cast<std::uint64_t>(selection_size - static_cast<std::int64_t>(chosen.size()));
     // Uniform in [0, count - i).
     const std::uint64_t drawn = (std::uint64_t{words[i % words.size()]} * (count - i)) >> 32;
     if (drawn < missing) chosen.push_back(static_cast<std::int32_t>(i));
@@ -44,8 +46,8 @@ struct Word {
   std::int32_t first, size;
 };
 
-// Takes words in random order and skips those that would exceed the wanted number of tokens.
-std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word> words,
+// Takes words in random order and skips those that would exceed `max_tokens`.
+std::vector<std::int32_t> choose_words(std::int64_t max_tokens, std::span<const Word> words,
                                        const TextDraws& draws) {
   std::vector<std::pair<std::uint64_t, std::size_t>> order;
   for (std::size_t w = 0; w < words.size(); ++w) {
@@ -55,9 +57,9 @@ std::vector<std::int32_t> choose_words(std::int64_t wanted, std::span<const Word
   std::ranges::sort(order);
   std::vector<std::int32_t> positions;
   for (const auto& [ignored, w] : order) {
-    const auto taken = static_cast<std::int64_t>(positions.size());
+    const auto chosen_tokens = static_cast<std::int64_t>(positions.size());
     // The first word is always taken, so that a text of one long word has tokens to predict.
-    if (taken > 0 && taken + words[w].size > wanted) continue;
+    if (chosen_tokens > 0 && chosen_tokens + words[w].size > max_tokens) continue;
     for (std::int32_t i = 0; i < words[w].size; ++i) positions.push_back(words[w].first + i);
   }
   std::ranges::sort(positions);
@@ -82,9 +84,9 @@ Masker::Masker(const Tokenizer& tokenizer, const MaskOptions& options)
 
 std::vector<std::int32_t> Masker::choose_positions(std::span<const std::int32_t> text,
                                                    const TextDraws& draws) const {
-  const auto wanted =
+  const auto mask_count =
       std::max<std::int64_t>(1, std::llround(options_.fraction * static_cast<double>(text.size())));
-  if (!options_.whole_words) return choose(wanted, text.size(), draws);
+  if (!options_.whole_words) return choose(mask_count, text.size(), draws);
   std::vector<Word> words;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (i == 0 || starts_word_[static_cast<std::size_t>(text[i])]) {
@@ -93,7 +95,7 @@ std::vector<std::int32_t> Masker::choose_positions(std::span<const std::int32_t>
       ++words.back().size;
     }
   }
-  return choose_words(wanted, words, draws);
+  return choose_words(mask_count, words, draws);
 }
 
 MaskedText Masker::operator()(const Tokens& text, std::int64_t max_length,

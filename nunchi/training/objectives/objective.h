@@ -10,9 +10,9 @@
 namespace nunchi {
 
 struct ObjectiveLoss {
-  Variable total;                  // f64 [1], the sum over the target tokens
-  std::int64_t target_tokens = 0;  // tokens to predict
-  std::int64_t tokens_read = 0;    // tokens that the model read; 0: the same as target_tokens
+  Variable total;                     // f64 [1], the sum over the target tokens
+  std::int64_t target_tokens = 0;     // tokens to predict
+  std::int64_t tokens_processed = 0;  // tokens that the model reads; 0: the same as target_tokens
   // Number of target tokens to which the model gives the highest score. Set only in evaluating
   // mode, by objectives that report accuracy.
   std::optional<std::int64_t> correct = {};

@@ -142,7 +142,7 @@ ObjectiveLoss SpanCorruptionObjective::loss(const HostBatch& batch,
     targets.push_back(tokens_.with_forced_first(text.target));
   }
   const PairBatch pairs = make_pair_batch(
-      make_source(context_, std::move(sources), model_.inputs(), first_sentence), targets,
+      make_source(context_, std::move(sources), model_.input_sizes(), first_sentence), targets,
       model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
   return {model_.loss(pairs, {.smoothing = training ? label_smoothing_ : 0}).total,
           pairs.target.rows.rows};

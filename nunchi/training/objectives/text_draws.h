@@ -20,7 +20,7 @@ inline TextDraws draws_for(const ContextBase& context, const HostBatch& batch, s
   if (!context.is_training()) {
     return {.key = {}, .sentence = static_cast<std::uint32_t>(batch.pairs[i])};
   }
-  return {.key = context.random_key(),
+  return {.key = context.host_random_key(),
           .sentence = static_cast<std::uint32_t>(first_sentence) + static_cast<std::uint32_t>(i)};
 }
 

@@ -13,7 +13,7 @@ ObjectiveLoss TranslationObjective::loss(const HostBatch& batch,
   std::vector<Tokens> targets;
   for (const Tokens& target : batch.targets) targets.push_back(tokens_.with_forced_first(target));
   const PairBatch pairs = make_pair_batch(
-      make_source(context_, batch.sources, model_.inputs(), first_sentence), targets,
+      make_source(context_, batch.sources, model_.input_sizes(), first_sentence), targets,
       model_.target_vocabulary(), {.tokens = tokens_, .first_sentence = first_sentence});
   const double smoothing = context_.is_training() ? label_smoothing_ : 0;
   return {model_.loss(pairs, {.smoothing = smoothing}).total, pairs.target.rows.rows};

@@ -12,7 +12,7 @@ namespace nunchi {
 
 AppendFile::AppendFile(const std::filesystem::path& path)
     : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (file_ < 0) fail_to_write(path_, errno);
+  if (file_ < 0) throw_write_error(path_, errno);
 }
 
 AppendFile::~AppendFile() { ::close(file_); }
@@ -21,7 +21,7 @@ void AppendFile::write(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_to_write(path_, errno);
+    if (written < 0) throw_write_error(path_, errno);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }

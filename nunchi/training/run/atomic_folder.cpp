@@ -21,11 +21,11 @@ fs::path parent_of(const fs::path& path) {
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail_to_write(folder, errno);
+  if (descriptor < 0) throw_write_error(folder, errno);
   // EINVAL: a file system that cannot sync folders.
   const int reason = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;
   ::close(descriptor);
-  if (reason != 0) fail_to_write(folder, reason);
+  if (reason != 0) throw_write_error(folder, reason);
 }
 
 // An unused name in the same folder as `path`.
@@ -47,7 +47,7 @@ bool is_temporary(const fs::path& path) {
 
 AtomicFolder::AtomicFolder(const fs::path& path) : path_(path), temporary_(temporary_beside(path)) {
   std::error_code failure;
-  if (!fs::create_directory(temporary_, failure)) fail_to_write(path, failure.value());
+  if (!fs::create_directory(temporary_, failure)) throw_write_error(path, failure.value());
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -81,14 +81,14 @@ void AtomicFolder::commit() {
     // Exchanges the two folders atomically; the destructor removes the earlier one.
     done = ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   }
-  if (!done) fail_to_write(path_, errno);
+  if (!done) throw_write_error(path_, errno);
   sync_folder(parent_of(path_));
 }
 
 void move_files(const fs::path& from, const fs::path& into) {
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const fs::path to = into / entry.path().filename();
-    if (::rename(entry.path().c_str(), to.c_str()) != 0) fail_to_write(to, errno);
+    if (::rename(entry.path().c_str(), to.c_str()) != 0) throw_write_error(to, errno);
   }
   sync_folder(into);
 }

@@ -42,25 +42,27 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 }
 
 // The fields of trainer.json.
-void fields(auto& in, auto& state) {
+void visit_fields(auto& visitor, auto& state) {
   constexpr double kMax = std::numeric_limits<double>::max();
-  const auto count = [&](const char* key, auto& field) { in.integer(key, field, 0, INT64_MAX); };
+  const auto count = [&](const char* key, auto& field) {
+    visitor.integer(key, field, 0, INT64_MAX);
+  };
   count("step", state.step);
   count("epoch", state.epoch);
   count("batch", state.batch);
-  in.text("order_digest", state.order_digest);
+  visitor.text("order_digest", state.order_digest);
   count("seed", state.seed);
-  in.text("config_digest", state.config_digest);
+  visitor.text("config_digest", state.config_digest);
   count("last_validation", state.last_validation);
   count("validations_without_gain", state.validations_without_gain);
-  in.maps("best", state.best, [&](auto& inner, auto& entry) {
+  visitor.maps("best", state.best, [&](auto& inner, auto& entry) {
     inner.integer("step", entry.step, 0, INT64_MAX);
     inner.number("score", entry.score, -kMax, kMax);
   });
-  in.number("elapsed_seconds", state.elapsed_seconds, 0, kMax);
+  visitor.number("elapsed_seconds", state.elapsed_seconds, 0, kMax);
   count("skipped_steps", state.skipped_steps);
   count("skipped_in_a_row", state.skipped_in_a_row);
-  in.number("window_loss", state.window_loss, -kMax, kMax);
+  visitor.number("window_loss", state.window_loss, -kMax, kMax);
   count("window_tokens", state.window_tokens);
 }
 
@@ -129,7 +131,7 @@ void restore(const StoredBuffer& stored, const nn::Parameters& parameters, const
     // The file's bytes may be unaligned, so they are copied first.
     std::vector<float> values(found.bytes.size() / sizeof(float));
     if (!values.empty()) std::memcpy(values.data(), found.bytes.data(), found.bytes.size());
-    copy_from_host<float>(values, flat.part(entry.offset, entry.shape));
+    copy_from_host<float>(values, flat.flat_slice(entry.offset, entry.shape));
   }
 }
 
@@ -148,7 +150,7 @@ std::int64_t optimizer_steps(const SafetensorsFile& file, const fs::path& where)
 
 std::string to_json(const TrainerState& state) {
   OptionWriter out;
-  fields(out, state);
+  visit_fields(out, state);
   return to_json(out.tree());
 }
 
@@ -157,7 +159,7 @@ TrainerState trainer_state_from_json(std::string_view text, const std::string& w
   OptionReader in(options);
   if (!in.has("step")) in.fail("step", "is missing; this is not the state of a trainer");
   TrainerState state;
-  fields(in, state);
+  visit_fields(in, state);
   in.finish();
   return state;
 }

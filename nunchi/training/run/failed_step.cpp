@@ -35,9 +35,9 @@ std::filesystem::path write_failed_step(const std::filesystem::path& folder,
   const Json json = {{"step", failed.step},
                      {"seed", failed.seed},
                      {"operation", failed.operation},
-                     {"loss", failed.learned.loss},
-                     {"gradient_norm", failed.learned.gradient_norm},
-                     {"target_tokens", failed.learned.target_tokens},
+                     {"loss", failed.report.loss},
+                     {"gradient_norm", failed.report.gradient_norm},
+                     {"target_tokens", failed.report.target_tokens},
                      {"batches", batches}};
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);

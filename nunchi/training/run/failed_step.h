@@ -13,7 +13,7 @@ namespace nunchi {
 struct FailedStep {
   std::int64_t step = 0;
   std::uint64_t seed = 0;
-  const LearnedStep& learned;
+  const StepReport& report;
   std::string operation;  // the first operation whose result was not finite
   std::span<const HostBatch> batches;
 };

@@ -226,9 +226,9 @@ class BeamSearch {
                                          .token_scores = finished_.token_scores.data<float>(),
                                          .score = finished_.score.data<double>(),
                                          .length = length_.data<std::int32_t>(),
-                                         .ended = ended_.data<std::int32_t>(),
+                                         .ended_by_eos = ended_.data<std::int32_t>(),
                                          .count = count_.data<std::int32_t>(),
-                                         .done = done_.data<std::int32_t>()},
+                                         .unit_done = done_.data<std::int32_t>()},
                             .parents = parents.data<std::int32_t>(),
                             .next = next.data<std::int32_t>(),
                             .active = active.data<std::int32_t>()});
@@ -274,7 +274,7 @@ class BeamSearch {
   }
 
  private:
-  struct RowMemory {
+  struct HypothesisBuffers {
     Tensor tokens, token_scores, score, unit, length;
     kernels::SearchRows kernels_rows() const {
       return {tokens.data<std::int32_t>(), token_scores.data<float>(), score.data<double>(),
@@ -294,7 +294,7 @@ class BeamSearch {
     fill(tensor, -1);
     return tensor;
   }
-  RowMemory rows() const {
+  HypothesisBuffers rows() const {
     return {Tensor::empty(context_, DType::i32, {all_rows(), stride_}),
             Tensor::empty(context_, DType::f32, {all_rows(), stride_}),
             Tensor::empty(context_, DType::f64, {all_rows()}),
@@ -306,7 +306,7 @@ class BeamSearch {
   BeamSetup setup_;
   std::int64_t stride_;
   DeviceOptions options_;
-  RowMemory from_, to_, finished_;
+  HypothesisBuffers from_, to_, finished_;
   Tensor length_, ended_, count_, done_;
 };
 

@@ -71,8 +71,8 @@ inline void expect_like_cpu(const Job& job, const Tolerance& tolerance = {},
   CudaContext cuda;
   cuda.arena().poison();
   const RandomKey key{.seed = 5, .step = 9};
-  cpu.set_random(key);
-  cuda.set_random(key);
+  cpu.set_random_key(key);
+  cuda.set_random_key(key);
   const std::vector<Output> expected = job(cpu, DType::f32);
   for (const DType type : types) {
     const std::vector<Output> found = job(cuda, type);

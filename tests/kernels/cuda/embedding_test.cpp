@@ -52,7 +52,7 @@ struct Device {
 };
 
 kernels::Dropout dropout_of(ContextBase& context, const Problem& p) {
-  return {.probability = p.dropout, .operation_id = 9, .key = context.random()};
+  return {.probability = p.dropout, .operation_id = 9, .key = context.device_random_key()};
 }
 
 Job forward(const Problem& p) {
@@ -148,7 +148,7 @@ TEST(EmbeddingOnGpu, SumsTokensOfAnyFrequency) {
 TEST(EmbeddingOnGpu, RepeatedRunsGiveTheSameGradientBits) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
-  cuda.set_random({.seed = 5, .step = 9});
+  cuda.set_random_key({.seed = 5, .step = 9});
   const Problem p{.lengths = std::vector<std::int32_t>(200, 100), .width = 256, .dropout = 0.1f};
   const auto once = backward(p)(cuda, DType::bf16);
   for (int i = 0; i < 3; ++i) {

@@ -46,8 +46,9 @@ class Search {
       number.push_back(static_cast<std::int32_t>(u));
     }
     options_ = {context, options};
-    copy_from_host(std::span<const std::int32_t>(prefix), from_.length.part(0, {setup.units}));
-    copy_from_host(std::span<const std::int32_t>(number), from_.unit.part(0, {setup.units}));
+    copy_from_host(std::span<const std::int32_t>(prefix),
+                   from_.length.flat_slice(0, {setup.units}));
+    copy_from_host(std::span<const std::int32_t>(number), from_.unit.flat_slice(0, {setup.units}));
     for (Tensor* x : {&parents_, &next_}) {
       *x = zeros(context, DType::i32, {setup.units * setup.beam});
     }
@@ -124,9 +125,9 @@ class Search {
                                                .token_scores = finished_.token_scores.data<float>(),
                                                .score = finished_.score.data<double>(),
                                                .length = finished_length_.data<std::int32_t>(),
-                                               .ended = finished_ended_.data<std::int32_t>(),
+                                               .ended_by_eos = finished_ended_.data<std::int32_t>(),
                                                .count = finished_count_.data<std::int32_t>(),
-                                               .done = done_.data<std::int32_t>()},
+                                               .unit_done = done_.data<std::int32_t>()},
                                   .parents = parents_.data<std::int32_t>(),
                                   .next = next_.data<std::int32_t>(),
                                   .active = to_.counts.data<std::int32_t>(),

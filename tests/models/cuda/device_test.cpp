@@ -99,7 +99,7 @@ double score_on_cpu(const Transformer& model, ContextBase& cpu, const Tokens& so
       pair_batch(cpu, std::span(&source, 1), std::span(&found.tokens, 1), vocabulary);
   const std::vector<float> logits = logits_of(model, batch);
   Tokens scored = found.tokens;
-  if (found.ended) scored.push_back(2);
+  if (found.ended_by_eos) scored.push_back(2);
   double total = 0;
   for (std::size_t i = 0; i < scored.size(); ++i) {
     const float* row = logits.data() + i * static_cast<std::size_t>(vocabulary);

@@ -23,7 +23,7 @@ inline Trained train(nn::Parameters& parameters, int steps, double tokens,
   AdamOptimizer optimizer(parameters, {.max_norm = 1});
   Trained run;
   for (int step = 0; step < steps; ++step) {
-    context.set_random({.seed = 3, .step = static_cast<std::uint64_t>(step)});
+    context.set_random_key({.seed = 3, .step = static_cast<std::uint64_t>(step)});
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const VocabularyLoss loss = loss_of();

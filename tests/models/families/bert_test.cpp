@@ -103,13 +103,13 @@ TEST(Bert, RefusesInvalidTexts) {
   BertConfig config = small_bert_config();
   config.max_positions = 8;
   const auto model = make_small<Bert>(context, config);
-  const auto read = [&](std::int32_t length, std::int64_t vocabulary) {
+  const auto error_for = [&](std::int32_t length, std::int64_t vocabulary) {
     return error_of([&] {
       model->hidden(make_token_batch(context, sentences_of({length}, 37, 1), vocabulary));
     });
   };
-  EXPECT_NE(read(9, 37).find("8 positions"), std::string::npos);
-  EXPECT_NE(read(5, 40).find("made for 40 text tokens"), std::string::npos);
+  EXPECT_NE(error_for(9, 37).find("8 positions"), std::string::npos);
+  EXPECT_NE(error_for(5, 40).find("made for 40 text tokens"), std::string::npos);
   EXPECT_NE(error_of([&] {
               make_masked_batch(context, std::vector<MaskedText>{{{1, 2}, {2}, {5}}}, 37);
             }).find("no token at position 2"),

@@ -56,7 +56,7 @@ class RnnFreeRunning : public ::testing::Test {
       targets.push_back(targets_[b]);
     }
     batch_ = pair_batch(context_, sources, targets, 37, static_cast<std::int32_t>(sentences[0]));
-    context_.set_random({.seed = seed, .step = 4});
+    context_.set_random_key({.seed = seed, .step = 4});
     const TokenBatch target = model->free_running_target(batch_);
     Tokens ids = to_host<std::int32_t>(target.ids);
     ids.resize(static_cast<std::size_t>(target.rows.rows));
@@ -112,7 +112,7 @@ TEST_F(RnnFreeRunning, ActsInTrainingOnly) {
   config.free_running = 0.9f;
   const auto model = make_small<Rnn>(context_, config, {.gradients = true});
   const PairBatch batch = pair_batch(context_, sources_, targets_, 37);
-  context_.set_random({.seed = 1, .step = 1});
+  context_.set_random_key({.seed = 1, .step = 1});
   const auto loss = [&] { return to_host<double>(model->loss(batch, {}).total.value())[0]; };
   const double plain = loss();
   double recorded = 0;

@@ -67,15 +67,16 @@ TEST_F(ModelFolder, EveryOptionSurvives) {
     const std::string written = ModelConfig(config)->to_json();
     const ModelConfig model = read_model_config(written, "x");
     EXPECT_EQ(model->to_json(), written);
-    const auto& read = model.as<TransformerConfig>();
-    EXPECT_EQ(read.dropout, 0.3f);
+    const auto& read_config = model.as<TransformerConfig>();
+    EXPECT_EQ(read_config.dropout, 0.3f);
     const bool learned = position == nn::PositionKind::learned,
                rotary = position == nn::PositionKind::rotary,
                relative = position == nn::PositionKind::relative;
     const TransformerConfig defaults;
-    EXPECT_EQ(read.max_positions, learned ? 9 : defaults.max_positions) << name;
-    EXPECT_EQ(read.rotary_base, rotary ? 500000 : defaults.rotary_base) << name;
-    EXPECT_EQ(read.relative_max_distance, relative ? 100 : defaults.relative_max_distance) << name;
+    EXPECT_EQ(read_config.max_positions, learned ? 9 : defaults.max_positions) << name;
+    EXPECT_EQ(read_config.rotary_base, rotary ? 500000 : defaults.rotary_base) << name;
+    EXPECT_EQ(read_config.relative_max_distance, relative ? 100 : defaults.relative_max_distance)
+        << name;
   }
 }
 

@@ -8,14 +8,14 @@ namespace {
 TEST(Tokenizers, SharedAndSeparateTokenizersLoadAsTheyWereSaved) {
   const TemporaryFolder shared, separate;
   save_tokenizers(Tokenizers(byte_tokenizer()), shared.path());
-  EXPECT_EQ(shared.files(), 1);
+  EXPECT_EQ(shared.entry_count(), 1);
   const Tokenizers one = load_tokenizers(shared.path());
   EXPECT_TRUE(one.shared());
   EXPECT_EQ(&one.source(), &one.target());
   EXPECT_EQ(one.source().fingerprint(), byte_tokenizer()->fingerprint());
 
   save_tokenizers(Tokenizers(byte_tokenizer(), letter_tokenizer()), separate.path());
-  EXPECT_EQ(separate.files(), 2);
+  EXPECT_EQ(separate.entry_count(), 2);
   const Tokenizers two = load_tokenizers(separate.path());
   EXPECT_FALSE(two.shared());
   EXPECT_EQ(two.source().fingerprint(), byte_tokenizer()->fingerprint());

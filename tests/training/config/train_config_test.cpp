@@ -316,9 +316,9 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
 TEST(TrainConfig, MissingKeysAreErrors) {
   EXPECT_EQ(config_error(""), "a.yaml: 'output' is missing; it names the folder of the run.");
   EXPECT_NE(config_error("output: x").find("'model' is missing"), std::string::npos);
-  EXPECT_TRUE(config_error("output: x\nmodel:\n  width: 8\n")
-                  .starts_with("a.yaml:2: 'model.family' is missing; it says which kind of model "
-                               "this is: transformer, "));
+  EXPECT_TRUE(
+      config_error("output: x\nmodel:\n  width: 8\n")
+          .starts_with("a.yaml:2: 'model.family' is missing; it must be one of transformer, "));
   EXPECT_EQ(config_error("output: x\nmodel: {family: transformer}\n\ndata: {max_length: 3}"),
             "a.yaml:4: 'data.train' is missing; it names the pairs of sentences to learn from.");
   EXPECT_NE(minimal_error({"data.train=[]"}).find("'data.train' is missing"), std::string::npos);

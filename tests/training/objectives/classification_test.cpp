@@ -100,7 +100,7 @@ TEST_F(Classification, LearnsToPredictLabels) {
   const ClassificationObjective objective({*model_, context_, tokenizers_, options_});
   const ObjectiveLoss before = objective.loss(batch(0, 18), 0);
   EXPECT_EQ(before.target_tokens, 18);
-  EXPECT_EQ(before.tokens_read, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
+  EXPECT_EQ(before.tokens_processed, 18 * 2 + 3 * (1 + 2 + 3 + 4 + 5 + 6));
   SingleProcess single_process;
   Learner learner(*model_, objective, {.adam = {.max_norm = 1}}, single_process);
   for (std::uint64_t step = 1; step <= 60; ++step) {

@@ -180,22 +180,22 @@ double value_of(const ObjectiveLoss& loss) { return to_host<double>(loss.total.v
 TEST(MaskedObjective, MaskingIsFixedInEvaluationAndVariesByStepInTraining) {
   const TemporaryFolder folder;
   TinyRun run(folder.path(), StartMode::fresh, masked_config());
-  const std::vector<std::uint32_t> some = {3, 8, 40, 41};
-  run.context().set_random({.seed = 1, .step = 1});
-  const ObjectiveLoss first = loss_of(run, some);
-  run.context().set_random({.seed = 1, .step = 2});
-  EXPECT_EQ(value_of(loss_of(run, some, 100)), value_of(first));
+  const std::vector<std::uint32_t> texts = {3, 8, 40, 41};
+  run.context().set_random_key({.seed = 1, .step = 1});
+  const ObjectiveLoss first = loss_of(run, texts);
+  run.context().set_random_key({.seed = 1, .step = 2});
+  EXPECT_EQ(value_of(loss_of(run, texts, 100)), value_of(first));
   ASSERT_TRUE(first.correct.has_value());
   EXPECT_EQ(first.target_tokens, 4);
-  EXPECT_EQ(first.tokens_read, 4 * 2 + 7 + 7 + 4 + 5);
+  EXPECT_EQ(first.tokens_processed, 4 * 2 + 7 + 7 + 4 + 5);
   // The loss of a text does not depend on its batch.
   double sum = 0;
-  for (const std::uint32_t one : some) sum += value_of(loss_of(run, std::vector{one}));
+  for (const std::uint32_t one : texts) sum += value_of(loss_of(run, std::vector{one}));
   EXPECT_NEAR(sum, value_of(first), 1e-4);
   const auto training_loss = [&](std::uint64_t step, std::int32_t sentence) {
-    run.context().set_random({.seed = 1, .step = step});
+    run.context().set_random_key({.seed = 1, .step = step});
     const ModeScope scope(run.context(), Mode::training);
-    const ObjectiveLoss loss = loss_of(run, some, sentence);
+    const ObjectiveLoss loss = loss_of(run, texts, sentence);
     EXPECT_FALSE(loss.correct.has_value());
     return value_of(loss);
   };

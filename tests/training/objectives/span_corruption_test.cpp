@@ -206,12 +206,12 @@ TEST_F(SpanObjective, SpansVaryByStepInTrainingAndAreFixedInEvaluation) {
   const Tokenizers tokenizers(with_sentinels());
   const auto spans = objective(tokenizers);
   const auto training_loss = [&](std::uint64_t step) {
-    context_.set_random({.seed = 1, .step = step});
+    context_.set_random_key({.seed = 1, .step = step});
     const ModeScope scope(context_, Mode::training);
     return to_host<double>(spans->loss(batch_, 0).total.value())[0];
   };
   const auto evaluation_loss = [&](std::uint64_t step) {
-    context_.set_random({.seed = 1, .step = step});
+    context_.set_random_key({.seed = 1, .step = step});
     return to_host<double>(spans->loss(batch_, 0).total.value())[0];
   };
   EXPECT_EQ(training_loss(1), training_loss(1));

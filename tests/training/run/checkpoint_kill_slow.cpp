@@ -26,8 +26,8 @@ struct Writer {
   void fill_with(float value) const {
     for (const nn::ParameterEntry& entry : model->parameters().entries()) {
       fill(entry.variable.value(), value);
-      fill(optimizer.first_moment().part(entry.offset, entry.shape), value);
-      fill(optimizer.second_moment().part(entry.offset, entry.shape), value);
+      fill(optimizer.first_moment().flat_slice(entry.offset, entry.shape), value);
+      fill(optimizer.second_moment().flat_slice(entry.offset, entry.shape), value);
     }
   }
   [[noreturn]] void write_forever(const fs::path& folder, std::int64_t step) {
@@ -48,8 +48,8 @@ struct Writer {
     EXPECT_EQ(optimizer.steps(), step);
     for (const nn::ParameterEntry& entry : model->parameters().entries()) {
       for (const Tensor& tensor :
-           {entry.variable.value(), optimizer.first_moment().part(entry.offset, entry.shape),
-            optimizer.second_moment().part(entry.offset, entry.shape)}) {
+           {entry.variable.value(), optimizer.first_moment().flat_slice(entry.offset, entry.shape),
+            optimizer.second_moment().flat_slice(entry.offset, entry.shape)}) {
         for (const float value : to_host<float>(tensor)) {
           ASSERT_EQ(value, static_cast<float>(step)) << entry.name;
         }

@@ -146,7 +146,7 @@ TEST(Checkpoint, WritingAStepAgainReplacesIt) {
   SomeRun loaded(9);
   load_checkpoint(folder / "step-7", *loaded.model, loaded.optimizer);
   EXPECT_TRUE(same_bits(loaded.weights(), second.weights()));
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(Checkpoint, OldOnesAreRemovedExceptTheLastAndTheBest) {
@@ -161,7 +161,7 @@ TEST(Checkpoint, OldOnesAreRemovedExceptTheLastAndTheBest) {
   remove_old_checkpoints(folder.path(), 2, best);
   EXPECT_EQ(checkpoint_steps(folder.path()), (std::vector<std::int64_t>{10, 30, 100}));
   EXPECT_TRUE(fs::exists(folder / "step-7b") && fs::exists(folder / "other"));
-  EXPECT_EQ(folder.files(), 5);
+  EXPECT_EQ(folder.entry_count(), 5);
 }
 
 // A limit on the file size simulates a full disk: both make a write fail in the middle of the data.
@@ -175,11 +175,11 @@ TEST(Checkpoint, AFullDiskLeavesOnlyTheEarlierCheckpoint) {
   const rlimit small{100'000, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message = error_of([&] { run.save(folder.path(), 8); });
-  const std::string again = error_of([&] { run.save(folder.path(), 7); });
+  const std::string second_message = error_of([&] { run.save(folder.path(), 7); });
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   std::signal(SIGXFSZ, previous);
   EXPECT_TRUE(says(message, "cannot write") && says(message, "File too large")) << message;
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
   load_checkpoint(folder / "step-7", *run.model, run.optimizer);
 }
 

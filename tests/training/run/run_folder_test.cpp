@@ -129,7 +129,7 @@ TEST(RunFolder, AModelNotWrittenByARunIsNeverRemoved) {
     EXPECT_THROW(RunFolder(folder.path(), mode), UsageError);
   }
   EXPECT_EQ(content(folder / "model.safetensors"), "precious");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(RunFolder, AFolderWithOtherFilesIsRejectedUnlessTheyAreAllowed) {
@@ -145,7 +145,7 @@ TEST(RunFolder, AFolderWithOtherFilesIsRejectedUnlessTheyAreAllowed) {
       EXPECT_THROW(RunFolder(folder.path(), mode), UsageError);
     }
     EXPECT_EQ(content(folder / name), "precious");
-    EXPECT_EQ(folder.files(), 1);
+    EXPECT_EQ(folder.entry_count(), 1);
     const RunFolder with_allowed_file(folder.path(), StartMode::fresh, std::span(&name, 1));
   }
 }
@@ -223,7 +223,7 @@ TEST(AtomicFolder, AppearsWholeOrNotAtAll) {
   EXPECT_FALSE(fs::exists(folder / "a"));
   made.commit();
   EXPECT_EQ(content(folder / "a/x"), "1");
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 TEST(AtomicFolder, ReplacesAnEarlierFolder) {
@@ -237,7 +237,7 @@ TEST(AtomicFolder, ReplacesAnEarlierFolder) {
   }
   EXPECT_EQ(content(folder / "a/new"), "2");
   EXPECT_FALSE(fs::exists(folder / "a/old"));
-  EXPECT_EQ(folder.files(), 1);
+  EXPECT_EQ(folder.entry_count(), 1);
 }
 
 }  // namespace

@@ -101,10 +101,10 @@ class BeamUnit {
     copy_history(c, to.tokens + slot * p_.stride, to.token_scores + slot * p_.stride);
     to.score[slot] = c.score;
     to.length[slot] = static_cast<std::int32_t>(ended ? length_ : length_ + 1);
-    to.ended[slot] = ended ? 1 : 0;
+    to.ended_by_eos[slot] = ended ? 1 : 0;
   }
 
-  void mark_done() { p_.finished.done[index_] = 1; }
+  void mark_done() { p_.finished.unit_done[index_] = 1; }
 
   void continue_with(const Candidate& c, std::int64_t row) {
     copy_history(c, p_.to.tokens + row * p_.stride, p_.to.token_scores + row * p_.stride);

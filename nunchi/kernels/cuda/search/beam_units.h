@@ -133,7 +133,7 @@ __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const
     if (lane == 0) {
       to.score[at] = c.score;
       to.length[at] = static_cast<std::int32_t>(ended ? unit.length : unit.length + 1);
-      to.ended[at] = ended ? 1 : 0;
+      to.ended_by_eos[at] = ended ? 1 : 0;
     }
   };
   std::int64_t continuing = 0;
@@ -159,7 +159,7 @@ __device__ inline bool plan_unit(const BeamStep<float>& p, std::int64_t u, const
   if (lane == 0 && finished != finished_before) {
     to.count[unit.index] = static_cast<std::int32_t>(finished);
   }
-  if (lane == 0 && !continues) to.done[unit.index] = 1;
+  if (lane == 0 && !continues) to.unit_done[unit.index] = 1;
   return continues;
 }
 
