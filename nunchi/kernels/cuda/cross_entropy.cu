@@ -5,9 +5,9 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __device__ void clear_row(N* x, int size) {
-  if constexpr (Wide) {
+  if constexpr (Aligned) {
     for (int i = static_cast<int>(threadIdx.x); i < size * static_cast<int>(sizeof(N)) / 16;
          i += static_cast<int>(blockDim.x)) {
       reinterpret_cast<uint4*>(x)[i] = make_uint4(0, 0, 0, 0);
@@ -21,10 +21,11 @@ __device__ void clear_row(N* x, int size) {
 
 // One block per row. Held: the whole row stays in registers over its three passes; otherwise each
 // pass reads it again, chunk by chunk.
-template <class N, int Threads, int Groups, bool Wide, bool Held>
-__global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
-                                           : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
-  using Row = RowRegisters<N, Threads, Groups, Wide>;
+template <class N, int Threads, int Groups, bool Aligned, bool Held>
+__global__ __launch_bounds__(Threads, Aligned
+                                          ? 1024 / Threads
+                                          : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
+  using Row = RowRegisters<N, Threads, Groups, Aligned>;
   constexpr int kWarps = Threads / kWarp;
   constexpr float kLowest = -INFINITY;
   __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
@@ -34,7 +35,7 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   const bool first_lane = threadIdx.x % kWarp == 0;
   N* x = p.logits + r * size;
   if (r >= real_rows(p.rows) - p.first) {
-    if (p.write_gradient) clear_row<N, Wide>(x, size);
+    if (p.write_gradient) clear_row<N, Aligned>(x, size);
     if (threadIdx.x == 0) p.loss[r] = 0;
     return;
   }
@@ -107,10 +108,10 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   }
 }
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   const auto launch_sized = [&]<int Threads, int Groups, bool Held>() {
-    cross_entropy_kernel<N, Threads, Groups, Wide, Held>
+    cross_entropy_kernel<N, Threads, Groups, Aligned, Held>
         <<<static_cast<unsigned>(p.chunk), Threads, 0, ctx.stream()>>>(p);
   };
   constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
@@ -135,7 +136,7 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
   if (p.chunk == 0 || p.vocabulary == 0) return;
   using N = Native<T>;
-  if (wide(native(p.logits), p.vocabulary)) {
+  if (rows_are_aligned(native(p.logits), p.vocabulary)) {
     launch<N, true>(ctx, native(p));
   } else {
     launch<N, false>(ctx, native(p));

@@ -111,7 +111,8 @@ void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   if (p.rows * p.width == 0) return;
   using N = Native<T>;
   const AddInto<N> q = native(p);
-  if (p.width % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride)) {
+  if (p.width % 8 == 0 && rows_are_aligned(q.x, p.x_stride) &&
+      rows_are_aligned(q.out, p.out_stride)) {
     add_into_kernel<N, 8>
         <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(q);
   } else {

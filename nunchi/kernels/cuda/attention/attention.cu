@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) 
   const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
-  const DropoutMask keep(in, tile.sentence, head);
+  const DropoutMask dropout_mask(in, tile.sentence, head);
 
   float sums[ColumnsPerLane] = {}, top = kLowest, total = 0;
   const int keys = span.visible(query);
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) 
     const int lane_key = key + lane;
     float score = kLowest;
     if (lane_key < keys) {
-      score = dot(q, k + lane_key * in.k_stride, in.width, in.wide) * in.scale;
+      score = dot(q, k + lane_key * in.k_stride, in.width, in.aligned) * in.scale;
       if (bias.active) score += bias.at(lane_key - (query + span.shift));
     }
     // fmaxf ignores a NaN; if all scores are NaN, there is no highest score.
@@ -57,9 +57,9 @@ __global__ void __launch_bounds__(kThreads) exact_kernel(ForwardArguments<N> p) 
     float weight = expf(score - base);
     top = highest;
     total = total * rescale + warp_sum(weight);
-    if (in.draws.threshold > 0) {
-      const bool kept = keep.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
-      weight = kept ? weight * in.draws.scale : 0.0f;
+    if (in.dropout.active()) {
+      const bool kept = dropout_mask.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
+      weight = kept ? weight * in.dropout.scale : 0.0f;
     }
 #pragma unroll
     for (int i = 0; i < ColumnsPerLane; ++i) sums[i] *= rescale;
@@ -96,7 +96,7 @@ void compute(ContextOf<Target>& ctx, const Attention<T>& p) {
                                 .log_sum = p.log_sum};
   if constexpr (sizeof(N) == 2) {
     const std::int64_t width = p.in.head_width;
-    if (arguments.in.wide && wide(arguments.out, arguments.out_stride) &&
+    if (arguments.in.aligned && rows_are_aligned(arguments.out, arguments.out_stride) &&
         (has_short_kernel(width) || width == 128)) {
       arguments.short_separately = has_short_kernel(width);
       const std::int64_t longest = std::max(p.in.max_queries, p.in.max_keys);

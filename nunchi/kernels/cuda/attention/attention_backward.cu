@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> 
   const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
   const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
   const HeadBias bias(in.bias, head);
-  const DropoutMask keep(in, tile.sentence, head);
+  const DropoutMask dropout_mask(in, tile.sentence, head);
   const float log_sum = p.log_sum[head_row];
   float sums[ColumnsPerLane] = {};
   const int keys = span.visible(query);
@@ -64,12 +64,12 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> 
     const int lane_key = key + lane, relative = lane_key - (query + span.shift);
     float d_score = 0;
     if (lane_key < keys) {
-      float score = dot(q, k + lane_key * in.k_stride, in.width, in.wide) * in.scale;
+      float score = dot(q, k + lane_key * in.k_stride, in.width, in.aligned) * in.scale;
       if (bias.active) score += bias.at(relative);
-      float d_weight = dot(d_out, v + lane_key * in.v_stride, in.width, in.wide);
-      if (in.draws.threshold > 0) {
-        const bool kept = keep.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
-        d_weight = kept ? d_weight * in.draws.scale : 0.0f;
+      float d_weight = dot(d_out, v + lane_key * in.v_stride, in.width, in.aligned);
+      if (in.dropout.active()) {
+        const bool kept = dropout_mask.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
+        d_weight = kept ? d_weight * in.dropout.scale : 0.0f;
       }
       d_score = expf(score - log_sum) * (d_weight - delta);
       if (table.active()) table.add(relative, d_score);
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
   float d_k[ColumnsPerLane] = {}, d_v[ColumnsPerLane] = {};
   for (int head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
     const HeadBias bias(in.bias, head);
-    const DropoutMask keep(in, tile.sentence, head);
+    const DropoutMask dropout_mask(in, tile.sentence, head);
     const N* q = head_columns(in.q, in.q_stride, span.first_query, head, in.width);
     const N* d_out = head_columns(p.d_out, p.d_out_stride, span.first_query, head, in.width);
     const std::int64_t first_row = head * p.rows.capacity + span.first_query;
@@ -121,13 +121,14 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
       const int lane_query = query + lane;
       float weight = 0, d_score = 0;
       if (lane_query < span.queries) {
-        float score = dot(k, q + lane_query * in.q_stride, in.width, in.wide) * in.scale;
+        float score = dot(k, q + lane_query * in.q_stride, in.width, in.aligned) * in.scale;
         if (bias.active) score += bias.at(key - (lane_query + span.shift));
         weight = expf(score - p.log_sum[first_row + lane_query]);
-        float d_weight = dot(v, d_out + lane_query * p.d_out_stride, in.width, p.wide);
+        float d_weight = dot(v, d_out + lane_query * p.d_out_stride, in.width, p.aligned);
         float factor = 1;
-        if (in.draws.threshold > 0) {
-          factor = keep.mask8(lane_query, key & ~7) >> (key & 7) & 1 ? in.draws.scale : 0.0f;
+        if (in.dropout.active()) {
+          factor =
+              dropout_mask.mask8(lane_query, key & ~7) >> (key & 7) & 1 ? in.dropout.scale : 0.0f;
         }
         d_score = weight * (d_weight * factor - p.delta[first_row + lane_query]);
         weight *= factor;
@@ -208,9 +209,11 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
                                  .accumulate_q = p.accumulate_q,
                                  .accumulate_k = p.accumulate_k,
                                  .accumulate_v = p.accumulate_v};
-  arguments.wide = arguments.in.wide && wide(arguments.out, p.out_stride) &&
-                   wide(arguments.d_out, p.d_out_stride) && wide(arguments.d_q, p.d_q_stride) &&
-                   wide(arguments.d_k, p.d_k_stride) && wide(arguments.d_v, p.d_v_stride);
+  arguments.aligned = arguments.in.aligned && rows_are_aligned(arguments.out, p.out_stride) &&
+                      rows_are_aligned(arguments.d_out, p.d_out_stride) &&
+                      rows_are_aligned(arguments.d_q, p.d_q_stride) &&
+                      rows_are_aligned(arguments.d_k, p.d_k_stride) &&
+                      rows_are_aligned(arguments.d_v, p.d_v_stride);
   const bool on_tensor_cores = uses_tensor_cores(arguments);
   const bool has_table_gradient =
       p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;

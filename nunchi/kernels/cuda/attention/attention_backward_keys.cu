@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     v.next(m).copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride, count);
   }
   const float scale = in.scale * kLog2E;
-  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.dropout.active();
   const LaneTiles<D> k_tiles(k), staged_tiles(staged.memory),
       paired = LaneTiles<D>::paired(staged.memory);
   float d_k[M][D / 8][4] = {}, d_v[M][D / 8][4] = {};
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     if (stage.query >= span.queries) stage = {head + 1, first_query};
     if (stage.head < end_head) copy_stage(stage, stage_number + 1);
     const HeadBias bias(in.bias, head);
-    const DropoutMask keep(in, tile.sentence, head);
+    const DropoutMask dropout_mask(in, tile.sentence, head);
     // Computes with 32 queries, from `query` on. Edge: some of them may not see some of the warp's
     // keys.
     const auto step = [&]<bool Edge>(int query) {
@@ -102,7 +102,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
       std::uint32_t drawn = 0;
       if (drops) {
 #pragma unroll
-        for (int i = 0; i < 2 * M; ++i) drawn |= keep.mask8(query + lane, first + 8 * i) << 8 * i;
+        for (int i = 0; i < 2 * M; ++i)
+          drawn |= dropout_mask.mask8(query + lane, first + 8 * i) << 8 * i;
       }
       const int first_tile =
           DoubleBufferedRows<D>::first_tile(stage_number) + (query - begin) / kTileRows;
@@ -146,7 +147,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
               if (Edge && key >= visible) weight = 0;
               if (drops) {
                 const bool kept = bits >> (8 * r) & 1;
-                d_score = weight * ((kept ? d_score * in.draws.scale : 0.0f) - delta);
+                d_score = weight * ((kept ? d_score * in.dropout.scale : 0.0f) - delta);
                 if (!kept) weight = 0;
               } else {
                 d_score = weight * (d_score - delta);
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     const std::int64_t row = span.first_key + from;
     write_rows<D>(k.next(m), d_k[m], in.scale,
                   {p.d_k + row * p.d_k_stride + kv_head * D, p.d_k_stride, count, p.accumulate_k});
-    write_rows<D>(v.next(m), d_v[m], in.draws.scale,
+    write_rows<D>(v.next(m), d_v[m], in.dropout.scale,
                   {p.d_v + row * p.d_v_stride + kv_head * D, p.d_v_stride, count, p.accumulate_v});
   }
 }

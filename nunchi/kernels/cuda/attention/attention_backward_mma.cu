@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   }
 
   const HeadBias bias(in.bias, head);
-  const DropoutMask keep(in, tile.sentence, head);
+  const DropoutMask dropout_mask(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
-  const bool drops = Terms == ScoreTerms::any && in.draws.threshold > 0;
+  const bool drops = Terms == ScoreTerms::any && in.dropout.active();
   const int visible_to_all = span.visible(first);
   const int keys = first < span.queries ? span.visible(min(first + kRows, span.queries) - 1) : 0;
   float sums[M][D / 8][4] = {};
@@ -112,7 +112,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
 #pragma unroll
       for (int m = 0; m < M; ++m) {
         const int query = first + kTileRows * m + g;
-        drawn[m] = keep.mask8(query, key + 8 * c) | keep.mask8(query + 8, key + 8 * c) << 8;
+        drawn[m] = dropout_mask.mask8(query, key + 8 * c) |
+                   dropout_mask.mask8(query + 8, key + 8 * c) << 8;
       }
     }
     // Sixteen keys at a time, limited by registers.
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
             if (Edge && lane_key + 8 * n + e % 2 >= visible[e / 2]) weight = 0;
             float d_weight = d_x[m][n][e];
             if (drops) {
-              d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.draws.scale : 0.0f;
+              d_weight = bits >> (e % 2 + e / 2 * 8) & 1 ? d_weight * in.dropout.scale : 0.0f;
             }
             x[m][n][e] = weight * (d_weight - delta[m][e / 2]);
             if (Terms == ScoreTerms::any && table.active()) table.add(distance, x[m][n][e]);

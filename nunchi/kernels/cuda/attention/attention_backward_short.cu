@@ -37,7 +37,7 @@ struct Matrices {
 // which d_k and d_v are computed.
 template <int D, bool Plain>
 __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, const Matrices<D>& m,
-                                 int head, int first, const ShortDropoutMask& keep,
+                                 int head, int first, const ShortDropoutMask& dropout_mask,
                                  const float (&log_sum)[2]) {
   const AttentionArguments<Bf16>& in = p.in;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
@@ -71,7 +71,7 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
     const bool edge = key + kTileRows > visible_to_all;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      const std::uint32_t bits = keep.bits(key / 8 + n);
+      const std::uint32_t bits = dropout_mask.bits(key / 8 + n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int lane_key = key + 8 * n + 2 * c + e % 2;
@@ -83,7 +83,7 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
         float weight = fast_exp2(exponent);
         if (edge && lane_key >= visible[e / 2]) weight = 0;
         const bool kept = ShortDropoutMask::kept(bits, e);
-        const float d_weight = kept ? d_x[n][e] * in.draws.scale : 0.0f;
+        const float d_weight = kept ? d_x[n][e] * in.dropout.scale : 0.0f;
         d_x[n][e] = weight * (d_weight - delta[e / 2]);
         x[n][e] = kept ? weight : 0.0f;
       }
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
   for (int i = 0; i < group; ++i) {
     const int head = work.head * group + i;
     if (i > 0) __syncthreads();  // all warps have finished the previous head
-    ShortDropoutMask keep;
+    ShortDropoutMask dropout_mask;
     float log_sum[2] = {kHighest, kHighest};  // makes the weights of missing queries zero
     if (has_queries) {
       const int count = span.queries - first;
@@ -168,11 +168,11 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
       const float* log_sums = p.log_sum + head * p.rows.capacity + row;
       if (g < count) log_sum[0] = log_sums[g] * kLog2E;
       if (g + 8 < count) log_sum[1] = log_sums[g + 8] * kLog2E;
-      keep.draw(in, work.sentence, head, first + g, span.keys);
+      dropout_mask.draw(in, work.sentence, head, first + g, span.keys);
     }
     wait_for_all_copies();
     __syncthreads();
-    if (has_queries) queries_backward<D, Plain>(p, span, m, head, first, keep, log_sum);
+    if (has_queries) queries_backward<D, Plain>(p, span, m, head, first, dropout_mask, log_sum);
     __syncthreads();
     if (!has_keys) continue;
 #pragma unroll 1
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
   write_rows<D>(m.k.next(work.head_warp), d_k, in.scale,
                 {p.d_k + key_row * p.d_k_stride + work.head * D, p.d_k_stride, span.keys - first,
                  p.accumulate_k});
-  write_rows<D>(m.v.next(work.head_warp), d_v, in.draws.scale,
+  write_rows<D>(m.v.next(work.head_warp), d_v, in.dropout.scale,
                 {p.d_v + key_row * p.d_v_stride + work.head * D, p.d_v_stride, span.keys - first,
                  p.accumulate_v});
 }

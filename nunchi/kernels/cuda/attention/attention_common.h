@@ -23,10 +23,10 @@ struct AttentionArguments {
   std::int64_t q_stride, k_stride, v_stride;
   const std::int32_t *q_offsets, *k_begin, *k_length, *sentence;
   bool causal;
-  bool wide;  // rows of q, k and v can be read eight elements at a time
+  bool aligned;  // rows of q, k and v can be read eight elements at a time
   float scale;
   BiasTerms bias;
-  DropoutDraws draws;
+  DropoutParameters dropout;
 };
 
 template <class T>
@@ -47,11 +47,12 @@ AttentionArguments<Native<T>> attention_arguments(const AttentionInputs<T>& in,
           .k_length = in.k_length,
           .sentence = in.sentence,
           .causal = in.causal,
-          .wide = in.head_width % 8 == 0 && wide(native(in.q), in.q_stride) &&
-                  wide(native(in.k), in.k_stride) && wide(native(in.v), in.v_stride),
+          .aligned = in.head_width % 8 == 0 && rows_are_aligned(native(in.q), in.q_stride) &&
+                     rows_are_aligned(native(in.k), in.k_stride) &&
+                     rows_are_aligned(native(in.v), in.v_stride),
           .scale = static_cast<float>(in.scale),
           .bias = bias.terms(),
-          .draws = DropoutDraws(in.dropout)};
+          .dropout = DropoutParameters(in.dropout)};
 }
 
 template <class N>
@@ -81,8 +82,7 @@ enum class ScoreTerms : std::uint8_t { scale_only, any };
 template <class N>
 ScoreTerms score_terms(const AttentionArguments<N>& in) {
   const bool bias = in.bias.slopes != nullptr || in.bias.by_distance != nullptr;
-  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::any
-                                                           : ScoreTerms::scale_only;
+  return bias || in.dropout.active() || !(in.scale > 0) ? ScoreTerms::any : ScoreTerms::scale_only;
 }
 
 // Calls f.operator()<D, M, Terms>() with the head's width, the tiles per warp and the terms. Heads
@@ -258,11 +258,11 @@ struct DropoutMask {
 
   template <class N>
   __device__ DropoutMask(const AttentionArguments<N>& in, int b, int h)
-      : operation_id(in.draws.operation_id),
-        threshold(in.draws.threshold << 16),
+      : operation_id(in.dropout.operation_id),
+        threshold(in.dropout.threshold << 16),
         head(static_cast<std::uint32_t>(h) << 20) {
-    if (in.draws.threshold == 0) return;
-    key = philox::key_of(*in.draws.key);
+    if (!in.dropout.active()) return;
+    key = philox::key_of(*in.dropout.key);
     sentence = static_cast<std::uint32_t>(in.sentence[b]);
   }
   // The mask of the eight keys from `first`, a multiple of eight, on: one bit each, 1 if kept.

@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
 #pragma unroll
   for (int i = 0; i < D / 16; ++i) load_blocks(words[i], LaneTiles<D>(warp_queries), i);
   const HeadBias bias(in.bias, head);
-  const DropoutMask keep(in, tile.sentence, head);
+  const DropoutMask dropout_mask(in, tile.sentence, head);
   const float scale = in.scale * kLog2E;
   // Scores must be scaled before a bias is added, and before their maximum is taken if the scale is
   // not positive; otherwise the softmax scales them.
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
     for (int group = 0; group < kStage; group += 32) {
       // Lane c draws eight keys for both rows; the four lanes of a row exchange their bits.
       const int lane_key = key + group + 8 * c;
-      const std::uint32_t drawn = keep.mask8(query, lane_key) | keep.mask8(query + 8, lane_key)
-                                                                    << 8;
+      const std::uint32_t drawn =
+          dropout_mask.mask8(query, lane_key) | dropout_mask.mask8(query + 8, lane_key) << 8;
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const std::uint32_t bits = __shfl_sync(kAllLanes, drawn, (lane & ~3) + n) >> (2 * c);
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
         }
       }
       softmax[m].update(x[m], scaled_first ? 1.0f : scale, sums[m]);
-      if (Terms == ScoreTerms::any && in.draws.threshold > 0) drop(x[m], query, key);
+      if (Terms == ScoreTerms::any && in.dropout.active()) drop(x[m], query, key);
     }
 #pragma unroll
     for (int t = 0; t < DoubleBufferedRows<D>::kTiles; ++t) {
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kBlocksPerMultiprocessor<D, M>)
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
       const float total = quad_sum(softmax[m].total[u]);
-      const float factor = total > 0 ? in.draws.scale / total : 0.0f;
+      const float factor = total > 0 ? in.dropout.scale / total : 0.0f;
 #pragma unroll
       for (int j = 0; j < D / 8; ++j) sums[m][j][2 * u] *= factor, sums[m][j][2 * u + 1] *= factor;
       if (p.log_sum != nullptr && c == 0 && row + g + 8 * u < span.queries) {

@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
         .copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
                     span.keys - first);
   }
-  ShortDropoutMask keep;
-  if (has_queries) keep.draw(in, work.sentence, head, query, span.keys);
+  ShortDropoutMask dropout_mask;
+  if (has_queries) dropout_mask.draw(in, work.sentence, head, query, span.keys);
   wait_for_all_copies();
   __syncthreads();
   if (!has_queries) return;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
     if (kTileRows * t >= keys) break;
 #pragma unroll
     for (int n = 2 * t; n < 2 * t + 2; ++n) {
-      const std::uint32_t bits = keep.bits(n);
+      const std::uint32_t bits = dropout_mask.bits(n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float weight = fast_exp2(x[n][e] - base[e / 2]);
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
       p.log_sum[head * p.rows.capacity + row + g + 8 * u] =
           total[u] > 0 ? (top[u] + log2f(total[u])) * kLn2 : 0.0f;
     }
-    const float factor = total[u] > 0 ? in.draws.scale / total[u] : 0.0f;
+    const float factor = total[u] > 0 ? in.dropout.scale / total[u] : 0.0f;
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) sums[j][2 * u] *= factor, sums[j][2 * u + 1] *= factor;
   }

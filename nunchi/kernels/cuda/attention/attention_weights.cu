@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const int visible = span.visible(query);
   float top = kLowest, total = 0;
   for (int key = lane; key < visible; key += kWarp) {
-    float score = dot(q, k + key * in.k_stride, in.width, in.wide) * in.scale;
+    float score = dot(q, k + key * in.k_stride, in.width, in.aligned) * in.scale;
     if (bias.active) score += bias.at(key - (query + span.shift));
     out[key] = score;
     top = fmaxf(top, score);

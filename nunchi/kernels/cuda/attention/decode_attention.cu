@@ -22,9 +22,9 @@ constexpr int kThreads = kWarps * kWarp;
 constexpr int kManyChunks = 4;
 static_assert(kManyChunks * 8 * kWarp >= kMaxHeadWidth);
 // Keys that a group of lanes loads together.
-template <class N, bool Wide, int Chunks>
+template <class N, bool Aligned, int Chunks>
 constexpr int kKeysPerGroup = Chunks > 1       ? 1
-                              : !Wide          ? 2
+                              : !Aligned       ? 2
                               : sizeof(N) == 2 ? 8
                                                : 4;
 
@@ -40,12 +40,12 @@ struct Launch {
 
 // Lanes: lanes that share a key, each with Chunks times eight columns. WarpsPerRow: warps that
 // share a row and head.
-template <class N, int Lanes, int Chunks, bool Wide, int WarpsPerRow, bool Biased>
+template <class N, int Lanes, int Chunks, bool Aligned, int WarpsPerRow, bool Biased>
 __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
                                             : WarpsPerRow == 1 ? 4
                                                                : 3)
     decode_kernel(const DecodeAttention<N> p, const Launch<N> launch) {
-  constexpr int kGroups = kWarp / Lanes, kKeys = kKeysPerGroup<N, Wide, Chunks>;
+  constexpr int kGroups = kWarp / Lanes, kKeys = kKeysPerGroup<N, Aligned, Chunks>;
   static_assert(Chunks == 1 || Lanes == kWarp);
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int column = lane % Lanes * 8;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
   }
   const N *from_k = p.newest.k + row * p.newest.k_stride,
           *from_v = p.newest.v + row * p.newest.v_stride;
-  Columns<N, Wide, Chunks> query;
+  Columns<N, Aligned, Chunks> query;
   query.load(p.q + row * p.q_stride + std::int64_t{head} * launch.width, column, launch.width);
   const float slope = Biased && launch.slopes != nullptr ? launch.slopes[head] : 0.0f;
   const int keys = real ? length : 0;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
   constexpr int kStep = kGroups * kKeys * WarpsPerRow;  // keys per round
   Softmax<Chunks> softmax;
   for (int first = 0; first < keys; first += kStep) {
-    Columns<N, Wide, Chunks> k[kKeys], v[kKeys];
+    Columns<N, Aligned, Chunks> k[kKeys], v[kKeys];
 #pragma unroll
     for (int u = 0; u < kKeys; ++u) {
       const int key = key_of(first, u);
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
   }
   // One head of each key/value group writes the newest key and value to the cache.
   const bool writes_newest = has_newest && real && head % launch.group == 0 && lane < Lanes;
-  Columns<N, Wide, Chunks> newest_k, newest_v;
+  Columns<N, Aligned, Chunks> newest_k, newest_v;
   if (writes_newest) {
     newest_k.load(from_k + kv_column, column, launch.width);
     newest_v.load(from_v + kv_column, column, launch.width);
@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     const int first = column + c * 8 * kWarp;
-    if constexpr (Wide) {
+    if constexpr (Aligned) {
       if (first < launch.width) store8(out + first, softmax.sums[c]);
     } else {
 #pragma unroll
@@ -219,12 +219,12 @@ __global__ void __launch_bounds__(kThreads, Chunks > 1         ? 2
   }
 }
 
-template <int Lanes, bool Wide, class N>
+template <int Lanes, bool Aligned, class N>
 void launch_kernel(CudaContext& ctx, const DecodeAttention<N>& p, const Launch<N>& launch,
                    bool share_rows) {
   const auto launch_with = [&]<int WarpsPerRow, bool Biased>() {
     launch_overlapped(
-        ctx, "decode_attention", decode_kernel<N, Lanes, 1, Wide, WarpsPerRow, Biased>,
+        ctx, "decode_attention", decode_kernel<N, Lanes, 1, Aligned, WarpsPerRow, Biased>,
         {blocks_for(p.rows.capacity * WarpsPerRow, kWarps) * static_cast<unsigned>(p.heads),
          kThreads},
         p, launch);
@@ -240,12 +240,12 @@ void launch_kernel(CudaContext& ctx, const DecodeAttention<N>& p, const Launch<N
 }
 
 // Heads of more than 256 columns.
-template <bool Wide, class N>
+template <bool Aligned, class N>
 void launch_many_columns(CudaContext& ctx, const DecodeAttention<N>& p, const Launch<N>& launch) {
   const Grid grid{blocks_for(p.rows.capacity, kWarps) * static_cast<unsigned>(p.heads), kThreads};
   const auto launch_with = [&]<bool Biased>() {
     launch_overlapped(ctx, "decode_attention",
-                      decode_kernel<N, kWarp, kManyChunks, Wide, 1, Biased>, grid, p, launch);
+                      decode_kernel<N, kWarp, kManyChunks, Aligned, 1, Biased>, grid, p, launch);
   };
   if (launch.slopes != nullptr || launch.table != nullptr) {
     launch_with.template operator()<true>();
@@ -271,19 +271,20 @@ void compute(ContextOf<Target>& ctx, const DecodeAttention<T>& p) {
     launch.table = q.bias.table;
     launch.bounds = bucket_bounds(ctx, p.bias);
   }
-  const bool all_wide = p.head_width % 8 == 0 && wide(q.q, p.q_stride) && wide(q.k, p.k_stride) &&
-                        wide(q.v, p.v_stride) && wide(q.out, p.out_stride) &&
-                        (q.newest.k == nullptr || (wide(q.newest.k, p.newest.k_stride) &&
-                                                   wide(q.newest.v, p.newest.v_stride)));
+  const bool aligned = p.head_width % 8 == 0 && rows_are_aligned(q.q, p.q_stride) &&
+                       rows_are_aligned(q.k, p.k_stride) && rows_are_aligned(q.v, p.v_stride) &&
+                       rows_are_aligned(q.out, p.out_stride) &&
+                       (q.newest.k == nullptr || (rows_are_aligned(q.newest.k, p.newest.k_stride) &&
+                                                  rows_are_aligned(q.newest.v, p.newest.v_stride)));
   // Sharing rows changes bits and depends on the number of rows, so a deterministic context never
   // does it.
   constexpr std::int64_t kMinKeysToShare = 96;
   const bool share_rows = !ctx.deterministic() && p.max_keys >= kMinKeysToShare &&
                           p.rows.capacity * p.heads < ctx.multiprocessors() * 8;
   if (p.head_width > 8 * kWarp) {
-    all_wide ? launch_many_columns<true>(ctx, q, launch)
-             : launch_many_columns<false>(ctx, q, launch);
-  } else if (!all_wide) {
+    aligned ? launch_many_columns<true>(ctx, q, launch)
+            : launch_many_columns<false>(ctx, q, launch);
+  } else if (!aligned) {
     launch_kernel<32, false>(ctx, q, launch, share_rows);
   } else if (p.head_width <= 32) {
     launch_kernel<4, true>(ctx, q, launch, share_rows);

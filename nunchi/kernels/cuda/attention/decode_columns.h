@@ -10,8 +10,8 @@ namespace nunchi::kernels {
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 // A lane's columns of a row, eight of each 256; in their storage type if complete and aligned
-// (Wide).
-template <class N, bool Wide, int Chunks>
+// (Aligned).
+template <class N, bool Aligned, int Chunks>
 struct Columns {
   Packed8<N> eight[Chunks] = {};
 

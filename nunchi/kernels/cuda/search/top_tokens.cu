@@ -75,18 +75,18 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
 constexpr int kShort = 3;
 
 // Blocks per multiprocessor.
-template <class N, int Groups, bool Wide>
-constexpr int kBlocksPerMultiprocessor = !Wide || sizeof(N) * Groups == 10  ? 1
-                                         : sizeof(N) * Groups == 4 * kShort ? 3
-                                                                            : 2;
+template <class N, int Groups, bool Aligned>
+constexpr int kBlocksPerMultiprocessor = !Aligned || sizeof(N) * Groups == 10 ? 1
+                                         : sizeof(N) * Groups == 4 * kShort   ? 3
+                                                                              : 2;
 
 // Blocks are numbered row by row, the chunks of a row one after another.
-template <class N, int Groups, bool Wide>
+template <class N, int Groups, bool Aligned>
 __global__ __launch_bounds__(
     kThreads,
-    kBlocksPerMultiprocessor<N, Groups, Wide>) void top_tokens_kernel(const TopArguments<N> p) {
+    kBlocksPerMultiprocessor<N, Groups, Aligned>) void top_tokens_kernel(const TopArguments<N> p) {
   wait_for_previous_kernel();
-  using Row = RowRegisters<N, kThreads, Groups, Wide>;
+  using Row = RowRegisters<N, kThreads, Groups, Aligned>;
   __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
   __shared__ Key candidates[kMaxCandidates];
   __shared__ int found;
@@ -212,9 +212,9 @@ int group_lanes(std::int64_t count) {
   return 0;
 }
 
-template <class N, bool Wide, int Groups>
+template <class N, bool Aligned, int Groups>
 void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
-  constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Wide>::kCapacity;
+  constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Aligned>::kCapacity;
   const int each = static_cast<int>(blocks_for(arguments.vocabulary, kCapacity));
   const std::int64_t blocks = rows * each;
   const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
@@ -227,7 +227,7 @@ void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
                       .keys = keys.as<Key>(),
                       .sorted = true,
                       .summaries = summaries.as<ChunkSummary>()};
-  launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
+  launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Aligned>,
                     {static_cast<unsigned>(blocks), kThreads}, arguments);
   if (each == 1) return;
   merge_chunks(ctx, {.from = arguments.chunks,
@@ -240,7 +240,7 @@ void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
                      .ids = arguments.ids});
 }
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 void choose(CudaContext& ctx, const TopArguments<N>& arguments, std::int64_t rows) {
   // The shortest chunks with which all blocks still run at once; in a deterministic context, the
   // same chunks for any number of rows.
@@ -251,21 +251,21 @@ void choose(CudaContext& ctx, const TopArguments<N>& arguments, std::int64_t row
     if (ctx.deterministic()) return groups >= 2;
     return rows * chunks <= 3 * ctx.multiprocessors();
   };
-  if (suits(1)) return launch<N, Wide, 1>(ctx, arguments, rows);
-  if (suits(2)) return launch<N, Wide, 2>(ctx, arguments, rows);
+  if (suits(1)) return launch<N, Aligned, 1>(ctx, arguments, rows);
+  if (suits(2)) return launch<N, Aligned, 2>(ctx, arguments, rows);
   if constexpr (sizeof(N) == 4) {
-    constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Wide>::kCapacity;
+    constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Aligned>::kCapacity;
     if (blocks_for(arguments.vocabulary, kCapacity) <= kMaxChunks) {
-      return launch<N, Wide, kShort>(ctx, arguments, rows);
+      return launch<N, Aligned, kShort>(ctx, arguments, rows);
     }
   }
   constexpr int kMaxGroups = 5;
-  constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxChunks;
+  constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Aligned>::kCapacity * kMaxChunks;
   if (arguments.vocabulary > kLargest) {
     throw Error("top_tokens: a vocabulary of " + std::to_string(arguments.vocabulary) +
                 " is larger than " + std::to_string(kLargest) + ".");
   }
-  launch<N, Wide, kMaxGroups>(ctx, arguments, rows);
+  launch<N, Aligned, kMaxGroups>(ctx, arguments, rows);
 }
 
 template <class T>
@@ -282,7 +282,7 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
                                   .log_probs = p.log_probs,
                                   .ids = p.ids,
                                   .chunks = {}};
-  if (wide(arguments.logits, p.vocabulary)) {
+  if (rows_are_aligned(arguments.logits, p.vocabulary)) {
     choose<N, true>(ctx, arguments, p.rows);
   } else {
     choose<N, false>(ctx, arguments, p.rows);
