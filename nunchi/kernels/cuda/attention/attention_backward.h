@@ -25,14 +25,14 @@ struct BackwardArguments {
   std::int64_t d_q_stride, d_k_stride, d_v_stride;
   bool accumulate_q, accumulate_k, accumulate_v;
   bool aligned;                // all matrices can be read eight elements at a time
-  bool short_separately;       // a separate kernel computes short sentences
+  bool skip_short_sentences;   // another kernel computes them
   int query_tiles, key_tiles;  // tiles of 16 rows per warp, on tensor cores
   // Queries and keys of the longest sentences; they only affect the order of blocks.
   std::int64_t max_queries, max_keys;
   float* delta;       // [H, T], in the f32 kernels
   float2* row_terms;  // [H, T], on tensor cores: log_sum as a base-2 logarithm, and delta
   int* key_starts;    // [B + 1] first tile of each sentence's keys
-  // [partials, H, buckets] partial sums of the table's gradient, one per slot of queries (and per
+  // [partials, H, buckets] partial sums of the table's gradient, one per tile of queries (and per
   // warp on tensor cores); null: not wanted.
   float* table_partials;
 };

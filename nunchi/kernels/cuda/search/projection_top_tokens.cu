@@ -16,8 +16,8 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr int kStage = 64;  // elements of K per stage
-using Tile = SmemTile<kStage>;
+constexpr int kStageK = 64;  // elements of K per stage
+using Tile = SmemTile<kStageK>;
 constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kWgmmaWarps * kWarp;
 constexpr int kTableRows = 256;  // per tile
 
@@ -65,7 +65,7 @@ class Source {
   template <int Count>
   __device__ void fetch(std::uint32_t to, int stage) const {
     static_assert(Count % kRowsPerPass == 0);
-    const __nv_bfloat16* from = at_ + stage * kStage;
+    const __nv_bfloat16* from = at_ + stage * kStageK;
     to += Tile::offset_of(row(), chunk());
 #pragma unroll
     for (int i = 0; i < Count; i += kRowsPerPass) {
@@ -108,7 +108,7 @@ class Feed {
   __device__ void fetch_rows() const { x_.template fetch<Rows>(buffer(), stage_); }
   __device__ void advance() {
     buffer_ = buffer_ + 1 < Config::kStages ? buffer_ + 1 : 0;
-    if (++stage_ < p_.k / kStage) return;
+    if (++stage_ < p_.k / kStageK) return;
     stage_ = 0;
     tile_ += static_cast<int>(gridDim.x);
     x_ = rows();
@@ -177,7 +177,8 @@ __global__ void __launch_bounds__(kThreads, 1) projection_top_tokens_kernel(cons
     commit_copies();
     same.advance();
   }
-  const int rows = static_cast<int>(p.counts.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
+  const int rows = static_cast<int>(p.counts.rows(p.rows)),
+            stages = static_cast<int>(p.k / kStageK);
   const int group = static_cast<int>(threadIdx.x) / (kWgmmaWarps * kWarp);
   const int own_x = group / Config::kGroupsAlongColumns * kWgmmaRows,
             own_table = Rows + group % Config::kGroupsAlongColumns * Config::kColumns;
@@ -259,7 +260,7 @@ bool can_find_in_tiles(const CudaContext& ctx, const ProjectionTopTokens<BFloat1
   return !ctx.deterministic() && !p.allowed.bans.any_ngram &&
          p.allowed.bans.suppressed_count <= kSuppressedLanes &&
          p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
-         q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
+         q.k % kStageK == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
          q.bias == nullptr && !q.relu && q.residual == nullptr && aligned(q.a) && aligned(q.b);
 }
 
