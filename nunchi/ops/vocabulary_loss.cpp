@@ -67,8 +67,8 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
              {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
     dispatch(h, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
-                                                 .first = first,
-                                                 .chunk = chunk_rows,
+                                                 .first_row = first,
+                                                 .chunk_rows = chunk_rows,
                                                  .vocabulary = vocabulary,
                                                  .smoothing = options.smoothing,
                                                  .write_gradient = recorded,

@@ -81,7 +81,7 @@ void expect_like_reference(CpuContext& ctx, std::int64_t width, std::int64_t val
 }
 
 TEST(AdditiveAttention, MatchesTheReference) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) expect_like_reference<T>(ctx, width, width / 2 + 1);
   });
 }
@@ -96,7 +96,7 @@ TEST(AdditiveAttention, NumberOfThreadsDoesNotChangeBits) {
 
 // A decode step: every row is its own sentence, and several rows read the same keys.
 TEST(AdditiveAttention, RowsOfADecodeStepShareKeys) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(20, 24);
     AdditiveAttention<T> p = x.forward();
     const std::vector<std::int32_t> k_begin = {0, 0, 7, 40, 7}, k_length = {7, 7, 33, 1, 33};

@@ -164,7 +164,7 @@ void check_decode(const DecodeSetup& setup, CpuContext& ctx, double tolerance = 
 }
 
 TEST(DecodeAttention, MatchesTheReference) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
       check_decode<T>(setup, ctx);
@@ -173,7 +173,7 @@ TEST(DecodeAttention, MatchesTheReference) {
 }
 
 TEST(DecodeAttention, LargeScoresDoNotOverflow) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     // Scores of thousands lose digits in the softmax.
     check_decode<T>({.spread = 40}, ctx, kTolerance<T> * 800);
   });
@@ -181,7 +181,7 @@ TEST(DecodeAttention, LargeScoresDoNotOverflow) {
 
 // A decode step must give the last row that attention over the whole sentence gives.
 TEST(DecodeAttention, MatchesTheLastRowOfCausalAttention) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> x({.queries = {33, 1, 64}, .kv_heads = 2, .causal = true, .bias = bias});
       kernels::run(ctx, x.forward());
@@ -214,7 +214,7 @@ TEST(DecodeAttention, MatchesTheLastRowOfCausalAttention) {
 }
 
 TEST(DecodeAttention, PropagatesNaN) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int32_t length : {1, 2, 17, 64}) {
       for (const std::int32_t position : {0, length / 2, length - 1}) {
         DecodeProblem<T> x({.heads = 1, .kv_heads = 1, .slots = false, .lengths = {length}});
@@ -237,7 +237,7 @@ TEST(DecodeAttention, NumberOfThreadsDoesNotChangeBits) {
 }
 
 TEST(DecodeAttention, RowBitsDoNotDependOnOtherRows) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
       DecodeProblem<T> x(setup);
@@ -273,7 +273,7 @@ std::vector<std::int32_t> shuffled(std::int64_t below) {
 }
 
 TEST(ScatterRows, WritesIndexedRowsAndKeepsTheOthers) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
         const std::int64_t from_stride = width + 2, to_stride = width + 5, slots = 300;
@@ -302,7 +302,7 @@ TEST(ScatterRows, WritesIndexedRowsAndKeepsTheOthers) {
 }
 
 TEST(GatherRows, ReadsIndexedRowsAndClearsTheTail) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
         const std::int64_t from_stride = width + 2, source_rows = 40;

@@ -139,7 +139,7 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
 }
 
 TEST(Recurrence, MatchesTheReference) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
       for (const std::int64_t width : {1, 3, 20, 37, 64}) {
         for (const bool reverse : {false, true}) {
@@ -174,7 +174,7 @@ Batch many_sentences() {
 
 TEST(Recurrence, ManySentencesMatchTheReference) {
   const Batch batch = many_sentences();
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
       Problem<T> x(batch, cell, 40);
       expect_like_reference(ctx, x, true, false);

@@ -25,7 +25,7 @@ inline constexpr const char* kTypeName = sizeof(T) == 4 ? "f32" : "f64";
 
 // Calls f.operator()<T>(context) for f32 and f64 in every instruction set.
 template <class F>
-void for_every_version(F&& f) {
+void for_every_isa_and_type(F&& f) {
   for (const Isa isa : all_isas()) {
     SCOPED_TRACE(name_of(isa));
     CpuContext context({.threads = 2, .isa = isa});

@@ -24,7 +24,7 @@ struct Sentence {
 
 template <class T>
 [[gnu::always_inline]] inline void add_row(T factor, const T* x, T* out, std::int64_t width) {
-  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
     store<V>(out + i, load<V>(out + i) + factor * load<V>(x + i));
   });
 }
@@ -32,9 +32,10 @@ template <class T>
 // scores[0:count] become weights that sum to one.
 template <class T>
 void softmax(T* scores, std::int64_t count) {
-  const T top = *std::max_element(scores, scores + count);
+  const T max_score = *std::max_element(scores, scores + count);
   T total = 0;
-  for (std::int64_t j = 0; j < count; ++j) total += scores[j] = exponential<T>(scores[j] - top);
+  for (std::int64_t j = 0; j < count; ++j)
+    total += scores[j] = exponential<T>(scores[j] - max_score);
   for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
 }
 
@@ -72,7 +73,7 @@ class SentenceBackward {
     for (std::int64_t j = 0; j < s_.keys; ++j) {
       const T* v = in_.v + (s_.first_key + j) * in_.v_stride;
       RowSum<T> sum;
-      over_row<T>(in_.value_width, [&]<class V>(std::int64_t c, V) {
+      for_each_vector<T>(in_.value_width, [&]<class V>(std::int64_t c, V) {
         sum.add(load<V>(d_out + c) * load<V>(v + c));
       });
       d_scores_[j] = sum.total();
@@ -86,7 +87,7 @@ class SentenceBackward {
     const T* k = in_.k + (s_.first_key + j) * in_.k_stride;
     T* d_key = d_k(j);
     const T d = d_scores_[j];
-    over_row<T>(in_.width, [&]<class V>(std::int64_t a, V) {
+    for_each_vector<T>(in_.width, [&]<class V>(std::int64_t a, V) {
       const V t = hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a));
       const V d_sum = d * load<V>(in_.scorer + a) * (T(1) - t * t);
       store<V>(d_scorer_ + a, load<V>(d_scorer_ + a) + d * t);
@@ -126,7 +127,7 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
       for (std::int64_t j = 0; j < s.keys; ++j) {
         const T* k = in.k + (s.first_key + j) * in.k_stride;
         RowSum<T> score;
-        over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
+        for_each_vector<T>(in.width, [&]<class V>(std::int64_t a, V) {
           score.add(load<V>(in.scorer + a) *
                     hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a)));
         });

@@ -28,13 +28,13 @@ __global__ __launch_bounds__(Threads, Aligned
   using Row = RowRegisters<N, Threads, Groups, Aligned>;
   constexpr int kWarps = Threads / kWarp;
   constexpr float kLowest = -INFINITY;
-  __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
+  __shared__ float warp_max_logits[kWarps], sums[kWarps], score_sums[kWarps];
 
   const std::int64_t r = blockIdx.x;
   const int size = static_cast<int>(p.vocabulary), warp = static_cast<int>(threadIdx.x) / kWarp;
   const bool first_lane = threadIdx.x % kWarp == 0;
   N* x = p.logits + r * size;
-  if (r >= real_rows(p.rows) - p.first) {
+  if (r >= real_rows(p.rows) - p.first_row) {
     if (p.write_gradient) clear_row<N, Aligned>(x, size);
     if (threadIdx.x == 0) p.loss[r] = 0;
     return;
@@ -55,18 +55,18 @@ __global__ __launch_bounds__(Threads, Aligned
     }
   };
 
-  float top = kLowest;
-  pass([&](N*) { row.each([&](float value, int) { top = fmaxf(top, value); }); });
-  top = warp_max(top);
-  if (first_lane) tops[warp] = top;
+  float max_logit = kLowest;
+  pass([&](N*) { row.each([&](float value, int) { max_logit = fmaxf(max_logit, value); }); });
+  max_logit = warp_max(max_logit);
+  if (first_lane) warp_max_logits[warp] = max_logit;
   __syncthreads();
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, tops[w]);
+  for (int w = 0; w < kWarps; ++w) max_logit = fmaxf(max_logit, warp_max_logits[w]);
 
   float sum = 0, score_sum = 0;
   pass([&](N*) {
     row.each([&](float value, int) {
-      const float score = value - top;
+      const float score = value - max_logit;
       sum += exponential<N>(score);
       score_sum += score;
     });
@@ -80,8 +80,8 @@ __global__ __launch_bounds__(Threads, Aligned
   for (int w = 0; w < kWarps; ++w) sum += sums[w];
 
   if (threadIdx.x == 0) {
-    double loss =
-        log(double{sum}) - (1 - p.smoothing) * (double{target_logit} - static_cast<double>(top));
+    double loss = log(double{sum}) -
+                  (1 - p.smoothing) * (double{target_logit} - static_cast<double>(max_logit));
     if (p.smoothing > 0) {
       double scores = 0;
       for (int w = 0; w < kWarps; ++w) scores += score_sums[w];
@@ -94,10 +94,10 @@ __global__ __launch_bounds__(Threads, Aligned
   const float smoothing_per_token = static_cast<float>(p.smoothing / size);
   const float inverse = 1 / sum;
   // In bf16 the division is folded into the exponent: one instruction less per element.
-  const float shift = top * kLog2E + log2f(sum);
+  const float shift = max_logit * kLog2E + log2f(sum);
   const auto gradient = [&](float value) {
     if constexpr (sizeof(N) == 4) {
-      return expf(value - top) * inverse - smoothing_per_token;
+      return expf(value - max_logit) * inverse - smoothing_per_token;
     } else {
       return fast_exp2(fmaf(value, kLog2E, -shift)) - smoothing_per_token;
     }
@@ -112,7 +112,7 @@ template <class N, bool Aligned>
 void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   const auto launch_sized = [&]<int Threads, int Groups, bool Held>() {
     cross_entropy_kernel<N, Threads, Groups, Aligned, Held>
-        <<<static_cast<unsigned>(p.chunk), Threads, 0, ctx.stream()>>>(p);
+        <<<static_cast<unsigned>(p.chunk_rows), Threads, 0, ctx.stream()>>>(p);
   };
   constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
   const auto fits = [&](int threads, int groups) {
@@ -134,7 +134,7 @@ void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
-  if (p.chunk == 0 || p.vocabulary == 0) return;
+  if (p.chunk_rows == 0 || p.vocabulary == 0) return;
   using N = Native<T>;
   if (rows_are_aligned(native(p.logits), p.vocabulary)) {
     launch<N, true>(ctx, native(p));

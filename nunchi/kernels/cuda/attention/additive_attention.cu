@@ -43,7 +43,7 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
   const int width = static_cast<int>(in.width);
   const N* q = in.q + (s.first_query + warp.query) * in.q_stride;
   float* weights = all_weights + s.weights + std::int64_t{warp.query} * s.keys;
-  float top = -std::numeric_limits<float>::infinity();
+  float max_score = -std::numeric_limits<float>::infinity();
   for (int j = 0; j < s.keys; ++j) {
     const N* k = in.k + (s.first_key + j) * in.k_stride;
     float score = 0;
@@ -51,13 +51,13 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
       score += to_float(in.scorer[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
     }
     score = warp_sum(score);
-    top = fmaxf(top, score);
+    max_score = fmaxf(max_score, score);
     // Only lane j % 32 reads this element again below.
     if (j % kWarp == warp.lane) weights[j] = score;
   }
   float total = 0;
   for (int j = warp.lane; j < s.keys; j += kWarp) {
-    const float weight = expf(weights[j] - top);
+    const float weight = expf(weights[j] - max_score);
     weights[j] = weight;
     total += weight;
   }
@@ -237,10 +237,10 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, q.d_k, p.d_k_stride);
   if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, q.d_v, p.d_v_stride);
   check_launch(p.name());
-  execute(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
-                                .width = in.width,
-                                .x = workspace.d_scorer,
-                                .out = p.d_scorer});
+  run_unprofiled(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
+                                       .width = in.width,
+                                       .x = workspace.d_scorer,
+                                       .out = p.d_scorer});
 }
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<float>&);
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<BFloat16>&);

@@ -150,8 +150,8 @@ void compute(ContextOf<Target>& ctx, const NormProduct<T, C>& p) {
       if (medium_rows_product(ctx, p)) return;
     }
   }
-  execute(ctx, p.norm);
-  execute(ctx, p.product);
+  run_unprofiled(ctx, p.norm);
+  run_unprofiled(ctx, p.product);
 }
 template void compute<Cuda>(CudaContext&, const NormProduct<float>&);
 template void compute<Cuda>(CudaContext&, const NormProduct<BFloat16>&);

@@ -91,7 +91,7 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
       product.m = padded_rows(step.active);
       product.a = in.previous_h + step.first * H;
       product.c = products.as<float>();
-      execute(ctx, product);
+      run_unprofiled(ctx, product);
     }
     const float* step_products = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;

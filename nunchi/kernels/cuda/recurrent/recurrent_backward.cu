@@ -108,7 +108,7 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     product.a = p.d_b + step.first * G * H;
     product.c = carry_h.as<float>();
     product.accumulate = !lstm;
-    execute(ctx, product);
+    run_unprofiled(ctx, product);
   });
   if (in.plan.sentences > 0 && (p.d_initial_h != nullptr || p.d_initial_c != nullptr)) {
     initial_gradients_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(

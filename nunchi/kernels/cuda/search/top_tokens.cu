@@ -307,8 +307,8 @@ void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p) {
   if (!p.bans.any_ngram && p.bans.suppressed_count <= kSuppressedLanes && !ctx.deterministic()) {
     return top_tokens(ctx, p.top, &p.bans);
   }
-  execute(ctx, p.bans);
-  execute(ctx, p.top);
+  run_unprofiled(ctx, p.bans);
+  run_unprofiled(ctx, p.top);
 }
 template void compute<Cuda>(CudaContext&, const TopAllowedTokens<float>&);
 template void compute<Cuda>(CudaContext&, const TopAllowedTokens<BFloat16>&);
