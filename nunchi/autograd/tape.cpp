@@ -149,7 +149,7 @@ void Gradients::complete(Node& node) {
   node.by_columns = false;
 }
 
-const Tensor& Gradients::of_output(int i) const {
+const Tensor& Gradients::output(int i) const {
   return outputs_[static_cast<std::size_t>(i)]->gradient;
 }
 
@@ -158,7 +158,7 @@ bool Gradients::wanted(int input) const {
   return node != nullptr && node->needs_gradient;
 }
 
-GradientTarget Gradients::into(int input) {
+GradientTarget Gradients::target(int input) {
   Node& node = *inputs_[static_cast<std::size_t>(input)];
   if (!node.needs_gradient) return {empty_like(node.value), false};
   Node& owner = node.parent != nullptr ? *node.parent : node;
@@ -184,9 +184,9 @@ GradientTarget Gradients::into(int input) {
 }
 
 Tensor Gradients::sum(int input) {
-  const GradientTarget target = into(input);
-  if (!target.accumulate) set_zero(target.tensor);
-  return target.tensor;
+  const GradientTarget gradient = target(input);
+  if (!gradient.accumulate) set_zero(gradient.tensor);
+  return gradient.tensor;
 }
 
 void Gradients::give(int input, Tensor gradient) {

@@ -26,11 +26,11 @@ struct GradientTarget {
 class Gradients {
  public:
   // d loss / d output; undefined if the loss does not depend on that output.
-  const Tensor& of_output(int i = 0) const;
+  const Tensor& output(int i = 0) const;
   // Whether the input needs a gradient.
   bool wanted(int input) const;
   // Where to write or add d loss / d input; scratch memory if the gradient is not wanted.
-  GradientTarget into(int input);
+  GradientTarget target(int input);
   // The same for kernels that always add: the tensor holds the gradient so far, or zeros.
   Tensor sum(int input);
   // Adds a computed gradient to the input's, or makes it the input's if it is the first. Does

@@ -23,19 +23,20 @@ Variable activation(const Variable& x, const Ragged& batch, ActivationKind kind,
                                              .x = value.data<T>(),
                                              .out = out.data<T>()});
   });
-  return record("activation", out, {x}, [value, batch, kind, width, kernel_dropout](Gradients& d) {
-    const Tensor d_x = Tensor::empty(value.context(), value.dtype(), value.shape());
-    dispatch(value, [&]<class T>(auto& ctx) {
-      kernels::run(ctx, kernels::ActivationBackward<T>{.kind = kind,
-                                                       .rows = rows_of(batch),
-                                                       .width = width,
-                                                       .dropout = kernel_dropout,
-                                                       .x = value.data<T>(),
-                                                       .d_out = d.of_output().data<T>(),
-                                                       .d_x = d_x.data<T>()});
-    });
-    d.give(0, d_x);
-  });
+  return record(
+      "activation", out, {x}, [value, batch, kind, width, kernel_dropout](Gradients& gradients) {
+        const Tensor d_x = Tensor::empty(value.context(), value.dtype(), value.shape());
+        dispatch(value, [&]<class T>(auto& ctx) {
+          kernels::run(ctx, kernels::ActivationBackward<T>{.kind = kind,
+                                                           .rows = rows_of(batch),
+                                                           .width = width,
+                                                           .dropout = kernel_dropout,
+                                                           .x = value.data<T>(),
+                                                           .d_out = gradients.output().data<T>(),
+                                                           .d_x = d_x.data<T>()});
+        });
+        gradients.give(0, d_x);
+      });
 }
 
 Variable with_dropout(const Variable& x, const Ragged& batch, const Dropout& dropout) {

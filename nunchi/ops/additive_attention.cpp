@@ -90,12 +90,13 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
   });
   const Variable result = record(
       kName, out, {given.q, given.k, given.v, given.scorer},
-      [heads, queries, keys, begin, weights = weights.weights](Gradients& d) {
-        const Tensor& d_out = d.of_output();
-        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+      [heads, queries, keys, begin, weights = weights.weights](Gradients& gradients) {
+        const Tensor& d_out = gradients.output();
+        const GradientTarget d_q = gradients.target(0), d_k = gradients.target(1),
+                             d_v = gradients.target(2);
         const Tensor d_scorer =
-            d.wanted(3) ? d.sum(3)
-                        : zeros(heads.q.context(), weights.dtype(), heads.scorer.shape());
+            gradients.wanted(3) ? gradients.sum(3)
+                                : zeros(heads.q.context(), weights.dtype(), heads.scorer.shape());
         dispatch(heads.q, [&]<class T>(auto& ctx) {
           kernels::run(ctx, kernels::AdditiveAttentionBackward<T>{
                                 .in = inputs_of<T>(heads, queries, keys, begin, weights.elements()),

@@ -79,9 +79,10 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   return record(
       "attention", out, {q, k, v, table},
       [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, kernel_dropout, out,
-       log_sum](Gradients& d) {
-        const Tensor& d_out = d.of_output();
-        const GradientTarget d_q = d.into(0), d_k = d.into(1), d_v = d.into(2);
+       log_sum](Gradients& gradients) {
+        const Tensor& d_out = gradients.output();
+        const GradientTarget d_q = gradients.target(0), d_k = gradients.target(1),
+                             d_v = gradients.target(2);
         dispatch(out, [&]<class T>(auto& ctx) {
           kernels::run(ctx, kernels::AttentionBackward<T>{
                                 .in = inputs_of<T>(q, k, v, queries, keys, options, kernel_dropout),
@@ -101,8 +102,9 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
                                 .accumulate_q = d_q.accumulate,
                                 .accumulate_k = d_k.accumulate,
                                 .accumulate_v = d_v.accumulate,
-                                .d_table = d.wanted(3) ? d.sum(3).template data<Accumulator<T>>()
-                                                       : nullptr});
+                                .d_table = gradients.wanted(3)
+                                               ? gradients.sum(3).template data<Accumulator<T>>()
+                                               : nullptr});
         });
       });
 }

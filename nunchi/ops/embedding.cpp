@@ -65,15 +65,15 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
     kernels::run(ctx, kernel_of<T>(ids, batch, parameters, out));
   });
   return record("embedding", out, {table, positions},
-                [ids, batch, scale = parameters.scale, kernel_dropout](Gradients& d) {
-                  const Tensor& d_out = d.of_output();
+                [ids, batch, scale = parameters.scale, kernel_dropout](Gradients& gradients) {
+                  const Tensor& d_out = gradients.output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     // For bf16 the kernel sums in f32, the type of a parameter's gradient. A table
                     // that is itself computed has a bf16 gradient, so its sums are converted.
                     Tensor sums[2], gradients[2];
                     for (const int input : {0, 1}) {
-                      if (!d.wanted(input)) continue;
-                      gradients[input] = sums[input] = d.sum(input);
+                      if (!gradients.wanted(input)) continue;
+                      gradients[input] = sums[input] = gradients.sum(input);
                       if (sums[input].dtype() == dtype_of<Accumulator<T>>) continue;
                       sums[input] = zeros(d_out.context(), dtype_of<Accumulator<T>>,
                                           gradients[input].shape());
@@ -94,7 +94,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                       const Tensor rounded = Tensor::empty(
                           d_out.context(), gradients[input].dtype(), gradients[input].shape());
                       convert(sums[input], rounded);
-                      d.give(input, rounded);
+                      gradients.give(input, rounded);
                     }
                   });
                 });

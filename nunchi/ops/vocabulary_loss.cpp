@@ -88,8 +88,8 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
         ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
   });
   return {record("vocabulary_loss", total, {hidden, weight, bias},
-                 [d_hidden](Gradients& d) {
-                   if (d.wanted(0)) d.give(0, d_hidden);
+                 [d_hidden](Gradients& gradients) {
+                   if (gradients.wanted(0)) gradients.give(0, d_hidden);
                  }),
           tokens};
 }

@@ -19,7 +19,7 @@ class TapeTest : public ::testing::Test {
     const int count = static_cast<int>(inputs.size());
     return record(name, tensor(0), inputs, [this, name, count](Gradients& d) {
       ran_.emplace_back(name);
-      for (int i = 0; i < count; ++i) d.give(i, d.of_output());
+      for (int i = 0; i < count; ++i) d.give(i, d.output());
     });
   }
 
@@ -48,7 +48,7 @@ TEST_F(TapeTest, EachOperationDropsItsSavedTensorsBeforeTheNextRuns) {
     const Tensor saved = Tensor::empty(context_, DType::f32, {1, 1024});
     return record("saving", tensor(0), {input}, [&in_use, saved](Gradients& d) {
       in_use.push_back(saved.context().arena().in_use());
-      d.give(0, d.of_output());
+      d.give(0, d.output());
     });
   };
   {
@@ -87,11 +87,11 @@ TEST_F(TapeTest, AnUnwantedGradientGoesToScratchMemory) {
     EXPECT_TRUE(d.wanted(0));
     EXPECT_FALSE(d.wanted(1));
     EXPECT_FALSE(d.wanted(2));  // undefined
-    const GradientTarget scratch = d.into(1);
+    const GradientTarget scratch = d.target(1);
     EXPECT_FALSE(scratch.accumulate);
     EXPECT_FALSE(scratch.tensor.same_memory(constant.value()));
-    d.give(0, d.of_output());
-    d.give(1, d.of_output());
+    d.give(0, d.output());
+    d.give(1, d.output());
   });
   tape.backward(y, tensor(2));
   EXPECT_EQ(values(x.gradient()), (std::vector<float>{2, 2}));
@@ -121,7 +121,7 @@ TEST_F(TapeTest, ColumnsThatNoViewWroteToGetAZeroGradient) {
   const Variable x = variable(1);
   const Variable whole = operation("whole", {x});
   const Variable y = record("first_column", from_host(context_, std::vector<float>{0}, {1, 1}),
-                            {whole.columns(0, 1)}, [](Gradients& d) { d.give(0, d.of_output()); });
+                            {whole.columns(0, 1)}, [](Gradients& d) { d.give(0, d.output()); });
   tape.backward(y, from_host(context_, std::vector<float>{7}, {1, 1}));
   EXPECT_EQ(values(x.gradient()), (std::vector<float>{7, 0}));
 }

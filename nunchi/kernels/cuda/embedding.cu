@@ -200,7 +200,7 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const ScratchMemory partial(
       ctx.arena(), 2 * std::size_t{chunks} * static_cast<std::size_t>(p.width) * sizeof(float));
   sort_rows(ctx, p.rows, ids, keys.as<std::uint32_t>(), order.as<std::int32_t>());
-  const EmbeddingBackward<N> q = native(p);
+  const EmbeddingBackward<N> arguments = native(p);
   const SortedRows sorted{.dropout = DropoutParameters(p.dropout),
                           .scale = scale,
                           .keys = keys.as<std::uint32_t>(),
@@ -211,15 +211,15 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const auto threads =
       static_cast<unsigned>(std::min<std::int64_t>((groups + kWarp - 1) / kWarp * kWarp, 128));
   const dim3 grid(chunks, blocks_for(groups, threads));
-  if (rows_are_aligned(q.d_out, p.width) && rows_are_aligned(d_table, p.width)) {
-    add_chunk_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+  if (rows_are_aligned(arguments.d_out, p.width) && rows_are_aligned(d_table, p.width)) {
+    add_chunk_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(arguments, sorted);
   } else {
-    add_chunk_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+    add_chunk_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(arguments, sorted);
   }
   constexpr int kJoinThreads = 128;
   join_chunks_kernel<N>
-      <<<dim3(chunks, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(q,
-                                                                                           sorted);
+      <<<dim3(chunks, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(
+          arguments, sorted);
   check_launch(p.name());
 }
 

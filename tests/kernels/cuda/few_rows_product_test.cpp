@@ -23,7 +23,7 @@ Tensor product_of(CudaContext& context, const Tensor& a, const Tensor& b, const 
                   std::int64_t rows, bool relu, bool& launched) {
   const Tensor c =
       unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
-  launched = kernels::few_rows_product(
+  launched = kernels::try_few_rows_product(
       context,
       kernels::Product<BFloat16, C>{.m = rows,
                                     .n = b.size(0),
@@ -120,7 +120,7 @@ TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
     ASSERT_TRUE(launched);
     for (const std::int64_t row : {1, 12, 40, 63}) {
       const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
-      ASSERT_TRUE(kernels::few_rows_product(
+      ASSERT_TRUE(kernels::try_few_rows_product(
           cuda, kernels::Product<BFloat16, float>{.m = 1,
                                                   .n = w.n,
                                                   .k = w.k,
@@ -148,11 +148,11 @@ TEST(CudaFewRowsProduct, LeavesUnsuitableProductsToTheLibrary) {
                  .transpose_b = true,
                  .c = some + 65536,
                  .bias = some + 131072};
-  EXPECT_TRUE(kernels::few_rows_product(cuda, good));
+  EXPECT_TRUE(kernels::try_few_rows_product(cuda, good));
   const auto refused = [&](auto&& change) {
     Row row = good;
     change(row);
-    return !kernels::few_rows_product(cuda, row);
+    return !kernels::try_few_rows_product(cuda, row);
   };
   EXPECT_TRUE(refused([](Row& p) { p.m = 65; }));
   EXPECT_TRUE(refused([](Row& p) { p.n = 126; }));

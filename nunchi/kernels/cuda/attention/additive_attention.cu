@@ -220,22 +220,22 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const ScratchMemory d_scores(ctx.arena(), static_cast<std::size_t>(in.pairs) * sizeof(float));
   const ScratchMemory d_scorer(
       ctx.arena(), static_cast<std::size_t>(p.key_rows.capacity * in.width) * sizeof(float));
-  const AdditiveAttentionBackward<N> q = native(p);
+  const AdditiveAttentionBackward<N> arguments = native(p);
   const Workspace workspace{.d_scores = d_scores.as<float>(), .d_scorer = d_scorer.as<float>()};
   if (in.sentences > 0 && in.max_queries > 0) {
     scores_backward_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        q, workspace);
+        arguments, workspace);
     queries_backward_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0,
-                              ctx.stream()>>>(q, workspace);
+                              ctx.stream()>>>(arguments, workspace);
   }
   if (in.sentences > 0 && in.max_keys > 0) {
     keys_backward_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(
-        q, workspace);
+        arguments, workspace);
   }
   clear_tail(ctx, p.key_rows, in.width, workspace.d_scorer, in.width);
-  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, q.d_q, p.d_q_stride);
-  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, q.d_k, p.d_k_stride);
-  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, q.d_v, p.d_v_stride);
+  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, arguments.d_q, p.d_q_stride);
+  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, arguments.d_k, p.d_k_stride);
+  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, arguments.d_v, p.d_v_stride);
   check_launch(p.name());
   run_unprofiled(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
                                        .width = in.width,

@@ -52,19 +52,19 @@ __global__ void rotary_kernel(const Rotary<N> p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   using N = Native<T>;
-  const Rotary<N> q = native(p);
+  const Rotary<N> arguments = native(p);
   const std::int64_t half = p.head_width / 2;
   const std::int64_t pairs = p.rows.capacity * p.heads * half;
   if (pairs == 0) return;
-  const bool aligned = half % 8 == 0 && rows_are_aligned(q.x, p.x_stride) &&
-                       rows_are_aligned(q.out, p.out_stride) &&
-                       rows_are_aligned(q.table, p.head_width);
+  const bool aligned = half % 8 == 0 && rows_are_aligned(arguments.x, p.x_stride) &&
+                       rows_are_aligned(arguments.out, p.out_stride) &&
+                       rows_are_aligned(arguments.table, p.head_width);
   if (aligned) {
     launch_overlapped(ctx, "rotary", rotary_kernel<N, true>,
-                      {blocks_for(pairs / 8, kThreads), kThreads}, q);
+                      {blocks_for(pairs / 8, kThreads), kThreads}, arguments);
   } else {
     launch_overlapped(ctx, "rotary", rotary_kernel<N, false>,
-                      {blocks_for(pairs, kThreads), kThreads}, q);
+                      {blocks_for(pairs, kThreads), kThreads}, arguments);
   }
 }
 template void compute<Cuda>(CudaContext&, const Rotary<float>&);

@@ -192,18 +192,21 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  const ResidualNorm<N> q = native(p);
+  const ResidualNorm<N> arguments = native(p);
   const DropoutParameters dropout(p.dropout);
   const unsigned blocks = blocks_for(p.rows.capacity, kWarps);
   const auto processors = static_cast<unsigned>(ctx.multiprocessors());
   const bool aligned =
-      all_rows_aligned(p.width, q.residual, q.branch, q.gamma, q.beta, q.sum, q.out);
+      all_rows_aligned(p.width, arguments.residual, arguments.branch, arguments.gamma,
+                       arguments.beta, arguments.sum, arguments.out);
   dispatch_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
-      launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, dropout);
+      launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, arguments,
+                        dropout);
     } else {
       const unsigned resident = std::min(blocks, processors * kBlocksPerMultiprocessor<N, Chunks>);
-      launch_overlapped(ctx, p.name(), forward_kernel<N, Chunks>, {resident, kThreads}, q, dropout);
+      launch_overlapped(ctx, p.name(), forward_kernel<N, Chunks>, {resident, kThreads}, arguments,
+                        dropout);
     }
   });
   check_launch(p.name());

@@ -276,10 +276,10 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  const ResidualNormBackward<N> q = native(p);
+  const ResidualNormBackward<N> arguments = native(p);
   Launch launch{.dropout = DropoutParameters(p.dropout), .partials = nullptr};
-  const bool aligned =
-      all_rows_aligned(p.width, q.sum, q.gamma, q.d_out, q.d_sum, q.d_residual, q.d_branch);
+  const bool aligned = all_rows_aligned(p.width, arguments.sum, arguments.gamma, arguments.d_out,
+                                        arguments.d_sum, arguments.d_residual, arguments.d_branch);
   dispatch_width(p.width, aligned, [&]<int Chunks>() {
     unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
     if constexpr (Chunks > 0) {
@@ -291,12 +291,12 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
     launch.partials = scratch.as<float>();
     if constexpr (Chunks == 0) {
       backward_any_kernel<N>
-          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(q, launch);
+          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(arguments, launch);
       const dim3 grid(blocks_for(p.width, kThreads), partials);
-      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(q, launch);
+      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(arguments, launch);
     } else {
       backward_kernel<N, Chunks>
-          <<<partials, RegisterBudget<N, Chunks>::kThreads, 0, ctx.stream()>>>(q, launch);
+          <<<partials, RegisterBudget<N, Chunks>::kThreads, 0, ctx.stream()>>>(arguments, launch);
     }
     check_launch(p.name());
     add_partials(ctx, {.count = partials,

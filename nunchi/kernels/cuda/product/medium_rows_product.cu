@@ -206,8 +206,10 @@ __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
         make_float2(sums[j][2], sums[j][3]);
   }
   __syncthreads();
-  write_tile<Outputs, Config::kSumStride>(p, partial, {tile, first_row, Rows, Config::kWarpsAlongK},
-                                          bias, residual);
+  write_tile<Outputs, Config::kSumStride>(
+      p, partial,
+      {.tile = tile, .first_row = first_row, .rows = Rows, .parts = Config::kWarpsAlongK}, bias,
+      residual);
 }
 
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
@@ -250,7 +252,7 @@ bool suits_medium_rows(const CudaContext& ctx, const Product<BFloat16>& p) {
 
 }  // namespace
 
-bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
+bool try_medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
   if (!suits_medium_rows(ctx, p)) return false;
   const Arguments arguments = few_rows_arguments(p);
   return dispatch_tile_size(ctx, arguments, [&]<int Rows, int Outputs>() {
@@ -259,7 +261,7 @@ bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
   });
 }
 
-bool medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p) {
+bool try_medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p) {
   // Not with a residual branch, which would have to be copied in addition to the rows.
   if (!suits_medium_rows(ctx, p.product) || !can_fuse_norm(p.norm) || p.norm.branch != nullptr)
     return false;

@@ -86,10 +86,10 @@ void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     // These kernels sum in another order than cuBLASLt, so results would depend on the number of
     // rows, which a deterministic context forbids.
-    if (!ctx.deterministic() && few_rows_product(ctx, p)) return;
+    if (!ctx.deterministic() && try_few_rows_product(ctx, p)) return;
   }
   if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
-    if (!ctx.deterministic() && medium_rows_product(ctx, p)) return;
+    if (!ctx.deterministic() && try_medium_rows_product(ctx, p)) return;
   }
   if constexpr (!std::is_same_v<T, C>) {
     // cuBLASLt's epilogue supports only addends of the result's type.

@@ -255,13 +255,14 @@ struct TopOfTiles {
 }  // namespace
 
 bool can_find_in_tiles(const CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p) {
-  const Product<BFloat16, float>& q = p.product;
+  const Product<BFloat16, float>& product = p.product;
   const std::int64_t kept = kept_of(p.allowed);
   return !ctx.deterministic() && !p.allowed.bans.any_ngram &&
          p.allowed.bans.suppressed_count <= kSuppressedLanes &&
-         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
-         q.k % kStageK == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
-         q.bias == nullptr && !q.relu && q.residual == nullptr && aligned(q.a) && aligned(q.b);
+         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && product.n > kept &&
+         product.n < 1 << 24 && product.k % kStageK == 0 && product.k > 0 && !product.transpose_a &&
+         product.transpose_b && !product.accumulate && product.bias == nullptr && !product.relu &&
+         product.residual == nullptr && aligned(product.a) && aligned(product.b);
 }
 
 std::size_t TiledTop::chunks_of(const ProjectionTopTokens<BFloat16>& p) {
@@ -278,7 +279,7 @@ std::size_t TiledTop::bytes_of(const ProjectionTopTokens<BFloat16>& p) {
 
 TiledTop::TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, const Zeros& zeros)
     : memory_(ctx.arena(), bytes_of(p)) {
-  const Product<BFloat16, float>& q = p.product;
+  const Product<BFloat16, float>& product = p.product;
   const TopTokens<float>& top = p.allowed.top;
   const std::int64_t kept = kept_of(p.allowed);
   const std::size_t all = chunks_of(p);
@@ -299,14 +300,14 @@ TiledTop::TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, con
             .log_probs = top.log_probs,
             .ids = top.ids};
   const TileArguments arguments{.rows = merge_.rows,
-                                .vocabulary = static_cast<int>(q.n),
+                                .vocabulary = static_cast<int>(product.n),
                                 .counts = p.allowed.bans.counts,
                                 .row_tiles = 0,
                                 .tiles = 0,
                                 .suppressed_token = p.allowed.bans.suppressed_token,
-                                .k = q.k,
-                                .x = native(q.a),
-                                .table = native(q.b),
+                                .k = product.k,
+                                .x = native(product.a),
+                                .table = native(product.b),
                                 .found = found,
                                 .zeros = zeros};
   with_rows(top.rows, kept, [&]<int Rows>() { launch<Rows>(ctx, arguments); });

@@ -171,9 +171,9 @@ class RowChunks {
 };
 
 // Writes the most likely tokens of a row. Called by a whole warp; for each token one lane also
-// calls keep(rank, log-probability, id).
-template <class Keep>
-__device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& keep) {
+// calls on_token(rank, log-probability, id).
+template <class OnToken>
+__device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, OnToken&& on_token) {
   const int lane = lane_of_thread();
   const RowChunks chunks(p.from, r);
   Ban ban;
@@ -186,7 +186,7 @@ __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& kee
     const auto log_prob = static_cast<float>(static_cast<double>(logit_of(key)) - log_of_all);
     p.log_probs[at] = log_prob;
     p.ids[at] = id_of(key);
-    keep(rank, log_prob, id_of(key));
+    on_token(rank, log_prob, id_of(key));
   };
   // Banned tokens count only in the sum.
   if (found) {
