@@ -85,7 +85,7 @@ TEST(AttentionBackward, MatchesTheReference) {
   }
 }
 
-TEST(AttentionBackward, MatchesOverAThousandTokens) {
+TEST(AttentionBackward, SentencesOf1000TokensMatchTheReference) {
   for (const bool causal : {false, true}) {
     check_backward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},

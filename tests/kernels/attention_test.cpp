@@ -116,7 +116,7 @@ TEST(Attention, MatchesTheReference) {
   }
 }
 
-TEST(Attention, MatchesOverAThousandTokens) {
+TEST(Attention, SentencesOf1000TokensMatchTheReference) {
   for (const bool causal : {false, true}) {
     check_forward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},

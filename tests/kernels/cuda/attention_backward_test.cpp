@@ -18,7 +18,7 @@ TEST(CudaAttentionBackward, MatchesTheCpu) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOverLongSentences) {
+TEST(CudaAttentionBackward, LongSentencesMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : long_attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -26,7 +26,7 @@ TEST(CudaAttentionBackward, MatchesOverLongSentences) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOverAThousandTokens) {
+TEST(CudaAttentionBackward, SentencesOf1000TokensMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
     const AttentionCase c{.queries = {1000, 7},
@@ -40,7 +40,7 @@ TEST(CudaAttentionBackward, MatchesOverAThousandTokens) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOver16384Tokens) {
+TEST(CudaAttentionBackward, ASentenceOf16384TokensMatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
       backward_job(

@@ -304,7 +304,7 @@ Job slot_job(const SlotCase& c) {
     on_device(context, [&](auto& ctx) {
       kernels::run(ctx, kernels::ExtendSlots{
                             .hypotheses = hypotheses,
-                            .width = 5,
+                            .hypotheses_per_unit = 5,
                             .capacity = capacity,
                             .parent = first ? nullptr : data(parent),
                             .unit = data(hypothesis_unit),

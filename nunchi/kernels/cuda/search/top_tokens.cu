@@ -34,14 +34,14 @@ template <class N>
 class Writer {
  public:
   // `writing`: this thread will call write().
-  __device__ Writer(const TopArguments<N>& p, float top, float sum, bool writing) : p_(p) {
+  __device__ Writer(const TopArguments<N>& p, float max_logit, float sum, bool writing) : p_(p) {
     if (p.chunks.per_row == 1) {
       if (!writing) return;
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
-      log_sum_ = log_sum(top, sum, banned);
+      log_sum_ = log_sum(max_logit, sum, banned);
     } else if (threadIdx.x == 0) {
       ChunkSummary& summary = p.chunks.summaries[blockIdx.x];
-      summary.top = top;
+      summary.max_logit = max_logit;
       summary.sum = sum;
     }
   }
@@ -87,7 +87,7 @@ __global__ __launch_bounds__(
     kBlocksPerMultiprocessor<N, Groups, Aligned>) void top_tokens_kernel(const TopArguments<N> p) {
   wait_for_previous_kernel();
   using Row = RowRegisters<N, kThreads, Groups, Aligned>;
-  __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
+  __shared__ float warp_max_logits[kWarps], warp_sums[kWarps], group_maxima[kThreads];
   __shared__ Key candidates[kMaxCandidates];
   __shared__ int found;
   __shared__ float threshold;
@@ -103,10 +103,10 @@ __global__ __launch_bounds__(
   Row row;
   row.load(p.logits + r * p.vocabulary + first_id, size);
 
-  float own_top = -INFINITY;
-  row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
-  float top = warp_max(own_top);
-  if (lane == 0) warp_tops[warp] = top;
+  float own_max = -INFINITY;
+  row.each([&](float value, int) { own_max = fmaxf(own_max, value); });
+  float max_logit = warp_max(own_max);
+  if (lane == 0) warp_max_logits[warp] = max_logit;
   if (thread == 0) found = bans = 0;
   if (p.bans && warp == 0) {
     Ban ban;
@@ -117,8 +117,8 @@ __global__ __launch_bounds__(
   }
   __syncthreads();
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
-  const float shift = shift_of(top);
+  for (int w = 0; w < kWarps; ++w) max_logit = fmaxf(max_logit, warp_max_logits[w]);
+  const float shift = shift_of(max_logit);
   float sum = 0;
   // About 20 bits are exact, enough for a sum over the vocabulary.
   row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
@@ -134,24 +134,24 @@ __global__ __launch_bounds__(
     changed = true;
   }
   if (changed) {
-    own_top = -INFINITY;
-    row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+    own_max = -INFINITY;
+    row.each([&](float value, int) { own_max = fmaxf(own_max, value); });
   }
   // At least n logits reach the n-th highest of the maxima of disjoint groups.
   const int lanes = p.group_lanes;
   if (lanes > 0) {
-    float group_top = own_top;
+    float group_max = own_max;
     for (int offset = lanes / 2; offset > 0; offset /= 2) {
-      group_top = fmaxf(group_top, __shfl_xor_sync(kAllLanes, group_top, offset));
+      group_max = fmaxf(group_max, __shfl_xor_sync(kAllLanes, group_max, offset));
     }
-    if (lane % lanes == 0) group_tops[thread / lanes] = group_top;
+    if (lane % lanes == 0) group_maxima[thread / lanes] = group_max;
   }
   __syncthreads();
   if (lanes > 0 && thread < kThreads / lanes) {
-    const float mine = group_tops[thread];
+    const float mine = group_maxima[thread];
     int rank = 0;
     for (int g = 0; g < kThreads / lanes; ++g) {
-      rank += group_tops[g] > mine || (group_tops[g] == mine && g < thread) ? 1 : 0;
+      rank += group_maxima[g] > mine || (group_maxima[g] == mine && g < thread) ? 1 : 0;
     }
     if (rank == p.count - 1) threshold = mine;
   }
@@ -162,7 +162,7 @@ __global__ __launch_bounds__(
 
   if (lanes > 0) {
     const float least = threshold;
-    if (own_top >= least) {
+    if (own_max >= least) {
       row.each([&](float value, int i) {
         if (value >= least) {
           const int at = atomicAdd(&found, 1);
@@ -173,7 +173,7 @@ __global__ __launch_bounds__(
     __syncthreads();
     // NaNs reach no threshold, so that too few candidates may be left.
     if (found >= min(p.count, size) && found <= kMaxCandidates) {
-      const Writer<N> writer(p, top, sum, thread < max(found, p.count));
+      const Writer<N> writer(p, max_logit, sum, thread < max(found, p.count));
       for (int i = thread; i < max(found, p.count); i += kThreads) {
         if (i >= found) {
           writer.write(i, 0);
@@ -189,7 +189,7 @@ __global__ __launch_bounds__(
   }
 
   // Finds tokens one after another, for a large n or if too many logits are equal.
-  const Writer<N> writer(p, top, sum, thread == 0);
+  const Writer<N> writer(p, max_logit, sum, thread == 0);
   Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
   for (int rank = 0; rank < p.count; ++rank) {
     const Key warp_best = warp_max(mine);
