@@ -13,20 +13,20 @@ namespace nunchi::kernels {
 // With `write_gradient` the logits become d loss / d logits; rows past the count become zero.
 template <class T>
 struct CrossEntropy {
-  Rows rows;               // the rows of the whole batch
-  std::int64_t first = 0;  // the chunk's first row in the batch
-  std::int64_t chunk = 0;  // number of rows of this chunk
+  Rows rows;                    // the rows of the whole batch
+  std::int64_t first_row = 0;   // the chunk's first row in the batch
+  std::int64_t chunk_rows = 0;  // number of rows of this chunk
   std::int64_t vocabulary = 0;
   double smoothing = 0;
   bool write_gradient = false;
-  const std::int32_t* targets = nullptr;  // [chunk]
-  T* logits = nullptr;                    // [chunk, V]
-  Accumulator<T>* loss = nullptr;         // [chunk]; zero past the count
+  const std::int32_t* targets = nullptr;  // [chunk_rows]
+  T* logits = nullptr;                    // [chunk_rows, V]
+  Accumulator<T>* loss = nullptr;         // [chunk_rows]; zero past the count
 
   const char* name() const { return "cross_entropy"; }
   Work work() const {
-    return {.bytes =
-                (write_gradient ? 2.0 : 1.0) * static_cast<double>(chunk * vocabulary) * sizeof(T)};
+    return {.bytes = (write_gradient ? 2.0 : 1.0) * static_cast<double>(chunk_rows * vocabulary) *
+                     sizeof(T)};
   }
 };
 

@@ -119,14 +119,15 @@ struct UnitSlots {
 // cache is divided into blocks of block_slots slots, and a unit owns some blocks: its n-th slot is
 //   slot(unit, n) = block[unit, n / block_slots] * block_slots + n % block_slots.
 // The first `prompt` slots of a unit hold the tokens of its first step. Each later position has
-// `width` slots, one for each hypothesis of the unit.
+// `hypotheses_per_unit` slots, one for each hypothesis of the unit.
 struct ExtendSlots {
   std::int64_t hypotheses = 0;
   // [1] active units, in device memory, so that a captured step can be replayed: the step has
-  // *active * width hypotheses, at most `hypotheses`. Null: it has `hypotheses`.
+  // *active * hypotheses_per_unit hypotheses, at most `hypotheses`. Null: it has `hypotheses`.
   const std::int32_t* active = nullptr;
-  std::int64_t width = 1;     // hypotheses per unit; h has the index h % width in its unit
-  std::int64_t capacity = 0;  // of the row_* arrays
+  // Hypothesis h has the index h % hypotheses_per_unit in its unit.
+  std::int64_t hypotheses_per_unit = 1;
+  std::int64_t capacity = 0;               // of the row_* arrays
   const std::int32_t* parent = nullptr;    // [hypotheses]; null: this is the units' first step
   const std::int32_t* unit = nullptr;      // [hypotheses]
   const std::int32_t* offset = nullptr;    // [hypotheses + 1]; null: one token per hypothesis
@@ -151,14 +152,15 @@ struct ExtendSlots {
   std::int32_t* count = nullptr;              // [2] number of rows, number of hypotheses
 
   constexpr std::int64_t hypothesis_count() const {
-    return active != nullptr ? *active * width : hypotheses;
+    return active != nullptr ? *active * hypotheses_per_unit : hypotheses;
   }
   // The slot of the token at `position` of hypothesis h, whose unit has this index and prompt.
   constexpr std::int32_t slot_of(std::int64_t unit_index, std::int64_t prompt, std::int64_t h,
                                  std::int64_t position) const {
     if (block == nullptr) return 0;
-    const std::int64_t n =
-        position < prompt ? position : prompt + (position - prompt) * width + h % width;
+    const std::int64_t n = position < prompt ? position
+                                             : prompt + (position - prompt) * hypotheses_per_unit +
+                                                   h % hypotheses_per_unit;
     return static_cast<std::int32_t>(
         block[unit_index * block_stride + n / block_slots] * block_slots + n % block_slots);
   }

@@ -32,7 +32,7 @@ struct AdamReport {
 // Sets the scale: 0 if the norm or a loss is not finite, else 1 / tokens, multiplied by
 // max_norm / (norm + 1e-6) if the norm exceeds max_norm.
 struct ClipScale {
-  const AdamSettings* numbers = nullptr;
+  const AdamSettings* settings = nullptr;
   std::int64_t loss_count = 0;
   const double* losses = nullptr;        // [loss_count]
   const double* squared_norm = nullptr;  // [1] squared norm of the summed gradients
@@ -52,12 +52,12 @@ template <class T>
 struct Adam {
   std::int64_t count = 0;
   std::int64_t decayed_count = 0;  // weight decay applies to this many first weights: the matrices
-  const AdamSettings* numbers = nullptr;
+  const AdamSettings* settings = nullptr;
   const AdamReport* report = nullptr;
-  T* weights = nullptr;    // [count]
-  T* gradients = nullptr;  // [count]
-  T* first = nullptr;      // [count] first moment
-  T* second = nullptr;     // [count] second moment
+  T* weights = nullptr;        // [count]
+  T* gradients = nullptr;      // [count]
+  T* first_moment = nullptr;   // [count]
+  T* second_moment = nullptr;  // [count]
   // [count] bf16 copy of the weights, which products read; null: products read `weights`.
   BFloat16* bf16_weights = nullptr;
 

@@ -1,4 +1,4 @@
-// How kernels are called: a kernel is a struct of its arguments, run() executes it.
+// How kernels are called: a kernel is a struct of its arguments, run() runs it.
 //
 //   kernels::run(ctx, kernels::Fill<float>{.count = n, .value = 0, .out = p});
 //
@@ -56,10 +56,10 @@ inline constexpr bool kIsaIndependent = requires {
   requires Args::kIsaIndependent;
 };
 
-// Executes `args` as run() does but without a profile entry. For kernels that call other kernels
+// Runs `args` as run() does but without a profile entry. For kernels that call other kernels
 // and are themselves listed in a profile.
 template <class Args>
-void execute(CpuContext& ctx, const Args& args) {
+void run_unprofiled(CpuContext& ctx, const Args& args) {
   if constexpr (kIsaIndependent<Args>) {
     compute<AnyCpu>(ctx, args);
   } else {
@@ -82,20 +82,20 @@ void execute(CpuContext& ctx, const Args& args) {
 template <class Args>
 void run(CpuContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kIsComposite<Args>) return execute(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return run_unprofiled(ctx, args);
   if (!profile->timed()) {
-    execute(ctx, args);
+    run_unprofiled(ctx, args);
     return profile->add(args.name(), 0, args.work());
   }
   const auto begin = std::chrono::steady_clock::now();
-  execute(ctx, args);
+  run_unprofiled(ctx, args);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   profile->add(args.name(), took.count(), args.work());
 }
 
 #if NUNCHI_CUDA
 template <class Args>
-void execute(CudaContext& ctx, const Args& args) {
+void run_unprofiled(CudaContext& ctx, const Args& args) {
   compute<Cuda>(ctx, args);
 }
 
@@ -104,9 +104,9 @@ void execute(CudaContext& ctx, const Args& args) {
 template <class Args>
 void run(CudaContext& ctx, const Args& args) {
   Profile* profile = ctx.profile();
-  if (profile == nullptr || kIsComposite<Args>) return execute(ctx, args);
+  if (profile == nullptr || kIsComposite<Args>) return run_unprofiled(ctx, args);
   if (profile->timed()) ctx.start_clock();
-  execute(ctx, args);
+  run_unprofiled(ctx, args);
   profile->add(args.name(), profile->timed() ? ctx.stop_clock() : 0, args.work());
 }
 #endif

@@ -204,7 +204,7 @@ DecoderCache::Planned DecoderCache::plan(const StepTokens& tokens) {
   const kernels::ExtendSlots slots{
       .hypotheses = hypotheses,
       .active = data(tokens.active),
-      .width = first ? 1 : limits_.beam,
+      .hypotheses_per_unit = first ? 1 : limits_.beam,
       .capacity = tokens.ids.size(0),
       .parent = data(tokens.parents),
       .unit = data(tokens.units),

@@ -13,15 +13,15 @@ constexpr const char* kName = "additive_attention";
 
 // AdditiveHeads as tensors.
 struct HeadTensors {
-  Tensor q, k, v, scorer;
+  Tensor q, k, v, score_vector;
 };
 
 HeadTensors tensors_of(const AdditiveHeads& heads) {
-  return {heads.q.value(), heads.k.value(), heads.v.value(), heads.scorer.value()};
+  return {heads.q.value(), heads.k.value(), heads.v.value(), heads.score_vector.value()};
 }
 
 void check_heads(const HeadTensors& heads) {
-  const std::int64_t width = heads.scorer.elements();
+  const std::int64_t width = heads.score_vector.elements();
   check_shape(kName, "q", heads.q, {heads.q.size(0), width});
   check_shape(kName, "k", heads.k, {heads.v.size(0), width});
 }
@@ -29,12 +29,12 @@ void check_heads(const HeadTensors& heads) {
 // The caller sets the fields that assign keys to queries.
 template <class T>
 kernels::AdditiveInputs<T> inputs_of(const HeadTensors& heads) {
-  return {.width = heads.scorer.elements(),
+  return {.width = heads.score_vector.elements(),
           .value_width = heads.v.size(1),
           .q = heads.q.data<T>(),
           .k = heads.k.data<T>(),
           .v = heads.v.data<T>(),
-          .scorer = heads.scorer.data<T>(),
+          .score_vector = heads.score_vector.data<T>(),
           .q_stride = heads.q.row_stride(),
           .k_stride = heads.k.row_stride(),
           .v_stride = heads.v.row_stride()};
@@ -47,11 +47,11 @@ kernels::AdditiveInputs<T> inputs_of(const HeadTensors& heads, const Ragged& que
   in.sentences = queries.sentences;
   in.max_queries = queries.max_length;
   in.max_keys = keys.max_length;
-  in.pairs = pairs;
+  in.query_key_pairs = pairs;
   in.q_offsets = queries.offsets.data<std::int32_t>();
   in.k_begin = keys.begin.data<std::int32_t>();
   in.k_length = keys.length.data<std::int32_t>();
-  in.begin = begin.data<std::int64_t>();
+  in.weight_offsets = begin.data<std::int64_t>();
   return in;
 }
 
@@ -75,7 +75,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
     pairs += std::int64_t{queries.lengths[b]} * keys.lengths[b];
   }
   const bool keep_weights =
-      recording({given.q, given.k, given.v, given.scorer}) || context.trace() != nullptr;
+      recording({given.q, given.k, given.v, given.score_vector}) || context.trace() != nullptr;
   if (keep_weights) weights.weights = Tensor::empty(context, accumulator_type(dtype), {pairs});
   const Tensor begin = from_host(context, weights.begin, {queries.sentences});
   const Tensor out = Tensor::empty(context, dtype, {queries.capacity, heads.v.size(1)});
@@ -89,13 +89,15 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
                                                   : nullptr});
   });
   const Variable result = record(
-      kName, out, {given.q, given.k, given.v, given.scorer},
-      [heads, queries, keys, begin, weights = weights.weights](Gradients& d) {
-        const Tensor& d_out = d.output();
-        const GradientTarget d_q = d.target(0), d_k = d.target(1), d_v = d.target(2);
-        const Tensor d_scorer =
-            d.wanted(3) ? d.sum(3)
-                        : zeros(heads.q.context(), weights.dtype(), heads.scorer.shape());
+      kName, out, {given.q, given.k, given.v, given.score_vector},
+      [heads, queries, keys, begin, weights = weights.weights](Gradients& gradients) {
+        const Tensor& d_out = gradients.output();
+        const GradientTarget d_q = gradients.target(0), d_k = gradients.target(1),
+                             d_v = gradients.target(2);
+        const Tensor d_score_vector =
+            gradients.wanted(3)
+                ? gradients.sum(3)
+                : zeros(heads.q.context(), weights.dtype(), heads.score_vector.shape());
         dispatch(heads.q, [&]<class T>(auto& ctx) {
           kernels::run(ctx, kernels::AdditiveAttentionBackward<T>{
                                 .in = inputs_of<T>(heads, queries, keys, begin, weights.elements()),
@@ -113,7 +115,7 @@ AdditiveResult additive_attention(const AdditiveHeads& given, const Ragged& quer
                                 .accumulate_q = d_q.accumulate,
                                 .accumulate_k = d_k.accumulate,
                                 .accumulate_v = d_v.accumulate,
-                                .d_scorer = d_scorer.data<Accumulator<T>>()});
+                                .d_score_vector = d_score_vector.data<Accumulator<T>>()});
         });
       });
   return {result, weights};
@@ -131,7 +133,7 @@ Tensor additive_decode_attention(const AdditiveHeads& given, const Ragged& rows,
     in.sentences = rows.capacity;
     in.max_queries = 1;
     in.max_keys = keys.max_keys;
-    in.pairs = rows.capacity * keys.max_keys;
+    in.query_key_pairs = rows.capacity * keys.max_keys;
     in.k_begin = keys.begin.data<std::int32_t>();
     in.k_length = keys.length.data<std::int32_t>();
     kernels::run(

@@ -7,10 +7,10 @@
 namespace nunchi {
 
 struct AdditiveHeads {
-  Variable q;       // [T, A], projected
-  Variable k;       // [S, A], projected
-  Variable v;       // [S, C]
-  Variable scorer;  // [A]
+  Variable q;             // [T, A], projected
+  Variable k;             // [S, A], projected
+  Variable v;             // [S, C]
+  Variable score_vector;  // [A]
 };
 
 struct AdditiveResult {

@@ -59,7 +59,7 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
   check_shape("attention", "v", v.value(), k.value().shape());
   ContextBase& context = q.value().context();
   const DType dtype = q.value().dtype();
-  const kernels::Dropout draws = dropout_on(context, options.dropout);
+  const kernels::Dropout kernel_dropout = dropout_on(context, options.dropout);
   const Variable& table = options.bias.table;
   const bool recorded = recording({q, k, v, table});
 
@@ -68,43 +68,45 @@ Variable attention(const Variable& q, const Variable& k, const Variable& v, cons
       recorded ? Tensor::empty(context, accumulator_type(dtype), {options.heads, queries.capacity})
                : Tensor();
   dispatch(out, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::Attention<T>{
-                 .in = inputs_of<T>(q.value(), k.value(), v.value(), queries, keys, options, draws),
-                 .rows = rows_of(queries),
-                 .out = out.data<T>(),
-                 .out_stride = out.row_stride(),
-                 .log_sum = log_sum.defined() ? log_sum.data<Accumulator<T>>() : nullptr});
+    kernels::run(ctx, kernels::Attention<T>{
+                          .in = inputs_of<T>(q.value(), k.value(), v.value(), queries, keys,
+                                             options, kernel_dropout),
+                          .rows = rows_of(queries),
+                          .out = out.data<T>(),
+                          .out_stride = out.row_stride(),
+                          .log_sum = log_sum.defined() ? log_sum.data<Accumulator<T>>() : nullptr});
   });
-  return record("attention", out, {q, k, v, table},
-                [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, draws, out,
-                 log_sum](Gradients& d) {
-                  const Tensor& d_out = d.output();
-                  const GradientTarget d_q = d.target(0), d_k = d.target(1), d_v = d.target(2);
-                  dispatch(out, [&]<class T>(auto& ctx) {
-                    kernels::run(
-                        ctx, kernels::AttentionBackward<T>{
-                                 .in = inputs_of<T>(q, k, v, queries, keys, options, draws),
-                                 .rows = rows_of(queries),
-                                 .key_rows = rows_of(keys),
-                                 .out = out.data<T>(),
-                                 .d_out = d_out.data<T>(),
-                                 .out_stride = out.row_stride(),
-                                 .d_out_stride = d_out.row_stride(),
-                                 .log_sum = log_sum.data<Accumulator<T>>(),
-                                 .d_q = d_q.tensor.data<T>(),
-                                 .d_k = d_k.tensor.data<T>(),
-                                 .d_v = d_v.tensor.data<T>(),
-                                 .d_q_stride = d_q.tensor.row_stride(),
-                                 .d_k_stride = d_k.tensor.row_stride(),
-                                 .d_v_stride = d_v.tensor.row_stride(),
-                                 .accumulate_q = d_q.accumulate,
-                                 .accumulate_k = d_k.accumulate,
-                                 .accumulate_v = d_v.accumulate,
-                                 .d_table = d.wanted(3) ? d.sum(3).template data<Accumulator<T>>()
-                                                        : nullptr});
-                  });
-                });
+  return record(
+      "attention", out, {q, k, v, table},
+      [q = q.value(), k = k.value(), v = v.value(), queries, keys, options, kernel_dropout, out,
+       log_sum](Gradients& gradients) {
+        const Tensor& d_out = gradients.output();
+        const GradientTarget d_q = gradients.target(0), d_k = gradients.target(1),
+                             d_v = gradients.target(2);
+        dispatch(out, [&]<class T>(auto& ctx) {
+          kernels::run(ctx, kernels::AttentionBackward<T>{
+                                .in = inputs_of<T>(q, k, v, queries, keys, options, kernel_dropout),
+                                .rows = rows_of(queries),
+                                .key_rows = rows_of(keys),
+                                .out = out.data<T>(),
+                                .d_out = d_out.data<T>(),
+                                .out_stride = out.row_stride(),
+                                .d_out_stride = d_out.row_stride(),
+                                .log_sum = log_sum.data<Accumulator<T>>(),
+                                .d_q = d_q.tensor.data<T>(),
+                                .d_k = d_k.tensor.data<T>(),
+                                .d_v = d_v.tensor.data<T>(),
+                                .d_q_stride = d_q.tensor.row_stride(),
+                                .d_k_stride = d_k.tensor.row_stride(),
+                                .d_v_stride = d_v.tensor.row_stride(),
+                                .accumulate_q = d_q.accumulate,
+                                .accumulate_k = d_k.accumulate,
+                                .accumulate_v = d_v.accumulate,
+                                .d_table = gradients.wanted(3)
+                                               ? gradients.sum(3).template data<Accumulator<T>>()
+                                               : nullptr});
+        });
+      });
 }
 
 AttentionWeightsResult attention_weights(const Tensor& q, const Tensor& k, const Ragged& queries,

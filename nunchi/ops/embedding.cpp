@@ -59,21 +59,21 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
   const Variable &table = parameters.table, &positions = parameters.positions;
   const Tensor& w = table.value();
   check_embedding(ids, batch, parameters);
-  const kernels::Dropout draws = dropout_on(ids.context(), parameters.dropout);
+  const kernels::Dropout kernel_dropout = dropout_on(ids.context(), parameters.dropout);
   const Tensor out = Tensor::empty(ids.context(), w.dtype(), {batch.capacity, w.size(1)});
   dispatch(out, [&]<class T>(auto& ctx) {
     kernels::run(ctx, kernel_of<T>(ids, batch, parameters, out));
   });
   return record("embedding", out, {table, positions},
-                [ids, batch, scale = parameters.scale, draws](Gradients& d) {
-                  const Tensor& d_out = d.output();
+                [ids, batch, scale = parameters.scale, kernel_dropout](Gradients& gradients) {
+                  const Tensor& d_out = gradients.output();
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     // For bf16 the kernel sums in f32, the type of a parameter's gradient. A table
                     // that is itself computed has a bf16 gradient, so its sums are converted.
                     Tensor sums[2], gradients[2];
                     for (const int input : {0, 1}) {
-                      if (!d.wanted(input)) continue;
-                      gradients[input] = sums[input] = d.sum(input);
+                      if (!gradients.wanted(input)) continue;
+                      gradients[input] = sums[input] = gradients.sum(input);
                       if (sums[input].dtype() == dtype_of<Accumulator<T>>) continue;
                       sums[input] = zeros(d_out.context(), dtype_of<Accumulator<T>>,
                                           gradients[input].shape());
@@ -84,7 +84,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                     kernels::run(ctx, kernels::EmbeddingBackward<T>{.rows = rows_of(batch),
                                                                     .width = d_out.size(1),
                                                                     .scale = scale,
-                                                                    .dropout = draws,
+                                                                    .dropout = kernel_dropout,
                                                                     .ids = ids.data<std::int32_t>(),
                                                                     .d_out = d_out.data<T>(),
                                                                     .d_table = data(0),
@@ -94,7 +94,7 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                       const Tensor rounded = Tensor::empty(
                           d_out.context(), gradients[input].dtype(), gradients[input].shape());
                       convert(sums[input], rounded);
-                      d.add(input, rounded);
+                      gradients.add(input, rounded);
                     }
                   });
                 });

@@ -19,24 +19,24 @@ struct Saved {
   Variable up, down;
 };
 
-void run_backward(const Saved& saved, Gradients& d) {
-  const Tensor& d_y = d.output();
-  add_linear_gradients(d, kDownWeight, d_y, saved.hidden);
-  if (!d.wanted(kX) && !d.wanted(kUpWeight) && !d.wanted(kUpBias)) return;
+void run_backward(const Saved& saved, Gradients& gradients) {
+  const Tensor& d_y = gradients.output();
+  add_linear_gradients(gradients, kDownWeight, d_y, saved.hidden);
+  if (!gradients.wanted(kX) && !gradients.wanted(kUpWeight) && !gradients.wanted(kUpBias)) return;
   const Tensor d_hidden = Tensor::empty(d_y.context(), saved.hidden.dtype(), saved.hidden.shape());
   multiply_gated(d_y, backward_weight(d_y.context(), saved.down),
                  {.kind = saved.activation,
                   .y = saved.gelu_input.defined() ? saved.gelu_input : saved.hidden,
                   .mask = saved.mask,
-                  .d_bias = d.wanted(kUpBias) ? d.sum(kUpBias) : Tensor()},
+                  .d_bias = gradients.wanted(kUpBias) ? gradients.sum(kUpBias) : Tensor()},
                  d_hidden, "linear_backward_input");
-  if (d.wanted(kX)) {
-    const GradientTarget d_x = d.target(kX);
+  if (gradients.wanted(kX)) {
+    const GradientTarget d_x = gradients.target(kX);
     multiply(d_hidden, backward_weight(d_y.context(), saved.up), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
   }
-  if (d.wanted(kUpWeight)) {
-    add_weight_gradient(d_hidden, saved.x, d.sum(kUpWeight), {}, "linear_backward_weight");
+  if (gradients.wanted(kUpWeight)) {
+    add_weight_gradient(d_hidden, saved.x, gradients.sum(kUpWeight), {}, "linear_backward_weight");
   }
 }
 
@@ -90,8 +90,9 @@ Variable feed_forward(const Variable& x, const FeedForward& parameters) {
   const Tensor y = Tensor::empty(context, rows.dtype(), {rows.size(0), out});
   multiply(saved.hidden, forward_weight(context, down.weight), y,
            {.bias = bias_of(down), .label = "linear"});
-  return record("feed_forward", y, {x, up.weight, up.bias, down.weight, down.bias},
-                [saved = std::move(saved)](Gradients& d) { run_backward(saved, d); });
+  return record(
+      "feed_forward", y, {x, up.weight, up.bias, down.weight, down.bias},
+      [saved = std::move(saved)](Gradients& gradients) { run_backward(saved, gradients); });
 }
 
 Branch feed_forward(LazyNorm& x, const FeedForward& parameters, const Ragged& batch) {

@@ -15,11 +15,11 @@ Variable gather_rows(const Variable& from, const Ragged& rows, const Tensor& ind
         std::to_string(index.size(0)) + " indices were given for " + std::to_string(rows.rows) +
             " rows");
   return record("gather_rows", gather_rows(x, rows, index), {from},
-                [shape = x.shape(), rows, index](Gradients& d) {
-                  const Tensor& d_out = d.output();
+                [shape = x.shape(), rows, index](Gradients& gradients) {
+                  const Tensor& d_out = gradients.output();
                   const Tensor d_from = zeros(d_out.context(), d_out.dtype(), shape);
                   scatter_rows(d_out, rows, index, d_from);
-                  d.add(0, d_from);
+                  gradients.add(0, d_from);
                 });
 }
 

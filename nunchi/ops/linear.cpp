@@ -10,6 +10,9 @@
 namespace nunchi {
 namespace {
 
+// The inputs of linear().
+enum Input : int { kX, kWeight, kBias };
+
 // Elements that relu set to zero get no gradient. In place, unless d_y has other owners.
 Tensor relu_backward(const Tensor& y, const Tensor& d_y) {
   const Tensor d_x =
@@ -27,10 +30,10 @@ Tensor relu_backward(const Tensor& y, const Tensor& d_y) {
 
 void check_layer(const Tensor& x, const Linear& parameters) {
   const Tensor& w = parameters.weight.value();
-  check(x.shape().dimensions() == 2 && w.shape().dimensions() == 2 && x.size(1) == w.size(1) &&
-            x.contiguous(),
+  check(x.shape().dimensions() == 2 && w.shape().dimensions() == 2 && x.size(1) == w.size(1),
         "linear",
         "rows " + x.shape().to_string() + " do not fit a weight " + w.shape().to_string());
+  check(x.contiguous(), "linear", "x must be contiguous");
   if (parameters.bias.defined()) {
     check_shape("linear", "bias", parameters.bias.value(), {w.size(0)});
   }
@@ -49,14 +52,15 @@ Variable linear(const Variable& x, const Linear& parameters) {
             .relu = parameters.relu,
             .label = "linear"});
   return record("linear", y, {x, weight, bias},
-                [x = x.value(), weight, y = parameters.relu ? y : Tensor()](Gradients& d) {
-                  const Tensor d_y = y.defined() ? relu_backward(y, d.output()) : d.output();
-                  if (d.wanted(0)) {
-                    const GradientTarget d_x = d.target(0);
+                [x = x.value(), weight, y = parameters.relu ? y : Tensor()](Gradients& gradients) {
+                  const Tensor d_y =
+                      y.defined() ? relu_backward(y, gradients.output()) : gradients.output();
+                  if (gradients.wanted(kX)) {
+                    const GradientTarget d_x = gradients.target(kX);
                     multiply(d_y, backward_weight(d_y.context(), weight), d_x.tensor,
                              {.accumulate = d_x.accumulate, .label = "linear_backward_input"});
                   }
-                  add_linear_gradients(d, 1, d_y, x);
+                  add_linear_gradients(gradients, kWeight, d_y, x);
                 });
 }
 
@@ -66,8 +70,8 @@ Tensor linear_add(const Tensor& residual, const Tensor& x, const Linear& paramet
   check_shape("linear_add", "residual", residual, {x.size(0), w.size(0)});
   check(x.context().tape() == nullptr, "linear_add",
         "it is inference-only but was called while a tape records");
-  check(!parameters.relu && residual.contiguous(), "linear_add",
-        "relu and views of columns are not supported");
+  check(!parameters.relu, "linear_add", "relu is not supported");
+  check(residual.contiguous(), "linear_add", "residual must be contiguous");
   const Tensor y = Tensor::empty(x.context(), w.dtype(), residual.shape());
   multiply(x, forward_weight(x.context(), parameters.weight), y,
            {.bias = parameters.bias.defined() ? parameters.bias.value() : Tensor(),

@@ -138,11 +138,11 @@ void add_weight_gradient(const Tensor& d_y, const Tensor& x, const Tensor& d_wei
   });
 }
 
-void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Tensor& x) {
+void add_linear_gradients(Gradients& gradients, int weight, const Tensor& d_y, const Tensor& x) {
   const int bias = weight + 1;
-  const Tensor d_bias = d.wanted(bias) ? d.sum(bias) : Tensor();
-  if (d.wanted(weight)) {
-    add_weight_gradient(d_y, x, d.sum(weight), d_bias, "linear_backward_weight");
+  const Tensor d_bias = gradients.wanted(bias) ? gradients.sum(bias) : Tensor();
+  if (gradients.wanted(weight)) {
+    add_weight_gradient(d_y, x, gradients.sum(weight), d_bias, "linear_backward_weight");
   } else if (d_bias.defined()) {
     add_column_sum(d_y, d_bias);
   }

@@ -75,6 +75,6 @@ void add_weight_gradient(const Tensor& d_y, const Tensor& x, const Tensor& d_wei
 
 // Adds to the gradients of a layer's weight and bias that are wanted: inputs number `weight` and
 // `weight` + 1 of the operation.
-void add_linear_gradients(Gradients& d, int weight, const Tensor& d_y, const Tensor& x);
+void add_linear_gradients(Gradients& gradients, int weight, const Tensor& d_y, const Tensor& x);
 
 }  // namespace nunchi

@@ -138,13 +138,13 @@ Saved allocate_saved(const Run& run) {
 // Indices of the operation's inputs. From kHidden on: weight and bias of each direction.
 enum Input { kX, kInputWeight, kInputBias, kInitialH, kInitialC, kHidden };
 
-void run_backward(Run& run, Gradients& d) {
+void run_backward(Run& run, Gradients& gradients) {
   const std::int64_t width = run.width(), gates = run.gate_columns();
   ContextBase& context = run.x.context();
-  const Tensor d_out = d.output(0), d_last_h = d.output(1),
-               d_last_c = run.layer.cell == CellKind::lstm ? d.output(2) : Tensor();
+  const Tensor d_out = gradients.output(0), d_last_h = gradients.output(1),
+               d_last_c = run.layer.cell == CellKind::lstm ? gradients.output(2) : Tensor();
   const auto state_like = [&](int input, DType dtype) {
-    return d.wanted(input)
+    return gradients.wanted(input)
                ? Tensor::empty(context, dtype, {run.batch.sentences, run.directions() * width})
                : Tensor();
   };
@@ -169,18 +169,18 @@ void run_backward(Run& run, Gradients& d) {
                    .d_initial_c =
                        data_or_null<Accumulator<T>>(direction_columns(d_initial_c, i, width))});
     });
-    add_linear_gradients(d, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
+    add_linear_gradients(gradients, kHidden + 2 * i, d_b.rows(0, run.batch.capacity),
                          run.saved[std::size_t(i)].previous.rows(0, run.batch.capacity));
     run.saved[std::size_t(i)] = {};
   }
-  if (d_initial_h.defined()) d.add(kInitialH, d_initial_h);
-  if (d_initial_c.defined()) d.add(kInitialC, d_initial_c);
-  if (d.wanted(kX)) {
-    const GradientTarget d_x = d.target(kX);
+  if (d_initial_h.defined()) gradients.add(kInitialH, d_initial_h);
+  if (d_initial_c.defined()) gradients.add(kInitialC, d_initial_c);
+  if (gradients.wanted(kX)) {
+    const GradientTarget d_x = gradients.target(kX);
     multiply(run.gates, backward_weight(context, run.layer.input.weight), d_x.tensor,
              {.accumulate = d_x.accumulate, .label = "recurrent_backward_input"});
   }
-  add_linear_gradients(d, kInputWeight, run.gates, run.x);
+  add_linear_gradients(gradients, kInputWeight, run.gates, run.x);
 }
 
 }  // namespace
@@ -228,11 +228,11 @@ RecurrentResult recurrent(const Variable& x, const RecurrentLayer& layer, const 
                        : nullptr});
     });
   }
-  const std::vector<Variable> results =
-      record("recurrent", std::move(outputs),
-             {x, layer.input.weight, layer.input.bias, initial.h, initial.c, layer.hidden[0].weight,
-              layer.hidden[0].bias, layer.hidden[1].weight, layer.hidden[1].bias},
-             [run = std::move(run)](Gradients& d) mutable { run_backward(run, d); });
+  const std::vector<Variable> results = record(
+      "recurrent", std::move(outputs),
+      {x, layer.input.weight, layer.input.bias, initial.h, initial.c, layer.hidden[0].weight,
+       layer.hidden[0].bias, layer.hidden[1].weight, layer.hidden[1].bias},
+      [run = std::move(run)](Gradients& gradients) mutable { run_backward(run, gradients); });
   return {results[0], {results[1], lstm ? results[2] : Variable()}};
 }
 

@@ -16,20 +16,20 @@ struct Saved {
   Tensor sum, mean, rstd;
 };
 
-void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradients& d) {
+void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradients& gradients) {
   const Tensor& sum = saved.sum;
   const std::int64_t width = sum.size(1);
   ContextBase& context = sum.context();
   // d_out is undefined if only the sum was used.
   if (!d_out.defined()) d_out = zeros(context, sum.dtype(), sum.shape());
-  const bool branch_wanted = saved.has_branch && d.wanted(1);
+  const bool branch_wanted = saved.has_branch && gradients.wanted(1);
   // Without dropout, branch and residual have the same gradient and share one tensor.
   const bool shares_gradient = branch_wanted && !saved.dropout.active();
   GradientTarget d_residual;
   if (shares_gradient) {
     d_residual = {Tensor::empty(context, sum.dtype(), sum.shape()), false};
-  } else if (d.wanted(0)) {
-    d_residual = d.target(0);
+  } else if (gradients.wanted(0)) {
+    d_residual = gradients.target(0);
   }
   const Tensor d_branch = branch_wanted && !shares_gradient
                               ? Tensor::empty(context, sum.dtype(), sum.shape())
@@ -38,7 +38,8 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
     using Kernel = kernels::ResidualNormBackward<T>;
     const auto data = [](const Tensor& t) { return t.defined() ? t.data<T>() : nullptr; };
     const auto gradient = [&](int input) {
-      return d.wanted(input) ? d.sum(input).template data<Accumulator<T>>() : nullptr;
+      return gradients.wanted(input) ? gradients.sum(input).template data<Accumulator<T>>()
+                                     : nullptr;
     };
     kernels::run(ctx, Kernel{.kind = saved.norm.kind,
                              .rows = rows_of(saved.batch),
@@ -57,10 +58,10 @@ void run_backward(const Saved& saved, const Tensor& d_sum, Tensor d_out, Gradien
                              .d_beta = gradient(3)});
   });
   if (shares_gradient) {
-    if (d.wanted(0)) d.add(0, d_residual.tensor);
-    d.add(1, d_residual.tensor);
+    if (gradients.wanted(0)) gradients.add(0, d_residual.tensor);
+    gradients.add(1, d_residual.tensor);
   } else if (branch_wanted) {
-    d.add(1, d_branch);
+    gradients.add(1, d_branch);
   }
 }
 
@@ -103,15 +104,15 @@ ResidualNormResult residual_norm(const Variable& residual, const Variable& branc
   const Tensor sum = saved.sum;
   if (!branch.defined()) {
     return {residual, record("norm", out, {residual, branch, norm.gamma, norm.beta},
-                             [saved = std::move(saved)](Gradients& d) {
-                               run_backward(saved, Tensor(), d.output(), d);
+                             [saved = std::move(saved)](Gradients& gradients) {
+                               run_backward(saved, Tensor(), gradients.output(), gradients);
                              })};
   }
-  std::vector<Variable> results =
-      record("residual_norm", std::vector<Tensor>{sum, out},
-             {residual, branch, norm.gamma, norm.beta}, [saved = std::move(saved)](Gradients& d) {
-               run_backward(saved, d.output(0), d.output(1), d);
-             });
+  std::vector<Variable> results = record(
+      "residual_norm", std::vector<Tensor>{sum, out}, {residual, branch, norm.gamma, norm.beta},
+      [saved = std::move(saved)](Gradients& gradients) {
+        run_backward(saved, gradients.output(0), gradients.output(1), gradients);
+      });
   return {results[0], results[1]};
 }
 

@@ -51,11 +51,12 @@ Variable rotary(const Variable& x, const Ragged& batch, const Rotary& rotation) 
         "a table of shape " + rotation.table.shape().to_string() +
             " is too short for sentences of " + std::to_string(batch.max_length) + " tokens");
   rotate(value, batch, rotation, Direction::forward);
-  return record("rotary", value, {x}, [batch, rotation](Gradients& d) {
+  return record("rotary", value, {x}, [batch, rotation](Gradients& gradients) {
     // In place, unless the gradient has other owners.
-    const Tensor d_x = d.output().sole_owner() ? d.output() : copy_of(d.output());
+    const Tensor d_x =
+        gradients.output().sole_owner() ? gradients.output() : copy_of(gradients.output());
     rotate(d_x, batch, rotation, Direction::inverse);
-    d.add(0, d_x);
+    gradients.add(0, d_x);
   });
 }
 

@@ -22,8 +22,9 @@ Tensor scaled(const Tensor& x, double factor) {
 
 Variable scale(const Variable& x, double factor) {
   check(x.value().contiguous(), "scale", "a view of columns cannot be scaled");
-  return record("scale", scaled(x.value(), factor), {x},
-                [factor](Gradients& d) { d.add(0, scaled(d.output(), factor)); });
+  return record("scale", scaled(x.value(), factor), {x}, [factor](Gradients& gradients) {
+    gradients.add(0, scaled(gradients.output(), factor));
+  });
 }
 
 }  // namespace nunchi

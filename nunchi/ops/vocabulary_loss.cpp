@@ -67,8 +67,8 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
              {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
     dispatch(h, [&]<class T>(auto& ctx) {
       kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
-                                                 .first = first,
-                                                 .chunk = chunk_rows,
+                                                 .first_row = first,
+                                                 .chunk_rows = chunk_rows,
                                                  .vocabulary = vocabulary,
                                                  .smoothing = options.smoothing,
                                                  .write_gradient = recorded,
@@ -88,8 +88,8 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
         ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
   });
   return {record("vocabulary_loss", total, {hidden, weight, bias},
-                 [d_hidden](Gradients& d) {
-                   if (d.wanted(0)) d.add(0, d_hidden);
+                 [d_hidden](Gradients& gradients) {
+                   if (gradients.wanted(0)) gradients.add(0, d_hidden);
                  }),
           tokens};
 }

@@ -60,19 +60,19 @@ void AdamOptimizer::step(const Step& step) {
                                         .x = gradients.data<T>(),
                                         .out = squared_norm_.data<double>()});
       kernels::run(ctx, kernels::ClipScale{
-                            .numbers = as<AdamSettings>(numbers_),
+                            .settings = as<AdamSettings>(numbers_),
                             .loss_count = step.losses.defined() ? step.losses.elements() : 0,
                             .losses = step.losses.defined() ? step.losses.data<double>() : nullptr,
                             .squared_norm = squared_norm_.data<double>(),
                             .report = as<AdamReport>(report_)});
       kernels::run(ctx, kernels::Adam<T>{.count = weights.elements(),
                                          .decayed_count = parameters_.decayed(),
-                                         .numbers = as<AdamSettings>(numbers_),
+                                         .settings = as<AdamSettings>(numbers_),
                                          .report = as<AdamReport>(report_),
                                          .weights = weights.data<T>(),
                                          .gradients = gradients.data<T>(),
-                                         .first = first_.data<T>(),
-                                         .second = second_.data<T>(),
+                                         .first_moment = first_.data<T>(),
+                                         .second_moment = second_.data<T>(),
                                          .bf16_weights = parameters_.dtype() == DType::bf16
                                                              ? parameters_.values().data<BFloat16>()
                                                              : nullptr});

@@ -58,7 +58,7 @@ void expect_agreement(CpuContext& ctx, Problem<T>& p, double tolerance = kTolera
 
 TEST(Activation, ForwardAndBackwardMatchTheReference) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
       for (const std::int64_t width : kWidths) {
         for (const float dropout : {0.0f, 0.1f}) {
@@ -73,7 +73,7 @@ TEST(Activation, ForwardAndBackwardMatchTheReference) {
 
 TEST(Activation, IsAccurateFarFromZero) {
   const Batch batch({31});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
       SCOPED_TRACE(static_cast<int>(kind));
       Problem<T> p(kind, batch, 37, 0, 300);
@@ -84,7 +84,7 @@ TEST(Activation, IsAccurateFarFromZero) {
 
 TEST(Activation, SmallNumbersKeepTheirRelativeAccuracy) {
   const Batch batch({31});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
       Problem<T> p(kind, batch, 37, 0, 1e-6);
       const std::vector<double> out = reference::activation(p.forward);
@@ -109,7 +109,7 @@ TEST(Activation, ReferenceDerivativeMatchesFiniteDifferences) {
 
 TEST(Activation, ReluBackwardAcceptsItsOutputForItsInput) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> p(ActivationKind::relu, batch, 37, 0.5f);
     const std::vector<double> d_x = reference::activation_backward(p.backward);
     kernels::run(ctx, p.forward);
@@ -121,7 +121,7 @@ TEST(Activation, ReluBackwardAcceptsItsOutputForItsInput) {
 
 TEST(Activation, GradientMayBeComputedInPlace) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const ActivationKind kind : kKinds) {
       if (kernels::is_gated(kind)) continue;
       Problem<T> p(kind, batch, 20, 0.1f);

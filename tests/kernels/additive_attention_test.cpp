@@ -16,32 +16,32 @@ struct Problem {
   explicit Problem(std::int64_t width, std::int64_t value_width)
       : width(width), value_width(value_width) {
     std::int64_t offset = 0;
-    for (std::size_t b = 0; b < queries.index.size(); ++b) {
+    for (std::size_t b = 0; b < queries.sentence_index.size(); ++b) {
       k_length.push_back(keys.offsets[b + 1] - keys.offsets[b]);
-      begin.push_back(offset);
+      weight_offsets.push_back(offset);
       offset += (queries.offsets[b + 1] - queries.offsets[b]) * k_length[b];
     }
     weights = unwritten<T>(offset);
   }
 
   AdditiveAttention<T> forward() {
-    return {.in = {.sentences = std::ssize(queries.index),
+    return {.in = {.sentences = queries.sentence_count(),
                    .width = width,
                    .value_width = value_width,
                    .max_queries = queries.longest,
                    .max_keys = keys.longest,
-                   .pairs = std::ssize(weights),
+                   .query_key_pairs = std::ssize(weights),
                    .q = q.data(),
                    .k = k.data(),
                    .v = v.data(),
-                   .scorer = scorer.data(),
+                   .score_vector = score_vector.data(),
                    .q_stride = width + 2,
                    .k_stride = width + 1,
                    .v_stride = value_width + 3,
                    .q_offsets = queries.offsets.data(),
                    .k_begin = keys.offsets.data(),
                    .k_length = k_length.data(),
-                   .begin = begin.data()},
+                   .weight_offsets = weight_offsets.data()},
             .rows = queries.rows(),
             .out = out.data(),
             .out_stride = value_width,
@@ -53,10 +53,10 @@ struct Problem {
   std::vector<T> q = random_values<T>(queries.capacity * (width + 2), 1, 2),
                  k = random_values<T>(keys.capacity * (width + 1), 2, 2),
                  v = random_values<T>(keys.capacity * (value_width + 3), 3),
-                 scorer = random_values<T>(width, 4, 2), weights;
+                 score_vector = random_values<T>(width, 4, 2), weights;
   std::vector<T> out = unwritten<T>(queries.capacity * value_width);
   std::vector<std::int32_t> k_length;
-  std::vector<std::int64_t> begin;
+  std::vector<std::int64_t> weight_offsets;
 };
 
 template <class T>
@@ -64,16 +64,17 @@ void expect_like_reference(CpuContext& ctx, std::int64_t width, std::int64_t val
   Problem<T> x(width, value_width);
   const AdditiveAttention<T> p = x.forward();
   kernels::run(ctx, p);
-  for (std::size_t b = 0; b < x.begin.size(); ++b) {
-    const std::int64_t keys = x.k_length[b], first = x.queries.offsets[b];
+  for (std::size_t b = 0; b < x.weight_offsets.size(); ++b) {
+    const std::int64_t key_count = x.k_length[b], first = x.queries.offsets[b];
     for (std::int64_t row = first; row < x.queries.offsets[b + 1]; ++row) {
-      const auto expected = reference::additive_attention(p.in, row, x.keys.offsets[b], keys);
-      expect_close("weights", subrange(x.weights, x.begin[b] + (row - first) * keys, keys),
+      const auto expected = reference::additive_attention(p.in, row, x.keys.offsets[b], key_count);
+      expect_close("weights",
+                   subrange(x.weights, x.weight_offsets[b] + (row - first) * key_count, key_count),
                    expected.weights);
       expect_close("out", subrange(x.out, row * value_width, value_width), expected.out);
-      if (keys == 0) continue;
+      if (key_count == 0) continue;
       const std::vector<T> row_weights =
-          subrange(x.weights, x.begin[b] + (row - first) * keys, keys);
+          subrange(x.weights, x.weight_offsets[b] + (row - first) * key_count, key_count);
       EXPECT_NEAR(std::accumulate(row_weights.begin(), row_weights.end(), 0.0), 1, 1e-6);
     }
   }
@@ -81,7 +82,7 @@ void expect_like_reference(CpuContext& ctx, std::int64_t width, std::int64_t val
 }
 
 TEST(AdditiveAttention, MatchesTheReference) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) expect_like_reference<T>(ctx, width, width / 2 + 1);
   });
 }
@@ -96,13 +97,13 @@ TEST(AdditiveAttention, NumberOfThreadsDoesNotChangeBits) {
 
 // A decode step: every row is its own sentence, and several rows read the same keys.
 TEST(AdditiveAttention, RowsOfADecodeStepShareKeys) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(20, 24);
     AdditiveAttention<T> p = x.forward();
     const std::vector<std::int32_t> k_begin = {0, 0, 7, 40, 7}, k_length = {7, 7, 33, 1, 33};
     p.in.sentences = 5;
     p.in.q_offsets = nullptr;
-    p.in.begin = nullptr;
+    p.in.weight_offsets = nullptr;
     p.in.k_begin = k_begin.data();
     p.in.k_length = k_length.data();
     p.weights = nullptr;

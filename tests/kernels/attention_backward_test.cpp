@@ -85,7 +85,7 @@ TEST(AttentionBackward, MatchesTheReference) {
   }
 }
 
-TEST(AttentionBackward, MatchesOverAThousandTokens) {
+TEST(AttentionBackward, SentencesOf1000TokensMatchTheReference) {
   for (const bool causal : {false, true}) {
     check_backward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},
@@ -102,7 +102,7 @@ TEST(AttentionBackward, AccumulatesOnRequest) {
 }
 
 TEST(AttentionBackward, EachGradientHasItsOwnAccumulateFlag) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> written({.kv_heads = 2}), added({.kv_heads = 2});
     std::fill(added.d_queries.begin(), added.d_queries.end(), T(100));
     kernels::run(ctx, written.forward());
@@ -123,7 +123,7 @@ TEST(AttentionBackward, EachGradientHasItsOwnAccumulateFlag) {
 }
 
 TEST(AttentionBackward, SkipsTheTableGradientIfNotWanted) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.bias = Bias::buckets_bidirectional}),
         y({.bias = Bias::buckets_bidirectional});
     kernels::run(ctx, x.forward());
@@ -138,7 +138,7 @@ TEST(AttentionBackward, SkipsTheTableGradientIfNotWanted) {
 }
 
 TEST(AttentionBackward, QueriesWithoutKeysHaveZeroGradient) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}});
     kernels::run(ctx, x.forward());
     kernels::run(ctx, x.backward());
@@ -174,7 +174,7 @@ TEST(AttentionBackward, NumberOfThreadsDoesNotChangeBits) {
 }
 
 TEST(AttentionBackward, SentenceHasTheSameBitsAloneAndInABatch) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
     AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});

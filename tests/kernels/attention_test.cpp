@@ -116,7 +116,7 @@ TEST(Attention, MatchesTheReference) {
   }
 }
 
-TEST(Attention, MatchesOverAThousandTokens) {
+TEST(Attention, SentencesOf1000TokensMatchTheReference) {
   for (const bool causal : {false, true}) {
     check_forward<float>(
         {.queries = {1000}, .heads = 1, .kv_heads = 1, .width = 64, .causal = causal},
@@ -125,7 +125,7 @@ TEST(Attention, MatchesOverAThousandTokens) {
 }
 
 TEST(Attention, AcceptsDenseMatricesWithoutLogSum) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.heads = 2, .kv_heads = 2});
     const reference::Attention expected = reference::attention(x.inputs());
     const std::int64_t width = x.q.width;
@@ -147,7 +147,7 @@ TEST(Attention, AcceptsDenseMatricesWithoutLogSum) {
 }
 
 TEST(Attention, SentenceWithoutKeysGivesZeros) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.queries = {3, 33}, .keys = {5, 0}, .dropout = 0.1f});
     kernels::run(ctx, x.forward());
     expect_zero_from("out", x.dense_out(), 3 * x.q.width);
@@ -161,7 +161,7 @@ std::vector<T> rows_of_out(const AttentionProblem<T>& x, std::int64_t first, std
 }
 
 TEST(Attention, PropagatesNaN) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const bool causal : {false, true}) {
       for (const std::int32_t queries : {1, 2, 33, 127}) {
         AttentionProblem<T> x({.queries = {queries}, .causal = causal});
@@ -177,7 +177,7 @@ TEST(Attention, PropagatesNaN) {
 }
 
 TEST(Attention, FutureKeyChangesNoEarlierBit) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int32_t changed : {1, 31, 63, 64, 100, 126}) {
       AttentionProblem<T> before({.queries = {127}, .causal = true}), after(before.setup);
       for (std::int64_t c = 0; c < after.k.stride; ++c)
@@ -191,7 +191,7 @@ TEST(Attention, FutureKeyChangesNoEarlierBit) {
 }
 
 TEST(Attention, LastQueriesAloneHaveTheSameBits) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> sentence({.queries = {127}, .keys = {127}, .causal = true, .bias = bias});
       kernels::run(ctx, sentence.forward());
@@ -209,7 +209,7 @@ TEST(Attention, LastQueriesAloneHaveTheSameBits) {
 }
 
 TEST(Attention, SentenceHasTheSameBitsAloneAndInABatch) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> batch(
         {.queries = {33, 127, 5}, .causal = true, .dropout = 0.1f, .indices = {3, 8, 1}});
     AttentionProblem<T> alone({.queries = {127}, .causal = true, .dropout = 0.1f, .indices = {8}});
@@ -272,7 +272,7 @@ TEST(AttentionWeights, AreTheSoftmaxWithoutDropout) {
 }
 
 TEST(AttentionWeights, SumToOneAndTimesVGiveTheOutput) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     AttentionProblem<T> x({.kv_heads = 2, .causal = true, .bias = Bias::slopes});
     const std::vector<std::int64_t> begin = weight_offsets(x);
     std::vector<T> weights = unwritten<T>(begin.back());

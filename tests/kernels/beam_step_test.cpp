@@ -81,7 +81,7 @@ void check_bans(CpuContext& ctx, const reference::BanRules& rules, std::int64_t 
 }
 
 TEST(BanTokens, MatchTheReferenceRules) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t generated : {0, 1, 2, 8, 30}) {
       SCOPED_TRACE(std::to_string(generated) + " tokens");
       check_bans<T>(ctx, {}, generated);
@@ -106,7 +106,7 @@ TEST(BanTokens, MatchTheReferenceRules) {
 }
 
 TEST(BanTokens, SuppressedTokensAreBanned) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     std::vector<std::int32_t> tokens{3, 4}, unit{0}, length{2};
     const std::vector<std::int32_t> suppressed{5, 0, 5};
     const UnitOptions options{};
@@ -359,7 +359,7 @@ class BeamSearch {
 };
 
 TEST(BeamStep, WholeSearchMatchesTheReference) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     int steps = 0;
     for (std::uint64_t seed = 1; seed <= 12; ++seed) {
       for (const std::int64_t beam : {1, 2, 3, 5}) {

@@ -18,7 +18,7 @@ struct Problem {
       targets.push_back(static_cast<std::int32_t>((r * 7 + vocabulary - 1) % vocabulary));
     }
     p = {.rows = {.capacity = chunk},
-         .chunk = chunk,
+         .chunk_rows = chunk,
          .vocabulary = vocabulary,
          .smoothing = 0.1,
          .write_gradient = true,
@@ -46,7 +46,7 @@ void expect_agreement(CpuContext& ctx, Problem<T>& x) {
 }
 
 TEST(CrossEntropy, MatchesTheReference) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : {1, 3, 20, 37, 64, 130, 1025, 5000}) {
       for (const double smoothing : {0.0, 0.1}) {
         for (const bool write_gradient : {false, true}) {
@@ -61,7 +61,7 @@ TEST(CrossEntropy, MatchesTheReference) {
 }
 
 TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     Problem<T> x(31, 130, 1000);
     expect_agreement<T>(ctx, x);
     Problem<T> shifted(31, 130, 1);
@@ -71,15 +71,15 @@ TEST(CrossEntropy, LargeLogitsDoNotOverflow) {
 }
 
 TEST(CrossEntropy, RowsPastTheCountHaveZeroLossAndGradient) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     const std::int32_t count = 40;
     // Chunks of a batch with 40 real rows: one full, one partial, two empty.
     for (const std::int64_t first : {0, 32, 40, 44}) {
       Problem<T> x(first == 44 ? 4 : 16, 37, 4);
       x.p.rows = {.capacity = 60, .count = &count};
-      x.p.first = first;
+      x.p.first_row = first;
       expect_agreement<T>(ctx, x);
-      const std::int64_t real = std::clamp<std::int64_t>(count - first, 0, x.p.chunk);
+      const std::int64_t real = std::clamp<std::int64_t>(count - first, 0, x.p.chunk_rows);
       expect_zero_from("loss", x.loss, real);
       expect_zero_from("gradient", x.logits, real * 37);
     }
@@ -87,7 +87,7 @@ TEST(CrossEntropy, RowsPastTheCountHaveZeroLossAndGradient) {
 }
 
 TEST(CrossEntropy, EveryGradientSumsToZero) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     Problem<T> x(31, 1025, 5);
     kernels::run(ctx, x.p);
     for (std::int64_t r = 0; r < 31; ++r) {
@@ -101,7 +101,7 @@ TEST(CrossEntropy, EveryGradientSumsToZero) {
 // With logits 0 for the target, x for another token and very low ones for the rest, x's gradient is
 // e^x / (1 + e^x). Small vocabularies use single elements, larger ones vectors.
 TEST(CrossEntropy, SmallProbabilitiesKeepTheirRelativeAccuracy) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     const double lowest = sizeof(T) == 4 ? -87 : -708;
     const double tolerance = sizeof(T) == 4 ? 2e-7 : 1e-15;
     const std::int64_t rows = 4001;
@@ -127,7 +127,7 @@ TEST(CrossEntropy, SmallProbabilitiesKeepTheirRelativeAccuracy) {
 }
 
 TEST(CrossEntropy, ImpossibleTokensHaveProbabilityZero) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const T never : {T(-1e30), static_cast<T>(-INFINITY)}) {
       Problem<T> x(3, 37, 1);
       for (std::int64_t r = 0; r < 3; ++r) x.logits[r * 37 + (x.targets[r] + 5) % 37] = never;
@@ -139,7 +139,7 @@ TEST(CrossEntropy, ImpossibleTokensHaveProbabilityZero) {
 }
 
 TEST(CrossEntropy, PropagatesNaN) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     Problem<T> x(2, 37, 1);
     x.logits[5] = static_cast<T>(NAN);
     kernels::run(ctx, x.p);

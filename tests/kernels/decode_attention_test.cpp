@@ -16,7 +16,7 @@ using kernels::ScatterRows;
 struct DecodeSetup {
   int heads = 4, kv_heads = 4;
   std::int64_t width = 16;
-  bool slots = true;  // false: a row's keys are consecutive
+  bool use_slot_table = true;  // false: a row's keys are consecutive
   Bias bias = Bias::none;
   double spread = 2;
   std::vector<std::int32_t> lengths = {0, 1, 2, 7, 130, 16, 33, 64, 65};  // of the rows
@@ -24,8 +24,8 @@ struct DecodeSetup {
 
 std::string describe(const DecodeSetup& s) {
   return "heads " + std::to_string(s.heads) + "/" + std::to_string(s.kv_heads) + ", width " +
-         std::to_string(s.width) + (s.slots ? ", slots" : ", consecutive keys") + ", bias " +
-         std::to_string(static_cast<int>(s.bias));
+         std::to_string(s.width) + (s.use_slot_table ? ", slots" : ", consecutive keys") +
+         ", bias " + std::to_string(static_cast<int>(s.bias));
 }
 
 // Buffers in the most general layout: slices of wider rows, two rows per hypothesis, shuffled
@@ -41,7 +41,7 @@ struct DecodeProblem {
     k = {0, kv_width, 2 * kv_width + 1};
     v = {kv_width + 1, kv_width, 2 * kv_width + 1};
     out = {2, q_width, q_width + 5};
-    if (setup.slots) {
+    if (setup.use_slot_table) {
       assign_slots();
     } else {
       assign_consecutive_rows();
@@ -63,7 +63,7 @@ struct DecodeProblem {
   DecodeProblem& operator=(const DecodeProblem&) = delete;
 
   kernels::VisibleKeys key_view() const {
-    if (!setup.slots) return {.begin = begin.data(), .length = setup.lengths.data()};
+    if (!setup.use_slot_table) return {.begin = begin.data(), .length = setup.lengths.data()};
     return {.slot = slot.data(),
             .hypothesis = hypothesis.data(),
             .slot_stride = slot_stride,
@@ -135,15 +135,16 @@ std::vector<DecodeSetup> decode_setups() {
   for (const bool slots : {true, false}) {
     for (const std::int64_t width : {1, 7, 16, 64}) {
       for (const auto& [heads, kv_heads] : {std::pair{1, 1}, {4, 2}, {3, 1}}) {
-        setups.push_back({.heads = heads, .kv_heads = kv_heads, .width = width, .slots = slots});
+        setups.push_back(
+            {.heads = heads, .kv_heads = kv_heads, .width = width, .use_slot_table = slots});
       }
     }
     for (const Bias bias : kBiases) {
-      setups.push_back({.slots = slots, .bias = bias});
-      setups.push_back({.kv_heads = 2, .width = 7, .slots = slots, .bias = bias});
+      setups.push_back({.use_slot_table = slots, .bias = bias});
+      setups.push_back({.kv_heads = 2, .width = 7, .use_slot_table = slots, .bias = bias});
     }
-    setups.push_back({.slots = slots, .lengths = {0}});
-    setups.push_back({.slots = slots, .lengths = {1}});
+    setups.push_back({.use_slot_table = slots, .lengths = {0}});
+    setups.push_back({.use_slot_table = slots, .lengths = {1}});
   }
   return setups;
 }
@@ -164,7 +165,7 @@ void check_decode(const DecodeSetup& setup, CpuContext& ctx, double tolerance = 
 }
 
 TEST(DecodeAttention, MatchesTheReference) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
       check_decode<T>(setup, ctx);
@@ -173,7 +174,7 @@ TEST(DecodeAttention, MatchesTheReference) {
 }
 
 TEST(DecodeAttention, LargeScoresDoNotOverflow) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     // Scores of thousands lose digits in the softmax.
     check_decode<T>({.spread = 40}, ctx, kTolerance<T> * 800);
   });
@@ -181,7 +182,7 @@ TEST(DecodeAttention, LargeScoresDoNotOverflow) {
 
 // A decode step must give the last row that attention over the whole sentence gives.
 TEST(DecodeAttention, MatchesTheLastRowOfCausalAttention) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const Bias bias : {Bias::none, Bias::slopes, Bias::buckets, Bias::clipped}) {
       AttentionProblem<T> x({.queries = {33, 1, 64}, .kv_heads = 2, .causal = true, .bias = bias});
       kernels::run(ctx, x.forward());
@@ -214,10 +215,11 @@ TEST(DecodeAttention, MatchesTheLastRowOfCausalAttention) {
 }
 
 TEST(DecodeAttention, PropagatesNaN) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int32_t length : {1, 2, 17, 64}) {
       for (const std::int32_t position : {0, length / 2, length - 1}) {
-        DecodeProblem<T> x({.heads = 1, .kv_heads = 1, .slots = false, .lengths = {length}});
+        DecodeProblem<T> x(
+            {.heads = 1, .kv_heads = 1, .use_slot_table = false, .lengths = {length}});
         x.keys[(x.begin[0] + position) * x.k.stride] = static_cast<T>(NAN);
         kernels::run(ctx, x.kernel());
         EXPECT_TRUE(std::isnan(x.dense_out()[0])) << position << " of " << length;
@@ -229,7 +231,7 @@ TEST(DecodeAttention, PropagatesNaN) {
 TEST(DecodeAttention, NumberOfThreadsDoesNotChangeBits) {
   for (const bool slots : {true, false}) {
     expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {
-      DecodeProblem<T> x({.width = 64, .slots = slots, .bias = Bias::slopes});
+      DecodeProblem<T> x({.width = 64, .use_slot_table = slots, .bias = Bias::slopes});
       kernels::run(ctx, x.kernel());
       return x.dense_out();
     });
@@ -237,7 +239,7 @@ TEST(DecodeAttention, NumberOfThreadsDoesNotChangeBits) {
 }
 
 TEST(DecodeAttention, RowBitsDoNotDependOnOtherRows) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const DecodeSetup& setup : decode_setups()) {
       SCOPED_TRACE(describe(setup));
       DecodeProblem<T> x(setup);
@@ -248,8 +250,8 @@ TEST(DecodeAttention, RowBitsDoNotDependOnOtherRows) {
         p.rows = {.capacity = 1};
         p.q += r * p.q_stride;
         p.keys.length += r;
-        if (setup.slots) p.keys.hypothesis += r;
-        if (!setup.slots) p.keys.begin += r;
+        if (setup.use_slot_table) p.keys.hypothesis += r;
+        if (!setup.use_slot_table) p.keys.begin += r;
         p.max_keys = setup.lengths[r] + r;  // a larger bound must not change bits either
         p.out = alone.data();
         kernels::run(ctx, p);
@@ -273,7 +275,7 @@ std::vector<std::int32_t> shuffled(std::int64_t below) {
 }
 
 TEST(ScatterRows, WritesIndexedRowsAndKeepsTheOthers) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
         const std::int64_t from_stride = width + 2, to_stride = width + 5, slots = 300;
@@ -302,7 +304,7 @@ TEST(ScatterRows, WritesIndexedRowsAndKeepsTheOthers) {
 }
 
 TEST(GatherRows, ReadsIndexedRowsAndClearsTheTail) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int32_t count : {0, 1, 200}) {
         const std::int64_t from_stride = width + 2, source_rows = 40;
@@ -368,7 +370,7 @@ class ExtendedSlots {
     SlotStep written(hypotheses, capacity, stride);
     const bool first = shape.parents.empty();
     kernels::run(ctx_, ExtendSlots{.hypotheses = hypotheses,
-                                   .width = kWidth,
+                                   .hypotheses_per_unit = kWidth,
                                    .capacity = capacity,
                                    .parent = first ? nullptr : shape.parents.data(),
                                    .unit = unit.data(),

@@ -57,7 +57,7 @@ std::vector<T> factors(CpuContext& ctx, const Batch& batch, std::int64_t width,
 
 TEST(Dropout, EveryDrawMatchesTheReference) {
   const Batch batch(kLengths, 32, {7, 100000, 3, 2000000000, 0});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {1, 3, 7, 8, 9, 20, 37, 64, 127, 128, 130, 1100}) {
       for (const float probability : {0.1f, 0.5f, 1.0f}) {
         const Dropout dropout{.probability = probability, .operation_id = 0xABCD1234, .key = &kKey};
@@ -90,7 +90,7 @@ TEST(Dropout, ThreadsAndInstructionSetDoNotChangeDraws) {
 TEST(Dropout, DrawsDoNotDependOnTheOrderOfSentences) {
   const Batch batch({5, 33, 8}, 0, {10, 11, 12}), reordered_batch({33, 8, 5}, 40, {11, 12, 10});
   const Dropout dropout{.probability = 0.5f, .operation_id = 4, .key = &kKey};
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     const std::int64_t width = 37;
     const std::vector<T> expected = factors<T>(ctx, batch, width, dropout);
     const std::vector<T> reordered = factors<T>(ctx, reordered_batch, width, dropout);
@@ -125,7 +125,7 @@ TEST(Dropout, EveryPartOfTheCounterChangesTheDraw) {
 
 TEST(Dropout, KeepsTheExpectedFraction) {
   const Batch batch(std::vector<std::int32_t>(40, 100));
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const float probability : {0.1f, 0.5f}) {
       const Dropout dropout{.probability = probability, .operation_id = 1, .key = &kKey};
       const std::vector<T> actual = factors<T>(ctx, batch, 256, dropout);
@@ -144,7 +144,7 @@ TEST(Dropout, KeepsTheExpectedFraction) {
 
 TEST(Dropout, ProbabilityZeroKeepsEverythingWithoutAKey) {
   const Batch batch({33});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const T factor : factors<T>(ctx, batch, 37, {})) ASSERT_EQ(factor, T(1));
   });
 }

@@ -59,7 +59,7 @@ std::vector<double> as_double(const std::vector<T>& values) {
 
 TEST(Embedding, IsTheScaledRowPlusThePosition) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const float dropout : {0.0f, 0.1f}) {
         for (const bool with_positions : {true, false}) {
@@ -77,7 +77,7 @@ TEST(Embedding, IsTheScaledRowPlusThePosition) {
 
 TEST(EmbeddingBackward, AddsEveryRowToItsTokenAndPosition) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {1, 3, 20, 37, 64, 130, 300}) {
       for (const float dropout : {0.0f, 0.5f}) {
         Problem<T> p(batch, width, dropout);
@@ -93,7 +93,7 @@ TEST(EmbeddingBackward, AddsEveryRowToItsTokenAndPosition) {
 
 TEST(EmbeddingBackward, SkipsGradientsThatAreNotWanted) {
   const Batch batch(kLengths, 32);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const bool want_table : {true, false}) {
       Problem<T> p(batch, 37, 0.1f);
       std::vector<double> d_table = as_double(p.d_table), d_positions = as_double(p.d_positions);
@@ -114,7 +114,7 @@ TEST(EmbeddingBackward, SkipsGradientsThatAreNotWanted) {
 
 TEST(EmbeddingBackward, DropsTheSameElementsAsForward) {
   const Batch batch({127}, 1);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> p(batch, 130, 0.5f);
     std::fill(p.positions.begin(), p.positions.end(), T(1));
     std::fill(p.d_positions.begin(), p.d_positions.end(), T(0));

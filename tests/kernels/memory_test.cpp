@@ -95,7 +95,7 @@ TEST(Convert, RoundsSpecialNumbersAsBFloat16Does) {
 }
 
 TEST(Fill, SetsEveryElementAndNoOther) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{37}, kMany}) {
       std::vector<T> out(static_cast<std::size_t>(count + 1), T(5));
       kernels::run(ctx, Fill<T>{.count = count, .value = T(-2.5), .out = out.data()});
@@ -121,7 +121,7 @@ TEST(CopyBytes, CopiesInEveryDirection) {
 }
 
 TEST(AddInto, AddsStridedRowsAndKeepsTheGaps) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int64_t rows : {1, 33, 127}) {
         const std::int64_t x_stride = width + 5, out_stride = width + 3;
@@ -146,7 +146,7 @@ TEST(AddInto, AddsStridedRowsAndKeepsTheGaps) {
 }
 
 TEST(Scale, MultipliesEachElement) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t count : {std::int64_t{0}, std::int64_t{5}, kMany}) {
       const auto x = random_values<T>(count, 1);
       auto out = unwritten<T>(count);
@@ -157,7 +157,7 @@ TEST(Scale, MultipliesEachElement) {
 }
 
 TEST(RandomFill, EveryElementDependsOnItsIndexOnly) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     using Distribution = typename RandomFill<T>::Distribution;
     const RandomKey key{.seed = 5, .step = 6};
     for (const Distribution distribution : {Distribution::uniform, Distribution::normal}) {

@@ -96,7 +96,7 @@ void expect_backward(CpuContext& ctx, Problem<T>& x, const ResidualNormBackward<
 
 TEST(Norm, MatchesTheReference) {
   const Batch batch(kLengths, kSpare);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
         for (const float dropout : {0.0f, 0.1f}) {
@@ -110,7 +110,7 @@ TEST(Norm, MatchesTheReference) {
 
 TEST(Norm, WithoutABranchTheSumIsNotWritten) {
   const Batch batch(kLengths, kSpare);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
       Problem<T> x(batch, 37);
       ResidualNorm<T> p = x.forward(kind, 0.5f);
@@ -123,7 +123,7 @@ TEST(Norm, WithoutABranchTheSumIsNotWritten) {
 
 TEST(Norm, EpsilonKeepsAConstantRowFinite) {
   const Batch batch({2});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 20);
     std::fill(x.residual.begin(), x.residual.end(), T(3));
     ResidualNorm<T> p = x.forward(NormKind::layer);
@@ -137,7 +137,7 @@ TEST(Norm, EpsilonKeepsAConstantRowFinite) {
 
 TEST(Norm, LargeMeanCostsFewDigits) {
   const Batch batch({33});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 130);
     for (T& v : x.residual) v += T(1000);
     const ResidualNorm<T> p = x.forward(NormKind::layer);
@@ -149,7 +149,7 @@ TEST(Norm, LargeMeanCostsFewDigits) {
 
 TEST(NormBackward, MatchesTheJacobian) {
   const Batch batch(kLengths, kSpare);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const NormKind kind : {NormKind::layer, NormKind::rms}) {
         for (const float dropout : {0.0f, 0.1f}) {
@@ -164,7 +164,7 @@ TEST(NormBackward, MatchesTheJacobian) {
 
 TEST(NormBackward, SkipsGradientsThatAreNotWanted) {
   const Batch batch(kLengths, kSpare);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (int missing = 1; missing < 8; ++missing) {
       Problem<T> x(batch, 20);
       kernels::run(ctx, x.forward(NormKind::layer, 0.5f));
@@ -179,7 +179,7 @@ TEST(NormBackward, SkipsGradientsThatAreNotWanted) {
 
 TEST(NormBackward, AccumulatesTheResidualGradientOnRequest) {
   const Batch batch(kLengths, kSpare);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 37);
     kernels::run(ctx, x.forward(NormKind::layer));
     x.d_residual = random_values<T>(x.elements, 9);
@@ -213,7 +213,7 @@ TEST(Norm, NumberOfThreadsDoesNotChangeBits) {
 
 TEST(Norm, RowBitsDoNotDependOnTheBatch) {
   const Batch together({33, 20}, 0, {4, 5}), alone({20}, 12, {5});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(together, 37), y(alone, 37);
     y.residual = subrange(x.residual, 33 * 37, 20 * 37);
     y.branch = subrange(x.branch, 33 * 37, 20 * 37);
@@ -227,7 +227,7 @@ TEST(Norm, RowBitsDoNotDependOnTheBatch) {
 
 TEST(Norm, WithoutACountAllRowsAreReal) {
   const Batch batch({33});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     Problem<T> x(batch, 20);
     ResidualNorm<T> p = x.forward(NormKind::layer);
     p.rows = {.capacity = batch.capacity};

@@ -19,7 +19,7 @@ using kernels::RecurrentPlan;
 // The arrays of a plan, longest sentences first.
 struct Plan {
   explicit Plan(const Batch& batch) {
-    const std::size_t sentences = batch.index.size();
+    const auto sentences = static_cast<std::size_t>(batch.sentence_count());
     const auto length_of = [&](std::int32_t b) {
       return batch.offsets[std::size_t(b) + 1] - batch.offsets[std::size_t(b)];
     };
@@ -55,14 +55,14 @@ struct Problem {
 
   // Gates, results and states are in the second half of each row, as in a bidirectional layer.
   Recurrence<T> forward(bool reverse, bool from_zero) {
-    const std::int64_t g = gates * width;
+    const std::int64_t g = gate_count * width;
     return {
         .in = {.cell = cell,
                .reverse = reverse,
                .width = width,
                .plan = plan.view(),
                .rows = batch.rows(),
-               .gates = values.data() + g,
+               .gates = pre_activations.data() + g,
                .gates_stride = 2 * g,
                .product = {.n = g, .k = width, .b = weight.data(), .transpose_b = true},
                .initial_h = from_zero ? nullptr : initial_h.data() + width,
@@ -80,15 +80,15 @@ struct Problem {
   const Batch& batch;
   const Plan plan;
   CellKind cell;
-  std::int64_t width, gates = kernels::gates_of(cell), sentences = std::ssize(batch.index),
-                      step_rows = batch.capacity + kernels::kSpareRows;
-  std::vector<T> values = random_values<T>(batch.capacity * 2 * gates * width, 1),
-                 weight = random_values<T>(gates * width * width, 2, 0.5),
-                 bias = random_values<T>(gates * width, 3),
+  std::int64_t width, gate_count = kernels::gates_of(cell), sentences = batch.sentence_count(),
+                      step_order_rows = batch.capacity + kernels::kSpareRows;
+  std::vector<T> pre_activations = random_values<T>(batch.capacity * 2 * gate_count * width, 1),
+                 weight = random_values<T>(gate_count * width * width, 2, 0.5),
+                 bias = random_values<T>(gate_count * width, 3),
                  initial_h = random_values<T>(sentences * 2 * width, 4),
                  initial_c = random_values<T>(sentences * 2 * width, 5);
-  std::vector<T> previous = unwritten<T>(step_rows * width),
-                 saved = unwritten<T>(step_rows * width),
+  std::vector<T> previous = unwritten<T>(step_order_rows * width),
+                 saved = unwritten<T>(step_order_rows * width),
                  out = unwritten<T>(batch.capacity * 2 * width),
                  last_h = unwritten<T>(sentences * 2 * width),
                  last_c = unwritten<T>(sentences * 2 * width);
@@ -102,8 +102,8 @@ std::vector<double> as_doubles(const std::vector<T>& all, std::int64_t begin, st
 
 template <class T>
 void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool from_zero) {
-  const std::vector<T> a = x.values;
-  const std::int64_t H = x.width, g = x.gates * H;
+  const std::vector<T> pre_activations = x.pre_activations;  // a copy: the kernel overwrites them
+  const std::int64_t H = x.width, g = x.gate_count * H;
   kernels::run(ctx, x.forward(reverse, from_zero));
   const reference::RecurrentCell cell{x.cell, H, as_doubles(x.weight, 0, g * H),
                                       as_doubles(x.bias, 0, g)};
@@ -118,7 +118,7 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
                        end = x.batch.offsets[std::size_t(b) + 1];
     for (std::int64_t t = 0; t < end - begin; ++t) {
       const std::int64_t row = reverse ? end - 1 - t : begin + t;
-      state = reference::next_state(cell, as_doubles(a, row * 2 * g + g, g), state);
+      state = reference::next_state(cell, as_doubles(pre_activations, row * 2 * g + g, g), state);
       expect_close("out", subrange(x.out, row * 2 * H + H, H), state.h);
     }
     expect_close("last_h", subrange(x.last_h, b * 2 * H + H, H), state.h);
@@ -139,7 +139,7 @@ void expect_like_reference(CpuContext& ctx, Problem<T>& x, bool reverse, bool fr
 }
 
 TEST(Recurrence, MatchesTheReference) {
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
       for (const std::int64_t width : {1, 3, 20, 37, 64}) {
         for (const bool reverse : {false, true}) {
@@ -165,7 +165,8 @@ TEST(Recurrence, EmptySentencesKeepTheirState) {
   expect_like_reference(ctx, x, false, false);
 }
 
-// Enough sentences for padded products and several threads.
+// Enough sentences that the rows of a step's product are rounded up and several threads share the
+// work.
 Batch many_sentences() {
   std::vector<std::int32_t> lengths;
   for (std::int32_t b = 0; b < 75; ++b) lengths.push_back(1 + b * 7 % 11);
@@ -174,7 +175,7 @@ Batch many_sentences() {
 
 TEST(Recurrence, ManySentencesMatchTheReference) {
   const Batch batch = many_sentences();
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     for (const CellKind cell : {CellKind::gru, CellKind::lstm}) {
       Problem<T> x(batch, cell, 40);
       expect_like_reference(ctx, x, true, false);
@@ -184,7 +185,8 @@ TEST(Recurrence, ManySentencesMatchTheReference) {
 
 TEST(Recurrence, NumberOfThreadsDoesNotChangeBits) {
   if (!kernels::rows_are_independent()) {
-    GTEST_SKIP() << "the number of rows may change the bits of a product here";
+    GTEST_SKIP()
+        << "with this product library the number of rows in a product may change a row's bits";
   }
   const Batch batch = many_sentences();
   expect_same_bits_for_any_threads([&]<class T>(CpuContext& ctx) {

@@ -21,7 +21,7 @@ double sum_of(CpuContext& ctx, const std::vector<T>& x, std::int64_t count, bool
 TEST(Sum, SumsInF64) {
   const auto f32 = random_values<float>(kCounts.back(), 1);
   const auto f64 = random_values<double>(kCounts.back(), 2);
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     const std::vector<T>* values = nullptr;
     if constexpr (sizeof(T) == 4) {
       values = &f32;
@@ -70,7 +70,7 @@ TEST(Sum, InstructionSetsDoNotChangeTheOrder) {
 }
 
 TEST(Sum, PropagatesNaNAndInfinity) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     std::vector<T> x(5000, T(1));
     x[4500] = static_cast<T>(NAN);
     EXPECT_TRUE(std::isnan(sum_of(ctx, x, 5000, true)));
@@ -88,7 +88,7 @@ std::vector<T> column_sums(CpuContext& ctx, std::int64_t rows, std::int64_t widt
 }
 
 TEST(ColumnSum, SumsEveryRow) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : kWidths) {
       for (const std::int64_t rows : {0, 1, 31, 32, 33, 127}) {
         const auto x = random_values<T>(rows * width, 1);
@@ -108,7 +108,7 @@ TEST(ColumnSum, NumberOfThreadsDoesNotChangeBits) {
 
 TEST(ColumnSum, InstructionSetsDoNotChangeTheOrder) {
   CpuContext portable({.threads = 2, .isa = Isa::portable});
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     EXPECT_TRUE(same_bits(column_sums<T>(ctx, 127, 300), column_sums<T>(portable, 127, 300)));
   });
 }

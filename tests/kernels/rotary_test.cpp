@@ -45,7 +45,7 @@ struct Problem {
 };
 
 TEST(Rotary, RotatesPairsOfColumns) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t width : {2, 6, 20, 64, 130}) {
       for (const bool inverse : {false, true}) {
         Problem<T> p(3, width);
@@ -65,7 +65,7 @@ TEST(Rotary, RotatesPairsOfColumns) {
 }
 
 TEST(Rotary, InverseInPlaceRestoresTheInput) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     Problem<T> p(2, 20);
     const std::vector<T> original = p.x;
     const std::vector<double> rotated = reference::rotary(p.kernel, p.batch.count);

@@ -72,7 +72,7 @@ void expect_top(CpuContext& ctx, const std::vector<T>& logits, std::int64_t voca
 const std::vector<std::int64_t> kVocabularies = {1, 2, 63, 64, 65, 1000};
 
 TEST(TopTokens, MatchTheSortedVocabulary) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : kVocabularies) {
       for (const std::int64_t count : {1, 2, 5, 64, 65, 1000}) {
         if (count > vocabulary) continue;
@@ -84,7 +84,7 @@ TEST(TopTokens, MatchTheSortedVocabulary) {
 }
 
 TEST(TopTokens, TiesGoToTheLowerId) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : kVocabularies) {
       for (const int levels : {1, 2, 30}) {
         for (const std::int64_t count : {std::int64_t{1}, std::int64_t{7}, vocabulary}) {
@@ -97,7 +97,7 @@ TEST(TopTokens, TiesGoToTheLowerId) {
 }
 
 TEST(TopTokens, ImpossibleTokensComeLast) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : {2, 64, 65, 1000}) {
       auto logits = logits_of<T>(4, vocabulary);
       for (std::int64_t i = 0; i < 4 * vocabulary; ++i) {
@@ -111,7 +111,7 @@ TEST(TopTokens, ImpossibleTokensComeLast) {
 
 // Tokens that BanTokens removed still count in the sum: log-probabilities are those of the model.
 TEST(TopTokens, LogProbabilitiesIncludeBannedTokens) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     constexpr std::int64_t kVocabulary = 65;
     auto logits = logits_of<T>(3, kVocabulary);
     const std::vector<kernels::UnitOptions> options(3, {.min_length = 1});
@@ -147,7 +147,7 @@ TEST(TopTokens, LogProbabilitiesIncludeBannedTokens) {
 }
 
 TEST(TopTokens, ManySmallProbabilitiesAddUp) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     // 50,000 equal logits: each has a probability of 1 / 50,000.
     const std::vector<T> logits(50000, T(-3));
     const Top<T> top = top_of(ctx, logits, 50000, 2);
@@ -157,7 +157,7 @@ TEST(TopTokens, ManySmallProbabilitiesAddUp) {
 }
 
 TEST(TopTokens, PropagateNaN) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t index : {0, 5, 63, 64, 99}) {
       for (const T bad : {static_cast<T>(NAN), static_cast<T>(INFINITY)}) {
         auto logits = logits_of<T>(1, 100);
@@ -176,7 +176,7 @@ TEST(TopTokens, ThreadsAndOtherRowsDoNotChangeBits) {
   expect_same_bits_for_any_threads([]<class T>(CpuContext& ctx) {
     return top_of(ctx, logits_of<T>(37, 1000), 1000, 5).log_probs;
   });
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     const auto logits = logits_of<T>(9, 131);
     const Top<T> all = top_of(ctx, logits, 131, 4);
     for (std::int64_t r = 0; r < 9; ++r) {
@@ -251,7 +251,7 @@ TEST(SampleTokens, FollowTheDistribution) {
       {.temperature = 2, .top_k = 8, .top_p = 0.7},
       {.top_k = 100},
       {.top_k = 12, .top_p = 0.999999}};
-  for_every_version([&]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([&]<class T>(CpuContext& ctx) {
     auto row = random_values<T>(kVocabulary, 9, 2);
     row[3] = static_cast<T>(-INFINITY);
     row[7] = row[5];
@@ -286,7 +286,7 @@ TEST(SampleTokens, FollowTheDistribution) {
 
 // Also for vocabularies larger than the part that is sorted first.
 TEST(SampleTokens, StayWithinTopKAndTopP) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : {1, 63, 64, 65, 1000}) {
       const auto row = random_values<T>(vocabulary, 11, 1);
       const auto x = row_of(row, 0, vocabulary);
@@ -308,7 +308,7 @@ TEST(SampleTokens, StayWithinTopKAndTopP) {
 }
 
 TEST(SampleTokens, NarrowestOptionsTakeTheMostLikelyToken) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const std::int64_t vocabulary : kVocabularies) {
       for (const int levels : {0, 3}) {  // 3: many tokens are equally likely
         const auto logits = logits_of<T>(20, vocabulary, levels);
@@ -326,7 +326,7 @@ TEST(SampleTokens, NarrowestOptionsTakeTheMostLikelyToken) {
 }
 
 TEST(SampleTokens, ImpossibleTokensAreNeverSampled) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     std::vector<T> row(100, static_cast<T>(-INFINITY));
     row[0] = row[99] = T(-50);
     for (const reference::SamplingOptions& sampling :
@@ -342,7 +342,7 @@ TEST(SampleTokens, ImpossibleTokensAreNeverSampled) {
 }
 
 TEST(SampleTokens, NaNLogitsGiveAValidTokenAndANaNLogProbability) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     for (const T bad : {static_cast<T>(NAN), static_cast<T>(INFINITY)}) {
       for (const std::int64_t every : {1, 2, 3, 50}) {
         auto logits = logits_of<T>(3, 1000);
@@ -366,7 +366,7 @@ TEST(SampleTokens, NaNLogitsGiveAValidTokenAndANaNLogProbability) {
 }
 
 TEST(SampleTokens, DependOnlyOnStreamPositionAndSeed) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     const auto row = random_values<T>(300, 4, 1);
     const auto logits = repeated(row, 64);
     const SampleSetup setup{.sampling = {.top_k = 200}, .seed = 3, .position = 2};
@@ -401,7 +401,7 @@ TEST(SampleTokens, DependOnlyOnStreamPositionAndSeed) {
 
 // Results of other units must stay unchanged.
 TEST(SampleTokens, AreDrawnOnlyForUnitsThatSample) {
-  for_every_version([]<class T>(CpuContext& ctx) {
+  for_every_isa_and_type([]<class T>(CpuContext& ctx) {
     const auto logits = logits_of<T>(3, 50);
     std::vector<std::int32_t> unit{1, 0, 2}, length(3, 0), ids(3, -1);
     const std::vector<kernels::UnitOptions> options{{}, {.stream = 4, .sample = 1}, {}};

@@ -26,7 +26,7 @@ TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
   const AdditiveHeads heads{.q = make_input({queries.capacity, 6}, 1),
                             .k = make_input({keys.capacity, 6}, 2),
                             .v = make_input({keys.capacity, 8}, 3),
-                            .scorer = make_input({6}, 4)};
+                            .score_vector = make_input({6}, 4)};
   const AdditiveResult unrecorded = additive_attention(heads, queries, keys);
   EXPECT_FALSE(unrecorded.weights.weights.defined());
   AdditiveResult recorded, traced;

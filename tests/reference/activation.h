@@ -64,7 +64,7 @@ std::vector<double> activation(const kernels::Activation<T>& p) {
     const T* x = p.x + r * input_width(p.kind, p.width);
     for (std::int64_t i = 0; i < p.width; ++i) {
       const double linear = kernels::is_gated(p.kind) ? x[p.width + i] : 1.0;
-      out.push_back(activation(p.kind, x[i]) * linear * keep(p.dropout, p.rows, r, i));
+      out.push_back(activation(p.kind, x[i]) * linear * dropout_factor(p.dropout, p.rows, r, i));
     }
   }
   return out;
@@ -77,7 +77,7 @@ std::vector<double> activation_backward(const kernels::ActivationBackward<T>& p)
   for (std::int64_t r = 0; r < row_count(p.rows); ++r) {
     const T* x = p.x + r * in_width;
     for (std::int64_t i = 0; i < p.width; ++i) {
-      const double d = p.d_out[r * p.width + i] * keep(p.dropout, p.rows, r, i);
+      const double d = p.d_out[r * p.width + i] * dropout_factor(p.dropout, p.rows, r, i);
       const double derivative = activation_derivative(p.kind, x[i]);
       if (kernels::is_gated(p.kind)) {
         d_x[r * in_width + i] = d * derivative * x[p.width + i];

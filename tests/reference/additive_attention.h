@@ -22,7 +22,7 @@ AdditiveAttention additive_attention(const kernels::AdditiveInputs<T>& in, std::
   for (std::int64_t j = first_key; j < first_key + keys; ++j) {
     double score = 0;
     for (std::int64_t a = 0; a < in.width; ++a) {
-      score += double{in.scorer[a]} *
+      score += double{in.score_vector[a]} *
                std::tanh(double{in.q[row * in.q_stride + a]} + double{in.k[j * in.k_stride + a]});
     }
     result.weights.push_back(std::exp(score));

@@ -55,7 +55,7 @@ int bucket_of(const kernels::ScoreBias<T>& bias, std::int64_t relative) {
 struct Scores {
   std::int64_t queries = 0, keys = 0;
   std::vector<double> weights;  // after softmax, before dropout
-  std::vector<double> keep;     // dropout factors
+  std::vector<double> dropout_factors;
   std::vector<double> log_sum;  // [queries]
   std::vector<int> bucket;      // rows of the bias table
 };
@@ -90,7 +90,7 @@ Scores scores_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h) {
     // With a causal mask the last query is at the position of the last key.
     const std::int64_t position = in.causal ? i + s.keys - s.queries : i;
     std::vector<double> row;
-    double top = -INFINITY, total = 0;
+    double max_score = -INFINITY, total = 0;
     for (std::int64_t j = 0; j < s.keys; ++j) {
       double score = dot(query_of(in, b, h, i), key_of(in, b, h, j), in.head_width) * in.scale;
       int bucket = 0;
@@ -101,18 +101,18 @@ Scores scores_of(const kernels::AttentionInputs<T>& in, std::int64_t b, int h) {
         score += in.bias.table[bucket * in.heads + h];
       }
       row.push_back(in.causal && j > position ? -INFINITY : score);
-      top = std::max(top, row.back());
+      max_score = std::max(max_score, row.back());
       s.bucket.push_back(bucket);
-      s.keep.push_back(keep(in.dropout, static_cast<std::uint32_t>(in.sentence[b]),
-                            static_cast<std::uint32_t>(i),
-                            static_cast<std::uint32_t>(h * (1 << 23) + j)));
+      s.dropout_factors.push_back(dropout_factor(
+          in.dropout, static_cast<std::uint32_t>(in.sentence[b]), static_cast<std::uint32_t>(i),
+          static_cast<std::uint32_t>(h * (1 << 23) + j)));
     }
-    const bool sees_any = top > -INFINITY;
-    for (const double score : row) total += sees_any ? std::exp(score - top) : 0;
+    const bool sees_any = max_score > -INFINITY;
+    for (const double score : row) total += sees_any ? std::exp(score - max_score) : 0;
     for (const double score : row) {
-      s.weights.push_back(sees_any ? std::exp(score - top) / total : 0);
+      s.weights.push_back(sees_any ? std::exp(score - max_score) / total : 0);
     }
-    s.log_sum.push_back(sees_any ? top + std::log(total) : 0);
+    s.log_sum.push_back(sees_any ? max_score + std::log(total) : 0);
   }
   return s;
 }
@@ -135,7 +135,7 @@ Attention attention(const kernels::AttentionInputs<T>& in) {
         const std::int64_t row = in.q_offsets[b] + i;
         result.log_sum[h * rows + row] = s.log_sum[i];
         for (std::int64_t j = 0; j < s.keys; ++j) {
-          const double weight = s.weights[i * s.keys + j] * s.keep[i * s.keys + j];
+          const double weight = s.weights[i * s.keys + j] * s.dropout_factors[i * s.keys + j];
           for (std::int64_t d = 0; d < width; ++d) {
             result.out[(row * in.heads + h) * width + d] += weight * value_of(in, b, h, j)[d];
           }
@@ -152,7 +152,7 @@ struct AttentionGradients {
   std::vector<double> d_table;   // [buckets, H]
 };
 
-// P = softmax(S), O = (P * keep) V: d_V = (P * keep)^T d_O, d_P = (d_O V^T) * keep,
+// P = softmax(S), F = dropout factors, O = (P * F) V: d_V = (P * F)^T d_O, d_P = (d_O V^T) * F,
 // d_S = P * (d_P - rowsum(P * d_P)), d_Q = scale * d_S K, d_K = scale * d_S^T Q.
 template <class T>
 AttentionGradients attention_backward(const kernels::AttentionInputs<T>& in, std::int64_t key_rows,
@@ -174,14 +174,14 @@ AttentionGradients attention_backward(const kernels::AttentionInputs<T>& in, std
         std::vector<double> d_p;
         double row_sum = 0;
         for (std::int64_t j = 0; j < s.keys; ++j) {
-          d_p.push_back(dot(d_o, value_of(in, b, h, j), width) * s.keep[i * s.keys + j]);
+          d_p.push_back(dot(d_o, value_of(in, b, h, j), width) * s.dropout_factors[i * s.keys + j]);
           row_sum += p[j] * d_p[j];
         }
         for (std::int64_t j = 0; j < s.keys; ++j) {
           const double d_s = p[j] * (d_p[j] - row_sum);
           const std::int64_t key = ((in.k_begin[b] + j) * in.kv_heads + kv_head) * width;
           for (std::int64_t d = 0; d < width; ++d) {
-            g.d_v[key + d] += p[j] * s.keep[i * s.keys + j] * d_o[d];
+            g.d_v[key + d] += p[j] * s.dropout_factors[i * s.keys + j] * d_o[d];
             g.d_q[(row * in.heads + h) * width + d] += in.scale * d_s * key_of(in, b, h, j)[d];
             g.d_k[key + d] += in.scale * d_s * query_of(in, b, h, i)[d];
           }

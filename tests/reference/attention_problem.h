@@ -97,7 +97,7 @@ struct AttentionProblem {
             .q_offsets = batch.offsets.data(),
             .k_begin = begin.data(),
             .k_length = length.data(),
-            .sentence = batch.index.data(),
+            .sentence = batch.sentence_index.data(),
             .causal = setup.causal,
             .scale = 1 / std::sqrt(static_cast<double>(setup.width)),
             .bias = score_bias(setup.bias, slopes.data(), table.data()),

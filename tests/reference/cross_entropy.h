@@ -19,14 +19,14 @@ struct CrossEntropy {
 template <class T>
 CrossEntropy cross_entropy(const kernels::CrossEntropy<T>& p) {
   CrossEntropy result;
-  for (std::int64_t r = 0; r < p.chunk; ++r) {
-    const bool real = p.first + r < row_count(p.rows);
+  for (std::int64_t r = 0; r < p.chunk_rows; ++r) {
+    const bool real = p.first_row + r < row_count(p.rows);
     const T* x = p.logits + r * p.vocabulary;
-    const double top = *std::max_element(x, x + p.vocabulary);
+    const double max_logit = *std::max_element(x, x + p.vocabulary);
     double total = 0, loss = 0;
-    for (std::int64_t v = 0; v < p.vocabulary; ++v) total += std::exp(x[v] - top);
+    for (std::int64_t v = 0; v < p.vocabulary; ++v) total += std::exp(x[v] - max_logit);
     for (std::int64_t v = 0; v < p.vocabulary; ++v) {
-      const double log_p = x[v] - top - std::log(total);
+      const double log_p = x[v] - max_logit - std::log(total);
       const double q = (v == p.targets[r] ? 1 - p.smoothing : 0) +
                        p.smoothing / static_cast<double>(p.vocabulary);
       if (q != 0) loss -= q * log_p;

@@ -25,7 +25,7 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
     for (int h = 0; h < in.heads; ++h) {
       const std::int64_t keys = in.keys.length[r], kv = h / (in.heads / in.kv_heads) * width;
       std::vector<double> weights;
-      double top = -INFINITY, total = 0;
+      double max_score = -INFINITY, total = 0;
       for (std::int64_t p = 0; p < keys; ++p) {
         const std::int64_t row = key_row(in.keys, r, p), relative = p - (keys - 1);
         double score = in.scale * dot(in.q + r * in.q_stride + h * width,
@@ -36,9 +36,9 @@ std::vector<double> decode_attention(const kernels::DecodeAttention<T>& in, std:
           score += in.bias.table[bucket_of(in.bias, relative) * in.heads + h];
         }
         weights.push_back(score);
-        top = std::max(top, score);
+        max_score = std::max(max_score, score);
       }
-      for (double& weight : weights) total += weight = std::exp(weight - top);
+      for (double& weight : weights) total += weight = std::exp(weight - max_score);
       for (std::int64_t p = 0; p < keys; ++p) {
         const T* v = in.v + key_row(in.keys, r, p) * in.v_stride + kv;
         for (std::int64_t d = 0; d < width; ++d) {

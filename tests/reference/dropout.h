@@ -10,8 +10,8 @@
 namespace nunchi::reference {
 
 // The dropout factor of an element: 0 or 1 / (1 - p).
-inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std::uint32_t row,
-                   std::uint32_t column) {
+inline double dropout_factor(const kernels::Dropout& dropout, std::uint32_t sentence,
+                             std::uint32_t row, std::uint32_t column) {
   const double threshold = std::round(static_cast<double>(dropout.probability) * 65536);
   if (threshold == 0) return 1;
   const philox::Words words =
@@ -22,12 +22,12 @@ inline double keep(const kernels::Dropout& dropout, std::uint32_t sentence, std:
 }
 
 // The dropout factor of an element of a batch. A batch without positions is one sentence.
-inline double keep(const kernels::Dropout& dropout, const kernels::Rows& rows, std::int64_t row,
-                   std::int64_t column) {
+inline double dropout_factor(const kernels::Dropout& dropout, const kernels::Rows& rows,
+                             std::int64_t row, std::int64_t column) {
   const std::int64_t sentence = rows.sentence != nullptr ? rows.sentence[row] : 0;
   const std::int64_t position = rows.position != nullptr ? rows.position[row] : row;
-  return keep(dropout, static_cast<std::uint32_t>(sentence), static_cast<std::uint32_t>(position),
-              static_cast<std::uint32_t>(column));
+  return dropout_factor(dropout, static_cast<std::uint32_t>(sentence),
+                        static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(column));
 }
 
 inline std::int64_t row_count(const kernels::Rows& rows) {

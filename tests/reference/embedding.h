@@ -15,7 +15,7 @@ std::vector<double> embedding(const kernels::Embedding<T>& p) {
     for (std::int64_t i = 0; i < p.width; ++i) {
       double value = p.table[p.ids[r] * p.width + i] * p.scale;
       if (p.positions != nullptr) value += p.positions[p.rows.position[r] * p.width + i];
-      out.push_back(value * keep(p.dropout, p.rows, r, i));
+      out.push_back(value * dropout_factor(p.dropout, p.rows, r, i));
     }
   }
   return out;
@@ -27,7 +27,7 @@ void embedding_backward(const kernels::EmbeddingBackward<T>& p, std::vector<doub
                         std::vector<double>& d_positions) {
   for (std::int64_t r = 0; r < row_count(p.rows); ++r) {
     for (std::int64_t i = 0; i < p.width; ++i) {
-      const double d = p.d_out[r * p.width + i] * keep(p.dropout, p.rows, r, i);
+      const double d = p.d_out[r * p.width + i] * dropout_factor(p.dropout, p.rows, r, i);
       if (!d_table.empty()) d_table[p.ids[r] * p.width + i] += p.scale * d;
       if (!d_positions.empty()) d_positions[p.rows.position[r] * p.width + i] += d;
     }

@@ -20,7 +20,8 @@ Norm residual_norm(const kernels::ResidualNorm<T>& p) {
     std::vector<double> x;
     for (std::int64_t i = 0; i < p.width; ++i) {
       const double branch =
-          p.branch != nullptr ? p.branch[r * p.width + i] * keep(p.dropout, p.rows, r, i) : 0.0;
+          p.branch != nullptr ? p.branch[r * p.width + i] * dropout_factor(p.dropout, p.rows, r, i)
+                              : 0.0;
       x.push_back(p.residual[r * p.width + i] + branch);
     }
     double mean = 0, variance = 0;
@@ -70,7 +71,7 @@ NormGradients residual_norm_backward(const kernels::ResidualNormBackward<T>& p) 
         const double derivative = p.rstd[r] * ((i == j) - mean_term - n[i] * n[j] / width);
         d_x += static_cast<double>(p.d_out[offset + i]) * p.gamma[i] * derivative;
       }
-      d.d_branch.push_back(d_x * keep(p.dropout, p.rows, r, j));
+      d.d_branch.push_back(d_x * dropout_factor(p.dropout, p.rows, r, j));
       d.d_residual.push_back(d_x + (p.accumulate_residual ? p.d_residual[offset + j] : 0.0));
     }
   }

@@ -9,7 +9,7 @@
 namespace nunchi::reference {
 
 struct Parameters {
-  std::vector<double> weights, first, second;
+  std::vector<double> weights, first_moment, second_moment;
 };
 
 inline double norm_of(const std::vector<double>& x) {
@@ -20,21 +20,24 @@ inline double norm_of(const std::vector<double>& x) {
 
 // One step with gradients that are sums over tokens. Weight decay applies to the first `decayed`
 // weights.
-inline void adam(const kernels::AdamSettings& n, std::int64_t decayed,
+inline void adam(const kernels::AdamSettings& settings, std::int64_t decayed,
                  std::vector<double> gradients, Parameters& p) {
-  for (double& g : gradients) g /= n.tokens;
+  for (double& g : gradients) g /= settings.tokens;
   const double norm = norm_of(gradients);
-  if (n.max_norm > 0 && norm > n.max_norm) {
-    for (double& g : gradients) g *= n.max_norm / (norm + 1e-6);
+  if (settings.max_norm > 0 && norm > settings.max_norm) {
+    for (double& g : gradients) g *= settings.max_norm / (norm + 1e-6);
   }
-  const auto t = static_cast<double>(n.step);
+  const auto t = static_cast<double>(settings.step);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    p.first[i] = n.beta1 * p.first[i] + (1 - n.beta1) * gradients[i];
-    p.second[i] = n.beta2 * p.second[i] + (1 - n.beta2) * gradients[i] * gradients[i];
-    const double first = p.first[i] / (1 - std::pow(n.beta1, t));
-    const double second = p.second[i] / (1 - std::pow(n.beta2, t));
-    const double decay = static_cast<std::int64_t>(i) < decayed ? n.weight_decay * p.weights[i] : 0;
-    p.weights[i] -= n.learning_rate * (first / (std::sqrt(second) + n.epsilon) + decay);
+    double &first = p.first_moment[i], &second = p.second_moment[i];
+    first = settings.beta1 * first + (1 - settings.beta1) * gradients[i];
+    second = settings.beta2 * second + (1 - settings.beta2) * gradients[i] * gradients[i];
+    const double corrected_first = first / (1 - std::pow(settings.beta1, t));
+    const double corrected_second = second / (1 - std::pow(settings.beta2, t));
+    const double decay =
+        static_cast<std::int64_t>(i) < decayed ? settings.weight_decay * p.weights[i] : 0;
+    p.weights[i] -= settings.learning_rate *
+                    (corrected_first / (std::sqrt(corrected_second) + settings.epsilon) + decay);
   }
 }
 

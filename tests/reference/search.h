@@ -12,10 +12,10 @@ namespace nunchi::reference {
 
 // log Σ exp(x)
 inline double log_sum(const std::vector<double>& x) {
-  const double top = *std::max_element(x.begin(), x.end());
+  const double max_logit = *std::max_element(x.begin(), x.end());
   long double sum = 0;
-  for (const double value : x) sum += std::exp(static_cast<long double>(value) - top);
-  return top + static_cast<double>(std::log(sum));
+  for (const double value : x) sum += std::exp(static_cast<long double>(value) - max_logit);
+  return max_logit + static_cast<double>(std::log(sum));
 }
 
 // All ids, most likely first; among equals, the lower id first.
@@ -37,13 +37,13 @@ struct SamplingOptions {
 // The probability with which each token is sampled.
 inline std::vector<double> sample_probabilities(const std::vector<double>& logits,
                                                 const SamplingOptions& options) {
-  const double top = *std::max_element(logits.begin(), logits.end());
+  const double max_logit = *std::max_element(logits.begin(), logits.end());
   std::vector<std::int32_t> allowed = sorted_ids(logits);
   if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(allowed.size())) {
     allowed.resize(static_cast<std::size_t>(options.top_k));
   }
   const auto weight = [&](std::int32_t id) {
-    return std::exp((logits[static_cast<std::size_t>(id)] - top) / options.temperature);
+    return std::exp((logits[static_cast<std::size_t>(id)] - max_logit) / options.temperature);
   };
   const auto mass = [&] {
     double sum = 0;

@@ -25,7 +25,7 @@ inline constexpr const char* kTypeName = sizeof(T) == 4 ? "f32" : "f64";
 
 // Calls f.operator()<T>(context) for f32 and f64 in every instruction set.
 template <class F>
-void for_every_version(F&& f) {
+void for_every_isa_and_type(F&& f) {
   for (const Isa isa : all_isas()) {
     SCOPED_TRACE(name_of(isa));
     CpuContext context({.threads = 2, .isa = isa});
@@ -63,11 +63,11 @@ struct Batch {
   explicit Batch(const std::vector<std::int32_t>& lengths, std::int64_t spare = 0,
                  const std::vector<std::int32_t>& indices = {}) {
     for (std::size_t b = 0; b < lengths.size(); ++b) {
-      index.push_back(indices.empty() ? static_cast<std::int32_t>(b) : indices[b]);
+      sentence_index.push_back(indices.empty() ? static_cast<std::int32_t>(b) : indices[b]);
       offsets.push_back(offsets.back() + lengths[b]);
       longest = std::max<std::int64_t>(longest, lengths[b]);
       for (std::int32_t i = 0; i < lengths[b]; ++i) {
-        sentence.push_back(index.back());
+        sentence.push_back(sentence_index.back());
         position.push_back(i);
       }
     }
@@ -77,6 +77,7 @@ struct Batch {
     position.resize(static_cast<std::size_t>(capacity));
   }
 
+  std::int64_t sentence_count() const { return std::ssize(sentence_index); }
   kernels::Rows rows() const {
     return {.capacity = capacity,
             .count = &count,
@@ -84,7 +85,7 @@ struct Batch {
             .position = position.data()};
   }
 
-  std::vector<std::int32_t> index, offsets{0}, sentence, position;
+  std::vector<std::int32_t> sentence_index, offsets{0}, sentence, position;
   std::int32_t count = 0;
   std::int64_t capacity = 0, longest = 0;
 };

@@ -65,40 +65,41 @@ template <ActivationKind Kind, class V>
   }
 }
 
-// Calls row(r, keep) for every row up to the count. `keep` points to the row's [width] dropout
-// factors; it is null without dropout.
+// Calls row(r, dropout_factors) for every row up to the count, on all threads. `dropout_factors`
+// are the row's, [width]; null without dropout.
 template <class T, class P, class F>
-void over_rows(CpuContext& ctx, const P& p, F&& row) {
+void for_each_row(CpuContext& ctx, const P& p, F&& row) {
   const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.width));
-  const DropoutRows<T> dropout_rows(ctx, p.dropout.active() ? p.width : 0);
+  const DropoutScratch<T> dropout_scratch(ctx, p.dropout.active() ? p.width : 0);
   parallel_ranges(ctx, count_of(p.rows), grain, [&](std::int64_t begin, std::int64_t end) {
     if (!p.dropout.active()) {
       for (std::int64_t r = begin; r < end; ++r) row(r, static_cast<const T*>(nullptr));
       return;
     }
-    const DropoutFactors<T> factors(p.dropout);
-    T* keep = dropout_rows.thread_row();
+    const DropoutGenerator<T> generator(p.dropout);
+    T* dropout_factors = dropout_scratch.thread_buffer();
     for (std::int64_t r = begin; r < end; ++r) {
-      factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, keep);
-      row(r, static_cast<const T*>(keep));
+      generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, p.width, dropout_factors);
+      row(r, static_cast<const T*>(dropout_factors));
     }
   });
 }
 
 template <class V>
-[[gnu::always_inline]] inline V with_dropout(V value, const Element<V>* keep, std::int64_t i) {
-  return keep != nullptr ? value * load<V>(keep + i) : value;
+[[gnu::always_inline]] inline V with_dropout(V value, const Element<V>* dropout_factors,
+                                             std::int64_t i) {
+  return dropout_factors != nullptr ? value * load<V>(dropout_factors + i) : value;
 }
 
 template <ActivationKind Kind, class T>
 void activate(CpuContext& ctx, const Activation<T>& p) {
-  over_rows<T>(ctx, p, [&](std::int64_t r, const T* keep) {
+  for_each_row<T>(ctx, p, [&](std::int64_t r, const T* dropout_factors) {
     const T* x = p.x + r * input_width(Kind, p.width);
     T* out = p.out + r * p.width;
-    over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
+    for_each_vector<T>(p.width, [&]<class V>(std::int64_t i, V) {
       V value = value_of<Kind, V>(load<V>(x + i));
       if constexpr (is_gated(Kind)) value *= load<V>(x + p.width + i);
-      store<V>(out + i, with_dropout<V>(value, keep, i));
+      store<V>(out + i, with_dropout<V>(value, dropout_factors, i));
     });
   });
   clear_tail(p.rows, p.width, p.out);
@@ -106,12 +107,12 @@ void activate(CpuContext& ctx, const Activation<T>& p) {
 
 template <ActivationKind Kind, class T>
 void activate_backward(CpuContext& ctx, const ActivationBackward<T>& p) {
-  over_rows<T>(ctx, p, [&](std::int64_t r, const T* keep) {
+  for_each_row<T>(ctx, p, [&](std::int64_t r, const T* dropout_factors) {
     const T* x = p.x + r * input_width(Kind, p.width);
     const T* d_out = p.d_out + r * p.width;
     T* d_x = p.d_x + r * input_width(Kind, p.width);
-    over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
-      const V d = with_dropout<V>(load<V>(d_out + i), keep, i);
+    for_each_vector<T>(p.width, [&]<class V>(std::int64_t i, V) {
+      const V d = with_dropout<V>(load<V>(d_out + i), dropout_factors, i);
       if constexpr (is_gated(Kind)) {
         const V gate = load<V>(x + i), linear = load<V>(x + p.width + i);
         store<V>(d_x + i, d * linear * derivative_of<Kind, V>(gate));

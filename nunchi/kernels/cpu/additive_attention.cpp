@@ -17,14 +17,14 @@ struct Sentence {
         queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - first_query : 1),
         first_key(in.k_begin[b]),
         keys(in.k_length[b]),
-        weight_offset(in.begin != nullptr ? in.begin[b] : b * in.max_keys) {}
+        weight_offset(in.weight_offsets != nullptr ? in.weight_offsets[b] : b * in.max_keys) {}
   std::int64_t first_query, queries, first_key, keys;
   std::int64_t weight_offset;  // of the sentence's weights
 };
 
 template <class T>
 [[gnu::always_inline]] inline void add_row(T factor, const T* x, T* out, std::int64_t width) {
-  over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
     store<V>(out + i, load<V>(out + i) + factor * load<V>(x + i));
   });
 }
@@ -32,22 +32,24 @@ template <class T>
 // scores[0:count] become weights that sum to one.
 template <class T>
 void softmax(T* scores, std::int64_t count) {
-  const T top = *std::max_element(scores, scores + count);
+  const T max_score = *std::max_element(scores, scores + count);
   T total = 0;
-  for (std::int64_t j = 0; j < count; ++j) total += scores[j] = exponential<T>(scores[j] - top);
+  for (std::int64_t j = 0; j < count; ++j)
+    total += scores[j] = exponential<T>(scores[j] - max_score);
   for (std::int64_t j = 0; j < count; ++j) scores[j] /= total;
 }
 
 // The backward pass of one sentence. `d_scores` is scratch memory with one element per key;
-// `d_scorer` gets the sentence's partial sum.
+// `d_score_vector` gets the sentence's partial sum.
 template <class T>
 class SentenceBackward {
  public:
-  SentenceBackward(const AdditiveAttentionBackward<T>& p, std::int64_t b, T* d_scores, T* d_scorer)
-      : p_(p), in_(p.in), s_(in_, b), d_scores_(d_scores), d_scorer_(d_scorer) {}
+  SentenceBackward(const AdditiveAttentionBackward<T>& p, std::int64_t b, T* d_scores,
+                   T* d_score_vector)
+      : p_(p), in_(p.in), s_(in_, b), d_scores_(d_scores), d_score_vector_(d_score_vector) {}
 
   void run() {
-    std::fill_n(d_scorer_, in_.width, T(0));
+    std::fill_n(d_score_vector_, in_.width, T(0));
     for (std::int64_t j = 0; j < s_.keys; ++j) {
       if (!p_.accumulate_k) std::fill_n(d_k(j), in_.width, T(0));
       if (!p_.accumulate_v) std::fill_n(d_v(j), in_.value_width, T(0));
@@ -72,7 +74,7 @@ class SentenceBackward {
     for (std::int64_t j = 0; j < s_.keys; ++j) {
       const T* v = in_.v + (s_.first_key + j) * in_.v_stride;
       RowSum<T> sum;
-      over_row<T>(in_.value_width, [&]<class V>(std::int64_t c, V) {
+      for_each_vector<T>(in_.value_width, [&]<class V>(std::int64_t c, V) {
         sum.add(load<V>(d_out + c) * load<V>(v + c));
       });
       d_scores_[j] = sum.total();
@@ -86,10 +88,10 @@ class SentenceBackward {
     const T* k = in_.k + (s_.first_key + j) * in_.k_stride;
     T* d_key = d_k(j);
     const T d = d_scores_[j];
-    over_row<T>(in_.width, [&]<class V>(std::int64_t a, V) {
+    for_each_vector<T>(in_.width, [&]<class V>(std::int64_t a, V) {
       const V t = hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a));
-      const V d_sum = d * load<V>(in_.scorer + a) * (T(1) - t * t);
-      store<V>(d_scorer_ + a, load<V>(d_scorer_ + a) + d * t);
+      const V d_sum = d * load<V>(in_.score_vector + a) * (T(1) - t * t);
+      store<V>(d_score_vector_ + a, load<V>(d_score_vector_ + a) + d * t);
       store<V>(d_q + a, load<V>(d_q + a) + d_sum);
       store<V>(d_key + a, load<V>(d_key + a) + d_sum);
     });
@@ -99,7 +101,7 @@ class SentenceBackward {
   const AdditiveInputs<T>& in_;
   const Sentence<T> s_;
   T* d_scores_;
-  T* d_scorer_;
+  T* d_score_vector_;
 };
 
 template <class T>
@@ -126,8 +128,8 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
       for (std::int64_t j = 0; j < s.keys; ++j) {
         const T* k = in.k + (s.first_key + j) * in.k_stride;
         RowSum<T> score;
-        over_row<T>(in.width, [&]<class V>(std::int64_t a, V) {
-          score.add(load<V>(in.scorer + a) *
+        for_each_vector<T>(in.width, [&]<class V>(std::int64_t a, V) {
+          score.add(load<V>(in.score_vector + a) *
                     hyperbolic_tangent<V>(load<V>(q + a) + load<V>(k + a)));
         });
         weights[j] = score.total();
@@ -153,17 +155,17 @@ void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory scores(ctx.arena(),
                              static_cast<std::size_t>(in.max_keys * ctx.threads()) * sizeof(T));
-  // One partial sum of the scorer's gradient per sentence. They are added in sentence order,
+  // One partial sum of the score_vector's gradient per sentence. They are added in sentence order,
   // independent of the threads that computed them.
-  const ScratchMemory d_scorers(ctx.arena(),
-                                static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
+  const ScratchMemory d_score_vectors(
+      ctx.arena(), static_cast<std::size_t>(in.sentences * in.width) * sizeof(T));
   parallel_tasks(ctx, in.sentences, [&](std::int64_t b, int thread) {
     SentenceBackward<T>(p, b, scores.as<T>() + thread * in.max_keys,
-                        d_scorers.as<T>() + b * in.width)
+                        d_score_vectors.as<T>() + b * in.width)
         .run();
   });
   for (std::int64_t b = 0; b < in.sentences; ++b) {
-    add_row(T(1), d_scorers.as<T>() + b * in.width, p.d_scorer, in.width);
+    add_row(T(1), d_score_vectors.as<T>() + b * in.width, p.d_score_vector, in.width);
   }
   if (!p.accumulate_q) clear_rows(p.rows, in.width, p.d_q, p.d_q_stride);
   if (!p.accumulate_k) clear_rows(p.key_rows, in.width, p.d_k, p.d_k_stride);

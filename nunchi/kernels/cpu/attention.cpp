@@ -18,13 +18,13 @@ constexpr std::int64_t kQueryChunk = 8 * kQueryTile;
 // One thread's scratch memory.
 template <class T>
 struct Scratch {
-  T *queries, *sums;  // [kQueryChunk, padded D] scaled queries, weighted sums of values so far
-  T* keys;            // [D, kKeyTile]
-  T* values;          // [kKeyTile, padded D]
-  T* scores;          // [kQueryTile, kKeyTile]
-  T* keep;            // [DropoutTile::kElements]
-  T* highest;         // [kQueryChunk] the highest score so far
-  T* total;           // [kQueryChunk, W] the sum of weights so far, one sum per lane
+  T *queries, *sums;   // [kQueryChunk, padded D] scaled queries, weighted sums of values so far
+  T* keys;             // [D, kKeyTile]
+  T* values;           // [kKeyTile, padded D]
+  T* scores;           // [kQueryTile, kKeyTile]
+  T* dropout_factors;  // [DropoutTile::kElements]
+  T* highest;          // [kQueryChunk] the highest score so far
+  T* total;            // [kQueryChunk, W] the sum of weights so far, one sum per lane
 
   static std::int64_t elements(std::int64_t head_width) {
     const std::int64_t padded_width = padded<T>(head_width);
@@ -39,7 +39,7 @@ struct Scratch {
     values = take(kKeyTile * padded_width);
     scores = take(kQueryTile * kKeyTile);
     keys = take(kKeyTile * head_width);
-    keep = take(DropoutTile<T>::kElements);
+    dropout_factors = take(DropoutTile<T>::kElements);
     highest = take(kQueryChunk);
     total = take(kQueryChunk * kLanes<T>);
   }
@@ -137,7 +137,7 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
   std::fill(s.total, s.total + queries * kLanes<T>, T(0));
   const std::int64_t keys = visible_keys(in, view, end - 1);
   const OnlineSoftmax<T> softmax(in, view, s);
-  DropoutTile<T> keep(in, s.keep);
+  DropoutTile<T> dropout(in, s.dropout_factors);
   for (std::int64_t key = 0; key < keys; key += kKeyTile) {
     const std::int64_t count = std::min(kKeyTile, view.keys - key), columns = padded<T>(count);
     pack_transposed<T>(count, width, view.k + key * in.k_stride, in.k_stride, s.keys);
@@ -148,11 +148,11 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
       tile_product<T>(rows, columns, width, {s.queries + i * padded_width, padded_width, 1}, s.keys,
                       kKeyTile, s.scores, kKeyTile, false);
       softmax.run(i, rows, begin + i, key, count);
-      if (keep.active()) {
-        keep.draw(in, view, begin + i, rows, key, columns);
+      if (dropout.active()) {
+        dropout.draw(in, view, begin + i, rows, key, columns);
         for (std::int64_t r = 0; r < rows; ++r) {
           T* weights = s.scores + r * kKeyTile;
-          for (std::int64_t j = 0; j < columns; ++j) weights[j] *= keep.row(r)[j];
+          for (std::int64_t j = 0; j < columns; ++j) weights[j] *= dropout.row(r)[j];
         }
       }
       tile_product<T>(rows, padded_width, count, {s.scores, kKeyTile, 1}, s.values, padded_width,
@@ -164,7 +164,7 @@ void attend_chunk(const Attention<T>& p, const HeadView<T>& view, std::int64_t b
     const T total = sum_of<T>(load<Vec<T>>(s.total + i * kLanes<T>));
     const T inverse = total > T(0) ? T(1) / total : T(0);
     T* out = p.out + row * p.out_stride + view.head * width;
-    over_row<T>(width, [&]<class V>(std::int64_t d, V) {
+    for_each_vector<T>(width, [&]<class V>(std::int64_t d, V) {
       store<V>(out + d, load<V>(s.sums + i * padded_width + d) * inverse);
     });
     if (p.log_sum != nullptr) {
@@ -206,10 +206,10 @@ void write_weights(CpuContext& ctx, const AttentionWeights<T>& p) {
     T* out = p.weights + p.begin[view.sentence] + view.head * view.queries * view.keys;
     for (std::int64_t i = 0; i < view.queries; ++i, out += view.keys) {
       const std::int64_t visible = visible_keys(in, view, i);
-      T top = -std::numeric_limits<T>::infinity(), total = 0;
+      T max_score = -std::numeric_limits<T>::infinity(), total = 0;
       for (std::int64_t j = 0; j < visible; ++j) {
         RowSum<T> dot;
-        over_row<T>(in.head_width, [&]<class V>(std::int64_t d, V) {
+        for_each_vector<T>(in.head_width, [&]<class V>(std::int64_t d, V) {
           dot.add(load<V>(view.q + i * in.q_stride + d) * load<V>(view.k + j * in.k_stride + d));
         });
         out[j] = dot.total() * static_cast<T>(in.scale);
@@ -219,9 +219,10 @@ void write_weights(CpuContext& ctx, const AttentionWeights<T>& p) {
         } else if (in.bias.kind == ScoreBias<T>::Kind::buckets) {
           out[j] += in.bias.table[bucket_of(in.bias, relative) * in.heads + view.head];
         }
-        top = larger(top, out[j]);
+        max_score = larger(max_score, out[j]);
       }
-      for (std::int64_t j = 0; j < visible; ++j) total += out[j] = exponential<T>(out[j] - top);
+      for (std::int64_t j = 0; j < visible; ++j)
+        total += out[j] = exponential<T>(out[j] - max_score);
       for (std::int64_t j = 0; j < visible; ++j) out[j] /= total;
       for (std::int64_t j = visible; j < view.keys; ++j) out[j] = T(0);
     }

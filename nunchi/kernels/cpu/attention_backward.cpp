@@ -18,7 +18,7 @@ struct Scratch {
   T *keys_transposed, *values_transposed;  // [D, kKeyTile]
   T *d_keys, *d_values;                    // [kKeyTile, padded D]
   T *weights, *d_scores;                   // [kQueryTile, kKeyTile]
-  T* keep;                                 // [DropoutTile::kElements]
+  T* dropout_factors;                      // [DropoutTile::kElements]
   T* d_bias;                               // [BiasByDistance::kLength]
 
   static std::int64_t elements(std::int64_t max_queries, std::int64_t head_width) {
@@ -39,7 +39,7 @@ struct Scratch {
     d_values = take(kKeyTile * padded_width);
     weights = take(kQueryTile * kKeyTile);
     d_scores = take(kQueryTile * kKeyTile);
-    keep = take(DropoutTile<T>::kElements);
+    dropout_factors = take(DropoutTile<T>::kElements);
     keys_transposed = take(kKeyTile * head_width);
     values_transposed = take(kKeyTile * head_width);
     delta = take(max_queries);
@@ -53,7 +53,7 @@ void write_rows(std::int64_t rows, std::int64_t width, const T* from, T factor, 
                 std::int64_t stride, bool accumulate) {
   const std::int64_t padded_width = padded<T>(width);
   for (std::int64_t r = 0; r < rows; ++r) {
-    over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+    for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
       const V value = load<V>(from + r * padded_width + i) * factor;
       store<V>(to + r * stride + i, accumulate ? load<V>(to + r * stride + i) + value : value);
     });
@@ -74,7 +74,7 @@ class HeadBackward {
         d_table_(d_table),
         width_(in_.head_width),
         padded_width_(padded<T>(width_)),
-        keep_(in_, s_.keep) {}
+        dropout_(in_, s_.dropout_factors) {}
 
   // The heads that share a key/value head run one after another; the first of them overwrites d_k
   // and d_v unless they are accumulated, the others add to them.
@@ -88,7 +88,7 @@ class HeadBackward {
     std::fill(s_.d_queries, s_.d_queries + view_.queries * padded_width_, T(0));
     for (std::int64_t i = 0; i < view_.queries; ++i) {
       RowSum<T> dot;
-      over_row<T>(width_, [&]<class V>(std::int64_t d, V) {
+      for_each_vector<T>(width_, [&]<class V>(std::int64_t d, V) {
         dot.add(load<V>(out + i * p_.out_stride + d) * load<V>(s_.d_out + i * padded_width_ + d));
       });
       s_.delta[i] = dot.total();
@@ -132,7 +132,7 @@ class HeadBackward {
     tile_product<T>(rows, columns, width_, {d_out, padded_width_, 1}, s_.values_transposed,
                     kKeyTile, s_.d_scores, kKeyTile, false);
     const BiasByDistance<T> bias(in_, view_.head, i + view_.shift, key);
-    keep_.draw(in_, view_, i, rows, key, columns);
+    dropout_.draw(in_, view_, i, rows, key, columns);
     for (std::int64_t r = 0; r < rows; ++r) {
       score_gradient(i, r, std::min(count, visible_keys(in_, view_, i + r) - key), columns,
                      bias.active() ? bias.row(r) : nullptr);
@@ -161,10 +161,10 @@ class HeadBackward {
       V weight = exponential<V>(score);
       if (visible < j + kLanes<T>) weight = first_lanes<T>(weight, visible - j, T(0));
       V d_weight = load<V>(d_scores + j);
-      if (keep_.active()) {
-        const V keep = load<V>(keep_.row(r) + j);
-        d_weight *= keep;
-        store<V>(weights + j, weight * keep);
+      if (dropout_.active()) {
+        const V factors = load<V>(dropout_.row(r) + j);
+        d_weight *= factors;
+        store<V>(weights + j, weight * factors);
       } else {
         store<V>(weights + j, weight);
       }
@@ -190,7 +190,7 @@ class HeadBackward {
   const Scratch<T>& s_;
   double* d_table_;
   std::int64_t width_, padded_width_;
-  DropoutTile<T> keep_;
+  DropoutTile<T> dropout_;
 };
 
 // Sets gradients of rows past the count to zero; accumulated gradients are zero there already.

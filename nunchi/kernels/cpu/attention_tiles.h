@@ -67,7 +67,7 @@ void pack_rows(std::int64_t rows, std::int64_t width, const T* from, std::int64_
                T* to) {
   const std::int64_t padded_width = padded<T>(width);
   for (std::int64_t r = 0; r < rows; ++r) {
-    over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+    for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
       store<V>(to + r * padded_width + i, load<V>(from + r * stride + i) * factor);
     });
     for (std::int64_t i = width; i < padded_width; ++i) to[r * padded_width + i] = T(0);
@@ -192,7 +192,7 @@ class DropoutTile {
   static constexpr std::int64_t kElements = kQueryTile * kKeyTile + kFactorBlock;
 
   DropoutTile(const AttentionInputs<T>& in, T* buffer)
-      : active_(in.dropout.active()), buffer_(buffer), factors_(in.dropout) {}
+      : active_(in.dropout.active()), buffer_(buffer), generator_(in.dropout) {}
 
   // Draws the factors of `rows` queries from `query` on and `columns` keys from `key` on.
   void draw(const AttentionInputs<T>& in, const HeadView<T>& view, std::int64_t query,
@@ -201,8 +201,8 @@ class DropoutTile {
     shift_ = columns > 32 ? 3 : columns > 16 ? 2 : columns > 8 ? 1 : 0;
     const std::uint32_t column =
         (static_cast<std::uint32_t>(view.head) << 23) + static_cast<std::uint32_t>(key);
-    factors_.fill_tile(static_cast<std::uint32_t>(in.sentence[view.sentence]),
-                       static_cast<std::uint32_t>(query), rows, column, shift_, buffer_);
+    generator_.fill_tile(static_cast<std::uint32_t>(in.sentence[view.sentence]),
+                         static_cast<std::uint32_t>(query), rows, column, shift_, buffer_);
   }
   bool active() const { return active_; }
   const T* row(std::int64_t r) const { return buffer_ + (r << (shift_ + 3)); }
@@ -211,7 +211,7 @@ class DropoutTile {
   bool active_;
   T* buffer_;
   int shift_ = 0;
-  DropoutFactors<T> factors_;
+  DropoutGenerator<T> generator_;
 };
 
 // The vector 0, 1, 2, …

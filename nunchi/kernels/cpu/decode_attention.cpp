@@ -43,17 +43,17 @@ T score_bias(const ScoreBias<T>& bias, int heads, int head, std::int64_t relativ
 template <class T>
 void softmax(std::int64_t count, T* scores) {
   if (count == 0) return;
-  RowMax<T> highest;
-  over_row<T>(count, [&]<class V>(std::int64_t i, V) { highest.add(load<V>(scores + i)); });
-  const T top = highest.total();
+  RowMax<T> row_max;
+  for_each_vector<T>(count, [&]<class V>(std::int64_t i, V) { row_max.add(load<V>(scores + i)); });
+  const T max_score = row_max.total();
   RowSum<T> sum;
-  over_row<T>(count, [&]<class V>(std::int64_t i, V) {
-    const V e = exponential<V>(load<V>(scores + i) - top);
+  for_each_vector<T>(count, [&]<class V>(std::int64_t i, V) {
+    const V e = exponential<V>(load<V>(scores + i) - max_score);
     store<V>(scores + i, e);
     sum.add(e);
   });
   const T inverse = T(1) / sum.total();
-  over_row<T>(count, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(count, [&]<class V>(std::int64_t i, V) {
     store<V>(scores + i, load<V>(scores + i) * inverse);
   });
 }

@@ -79,9 +79,9 @@ struct HalfWords {
 
 // Generates dropout factors: 0 for a dropped element, 1 / (1 - p) for a kept one.
 template <class T>
-class DropoutFactors {
+class DropoutGenerator {
  public:
-  explicit DropoutFactors(const Dropout& dropout)
+  explicit DropoutGenerator(const Dropout& dropout)
       : key_(dropout.active() ? philox::key_of(*dropout.key) : philox::Key{}),
         operation_id_(dropout.operation_id),
         threshold_(dropout.threshold()),
@@ -95,10 +95,10 @@ class DropoutFactors {
   // Writes the factors of `width` columns from `first_column`, which must be a multiple of 8. The
   // buffer must hold factor_capacity(width) elements.
   void fill(std::uint32_t sentence, std::uint32_t row, std::uint32_t first_column,
-            std::int64_t width, T* keep) const {
+            std::int64_t width, T* dropout_factors) const {
     for (std::int64_t begin = 0; begin < width; begin += kFactorBlock) {
       const std::uint32_t first = (first_column + static_cast<std::uint32_t>(begin)) / 8;
-      draw(order_ + first, row - Words{}, sentence, keep + begin);
+      draw(order_ + first, row - Words{}, sentence, dropout_factors + begin);
     }
   }
 
@@ -106,17 +106,19 @@ class DropoutFactors {
   // columns each. Short rows are generated together. The buffer must hold
   // factor_capacity(rows · columns) elements.
   void fill_tile(std::uint32_t sentence, std::uint32_t first_row, std::int64_t rows,
-                 std::uint32_t first_column, int shift, T* keep) const {
+                 std::uint32_t first_column, int shift, T* dropout_factors) const {
     const std::int64_t elements = rows << (shift + 3);
     for (std::int64_t begin = 0; begin < elements; begin += kFactorBlock) {
       const Words group = order_ + static_cast<std::uint32_t>(begin / 8);
       const std::uint32_t last = (1u << shift) - 1;
-      draw((group & last) + first_column / 8, (group >> shift) + first_row, sentence, keep + begin);
+      draw((group & last) + first_column / 8, (group >> shift) + first_row, sentence,
+           dropout_factors + begin);
     }
   }
 
  private:
-  [[gnu::always_inline]] void draw(Words c0, Words c1, std::uint32_t sentence, T* keep) const {
+  [[gnu::always_inline]] void draw(Words c0, Words c1, std::uint32_t sentence,
+                                   T* dropout_factors) const {
     Words c2 = sentence - Words{}, c3 = operation_id_ - Words{};
     std::uint32_t key0 = key_[0], key1 = key_[1];
     for (int round = 0; round < philox::kRounds; ++round) {
@@ -141,8 +143,8 @@ class DropoutFactors {
     for (std::int64_t i = 0; i < kFactorBlock; i += kLanes<T>) {
       typename HalfWords<kLanes<T>>::type halves;
       __builtin_memcpy(&halves, draws + i, sizeof halves);
-      const auto wide = __builtin_convertvector(halves, Vec<Integer<T>>);
-      store<Vec<T>>(keep + i, wide < threshold ? Vec<T>{} : splat<Vec<T>>(scale_));
+      const auto numbers = __builtin_convertvector(halves, Vec<Integer<T>>);
+      store<Vec<T>>(dropout_factors + i, numbers < threshold ? Vec<T>{} : splat<Vec<T>>(scale_));
     }
   }
 
@@ -153,16 +155,16 @@ class DropoutFactors {
   T scale_;
 };
 
-// One row of dropout factors per thread. The memory is allocated before the threads start, because
-// an exception inside a parallel region could not be caught.
+// A buffer for one row of dropout factors per thread. The memory is allocated before the threads
+// start, because an exception inside a parallel region could not be caught.
 template <class T>
-class DropoutRows {
+class DropoutScratch {
  public:
-  DropoutRows(CpuContext& ctx, std::int64_t width)
+  DropoutScratch(CpuContext& ctx, std::int64_t width)
       : capacity_(factor_capacity(width)),
         memory_(ctx.arena(), static_cast<std::size_t>(capacity_ * ctx.threads()) * sizeof(T)) {}
-  // The calling thread's row.
-  T* thread_row() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
+  // The calling thread's buffer.
+  T* thread_buffer() const { return memory_.template as<T>() + omp_get_thread_num() * capacity_; }
 
  private:
   std::int64_t capacity_;

@@ -11,22 +11,22 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   const std::int64_t width = p.width;
   const bool has_dropout = p.dropout.active();
-  const DropoutRows<T> dropout_rows(ctx, has_dropout ? width : 0);
+  const DropoutScratch<T> dropout_scratch(ctx, has_dropout ? width : 0);
   parallel_ranges(ctx, count_of(p.rows), 16, [&](std::int64_t begin, std::int64_t end) {
-    T* keep = dropout_rows.thread_row();
+    T* dropout_factors = dropout_scratch.thread_buffer();
     for (std::int64_t r = begin; r < end; ++r) {
       const T* token = p.table + p.ids[r] * width;
       const T* position =
           p.positions != nullptr ? p.positions + position_of(p.rows, r) * width : nullptr;
       T* out = p.out + r * width;
       if (has_dropout) {
-        const DropoutFactors<T> factors(p.dropout);
-        factors.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, keep);
+        const DropoutGenerator<T> generator(p.dropout);
+        generator.fill(sentence_of(p.rows, r), position_of(p.rows, r), 0, width, dropout_factors);
       }
-      over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+      for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
         V value = load<V>(token + i) * static_cast<T>(p.scale);
         if (position != nullptr) value += load<V>(position + i);
-        store<V>(out + i, has_dropout ? value * load<V>(keep + i) : value);
+        store<V>(out + i, has_dropout ? value * load<V>(dropout_factors + i) : value);
       });
     }
   });
@@ -40,26 +40,26 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const EmbeddingBackward<T>& p) {
   const std::int64_t width = p.width, count = count_of(p.rows);
   constexpr std::int64_t kColumns = 128;
-  const DropoutRows<T> dropout_rows(ctx, p.dropout.active() ? width : 0);
+  const DropoutScratch<T> dropout_scratch(ctx, p.dropout.active() ? width : 0);
   parallel_ranges(
       ctx, (width + kColumns - 1) / kColumns, 1, [&](std::int64_t first, std::int64_t last) {
         const std::int64_t begin = first * kColumns,
                            columns = std::min(width, last * kColumns) - begin;
-        T* keep = dropout_rows.thread_row();
+        T* dropout_factors = dropout_scratch.thread_buffer();
         for (std::int64_t r = 0; r < count; ++r) {
           const T* d_out = p.d_out + r * width + begin;
           if (p.dropout.active()) {
-            const DropoutFactors<T> factors(p.dropout);
-            factors.fill(sentence_of(p.rows, r), position_of(p.rows, r),
-                         static_cast<std::uint32_t>(begin), columns, keep);
+            const DropoutGenerator<T> generator(p.dropout);
+            generator.fill(sentence_of(p.rows, r), position_of(p.rows, r),
+                           static_cast<std::uint32_t>(begin), columns, dropout_factors);
           }
           T* token = p.d_table != nullptr ? p.d_table + p.ids[r] * width + begin : nullptr;
           T* position = p.d_positions != nullptr
                             ? p.d_positions + position_of(p.rows, r) * width + begin
                             : nullptr;
-          over_row<T>(columns, [&]<class V>(std::int64_t i, V) {
+          for_each_vector<T>(columns, [&]<class V>(std::int64_t i, V) {
             V d = load<V>(d_out + i);
-            if (p.dropout.active()) d *= load<V>(keep + i);
+            if (p.dropout.active()) d *= load<V>(dropout_factors + i);
             if (token != nullptr)
               store<V>(token + i, load<V>(token + i) + d * static_cast<T>(p.scale));
             if (position != nullptr) store<V>(position + i, load<V>(position + i) + d);

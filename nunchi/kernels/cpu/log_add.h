@@ -9,8 +9,8 @@ namespace {
 
 // log(e^a + e^b); at least one of a and b must be above -inf. NaN stays NaN.
 [[maybe_unused]] double log_add(double a, double b) {
-  const double top = std::max(a, b);
-  return top + std::log(std::exp(a - top) + std::exp(b - top));
+  const double maximum = std::max(a, b);
+  return maximum + std::log(std::exp(a - maximum) + std::exp(b - maximum));
 }
 
 }  // namespace

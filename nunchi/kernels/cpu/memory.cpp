@@ -68,7 +68,7 @@ void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
     for (std::int64_t r = begin; r < end; ++r) {
       const T* x = p.x + r * p.x_stride;
       T* out = p.out + r * p.out_stride;
-      over_row<T>(p.width, [&]<class V>(std::int64_t i, V) {
+      for_each_vector<T>(p.width, [&]<class V>(std::int64_t i, V) {
         store<V>(out + i, load<V>(out + i) + load<V>(x + i));
       });
     }
@@ -80,7 +80,7 @@ template void compute<Cpu<kIsa>>(CpuContext&, const AddInto<double>&);
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Scale<T>& p) {
   parallel_ranges(ctx, p.count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
+    for_each_vector<T>(end - begin, [&]<class V>(std::int64_t i, V) {
       store<V>(p.out + begin + i, load<V>(p.x + begin + i) * static_cast<T>(p.factor));
     });
   });

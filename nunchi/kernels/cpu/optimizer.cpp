@@ -26,20 +26,21 @@ template <class V>
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Adam<T>& p) {
-  const AdamSettings& n = *p.numbers;
-  const double correction1 = 1 - std::pow(n.beta1, static_cast<double>(n.step));
-  const double correction2 = 1 - std::pow(n.beta2, static_cast<double>(n.step));
+  const AdamSettings& settings = *p.settings;
+  const double correction1 = 1 - std::pow(settings.beta1, static_cast<double>(settings.step));
+  const double correction2 = 1 - std::pow(settings.beta2, static_cast<double>(settings.step));
   const T scale = static_cast<T>(p.report->scale);
-  const T beta1 = static_cast<T>(n.beta1), beta2 = static_cast<T>(n.beta2);
-  const T one_minus_beta1 = static_cast<T>(1 - n.beta1),
-          one_minus_beta2 = static_cast<T>(1 - n.beta2);
-  const T rate = static_cast<T>(n.learning_rate / correction1);
+  const T beta1 = static_cast<T>(settings.beta1), beta2 = static_cast<T>(settings.beta2);
+  const T one_minus_beta1 = static_cast<T>(1 - settings.beta1),
+          one_minus_beta2 = static_cast<T>(1 - settings.beta2);
+  const T rate = static_cast<T>(settings.learning_rate / correction1);
   const T inverse_root = static_cast<T>(1 / std::sqrt(correction2));
-  const T epsilon = static_cast<T>(n.epsilon);
-  const T decay_factor = static_cast<T>(1 - n.learning_rate * n.weight_decay);
+  const T epsilon = static_cast<T>(settings.epsilon);
+  const T decay_factor = static_cast<T>(1 - settings.learning_rate * settings.weight_decay);
   const auto update = [&](std::int64_t begin, std::int64_t end, T decay) {
-    T *w = p.weights + begin, *g = p.gradients + begin, *m = p.first + begin, *v = p.second + begin;
-    over_row<T>(end - begin, [&]<class V>(std::int64_t i, V) {
+    T *w = p.weights + begin, *g = p.gradients + begin, *m = p.first_moment + begin,
+      *v = p.second_moment + begin;
+    for_each_vector<T>(end - begin, [&]<class V>(std::int64_t i, V) {
       const V gradient = load<V>(g + i) * scale;
       const V first = load<V>(m + i) * beta1 + gradient * one_minus_beta1;
       const V second = load<V>(v + i) * beta2 + gradient * gradient * one_minus_beta2;

@@ -19,7 +19,7 @@ struct Token {
 template <class T>
 void lstm_token(const Token<T>& p) {
   const std::int64_t H = p.width;
-  over_row<T>(H, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(H, [&]<class V>(std::int64_t i, V) {
     const auto gate = [&](std::int64_t g) {
       const std::int64_t index = g * H + i;
       return load<V>(p.gates + index) + (load_or_zero<V>(p.b, index) + load<V>(p.bias + index));
@@ -39,7 +39,7 @@ void lstm_token(const Token<T>& p) {
 template <class T>
 void gru_token(const Token<T>& p) {
   const std::int64_t H = p.width;
-  over_row<T>(H, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(H, [&]<class V>(std::int64_t i, V) {
     const auto recurrent_term = [&](std::int64_t g) {
       return load_or_zero<V>(p.b, g * H + i) + load<V>(p.bias + g * H + i);
     };

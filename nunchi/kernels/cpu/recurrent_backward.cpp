@@ -22,7 +22,7 @@ struct TokenBackward {
 template <class T>
 void lstm_token_backward(const TokenBackward<T>& p) {
   const std::int64_t H = p.width;
-  over_row<T>(H, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(H, [&]<class V>(std::int64_t i, V) {
     const V in = load<V>(p.gates + i), forget = load<V>(p.gates + H + i),
             cell = load<V>(p.gates + 2 * H + i), output = load<V>(p.gates + 3 * H + i);
     const V tanh_c = hyperbolic_tangent<V>(load<V>(p.saved + i));
@@ -44,7 +44,7 @@ void lstm_token_backward(const TokenBackward<T>& p) {
 template <class T>
 void gru_token_backward(const TokenBackward<T>& p) {
   const std::int64_t H = p.width;
-  over_row<T>(H, [&]<class V>(std::int64_t i, V) {
+  for_each_vector<T>(H, [&]<class V>(std::int64_t i, V) {
     const V reset = load<V>(p.gates + i), update = load<V>(p.gates + H + i),
             candidate = load<V>(p.gates + 2 * H + i);
     const V d_h = load_or_zero<V>(p.d_out, i) + load_or_zero<V>(p.d_next_h, i);

@@ -41,7 +41,7 @@ void compute(ContextOf<Target>& ctx, const ColumnSum<T>& p) {
       for (std::int64_t r = 0; r < p.rows; r += kRows) {
         const T* x = p.x + r * p.width + begin;
         const std::int64_t rows = std::min(kRows, p.rows - r);
-        over_row<T>(width, [&]<class V>(std::int64_t i, V) {
+        for_each_vector<T>(width, [&]<class V>(std::int64_t i, V) {
           V sum = load<V>(sums + i);
           for (std::int64_t k = 0; k < rows; ++k) sum += load<V>(x + k * p.width + i);
           store<V>(sums + i, sum);

@@ -17,7 +17,7 @@ void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
       for (int h = 0; h < p.heads; ++h) {
         const T* x = p.x + r * p.x_stride + h * p.head_width;
         T* out = p.out + r * p.out_stride + h * p.head_width;
-        over_row<T>(half, [&]<class V>(std::int64_t i, V) {
+        for_each_vector<T>(half, [&]<class V>(std::int64_t i, V) {
           const V a = load<V>(x + i), b = load<V>(x + half + i);
           const V cosine = load<V>(cosines + i), sine = load<V>(sines + i) * direction;
           store<V>(out + i, a * cosine - b * sine);

@@ -1,7 +1,7 @@
 // Vectors of the instruction set that is being compiled for, based on the compiler's vector types.
 //
 // Kernels are written once for any element type and vector width: the body of a loop takes a vector
-// or, at the end of a row, a single element (over_row).
+// or, at the end of a row, a single element (for_each_vector).
 #pragma once
 
 #include <cmath>
@@ -147,7 +147,7 @@ template <class T>
 // Calls body(i, V{}) for vectors at i = 0, W, 2 W, … and then body(i, T{}) for the remaining
 // elements.
 template <class T, class F>
-[[gnu::always_inline]] inline void over_row(std::int64_t width, F&& body) {
+[[gnu::always_inline]] inline void for_each_vector(std::int64_t width, F&& body) {
   std::int64_t i = 0;
   for (; i + kLanes<T> <= width; i += kLanes<T>) body(i, Vec<T>{});
   for (; i < width; ++i) body(i, T{});

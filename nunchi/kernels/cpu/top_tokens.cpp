@@ -12,15 +12,15 @@ namespace nunchi::kernels {
 namespace {
 
 template <class T>
-T highest_of(std::int64_t size, const T* x) {
-  RowMax<T> highest;
-  over_row<T>(size, [&]<class V>(std::int64_t i, V) { highest.add(load<V>(x + i)); });
-  return highest.total();
+T max_of_row(std::int64_t size, const T* x) {
+  RowMax<T> row_max;
+  for_each_vector<T>(size, [&]<class V>(std::int64_t i, V) { row_max.add(load<V>(x + i)); });
+  return row_max.total();
 }
 
-// The log-sum-exp of a row, including banned tokens. `top` is the highest logit of the row.
+// The log-sum-exp of a row, including banned tokens. `max_logit` is the highest logit of the row.
 template <class Args, class T>
-double log_sum(const Args& p, std::int64_t row, T top) {
+double log_sum(const Args& p, std::int64_t row, T max_logit) {
   const std::int64_t size = p.vocabulary;
   const T* x = p.logits + row * size;
   // f64 between blocks: a sum of tens of thousands of exponentials loses three digits in f32.
@@ -28,12 +28,12 @@ double log_sum(const Args& p, std::int64_t row, T top) {
   double sum = 0;
   for (std::int64_t begin = 0; begin < size; begin += kBlock) {
     RowSum<T> part;
-    over_row<T>(std::min(kBlock, size - begin), [&]<class V>(std::int64_t i, V) {
-      part.add(exponential<V>(load<V>(x + begin + i) - top));
+    for_each_vector<T>(std::min(kBlock, size - begin), [&]<class V>(std::int64_t i, V) {
+      part.add(exponential<V>(load<V>(x + begin + i) - max_logit));
     });
     sum += static_cast<double>(part.total());
   }
-  const double allowed = static_cast<double>(top) + std::log(sum);
+  const double allowed = static_cast<double>(max_logit) + std::log(sum);
   return p.banned != nullptr ? log_add(allowed, p.banned[row]) : allowed;
 }
 
@@ -74,7 +74,7 @@ void top_of_row(const TopTokens<T>& p, std::int64_t row) {
   constexpr std::int64_t kBlock = 64;
   for (std::int64_t begin = 0; begin < p.vocabulary; begin += kBlock) {
     const std::int64_t size = std::min(kBlock, p.vocabulary - begin);
-    if (begin >= p.count && !(highest_of(size, x + begin) > best.threshold())) continue;
+    if (begin >= p.count && !(max_of_row(size, x + begin) > best.threshold())) continue;
     for (std::int64_t i = 0; i < size; ++i) best.offer(x[begin + i], begin + i);
   }
   const double sum = log_sum(p, row, values[0]);
@@ -94,10 +94,10 @@ class Sampler {
     unit_ = p_.options[p_.hypotheses.unit[row]];
     if (unit_.sample == 0) return;
     const T* x = p_.logits + row * p_.vocabulary;
-    const T top = highest_of(p_.vocabulary, x);
-    const std::int32_t id = pick(x, top, uniform(row));
+    const T max_logit = max_of_row(p_.vocabulary, x);
+    const std::int32_t id = pick(x, max_logit, uniform(row));
     p_.ids[row] = id;
-    p_.log_probs[row] = static_cast<T>(static_cast<double>(x[id]) - log_sum(p_, row, top));
+    p_.log_probs[row] = static_cast<T>(static_cast<double>(x[id]) - log_sum(p_, row, max_logit));
   }
 
  private:
@@ -112,11 +112,11 @@ class Sampler {
     return static_cast<double>(bits >> 11) * 0x1p-53;
   }
 
-  std::int32_t pick(const T* x, T top, double uniform) {
+  std::int32_t pick(const T* x, T max_logit, double uniform) {
     for (std::int64_t i = 0; i < p_.vocabulary; ++i) {
       order_[i] = static_cast<std::int32_t>(i);
-      const double weight =
-          std::exp((static_cast<double>(x[i]) - static_cast<double>(top)) / unit_.temperature);
+      const double weight = std::exp((static_cast<double>(x[i]) - static_cast<double>(max_logit)) /
+                                     unit_.temperature);
       // A NaN cannot be sorted. It still makes the log-probability NaN.
       weights_[i] = weight >= 0 ? weight : 0;
     }

@@ -79,7 +79,8 @@ __device__ void store_some(N* to, int count, bool wide_stores, const float (&x)[
 // One thread per eight columns of a row: one Philox call yields the random numbers of eight
 // columns.
 template <ActivationKind Kind, template <class> class Arguments, class N>
-__global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws, bool wide) {
+__global__ void activation_kernel(const Arguments<N> p, const DropoutParameters dropout,
+                                  bool aligned) {
   constexpr bool kBackward = std::is_same_v<Arguments<N>, ActivationBackward<N>>;
   const std::int64_t chunks = (p.width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -89,14 +90,15 @@ __global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws
   float factor[8];
 #pragma unroll
   for (int j = 0; j < 8; ++j) factor[j] = 1;
-  if (draws.threshold > 0) {
-    keep_factors(draws, philox::key_of(*draws.key), static_cast<std::uint32_t>(column),
-                 static_cast<std::uint32_t>(p.rows.position[row]),
-                 static_cast<std::uint32_t>(p.rows.sentence[row]), factor);
+  if (dropout.active()) {
+    compute_dropout_factors(dropout, philox::key_of(*dropout.key),
+                            static_cast<std::uint32_t>(column),
+                            static_cast<std::uint32_t>(p.rows.position[row]),
+                            static_cast<std::uint32_t>(p.rows.sentence[row]), factor);
   }
   if constexpr (kBackward) {
     float d[8];
-    load_some(p.d_out + row * p.width + column, count, wide, d);
+    load_some(p.d_out + row * p.width + column, count, aligned, d);
 #pragma unroll
     for (int j = 0; j < 8; ++j) factor[j] *= d[j];
   }
@@ -107,12 +109,12 @@ __global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws
   if constexpr (is_gated(Kind)) {
     float gate[8], up[8], out[8];
     const N* x = p.x + row * 2 * p.width + column;
-    load_some(x, count, wide, gate);
-    load_some(x + p.width, count, wide, up);
+    load_some(x, count, aligned, gate);
+    load_some(x + p.width, count, aligned, up);
     if constexpr (!kBackward) {
 #pragma unroll
       for (int j = 0; j < 8; ++j) out[j] = value_of<Kind>(gate[j]) * up[j] * factor[j];
-      store_some(output_of(p) + row * p.width + column, count, wide, out);
+      store_some(output_of(p) + row * p.width + column, count, aligned, out);
     } else {
       float d_up[8];
 #pragma unroll
@@ -121,17 +123,17 @@ __global__ void activation_kernel(const Arguments<N> p, const DropoutDraws draws
         out[j] = factor[j] * up[j] * slope_of<Kind>(gate[j]);
       }
       N* to = output_of(p) + row * 2 * p.width + column;
-      store_some(to, count, wide, out);
-      store_some(to + p.width, count, wide, d_up);
+      store_some(to, count, aligned, out);
+      store_some(to + p.width, count, aligned, d_up);
     }
   } else {
     float x[8], out[8];
-    load_some(p.x + row * p.width + column, count, wide, x);
+    load_some(p.x + row * p.width + column, count, aligned, x);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       out[j] = factor[j] * (kBackward ? slope_of<Kind>(x[j]) : value_of<Kind>(x[j]));
     }
-    store_some(output_of(p) + row * p.width + column, count, wide, out);
+    store_some(output_of(p) + row * p.width + column, count, aligned, out);
   }
 }
 
@@ -139,13 +141,13 @@ template <template <class> class Arguments, class N>
 void launch(CudaContext& ctx, const Arguments<N>& p) {
   const std::int64_t items = p.rows.capacity * ((p.width + 7) / 8);
   if (items == 0) return;
-  bool all_wide = p.width % 8 == 0 && wide(p.x, 0) && wide(output_of(p), 0);
+  bool aligned = p.width % 8 == 0 && rows_are_aligned(p.x, 0) && rows_are_aligned(output_of(p), 0);
   if constexpr (std::is_same_v<Arguments<N>, ActivationBackward<N>>) {
-    all_wide = all_wide && wide(p.d_out, 0);
+    aligned = aligned && rows_are_aligned(p.d_out, 0);
   }
   const auto launch_kind = [&]<ActivationKind Kind>() {
     activation_kernel<Kind><<<blocks_for(items, kThreads), kThreads, 0, ctx.stream()>>>(
-        p, DropoutDraws(p.dropout), all_wide);
+        p, DropoutParameters(p.dropout), aligned);
   };
   switch (p.kind) {
     case ActivationKind::none:

@@ -5,9 +5,9 @@
 namespace nunchi::kernels {
 namespace {
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __device__ void clear_row(N* x, int size) {
-  if constexpr (Wide) {
+  if constexpr (Aligned) {
     for (int i = static_cast<int>(threadIdx.x); i < size * static_cast<int>(sizeof(N)) / 16;
          i += static_cast<int>(blockDim.x)) {
       reinterpret_cast<uint4*>(x)[i] = make_uint4(0, 0, 0, 0);
@@ -21,20 +21,21 @@ __device__ void clear_row(N* x, int size) {
 
 // One block per row. Held: the whole row stays in registers over its three passes; otherwise each
 // pass reads it again, chunk by chunk.
-template <class N, int Threads, int Groups, bool Wide, bool Held>
-__global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
-                                           : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
-  using Row = RowRegisters<N, Threads, Groups, Wide>;
+template <class N, int Threads, int Groups, bool Aligned, bool Held>
+__global__ __launch_bounds__(Threads, Aligned
+                                          ? 1024 / Threads
+                                          : 1) void cross_entropy_kernel(const CrossEntropy<N> p) {
+  using Row = RowRegisters<N, Threads, Groups, Aligned>;
   constexpr int kWarps = Threads / kWarp;
   constexpr float kLowest = -INFINITY;
-  __shared__ float tops[kWarps], sums[kWarps], score_sums[kWarps];
+  __shared__ float warp_max_logits[kWarps], sums[kWarps], score_sums[kWarps];
 
   const std::int64_t r = blockIdx.x;
   const int size = static_cast<int>(p.vocabulary), warp = static_cast<int>(threadIdx.x) / kWarp;
   const bool first_lane = threadIdx.x % kWarp == 0;
   N* x = p.logits + r * size;
-  if (r >= real_rows(p.rows) - p.first) {
-    if (p.write_gradient) clear_row<N, Wide>(x, size);
+  if (r >= real_rows(p.rows) - p.first_row) {
+    if (p.write_gradient) clear_row<N, Aligned>(x, size);
     if (threadIdx.x == 0) p.loss[r] = 0;
     return;
   }
@@ -54,18 +55,18 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
     }
   };
 
-  float top = kLowest;
-  pass([&](N*) { row.each([&](float value, int) { top = fmaxf(top, value); }); });
-  top = warp_max(top);
-  if (first_lane) tops[warp] = top;
+  float max_logit = kLowest;
+  pass([&](N*) { row.each([&](float value, int) { max_logit = fmaxf(max_logit, value); }); });
+  max_logit = warp_max(max_logit);
+  if (first_lane) warp_max_logits[warp] = max_logit;
   __syncthreads();
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, tops[w]);
+  for (int w = 0; w < kWarps; ++w) max_logit = fmaxf(max_logit, warp_max_logits[w]);
 
   float sum = 0, score_sum = 0;
   pass([&](N*) {
     row.each([&](float value, int) {
-      const float score = value - top;
+      const float score = value - max_logit;
       sum += exponential<N>(score);
       score_sum += score;
     });
@@ -79,8 +80,8 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   for (int w = 0; w < kWarps; ++w) sum += sums[w];
 
   if (threadIdx.x == 0) {
-    double loss =
-        log(double{sum}) - (1 - p.smoothing) * (double{target_logit} - static_cast<double>(top));
+    double loss = log(double{sum}) -
+                  (1 - p.smoothing) * (double{target_logit} - static_cast<double>(max_logit));
     if (p.smoothing > 0) {
       double scores = 0;
       for (int w = 0; w < kWarps; ++w) scores += score_sums[w];
@@ -93,10 +94,10 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   const float smoothing_per_token = static_cast<float>(p.smoothing / size);
   const float inverse = 1 / sum;
   // In bf16 the division is folded into the exponent: one instruction less per element.
-  const float shift = top * kLog2E + log2f(sum);
+  const float shift = max_logit * kLog2E + log2f(sum);
   const auto gradient = [&](float value) {
     if constexpr (sizeof(N) == 4) {
-      return expf(value - top) * inverse - smoothing_per_token;
+      return expf(value - max_logit) * inverse - smoothing_per_token;
     } else {
       return fast_exp2(fmaf(value, kLog2E, -shift)) - smoothing_per_token;
     }
@@ -107,11 +108,11 @@ __global__ __launch_bounds__(Threads, Wide ? 1024 / Threads
   }
 }
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
   const auto launch_sized = [&]<int Threads, int Groups, bool Held>() {
-    cross_entropy_kernel<N, Threads, Groups, Wide, Held>
-        <<<static_cast<unsigned>(p.chunk), Threads, 0, ctx.stream()>>>(p);
+    cross_entropy_kernel<N, Threads, Groups, Aligned, Held>
+        <<<static_cast<unsigned>(p.chunk_rows), Threads, 0, ctx.stream()>>>(p);
   };
   constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
   const auto fits = [&](int threads, int groups) {
@@ -133,9 +134,9 @@ void launch(CudaContext& ctx, const CrossEntropy<N>& p) {
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const CrossEntropy<T>& p) {
-  if (p.chunk == 0 || p.vocabulary == 0) return;
+  if (p.chunk_rows == 0 || p.vocabulary == 0) return;
   using N = Native<T>;
-  if (wide(native(p.logits), p.vocabulary)) {
+  if (rows_are_aligned(native(p.logits), p.vocabulary)) {
     launch<N, true>(ctx, native(p));
   } else {
     launch<N, false>(ctx, native(p));

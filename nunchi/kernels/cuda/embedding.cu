@@ -25,9 +25,9 @@ __device__ std::uint32_t position_of(const Rows& rows, std::int64_t row) {
 }
 
 // One thread per eight columns of a row.
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p, const float scale,
-                                                         const DropoutDraws dropout) {
+                                                         const DropoutParameters dropout) {
   const std::int64_t width = p.width, groups = (width + 7) / 8;
   const std::int64_t i = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= p.rows.capacity * groups) return;
@@ -36,16 +36,17 @@ __global__ __launch_bounds__(kThreads) void embed_kernel(const Embedding<N> p, c
   float x[8] = {};
   if (row < real_rows(p.rows)) {
     const std::uint32_t position = position_of(p.rows, row);
-    embed_columns<Wide>(p, scale, p.ids[row], position, column, x);
-    if (dropout.threshold > 0) {
-      float keep[8];
-      keep_factors(dropout, philox::key_of(*dropout.key), static_cast<std::uint32_t>(column),
-                   position, sentence_of(p.rows, row), keep);
+    embed_columns<Aligned>(p, scale, p.ids[row], position, column, x);
+    if (dropout.active()) {
+      float factors[8];
+      compute_dropout_factors(dropout, philox::key_of(*dropout.key),
+                              static_cast<std::uint32_t>(column), position,
+                              sentence_of(p.rows, row), factors);
 #pragma unroll
-      for (int j = 0; j < 8; ++j) x[j] *= keep[j];
+      for (int j = 0; j < 8; ++j) x[j] *= factors[j];
     }
   }
-  store_columns<Wide>(p.out + row * width + column, width - column, x);
+  store_columns<Aligned>(p.out + row * width + column, width - column, x);
 }
 
 // The key of each row: its token or, without `ids`, its position. Rows past the count come last.
@@ -61,7 +62,7 @@ __global__ void make_keys_kernel(Rows rows, const std::int32_t* ids, std::uint32
 
 // The rows of a batch sorted by the table row that they are added to, and the memory of the sum.
 struct SortedRows {
-  DropoutDraws dropout;
+  DropoutParameters dropout;
   float scale;
   const std::uint32_t* keys;  // [T] sorted
   const std::int32_t* order;  // [T] row numbers in sorted order
@@ -72,7 +73,7 @@ struct SortedRows {
 };
 
 // Adds the rows of one chunk, one thread per eight columns.
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows sorted) {
   __shared__ std::uint32_t keys[kChunkRows], sentences[kChunkRows], positions[kChunkRows];
   __shared__ std::int32_t rows[kChunkRows];
@@ -93,7 +94,7 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
   if (columns <= 0) return;
   const std::uint32_t previous_key = begin > 0 ? sorted.keys[begin - 1] : kNoKey;
   const std::uint32_t next_key = begin + count < row_count ? sorted.keys[begin + count] : kNoKey;
-  const bool dropping = sorted.dropout.threshold > 0;
+  const bool dropping = sorted.dropout.active();
   const philox::Key philox_key = dropping ? philox::key_of(*sorted.dropout.key) : philox::Key{};
 
   float sum[8] = {};
@@ -102,18 +103,18 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
 #pragma unroll
     for (int k = 0; k < kPrefetch; ++k) {
       const std::int64_t row = rows[min(first + k, count - 1)];
-      load_columns<Wide>(p.d_out + row * p.width + column, columns, d[k]);
+      load_columns<Aligned>(p.d_out + row * p.width + column, columns, d[k]);
     }
 #pragma unroll
     for (int k = 0; k < kPrefetch; ++k) {
       const int i = first + k;
       if (i >= count) break;
       if (dropping) {
-        float keep[8];
-        keep_factors(sorted.dropout, philox_key, static_cast<std::uint32_t>(column), positions[i],
-                     sentences[i], keep);
+        float factors[8];
+        compute_dropout_factors(sorted.dropout, philox_key, static_cast<std::uint32_t>(column),
+                                positions[i], sentences[i], factors);
 #pragma unroll
-        for (int j = 0; j < 8; ++j) d[k][j] *= keep[j];
+        for (int j = 0; j < 8; ++j) d[k][j] *= factors[j];
       }
 #pragma unroll
       for (int j = 0; j < 8; ++j) sum[j] += d[k][j];
@@ -126,14 +127,14 @@ __global__ void add_chunk_kernel(const EmbeddingBackward<N> p, const SortedRows 
       const bool continues = i + 1 == count && next_key == key;
       if (continued || continues) {
         const std::int64_t slot = std::int64_t{blockIdx.x} * 2 + (continued ? 0 : 1);
-        store_columns<Wide>(sorted.partial + slot * p.width + column, columns, sum);
+        store_columns<Aligned>(sorted.partial + slot * p.width + column, columns, sum);
       } else {
         float* to = sorted.table + key * p.width + column;
         float total[8];
-        load_columns<Wide>(to, columns, total);
+        load_columns<Aligned>(to, columns, total);
 #pragma unroll
         for (int j = 0; j < 8; ++j) total[j] += sorted.scale * sum[j];
-        store_columns<Wide>(to, columns, total);
+        store_columns<Aligned>(to, columns, total);
       }
 #pragma unroll
       for (int j = 0; j < 8; ++j) sum[j] = 0;
@@ -199,8 +200,8 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const ScratchMemory partial(
       ctx.arena(), 2 * std::size_t{chunks} * static_cast<std::size_t>(p.width) * sizeof(float));
   sort_rows(ctx, p.rows, ids, keys.as<std::uint32_t>(), order.as<std::int32_t>());
-  const EmbeddingBackward<N> q = native(p);
-  const SortedRows sorted{.dropout = DropoutDraws(p.dropout),
+  const EmbeddingBackward<N> arguments = native(p);
+  const SortedRows sorted{.dropout = DropoutParameters(p.dropout),
                           .scale = scale,
                           .keys = keys.as<std::uint32_t>(),
                           .order = order.as<std::int32_t>(),
@@ -210,15 +211,15 @@ void add_rows(CudaContext& ctx, const EmbeddingBackward<T>& p, const std::int32_
   const auto threads =
       static_cast<unsigned>(std::min<std::int64_t>((groups + kWarp - 1) / kWarp * kWarp, 128));
   const dim3 grid(chunks, blocks_for(groups, threads));
-  if (wide(q.d_out, p.width) && wide(d_table, p.width)) {
-    add_chunk_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+  if (rows_are_aligned(arguments.d_out, p.width) && rows_are_aligned(d_table, p.width)) {
+    add_chunk_kernel<N, true><<<grid, threads, 0, ctx.stream()>>>(arguments, sorted);
   } else {
-    add_chunk_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(q, sorted);
+    add_chunk_kernel<N, false><<<grid, threads, 0, ctx.stream()>>>(arguments, sorted);
   }
   constexpr int kJoinThreads = 128;
   join_chunks_kernel<N>
-      <<<dim3(chunks, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(q,
-                                                                                           sorted);
+      <<<dim3(chunks, blocks_for(p.width, kJoinThreads)), kJoinThreads, 0, ctx.stream()>>>(
+          arguments, sorted);
   check_launch(p.name());
 }
 
@@ -228,10 +229,10 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Embedding<T>& p) {
   if (p.rows.capacity * p.width == 0) return;
   using N = Native<T>;
-  const DropoutDraws dropout(p.dropout);
+  const DropoutParameters dropout(p.dropout);
   const auto scale = static_cast<float>(p.scale);
   const unsigned blocks = blocks_for(p.rows.capacity * ((p.width + 7) / 8), kThreads);
-  if (is_wide(p)) {
+  if (rows_are_aligned(p)) {
     launch_overlapped(ctx, p.name(), embed_kernel<N, true>, {blocks, kThreads}, native(p), scale,
                       dropout);
   } else {

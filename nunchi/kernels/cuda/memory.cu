@@ -110,12 +110,14 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AddInto<T>& p) {
   if (p.rows * p.width == 0) return;
   using N = Native<T>;
-  const AddInto<N> q = native(p);
-  if (p.width % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride)) {
+  const AddInto<N> arguments = native(p);
+  if (p.width % 8 == 0 && rows_are_aligned(arguments.x, p.x_stride) &&
+      rows_are_aligned(arguments.out, p.out_stride)) {
     add_into_kernel<N, 8>
-        <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(q);
+        <<<blocks_for(p.rows * p.width / 8, kThreads), kThreads, 0, ctx.stream()>>>(arguments);
   } else {
-    add_into_kernel<N, 1><<<blocks_for(p.rows * p.width, kThreads), kThreads, 0, ctx.stream()>>>(q);
+    add_into_kernel<N, 1>
+        <<<blocks_for(p.rows * p.width, kThreads), kThreads, 0, ctx.stream()>>>(arguments);
   }
   check_launch(p.name());
 }

@@ -18,7 +18,7 @@ TEST(CudaAttentionBackward, MatchesTheCpu) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOverLongSentences) {
+TEST(CudaAttentionBackward, LongSentencesMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : long_attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -26,13 +26,13 @@ TEST(CudaAttentionBackward, MatchesOverLongSentences) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOverAThousandTokens) {
+TEST(CudaAttentionBackward, SentencesOf1000TokensMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
     const AttentionCase c{.queries = {1000, 7},
                           .heads = 2,
                           .kv_heads = 1,
-                          .width = width,
+                          .head_width = width,
                           .causal = true,
                           .dropout = 0.1f};
     SCOPED_TRACE(describe(c));
@@ -40,10 +40,11 @@ TEST(CudaAttentionBackward, MatchesOverAThousandTokens) {
   }
 }
 
-TEST(CudaAttentionBackward, MatchesOver16384Tokens) {
+TEST(CudaAttentionBackward, ASentenceOf16384TokensMatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
-      backward_job({.queries = {16384}, .heads = 1, .kv_heads = 1, .width = 64, .causal = true}),
+      backward_job(
+          {.queries = {16384}, .heads = 1, .kv_heads = 1, .head_width = 64, .causal = true}),
       {.f32 = 2e-5, .bf16 = 2e-2});
 }
 
@@ -69,7 +70,7 @@ TEST(CudaAttentionBackward, SentenceBitsDoNotDependOnTheBatch) {
     std::iota(indices.begin(), indices.end(), 3);
     const std::int64_t rows = lengths[0];
     std::vector<Output> found = backward_job({.queries = lengths,
-                                              .width = width,
+                                              .head_width = width,
                                               .causal = true,
                                               .dropout = dropout,
                                               .indices = indices})(context, DType::bf16);
@@ -105,15 +106,15 @@ TEST(CudaAttentionBackward, Accumulates) {
   SKIP_WITHOUT_GPU();
   std::vector<AttentionCase> cases;
   for (const std::int64_t width : {16, 32, 64, 128}) {
-    cases.push_back({.keys = {20, 3, 65, 31, 12}, .kv_heads = 2, .width = width});
-    cases.push_back({.queries = edge_lengths(), .keys = other_edge_lengths(), .width = width});
-    cases.push_back({.queries = {7, 32, 18}, .keys = {32, 1, 20}, .width = width});
+    cases.push_back({.keys = {20, 3, 65, 31, 12}, .kv_heads = 2, .head_width = width});
+    cases.push_back({.queries = edge_lengths(), .keys = other_edge_lengths(), .head_width = width});
+    cases.push_back({.queries = {7, 32, 18}, .keys = {32, 1, 20}, .head_width = width});
   }
   for (const AttentionCase& c : cases) {
     SCOPED_TRACE(describe(c));
     expect_like_cpu(
         [c](ContextBase& context, DType dtype) {
-          const AttentionSetting x(context, dtype, c);
+          const AttentionTensors x(context, dtype, c);
           const ModeScope scope(context, Mode::training);
           Tape tape(context);
           const Variable once = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);

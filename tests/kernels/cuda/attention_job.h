@@ -14,7 +14,7 @@ struct AttentionCase {
   std::vector<std::int32_t> queries = {1, 31, 32, 33, 127};
   std::vector<std::int32_t> keys = {};  // empty: q, k and v are columns of one matrix
   int heads = 4, kv_heads = 4;
-  std::int64_t width = 64;
+  std::int64_t head_width = 64;
   bool causal = false;
   Bias bias = Bias::none;
   float dropout = 0;
@@ -23,18 +23,18 @@ struct AttentionCase {
 
 inline std::string describe(const AttentionCase& c) {
   return "heads " + std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + " of " +
-         std::to_string(c.width) + (c.keys.empty() ? "" : ", other keys") +
+         std::to_string(c.head_width) + (c.keys.empty() ? "" : ", other keys") +
          (c.causal ? ", causal" : "") + ", bias " + std::to_string(static_cast<int>(c.bias)) +
          ", dropout " + std::to_string(c.dropout);
 }
 
-// The inputs of a case in a context.
-struct AttentionSetting {
-  AttentionSetting(ContextBase& context, DType dtype, const AttentionCase& c)
+// The tensors of a case on one device.
+struct AttentionTensors {
+  AttentionTensors(ContextBase& context, DType dtype, const AttentionCase& c)
       : queries(make_ragged(context, c.queries, c.indices)),
         keys(c.keys.empty() ? queries : make_ragged(context, c.keys, c.indices)) {
     using Kind = ScoreBias::Kind;
-    const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
+    const std::int64_t q_width = c.heads * c.head_width, kv_width = c.kv_heads * c.head_width;
     if (c.keys.empty()) {
       matrices = {
           Variable(input(context, dtype, {queries.capacity, q_width + 2 * kv_width}, 1, 2), true)};
@@ -76,7 +76,7 @@ struct AttentionSetting {
 
 inline Job forward_job(const AttentionCase& c) {
   return [c](ContextBase& context, DType dtype) {
-    const AttentionSetting x(context, dtype, c);
+    const AttentionTensors x(context, dtype, c);
     const ModeScope scope(context, Mode::training);
     return std::vector{
         output("out", attention(x.q, x.k, x.v, x.queries, x.keys, x.options).value())};
@@ -85,20 +85,20 @@ inline Job forward_job(const AttentionCase& c) {
 
 inline Job backward_job(const AttentionCase& c) {
   return [c](ContextBase& context, DType dtype) {
-    const AttentionSetting x(context, dtype, c);
+    const AttentionTensors x(context, dtype, c);
     const ModeScope scope(context, Mode::training);
     Tape tape(context);
     const Variable out = attention(x.q, x.k, x.v, x.queries, x.keys, x.options);
     tape.backward(out, input(context, dtype, out.value().shape(), 3));
     std::vector<Output> found = {output("out", out.value())};
     if (c.keys.empty()) {
-      const std::int64_t q_width = c.heads * c.width, kv_width = c.kv_heads * c.width;
+      const std::int64_t q_width = c.heads * c.head_width, kv_width = c.kv_heads * c.head_width;
       const Tensor& d = x.matrices[0].gradient();
       found.push_back(output("d_q", d.columns(0, q_width)));
       found.push_back(output("d_k", d.columns(q_width, kv_width)));
       found.push_back(output("d_v", d.columns(q_width + kv_width, kv_width)));
     } else {
-      const std::int64_t kv_width = c.kv_heads * c.width;
+      const std::int64_t kv_width = c.kv_heads * c.head_width;
       found.push_back(output("d_q", x.matrices[0].gradient()));
       found.push_back(output("d_k", x.matrices[1].gradient().columns(0, kv_width)));
       found.push_back(output("d_v", x.matrices[1].gradient().columns(kv_width, kv_width)));
@@ -121,21 +121,24 @@ inline std::vector<AttentionCase> attention_cases() {
   const std::vector<std::int32_t> longer = {40, 70, 130, 32, 127}, other = {20, 0, 65, 127, 12};
   std::vector<AttentionCase> cases;
   for (const std::int64_t width : {16, 20, 32, 64, 128}) {
-    cases.push_back({.heads = 2, .kv_heads = 2, .width = width});
-    cases.push_back({.heads = 2, .kv_heads = 1, .width = width, .causal = true, .dropout = 0.1f});
+    cases.push_back({.heads = 2, .kv_heads = 2, .head_width = width});
+    cases.push_back(
+        {.heads = 2, .kv_heads = 1, .head_width = width, .causal = true, .dropout = 0.1f});
   }
   for (const Bias bias : kBiases) {
     cases.push_back({.heads = 3, .kv_heads = 3, .bias = bias});
-    cases.push_back({.kv_heads = 2, .width = 32, .causal = true, .bias = bias, .dropout = 0.1f});
+    cases.push_back(
+        {.kv_heads = 2, .head_width = 32, .causal = true, .bias = bias, .dropout = 0.1f});
     cases.push_back({.keys = longer, .kv_heads = 1, .causal = true, .bias = bias});
-    cases.push_back({.keys = other, .width = 32, .bias = bias});
+    cases.push_back({.keys = other, .head_width = 32, .bias = bias});
   }
   cases.push_back({.kv_heads = 2, .dropout = 0.5f, .indices = {9, 4, 1000000, 0, 7}});
-  cases.push_back({.keys = other, .kv_heads = 1, .width = 128, .dropout = 0.1f});
-  cases.push_back({.keys = other, .width = 32, .causal = true});  // queries before the first key
+  cases.push_back({.keys = other, .kv_heads = 1, .head_width = 128, .dropout = 0.1f});
+  cases.push_back(
+      {.keys = other, .head_width = 32, .causal = true});  // queries before the first key
   // One wide head, as a recurrent decoder has.
   for (const std::int64_t width : {300, 512, 1024}) {
-    cases.push_back({.keys = other, .heads = 1, .kv_heads = 1, .width = width});
+    cases.push_back({.keys = other, .heads = 1, .kv_heads = 1, .head_width = width});
   }
   cases.push_back({.queries = {3, 0, 33, 0}, .keys = {5, 7, 0, 0}, .heads = 2, .kv_heads = 2});
   cases.push_back({.queries = {0, 0}, .heads = 2, .kv_heads = 2});
@@ -144,17 +147,18 @@ inline std::vector<AttentionCase> attention_cases() {
   cases.push_back({.queries = {260, 5}, .heads = 1, .kv_heads = 1, .causal = true});
   for (const std::int64_t width : {32, 64}) {
     // Short and long sentences in one batch, with lengths at the edges of tiles.
-    cases.push_back({.queries = edge_lengths(), .heads = 3, .kv_heads = 3, .width = width});
-    cases.push_back({.queries = edge_lengths(), .width = width, .causal = true, .dropout = 0.1f});
+    cases.push_back({.queries = edge_lengths(), .heads = 3, .kv_heads = 3, .head_width = width});
+    cases.push_back(
+        {.queries = edge_lengths(), .head_width = width, .causal = true, .dropout = 0.1f});
     cases.push_back({.queries = edge_lengths(),
                      .keys = other_edge_lengths(),
                      .kv_heads = 2,
-                     .width = width,
+                     .head_width = width,
                      .bias = Bias::slopes,
                      .dropout = 0.1f});
     cases.push_back({.queries = other_edge_lengths(),
                      .keys = edge_lengths(),
-                     .width = width,
+                     .head_width = width,
                      .causal = true,
                      .dropout = 0.1f});
     // Batches of short sentences only, for which a block processes one, two or four heads.
@@ -163,14 +167,14 @@ inline std::vector<AttentionCase> attention_cases() {
       cases.push_back({.queries = lengths,
                        .heads = 5,
                        .kv_heads = 5,
-                       .width = width,
+                       .head_width = width,
                        .causal = true,
                        .dropout = 0.1f});
       cases.push_back({.queries = lengths,
                        .keys = std::vector<std::int32_t>(lengths.rbegin(), lengths.rend()),
                        .heads = 6,
                        .kv_heads = 3,
-                       .width = width,
+                       .head_width = width,
                        .dropout = 0.1f});
     }
   }
@@ -186,7 +190,7 @@ inline std::vector<AttentionCase> long_attention_cases() {
   for (const std::int64_t width : {32, 64, 128}) {
     for (const bool causal : {false, true}) {
       for (const float dropout : {0.0f, 0.1f}) {
-        AttentionCase c{.queries = lengths, .heads = 2, .kv_heads = 2, .width = width};
+        AttentionCase c{.queries = lengths, .heads = 2, .kv_heads = 2, .head_width = width};
         c.causal = causal;
         c.dropout = dropout;
         cases.push_back(c);
@@ -197,13 +201,13 @@ inline std::vector<AttentionCase> long_attention_cases() {
         cases.push_back(c);
       }
       cases.push_back(
-          {.queries = {1100, 3}, .heads = 1, .kv_heads = 1, .width = width, .causal = causal});
+          {.queries = {1100, 3}, .heads = 1, .kv_heads = 1, .head_width = width, .causal = causal});
     }
     for (const Bias bias : kBiases) {
       cases.push_back({.queries = lengths,
                        .heads = 2,
                        .kv_heads = 1,
-                       .width = width,
+                       .head_width = width,
                        .causal = true,
                        .bias = bias});
     }

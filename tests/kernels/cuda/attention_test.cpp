@@ -15,7 +15,7 @@ TEST(CudaAttention, MatchesTheCpu) {
   }
 }
 
-TEST(CudaAttention, MatchesOverLongSentences) {
+TEST(CudaAttention, LongSentencesMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const AttentionCase& c : long_attention_cases()) {
     SCOPED_TRACE(describe(c));
@@ -23,14 +23,14 @@ TEST(CudaAttention, MatchesOverLongSentences) {
   }
 }
 
-TEST(CudaAttention, MatchesOverAThousandTokens) {
+TEST(CudaAttention, SentencesOf1000TokensMatchTheCpu) {
   SKIP_WITHOUT_GPU();
   for (const std::int64_t width : {32, 64, 128}) {
     for (const bool causal : {false, true}) {
       const AttentionCase c{.queries = {1000, 7},
                             .heads = 1,
                             .kv_heads = 1,
-                            .width = width,
+                            .head_width = width,
                             .causal = causal,
                             .dropout = 0.1f};
       SCOPED_TRACE(describe(c));
@@ -39,10 +39,11 @@ TEST(CudaAttention, MatchesOverAThousandTokens) {
   }
 }
 
-TEST(CudaAttention, MatchesOver16384Tokens) {
+TEST(CudaAttention, ASentenceOf16384TokensMatchesTheCpu) {
   SKIP_WITHOUT_GPU();
   expect_like_cpu(
-      forward_job({.queries = {16384}, .heads = 1, .kv_heads = 1, .width = 64, .causal = true}),
+      forward_job(
+          {.queries = {16384}, .heads = 1, .kv_heads = 1, .head_width = 64, .causal = true}),
       kTolerance);
 }
 
@@ -91,7 +92,7 @@ TEST(CudaAttentionWeights, MatchTheCpu) {
     SCOPED_TRACE(describe(c));
     expect_like_cpu(
         [c](ContextBase& context, DType dtype) {
-          const AttentionSetting x(context, dtype, c);
+          const AttentionTensors x(context, dtype, c);
           return std::vector{output(
               "weights",
               attention_weights(x.q.value(), x.k.value(), x.queries, x.keys, x.options).weights)};

@@ -276,29 +276,29 @@ TEST(CudaProduct, RowsAreIndependentIfDeterministic) {
 }
 
 struct AdamTensors {
-  Tensor w, g, m, v, rounded, numbers, report, norm;
+  Tensor w, g, m, v, rounded, settings, report, norm;
 };
 
 void take_step(ContextBase& context, const AdamTensors& t, std::int64_t count) {
-  const auto* numbers =
-      reinterpret_cast<const kernels::AdamSettings*>(t.numbers.data<std::int8_t>());
+  const auto* settings =
+      reinterpret_cast<const kernels::AdamSettings*>(t.settings.data<std::int8_t>());
   auto* report = reinterpret_cast<kernels::AdamReport*>(t.report.data<double>());
   on_device(context, [&](auto& ctx) {
     kernels::run(
         ctx,
         kernels::Sum<float>{
             .count = count, .squares = true, .x = t.g.data<float>(), .out = t.norm.data<double>()});
-    kernels::run(ctx,
-                 kernels::ClipScale{
-                     .numbers = numbers, .squared_norm = t.norm.data<double>(), .report = report});
+    kernels::run(
+        ctx, kernels::ClipScale{
+                 .settings = settings, .squared_norm = t.norm.data<double>(), .report = report});
     kernels::run(ctx, kernels::Adam<float>{.count = count,
                                            .decayed_count = count / 2,
-                                           .numbers = numbers,
+                                           .settings = settings,
                                            .report = report,
                                            .weights = t.w.data<float>(),
                                            .gradients = t.g.data<float>(),
-                                           .first = t.m.data<float>(),
-                                           .second = t.v.data<float>(),
+                                           .first_moment = t.m.data<float>(),
+                                           .second_moment = t.v.data<float>(),
                                            .bf16_weights = t.rounded.data<BFloat16>()});
   });
 }
@@ -314,14 +314,14 @@ TEST(CudaOptimizer, AdamMatchesTheCpu) {
             const Tensor m = random_tensor<float>(context, {count}, 3, 0.1);
             const Tensor v = zeros(context, DType::f32, {count});
             const Tensor rounded = Tensor::empty(context, DType::bf16, {count});
-            const kernels::AdamSettings numbers{.learning_rate = 1e-2,
-                                                .weight_decay = decay,
-                                                .max_norm = 1,
-                                                .tokens = 7,
-                                                .step = 5};
-            const auto bytes = reinterpret_cast<const std::int8_t*>(&numbers);
+            const kernels::AdamSettings settings{.learning_rate = 1e-2,
+                                                 .weight_decay = decay,
+                                                 .max_norm = 1,
+                                                 .tokens = 7,
+                                                 .step = 5};
+            const auto bytes = reinterpret_cast<const std::int8_t*>(&settings);
             const Tensor stored = from_host(
-                context, std::span<const std::int8_t>(bytes, sizeof numbers), {sizeof numbers});
+                context, std::span<const std::int8_t>(bytes, sizeof settings), {sizeof settings});
             const Tensor report =
                 Tensor::empty(context, DType::f64, {2});  // an AdamReport: two doubles
             const Tensor norm = Tensor::empty(context, DType::f64, {1});

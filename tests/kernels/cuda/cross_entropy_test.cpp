@@ -32,8 +32,8 @@ Job job_of(const Problem& x) {
       kernels::run(ctx, kernels::CrossEntropy<T>{
                             .rows = {.capacity = x.partial ? 64 : x.rows,
                                      .count = x.partial ? count.data<std::int32_t>() : nullptr},
-                            .first = x.first,
-                            .chunk = x.rows,
+                            .first_row = x.first,
+                            .chunk_rows = x.rows,
                             .vocabulary = x.vocabulary,
                             .smoothing = x.smoothing,
                             .write_gradient = x.write_gradient,
@@ -115,7 +115,7 @@ TEST(CrossEntropyOnGpu, HandlesImpossibleTokensAndNaN) {
       const Tensor loss = unwritten_tensor(cuda, DType::f32, {2});
       dispatch(logits, [&]<class T>(auto& ctx) {
         kernels::run(ctx, kernels::CrossEntropy<T>{.rows = {.capacity = 2},
-                                                   .chunk = 2,
+                                                   .chunk_rows = 2,
                                                    .vocabulary = vocabulary,
                                                    .write_gradient = true,
                                                    .targets = targets.data<std::int32_t>(),

@@ -1,4 +1,4 @@
-// Products of few rows, on the GPU.
+// Matrix products (GEMM) with few rows, on the GPU.
 #include "nunchi/kernels/cuda/product/few_rows_product.h"
 
 #include "tests/kernels/cuda/compare.h"
@@ -10,8 +10,8 @@ struct Weight {
   std::int64_t n, k;
 };
 
-// Projections and feed-forward layers of the tiny, base and big models; an odd number of outputs;
-// vocabularies, for which a block loops over several tiles.
+// Projections and feed-forward layers of the tiny, base and big models; numbers of outputs that
+// are not a multiple of 16; vocabularies, for which a block loops over several tiles.
 constexpr Weight kWeights[] = {{384, 128},  {128, 256},   {1536, 512},  {512, 512},   {2048, 512},
                                {512, 2048}, {3072, 1024}, {1024, 1024}, {4096, 1024}, {1024, 4096},
                                {236, 192},  {512, 64},    {52, 1152},   {2112, 1280}};
@@ -23,7 +23,7 @@ Tensor product_of(CudaContext& context, const Tensor& a, const Tensor& b, const 
                   std::int64_t rows, bool relu, bool& launched) {
   const Tensor c =
       unwritten_tensor(context, sizeof(C) == 2 ? DType::bf16 : DType::f32, {rows, b.size(0)});
-  launched = kernels::few_rows_product(
+  launched = kernels::try_few_rows_product(
       context,
       kernels::Product<BFloat16, C>{.m = rows,
                                     .n = b.size(0),
@@ -38,10 +38,10 @@ Tensor product_of(CudaContext& context, const Tensor& a, const Tensor& b, const 
 }
 
 // The same product on the CPU, in f32.
-std::vector<double> expected_of(const Weight& w, std::int64_t rows, bool bias, bool relu) {
+std::vector<double> expected_of(const Weight& w, std::int64_t rows, bool with_bias, bool relu) {
   CpuContext cpu({.threads = 2});
   const Tensor a = input(cpu, DType::f32, {rows, w.k}, 1),
-               b = input(cpu, DType::f32, {w.n, w.k}, 2), add = input(cpu, DType::f32, {w.n}, 3);
+               b = input(cpu, DType::f32, {w.n, w.k}, 2), bias = input(cpu, DType::f32, {w.n}, 3);
   const Tensor c = unwritten_tensor(cpu, DType::f32, {rows, w.n});
   kernels::run(cpu, kernels::Product<float>{.m = rows,
                                             .n = w.n,
@@ -50,7 +50,7 @@ std::vector<double> expected_of(const Weight& w, std::int64_t rows, bool bias, b
                                             .b = b.data<float>(),
                                             .transpose_b = true,
                                             .c = c.data<float>(),
-                                            .bias = bias ? add.data<float>() : nullptr,
+                                            .bias = with_bias ? bias.data<float>() : nullptr,
                                             .relu = relu});
   return to_host_f64(c);
 }
@@ -59,22 +59,22 @@ std::vector<double> first_rows(const std::vector<double>& all, std::int64_t rows
   return {all.begin(), all.begin() + rows * n};
 }
 
-// Compares products of each number of rows with the CPU, and bitwise with the product of fewer rows
-// before it, which may have other tiles.
+// For each number of rows, compares the product with the CPU's, and its first rows bitwise with the
+// previous, smaller product, which may use other tile sizes.
 void check_weight(const Weight& w, std::initializer_list<std::int64_t> rows_to_try) {
   CudaContext cuda;
   cuda.arena().poison();
   const std::int64_t max_rows = kernels::kMaxFewRows;
   const Tensor a = input(cuda, DType::bf16, {max_rows, w.k}, 1),
                b = input(cuda, DType::bf16, {w.n, w.k}, 2),
-               add = input(cuda, DType::bf16, {w.n}, 3);
+               bias_values = input(cuda, DType::bf16, {w.n}, 3);
   for (const bool epilogue : {false, true}) {
     const std::vector<double> all = expected_of(w, max_rows, epilogue, epilogue);
     std::vector<double> previous;  // the result for previous_rows rows
     std::int64_t previous_rows = 0;
     for (const std::int64_t rows : rows_to_try) {
       const std::vector<double> expected = first_rows(all, rows, w.n);
-      const Tensor bias = epilogue ? add : Tensor();
+      const Tensor bias = epilogue ? bias_values : Tensor();
       bool launched = false, launched_bf16 = false;
       const Tensor c = product_of<float>(cuda, a, b, bias, rows, epilogue, launched);
       const Tensor rounded = product_of<BFloat16>(cuda, a, b, bias, rows, epilogue, launched_bf16);
@@ -107,7 +107,7 @@ TEST(CudaFewRowsProduct, MatchesTheCpuForVocabularies) {
   for (const Weight& w : kVocabularies) check_weight(w, {1, 8, 13, 32, 64});
 }
 
-TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
+TEST(CudaFewRowsProduct, ASingleRowHasTheSameBitsAsInABatch) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   for (const Weight& w : {Weight{512, 512}, {512, 2048}, {1536, 512}}) {
@@ -120,7 +120,7 @@ TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
     ASSERT_TRUE(launched);
     for (const std::int64_t row : {1, 12, 40, 63}) {
       const Tensor c = Tensor::empty(cuda, DType::f32, {1, w.n});
-      ASSERT_TRUE(kernels::few_rows_product(
+      ASSERT_TRUE(kernels::try_few_rows_product(
           cuda, kernels::Product<BFloat16, float>{.m = 1,
                                                   .n = w.n,
                                                   .k = w.k,
@@ -134,38 +134,39 @@ TEST(CudaFewRowsProduct, LastRowAloneHasTheSameBits) {
   }
 }
 
-TEST(CudaFewRowsProduct, LeavesUnsuitableProductsToTheLibrary) {
+TEST(CudaFewRowsProduct, RejectsUnsuitableProducts) {
   SKIP_WITHOUT_GPU();
   CudaContext cuda;
   const Tensor memory = Tensor::empty(cuda, DType::bf16, {1 << 20});
-  BFloat16* some = memory.data<BFloat16>();
-  using Row = kernels::Product<BFloat16>;
-  const Row good{.m = 4,
-                 .n = 128,
-                 .k = 128,
-                 .a = some,
-                 .b = some + 4096,
-                 .transpose_b = true,
-                 .c = some + 65536,
-                 .bias = some + 131072};
-  EXPECT_TRUE(kernels::few_rows_product(cuda, good));
+  BFloat16* buffer = memory.data<BFloat16>();
+  using Gemm = kernels::Product<BFloat16>;
+  const Gemm good{.m = 4,
+                  .n = 128,
+                  .k = 128,
+                  .a = buffer,
+                  .b = buffer + 4096,
+                  .transpose_b = true,
+                  .c = buffer + 65536,
+                  .bias = buffer + 131072};
+  EXPECT_TRUE(kernels::try_few_rows_product(cuda, good));
   const auto refused = [&](auto&& change) {
-    Row row = good;
-    change(row);
-    return !kernels::few_rows_product(cuda, row);
+    Gemm changed = good;
+    change(changed);
+    return !kernels::try_few_rows_product(cuda, changed);
   };
-  EXPECT_TRUE(refused([](Row& p) { p.m = 65; }));
-  EXPECT_TRUE(refused([](Row& p) { p.n = 126; }));
-  EXPECT_TRUE(refused([](Row& p) { p.k = 96; }));
-  EXPECT_TRUE(refused([](Row& p) { p.k = 1088; }));
-  EXPECT_TRUE(refused([](Row& p) { p.k = 4352; }));
-  EXPECT_TRUE(refused([](Row& p) { p.a += 4; }));
-  EXPECT_TRUE(refused([](Row& p) { p.b += 4; }));
-  EXPECT_TRUE(refused([](Row& p) { p.c += 4; }));
-  EXPECT_TRUE(refused([](Row& p) { p.bias += 4; }));
-  EXPECT_TRUE(refused([](Row& p) { p.transpose_a = true; }));
-  EXPECT_TRUE(refused([](Row& p) { p.transpose_b = false; }));
-  EXPECT_TRUE(refused([](Row& p) { p.accumulate = true, p.bias = nullptr; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.m = 65; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.n = 126; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.k = 96; }));
+  // K from 1,025 to 2,048 must be a multiple of 128, and K must be at most 4,096.
+  EXPECT_TRUE(refused([](Gemm& p) { p.k = 1088; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.k = 4352; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.a += 4; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.b += 4; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.c += 4; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.bias += 4; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.transpose_a = true; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.transpose_b = false; }));
+  EXPECT_TRUE(refused([](Gemm& p) { p.accumulate = true, p.bias = nullptr; }));
 }
 
 TEST(CudaFewRowsProduct, ReluPropagatesNaN) {
@@ -173,9 +174,9 @@ TEST(CudaFewRowsProduct, ReluPropagatesNaN) {
   CudaContext cuda;
   std::vector<float> values(512, 1);
   values[300] = NAN;
-  const Tensor wide = from_host(cuda, values, {1, 512});
+  const Tensor values_f32 = from_host(cuda, values, {1, 512});
   const Tensor a = Tensor::empty(cuda, DType::bf16, {1, 512});
-  convert(wide, a);
+  convert(values_f32, a);
   const Tensor b = input(cuda, DType::bf16, {64, 512}, 2);
   bool launched = false;
   for (const double x : to_host_f64(product_of<float>(cuda, a, b, {}, 1, true, launched))) {

@@ -38,8 +38,8 @@ std::vector<double> result_of(ContextBase& context, const Case& x, DType dtype, 
                residual = input(context, dtype, {x.rows, x.outputs}, 4, 20),
                c = unwritten_tensor(context, dtype, {x.rows, x.outputs});
   if (dtype == DType::bf16) {
-    launched = kernels::medium_rows_product(static_cast<CudaContext&>(context),
-                                            product_of<BFloat16>(x, a, b, bias, residual, c));
+    launched = kernels::try_medium_rows_product(static_cast<CudaContext&>(context),
+                                                product_of<BFloat16>(x, a, b, bias, residual, c));
   } else {
     kernels::run(static_cast<CpuContext&>(context), product_of<float>(x, a, b, bias, residual, c));
   }

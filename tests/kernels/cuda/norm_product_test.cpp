@@ -136,7 +136,7 @@ TEST(CudaNormProduct, ProductMatchesTheNormalisedRows) {
   const Results found = run_case<BFloat16, float>(cuda, x, DType::bf16);
   const Tensor weight = input(cuda, DType::bf16, {x.outputs, x.width}, 5);
   const Tensor c = Tensor::empty(cuda, DType::f32, {x.rows, x.outputs});
-  ASSERT_TRUE(kernels::few_rows_product(
+  ASSERT_TRUE(kernels::try_few_rows_product(
       cuda, kernels::Product<BFloat16, float>{.m = x.rows,
                                               .n = x.outputs,
                                               .k = x.width,

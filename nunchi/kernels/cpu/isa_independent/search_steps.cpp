@@ -185,8 +185,8 @@ template void compute<AnyCpu>(CpuContext&, const BeamStep<double>&);
 
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p) {
-  execute(ctx, p.bans);
-  execute(ctx, p.top);
+  run_unprofiled(ctx, p.bans);
+  run_unprofiled(ctx, p.top);
 }
 template void compute<AnyCpu>(CpuContext&, const TopAllowedTokens<float>&);
 template void compute<AnyCpu>(CpuContext&, const TopAllowedTokens<double>&);

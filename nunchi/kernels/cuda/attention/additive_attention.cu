@@ -23,7 +23,7 @@ struct Sentence {
   __device__ Sentence(const AdditiveInputs<N>& in, int b)
       : first_query(in.q_offsets != nullptr ? in.q_offsets[b] : b),
         first_key(in.k_begin[b]),
-        weights(in.begin != nullptr ? in.begin[b] : b * in.max_keys),
+        weights(in.weight_offsets != nullptr ? in.weight_offsets[b] : b * in.max_keys),
         queries(in.q_offsets != nullptr ? in.q_offsets[b + 1] - in.q_offsets[b] : 1),
         keys(in.k_length[b]) {}
 };
@@ -43,21 +43,21 @@ __global__ void weights_kernel(const AdditiveInputs<N> in, float* all_weights) {
   const int width = static_cast<int>(in.width);
   const N* q = in.q + (s.first_query + warp.query) * in.q_stride;
   float* weights = all_weights + s.weights + std::int64_t{warp.query} * s.keys;
-  float top = -std::numeric_limits<float>::infinity();
+  float max_score = -std::numeric_limits<float>::infinity();
   for (int j = 0; j < s.keys; ++j) {
     const N* k = in.k + (s.first_key + j) * in.k_stride;
     float score = 0;
     for (int a = warp.lane; a < width; a += kWarp) {
-      score += to_float(in.scorer[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
+      score += to_float(in.score_vector[a]) * tanhf(to_float(q[a]) + to_float(k[a]));
     }
     score = warp_sum(score);
-    top = fmaxf(top, score);
+    max_score = fmaxf(max_score, score);
     // Only lane j % 32 reads this element again below.
     if (j % kWarp == warp.lane) weights[j] = score;
   }
   float total = 0;
   for (int j = warp.lane; j < s.keys; j += kWarp) {
-    const float weight = expf(weights[j] - top);
+    const float weight = expf(weights[j] - max_score);
     weights[j] = weight;
     total += weight;
   }
@@ -107,8 +107,8 @@ dim3 block_grid(std::int64_t sentences, std::int64_t rows) {
 
 // Scratch memory of the backward pass.
 struct Workspace {
-  float* d_scores;  // laid out like the weights
-  float* d_scorer;  // [S, A] per key, summed over the keys afterwards
+  float* d_scores;        // laid out like the weights
+  float* d_score_vector;  // [S, A] per key, summed over the keys afterwards
 };
 
 template <class N>
@@ -151,18 +151,19 @@ __global__ void queries_backward_kernel(const AdditiveAttentionBackward<N> p,
   const float* d_scores = workspace.d_scores + s.weights + std::int64_t{query} * s.keys;
   const std::int64_t row = s.first_query + query;
   for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
-    const float q = to_float(p.in.q[row * p.in.q_stride + a]), scorer = to_float(p.in.scorer[a]);
+    const float q = to_float(p.in.q[row * p.in.q_stride + a]),
+                score_vector = to_float(p.in.score_vector[a]);
     float sum = 0;
     for (int j = 0; j < s.keys; ++j) {
       const float t = tanhf(q + to_float(p.in.k[(s.first_key + j) * p.in.k_stride + a]));
-      sum += d_scores[j] * scorer * (1 - t * t);
+      sum += d_scores[j] * score_vector * (1 - t * t);
     }
     store_or_add(p.d_q + row * p.d_q_stride + a, sum, p.accumulate_q);
   }
 }
 
-// The gradients of a key and its value, and the key's contribution to the scorer's; one block per
-// key.
+// The gradients of a key and its value, and the key's contribution to the score_vector's; one block
+// per key.
 template <class N>
 __global__ void keys_backward_kernel(const AdditiveAttentionBackward<N> p,
                                      const Workspace workspace) {
@@ -171,16 +172,17 @@ __global__ void keys_backward_kernel(const AdditiveAttentionBackward<N> p,
   if (key >= s.keys) return;
   const std::int64_t row = s.first_key + key, first = s.weights + key;
   for (int a = threadIdx.x; a < p.in.width; a += kThreads) {
-    const float k = to_float(p.in.k[row * p.in.k_stride + a]), scorer = to_float(p.in.scorer[a]);
-    float sum = 0, d_scorer = 0;
+    const float k = to_float(p.in.k[row * p.in.k_stride + a]),
+                score_vector = to_float(p.in.score_vector[a]);
+    float sum = 0, d_score_vector = 0;
     for (int i = 0; i < s.queries; ++i) {
       const float d = workspace.d_scores[first + std::int64_t{i} * s.keys];
       const float t = tanhf(to_float(p.in.q[(s.first_query + i) * p.in.q_stride + a]) + k);
-      sum += d * scorer * (1 - t * t);
-      d_scorer += d * t;
+      sum += d * score_vector * (1 - t * t);
+      d_score_vector += d * t;
     }
     store_or_add(p.d_k + row * p.d_k_stride + a, sum, p.accumulate_k);
-    workspace.d_scorer[row * p.in.width + a] = d_scorer;
+    workspace.d_score_vector[row * p.in.width + a] = d_score_vector;
   }
   for (int c = threadIdx.x; c < p.in.value_width; c += kThreads) {
     float sum = 0;
@@ -198,7 +200,8 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttention<T>& p) {
   const AdditiveInputs<T>& in = p.in;
   const ScratchMemory scratch(
-      ctx.arena(), p.weights == nullptr ? static_cast<std::size_t>(in.pairs) * sizeof(float) : 0);
+      ctx.arena(),
+      p.weights == nullptr ? static_cast<std::size_t>(in.query_key_pairs) * sizeof(float) : 0);
   float* weights = p.weights != nullptr ? p.weights : scratch.as<float>();
   if (in.sentences > 0 && in.max_queries > 0) {
     const AdditiveInputs<Native<T>> inputs = native(in);
@@ -217,30 +220,32 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const AdditiveAttentionBackward<T>& p) {
   using N = Native<T>;
   const AdditiveInputs<T>& in = p.in;
-  const ScratchMemory d_scores(ctx.arena(), static_cast<std::size_t>(in.pairs) * sizeof(float));
-  const ScratchMemory d_scorer(
+  const ScratchMemory d_scores(ctx.arena(),
+                               static_cast<std::size_t>(in.query_key_pairs) * sizeof(float));
+  const ScratchMemory d_score_vector(
       ctx.arena(), static_cast<std::size_t>(p.key_rows.capacity * in.width) * sizeof(float));
-  const AdditiveAttentionBackward<N> q = native(p);
-  const Workspace workspace{.d_scores = d_scores.as<float>(), .d_scorer = d_scorer.as<float>()};
+  const AdditiveAttentionBackward<N> arguments = native(p);
+  const Workspace workspace{.d_scores = d_scores.as<float>(),
+                            .d_score_vector = d_score_vector.as<float>()};
   if (in.sentences > 0 && in.max_queries > 0) {
     scores_backward_kernel<<<warp_grid(in.sentences, in.max_queries), kThreads, 0, ctx.stream()>>>(
-        q, workspace);
+        arguments, workspace);
     queries_backward_kernel<<<block_grid(in.sentences, in.max_queries), kThreads, 0,
-                              ctx.stream()>>>(q, workspace);
+                              ctx.stream()>>>(arguments, workspace);
   }
   if (in.sentences > 0 && in.max_keys > 0) {
     keys_backward_kernel<<<block_grid(in.sentences, in.max_keys), kThreads, 0, ctx.stream()>>>(
-        q, workspace);
+        arguments, workspace);
   }
-  clear_tail(ctx, p.key_rows, in.width, workspace.d_scorer, in.width);
-  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, q.d_q, p.d_q_stride);
-  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, q.d_k, p.d_k_stride);
-  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, q.d_v, p.d_v_stride);
+  clear_tail(ctx, p.key_rows, in.width, workspace.d_score_vector, in.width);
+  if (!p.accumulate_q) clear_tail(ctx, p.rows, in.width, arguments.d_q, p.d_q_stride);
+  if (!p.accumulate_k) clear_tail(ctx, p.key_rows, in.width, arguments.d_k, p.d_k_stride);
+  if (!p.accumulate_v) clear_tail(ctx, p.key_rows, in.value_width, arguments.d_v, p.d_v_stride);
   check_launch(p.name());
-  execute(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
-                                .width = in.width,
-                                .x = workspace.d_scorer,
-                                .out = p.d_scorer});
+  run_unprofiled(ctx, ColumnSum<float>{.rows = p.key_rows.capacity,
+                                       .width = in.width,
+                                       .x = workspace.d_score_vector,
+                                       .out = p.d_score_vector});
 }
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<float>&);
 template void compute<Cuda>(CudaContext&, const AdditiveAttentionBackward<BFloat16>&);

@@ -3,7 +3,7 @@
 #include "nunchi/device/arena.h"
 #include "nunchi/kernels/attention.h"
 #include "nunchi/kernels/cuda/attention/attention_backward.h"
-#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/attention/attention_rows.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 #include "nunchi/kernels/cuda/common/smem_tile.h"
 
@@ -26,12 +26,12 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> 
     if (head == 0 && warp == 0) count_key_tiles(1, in.k_length, in.sentences, p.key_starts);
     return;
   }
-  const int slot = (blockIdx.x - 1) * warps + warp;
-  const Tile tile = query_tile<1>(in.q_offsets, in.sentences, slot);
+  const int tile_index = (blockIdx.x - 1) * warps + warp;
+  const Tile tile = query_tile<1>(in.q_offsets, in.sentences, tile_index);
   BucketGradients table(p, table_sums, warp);
   float* table_partial =
-      p.table_partials + (std::int64_t{slot} * in.heads + head) * in.bias.buckets;
-  if (tile.sentence == in.sentences) {
+      p.table_partials + (std::int64_t{tile_index} * in.heads + head) * in.bias.buckets;
+  if (tile.is_spare(in.sentences)) {
     const int row = in.q_offsets[in.sentences] + tile.first;
     if (!p.accumulate_q) {
       clear_rows(p.d_q + head * in.width, p.d_q_stride, in.width, row, row + 1, p.rows);
@@ -53,23 +53,25 @@ __global__ void __launch_bounds__(kThreads) queries_kernel(BackwardArguments<N> 
   const std::int64_t head_row = head * p.rows.capacity + row;
   if (lane == 0) p.delta[head_row] = delta;
 
-  const N* k = head_columns(in.k, in.k_stride, span.first_key, head / in.group, in.width);
-  const N* v = head_columns(in.v, in.v_stride, span.first_key, head / in.group, in.width);
+  const N* k =
+      head_columns(in.k, in.k_stride, span.first_key, head / in.heads_per_kv_head, in.width);
+  const N* v =
+      head_columns(in.v, in.v_stride, span.first_key, head / in.heads_per_kv_head, in.width);
   const HeadBias bias(in.bias, head);
-  const DropoutMask keep(in, tile.sentence, head);
+  const DropoutMask dropout_mask(in, tile.sentence, head);
   const float log_sum = p.log_sum[head_row];
   float sums[ColumnsPerLane] = {};
-  const int keys = span.visible(query);
+  const int keys = span.visible_keys(query);
   for (int key = 0; key < keys; key += kWarp) {
     const int lane_key = key + lane, relative = lane_key - (query + span.shift);
     float d_score = 0;
     if (lane_key < keys) {
-      float score = dot(q, k + lane_key * in.k_stride, in.width, in.wide) * in.scale;
+      float score = dot(q, k + lane_key * in.k_stride, in.width, in.aligned) * in.scale;
       if (bias.active) score += bias.at(relative);
-      float d_weight = dot(d_out, v + lane_key * in.v_stride, in.width, in.wide);
-      if (in.draws.threshold > 0) {
-        const bool kept = keep.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
-        d_weight = kept ? d_weight * in.draws.scale : 0.0f;
+      float d_weight = dot(d_out, v + lane_key * in.v_stride, in.width, in.aligned);
+      if (in.dropout.active()) {
+        const bool kept = dropout_mask.mask8(query, lane_key & ~7) >> (lane_key & 7) & 1;
+        d_weight = kept ? d_weight * in.dropout.scale : 0.0f;
       }
       d_score = expf(score - log_sum) * (d_weight - delta);
       if (table.active()) table.add(relative, d_score);
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
   const Tile tile =
       key_tile<1>(p.key_starts, in.sentences, static_cast<int>(blockIdx.x * kWarps) + warp);
   const std::int64_t column = std::int64_t{kv_head} * in.width;
-  if (tile.sentence == in.sentences) {
+  if (tile.is_spare(in.sentences)) {
     const std::int64_t row = real_rows(p.key_rows) + tile.first;
     if (!p.accumulate_k) {
       clear_rows(p.d_k + column, p.d_k_stride, in.width, row, row + 1, p.key_rows);
@@ -111,9 +113,10 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
   const int first_query = span.causal ? max(key - span.shift, 0) : 0;
 
   float d_k[ColumnsPerLane] = {}, d_v[ColumnsPerLane] = {};
-  for (int head = kv_head * in.group; head < (kv_head + 1) * in.group; ++head) {
+  for (int head = kv_head * in.heads_per_kv_head; head < (kv_head + 1) * in.heads_per_kv_head;
+       ++head) {
     const HeadBias bias(in.bias, head);
-    const DropoutMask keep(in, tile.sentence, head);
+    const DropoutMask dropout_mask(in, tile.sentence, head);
     const N* q = head_columns(in.q, in.q_stride, span.first_query, head, in.width);
     const N* d_out = head_columns(p.d_out, p.d_out_stride, span.first_query, head, in.width);
     const std::int64_t first_row = head * p.rows.capacity + span.first_query;
@@ -121,13 +124,14 @@ __global__ void __launch_bounds__(kThreads) keys_kernel(BackwardArguments<N> p) 
       const int lane_query = query + lane;
       float weight = 0, d_score = 0;
       if (lane_query < span.queries) {
-        float score = dot(k, q + lane_query * in.q_stride, in.width, in.wide) * in.scale;
+        float score = dot(k, q + lane_query * in.q_stride, in.width, in.aligned) * in.scale;
         if (bias.active) score += bias.at(key - (lane_query + span.shift));
         weight = expf(score - p.log_sum[first_row + lane_query]);
-        float d_weight = dot(v, d_out + lane_query * p.d_out_stride, in.width, p.wide);
+        float d_weight = dot(v, d_out + lane_query * p.d_out_stride, in.width, p.aligned);
         float factor = 1;
-        if (in.draws.threshold > 0) {
-          factor = keep.mask8(lane_query, key & ~7) >> (key & 7) & 1 ? in.draws.scale : 0.0f;
+        if (in.dropout.active()) {
+          factor =
+              dropout_mask.mask8(lane_query, key & ~7) >> (key & 7) & 1 ? in.dropout.scale : 0.0f;
         }
         d_score = weight * (d_weight * factor - p.delta[first_row + lane_query]);
         weight *= factor;
@@ -164,20 +168,20 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <int ColumnsPerLane, class N>
-void launch_exact(CudaContext& ctx, const BackwardArguments<N>& p) {
+void launch_fallback(CudaContext& ctx, const BackwardArguments<N>& p) {
   const AttentionArguments<N>& in = p.in;
   const std::size_t bytes_per_warp =
       p.table_partials != nullptr ? BucketGradients::bytes(in.bias.buckets) : 0;
   const int warps = table_warps(bytes_per_warp);
   // The first block also counts the tiles of keys.
-  const dim3 query_grid(blocks_for(query_slots(p.rows.capacity, in.sentences, 1), warps) + 1,
+  const dim3 query_grid(blocks_for(max_query_tiles(p.rows.capacity, in.sentences, 1), warps) + 1,
                         static_cast<unsigned>(in.heads));
   allow_shared_memory(queries_kernel<N, ColumnsPerLane>, static_cast<int>(warps * bytes_per_warp));
   queries_kernel<N, ColumnsPerLane>
       <<<query_grid, warps * kWarp, warps * bytes_per_warp, ctx.stream()>>>(p);
   check_launch("attention_backward, queries");
-  const dim3 key_grid(blocks_for(key_slots(p.key_rows.capacity, in.sentences, 1), kWarps),
-                      static_cast<unsigned>(in.heads / in.group));
+  const dim3 key_grid(blocks_for(max_key_tiles(p.key_rows.capacity, in.sentences, 1), kWarps),
+                      static_cast<unsigned>(in.heads / in.heads_per_kv_head));
   keys_kernel<N, ColumnsPerLane><<<key_grid, kThreads, 0, ctx.stream()>>>(p);
   check_launch("attention_backward, keys");
 }
@@ -208,16 +212,18 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
                                  .accumulate_q = p.accumulate_q,
                                  .accumulate_k = p.accumulate_k,
                                  .accumulate_v = p.accumulate_v};
-  arguments.wide = arguments.in.wide && wide(arguments.out, p.out_stride) &&
-                   wide(arguments.d_out, p.d_out_stride) && wide(arguments.d_q, p.d_q_stride) &&
-                   wide(arguments.d_k, p.d_k_stride) && wide(arguments.d_v, p.d_v_stride);
+  arguments.aligned = arguments.in.aligned && rows_are_aligned(arguments.out, p.out_stride) &&
+                      rows_are_aligned(arguments.d_out, p.d_out_stride) &&
+                      rows_are_aligned(arguments.d_q, p.d_q_stride) &&
+                      rows_are_aligned(arguments.d_k, p.d_k_stride) &&
+                      rows_are_aligned(arguments.d_v, p.d_v_stride);
   const bool on_tensor_cores = uses_tensor_cores(arguments);
   const bool has_table_gradient =
       p.d_table != nullptr && in.bias.kind == ScoreBias<T>::Kind::buckets;
-  arguments.short_separately =
+  arguments.skip_short_sentences =
       on_tensor_cores && has_short_kernel(in.head_width) && !has_table_gradient;
   if constexpr (sizeof(N) == 2) {
-    if (arguments.short_separately) {
+    if (arguments.skip_short_sentences) {
       const std::int64_t longest = std::max(in.max_queries, in.max_keys);
       launch_short_backward(ctx, arguments, longest);
       if (longest <= kMaxShort) return;
@@ -230,9 +236,9 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
   const std::int64_t partial_count =
       !has_table_gradient ? 0
       : on_tensor_cores
-          ? query_slots(p.rows.capacity, in.sentences, block_rows(arguments.query_tiles)) *
+          ? max_query_tiles(p.rows.capacity, in.sentences, block_rows(arguments.query_tiles)) *
                 kGradientWarps
-          : query_slots(p.rows.capacity, in.sentences, 1);
+          : max_query_tiles(p.rows.capacity, in.sentences, 1);
   const ScratchMemory row_terms(
       ctx.arena(), static_cast<std::size_t>(in.heads * p.rows.capacity) *
                        (on_tensor_cores ? sizeof *arguments.row_terms : sizeof *arguments.delta));
@@ -253,8 +259,9 @@ void compute(ContextOf<Target>& ctx, const AttentionBackward<T>& p) {
     }
   }
   if (!on_tensor_cores)
-    dispatch_columns_per_lane(
-        in.head_width, [&]<int ColumnsPerLane>() { launch_exact<ColumnsPerLane>(ctx, arguments); });
+    dispatch_columns_per_lane(in.head_width, [&]<int ColumnsPerLane>() {
+      launch_fallback<ColumnsPerLane>(ctx, arguments);
+    });
   if (!has_table_gradient) return;
   const dim3 grid(static_cast<unsigned>(in.bias.buckets), static_cast<unsigned>(in.heads));
   table_kernel<<<grid, kThreads, 0, ctx.stream()>>>(partial_count, arguments.table_partials,

@@ -24,15 +24,15 @@ struct BackwardArguments {
   N *d_q, *d_k, *d_v;
   std::int64_t d_q_stride, d_k_stride, d_v_stride;
   bool accumulate_q, accumulate_k, accumulate_v;
-  bool wide;                   // all matrices can be read eight elements at a time
-  bool short_separately;       // a separate kernel computes short sentences
+  bool aligned;                // all matrices can be read eight elements at a time
+  bool skip_short_sentences;   // another kernel computes them
   int query_tiles, key_tiles;  // tiles of 16 rows per warp, on tensor cores
   // Queries and keys of the longest sentences; they only affect the order of blocks.
   std::int64_t max_queries, max_keys;
   float* delta;       // [H, T], in the f32 kernels
   float2* row_terms;  // [H, T], on tensor cores: log_sum as a base-2 logarithm, and delta
   int* key_starts;    // [B + 1] first tile of each sentence's keys
-  // [partials, H, buckets] partial sums of the table's gradient, one per slot of queries (and per
+  // [partials, H, buckets] partial sums of the table's gradient, one per tile of queries (and per
   // warp on tensor cores); null: not wanted.
   float* table_partials;
 };
@@ -86,7 +86,7 @@ constexpr int block_rows(int tiles) { return kGradientWarps * 16 * tiles; }
 
 template <class N>
 bool uses_tensor_cores(const BackwardArguments<N>& p) {
-  return sizeof(N) == 2 && p.wide && (p.in.width == 32 || p.in.width == 64 || p.in.width == 128);
+  return sizeof(N) == 2 && p.aligned && (p.in.width == 32 || p.in.width == 64 || p.in.width == 128);
 }
 // Compute d_q, then d_k and d_v.
 void launch_mma_queries(CudaContext& ctx, const BackwardArguments<__nv_bfloat16>& p);

@@ -2,7 +2,7 @@
 // queries once and stores them in shared memory; then the same warps take 16 keys each.
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/attention/attention_rows.h"
 #include "nunchi/kernels/cuda/attention/attention_short.h"
 
 namespace nunchi::kernels {
@@ -23,38 +23,38 @@ struct Matrices {
   SmemTile<kMaxShort> weights, d_scores;
 
   __device__ Matrices(const void* memory, int first_tile)
-      : q(SmemTile<D>{shared_address(memory)}.next(first_tile)),
-        d_out(q.next(kShortTiles)),
-        out(d_out.next(kShortTiles)),
-        k(out.next(kShortTiles)),
-        v(k.next(kShortTiles)),
+      : q(SmemTile<D>{shared_address(memory)}.tile(first_tile)),
+        d_out(q.tile(kShortTiles)),
+        out(d_out.tile(kShortTiles)),
+        k(out.tile(kShortTiles)),
+        v(k.tile(kShortTiles)),
         weights(SmemTile<kMaxShort>{shared_address(memory) + kShortTiles * 5 * SmemTile<D>::kBytes}
-                    .next(first_tile)),
-        d_scores(weights.next(kShortTiles)) {}
+                    .tile(first_tile)),
+        d_scores(weights.tile(kShortTiles)) {}
 };
 
 // For the 16 queries from `first` on: computes d_q, and stores the weights and score gradients from
 // which d_k and d_v are computed.
 template <int D, bool Plain>
 __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, const Matrices<D>& m,
-                                 int head, int first, const ShortDropoutMask& keep,
+                                 int head, int first, const ShortDropoutMask& dropout_mask,
                                  const float (&log_sum)[2]) {
   const AttentionArguments<Bf16>& in = p.in;
   const int g = threadIdx.x % kWarp / 4, c = threadIdx.x % 4;
   const int tile = first / kTileRows, query = first + g;
-  const SmemTile<D> q = m.q.next(tile), d_out = m.d_out.next(tile);
+  const SmemTile<D> q = m.q.tile(tile), d_out = m.d_out.tile(tile);
   float delta[2];
-  row_dots<D>(delta, d_out, m.out.next(tile));
+  row_dots<D>(delta, d_out, m.out.tile(tile));
 
   const HeadBias bias(in.bias, head);
   const float scale = in.scale * kLog2E;
-  const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
-  const int visible_to_all = span.visible(first);
-  const int visible[2] = {span.visible(query), span.visible(query + 8)};
+  const int keys = span.visible_keys(min(first + kTileRows, span.queries) - 1);
+  const int visible_to_all = span.visible_keys(first);
+  const int visible[2] = {span.visible_keys(query), span.visible_keys(query + 8)};
   float sums[D / 8][4] = {};
 #pragma unroll 1
   for (int key = 0; key < keys; key += kTileRows) {
-    const SmemTile<D> k = m.k.next(key / kTileRows), v = m.v.next(key / kTileRows);
+    const SmemTile<D> k = m.k.tile(key / kTileRows), v = m.v.tile(key / kTileRows);
     float x[2][4] = {}, d_x[2][4] = {};
 #pragma unroll
     for (int i = 0; i < D / 16; ++i) {
@@ -71,7 +71,7 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
     const bool edge = key + kTileRows > visible_to_all;
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      const std::uint32_t bits = keep.bits(key / 8 + n);
+      const std::uint32_t bits = dropout_mask.bits(key / 8 + n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const int lane_key = key + 8 * n + 2 * c + e % 2;
@@ -83,19 +83,19 @@ __device__ void queries_backward(const Arguments& p, const SentenceSpan& span, c
         float weight = fast_exp2(exponent);
         if (edge && lane_key >= visible[e / 2]) weight = 0;
         const bool kept = ShortDropoutMask::kept(bits, e);
-        const float d_weight = kept ? d_x[n][e] * in.draws.scale : 0.0f;
+        const float d_weight = kept ? d_x[n][e] * in.dropout.scale : 0.0f;
         d_x[n][e] = weight * (d_weight - delta[e / 2]);
         x[n][e] = kept ? weight : 0.0f;
       }
     }
     std::uint32_t a[4];
     to_a(a, x[0], x[1]);
-    store_block(m.weights.next(tile).block(key / kTileRows), a);
+    store_block(m.weights.tile(tile).block(key / kTileRows), a);
     to_a(a, d_x[0], d_x[1]);
-    store_block(m.d_scores.next(tile).block(key / kTileRows), a);
+    store_block(m.d_scores.tile(tile).block(key / kTileRows), a);
     add_product<D>(sums, a, k);
   }
-  write_rows<D>(m.out.next(tile), sums, in.scale,
+  write_rows<D>(m.out.tile(tile), sums, in.scale,
                 {p.d_q + (span.first_query + first) * p.d_q_stride + head * D, p.d_q_stride,
                  span.queries - first, p.accumulate_q});
 }
@@ -142,53 +142,53 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
   const int row = span.first_query + first, key_row = span.first_key + first;
   const Matrices<D> m(memory, work.first_tile);
   if (has_keys) {
-    m.k.next(work.head_warp)
+    m.k.tile(work.head_warp)
         .copy_async(head_columns(in.k, in.k_stride, key_row, work.head, D), in.k_stride,
                     span.keys - first);
-    m.v.next(work.head_warp)
+    m.v.tile(work.head_warp)
         .copy_async(head_columns(in.v, in.v_stride, key_row, work.head, D), in.v_stride,
                     span.keys - first);
   }
 
   float d_k[D / 8][4] = {}, d_v[D / 8][4] = {};
-  const int group = Plain ? 1 : in.group;
-  for (int i = 0; i < group; ++i) {
-    const int head = work.head * group + i;
+  const int heads_per_kv_head = Plain ? 1 : in.heads_per_kv_head;
+  for (int i = 0; i < heads_per_kv_head; ++i) {
+    const int head = work.head * heads_per_kv_head + i;
     if (i > 0) __syncthreads();  // all warps have finished the previous head
-    ShortDropoutMask keep;
+    ShortDropoutMask dropout_mask;
     float log_sum[2] = {kHighest, kHighest};  // makes the weights of missing queries zero
     if (has_queries) {
       const int count = span.queries - first;
-      m.q.next(work.head_warp)
+      m.q.tile(work.head_warp)
           .copy_async(head_columns(in.q, in.q_stride, row, head, D), in.q_stride, count);
-      m.d_out.next(work.head_warp)
+      m.d_out.tile(work.head_warp)
           .copy_async(head_columns(p.d_out, p.d_out_stride, row, head, D), p.d_out_stride, count);
-      m.out.next(work.head_warp)
+      m.out.tile(work.head_warp)
           .copy_async(head_columns(p.out, p.out_stride, row, head, D), p.out_stride, count);
       const float* log_sums = p.log_sum + head * p.rows.capacity + row;
       if (g < count) log_sum[0] = log_sums[g] * kLog2E;
       if (g + 8 < count) log_sum[1] = log_sums[g + 8] * kLog2E;
-      keep.draw(in, work.sentence, head, first + g, span.keys);
+      dropout_mask.draw(in, work.sentence, head, first + g, span.keys);
     }
     wait_for_all_copies();
     __syncthreads();
-    if (has_queries) queries_backward<D, Plain>(p, span, m, head, first, keep, log_sum);
+    if (has_queries) queries_backward<D, Plain>(p, span, m, head, first, dropout_mask, log_sum);
     __syncthreads();
     if (!has_keys) continue;
 #pragma unroll 1
     for (int query = 0; query < span.queries; query += kTileRows) {
       // Queries that see none of these keys stored nothing for them.
-      if (span.visible(min(query + kTileRows, span.queries) - 1) <= first) continue;
+      if (span.visible_keys(min(query + kTileRows, span.queries) - 1) <= first) continue;
       const int tile = query / kTileRows;
-      add_transposed<D>(d_v, m.weights.next(tile), first, m.d_out.next(tile));
-      add_transposed<D>(d_k, m.d_scores.next(tile), first, m.q.next(tile));
+      add_transposed<D>(d_v, m.weights.tile(tile), first, m.d_out.tile(tile));
+      add_transposed<D>(d_k, m.d_scores.tile(tile), first, m.q.tile(tile));
     }
   }
   if (!has_keys) return;
-  write_rows<D>(m.k.next(work.head_warp), d_k, in.scale,
+  write_rows<D>(m.k.tile(work.head_warp), d_k, in.scale,
                 {p.d_k + key_row * p.d_k_stride + work.head * D, p.d_k_stride, span.keys - first,
                  p.accumulate_k});
-  write_rows<D>(m.v.next(work.head_warp), d_v, in.draws.scale,
+  write_rows<D>(m.v.tile(work.head_warp), d_v, in.dropout.scale,
                 {p.d_v + key_row * p.d_v_stride + work.head * D, p.d_v_stride, span.keys - first,
                  p.accumulate_v});
 }
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
 template <int D, bool Plain>
 void launch(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const AttentionArguments<Bf16>& in = p.in;
-  const ShortGrid grid(in.sentences, in.heads / in.group, longest);
+  const ShortGrid grid(in.sentences, in.heads / in.heads_per_kv_head, longest);
   const unsigned clearing =
       longest <= kMaxShort ? clearing_blocks(std::max(p.rows.capacity, p.key_rows.capacity)) : 0;
   if (grid.blocks + clearing == 0) return;
@@ -210,7 +210,8 @@ void launch(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
 
 void launch_short_backward(CudaContext& ctx, const Arguments& p, std::int64_t longest) {
   const AttentionArguments<Bf16>& in = p.in;
-  const bool plain = in.group == 1 && in.bias.slopes == nullptr && in.bias.by_distance == nullptr;
+  const bool plain =
+      in.heads_per_kv_head == 1 && in.bias.slopes == nullptr && in.bias.by_distance == nullptr;
   if (in.width == 32) {
     return plain ? launch<32, true>(ctx, p, longest) : launch<32, false>(ctx, p, longest);
   }

@@ -2,9 +2,9 @@
 // dropout masks.
 //
 // A warp takes a tile of neighbouring queries (or keys) of one sentence. Tiles are numbered over
-// the whole batch without a list: sentence b's tiles begin at slot offsets[b] / rows + b, which
-// leaves a slot for each sentence's last, partial tile; at most one slot per sentence is unused.
-// The slots after the last sentence cover the spare rows.
+// the whole batch without a list: sentence b's tiles begin at index offsets[b] / rows + b, which
+// leaves an index for each sentence's last, partial tile; at most one index per sentence is unused.
+// Tiles after the last sentence cover the spare rows.
 #pragma once
 
 #include <algorithm>
@@ -18,15 +18,15 @@ namespace nunchi::kernels {
 
 template <class N>
 struct AttentionArguments {
-  int sentences, heads, group, width;  // B, H, query heads per key/value head, D
+  int sentences, heads, heads_per_kv_head, width;  // B, H, H / key/value heads, D
   const N *q, *k, *v;
   std::int64_t q_stride, k_stride, v_stride;
   const std::int32_t *q_offsets, *k_begin, *k_length, *sentence;
   bool causal;
-  bool wide;  // rows of q, k and v can be read eight elements at a time
+  bool aligned;  // rows of q, k and v can be read eight elements at a time
   float scale;
   BiasTerms bias;
-  DropoutDraws draws;
+  DropoutParameters dropout;
 };
 
 template <class T>
@@ -34,7 +34,7 @@ AttentionArguments<Native<T>> attention_arguments(const AttentionInputs<T>& in,
                                                   const BiasByDistance<T>& bias) {
   return {.sentences = static_cast<int>(in.sentences),
           .heads = in.heads,
-          .group = in.heads / in.kv_heads,
+          .heads_per_kv_head = in.heads / in.kv_heads,
           .width = static_cast<int>(in.head_width),
           .q = native(in.q),
           .k = native(in.k),
@@ -47,11 +47,12 @@ AttentionArguments<Native<T>> attention_arguments(const AttentionInputs<T>& in,
           .k_length = in.k_length,
           .sentence = in.sentence,
           .causal = in.causal,
-          .wide = in.head_width % 8 == 0 && wide(native(in.q), in.q_stride) &&
-                  wide(native(in.k), in.k_stride) && wide(native(in.v), in.v_stride),
+          .aligned = in.head_width % 8 == 0 && rows_are_aligned(native(in.q), in.q_stride) &&
+                     rows_are_aligned(native(in.k), in.k_stride) &&
+                     rows_are_aligned(native(in.v), in.v_stride),
           .scale = static_cast<float>(in.scale),
           .bias = bias.terms(),
-          .draws = DropoutDraws(in.dropout)};
+          .dropout = DropoutParameters(in.dropout)};
 }
 
 template <class N>
@@ -61,7 +62,7 @@ struct ForwardArguments {
   N* out;
   std::int64_t out_stride;
   float* log_sum;
-  bool short_separately = false;  // a separate kernel computes short sentences
+  bool skip_short_sentences = false;  // another kernel computes them
 };
 
 void launch_mma_forward(CudaContext& ctx, const ForwardArguments<__nv_bfloat16>& p,
@@ -81,8 +82,7 @@ enum class ScoreTerms : std::uint8_t { scale_only, any };
 template <class N>
 ScoreTerms score_terms(const AttentionArguments<N>& in) {
   const bool bias = in.bias.slopes != nullptr || in.bias.by_distance != nullptr;
-  return bias || in.draws.threshold > 0 || !(in.scale > 0) ? ScoreTerms::any
-                                                           : ScoreTerms::scale_only;
+  return bias || in.dropout.active() || !(in.scale > 0) ? ScoreTerms::any : ScoreTerms::scale_only;
 }
 
 // Calls f.operator()<D, M, Terms>() with the head's width, the tiles per warp and the terms. Heads
@@ -123,7 +123,9 @@ struct SentenceSpan {
         causal(in.causal) {}
   __device__ bool is_short() const { return queries <= kMaxShort && keys <= kMaxShort; }
   // Number of keys that query i may see.
-  __device__ int visible(int i) const { return causal ? min(max(i + shift + 1, 0), keys) : keys; }
+  __device__ int visible_keys(int i) const {
+    return causal ? min(max(i + shift + 1, 0), keys) : keys;
+  }
 };
 
 // Address of a head's columns in a row.
@@ -133,16 +135,16 @@ __device__ const N* head_columns(const N* matrix, std::int64_t stride, int row, 
   return matrix + row * stride + std::int64_t{head} * width;
 }
 
-// The last b of [0, count) with start(b) <= slot, where start is non-decreasing and start(0) <=
-// slot. All lanes of a warp search together.
+// The last b of [0, count) with start(b) <= tile_index, where start is non-decreasing and start(0)
+// <= tile_index. All lanes of a warp search together.
 template <class Start>
-__device__ int find_last_start(int count, int slot, Start start) {
+__device__ int find_last_start(int count, int tile_index, Start start) {
   const int lane = lane_of_thread();
   int low = 0, end = count;
   while (end - low > 1) {
     const int step = (end - low + kWarp - 1) / kWarp, probe = low + lane * step;
     const unsigned reached =
-        __ballot_sync(kAllLanes, lane == 0 || (probe < end && start(probe) <= slot));
+        __ballot_sync(kAllLanes, lane == 0 || (probe < end && start(probe) <= tile_index));
     low += (__popc(reached) - 1) * step;
     end = min(low + step, end);
   }
@@ -152,65 +154,69 @@ __device__ int find_last_start(int count, int slot, Start start) {
 // `first` is the tile's first row in its sentence. The spare rows are sentence number B.
 struct Tile {
   int sentence, first;
+
+  // Whether the tile covers spare rows, which only have to be cleared.
+  __device__ bool is_spare(int sentences) const { return sentence == sentences; }
 };
 
-inline std::int64_t query_slots(std::int64_t capacity, std::int64_t sentences, int rows) {
+// Upper bound of the number of tiles.
+inline std::int64_t max_query_tiles(std::int64_t capacity, std::int64_t sentences, int rows) {
   return capacity / rows + sentences + 1;
 }
 
 template <int Rows>
-__device__ Tile query_tile(const std::int32_t* offsets, int sentences, int slot) {
+__device__ Tile query_tile(const std::int32_t* offsets, int sentences, int tile_index) {
   const auto start = [offsets](int b) { return offsets[b] / Rows + b; };
-  const int b = find_last_start(sentences + 1, slot, start);
-  return {b, (slot - start(b)) * Rows};
+  const int b = find_last_start(sentences + 1, tile_index, start);
+  return {b, (tile_index - start(b)) * Rows};
 }
 
-// The order in which blocks process slots. In causal batches the tiles with the most keys come
+// The order in which blocks process tiles. In causal batches the tiles with the most keys come
 // first, over all sentences, so that light tiles fill the end of the launch. For sentences of
 // different lengths the order is only approximate.
-class SlotOrder {
+class TileOrder {
  public:
   // Which tiles of a sentence have the most keys.
   enum class Heaviest : std::uint8_t { equal, first, last };
 
-  SlotOrder(std::int64_t slots, std::int64_t slots_of_longest, Heaviest heaviest)
-      : slots_(static_cast<int>(slots)),
+  TileOrder(std::int64_t tile_count, std::int64_t tiles_of_longest, Heaviest heaviest)
+      : tile_count_(static_cast<int>(tile_count)),
         stride_(heaviest == Heaviest::equal
                     ? 1
-                    : static_cast<int>(std::max<std::int64_t>(slots_of_longest, 1))),
-        groups_(static_cast<int>(div_ceil(slots, stride_))),
+                    : static_cast<int>(std::max<std::int64_t>(tiles_of_longest, 1))),
+        groups_(static_cast<int>(div_ceil(tile_count, stride_))),
         backwards_(heaviest == Heaviest::last) {}
 
   unsigned blocks() const { return static_cast<unsigned>(groups_ * stride_); }
-  // The slot of a block. Returns false if the block has none.
-  __device__ bool find_slot(int block, int& slot) const {
+  // Sets the index of a block's tile. Returns false if the block has none.
+  __device__ bool find_tile(int block, int& tile_index) const {
     const int index = block / groups_;
-    slot = block % groups_ * stride_ + (backwards_ ? stride_ - 1 - index : index);
-    return slot < slots_;
+    tile_index = block % groups_ * stride_ + (backwards_ ? stride_ - 1 - index : index);
+    return tile_index < tile_count_;
   }
 
  private:
-  int slots_, stride_, groups_;
+  int tile_count_, stride_, groups_;
   bool backwards_;
 };
 
 // A sentence's queries may begin in the middle of a tile's rows.
 template <class N>
-SlotOrder query_order(const AttentionArguments<N>& in, std::int64_t slots, std::int64_t longest,
-                      int rows) {
-  return {slots, longest / rows + 1,
-          in.causal ? SlotOrder::Heaviest::last : SlotOrder::Heaviest::equal};
+TileOrder query_order(const AttentionArguments<N>& in, std::int64_t tile_count,
+                      std::int64_t longest, int rows) {
+  return {tile_count, longest / rows + 1,
+          in.causal ? TileOrder::Heaviest::last : TileOrder::Heaviest::equal};
 }
 template <class N>
-SlotOrder key_order(const AttentionArguments<N>& in, std::int64_t slots, std::int64_t longest,
+TileOrder key_order(const AttentionArguments<N>& in, std::int64_t tile_count, std::int64_t longest,
                     int rows) {
-  return {slots, div_ceil(longest, rows),
-          in.causal ? SlotOrder::Heaviest::first : SlotOrder::Heaviest::equal};
+  return {tile_count, div_ceil(longest, rows),
+          in.causal ? TileOrder::Heaviest::first : TileOrder::Heaviest::equal};
 }
 
 // The keys of a sentence may be stored anywhere, so tiles of keys are counted: starts[b] is the
 // number of tiles before sentence b.
-inline std::int64_t key_slots(std::int64_t capacity, std::int64_t sentences, int rows) {
+inline std::int64_t max_key_tiles(std::int64_t capacity, std::int64_t sentences, int rows) {
   return div_ceil(capacity, rows) + sentences + 1;
 }
 
@@ -234,9 +240,9 @@ __device__ inline void count_key_tiles(int rows, const std::int32_t* k_length, i
 }
 
 template <int Rows>
-__device__ Tile key_tile(const int* starts, int sentences, int slot) {
-  const int b = find_last_start(sentences + 1, slot, [starts](int i) { return starts[i]; });
-  return {b, (slot - starts[b]) * Rows};
+__device__ Tile key_tile(const int* starts, int sentences, int tile_index) {
+  const int b = find_last_start(sentences + 1, tile_index, [starts](int i) { return starts[i]; });
+  return {b, (tile_index - starts[b]) * Rows};
 }
 
 // Writes zeros to columns [0, width) of the rows from `first` (at or past the count) to `end`.
@@ -258,11 +264,11 @@ struct DropoutMask {
 
   template <class N>
   __device__ DropoutMask(const AttentionArguments<N>& in, int b, int h)
-      : operation_id(in.draws.operation_id),
-        threshold(in.draws.threshold << 16),
+      : operation_id(in.dropout.operation_id),
+        threshold(in.dropout.threshold << 16),
         head(static_cast<std::uint32_t>(h) << 20) {
-    if (in.draws.threshold == 0) return;
-    key = philox::key_of(*in.draws.key);
+    if (!in.dropout.active()) return;
+    key = philox::key_of(*in.dropout.key);
     sentence = static_cast<std::uint32_t>(in.sentence[b]);
   }
   // The mask of the eight keys from `first`, a multiple of eight, on: one bit each, 1 if kept.

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "nunchi/kernels/cuda/attention/attention_exact.h"
+#include "nunchi/kernels/cuda/attention/attention_rows.h"
 
 namespace nunchi::kernels {
 namespace {
@@ -37,57 +37,57 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
   const bool has_queries = first < span.queries;
 
   const SmemTile<D> tiles{shared_address(memory)};
-  const SmemTile<D> q = tiles.next(work.first_tile + work.head_warp);
-  const SmemTile<D> k = tiles.next(kShortTiles + work.first_tile);
-  const SmemTile<D> v = k.next(kShortTiles);
+  const SmemTile<D> q = tiles.tile(work.first_tile + work.head_warp);
+  const SmemTile<D> k = tiles.tile(kShortTiles + work.first_tile);
+  const SmemTile<D> v = k.tile(kShortTiles);
   if (has_queries) {
     q.copy_async(head_columns(in.q, in.q_stride, span.first_query + first, head, D), in.q_stride,
                  span.queries - first);
   }
   if (first < span.keys) {
-    const int row = span.first_key + first, kv_head = head / in.group;
-    k.next(work.head_warp)
+    const int row = span.first_key + first, kv_head = head / in.heads_per_kv_head;
+    k.tile(work.head_warp)
         .copy_async(head_columns(in.k, in.k_stride, row, kv_head, D), in.k_stride,
                     span.keys - first);
-    v.next(work.head_warp)
+    v.tile(work.head_warp)
         .copy_async(head_columns(in.v, in.v_stride, row, kv_head, D), in.v_stride,
                     span.keys - first);
   }
-  ShortDropoutMask keep;
-  if (has_queries) keep.draw(in, work.sentence, head, query, span.keys);
+  ShortDropoutMask dropout_mask;
+  if (has_queries) dropout_mask.draw(in, work.sentence, head, query, span.keys);
   wait_for_all_copies();
   __syncthreads();
   if (!has_queries) return;
 
-  const int keys = span.visible(min(first + kTileRows, span.queries) - 1);
-  const int visible_to_all = span.visible(first);
+  const int visible_to_any = span.visible_keys(min(first + kTileRows, span.queries) - 1);
+  const int visible_to_all = span.visible_keys(first);
   // Numbers of visible keys, counted from the lane's first column 2c.
-  const int visible[2] = {span.visible(query) - 2 * c, span.visible(query + 8) - 2 * c};
+  const int visible[2] = {span.visible_keys(query) - 2 * c, span.visible_keys(query + 8) - 2 * c};
   const float scale = in.scale * kLog2E;
   float x[2 * kShortTiles][4];  // scores as base-2 exponents, then weights
-  float top[2] = {kLowest, kLowest}, total[2] = {0, 0};
+  float max_score[2] = {kLowest, kLowest}, total[2] = {0, 0};
   {
-    std::uint32_t q_words[D / 16][4];
+    std::uint32_t q_fragments[D / 16][4];
 #pragma unroll
-    for (int i = 0; i < D / 16; ++i) load_block(q_words[i], q.block(i));
+    for (int i = 0; i < D / 16; ++i) load_block(q_fragments[i], q.block(i));
 #pragma unroll
     for (int t = 0; t < kShortTiles; ++t) {
-      if (kTileRows * t >= keys) break;
+      if (kTileRows * t >= visible_to_any) break;
 #pragma unroll
       for (int e = 0; e < 4; ++e) x[2 * t][e] = x[2 * t + 1][e] = 0;
 #pragma unroll
       for (int i = 0; i < D / 16; ++i) {
         std::uint32_t b[4];
-        load_block(b, k.next(t).block(i));
-        mma(x[2 * t], q_words[i], b[0], b[2]);
-        mma(x[2 * t + 1], q_words[i], b[1], b[3]);
+        load_block(b, k.tile(t).block(i));
+        mma(x[2 * t], q_fragments[i], b[0], b[2]);
+        mma(x[2 * t + 1], q_fragments[i], b[1], b[3]);
       }
     }
   }
   const HeadBias bias(in.bias, head);
 #pragma unroll
   for (int t = 0; t < kShortTiles; ++t) {
-    if (kTileRows * t >= keys) break;
+    if (kTileRows * t >= visible_to_any) break;
 #pragma unroll
     for (int n = 2 * t; n < 2 * t + 2; ++n) {
 #pragma unroll
@@ -111,23 +111,23 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
 #pragma unroll
     for (int n = 2 * t; n < 2 * t + 2; ++n) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) top[e / 2] = fmaxf(top[e / 2], x[n][e]);
+      for (int e = 0; e < 4; ++e) max_score[e / 2] = fmaxf(max_score[e / 2], x[n][e]);
     }
   }
   float base[2];
 #pragma unroll
   for (int u = 0; u < 2; ++u) {
-    top[u] = quad_max(top[u]);
-    base[u] = top[u] == kLowest ? 0.0f : top[u];  // a query may see no key
+    max_score[u] = quad_max(max_score[u]);
+    base[u] = max_score[u] == kLowest ? 0.0f : max_score[u];  // a query may see no key
   }
 
   float sums[D / 8][4] = {};
 #pragma unroll
   for (int t = 0; t < kShortTiles; ++t) {
-    if (kTileRows * t >= keys) break;
+    if (kTileRows * t >= visible_to_any) break;
 #pragma unroll
     for (int n = 2 * t; n < 2 * t + 2; ++n) {
-      const std::uint32_t bits = keep.bits(n);
+      const std::uint32_t bits = dropout_mask.bits(n);
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         const float weight = fast_exp2(x[n][e] - base[e / 2]);
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
     }
     std::uint32_t a[4];
     to_a(a, x[2 * t], x[2 * t + 1]);
-    add_product<D>(sums, a, v.next(t));
+    add_product<D>(sums, a, v.tile(t));
   }
 
   const std::int64_t row = span.first_query + first;
@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(kShortWarps* kWarp, kBlocksPerMultiprocessor<D
     total[u] = quad_sum(total[u]);
     if (p.log_sum != nullptr && c == 0 && query + 8 * u < span.queries) {
       p.log_sum[head * p.rows.capacity + row + g + 8 * u] =
-          total[u] > 0 ? (top[u] + log2f(total[u])) * kLn2 : 0.0f;
+          total[u] > 0 ? (max_score[u] + log2f(total[u])) * kLn2 : 0.0f;
     }
-    const float factor = total[u] > 0 ? in.draws.scale / total[u] : 0.0f;
+    const float factor = total[u] > 0 ? in.dropout.scale / total[u] : 0.0f;
 #pragma unroll
     for (int j = 0; j < D / 8; ++j) sums[j][2 * u] *= factor, sums[j][2 * u + 1] *= factor;
   }

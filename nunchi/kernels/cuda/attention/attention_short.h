@@ -68,12 +68,13 @@ class ShortDropoutMask {
   template <class N>
   __device__ void draw(const AttentionArguments<N>& in, int sentence, int head, int query,
                        int keys) {
-    if (in.draws.threshold == 0) return;
-    const DropoutMask keep(in, sentence, head);
+    if (!in.dropout.active()) return;
+    const DropoutMask dropout_mask(in, sentence, head);
     const int first = static_cast<int>(threadIdx.x % 4) * 8;
-    drawn_ = keep.mask8(query, first) | keep.mask8(query + 8, first) << 8;
+    drawn_ = dropout_mask.mask8(query, first) | dropout_mask.mask8(query + 8, first) << 8;
     if (keys > 32) {
-      drawn_ |= keep.mask8(query, first + 32) << 16 | keep.mask8(query + 8, first + 32) << 24;
+      drawn_ |= dropout_mask.mask8(query, first + 32) << 16 |
+                dropout_mask.mask8(query + 8, first + 32) << 24;
     }
   }
   // Mask of the lane's elements of the eight keys from 8 * n on: bits 0 and 1 for its first row,

@@ -9,9 +9,9 @@ namespace nunchi::kernels {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// A lane's columns of a row, eight of each 256; in their storage type if complete and aligned
-// (Wide).
-template <class N, bool Wide, int Chunks>
+// A lane's columns of a row, eight of each 256. Aligned: complete and aligned, in their storage
+// type.
+template <class N, bool Aligned, int Chunks>
 struct Columns {
   Packed8<N> eight[Chunks] = {};
 
@@ -68,7 +68,7 @@ struct Columns<N, false, Chunks> {
 // highest score so far.
 template <int Chunks>
 struct Softmax {
-  float top = kLowest, total = 0;
+  float running_max = kLowest, total = 0;
   float sums[Chunks][8] = {};
 
   // Calls f(sum, chunk, i) for each of the sums.
@@ -80,9 +80,9 @@ struct Softmax {
       for (int i = 0; i < 8; ++i) f(sums[c][i], c, i);
     }
   }
-  __device__ void rescale_to(float highest) {
-    const float rescale = top == kLowest ? 0.0f : expf(top - highest);
-    top = highest;
+  __device__ void rescale_to(float new_max) {
+    const float rescale = running_max == kLowest ? 0.0f : expf(running_max - new_max);
+    running_max = new_max;
     total *= rescale;
     for_sums([rescale](float& sum, int, int) { sum *= rescale; });
   }

@@ -8,9 +8,9 @@ namespace {
 constexpr int kThreads = 256;
 
 // One thread per pair of columns, or per eight neighbouring pairs.
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __global__ void rotary_kernel(const Rotary<N> p) {
-  constexpr int kPairs = Wide ? 8 : 1;
+  constexpr int kPairs = Aligned ? 8 : 1;
   const int half = static_cast<int>(p.head_width / 2);
   const float direction = p.inverse ? -1.0f : 1.0f;
   const int chunks = half / kPairs;
@@ -26,7 +26,7 @@ __global__ void rotary_kernel(const Rotary<N> p) {
   const std::int64_t first = std::int64_t{head} * 2 * half + column;
   const N* x = p.x + row * p.x_stride + first;
   N* out = p.out + row * p.out_stride + first;
-  if constexpr (Wide) {
+  if constexpr (Aligned) {
     float a[8], b[8], cosine[8], sine[8], rotated_a[8], rotated_b[8];
     load8(x, a);
     load8(x + half, b);
@@ -52,18 +52,19 @@ __global__ void rotary_kernel(const Rotary<N> p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const Rotary<T>& p) {
   using N = Native<T>;
-  const Rotary<N> q = native(p);
+  const Rotary<N> arguments = native(p);
   const std::int64_t half = p.head_width / 2;
   const std::int64_t pairs = p.rows.capacity * p.heads * half;
   if (pairs == 0) return;
-  const bool is_wide = half % 8 == 0 && wide(q.x, p.x_stride) && wide(q.out, p.out_stride) &&
-                       wide(q.table, p.head_width);
-  if (is_wide) {
+  const bool aligned = half % 8 == 0 && rows_are_aligned(arguments.x, p.x_stride) &&
+                       rows_are_aligned(arguments.out, p.out_stride) &&
+                       rows_are_aligned(arguments.table, p.head_width);
+  if (aligned) {
     launch_overlapped(ctx, "rotary", rotary_kernel<N, true>,
-                      {blocks_for(pairs / 8, kThreads), kThreads}, q);
+                      {blocks_for(pairs / 8, kThreads), kThreads}, arguments);
   } else {
     launch_overlapped(ctx, "rotary", rotary_kernel<N, false>,
-                      {blocks_for(pairs, kThreads), kThreads}, q);
+                      {blocks_for(pairs, kThreads), kThreads}, arguments);
   }
 }
 template void compute<Cuda>(CudaContext&, const Rotary<float>&);

@@ -1,4 +1,5 @@
-// Shared by the CUDA kernels: native types, wide loads and stores, rows, dropout, launches.
+// Shared by the CUDA kernels: native types, loads and stores of eight elements, rows, dropout,
+// launches.
 //
 // Kernels are templates over native types (float, __nv_bfloat16). compute() passes them their
 // argument struct over native types, native(p), and the values it has computed for the launch.
@@ -152,7 +153,7 @@ __device__ inline void store8(__nv_bfloat16* to, const float (&x)[8]) {
 
 // Whether rows `stride` elements apart from `pointer` can be read eight elements at a time.
 template <class N>
-bool wide(const N* pointer, std::int64_t stride) {
+bool rows_are_aligned(const N* pointer, std::int64_t stride) {
   return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % 8 == 0;
 }
 
@@ -192,29 +193,30 @@ __device__ inline std::int64_t real_rows(const Rows& rows) {
 }
 
 // Dropout as kernels take it, with threshold and scale computed on the host.
-struct DropoutDraws {
+struct DropoutParameters {
   const RandomKey* key = nullptr;
   std::uint32_t operation_id = 0;
   std::uint32_t threshold = 0;  // 0: nothing is dropped
   float scale = 1;
 
-  DropoutDraws() = default;
-  explicit DropoutDraws(const Dropout& dropout)
+  DropoutParameters() = default;
+  explicit DropoutParameters(const Dropout& dropout)
       : key(dropout.key),
         operation_id(dropout.operation_id),
         threshold(dropout.threshold()),
         scale(static_cast<float>(dropout.scale())) {}
+  __host__ __device__ bool active() const { return threshold > 0; }
 };
 
 // The dropout factors of eight neighbouring columns, `column` a multiple of eight: 0 or the scale.
-__device__ inline void keep_factors(const DropoutDraws& draws, philox::Key key,
-                                    std::uint32_t column, std::uint32_t row, std::uint32_t sentence,
-                                    float (&factor)[8]) {
-  const philox::Words words = philox::bits({column / 8, row, sentence, draws.operation_id}, key);
+__device__ inline void compute_dropout_factors(const DropoutParameters& dropout, philox::Key key,
+                                               std::uint32_t column, std::uint32_t row,
+                                               std::uint32_t sentence, float (&factor)[8]) {
+  const philox::Words words = philox::bits({column / 8, row, sentence, dropout.operation_id}, key);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const std::uint32_t draw = (words[i / 2] >> (16 * (i % 2))) & 0xFFFFu;
-    factor[i] = draw < draws.threshold ? 0.0f : draws.scale;
+    factor[i] = draw < dropout.threshold ? 0.0f : dropout.scale;
   }
 }
 

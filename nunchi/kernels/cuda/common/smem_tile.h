@@ -101,8 +101,9 @@ struct SmemTile {
     const int lane = lane_of_thread();
     return address + (offset_of(lane % 16, lane / 16) ^ static_cast<std::uint32_t>(32 * i));
   }
-  __device__ SmemTile next(int tiles) const {
-    return {address + static_cast<std::uint32_t>(tiles * kBytes)};
+  // Tile n of several consecutive tiles, of which this is tile 0.
+  __device__ SmemTile tile(int n) const {
+    return {address + static_cast<std::uint32_t>(n * kBytes)};
   }
 
   // Starts the warp's asynchronous copies of `count` rows (at most 16); rows after them become
@@ -220,8 +221,8 @@ struct DoubleBufferedRows {
 
   // Index of the first tile of a stage: the first matrix's tiles, then the second matrix's.
   __device__ static int first_tile(int stage) { return stage % 2 * 2 * kTiles; }
-  __device__ SmemTile<Width> first(int stage) const { return memory.next(first_tile(stage)); }
-  __device__ SmemTile<Width> second(int stage) const { return first(stage).next(kTiles); }
+  __device__ SmemTile<Width> first(int stage) const { return memory.tile(first_tile(stage)); }
+  __device__ SmemTile<Width> second(int stage) const { return first(stage).tile(kTiles); }
 
   // Starts copying kRows rows of both matrices, from `first_row` on, into a stage; rows from
   // `row_count` on become zero.

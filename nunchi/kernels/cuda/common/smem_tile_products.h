@@ -5,11 +5,11 @@
 
 namespace nunchi::kernels {
 
-// Tiles as addressed by one lane. If the memory is aligned to kAligned, a block's column affects
+// Tiles as addressed by one lane. If the memory is aligned to kAlignment, a block's column affects
 // only three bits of the address, so that tiles at constant distances need no address arithmetic.
 template <int Width>
 struct LaneTiles {
-  static constexpr int kAligned = 256;
+  static constexpr int kAlignment = 256;
 
   std::uint32_t address;  // address of the lane's row of block 0
   std::uint32_t offset = 0;
@@ -18,7 +18,7 @@ struct LaneTiles {
   // With the middle two matrices of a block exchanged: as B of products over columns, word[0],
   // word[1] belong to its first eight rows and word[2], word[3] to the others. mma wants such pairs
   // in neighbouring registers.
-  __device__ static LaneTiles paired(const SmemTile<Width>& tiles) {
+  __device__ static LaneTiles for_b_fragments(const SmemTile<Width>& tiles) {
     const int lane = lane_of_thread();
     return {tiles.address + SmemTile<Width>::offset_of(lane / 16 * 8 + lane % 8, lane / 8 % 2), 0};
   }
@@ -33,12 +33,13 @@ struct LaneTiles {
   __device__ LaneTiles from_block(int first) const {
     return {address ^ static_cast<std::uint32_t>(32 * first), offset};
   }
-  // `tiles` tiles further: next() for a compile-time number, moved() for a run-time one.
-  __device__ LaneTiles next(int tiles) const {
-    return {address, offset + static_cast<std::uint32_t>(tiles * SmemTile<Width>::kBytes)};
+  // Tile n, a compile-time constant.
+  __device__ LaneTiles tile(int n) const {
+    return {address, offset + static_cast<std::uint32_t>(n * SmemTile<Width>::kBytes)};
   }
-  __device__ LaneTiles moved(int tiles) const {
-    return {address + static_cast<std::uint32_t>(tiles * SmemTile<Width>::kBytes), offset};
+  // The tiles with tile `first` as tile 0; `first` is known only at run time.
+  __device__ LaneTiles from_tile(int first) const {
+    return {address + static_cast<std::uint32_t>(first * SmemTile<Width>::kBytes), offset};
   }
 };
 
@@ -46,18 +47,19 @@ struct LaneTiles {
 template <int Width, int M>
 __device__ void load_blocks(std::uint32_t (&words)[M][4], const LaneTiles<Width>& tiles, int i) {
 #pragma unroll
-  for (int m = 0; m < M; ++m) load_block(words[m], tiles.next(m).block(i));
+  for (int m = 0; m < M; ++m) load_block(words[m], tiles.tile(m).block(i));
 }
 
-// sums += a bᵀ over the columns of block i. b are N / 2 consecutive tiles, paired; each gives two
-// of the N groups of eight columns. Block 0 initialises the sums.
+// The part of sums = a bᵀ over the columns of block i: block 0 sets the sums, the other blocks add
+// to them. b are N / 2 consecutive tiles from for_b_fragments(); each gives two of the N groups of
+// eight columns.
 template <int Width, int M, int N>
-__device__ void add_dots(float (&sums)[M][N][4], const std::uint32_t (&a)[M][4],
-                         const LaneTiles<Width>& b, int i) {
+__device__ void multiply_transposed_block(float (&sums)[M][N][4], const std::uint32_t (&a)[M][4],
+                                          const LaneTiles<Width>& b, int i) {
 #pragma unroll
   for (int n = 0; n < N; n += 2) {
     std::uint32_t words[4];
-    load_block(words, b.next(n / 2).block(i));
+    load_block(words, b.tile(n / 2).block(i));
 #pragma unroll
     for (int m = 0; m < M; ++m) {
       if (i == 0) {

@@ -28,20 +28,21 @@ struct PrefetchedRow {
 
 // A lane's first column is `offset` elements into the matrices; its other columns are kChunk apart.
 template <class N, int Chunks>
-__device__ void prefetch(const ResidualNorm<N>& p, const DropoutDraws& draws, std::int64_t row,
-                         std::int64_t offset, int lane, PrefetchedRow<N, Chunks>& in) {
+__device__ void prefetch(const ResidualNorm<N>& p, const DropoutParameters& dropout,
+                         std::int64_t row, std::int64_t offset, int lane,
+                         PrefetchedRow<N, Chunks>& in) {
 #pragma unroll
   for (int c = 0; c < Chunks; ++c) {
     if (c * kChunk + lane * 8 >= p.width) continue;
     load_once(p.residual + offset + c * kChunk, in.residual[c]);
     if (p.branch != nullptr) load_once(p.branch + offset + c * kChunk, in.branch[c]);
   }
-  in.dropout_row = dropout_row_of(p.rows, draws, row);
+  in.dropout_row = dropout_row_of(p.rows, dropout, row);
 }
 
 // x = residual + dropout(branch), rounded to the type in which it is stored.
 template <class N, int Chunks>
-__device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, philox::Key key,
+__device__ void sum_row(const ResidualNorm<N>& p, const DropoutParameters& dropout, philox::Key key,
                         std::int64_t offset, int lane, const PrefetchedRow<N, Chunks>& in,
                         float (&x)[Chunks][8]) {
 #pragma unroll
@@ -56,10 +57,10 @@ __device__ void sum_row(const ResidualNorm<N>& p, const DropoutDraws& draws, phi
     if (p.branch == nullptr) continue;
     float branch[8];
     unpack(in.branch[c], branch);
-    if (draws.threshold > 0) {
+    if (dropout.active()) {
       float factor[8];
-      keep_factors(draws, key, static_cast<std::uint32_t>(column), in.dropout_row.position,
-                   in.dropout_row.sentence, factor);
+      compute_dropout_factors(dropout, key, static_cast<std::uint32_t>(column),
+                              in.dropout_row.position, in.dropout_row.sentence, factor);
 #pragma unroll
       for (int j = 0; j < 8; ++j) branch[j] *= factor[j];
     }
@@ -120,21 +121,21 @@ __device__ void clear_row(const ResidualNorm<N>& p, std::int64_t row, std::int64
 // Each lane holds Chunks times eight columns; rows have at most Chunks * kChunk columns.
 template <class N, int Chunks>
 __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor<N, Chunks>)
-    forward_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
+    forward_kernel(const ResidualNorm<N> p, const DropoutParameters dropout) {
   const int lane = lane_of_thread(), warp = threadIdx.x / kWarp;
   const std::int64_t step = std::int64_t{gridDim.x} * kWarps;
   std::int64_t row = std::int64_t{blockIdx.x} * kWarps + warp, offset = row * p.width + lane * 8;
   if (row >= p.rows.capacity) return;
   wait_for_previous_kernel();
   PrefetchedRow<N, Chunks> next;
-  prefetch(p, draws, row, offset, lane, next);
+  prefetch(p, dropout, row, offset, lane, next);
   const std::int64_t count = real_rows(p.rows);
-  const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
+  const philox::Key key = dropout.active() ? philox::key_of(*dropout.key) : philox::Key{};
 #pragma unroll 1
   for (; row < count; row += step, offset += step * p.width) {
     float x[Chunks][8];
-    sum_row(p, draws, hidden_from_optimizer(key), offset, lane, next, x);
-    if (row + step < count) prefetch(p, draws, row + step, offset + step * p.width, lane, next);
+    sum_row(p, dropout, hidden_from_optimizer(key), offset, lane, next, x);
+    if (row + step < count) prefetch(p, dropout, row + step, offset + step * p.width, lane, next);
     normalise_row(p, row, offset, lane, x);
   }
   for (; row < p.rows.capacity; row += step, offset += step * p.width) {
@@ -145,21 +146,21 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor<N, Chunks>)
 // Any width: lanes stride over the columns and read them again in each pass.
 template <class N>
 __global__ void __launch_bounds__(kThreads)
-    forward_any_kernel(const ResidualNorm<N> p, const DropoutDraws draws) {
+    forward_any_kernel(const ResidualNorm<N> p, const DropoutParameters dropout) {
   const int lane = lane_of_thread();
   const std::int64_t row = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (row >= p.rows.capacity) return;
   wait_for_previous_kernel();
   const bool real = row < real_rows(p.rows);
   const std::int64_t offset = row * p.width;
-  const philox::Key key = draws.threshold > 0 ? philox::key_of(*draws.key) : philox::Key{};
+  const philox::Key key = dropout.active() ? philox::key_of(*dropout.key) : philox::Key{};
   const N* x = p.branch != nullptr ? p.sum + offset : p.residual + offset;
   float total = 0;
   for (std::int64_t c = lane; c < p.width; c += kWarp) {
     float value = real ? to_float(p.residual[offset + c]) : 0.0f;
     if (p.branch != nullptr) {
       if (real) {
-        value += to_float(p.branch[offset + c]) * dropout_factor(draws, key, p.rows, row, c);
+        value += to_float(p.branch[offset + c]) * dropout_factor(dropout, key, p.rows, row, c);
       }
       p.sum[offset + c] = from_float<N>(value);
       value = to_float(p.sum[offset + c]);
@@ -191,17 +192,21 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNorm<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  const ResidualNorm<N> q = native(p);
-  const DropoutDraws draws(p.dropout);
+  const ResidualNorm<N> arguments = native(p);
+  const DropoutParameters dropout(p.dropout);
   const unsigned blocks = blocks_for(p.rows.capacity, kWarps);
   const auto processors = static_cast<unsigned>(ctx.multiprocessors());
-  const bool aligned = all_wide(p.width, q.residual, q.branch, q.gamma, q.beta, q.sum, q.out);
+  const bool aligned =
+      all_rows_aligned(p.width, arguments.residual, arguments.branch, arguments.gamma,
+                       arguments.beta, arguments.sum, arguments.out);
   dispatch_width(p.width, aligned, [&]<int Chunks>() {
     if constexpr (Chunks == 0) {
-      launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, q, draws);
+      launch_overlapped(ctx, p.name(), forward_any_kernel<N>, {blocks, kThreads}, arguments,
+                        dropout);
     } else {
       const unsigned resident = std::min(blocks, processors * kBlocksPerMultiprocessor<N, Chunks>);
-      launch_overlapped(ctx, p.name(), forward_kernel<N, Chunks>, {resident, kThreads}, q, draws);
+      launch_overlapped(ctx, p.name(), forward_kernel<N, Chunks>, {resident, kThreads}, arguments,
+                        dropout);
     }
   });
   check_launch(p.name());

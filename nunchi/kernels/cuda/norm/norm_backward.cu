@@ -13,7 +13,7 @@ namespace {
 
 // Values computed for a launch.
 struct Launch {
-  DropoutDraws draws;
+  DropoutParameters dropout;
   float* partials;  // [count, 2, C] partial sums of d_gamma and d_beta
 };
 
@@ -47,7 +47,7 @@ __device__ void prefetch(const ResidualNormBackward<N>& p, const Launch& launch,
   }
   in.mean = p.mean[row];
   in.rstd = p.rstd[row];
-  in.dropout_row = dropout_row_of(p.rows, launch.draws, row);
+  in.dropout_row = dropout_row_of(p.rows, launch.dropout, row);
 }
 template <class N, int Chunks>
 __device__ void prefetch_d_sum(const ResidualNormBackward<N>& p, std::int64_t offset, int lane,
@@ -111,9 +111,9 @@ __device__ void row_backward(const ResidualNormBackward<N>& p, const Launch& lau
       for (int j = 0; j < 8; ++j) d[j] += other[j];
     }
     if (p.d_branch != nullptr) {
-      if (launch.draws.threshold > 0) {
-        keep_factors(launch.draws, key, static_cast<std::uint32_t>(column), in.dropout_row.position,
-                     in.dropout_row.sentence, other);
+      if (launch.dropout.active()) {
+        compute_dropout_factors(launch.dropout, key, static_cast<std::uint32_t>(column),
+                                in.dropout_row.position, in.dropout_row.sentence, other);
 #pragma unroll
         for (int j = 0; j < 8; ++j) other[j] *= d[j];
         store8(p.d_branch + element, other);
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(RegisterBudget<N, Chunks>::kThreads, 1)
   if (kPrefetchAll && row < p.rows.capacity) prefetch_d_sum(p, offset, lane, next);
   const std::int64_t count = real_rows(p.rows);
   const RowConstants constants{
-      launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{},
+      launch.dropout.active() ? philox::key_of(*launch.dropout.key) : philox::Key{},
       1.0f / static_cast<float>(p.width)};
   float d_gamma[Chunks][8] = {}, d_beta[Chunks][8] = {};
 #pragma unroll 1
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool real = row < real_rows(p.rows);
   const std::int64_t offset = row * p.width;
   const philox::Key key =
-      launch.draws.threshold > 0 ? philox::key_of(*launch.draws.key) : philox::Key{};
+      launch.dropout.active() ? philox::key_of(*launch.dropout.key) : philox::Key{};
   const float mean = real ? p.mean[row] : 0.0f, rstd = real ? p.rstd[row] : 0.0f;
   float gradient_sum = 0, product_sum = 0;
   for (std::int64_t c = lane; real && c < p.width; c += kWarp) {
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kThreads)
       d = rstd * (d_normal - mean_gradient - normal * mean_product);
       if (p.d_sum != nullptr) d += to_float(p.d_sum[offset + c]);
       if (p.d_branch != nullptr)
-        d_branch_value = d * dropout_factor(launch.draws, key, p.rows, row, c);
+        d_branch_value = d * dropout_factor(launch.dropout, key, p.rows, row, c);
     }
     if (p.d_branch != nullptr) p.d_branch[offset + c] = from_float<N>(d_branch_value);
     if (p.d_residual == nullptr) continue;
@@ -276,10 +276,10 @@ template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
   using N = Native<T>;
   if (p.rows.capacity == 0) return;
-  const ResidualNormBackward<N> q = native(p);
-  Launch launch{.draws = DropoutDraws(p.dropout), .partials = nullptr};
-  const bool aligned =
-      all_wide(p.width, q.sum, q.gamma, q.d_out, q.d_sum, q.d_residual, q.d_branch);
+  const ResidualNormBackward<N> arguments = native(p);
+  Launch launch{.dropout = DropoutParameters(p.dropout), .partials = nullptr};
+  const bool aligned = all_rows_aligned(p.width, arguments.sum, arguments.gamma, arguments.d_out,
+                                        arguments.d_sum, arguments.d_residual, arguments.d_branch);
   dispatch_width(p.width, aligned, [&]<int Chunks>() {
     unsigned partials = blocks_for(p.rows.capacity, kRowsPerPartial);
     if constexpr (Chunks > 0) {
@@ -291,12 +291,12 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
     launch.partials = scratch.as<float>();
     if constexpr (Chunks == 0) {
       backward_any_kernel<N>
-          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(q, launch);
+          <<<blocks_for(p.rows.capacity, kWarps), kThreads, 0, ctx.stream()>>>(arguments, launch);
       const dim3 grid(blocks_for(p.width, kThreads), partials);
-      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(q, launch);
+      gamma_partials_kernel<N><<<grid, kThreads, 0, ctx.stream()>>>(arguments, launch);
     } else {
       backward_kernel<N, Chunks>
-          <<<partials, RegisterBudget<N, Chunks>::kThreads, 0, ctx.stream()>>>(q, launch);
+          <<<partials, RegisterBudget<N, Chunks>::kThreads, 0, ctx.stream()>>>(arguments, launch);
     }
     check_launch(p.name());
     add_partials(ctx, {.count = partials,

@@ -27,18 +27,19 @@ void dispatch_width(std::int64_t width, bool aligned, F&& f) {
   }
 }
 
+// Whether rows of `width` elements of all matrices can be read eight elements at a time.
 template <class N, class... More>
-bool all_wide(std::int64_t width, const N* first, const More*... more) {
-  return wide(first, width) && (... && wide(more, width));
+bool all_rows_aligned(std::int64_t width, const N* first, const More*... more) {
+  return rows_are_aligned(first, width) && (... && rows_are_aligned(more, width));
 }
 
 // A row's position and sentence for dropout, prefetched with the row.
 struct DropoutRow {
   std::uint32_t position = 0, sentence = 0;
 };
-__device__ inline DropoutRow dropout_row_of(const Rows& rows, const DropoutDraws& draws,
+__device__ inline DropoutRow dropout_row_of(const Rows& rows, const DropoutParameters& dropout,
                                             std::int64_t row) {
-  if (draws.threshold == 0) return {};
+  if (!dropout.active()) return {};
   return {static_cast<std::uint32_t>(rows.position[row]),
           static_cast<std::uint32_t>(rows.sentence[row])};
 }
@@ -50,13 +51,13 @@ __device__ inline philox::Key hidden_from_optimizer(philox::Key key) {
   return key;
 }
 
-__device__ inline float dropout_factor(const DropoutDraws& draws, philox::Key key, const Rows& rows,
-                                       std::int64_t row, std::int64_t column) {
-  if (draws.threshold == 0) return 1;
+__device__ inline float dropout_factor(const DropoutParameters& dropout, philox::Key key,
+                                       const Rows& rows, std::int64_t row, std::int64_t column) {
+  if (!dropout.active()) return 1;
   float factor[8];
-  const DropoutRow dropout_row = dropout_row_of(rows, draws, row);
-  keep_factors(draws, key, static_cast<std::uint32_t>(column / 8 * 8), dropout_row.position,
-               dropout_row.sentence, factor);
+  const DropoutRow dropout_row = dropout_row_of(rows, dropout, row);
+  compute_dropout_factors(dropout, key, static_cast<std::uint32_t>(column / 8 * 8),
+                          dropout_row.position, dropout_row.sentence, factor);
   float result = 0;
 #pragma unroll
   for (int j = 0; j < 8; ++j) {

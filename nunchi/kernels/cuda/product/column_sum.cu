@@ -189,7 +189,8 @@ void launch(CudaContext& ctx, ColumnSumArguments<N> arguments) {
     arguments.done = ctx.cache<Counters>().get(ctx, groups);
     column_sum_kernel<N, Width, Gated><<<grid, kThreads, 0, ctx.stream()>>>(arguments);
   };
-  if (wide(arguments.x, arguments.width) && (!Gated || wide(arguments.y, arguments.width))) {
+  if (rows_are_aligned(arguments.x, arguments.width) &&
+      (!Gated || rows_are_aligned(arguments.y, arguments.width))) {
     launch_width.template operator()<8>();
   } else {
     launch_width.template operator()<1>();

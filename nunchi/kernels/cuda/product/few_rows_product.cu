@@ -13,8 +13,8 @@ namespace {
 // Multiplies the weights of 16 * Mt outputs by 8 * Nt rows of x at a time; blockIdx.x selects the
 // tile of outputs, blockIdx.y the tile of rows. Loops: a block loops over tiles of outputs and
 // holds the weights of two of them.
-template <class N, int Ks, int Mt, int Nt, bool Loops>
-__global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<N> p) {
+template <class Out, int Ks, int Mt, int Nt, bool Loops>
+__global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<Out> p) {
   extern __shared__ __align__(16) float partial[];  // [warps, 8 * Nt, kTileStride]
   const int g = threadIdx.x % kWarp / 4, warp = threadIdx.x / kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * 8 * Nt;
@@ -43,16 +43,20 @@ __global__ void __launch_bounds__(kMaxThreads) few_rows_kernel(FewRowsArguments<
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
 #pragma unroll
-      for (int j = 0; j < Nt; ++j) add_pieces(sums[i][j], weights.low[i], weights.high[i], x[j]);
+      for (int j = 0; j < Nt; ++j)
+        multiply_accumulate(sums[i][j], weights.row_g[i], weights.row_g8[i], x[j]);
     }
     const uint2 bias = weights.bias;
     const int next = tile + blocks;
     if (Loops && next + blocks < p.tiles) weights.load(p, next + blocks);
     store_sums(partial + warp * 8 * Nt * kTileStride<Mt>, sums);
     __syncthreads();
-    write_tile<16 * Mt, kTileStride<Mt>>(
-        p, partial, {tile, first_row, 8 * Nt, static_cast<int>(blockDim.x) / kWarp}, bias,
-        residual);
+    write_tile<16 * Mt, kTileStride<Mt>>(p, partial,
+                                         {.tile = tile,
+                                          .first_row = first_row,
+                                          .rows = 8 * Nt,
+                                          .parts = static_cast<int>(blockDim.x) / kWarp},
+                                         bias, residual);
     if constexpr (Loops) residual = prefetch_residual<16 * Mt>(p, next, first_row);
     tile = next;
     if (!Loops || tile >= p.tiles) return false;
@@ -100,9 +104,9 @@ bool plan_product(std::int64_t m, std::int64_t n, std::int64_t k, int multiproce
   return true;
 }
 
-template <class N, int Ks, int Mt, int Nt, bool Loops>
-void launch(CudaContext& ctx, FewRowsArguments<N> arguments) {
-  constexpr auto kernel = few_rows_kernel<N, Ks, Mt, Nt, Loops>;
+template <class Out, int Ks, int Mt, int Nt, bool Loops>
+void launch(CudaContext& ctx, FewRowsArguments<Out> arguments) {
+  constexpr auto kernel = few_rows_kernel<Out, Ks, Mt, Nt, Loops>;
   arguments.tiles = static_cast<int>(div_ceil(arguments.outputs, 16 * Mt));
   const auto warps = static_cast<unsigned>(arguments.k / Ks);
   Grid grid{
@@ -127,15 +131,15 @@ void launch(CudaContext& ctx, FewRowsArguments<N> arguments) {
   launch_overlapped(ctx, "row_product", kernel, grid, arguments);
 }
 
-template <class N>
-void launch(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& arguments) {
+template <class Out>
+void launch(CudaContext& ctx, const Plan& plan, const FewRowsArguments<Out>& arguments) {
   const auto dispatch_rows = [&]<int Ks, int Mt, bool Loops, int MaxNt>() {
-    if (plan.nt == 1) return launch<N, Ks, Mt, 1, Loops>(ctx, arguments);
+    if (plan.nt == 1) return launch<Out, Ks, Mt, 1, Loops>(ctx, arguments);
     if constexpr (MaxNt >= 2) {
-      if (plan.nt == 2) return launch<N, Ks, Mt, 2, Loops>(ctx, arguments);
+      if (plan.nt == 2) return launch<Out, Ks, Mt, 2, Loops>(ctx, arguments);
     }
     if constexpr (MaxNt >= 4) {
-      if (plan.nt == 4) return launch<N, Ks, Mt, 4, Loops>(ctx, arguments);
+      if (plan.nt == 4) return launch<Out, Ks, Mt, 4, Loops>(ctx, arguments);
     }
   };
   if (plan.loops) return dispatch_rows.template operator()<64, 1, true, 4>();
@@ -153,14 +157,14 @@ void launch(CudaContext& ctx, const Plan& plan, const FewRowsArguments<N>& argum
 }  // namespace
 
 template <class C>
-bool few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p) {
+bool try_few_rows_product(CudaContext& ctx, const Product<BFloat16, C>& p) {
   Plan plan;
   if (!suits_few_rows(p) || !plan_product(p.m, p.n, p.k, ctx.multiprocessors(), plan)) return false;
   launch(ctx, plan, few_rows_arguments(p));
   return true;
 }
 
-template bool few_rows_product(CudaContext& ctx, const Product<BFloat16, BFloat16>& p);
-template bool few_rows_product(CudaContext& ctx, const Product<BFloat16, float>& p);
+template bool try_few_rows_product(CudaContext& ctx, const Product<BFloat16, BFloat16>& p);
+template bool try_few_rows_product(CudaContext& ctx, const Product<BFloat16, float>& p);
 
 }  // namespace nunchi::kernels

@@ -13,7 +13,7 @@ namespace nunchi::kernels {
 
 constexpr int kMaxWarps = 16, kMaxThreads = kMaxWarps * kWarp;
 
-template <class N>
+template <class Out>
 struct FewRowsArguments {
   int rows, outputs;
   int tiles;  // number of output tiles
@@ -23,7 +23,7 @@ struct FewRowsArguments {
   const __nv_bfloat16* bias;    // [outputs], or null
   bool relu;
   const __nv_bfloat16* residual;  // [rows, outputs], or null
-  N* out;                         // [rows, outputs]
+  Out* out;                       // [rows, outputs]
 };
 
 // Bypasses the L1 cache, since weights are read once. Volatile, so that the compiler does not move
@@ -51,13 +51,14 @@ struct LaneRow {
   }
 };
 
-// c += a bᵀ: rows g (`low`) and g + 8 (`high`) of a, row g of b.
+// c += a bᵀ: rows g (`row_g`) and g + 8 (`row_g8`) of a, row g of b.
 template <int D>
-__device__ void add_dots(float (&c)[4], const LaneRow<D>& low, const LaneRow<D>& high,
+__device__ void add_dots(float (&c)[4], const LaneRow<D>& row_g, const LaneRow<D>& row_g8,
                          const LaneRow<D>& b) {
 #pragma unroll
   for (int i = 0; i < D / 8; i += 2) {
-    const std::uint32_t a[4] = {low.word[i], high.word[i], low.word[i + 1], high.word[i + 1]};
+    const std::uint32_t a[4] = {row_g.word[i], row_g8.word[i], row_g.word[i + 1],
+                                row_g8.word[i + 1]};
     mma(c, a, b.word[i], b.word[i + 1]);
   }
 }
@@ -86,14 +87,15 @@ struct LaneSlice {
   }
 };
 
+// sum += w xᵀ over the warp's slice of K: rows g (`row_g`) and g + 8 (`row_g8`) of w, row g of x.
 template <int Ks>
-__device__ void add_pieces(float (&sum)[4], const LaneSlice<Ks>& low, const LaneSlice<Ks>& high,
-                           const LaneSlice<Ks>& x) {
-  add_dots(sum, low.piece[0], high.piece[0], x.piece[0]);
+__device__ void multiply_accumulate(float (&sum)[4], const LaneSlice<Ks>& row_g,
+                                    const LaneSlice<Ks>& row_g8, const LaneSlice<Ks>& x) {
+  add_dots(sum, row_g.piece[0], row_g8.piece[0], x.piece[0]);
 #pragma unroll
   for (int i = 1; i < LaneSlice<Ks>::kPieces; ++i) {
     float piece_sum[4] = {};
-    add_dots(piece_sum, low.piece[i], high.piece[i], x.piece[i]);
+    add_dots(piece_sum, row_g.piece[i], row_g8.piece[i], x.piece[i]);
 #pragma unroll
     for (int e = 0; e < 4; ++e) sum[e] += piece_sum[e];
   }
@@ -108,18 +110,18 @@ constexpr int kTileStride = 16 * Mt + 4;
 // outputs that the thread writes.
 template <int Ks, int Mt>
 struct WeightTile {
-  LaneSlice<Ks> low[Mt], high[Mt];  // outputs g and g + 8 of each 16
+  LaneSlice<Ks> row_g[Mt], row_g8[Mt];  // outputs g and g + 8 of each 16
   uint2 bias;
 
-  template <class N>
-  __device__ void load(const FewRowsArguments<N>& p, int tile) {
+  template <class Out>
+  __device__ void load(const FewRowsArguments<Out>& p, int tile) {
     const int g = threadIdx.x % kWarp / 4, first = tile * 16 * Mt;
     const __nv_bfloat16* from = p.weight + threadIdx.x / kWarp * Ks + threadIdx.x % 4 * 8;
 #pragma unroll
     for (int i = 0; i < Mt; ++i) {
       // Outputs past the end repeat the last one and are not written.
-      low[i].load_weight(from + min(first + 16 * i + g, p.outputs - 1) * p.k);
-      high[i].load_weight(from + min(first + 16 * i + g + 8, p.outputs - 1) * p.k);
+      row_g[i].load_weight(from + min(first + 16 * i + g, p.outputs - 1) * p.k);
+      row_g8[i].load_weight(from + min(first + 16 * i + g + 8, p.outputs - 1) * p.k);
     }
     const int output = first + threadIdx.x % (4 * Mt) * 4;
     bias = make_uint2(0, 0);
@@ -156,14 +158,14 @@ struct OutputTile {
 };
 
 // The four elements of `residual` for a row, or zeros.
-template <class N>
-__device__ uint2 load_residual(const FewRowsArguments<N>& p, int row, int output) {
+template <class Out>
+__device__ uint2 load_residual(const FewRowsArguments<Out>& p, int row, int output) {
   if (p.residual == nullptr || row >= p.rows || output >= p.outputs) return make_uint2(0, 0);
   return *reinterpret_cast<const uint2*>(p.residual + std::int64_t{row} * p.outputs + output);
 }
 // Loads `residual` for the thread's first outputs, while the product is computed.
-template <int Outputs, class N>
-__device__ uint2 prefetch_residual(const FewRowsArguments<N>& p, int tile, int first_row) {
+template <int Outputs, class Out>
+__device__ uint2 prefetch_residual(const FewRowsArguments<Out>& p, int tile, int first_row) {
   constexpr int kGroups = Outputs / 4;
   return load_residual(p, first_row + static_cast<int>(threadIdx.x) / kGroups,
                        tile * Outputs + static_cast<int>(threadIdx.x) % kGroups * 4);
@@ -171,9 +173,9 @@ __device__ uint2 prefetch_residual(const FewRowsArguments<N>& p, int tile, int f
 
 // Adds the partial sums [parts, rows, Columns], four outputs per thread, and applies the epilogue.
 // `bias` belongs to the thread's outputs, `residual` is from prefetch_residual().
-template <int Outputs, int Columns, class N>
-__device__ void write_tile(const FewRowsArguments<N>& p, const float* partial, const OutputTile& t,
-                           const uint2& bias, uint2 residual) {
+template <int Outputs, int Columns, class Out>
+__device__ void write_tile(const FewRowsArguments<Out>& p, const float* partial,
+                           const OutputTile& t, const uint2& bias, uint2 residual) {
   constexpr int kGroups = Outputs / 4;
   const int group = threadIdx.x % kGroups, output = t.tile * Outputs + group * 4;
   if (output >= p.outputs) return;

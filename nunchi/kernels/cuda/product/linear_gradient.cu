@@ -109,7 +109,7 @@ class GatedProductRunner {
     const PlanKey key = library_product(summed ? gate_and_sum() : gate()).key();
     return ctx_.cache<Plans>().variant(key, [&] {
       // The result's memory may be used for measuring: it holds nothing yet.
-      const auto compute_one = [&](const auto& kernel) { execute(ctx_, kernel); };
+      const auto compute_one = [&](const auto& kernel) { run_unprofiled(ctx_, kernel); };
       float* out = scratch_.template as<float>();
       const double sum = !summed ? 0 : seconds_of(ctx_, [&] { compute_one(column_sum(out)); });
       const double separate_seconds =
@@ -180,7 +180,7 @@ void compute(ContextOf<Target>& ctx, const WeightGradient<T>& p) {
     fastest.consider(kFused, with_bias.chosen(), kAddSeconds);
     fastest.consider(kSeparate,
                      CublasLtProduct<T, float>(ctx, product, epilogue_of(product)).chosen(),
-                     seconds_of(ctx, [&] { execute(ctx, measured); }));
+                     seconds_of(ctx, [&] { run_unprofiled(ctx, measured); }));
     return fastest.variant();
   });
   const auto launch = [&] {

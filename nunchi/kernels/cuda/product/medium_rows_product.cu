@@ -13,8 +13,8 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr int kStage = 128;  // elements of K per stage
-using Tile = SmemTile<kStage>;
+constexpr int kStageK = 128;  // elements of K per stage
+using Tile = SmemTile<kStageK>;
 
 using Arguments = FewRowsArguments<__nv_bfloat16>;
 
@@ -27,12 +27,12 @@ struct TileConfig {
   // Each warp computes 32 outputs over a slice of each stage's K, 16 elements per mma step.
   static constexpr int kWarpsAlongOutputs = Outputs / 32;
   static constexpr int kWarpsAlongK = kWarps / kRowTiles / kWarpsAlongOutputs;
-  static constexpr int kMmaSteps = kStage / 16 / kWarpsAlongK;
+  static constexpr int kMmaSteps = kStageK / 16 / kWarpsAlongK;
   // Row stride of the partial sums, padded against bank conflicts.
   static constexpr int kSumStride = Outputs + 8;
   static constexpr int kSumBytes = kWarpsAlongK * Rows * kSumStride * 4;
   static_assert(kWarpsAlongK * kRowTiles * kWarpsAlongOutputs == kWarps &&
-                kWarpsAlongK * kMmaSteps * 16 == kStage);
+                kWarpsAlongK * kMmaSteps * 16 == kStageK);
 };
 
 // Starts the block's copies of one stage of `Count` rows or outputs, from `first` on. Rows past
@@ -97,21 +97,21 @@ template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
 __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
     medium_rows_kernel(const Arguments p, const ResidualNorm<__nv_bfloat16> n) {
   using Config = TileConfig<Rows, Outputs>;
-  extern __shared__ __align__(LaneTiles<kStage>::kAligned) char memory[];
+  extern __shared__ __align__(LaneTiles<kStageK>::kAlignment) char memory[];
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int first_row = static_cast<int>(blockIdx.y) * Rows, tile = static_cast<int>(blockIdx.x);
-  const int stages = static_cast<int>(p.k / kStage);
+  const int stages = static_cast<int>(p.k / kStageK);
   const std::uint32_t base = shared_address(memory);
   const auto stage_tile = [&](int stage) {
     return Tile{base + static_cast<std::uint32_t>(stage % Stages * Config::kStageBytes)};
   };
   const auto copy_weight = [&](int stage) {
-    copy_stage<Outputs, Config::kThreads>(stage_tile(stage).next(Config::kRowTiles),
-                                          p.weight + stage * kStage, p.k, tile * Outputs,
+    copy_stage<Outputs, Config::kThreads>(stage_tile(stage).tile(Config::kRowTiles),
+                                          p.weight + stage * kStageK, p.k, tile * Outputs,
                                           p.outputs);
   };
   const auto copy_rows = [&](int stage) {
-    copy_stage<Rows, Config::kThreads>(stage_tile(stage), p.x + stage * kStage, p.k, first_row,
+    copy_stage<Rows, Config::kThreads>(stage_tile(stage), p.x + stage * kStageK, p.k, first_row,
                                        p.rows);
   };
 #pragma unroll
@@ -138,20 +138,20 @@ __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
             output_slice = warp / Config::kRowTiles % Config::kWarpsAlongOutputs,
             k_slice = warp / Config::kRowTiles / Config::kWarpsAlongOutputs;
   float sums[4][4] = {};
-  const auto x = LaneTiles<kStage>(Tile{base}.next(row_tile))
+  const auto x = LaneTiles<kStageK>(Tile{base}.tile(row_tile))
                      .from_block(k_slice * Config::kMmaSteps),
-             weight =
-                 LaneTiles<kStage>::paired(Tile{base}.next(Config::kRowTiles + 2 * output_slice))
-                     .from_block(k_slice * Config::kMmaSteps);
+             weight = LaneTiles<kStageK>::for_b_fragments(
+                          Tile{base}.tile(Config::kRowTiles + 2 * output_slice))
+                          .from_block(k_slice * Config::kMmaSteps);
   const auto multiply = [&](int stage) {
     const int tile_offset = stage % Stages * (Config::kStageBytes / Tile::kBytes);
 #pragma unroll
     for (int i = 0; i < Config::kMmaSteps; ++i) {
       std::uint32_t a[4], b[4];
-      load_block(a, x.moved(tile_offset).block(i));
+      load_block(a, x.from_tile(tile_offset).block(i));
 #pragma unroll
       for (int t = 0; t < 2; ++t) {
-        load_block(b, weight.moved(tile_offset).next(t).block(i));
+        load_block(b, weight.from_tile(tile_offset).tile(t).block(i));
         mma(sums[2 * t], a, b[0], b[1]);
         mma(sums[2 * t + 1], a, b[2], b[3]);
       }
@@ -206,8 +206,10 @@ __global__ void __launch_bounds__(TileConfig<Rows, Outputs>::kThreads)
         make_float2(sums[j][2], sums[j][3]);
   }
   __syncthreads();
-  write_tile<Outputs, Config::kSumStride>(p, partial, {tile, first_row, Rows, Config::kWarpsAlongK},
-                                          bias, residual);
+  write_tile<Outputs, Config::kSumStride>(
+      p, partial,
+      {.tile = tile, .first_row = first_row, .rows = Rows, .parts = Config::kWarpsAlongK}, bias,
+      residual);
 }
 
 template <int Rows, int Outputs, int Stages, int Chunks, bool Ring>
@@ -245,21 +247,21 @@ constexpr std::int64_t kMaxMediumRows = 1024;
 
 bool suits_medium_rows(const CudaContext& ctx, const Product<BFloat16>& p) {
   return !ctx.deterministic() && suits_few_rows(p) && p.m <= kMaxMediumRows && p.n < 1 << 24 &&
-         p.k % kStage == 0 && p.k > 0;
+         p.k % kStageK == 0 && p.k > 0;
 }
 
 }  // namespace
 
-bool medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
+bool try_medium_rows_product(CudaContext& ctx, const Product<BFloat16>& p) {
   if (!suits_medium_rows(ctx, p)) return false;
   const Arguments arguments = few_rows_arguments(p);
   return dispatch_tile_size(ctx, arguments, [&]<int Rows, int Outputs>() {
-    return p.k <= 4 * kStage ? launch<Rows, Outputs, 4, 0, false>(ctx, arguments, {})
-                             : launch<Rows, Outputs, 6, 0, true>(ctx, arguments, {});
+    return p.k <= 4 * kStageK ? launch<Rows, Outputs, 4, 0, false>(ctx, arguments, {})
+                              : launch<Rows, Outputs, 6, 0, true>(ctx, arguments, {});
   });
 }
 
-bool medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p) {
+bool try_medium_rows_product(CudaContext& ctx, const NormProduct<BFloat16>& p) {
   // Not with a residual branch, which would have to be copied in addition to the rows.
   if (!suits_medium_rows(ctx, p.product) || !can_fuse_norm(p.norm) || p.norm.branch != nullptr)
     return false;

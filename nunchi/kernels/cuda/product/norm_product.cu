@@ -53,9 +53,9 @@ __device__ void normalise_rows(const ResidualNorm<__nv_bfloat16>& n,
 }
 
 // A block computes 16 * Mt outputs of 8 * Nt rows.
-template <class N, int Chunks, int Mt, int Nt>
+template <class Out, int Chunks, int Mt, int Nt>
 __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
-    norm_product_kernel(const ResidualNorm<__nv_bfloat16> n, const FewRowsArguments<N> p) {
+    norm_product_kernel(const ResidualNorm<__nv_bfloat16> n, const FewRowsArguments<Out> p) {
   constexpr int kWarps = kNormWidth<Chunks> / kWarpK, kRows = 8 * Nt;
   constexpr int kStride = kNormWidth<Chunks> + kPadding;
   extern __shared__ __align__(16) float partial[];  // [kWarps, kRows, kTileStride], then the rows
@@ -92,21 +92,26 @@ __global__ void __launch_bounds__(kNormWidth<Chunks> / 2, Chunks <= 2 ? 2 : 1)
     LaneSlice<kWarpK> x;
     x.load(rows + (8 * j + threadIdx.x % kWarp / 4) * kStride + warp * kWarpK);
 #pragma unroll
-    for (int i = 0; i < Mt; ++i) add_pieces(sums[i][j], weights.low[i], weights.high[i], x);
+    for (int i = 0; i < Mt; ++i)
+      multiply_accumulate(sums[i][j], weights.row_g[i], weights.row_g8[i], x);
   }
   store_sums(partial + warp * kRows * kTileStride<Mt>, sums);
   __syncthreads();
-  write_tile<16 * Mt, kTileStride<Mt>>(
-      p, partial, {static_cast<int>(blockIdx.x), first_row, kRows, kWarps}, weights.bias, residual);
+  write_tile<16 * Mt, kTileStride<Mt>>(p, partial,
+                                       {.tile = static_cast<int>(blockIdx.x),
+                                        .first_row = first_row,
+                                        .rows = kRows,
+                                        .parts = kWarps},
+                                       weights.bias, residual);
 }
 
-template <class N, int Chunks, int Mt, int Nt>
+template <class Out, int Chunks, int Mt, int Nt>
 bool launch(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm,
-            FewRowsArguments<N> arguments) {
+            FewRowsArguments<Out> arguments) {
   constexpr std::size_t kWidth = kNormWidth<Chunks>, kWarps = kWidth / kWarpK;
   arguments.tiles = static_cast<int>(div_ceil(arguments.outputs, 16 * Mt));
   launch_overlapped(
-      ctx, "norm_product", norm_product_kernel<N, Chunks, Mt, Nt>,
+      ctx, "norm_product", norm_product_kernel<Out, Chunks, Mt, Nt>,
       {.blocks = dim3(static_cast<unsigned>(arguments.tiles), blocks_for(arguments.rows, 8 * Nt)),
        .threads = kWarps * kWarp,
        .shared = kWarps * 8 * Nt * kTileStride<Mt> * sizeof(float) +
@@ -117,26 +122,27 @@ bool launch(CudaContext& ctx, const ResidualNorm<__nv_bfloat16>& norm,
 
 // Returns false if the product does not suit this kernel.
 template <class C>
-bool launch(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
-  const Product<BFloat16, C>& q = p.product;
-  if (ctx.deterministic() || q.m > kMaxFewRows || !can_fuse_norm(p.norm) || !suits_few_rows(q)) {
+bool try_launch(CudaContext& ctx, const NormProduct<BFloat16, C>& p) {
+  const Product<BFloat16, C>& product = p.product;
+  if (ctx.deterministic() || product.m > kMaxFewRows || !can_fuse_norm(p.norm) ||
+      !suits_few_rows(product)) {
     return false;
   }
   // If not all blocks run at once, the repeated normalisation costs more than a separate kernel.
   const auto runs_in_one_wave = [&](std::int64_t mt, std::int64_t nt) {
-    return div_ceil(q.n, 16 * mt) * div_ceil(q.m, 8 * nt) <= 2 * ctx.multiprocessors();
+    return div_ceil(product.n, 16 * mt) * div_ceil(product.m, 8 * nt) <= 2 * ctx.multiprocessors();
   };
   const ResidualNorm<__nv_bfloat16> norm = native(p.norm);
-  const FewRowsArguments<Native<C>> arguments = few_rows_arguments(q);
-  using N = Native<C>;
+  using Out = Native<C>;
+  const FewRowsArguments<Out> arguments = few_rows_arguments(product);
   if (runs_in_one_wave(1, 1)) {
-    return q.k == 256   ? launch<N, 1, 1, 1>(ctx, norm, arguments)
-           : q.k == 512 ? launch<N, 2, 1, 1>(ctx, norm, arguments)
-                        : launch<N, 4, 1, 1>(ctx, norm, arguments);
+    return product.k == 256   ? launch<Out, 1, 1, 1>(ctx, norm, arguments)
+           : product.k == 512 ? launch<Out, 2, 1, 1>(ctx, norm, arguments)
+                              : launch<Out, 4, 1, 1>(ctx, norm, arguments);
   }
-  if (q.k == 1024 || !runs_in_one_wave(2, 2)) return false;
-  return q.k == 256 ? launch<N, 1, 2, 2>(ctx, norm, arguments)
-                    : launch<N, 2, 2, 2>(ctx, norm, arguments);
+  if (product.k == 1024 || !runs_in_one_wave(2, 2)) return false;
+  return product.k == 256 ? launch<Out, 1, 2, 2>(ctx, norm, arguments)
+                          : launch<Out, 2, 2, 2>(ctx, norm, arguments);
 }
 
 }  // namespace
@@ -145,13 +151,13 @@ template <class Target, class T, class C>
 void compute(ContextOf<Target>& ctx, const NormProduct<T, C>& p) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     check_product(p.product);
-    if (launch(ctx, p)) return;
+    if (try_launch(ctx, p)) return;
     if constexpr (std::is_same_v<C, BFloat16>) {
-      if (medium_rows_product(ctx, p)) return;
+      if (try_medium_rows_product(ctx, p)) return;
     }
   }
-  execute(ctx, p.norm);
-  execute(ctx, p.product);
+  run_unprofiled(ctx, p.norm);
+  run_unprofiled(ctx, p.product);
 }
 template void compute<Cuda>(CudaContext&, const NormProduct<float>&);
 template void compute<Cuda>(CudaContext&, const NormProduct<BFloat16>&);

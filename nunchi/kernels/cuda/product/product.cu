@@ -53,12 +53,12 @@ bool mask_pays(CudaContext& ctx, const Product<T>& masked, const Algorithm& with
   if (with_mask.seconds == 0 || without.seconds == 0) return true;
   const ScratchMemory d(ctx.arena(), static_cast<std::size_t>(plain.m * plain.n) * sizeof(T));
   const double relu_pass = seconds_of(ctx, [&] {
-    execute(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
-                                       .rows = {.capacity = plain.m},
-                                       .width = plain.n,
-                                       .x = plain.c,
-                                       .d_out = d.as<T>(),
-                                       .d_x = d.as<T>()});
+    run_unprofiled(ctx, ActivationBackward<T>{.kind = ActivationKind::relu,
+                                              .rows = {.capacity = plain.m},
+                                              .width = plain.n,
+                                              .x = plain.c,
+                                              .d_out = d.as<T>(),
+                                              .d_x = d.as<T>()});
   });
   return with_mask.seconds < without.seconds + relu_pass / 2;
 }
@@ -86,10 +86,10 @@ void compute(ContextOf<Target>& ctx, const Product<T, C>& p) {
   if constexpr (std::is_same_v<T, BFloat16>) {
     // These kernels sum in another order than cuBLASLt, so results would depend on the number of
     // rows, which a deterministic context forbids.
-    if (!ctx.deterministic() && few_rows_product(ctx, p)) return;
+    if (!ctx.deterministic() && try_few_rows_product(ctx, p)) return;
   }
   if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>) {
-    if (!ctx.deterministic() && medium_rows_product(ctx, p)) return;
+    if (!ctx.deterministic() && try_medium_rows_product(ctx, p)) return;
   }
   if constexpr (!std::is_same_v<T, C>) {
     // cuBLASLt's epilogue supports only addends of the result's type.

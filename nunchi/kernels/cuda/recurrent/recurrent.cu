@@ -75,11 +75,11 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
   const RecurrentInputs<T>& in = p.in;
   const std::int64_t H = in.width, G = gates_of(in.cell);
   const std::int64_t max_active = in.plan.steps > 0 ? in.plan.active[0] : 0;
-  const Recurrence<N> q = native(p);
+  const Recurrence<N> arguments = native(p);
   const auto blocks = [&](std::int64_t rows) { return blocks_for(rows * H, kRecurrentThreads); };
   if (in.plan.sentences > 0) {
     initial_states_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(
-        q, max_active);
+        arguments, max_active);
     check_launch(p.name());
   }
   const ScratchMemory products(
@@ -91,15 +91,16 @@ void compute(ContextOf<Target>& ctx, const Recurrence<T>& p) {
       product.m = padded_rows(step.active);
       product.a = in.previous_h + step.first * H;
       product.c = products.as<float>();
-      execute(ctx, product);
+      run_unprofiled(ctx, product);
     }
     const float* step_products = from_zero ? nullptr : products.as<float>();
     const auto kernel = in.cell == CellKind::lstm ? token_kernel<N, true> : token_kernel<N, false>;
-    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, step, step_products);
+    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(arguments, step,
+                                                                        step_products);
     check_launch(p.name());
   });
-  clear_tail(ctx, in.rows, H, p.out_stride, q.out);
-  clear_tail(ctx, in.rows, H, H, q.in.previous_h);
+  clear_tail(ctx, in.rows, H, p.out_stride, arguments.out);
+  clear_tail(ctx, in.rows, H, H, arguments.in.previous_h);
 }
 template void compute<Cuda>(CudaContext&, const Recurrence<float>&);
 template void compute<Cuda>(CudaContext&, const Recurrence<BFloat16>&);

@@ -95,12 +95,12 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
   const auto carry_bytes = static_cast<std::size_t>(padded_rows(max_active) * H) * sizeof(float);
   const ScratchMemory carry_h(ctx.arena(), carry_bytes),
       carry_c(ctx.arena(), lstm ? carry_bytes : 0);
-  const RecurrenceBackward<N> q = native(p);
+  const RecurrenceBackward<N> arguments = native(p);
   const Carry carry{.h = carry_h.as<float>(), .c = carry_c.as<float>()};
   const auto blocks = [&](std::int64_t rows) { return blocks_for(rows * H, kRecurrentThreads); };
   for_steps_backward(in.plan, [&](const RecurrentStep& step) {
     const auto kernel = lstm ? token_backward_kernel<N, true> : token_backward_kernel<N, false>;
-    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(q, carry, step);
+    kernel<<<blocks(step.active), kRecurrentThreads, 0, ctx.stream()>>>(arguments, carry, step);
     check_launch(p.name());
     if (step.index == 0 && p.d_initial_h == nullptr) return;
     Product<T, Accumulator<T>> product = in.product;
@@ -108,15 +108,15 @@ void compute(ContextOf<Target>& ctx, const RecurrenceBackward<T>& p) {
     product.a = p.d_b + step.first * G * H;
     product.c = carry_h.as<float>();
     product.accumulate = !lstm;
-    execute(ctx, product);
+    run_unprofiled(ctx, product);
   });
   if (in.plan.sentences > 0 && (p.d_initial_h != nullptr || p.d_initial_c != nullptr)) {
     initial_gradients_kernel<<<blocks(in.plan.sentences), kRecurrentThreads, 0, ctx.stream()>>>(
-        q, carry, max_active);
+        arguments, carry, max_active);
     check_launch(p.name());
   }
-  clear_tail(ctx, in.rows, G * H, in.gates_stride, q.in.gates);
-  clear_tail(ctx, in.rows, G * H, G * H, q.d_b);
+  clear_tail(ctx, in.rows, G * H, in.gates_stride, arguments.in.gates);
+  clear_tail(ctx, in.rows, G * H, G * H, arguments.d_b);
 }
 template void compute<Cuda>(CudaContext&, const RecurrenceBackward<float>&);
 template void compute<Cuda>(CudaContext&, const RecurrenceBackward<BFloat16>&);

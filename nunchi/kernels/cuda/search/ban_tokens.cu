@@ -38,17 +38,17 @@ class RowBans {
   // log Σ exp of all banned tokens, the same in all lanes.
   __device__ double total() const {
     if (__ballot_sync(kAllLanes, own_ != -INFINITY) == 0) return -INFINITY;
-    double top = own_;
+    double maximum = own_;
 #pragma unroll
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-      top = fmax(top, __shfl_xor_sync(kAllLanes, top, offset));
+      maximum = fmax(maximum, __shfl_xor_sync(kAllLanes, maximum, offset));
     }
-    double sum = exp(own_ - top);
+    double sum = exp(own_ - maximum);
 #pragma unroll
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
       sum += __shfl_xor_sync(kAllLanes, sum, offset);
     }
-    return top + log(sum);
+    return maximum + log(sum);
   }
 
  private:

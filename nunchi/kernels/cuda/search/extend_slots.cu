@@ -57,13 +57,13 @@ __device__ void extend_slots(const ExtendSlots& p) {
 }
 
 // Writes one row of embeddings; a negative id: zeros.
-template <bool Wide, class N>
+template <bool Aligned, class N>
 __device__ void embed_row(const Embedding<N>& e, float scale, std::int64_t row, std::int32_t id,
                           std::int32_t position) {
   for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
     float x[8] = {};
-    if (id >= 0) embed_columns<Wide>(e, scale, id, position, column, x);
-    store_columns<Wide>(e.out + row * e.width + column, e.width - column, x);
+    if (id >= 0) embed_columns<Aligned>(e, scale, id, position, column, x);
+    store_columns<Aligned>(e.out + row * e.width + column, e.width - column, x);
   }
 }
 
@@ -75,7 +75,7 @@ __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const Extend
 // One token for each hypothesis: the token of hypothesis h is row h of the embedded rows. A step
 // has little work and waits for loads, so all loads of one level of dependence are issued together,
 // before anything is stored.
-template <class N, bool Wide>
+template <class N, bool Aligned>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
                                                                  const Embedding<N> e,
                                                                  const float scale) {
@@ -84,7 +84,7 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   const std::int64_t h = blockIdx.x;
   if (h == p.hypotheses) {  // the last block
     for (std::int64_t row = p.hypothesis_count(); row < p.capacity; ++row) {
-      embed_row<Wide>(e, scale, row, -1, 0);
+      embed_row<Aligned>(e, scale, row, -1, 0);
     }
     return extend_slots(p);
   }
@@ -96,7 +96,7 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
   const std::int32_t* old_slot = p.old_slot + parent * p.old_stride;
   std::int32_t copied = thread < length ? old_slot[thread] : 0;
   const std::int32_t new_slot = p.slot_of(unit, of_unit.prompt, h, length);
-  embed_row<Wide>(e, scale, h, id, length);
+  embed_row<Aligned>(e, scale, h, id, length);
 
   std::int32_t* slot = p.slot + h * p.stride;
   for (std::int32_t i = thread; i < length; i += kSlotThreads) {
@@ -133,11 +133,11 @@ void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   }
   using N = Native<T>;
   const Grid grid{static_cast<unsigned>(p.slots.hypotheses + 1), kSlotThreads};
-  const auto launch = [&]<bool Wide>() {
-    launch_overlapped(ctx, p.name(), step_rows_kernel<N, Wide>, grid, p.slots, native(e),
+  const auto launch = [&]<bool Aligned>() {
+    launch_overlapped(ctx, p.name(), step_rows_kernel<N, Aligned>, grid, p.slots, native(e),
                       static_cast<float>(e.scale));
   };
-  if (is_wide(e)) {
+  if (rows_are_aligned(e)) {
     launch.template operator()<true>();
   } else {
     launch.template operator()<false>();

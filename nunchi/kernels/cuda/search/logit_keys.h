@@ -7,20 +7,22 @@ namespace nunchi::kernels {
 
 // log(e^a + e^b); at least one of a and b must be above -inf. NaN propagates.
 __device__ inline double log_add(double a, double b) {
-  const double top = a < b ? b : a;
-  return top + log(exp(a - top) + exp(b - top));
+  const double maximum = a < b ? b : a;
+  return maximum + log(exp(a - maximum) + exp(b - maximum));
 }
 
-// log Σ exp of a row whose highest logit is `top` and whose Σ exp(x - top) is `sum`, including the
-// banned tokens. NaN if all logits are -inf.
-__device__ inline double log_sum(float top, double sum, const double* banned) {
+// log Σ exp of a row whose highest logit is `max_logit` and whose Σ exp(x - max_logit) is `sum`,
+// including the banned tokens. NaN if all logits are -inf.
+__device__ inline double log_sum(float max_logit, double sum, const double* banned) {
   const double allowed =
-      top > -INFINITY ? static_cast<double>(top) + log(sum) : static_cast<double>(NAN);
+      max_logit > -INFINITY ? static_cast<double>(max_logit) + log(sum) : static_cast<double>(NAN);
   return banned != nullptr ? log_add(allowed, *banned) : allowed;
 }
 
 // The value to subtract from logits before exp: the highest, or 0 if all are -inf, to avoid NaN.
-__device__ inline float shift_of(float top) { return top > -INFINITY ? top : 0.0f; }
+__device__ inline float shift_of(float max_logit) {
+  return max_logit > -INFINITY ? max_logit : 0.0f;
+}
 
 // Integers that compare as the floats do; NaN is below all, and both zeros are equal.
 __device__ inline std::uint32_t order_of(float x) {
@@ -56,9 +58,9 @@ __device__ inline std::int32_t id_of(Key key) {
 
 __device__ inline Key warp_max(Key key) {
   const auto high = static_cast<std::uint32_t>(key >> 32), low = static_cast<std::uint32_t>(key);
-  const std::uint32_t top = __reduce_max_sync(kAllLanes, high);
-  const std::uint32_t rest = __reduce_max_sync(kAllLanes, high == top ? low : 0u);
-  return Key{top} << 32 | rest;
+  const std::uint32_t max_high = __reduce_max_sync(kAllLanes, high);
+  const std::uint32_t rest = __reduce_max_sync(kAllLanes, high == max_high ? low : 0u);
+  return Key{max_high} << 32 | rest;
 }
 
 // The maximum over four neighbouring lanes.

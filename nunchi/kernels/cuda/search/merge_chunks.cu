@@ -11,7 +11,9 @@ __global__ __launch_bounds__(kThreads) void merge_chunks_kernel(const Merge p) {
   const int r = static_cast<int>((blockIdx.x * blockDim.x + threadIdx.x) / kWarp);
   if (r >= p.rows) return;
   wait_for_previous_kernel();
-  merge_row(p, r, buffers[threadIdx.x / kWarp], [](int, float, std::int32_t) {});
+  // merge_row() itself writes the tokens to p; nothing else is done with them.
+  const auto ignore_token = [](int /*rank*/, float /*log_prob*/, std::int32_t /*id*/) {};
+  merge_row(p, r, buffers[threadIdx.x / kWarp], ignore_token);
 }
 
 }  // namespace

@@ -45,14 +45,16 @@ __global__ void move_kernel(RowMove<N> p) {
 template <class N>
 void move(CudaContext& ctx, const RowMove<N>& p, const char* name) {
   if (p.rows.capacity * p.width == 0) return;
-  constexpr int kWide = 16 / sizeof(N);
-  const auto aligned = [](const N* pointer, std::int64_t stride) {
-    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % kWide == 0;
+  constexpr int kVector = 16 / sizeof(N);
+  const auto rows_are_aligned = [](const N* pointer, std::int64_t stride) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0 && stride % kVector == 0;
   };
 
-  if (p.width % kWide == 0 && aligned(p.from, p.from_stride) && aligned(p.to, p.to_stride)) {
-    const std::int64_t items = p.rows.capacity * p.width / kWide;
-    launch_overlapped(ctx, name, move_kernel<N, kWide>, {blocks_for(items, kThreads), kThreads}, p);
+  if (p.width % kVector == 0 && rows_are_aligned(p.from, p.from_stride) &&
+      rows_are_aligned(p.to, p.to_stride)) {
+    const std::int64_t items = p.rows.capacity * p.width / kVector;
+    launch_overlapped(ctx, name, move_kernel<N, kVector>, {blocks_for(items, kThreads), kThreads},
+                      p);
   } else {
     const std::int64_t items = p.rows.capacity * p.width;
     launch_overlapped(ctx, name, move_kernel<N, 1>, {blocks_for(items, kThreads), kThreads}, p);

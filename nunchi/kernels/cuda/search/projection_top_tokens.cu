@@ -16,8 +16,8 @@
 namespace nunchi::kernels {
 namespace {
 
-constexpr int kStage = 64;  // elements of K per stage
-using Tile = SmemTile<kStage>;
+constexpr int kStageK = 64;  // elements of K per stage
+using Tile = SmemTile<kStageK>;
 constexpr int kWarpGroups = 2, kThreads = kWarpGroups * kWgmmaWarps * kWarp;
 constexpr int kTableRows = 256;  // per tile
 
@@ -65,7 +65,7 @@ class Source {
   template <int Count>
   __device__ void fetch(std::uint32_t to, int stage) const {
     static_assert(Count % kRowsPerPass == 0);
-    const __nv_bfloat16* from = at_ + stage * kStage;
+    const __nv_bfloat16* from = at_ + stage * kStageK;
     to += Tile::offset_of(row(), chunk());
 #pragma unroll
     for (int i = 0; i < Count; i += kRowsPerPass) {
@@ -108,7 +108,7 @@ class Feed {
   __device__ void fetch_rows() const { x_.template fetch<Rows>(buffer(), stage_); }
   __device__ void advance() {
     buffer_ = buffer_ + 1 < Config::kStages ? buffer_ + 1 : 0;
-    if (++stage_ < p_.k / kStage) return;
+    if (++stage_ < p_.k / kStageK) return;
     stage_ = 0;
     tile_ += static_cast<int>(gridDim.x);
     x_ = rows();
@@ -177,7 +177,8 @@ __global__ void __launch_bounds__(kThreads, 1) projection_top_tokens_kernel(cons
     commit_copies();
     same.advance();
   }
-  const int rows = static_cast<int>(p.counts.rows(p.rows)), stages = static_cast<int>(p.k / kStage);
+  const int rows = static_cast<int>(p.counts.rows(p.rows)),
+            stages = static_cast<int>(p.k / kStageK);
   const int group = static_cast<int>(threadIdx.x) / (kWgmmaWarps * kWarp);
   const int own_x = group / Config::kGroupsAlongColumns * kWgmmaRows,
             own_table = Rows + group % Config::kGroupsAlongColumns * Config::kColumns;
@@ -254,13 +255,14 @@ struct TopOfTiles {
 }  // namespace
 
 bool can_find_in_tiles(const CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p) {
-  const Product<BFloat16, float>& q = p.product;
+  const Product<BFloat16, float>& product = p.product;
   const std::int64_t kept = kept_of(p.allowed);
   return !ctx.deterministic() && !p.allowed.bans.any_ngram &&
          p.allowed.bans.suppressed_count <= kSuppressedLanes &&
-         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && q.n > kept && q.n < 1 << 24 &&
-         q.k % kStage == 0 && q.k > 0 && !q.transpose_a && q.transpose_b && !q.accumulate &&
-         q.bias == nullptr && !q.relu && q.residual == nullptr && aligned(q.a) && aligned(q.b);
+         p.allowed.top.rows <= kMaxTileRows && kept <= kMaxKept && product.n > kept &&
+         product.n < 1 << 24 && product.k % kStageK == 0 && product.k > 0 && !product.transpose_a &&
+         product.transpose_b && !product.accumulate && product.bias == nullptr && !product.relu &&
+         product.residual == nullptr && aligned(product.a) && aligned(product.b);
 }
 
 std::size_t TiledTop::chunks_of(const ProjectionTopTokens<BFloat16>& p) {
@@ -277,7 +279,7 @@ std::size_t TiledTop::bytes_of(const ProjectionTopTokens<BFloat16>& p) {
 
 TiledTop::TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, const Zeros& zeros)
     : memory_(ctx.arena(), bytes_of(p)) {
-  const Product<BFloat16, float>& q = p.product;
+  const Product<BFloat16, float>& product = p.product;
   const TopTokens<float>& top = p.allowed.top;
   const std::int64_t kept = kept_of(p.allowed);
   const std::size_t all = chunks_of(p);
@@ -298,14 +300,14 @@ TiledTop::TiledTop(CudaContext& ctx, const ProjectionTopTokens<BFloat16>& p, con
             .log_probs = top.log_probs,
             .ids = top.ids};
   const TileArguments arguments{.rows = merge_.rows,
-                                .vocabulary = static_cast<int>(q.n),
+                                .vocabulary = static_cast<int>(product.n),
                                 .counts = p.allowed.bans.counts,
                                 .row_tiles = 0,
                                 .tiles = 0,
                                 .suppressed_token = p.allowed.bans.suppressed_token,
-                                .k = q.k,
-                                .x = native(q.a),
-                                .table = native(q.b),
+                                .k = product.k,
+                                .x = native(product.a),
+                                .table = native(product.b),
                                 .found = found,
                                 .zeros = zeros};
   with_rows(top.rows, kept, [&]<int Rows>() { launch<Rows>(ctx, arguments); });

@@ -1,6 +1,6 @@
 // Part of a row that a block keeps in registers: loaded once, read several times.
 //
-// The assignment of elements to threads depends only on the block's size and on Wide, not on the
+// The assignment of elements to threads depends only on the block's size and on Aligned, not on the
 // row's address, so that sums over a row always have the same order.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace nunchi::kernels {
 
-// Each thread has `Groups` groups of 16 bytes. Wide: a group is one load; the row is aligned to 16
-// bytes and its size is a multiple of a group's. Otherwise elements are loaded one by one, adjacent
-// ones by adjacent threads.
-template <class N, int Threads, int Groups, bool Wide>
+// Each thread has `Groups` groups of 16 bytes. Aligned: a group is one load; the row is aligned to
+// 16 bytes and its size is a multiple of a group's. Otherwise elements are loaded one by one,
+// adjacent ones by adjacent threads.
+template <class N, int Threads, int Groups, bool Aligned>
 class RowRegisters {
  public:
   static constexpr int kGroup = 16 / static_cast<int>(sizeof(N));
@@ -22,7 +22,7 @@ class RowRegisters {
     size_ = size;
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
-      if constexpr (Wide) {
+      if constexpr (Aligned) {
         const int at = index(g, 0);
         const uint4 words =
             at < size ? *reinterpret_cast<const uint4*>(x + at) : make_uint4(0, 0, 0, 0);
@@ -46,10 +46,10 @@ class RowRegisters {
   __device__ void each(F&& f) const {
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
-      if (Wide && index(g, 0) >= size_) continue;
+      if (Aligned && index(g, 0) >= size_) continue;
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        if (Wide || index(g, j) < size_) f(value(g, j), index(g, j));
+        if (Aligned || index(g, j) < size_) f(value(g, j), index(g, j));
       }
     }
   }
@@ -59,7 +59,7 @@ class RowRegisters {
   __device__ void map(N* x, F&& f) const {
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
-      if constexpr (Wide) {
+      if constexpr (Aligned) {
         if (index(g, 0) >= size_) continue;
         float out[kGroup];
 #pragma unroll
@@ -98,13 +98,13 @@ class RowRegisters {
   // Whether this thread has the element at `at` of a row that is loaded from its beginning,
   // kCapacity elements at a time.
   __device__ static bool has(int at) {
-    return (Wide ? at / kGroup : at) % Threads == static_cast<int>(threadIdx.x);
+    return (Aligned ? at / kGroup : at) % Threads == static_cast<int>(threadIdx.x);
   }
 
  private:
   __device__ static int index(int g, int j) {
     const int thread = static_cast<int>(threadIdx.x);
-    return Wide ? (g * Threads + thread) * kGroup + j : (g * kGroup + j) * Threads + thread;
+    return Aligned ? (g * Threads + thread) * kGroup + j : (g * kGroup + j) * Threads + thread;
   }
   __device__ std::uint32_t bits(const N* x, int at) const {
     if (at >= size_) return 0;

@@ -118,40 +118,40 @@ class RowSampler {
   };
 
   template <class F>
-  __device__ void over_row(F&& f) const {
+  __device__ void for_each_logit(F&& f) const {
     for (int i = static_cast<int>(threadIdx.x); i < p_.vocabulary; i += kThreads) {
       f(to_float(x_[i]));
     }
   }
 
   __device__ void find_top() {
-    float top = -INFINITY;
-    over_row([&](float value) { top = fmaxf(top, value); });
-    top = warp_max(top);
-    if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = top;
+    float max_logit = -INFINITY;
+    for_each_logit([&](float value) { max_logit = fmaxf(max_logit, value); });
+    max_logit = warp_max(max_logit);
+    if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = max_logit;
     __syncthreads();
-    for (const float other : shared_.warp_values) top = fmaxf(top, other);
-    top_ = top;
+    for (const float other : shared_.warp_values) max_logit = fmaxf(max_logit, other);
+    max_logit_ = max_logit;
     __syncthreads();
   }
 
   __device__ double log_of_sum() {
-    const float shift = shift_of(top_);
+    const float shift = shift_of(max_logit_);
     float sum = 0;
-    over_row([&](float value) { sum += exponential<N>(value - shift); });
+    for_each_logit([&](float value) { sum += exponential<N>(value - shift); });
     sum = warp_sum(sum);
     if (threadIdx.x % kWarp == 0) shared_.warp_values[threadIdx.x / kWarp] = sum;
     __syncthreads();
     if (threadIdx.x != 0) return 0;  // only thread 0 uses it
     double all = 0;
     for (const float part : shared_.warp_values) all += part;
-    return log_sum(top_, all, p_.banned != nullptr ? p_.banned + blockIdx.x : nullptr);
+    return log_sum(max_logit_, all, p_.banned != nullptr ? p_.banned + blockIdx.x : nullptr);
   }
 
   // A NaN has no weight.
   __device__ Sum weight(float value) const {
     const double w =
-        exp((static_cast<double>(value) - static_cast<double>(top_)) / unit_.temperature);
+        exp((static_cast<double>(value) - static_cast<double>(max_logit_)) / unit_.temperature);
     return w >= 0 ? __double2ull_rn(w * kOne) : 0;
   }
 
@@ -220,7 +220,7 @@ class RowSampler {
     __syncthreads();
     const int low = below(level);
     const std::uint32_t mask = (1u << (level == 0 ? kBits : below(level - 1) - low)) - 1;
-    over_row([&](float value) {
+    for_each_logit([&](float value) {
       const std::uint32_t order = order_of(value);
       if (level > 0 && order >> below(level - 1) != digits) return;
       const std::uint32_t bin = order >> low & mask;
@@ -300,7 +300,7 @@ class RowSampler {
   const UnitOptions& unit_;
   const N* x_;
   Shared& shared_;
-  float top_ = -INFINITY;
+  float max_logit_ = -INFINITY;
 };
 
 template <class N>

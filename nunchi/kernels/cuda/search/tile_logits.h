@@ -62,17 +62,17 @@ class TileLogits {
   __device__ void find(const TilePosition& at, const VocabularyChunks& to) {
     if (at.rows <= first_row()) return;  // this warp has none of the rows
     if (at.columns < Columns) drop([&](int column) { return column >= at.columns; });
-    float groups[2][kGroups], sum[2], top[2];
+    float groups[2][kGroups], sum[2], max_logit[2];
     find_tops(groups);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      top[h] = quad_max(highest(groups[h]));
-      const float shift = -shift_of(top[h]) * kLog2E;
+      max_logit[h] = quad_max(highest(groups[h]));
+      const float shift = -shift_of(max_logit[h]) * kLog2E;
       sum[h] = 0;
       // About 20 bits are exact, enough for a sum over the vocabulary.
       each_value(h, [&](float x, int) { sum[h] += fast_exp2(fmaf(x, kLog2E, shift)); });
       // Makes up for the rounding of the shift.
-      sum[h] *= fast_exp2(-fmaf(shift_of(top[h]), kLog2E, shift));
+      sum[h] *= fast_exp2(-fmaf(shift_of(max_logit[h]), kLog2E, shift));
       sum[h] = quad_sum(sum[h]);
     }
     const int suppressed_at = at.suppressed_token - at.first_column;
@@ -92,7 +92,8 @@ class TileLogits {
       const int count = keep(at, to, h, here, row < at.rows ? least : NAN);
       if (row >= at.rows) continue;
       if (quad_lane() == 0) {
-        to.summaries[here] = {.top = top[h], .sum = sum[h], .best = order_of(best), .count = count};
+        to.summaries[here] = {
+            .max_logit = max_logit[h], .sum = sum[h], .best = order_of(best), .count = count};
       }
       // There may be too many equal logits, or too few logits if some are NaN, which reach no
       // threshold.

@@ -34,14 +34,14 @@ template <class N>
 class Writer {
  public:
   // `writing`: this thread will call write().
-  __device__ Writer(const TopArguments<N>& p, float top, float sum, bool writing) : p_(p) {
+  __device__ Writer(const TopArguments<N>& p, float max_logit, float sum, bool writing) : p_(p) {
     if (p.chunks.per_row == 1) {
       if (!writing) return;
       const double* banned = p.banned != nullptr ? p.banned + blockIdx.x : nullptr;
-      log_sum_ = log_sum(top, sum, banned);
+      log_sum_ = log_sum(max_logit, sum, banned);
     } else if (threadIdx.x == 0) {
       ChunkSummary& summary = p.chunks.summaries[blockIdx.x];
-      summary.top = top;
+      summary.max_logit = max_logit;
       summary.sum = sum;
     }
   }
@@ -75,19 +75,19 @@ __device__ Key best_below(const Row& row, int first_id, Key limit) {
 constexpr int kShort = 3;
 
 // Blocks per multiprocessor.
-template <class N, int Groups, bool Wide>
-constexpr int kBlocksPerMultiprocessor = !Wide || sizeof(N) * Groups == 10  ? 1
-                                         : sizeof(N) * Groups == 4 * kShort ? 3
-                                                                            : 2;
+template <class N, int Groups, bool Aligned>
+constexpr int kBlocksPerMultiprocessor = !Aligned || sizeof(N) * Groups == 10 ? 1
+                                         : sizeof(N) * Groups == 4 * kShort   ? 3
+                                                                              : 2;
 
 // Blocks are numbered row by row, the chunks of a row one after another.
-template <class N, int Groups, bool Wide>
+template <class N, int Groups, bool Aligned>
 __global__ __launch_bounds__(
     kThreads,
-    kBlocksPerMultiprocessor<N, Groups, Wide>) void top_tokens_kernel(const TopArguments<N> p) {
+    kBlocksPerMultiprocessor<N, Groups, Aligned>) void top_tokens_kernel(const TopArguments<N> p) {
   wait_for_previous_kernel();
-  using Row = RowRegisters<N, kThreads, Groups, Wide>;
-  __shared__ float warp_tops[kWarps], warp_sums[kWarps], group_tops[kThreads];
+  using Row = RowRegisters<N, kThreads, Groups, Aligned>;
+  __shared__ float warp_max_logits[kWarps], warp_sums[kWarps], group_maxima[kThreads];
   __shared__ Key candidates[kMaxCandidates];
   __shared__ int found;
   __shared__ float threshold;
@@ -103,10 +103,10 @@ __global__ __launch_bounds__(
   Row row;
   row.load(p.logits + r * p.vocabulary + first_id, size);
 
-  float own_top = -INFINITY;
-  row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
-  float top = warp_max(own_top);
-  if (lane == 0) warp_tops[warp] = top;
+  float own_max = -INFINITY;
+  row.each([&](float value, int) { own_max = fmaxf(own_max, value); });
+  float max_logit = warp_max(own_max);
+  if (lane == 0) warp_max_logits[warp] = max_logit;
   if (thread == 0) found = bans = 0;
   if (p.bans && warp == 0) {
     Ban ban;
@@ -117,8 +117,8 @@ __global__ __launch_bounds__(
   }
   __syncthreads();
 #pragma unroll
-  for (int w = 0; w < kWarps; ++w) top = fmaxf(top, warp_tops[w]);
-  const float shift = shift_of(top);
+  for (int w = 0; w < kWarps; ++w) max_logit = fmaxf(max_logit, warp_max_logits[w]);
+  const float shift = shift_of(max_logit);
   float sum = 0;
   // About 20 bits are exact, enough for a sum over the vocabulary.
   row.each([&](float value, int) { sum += fast_exp2((value - shift) * kLog2E); });
@@ -134,24 +134,24 @@ __global__ __launch_bounds__(
     changed = true;
   }
   if (changed) {
-    own_top = -INFINITY;
-    row.each([&](float value, int) { own_top = fmaxf(own_top, value); });
+    own_max = -INFINITY;
+    row.each([&](float value, int) { own_max = fmaxf(own_max, value); });
   }
   // At least n logits reach the n-th highest of the maxima of disjoint groups.
   const int lanes = p.group_lanes;
   if (lanes > 0) {
-    float group_top = own_top;
+    float group_max = own_max;
     for (int offset = lanes / 2; offset > 0; offset /= 2) {
-      group_top = fmaxf(group_top, __shfl_xor_sync(kAllLanes, group_top, offset));
+      group_max = fmaxf(group_max, __shfl_xor_sync(kAllLanes, group_max, offset));
     }
-    if (lane % lanes == 0) group_tops[thread / lanes] = group_top;
+    if (lane % lanes == 0) group_maxima[thread / lanes] = group_max;
   }
   __syncthreads();
   if (lanes > 0 && thread < kThreads / lanes) {
-    const float mine = group_tops[thread];
+    const float mine = group_maxima[thread];
     int rank = 0;
     for (int g = 0; g < kThreads / lanes; ++g) {
-      rank += group_tops[g] > mine || (group_tops[g] == mine && g < thread) ? 1 : 0;
+      rank += group_maxima[g] > mine || (group_maxima[g] == mine && g < thread) ? 1 : 0;
     }
     if (rank == p.count - 1) threshold = mine;
   }
@@ -162,7 +162,7 @@ __global__ __launch_bounds__(
 
   if (lanes > 0) {
     const float least = threshold;
-    if (own_top >= least) {
+    if (own_max >= least) {
       row.each([&](float value, int i) {
         if (value >= least) {
           const int at = atomicAdd(&found, 1);
@@ -173,7 +173,7 @@ __global__ __launch_bounds__(
     __syncthreads();
     // NaNs reach no threshold, so that too few candidates may be left.
     if (found >= min(p.count, size) && found <= kMaxCandidates) {
-      const Writer<N> writer(p, top, sum, thread < max(found, p.count));
+      const Writer<N> writer(p, max_logit, sum, thread < max(found, p.count));
       for (int i = thread; i < max(found, p.count); i += kThreads) {
         if (i >= found) {
           writer.write(i, 0);
@@ -189,7 +189,7 @@ __global__ __launch_bounds__(
   }
 
   // Finds tokens one after another, for a large n or if too many logits are equal.
-  const Writer<N> writer(p, top, sum, thread == 0);
+  const Writer<N> writer(p, max_logit, sum, thread == 0);
   Key mine = best_below(row, first_id, std::numeric_limits<Key>::max());
   for (int rank = 0; rank < p.count; ++rank) {
     const Key warp_best = warp_max(mine);
@@ -212,9 +212,9 @@ int group_lanes(std::int64_t count) {
   return 0;
 }
 
-template <class N, bool Wide, int Groups>
+template <class N, bool Aligned, int Groups>
 void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
-  constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Wide>::kCapacity;
+  constexpr int kCapacity = RowRegisters<N, kThreads, Groups, Aligned>::kCapacity;
   const int each = static_cast<int>(blocks_for(arguments.vocabulary, kCapacity));
   const std::int64_t blocks = rows * each;
   const auto all = static_cast<std::size_t>(each == 1 ? 0 : blocks);
@@ -227,7 +227,7 @@ void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
                       .keys = keys.as<Key>(),
                       .sorted = true,
                       .summaries = summaries.as<ChunkSummary>()};
-  launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Wide>,
+  launch_overlapped(ctx, "top_tokens", top_tokens_kernel<N, Groups, Aligned>,
                     {static_cast<unsigned>(blocks), kThreads}, arguments);
   if (each == 1) return;
   merge_chunks(ctx, {.from = arguments.chunks,
@@ -240,7 +240,7 @@ void launch(CudaContext& ctx, TopArguments<N> arguments, std::int64_t rows) {
                      .ids = arguments.ids});
 }
 
-template <class N, bool Wide>
+template <class N, bool Aligned>
 void choose(CudaContext& ctx, const TopArguments<N>& arguments, std::int64_t rows) {
   // The shortest chunks with which all blocks still run at once; in a deterministic context, the
   // same chunks for any number of rows.
@@ -251,21 +251,21 @@ void choose(CudaContext& ctx, const TopArguments<N>& arguments, std::int64_t row
     if (ctx.deterministic()) return groups >= 2;
     return rows * chunks <= 3 * ctx.multiprocessors();
   };
-  if (suits(1)) return launch<N, Wide, 1>(ctx, arguments, rows);
-  if (suits(2)) return launch<N, Wide, 2>(ctx, arguments, rows);
+  if (suits(1)) return launch<N, Aligned, 1>(ctx, arguments, rows);
+  if (suits(2)) return launch<N, Aligned, 2>(ctx, arguments, rows);
   if constexpr (sizeof(N) == 4) {
-    constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Wide>::kCapacity;
+    constexpr int kCapacity = RowRegisters<N, kThreads, kShort, Aligned>::kCapacity;
     if (blocks_for(arguments.vocabulary, kCapacity) <= kMaxChunks) {
-      return launch<N, Wide, kShort>(ctx, arguments, rows);
+      return launch<N, Aligned, kShort>(ctx, arguments, rows);
     }
   }
   constexpr int kMaxGroups = 5;
-  constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Wide>::kCapacity * kMaxChunks;
+  constexpr int kLargest = RowRegisters<N, kThreads, kMaxGroups, Aligned>::kCapacity * kMaxChunks;
   if (arguments.vocabulary > kLargest) {
     throw Error("top_tokens: a vocabulary of " + std::to_string(arguments.vocabulary) +
                 " is larger than " + std::to_string(kLargest) + ".");
   }
-  launch<N, Wide, kMaxGroups>(ctx, arguments, rows);
+  launch<N, Aligned, kMaxGroups>(ctx, arguments, rows);
 }
 
 template <class T>
@@ -282,7 +282,7 @@ void top_tokens(CudaContext& ctx, const TopTokens<T>& p, const BanTokens<T>* ban
                                   .log_probs = p.log_probs,
                                   .ids = p.ids,
                                   .chunks = {}};
-  if (wide(arguments.logits, p.vocabulary)) {
+  if (rows_are_aligned(arguments.logits, p.vocabulary)) {
     choose<N, true>(ctx, arguments, p.rows);
   } else {
     choose<N, false>(ctx, arguments, p.rows);
@@ -307,8 +307,8 @@ void compute(ContextOf<Target>& ctx, const TopAllowedTokens<T>& p) {
   if (!p.bans.any_ngram && p.bans.suppressed_count <= kSuppressedLanes && !ctx.deterministic()) {
     return top_tokens(ctx, p.top, &p.bans);
   }
-  execute(ctx, p.bans);
-  execute(ctx, p.top);
+  run_unprofiled(ctx, p.bans);
+  run_unprofiled(ctx, p.top);
 }
 template void compute<Cuda>(CudaContext&, const TopAllowedTokens<float>&);
 template void compute<Cuda>(CudaContext&, const TopAllowedTokens<BFloat16>&);

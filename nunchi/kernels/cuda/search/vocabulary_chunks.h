@@ -7,7 +7,7 @@
 namespace nunchi::kernels {
 
 struct alignas(16) ChunkSummary {
-  float top, sum;  // the highest logit, and Σ exp(x - shift_of(top))
+  float max_logit, sum;  // the highest logit, and Σ exp(x - shift_of(max_logit))
   // Only if keys are not sorted:
   std::uint32_t best;  // order_of() of the highest key's logit
   std::int32_t count;  // number of keys
@@ -52,27 +52,28 @@ class RowChunks {
 #pragma unroll
     for (int i = 0; i < kHeld; ++i) {
       const int c = lane_of_thread() + i * kWarp;
-      held_[i] = {.top = -INFINITY, .sum = 0, .best = 0, .count = 0};
+      held_[i] = {.max_logit = -INFINITY, .sum = 0, .best = 0, .count = 0};
       if (c < from_.per_row) held_[i] = from_.summaries[first_ + c];
     }
   }
 
   // The logarithm of the sum of all exponentials.
   __device__ double log_of_all(const double* banned) const {
-    float top = -INFINITY;
-    each_summary([&](const ChunkSummary& chunk, int) { top = fmaxf(top, chunk.top); });
-    top = warp_max(top);
-    const float shift = shift_of(top);
+    float max_logit = -INFINITY;
+    each_summary(
+        [&](const ChunkSummary& chunk, int) { max_logit = fmaxf(max_logit, chunk.max_logit); });
+    max_logit = warp_max(max_logit);
+    const float shift = shift_of(max_logit);
     double sum = 0;
     // A chunk without a logit above -inf adds 0, or its NaN.
     each_summary([&](const ChunkSummary& chunk, int c) {
-      if (c < from_.per_row) sum += static_cast<double>(chunk.sum * expf(chunk.top - shift));
+      if (c < from_.per_row) sum += static_cast<double>(chunk.sum * expf(chunk.max_logit - shift));
     });
 #pragma unroll
     for (int offset = kWarp / 2; offset > 0; offset /= 2) {
       sum += __shfl_xor_sync(kAllLanes, sum, offset);
     }
-    return log_sum(top, sum, banned);
+    return log_sum(max_logit, sum, banned);
   }
 
   // The keys that can be among the row's `kept` highest: one in each lane, or 0. False where they
@@ -171,9 +172,9 @@ class RowChunks {
 };
 
 // Writes the most likely tokens of a row. Called by a whole warp; for each token one lane also
-// calls keep(rank, log-probability, id).
-template <class Keep>
-__device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& keep) {
+// calls on_token(rank, log-probability, id).
+template <class OnToken>
+__device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, OnToken&& on_token) {
   const int lane = lane_of_thread();
   const RowChunks chunks(p.from, r);
   Ban ban;
@@ -186,7 +187,7 @@ __device__ void merge_row(const Merge& p, int r, MergeBuffer& buffer, Keep&& kee
     const auto log_prob = static_cast<float>(static_cast<double>(logit_of(key)) - log_of_all);
     p.log_probs[at] = log_prob;
     p.ids[at] = id_of(key);
-    keep(rank, log_prob, id_of(key));
+    on_token(rank, log_prob, id_of(key));
   };
   // Banned tokens count only in the sum.
   if (found) {

@@ -62,9 +62,9 @@ __device__ void load_row(float* to, const N* from, int width) {
 
 // A dot product computed by one lane: `a` is in shared memory, `b` is the lane's row.
 template <class N>
-__device__ float dot(const float* a, const N* b, int width, bool wide) {
+__device__ float dot(const float* a, const N* b, int width, bool aligned) {
   float sum = 0;
-  if (wide) {
+  if (aligned) {
     for (int d = 0; d < width; d += 8) {
       float x[8], y[8];
       load8(a + d, x);
