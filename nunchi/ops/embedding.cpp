@@ -70,13 +70,13 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                   dispatch(d_out, [&]<class T>(auto& ctx) {
                     // For bf16 the kernel sums in f32, the type of a parameter's gradient. A table
                     // that is itself computed has a bf16 gradient, so its sums are converted.
-                    Tensor sums[2], gradients[2];
+                    Tensor sums[2], totals[2];
                     for (const int input : {0, 1}) {
                       if (!gradients.wanted(input)) continue;
-                      gradients[input] = sums[input] = gradients.sum(input);
+                      totals[input] = sums[input] = gradients.sum(input);
                       if (sums[input].dtype() == dtype_of<Accumulator<T>>) continue;
-                      sums[input] = zeros(d_out.context(), dtype_of<Accumulator<T>>,
-                                          gradients[input].shape());
+                      sums[input] =
+                          zeros(d_out.context(), dtype_of<Accumulator<T>>, totals[input].shape());
                     }
                     const auto data = [&](int input) {
                       return sums[input].defined() ? sums[input].data<Accumulator<T>>() : nullptr;
@@ -90,9 +90,9 @@ Variable embedding(const Tensor& ids, const Ragged& batch, const Embedding& para
                                                                     .d_table = data(0),
                                                                     .d_positions = data(1)});
                     for (const int input : {0, 1}) {
-                      if (sums[input].same_memory(gradients[input])) continue;
-                      const Tensor rounded = Tensor::empty(
-                          d_out.context(), gradients[input].dtype(), gradients[input].shape());
+                      if (sums[input].same_memory(totals[input])) continue;
+                      const Tensor rounded = Tensor::empty(d_out.context(), totals[input].dtype(),
+                                                           totals[input].shape());
                       convert(sums[input], rounded);
                       gradients.add(input, rounded);
                     }
