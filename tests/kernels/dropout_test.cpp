@@ -65,7 +65,7 @@ TEST(Dropout, EveryDrawMatchesTheReference) {
         for (std::int64_t r = 0; r < batch.count; ++r) {
           for (std::int64_t c = 0; c < width; ++c) {
             ASSERT_EQ(actual[r * width + c],
-                      static_cast<T>(reference::keep(dropout, batch.rows(), r, c)))
+                      static_cast<T>(reference::dropout_factor(dropout, batch.rows(), r, c)))
                 << "row " << r << ", column " << c << " of " << width;
           }
         }

@@ -56,63 +56,31 @@ __device__ void extend_slots(const ExtendSlots& p) {
   }
 }
 
-// Writes one row of embeddings; a negative id: zeros.
-template <bool Aligned, class N>
-__device__ void embed_row(const Embedding<N>& e, float scale, std::int64_t row, std::int32_t id,
-                          std::int32_t position) {
-  for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
-    float x[8] = {};
-    if (id >= 0) embed_columns<Aligned>(e, scale, id, position, column, x);
-    store_columns<Aligned>(e.out + row * e.width + column, e.width - column, x);
-  }
-}
-
 __global__ __launch_bounds__(kSlotThreads) void extend_slots_kernel(const ExtendSlots p) {
   wait_for_previous_kernel();
   extend_slots(p);
 }
 
-// One token for each hypothesis: the token of hypothesis h is row h of the embedded rows. A step
-// has little work and waits for loads, so all loads of one level of dependence are issued together,
-// before anything is stored.
+// For one token per hypothesis: the token of hypothesis h is row h of the embedded rows.
 template <class N, bool Aligned>
 __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlots p,
                                                                  const Embedding<N> e,
                                                                  const float scale) {
   wait_for_previous_kernel();
-  const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x;
-  if (h == p.hypotheses) {  // the last block
-    for (std::int64_t row = p.hypothesis_count(); row < p.capacity; ++row) {
-      embed_row<Aligned>(e, scale, row, -1, 0);
+  const std::int64_t h = blockIdx.x, hypotheses = p.hypothesis_count();
+  // The hypothesis's number of tokens so far.
+  const std::int32_t position =
+      h < hypotheses && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
+  // Spare rows become zeros; the last block clears those past the number of blocks.
+  const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
+  for (std::int64_t row = h; row < end; ++row) {
+    for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
+      float x[8] = {};
+      if (row < hypotheses) embed_columns<Aligned>(e, scale, e.ids[row], position, column, x);
+      store_columns<Aligned>(e.out + row * e.width + column, e.width - column, x);
     }
-    return extend_slots(p);
   }
-  const bool first = p.parent == nullptr;
-  const std::int32_t parent = first ? 0 : p.parent[h], unit = p.unit[h], id = e.ids[h];
-  if (h >= p.hypothesis_count()) return;
-  const std::int32_t length = first ? 0 : p.old_length[parent];
-  const UnitSlots of_unit = p.units[unit];
-  const std::int32_t* old_slot = p.old_slot + parent * p.old_stride;
-  std::int32_t copied = thread < length ? old_slot[thread] : 0;
-  const std::int32_t new_slot = p.slot_of(unit, of_unit.prompt, h, length);
-  embed_row<Aligned>(e, scale, h, id, length);
-
-  std::int32_t* slot = p.slot + h * p.stride;
-  for (std::int32_t i = thread; i < length; i += kSlotThreads) {
-    slot[i] = copied;
-    if (i + kSlotThreads < length) copied = old_slot[i + kSlotThreads];
-  }
-  if (thread != 0) return;
-  slot[length] = new_slot;
-  p.length[h] = length + 1;
-  p.last_row[h] = static_cast<std::int32_t>(h);
-  p.row_hypothesis[h] = static_cast<std::int32_t>(h);
-  p.row_position[h] = length;
-  p.row_keys[h] = length + 1;
-  p.row_slot[h] = new_slot;
-  p.row_memory_begin[h] = of_unit.memory_begin;
-  p.row_memory_length[h] = of_unit.memory_length;
+  extend_slots(p);
 }
 
 }  // namespace
