@@ -25,7 +25,7 @@ struct BenchOptions {
 void print_machine(const ContextBase& context, const benchmark::Limits& limits);
 void add_machine(Json& json, const ContextBase& context, const benchmark::Limits& limits);
 
-// The rounds whose kernels a profile adds up.
+// What a profile was measured over: `rounds` repetitions of the same work, such as training steps.
 struct ProfiledRounds {
   int rounds = 1;
   double seconds = 0;         // time of one round

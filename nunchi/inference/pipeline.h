@@ -24,7 +24,8 @@ namespace nunchi {
 
 struct PipelineOptions {
   ContextOptions device = {};
-  // Runs on the model that config.json describes, before the weights are read.
+  // Called before the weights are read; throws Error if the model lacks an ability that the program
+  // needs. For example as_translation_model.
   AbilityCheck check = {};
 };
 
@@ -37,7 +38,8 @@ class Pipeline {
   static Pipeline open(const std::filesystem::path& folder, const PipelineOptions& options = {});
 
   // Another pipeline over the same weights, with its own context on the same device. It keeps the
-  // weights alive and may outlive this pipeline. Any thread may call this.
+  // weights alive and may outlive this pipeline. May be called from any thread, even
+  // while another thread uses this pipeline.
   Pipeline worker() const { return worker(shared_->device.threads); }
   Pipeline worker(int threads) const;  // 0: one thread for each core that this process may use
 

@@ -11,8 +11,9 @@ namespace nunchi::kernels {
 
 struct Rows {
   std::int64_t capacity = 0;
-  const std::int32_t* count = nullptr;     // [1] in device memory; null: all rows are real
-  const std::int32_t* sentence = nullptr;  // [capacity] index of the row's sentence, for dropout
+  const std::int32_t* count = nullptr;  // [1] in device memory; null: all rows are real
+  // [capacity] index of the row's sentence in the global batch, which selects its dropout mask.
+  const std::int32_t* sentence = nullptr;
   const std::int32_t* position = nullptr;  // [capacity] the row's position in its sentence
 };
 

@@ -241,7 +241,7 @@ TEST(Options, AnUnknownKeyIsAnErrorWithItsLineAndTheNearestKey) {
   EXPECT_EQ(yaml_error("\"\\e[2J\": 1"), "a.yaml:1: unknown key '?[2J'.");
 }
 
-TEST(Options, JsonErrorsNameTheLineOfTheKey) {
+TEST(Options, JsonErrorsNameTheirLine) {
   EXPECT_EQ(json_error("{\n  \"seed\": 1\n,\n  \"steps\":\n 1001}"),
             "a.json:4: 'steps' must be a whole number from 1 to 1000, not '1001'.");
   EXPECT_EQ(json_error("{\"symbols\": [\"a\",\n\"b\",\n3\n\n]}"),

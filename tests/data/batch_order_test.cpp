@@ -166,7 +166,7 @@ TEST_F(BatchOrders, EpochsAndSeedsDiffer) {
   std::vector<std::string> hashes{hash_of(batches_of(first, 0)), hash_of(batches_of(first, 1)),
                                   hash_of(batches_of(second, 0)), hash_of(batches_of(second, 1))};
   std::ranges::sort(hashes);
-  EXPECT_EQ(std::ranges::unique(hashes).begin(), hashes.end());
+  EXPECT_EQ(std::unique(hashes.begin(), hashes.end()), hashes.end());
   // The batches also contain different groups of sentences, not only in a different order.
   const auto sorted = [](Batches batches) {
     for (auto& batch : batches) std::ranges::sort(batch);

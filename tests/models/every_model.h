@@ -44,7 +44,7 @@ struct ModelSize {
   int max_distance = 20;
   float dropout = 0;
 };
-// Small enough that sentences of a few tokens reach all buckets and positions.
+// Small enough that sentences of a few tokens reach all buckets and the maximum distance.
 inline constexpr ModelSize kTiny = {.vocabulary = 7,
                                     .width = 8,
                                     .head_width = 2,

@@ -1,5 +1,5 @@
-// Splits work among a context's threads. They are OpenMP threads, which the product library uses
-// too.
+// Splits work among a context's threads. They are OpenMP threads, which the matrix product
+// library uses too.
 #pragma once
 
 #include <omp.h>

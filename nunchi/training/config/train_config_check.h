@@ -5,7 +5,8 @@
 
 namespace nunchi {
 
-// Throws Error, or UsageError for an assignment, naming the keys at fault (OptionReader::fail).
+// Throws UsageError if --set gave one of the keys at fault, otherwise Error. The message names the
+// keys (OptionReader::fail).
 void check_train_config(const TrainConfig& config, const OptionReader& in);
 
 }  // namespace nunchi

@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
   const SmemTile<D> tiles{shared_address(memory)};
   const SmemTile<D> k = tiles.tile(warp * M), v = k.tile(kWarps * M);
   const DoubleBufferedRows<D> staged{tiles.tile(2 * kWarps * M)};
-  // Queries before this one see none of these keys. Stages begin at the same queries for every
-  // block, so that sums do not depend on the number of keys per warp.
+  // Queries before this one see none of these keys. It is a multiple of 32, so that every block
+  // sums the same groups of 32 queries, whatever its number of keys per warp.
   const int first_query = span.causal ? max(tile.first - span.shift, 0) / 32 * 32 : 0;
   // A stage: queries, from `query` on, of one of the heads that share the keys.
   struct Stage {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kGradientBlocks<D, M>)
     // Computes with 32 queries, from `query` on. Edge: some of them may not see some of the warp's
     // keys.
     const auto step = [&]<bool Edge>(int query) {
-      // Each lane draws the dropout mask of one query and all keys.
+      // Each lane draws the dropout mask of one query and the warp's keys.
       std::uint32_t drawn = 0;
       if (drops) {
 #pragma unroll

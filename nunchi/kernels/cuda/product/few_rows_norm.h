@@ -1,6 +1,6 @@
-// Normalisation of rows inside a product, before it reads them. A warp normalises several rows at
-// once, each summed in the same order as in norm.cu, so every block computes the same bits. They
-// differ from norm.cu only in the last bit of rstd, which comes from rsqrt here.
+// Normalises rows inside the matrix product kernel that reads them. A warp normalises several rows
+// at once. Each row is summed in the order of norm.cu, so all blocks get identical results; only
+// the last bit of rstd can differ from norm.cu, because rsqrt is used here.
 #pragma once
 
 #include "nunchi/kernels/cuda/product/few_rows_tile.h"

@@ -85,12 +85,13 @@ __global__ __launch_bounds__(kBanThreads) void ban_tokens_kernel(const BanArgume
       const std::int64_t i = begin + lane;
       const bool repeats = i + n <= length && same_tokens(recent, tokens + i, n - 1);
       const std::int32_t token = repeats ? tokens[i + n - 1] : rules.end_token;
-      // Rules on repetition never ban the end.
+      // end_token here means no ban: the n-gram rule never bans the end token.
       const bool wanted = token != rules.end_token;
       if (__any_sync(kAllLanes, wanted)) bans.ban(wanted, token);
     }
   }
-  // Suppressed tokens for which ban_of_lane() has no lane.
+  // ban_of_lane() below bans the first kSuppressedLanes suppressed tokens; this loop bans the
+  // others.
   for (std::int64_t begin = kSuppressedLanes; begin < rules.suppressed_count; begin += kWarp) {
     const std::int64_t i = begin + lane;
     const bool wanted = i < rules.suppressed_count;
