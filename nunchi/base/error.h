@@ -6,13 +6,13 @@
 
 namespace nunchi {
 
-// A job that failed. The program ends with exit code 1.
+// Thrown when a job fails. The program ends with exit code 1.
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// A call that was wrong: an unknown option, a bad value. The program ends with exit code 2.
+// Thrown for an invalid command line or option. The program ends with exit code 2.
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(message) {}

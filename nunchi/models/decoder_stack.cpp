@@ -8,8 +8,8 @@ namespace {
 
 struct MemoryState final : TransformerState {
   using TransformerState::TransformerState;
-  // Keys and values of each layer, [memory rows, key_value_width or more], computed once for all
-  // steps.
+  // Keys and values of each layer, computed once for all steps: [memory rows, key_value_width],
+  // with the padding of nn::key_value_rows.
   std::vector<Variable> memory_kv;
 };
 
@@ -19,11 +19,11 @@ DecoderStack::DecoderStack(nn::Parameters& parameters, const DecoderModules& mod
                            const LayerStackOptions& options)
     : modules_(modules),
       key_value_width_(options.block.key_value_width()),
-      memory_kv_(parameters, std::string(options.name) + ".memory_kv",
-                 {.inputs = options.block.width,
-                  .outputs = key_value_width_ * options.layers,
-                  .stacked = std::int64_t{2} * options.layers,
-                  .bias = options.block.bias}),
+      memory_projection_(parameters, std::string(options.name) + ".memory_kv",
+                         {.inputs = options.block.width,
+                          .outputs = key_value_width_ * options.layers,
+                          .stacked = std::int64_t{2} * options.layers,
+                          .bias = options.block.bias}),
       layers_(parameters, options, modules.position) {}
 
 Variable DecoderStack::layer_memory_kv(const Variable& all_kv, std::size_t i) const {
@@ -32,7 +32,7 @@ Variable DecoderStack::layer_memory_kv(const Variable& all_kv, std::size_t i) co
 
 Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory) const {
   check_vocabulary(target, modules_.vocabulary, "target");
-  const Variable all_kv = memory_kv_(memory.rows);
+  const Variable all_kv = memory_projection_(memory.rows);
   std::vector<Variable> memory_kv;
   for (std::size_t i = 0; i < layers_.size(); ++i) memory_kv.push_back(layer_memory_kv(all_kv, i));
   return layers_(modules_.embedding(target.ids, target.rows, modules_.position),
@@ -41,9 +41,10 @@ Variable DecoderStack::operator()(const TokenBatch& target, const Memory& memory
 
 std::unique_ptr<SequenceModel::State> DecoderStack::make_state(
     ContextBase& context, const nn::CacheLimits& limits) const {
-  const nn::DecoderCache::Options options{.layers = static_cast<int>(layers_.size()),
-                                          .width = key_value_width_,
-                                          .dtype = memory_kv_.parameters().weight.value().dtype()};
+  const nn::DecoderCache::Options options{
+      .layers = static_cast<int>(layers_.size()),
+      .width = key_value_width_,
+      .dtype = memory_projection_.parameters().weight.value().dtype()};
   auto state = std::make_unique<MemoryState>(context, options, limits);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     state->memory_kv.emplace_back(
@@ -55,10 +56,10 @@ std::unique_ptr<SequenceModel::State> DecoderStack::make_state(
 void DecoderStack::add_memory(SequenceModel::State& any_state, const Memory& memory,
                               std::span<const std::int64_t> memory_begin) const {
   auto& state = static_cast<MemoryState&>(any_state);
-  const Tensor rows = memory_rows(memory.batch, memory_begin);
-  const Variable all_kv = memory_kv_(memory.rows);
+  const Tensor destination = destination_rows(memory.batch, memory_begin);
+  const Variable all_kv = memory_projection_(memory.rows);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    scatter_rows(layer_memory_kv(all_kv, i).value(), memory.batch, rows,
+    scatter_rows(layer_memory_kv(all_kv, i).value(), memory.batch, destination,
                  state.memory_kv[i].value().columns(0, key_value_width_));
   }
 }

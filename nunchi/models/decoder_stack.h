@@ -48,7 +48,7 @@ class DecoderStack {
 
   DecoderModules modules_;
   std::int64_t key_value_width_;  // of one layer
-  nn::Linear memory_kv_;          // [L · key_value_width, C]
+  nn::Linear memory_projection_;  // [L · key_value_width, C]
   LayerStack<nn::DecoderLayer> layers_;
 };
 

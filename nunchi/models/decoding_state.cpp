@@ -36,7 +36,7 @@ Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn:
   return tokens.offsets.defined() ? gather_rows(hidden, step.last, step.last_row) : hidden;
 }
 
-Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin) {
+Tensor destination_rows(const Ragged& batch, std::span<const std::int64_t> begin) {
   if (begin.size() != batch.lengths.size()) {
     throw Error(std::to_string(batch.lengths.size()) + " sources were given memory for " +
                 std::to_string(begin.size()) + " (internal error).");

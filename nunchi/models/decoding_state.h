@@ -27,7 +27,7 @@ Tensor newest_rows(const Tensor& hidden, const nn::StepTokens& tokens, const nn:
 
 // The memory row that each row of a batch is copied to, i32 [capacity]. Sentence b's memory starts
 // at row begin[b].
-Tensor memory_rows(const Ragged& batch, std::span<const std::int64_t> begin);
+Tensor destination_rows(const Ragged& batch, std::span<const std::int64_t> begin);
 
 // A state with one unit per sentence of the source. Each unit starts with one token and has at most
 // `hypotheses` hypotheses of at most `positions` tokens.

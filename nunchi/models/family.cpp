@@ -3,7 +3,8 @@
 namespace nunchi {
 namespace {
 
-// The value as config.json has it; empty for a list, since no list decides what a model computes.
+// The value as text. A list gives an empty text: no option that affects what a model computes is a
+// list.
 std::string text_of(const OptionValue* value) {
   return value == nullptr ? "not there" : value->text;
 }
@@ -16,7 +17,8 @@ const FamilyConfig& ModelConfig::operator*() const {
 }
 
 void ModelConfig::fail_wrong_family() const {
-  throw Error("these are options of the family " + (*this)->family() + ".");
+  throw Error("the model is of the family " + (*this)->family() +
+              ", but options of another family were requested (internal error).");
 }
 
 std::string Model::family() const { return config_->family(); }

@@ -38,9 +38,9 @@ bool SlotBlocks::take(std::int64_t unit, std::int64_t slots) {
   }
   if (blocks <= u.taken) return false;
   while (u.taken < blocks) {
-    std::int32_t block = static_cast<std::int32_t>(used_);
+    std::int32_t block = static_cast<std::int32_t>(ever_taken_);
     if (free_.empty()) {
-      ++used_;
+      ++ever_taken_;
     } else {
       block = free_.back();
       free_.pop_back();
@@ -52,7 +52,7 @@ bool SlotBlocks::take(std::int64_t unit, std::int64_t slots) {
 
 void SlotBlocks::release(std::int64_t unit) {
   Unit& u = units_[index(unit)];
-  // The unit's first block is taken again first.
+  // In reverse order, so that the unit's first block is the next one to be reused.
   for (std::int64_t i = u.taken; i-- > 0;) free_.push_back(table_[index(unit * stride_ + i)]);
   reserved_ -= u.reserved;
   u = {};

@@ -38,7 +38,7 @@ class SlotBlocks {
   std::span<const std::int32_t> table() const { return table_; }
   std::int64_t stride() const { return stride_; }
   // All taken slots have had indices below this.
-  std::int64_t used_slots() const { return used_ * kSlots; }
+  std::int64_t used_slots() const { return ever_taken_ * kSlots; }
   std::int64_t bound() const { return bound_ * kSlots; }
   // Slots that no unit has reserved.
   std::int64_t free_slots() const { return (bound_ - reserved_) * kSlots; }
@@ -48,10 +48,10 @@ class SlotBlocks {
     std::int64_t reserved = 0, taken = 0;  // blocks
   };
   std::int64_t stride_, bound_, reserved_ = 0;
-  std::int64_t used_ = 0;  // blocks that were ever taken
+  std::int64_t ever_taken_ = 0;  // blocks that have been taken at least once
   std::vector<Unit> units_;
   std::vector<std::int32_t> table_;  // [units, stride]
-  std::vector<std::int32_t> free_;   // blocks below used_, the next one last
+  std::vector<std::int32_t> free_;   // blocks below ever_taken_; the last one is reused first
 };
 
 }  // namespace nunchi::nn

@@ -98,7 +98,7 @@ TEST_F(GenerateProgram, AnswersBeforeTheNextPrompt) {
   EXPECT_EQ(talk.end().code, 0);
 }
 
-TEST_F(GenerateProgram, WrongCallsAreReportedInOneLine) {
+TEST_F(GenerateProgram, InvalidCommandLinesAreReportedInOneLine) {
   for (const auto& [options, words] : std::vector<std::pair<std::string, std::string>>{
            {"--prompt a --top-k 3", "--top-k has no effect without --sample."},
            {"--prompt a --input x", "--prompt and --input exclude each other"},
@@ -110,11 +110,12 @@ TEST_F(GenerateProgram, WrongCallsAreReportedInOneLine) {
     const ProgramResult result = generate(options);
     EXPECT_EQ(result.code, 2) << options;
     EXPECT_TRUE(says(result.error, words)) << result.error;
+    EXPECT_EQ(std::ranges::count(result.error, '\n'), 1) << result.error;
     EXPECT_EQ(result.out, "");
   }
 }
 
-TEST_F(GenerateProgram, RefusesModelsWithoutTheAbility) {
+TEST_F(GenerateProgram, CommandsRefuseModelsOfAnotherKind) {
   const ProgramResult translate = run("translate " + model().string());
   EXPECT_EQ(translate.code, 1);
   EXPECT_EQ(translate.error,
@@ -154,23 +155,6 @@ TEST_F(GenerateProgram, CharacterTokenizersCanBeTrainedAndUsed) {
   EXPECT_EQ(run("tokenizer decode " + file, "", (folder_ / "in").string()).out, "a dog\n");
   EXPECT_EQ(run("tokenizer encode " + model().string(), "", "/dev/null").code, 0);
   EXPECT_EQ(run("tokenizer train --kind bpe --input x --output y").code, 2);
-}
-
-TEST(BenchTrain, EveryFamilyHasPresets) {
-  for (const std::string preset :
-       {"small", "bert-small", "t5-tiny", "t5-v1.1-small", "rnn-small", "tiny"}) {
-    const ProgramResult result =
-        run("bench train --preset " + preset +
-            " --sentences 2 --length 8 --vocab 50 --steps 1 --warmup 1 --json");
-    EXPECT_EQ(result.code, 0) << preset << result.error;
-    const auto json = nlohmann::json::parse(result.out);
-    EXPECT_GT(json["target_tokens_per_s"], 0);
-    EXPECT_NEAR(json["first_loss"].get<double>(), std::log(50.0), 1.2) << preset;
-  }
-  EXPECT_TRUE(says(run("bench train --preset huge").error, "there is no preset 'huge'"));
-  const ProgramResult longer = run("bench train --preset bert-small --sentences 1 --length 513");
-  EXPECT_EQ(longer.code, 2);
-  EXPECT_TRUE(says(longer.error, "the model has 512 positions")) << longer.error;
 }
 
 }  // namespace

@@ -63,7 +63,9 @@ TEST(Families, T5IsATransformerWithAnotherNameAndOtherDefaults) {
 
 TEST(Families, OptionsOfAnotherFamilyAreAnError) {
   const ModelConfig gpt = model_preset("gpt2");
-  EXPECT_EQ(error_of([&] { gpt.as<BertConfig>(); }), "these are options of the family gpt.");
+  EXPECT_EQ(error_of([&] { gpt.as<BertConfig>(); }),
+            "the model is of the family gpt, but options of another family were requested "
+            "(internal error).");
   EXPECT_EQ(error_of([] { ModelConfig()->family(); }), "the model's family is unknown.");
 }
 

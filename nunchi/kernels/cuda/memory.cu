@@ -34,16 +34,17 @@ __global__ void convert_kernel(std::int64_t count, const From* from, To* to) {
   }
 }
 
-// One thread per eight columns, or per column if rows are not a multiple of eight.
-template <class N, int Width>
+// One thread for every eight columns, or for each column if the width is not a multiple of eight or
+// the rows are not aligned.
+template <class N, int PerThread>
 __global__ void add_into_kernel(AddInto<N> p) {
-  const std::int64_t columns = p.width / Width;
+  const std::int64_t groups = p.width / PerThread;  // of columns in a row
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i >= p.rows * columns) return;
-  const std::int64_t row = i / columns, column = i % columns * Width;
+  if (i >= p.rows * groups) return;
+  const std::int64_t row = i / groups, column = i % groups * PerThread;
   const N* x = p.x + row * p.x_stride + column;
   N* out = p.out + row * p.out_stride + column;
-  if constexpr (Width == 8) {
+  if constexpr (PerThread == 8) {
     float a[8], b[8];
     load8(x, a);
     load8(out, b);
@@ -130,7 +131,7 @@ void compute<Cuda>(CudaContext& ctx, const CopyBytes& p) {
   switch (p.direction) {
     case CopyBytes::Direction::to_device: {
       if (ctx.capturing()) throw Error("a captured graph cannot copy from the host.");
-      // Through pinned memory, so that the host does not wait.
+      // Through pinned memory, so that the host waits only if the ring is full.
       const auto* from = static_cast<const std::byte*>(p.from);
       for (std::size_t done = 0; done < p.bytes; done += PinnedRing::kHalfBytes) {
         const std::size_t chunk = std::min(PinnedRing::kHalfBytes, p.bytes - done);

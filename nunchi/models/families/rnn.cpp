@@ -163,11 +163,11 @@ void Rnn::add_sources(State& any_state, const Source& source,
   }
   state.states.set_initial_states(std::move(initial));
   if (!attention_) return;
-  const Tensor rows = memory_rows(memory.batch, memory_begin);
+  const Tensor destination = destination_rows(memory.batch, memory_begin);
   const nn::StateMemory attended = attention_->memory(memory.rows);
-  scatter_rows(attended.values.value(), memory.batch, rows, state.memory.values.value());
+  scatter_rows(attended.values.value(), memory.batch, destination, state.memory.values.value());
   if (config_.attention == RnnAttention::dot) return;
-  scatter_rows(attended.keys.value(), memory.batch, rows, state.memory.keys.value());
+  scatter_rows(attended.keys.value(), memory.batch, destination, state.memory.keys.value());
 }
 
 Tensor Rnn::step(State& any_state, const nn::StepTokens& tokens) const {
