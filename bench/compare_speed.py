@@ -5,8 +5,9 @@
         [--data MULTI30K] [--europarl FOLDER --lines 60000]
 
 OLD and NEW are programs. Each round runs both, in an order that alternates from round to round. The workloads are
-those of docs/performance.md. --data adds training of the tiny model on real text (CPU), --europarl training of the base
-model on real text (GPU). The exit code is 1 if a rate fell by more than --tolerance (0.03).
+training, attention and translation in the sizes that on_cpu() and on_gpu() list. --data adds training of the tiny model on
+real text (CPU), --europarl training of the base model on real text (GPU). The ratio of a metric is above 1 if the new
+build is faster, also for times. The exit code is 1 if any ratio is below 1 - --tolerance (0.03) or a run fails.
 """
 import argparse
 import lzma
@@ -29,26 +30,26 @@ training: {{batch_tokens: {tokens}, label_smoothing: 0.1, max_steps: 1000}}
 
 
 class Workload:
-    def __init__(self, name: str, arguments: list[str], units: tuple[str, ...]):
-        self.name, self.arguments, self.units = name, arguments, units
+    def __init__(self, name: str, arguments: list[str], metrics: tuple[str, ...]):
+        self.name, self.arguments, self.metrics = name, arguments, metrics
         self.figures: dict[str, list[dict[str, float]]] = {"old": [], "new": []}
 
     def run(self, build: str, program: str) -> None:
         self.figures[build].append(figures_of([program, "bench", *self.arguments]))
 
-    def median(self, build: str, unit: str) -> float:
-        return statistics.median(figures[unit] for figures in self.figures[build])
+    def median(self, build: str, metric: str) -> float:
+        return statistics.median(figures[metric] for figures in self.figures[build])
 
-    def ratio(self, unit: str) -> float:
+    def ratio(self, metric: str) -> float:
         """Above 1 if the new build is faster."""
-        old, new = self.median("old", unit), self.median("new", unit)
-        return old / new if unit.endswith("_ms") else new / old
+        old, new = self.median("old", metric), self.median("new", metric)
+        return old / new if metric.endswith("_ms") else new / old
 
     def line(self) -> str:
         columns = [f"{self.name:<38}"]
-        for unit in self.units:
-            columns.append(f"{self.median('old', unit):>12,.1f}{self.median('new', unit):>12,.1f}"
-                         f"{self.ratio(unit):>8.3f}x  {unit}")
+        for metric in self.metrics:
+            columns.append(f"{self.median('old', metric):>12,.1f}{self.median('new', metric):>12,.1f}"
+                         f"{self.ratio(metric):>8.3f}x  {metric}")
         memory = [self.median(build, "peak_mib") for build in ("old", "new")]
         columns.append(f"   {memory[0]:,.0f} -> {memory[1]:,.0f} MiB")
         return "".join(columns)
@@ -142,7 +143,7 @@ def main() -> int:
                     for build in ("old", "new") if i % 2 == 0 else ("new", "old"):
                         workload.run(build, programs[build])
                 print(workload.line(), flush=True)
-                slower += any(workload.ratio(unit) < 1 - a.tolerance for unit in workload.units)
+                slower += any(workload.ratio(metric) < 1 - a.tolerance for metric in workload.metrics)
     return 1 if slower else 0
 
 

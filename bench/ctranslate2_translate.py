@@ -91,7 +91,7 @@ def main():
             source = [tokenizer.convert_ids_to_tokens(tokenizer.encode(l)) for l in lines]
             lengths = dict(max_decoding_length=256)
         else:
-            pid = os.fork()  # a child builds the model, so that this does not count as memory
+            pid = os.fork()  # a child builds the model, so that building does not add to this process's peak memory
             if pid == 0:
                 random_model(a, folder); os._exit(0)
             os.waitpid(pid, 0)
@@ -99,12 +99,12 @@ def main():
             n = a.sentences or max(8, 4 * a.batch)
             source = [[f"w{rng.randrange(a.vocab - 4)}" for _ in range(a.source_length)] for _ in range(n)]
             lengths = dict(min_decoding_length=a.target_length, max_decoding_length=a.target_length)
-        loading = time.perf_counter()
+        load_start = time.perf_counter()
         translator = ctranslate2.Translator(folder, compute_type=a.precision,
                                             intra_threads=a.threads // a.workers, inter_threads=a.workers)
         options = dict(beam_size=a.beam, max_batch_size=a.batch, batch_type="examples", **lengths)
         translator.translate_batch(source[:1], **options)
-        first = time.perf_counter() - loading
+        first = time.perf_counter() - load_start
         seconds, result = [], None
         for _ in range(a.repeat):
             t = time.perf_counter()

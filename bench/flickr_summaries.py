@@ -25,12 +25,12 @@ def captions_of(file: Path) -> dict[str, list[str]]:
     return captions
 
 
-def pairs_of(captions: list[str], every: bool, draws: random.Random) -> list[tuple[str, str]]:
+def pairs_of(captions: list[str], every: bool, rng: random.Random) -> list[tuple[str, str]]:
     """(source, target) with every caption as the target once, or with one random caption as the target."""
     pairs = []
-    for target in range(len(captions)) if every else [draws.randrange(len(captions))]:
+    for target in range(len(captions)) if every else [rng.randrange(len(captions))]:
         others = captions[:target] + captions[target + 1:]
-        draws.shuffle(others)
+        rng.shuffle(others)
         pairs.append((" ".join(others), captions[target]))
     return pairs
 
@@ -45,12 +45,12 @@ def main() -> int:
         captions = captions_of(arguments.folder / "Flickr8k.token.txt")
         arguments.output.mkdir(parents=True, exist_ok=True)
         for part in ("train", "dev", "test"):
-            draws = random.Random(f"{arguments.seed} {part}")
+            rng = random.Random(f"{arguments.seed} {part}")
             names = (arguments.folder / f"Flickr_8k.{part}Images.txt").read_text(encoding="utf-8").split()
             for name in names:
                 if len(captions.get(name, [])) < 2:
-                    raise ValueError(f"Flickr8k.token.txt has no captions of {name}")
-            pairs = [pair for name in names for pair in pairs_of(captions[name], part == "train", draws)]
+                    raise ValueError(f"Flickr8k.token.txt has fewer than two captions of {name}")
+            pairs = [pair for name in names for pair in pairs_of(captions[name], part == "train", rng)]
             lines = [f"{source}\t{target}\n" for source, target in pairs]
             (arguments.output / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
             print(f"{arguments.output / part}.tsv: {len(lines):,} pairs of {len(names):,} pictures", file=sys.stderr)

@@ -5,7 +5,7 @@
 
 PyTorch uses its fastest settings: bf16, SDPA, torch.compile and fused Adam for training (pytorch_train.py), a static
 cache and one CUDA graph per step for decoding (pytorch_decode.py). GPT-2 is trained without dropout on both sides. Each
-round runs Nunchi, then PyTorch; the table shows medians.
+round runs Nunchi, then PyTorch; the table shows medians, their ratio, and the goal: the ratio that Nunchi aims for.
 With --europarl, both train on the first --lines pairs of train.en-de.{en,de}.xz in that folder, with 24,576 target
 tokens per batch and a vocabulary of 32,000. PyTorch pads the batches and compiles; Nunchi's batches are ragged.
 """
@@ -54,7 +54,8 @@ class Workload:
 
 @dataclass(frozen=True)
 class Batch:
-    """The training batch. Without a dropout, both models use the preset's."""
+    """A training batch. `dropout` is Nunchi's only; None: the preset's. PyTorch's models have fixed rates
+    (pytorch_models.py): those of the presets base and big, none for gpt2."""
     sentences: int = 768
     length: int = 32
     vocab: int = 37000
@@ -82,8 +83,8 @@ def translate(a: argparse.Namespace, batch: int, beam: int, goal: float) -> Work
 
 def europarl(a: argparse.Namespace, folder: Path) -> Workload:
     for side in ("en", "de"):
-        with lzma.open(Path(a.europarl) / f"train.en-de.{side}.xz", "rt", encoding="utf-8") as packed:
-            (folder / f"train.{side}").write_text("".join(itertools.islice(packed, a.lines)), encoding="utf-8")
+        with lzma.open(Path(a.europarl) / f"train.en-de.{side}.xz", "rt", encoding="utf-8") as lines:
+            (folder / f"train.{side}").write_text("".join(itertools.islice(lines, a.lines)), encoding="utf-8")
     config = folder / "europarl.yaml"
     config.write_text(CONFIG.format(folder=folder))
     nunchi = [a.nunchi, "bench", "train", str(config), *flags(steps=100, warmup=100, device="cuda", json=True)]

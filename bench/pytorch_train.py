@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures PyTorch's training speed with its fastest settings: the peer of `nunchi bench train`.
+"""Measures PyTorch's training speed: the peer of `nunchi bench train`. --compile and --precision choose the variant.
 
     pip install torch numpy          (sentencepiece for --source/--target)
     bench/pytorch_train.py --model base --batch 128 --length 32 --vocab 32000 --threads 2

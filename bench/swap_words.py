@@ -31,7 +31,7 @@ def swap_positions(words: list[str]) -> list[int]:
 
 
 def swap_lines(arguments):
-    draws = random.Random(arguments.seed)
+    rng = random.Random(arguments.seed)
     written = 0
     with open_text(arguments.text) as text:
         for line in text:
@@ -39,9 +39,9 @@ def swap_lines(arguments):
             positions = swap_positions(words)
             if not positions:
                 continue
-            label = draws.choice(["swapped", "untouched"])
+            label = rng.choice(["swapped", "untouched"])
             if label == "swapped":
-                i = draws.choice(positions)
+                i = rng.choice(positions)
                 words[i], words[i + 1] = words[i + 1], words[i]
             sys.stdout.write(" ".join(words) + "\t" + label + "\n")
             written += 1
@@ -59,7 +59,7 @@ def main():
     try:
         swap_lines(arguments)
     except BrokenPipeError:
-        # The reader closed the pipe. Discard the buffered output, or Python would report it at exit.
+        # The reader closed the pipe. Discard the buffered output, or Python would report the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error

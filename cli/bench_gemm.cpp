@@ -18,7 +18,7 @@ void run(const BenchOptions& common, const Arguments& arguments) {
   const benchmark::Limits limits = benchmark::measure_limits(common.device);
   print_machine(*context, limits);
   Json results = Json::array();
-  constexpr const char* kRoles[] = {"y = x Wt", "dx = dy W", "dW = dyt x"};
+  constexpr const char* kRoles[] = {"y = x W^T", "dx = dy W", "dW = dy^T x"};
   if (!common.json) {
     fmt::print("{:<12}{:<12}{:>7}{:>7}{:>7}{:>10}{:>9}{:>11}{:>9}\n", "layer", "product", "M", "N",
                "K", "GFLOP/s", "of peak", "product ms", "pack ms");

@@ -64,6 +64,7 @@ struct Figures {
   std::string name, shape;
   std::int64_t parameters = 0;
   int steps = 0;
+  // The median step with a preset; the mean over all steps with CONFIG, whose batches differ.
   double tokens_per_second = 0, seconds_per_step = 0;
   double flops_per_step = 0;
   double first_loss = 0, last_loss = 0;
@@ -152,15 +153,16 @@ void run(const BenchOptions& common, Arguments arguments) {
                            options.length, arguments.vocabulary, dropout_text),
       .parameters = r.parameters,
       .steps = r.steps,
-      .tokens_per_second = static_cast<double>(r.target_tokens) / r.seconds_per_step,
-      .seconds_per_step = r.seconds_per_step,
+      .tokens_per_second = static_cast<double>(r.target_tokens) / r.median_seconds_per_step,
+      .seconds_per_step = r.median_seconds_per_step,
       .flops_per_step = r.flops_per_step,
       .first_loss = r.first_loss,
       .last_loss = r.last_loss};
   if (!common.json) {
     print(figures, limits);
     fmt::print("peak memory {:.0f} MiB\n", context->peak_memory_mib());
-    if (options.profile) print_profile(r.profile, limits, {r.steps, r.mean_seconds, "step"});
+    if (options.profile)
+      print_profile(r.profile, limits, {r.steps, r.mean_seconds_per_step, "step"});
     return;
   }
   Json json = {{"preset", arguments.preset},

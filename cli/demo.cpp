@@ -60,7 +60,7 @@ void print_next_commands(const Arguments& arguments) {
       "  build/nunchi translate {0} --input {0}/data/held-out.ko --beam-size 4 --n-best 2\n"
       "  build/nunchi info {0}\n"
       "  build/nunchi train configs/multi30k-tiny.yaml --set data.root=FOLDER   "
-      "(your own text: docs/multi30k.md)\n",
+      "(a model on real text: docs/multi30k.md)\n",
       folder);
 }
 
@@ -69,7 +69,7 @@ void run(const Arguments& arguments) {
   ProgressLine line;
   const StopSignals signals;
   DemoHooks hooks{
-      .note = [&](const std::string& sentence) { line.print(sentence); },
+      .note = [&](const std::string& message) { line.print(message); },
       .progress = [&](const TrainingProgress& p) { line.update(training_line(p, line.columns())); },
       .stop = &signals.requested()};
   const std::optional<DemoResult> result = run_demo(*context, arguments.options, hooks);

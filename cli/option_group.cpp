@@ -2,7 +2,7 @@
 
 namespace nunchi::cli {
 
-CLI::Option* OptionGroup::describe(CLI::Option* option, const ValueKind& kind) const {
+CLI::Option* OptionGroup::set_group_and_kind(CLI::Option* option, const ValueKind& kind) const {
   const auto refusal = [kind](const std::string& value) -> std::string {
     if (!kind.accepts || kind.accepts(value)) return {};
     return "must be " + kind.words + ", not '" + value + "'";

@@ -22,14 +22,14 @@ class OptionGroup {
   template <class T>
   CLI::Option* add(const std::string& names, T& value, const ValueKind& kind,
                    const std::string& help) {
-    return describe(command_.add_option(names, value, help)->capture_default_str(), kind);
+    return set_group_and_kind(command_.add_option(names, value, help)->capture_default_str(), kind);
   }
   CLI::Option* flag(const std::string& name, bool& value, const std::string& help) {
     return command_.add_flag(name, value, help)->group(title_);
   }
 
  private:
-  CLI::Option* describe(CLI::Option* option, const ValueKind& kind) const;
+  CLI::Option* set_group_and_kind(CLI::Option* option, const ValueKind& kind) const;
 
   CLI::App& command_;
   std::string title_;

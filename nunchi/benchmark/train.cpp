@@ -147,8 +147,9 @@ TrainBenchResult measure_training(ContextBase& context, const TrainBenchOptions&
     progress({.step = step, .seconds = seconds, .timed_seconds = timed_seconds, .loss = loss});
   }
   result.steps = static_cast<int>(times.size());
-  result.seconds_per_step = median(times);
-  result.mean_seconds = times.empty() ? 0 : timed_seconds / static_cast<double>(times.size());
+  result.median_seconds_per_step = median(times);
+  result.mean_seconds_per_step =
+      times.empty() ? 0 : timed_seconds / static_cast<double>(times.size());
   result.arena_mib = static_cast<double>(context.arena().peak()) / (1 << 20);
   return result;
 }

@@ -32,9 +32,9 @@ struct TrainBenchResult {
   std::int64_t parameters = 0;
   std::int64_t target_tokens = 0;  // per step; for masked texts, all tokens
   int steps = 0;
-  double seconds_per_step = 0;  // the median
-  double mean_seconds = 0;      // per step; matches the sum of the profile
-  double flops_per_step = 0;    // matrix products and attention only
+  double median_seconds_per_step = 0;
+  double mean_seconds_per_step = 0;  // matches the sum of the profile
+  double flops_per_step = 0;         // matrix products and attention only
   double first_loss = 0, last_loss = 0;
   double arena_mib = 0;
   Profile profile;  // covers all timed steps; empty unless requested

@@ -21,7 +21,8 @@ void cut(std::string& text, std::size_t max_bytes) {
     return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
   };
   std::size_t end = max_bytes;
-  // A character has at most three bytes after its first. More are not UTF-8 and are cut anywhere.
+  // A character has at most three continuation bytes. Text with more of them in a row is not UTF-8
+  // and is cut at max_bytes.
   for (int step = 0; step < 3 && end > 0 && is_continuation(end); ++step) --end;
   text.resize(is_continuation(end) ? max_bytes : end);
 }
@@ -68,9 +69,9 @@ bool LineReader::fill() {
 bool LineReader::next(std::string& line) {
   line.clear();
   was_cut_ = false;
-  // Reads two bytes more than are kept: one for a "\r" at the line's end, and one to detect that
-  // the line is too long.
-  const std::size_t read_bytes = options_.max_bytes + 2;
+  // Stores at most two bytes more than the line may have: one for a "\r" at its end, and one to
+  // detect that the line is too long.
+  const std::size_t max_stored_bytes = options_.max_bytes + 2;
   bool found_bytes = false, ended = false;
   while (!ended && (begin_ < end_ || fill())) {
     found_bytes = true;
@@ -79,7 +80,7 @@ bool LineReader::next(std::string& line) {
     const auto* newline = static_cast<const char*>(std::memchr(text, '\n', count));
     ended = newline != nullptr;
     const std::size_t length = ended ? static_cast<std::size_t>(newline - text) : count;
-    line.append(text, std::min(length, read_bytes - line.size()));
+    line.append(text, std::min(length, max_stored_bytes - line.size()));
     begin_ += length + (ended ? 1 : 0);
   }
   if (!found_bytes) return false;

@@ -252,7 +252,7 @@ nn::StepTokens Search::next_tokens(std::int64_t units, bool counted) const {
   const std::int64_t rows = units * beam_;
   return {.hypotheses = rows,
           .tokens = rows,
-          .max_length = counted ? 0 : units_.max_length(),
+          .max_length = counted ? 0 : units_.max_length_after_next_step(),
           .active = counted ? current_.counts.flat_slice(0, {1}) : Tensor(),
           .ids = next_tokens_.flat_slice(0, {nn::decode_capacity(rows)}),
           .parents = parents_,
@@ -419,10 +419,10 @@ void Search::release_finished() {
 
 std::vector<FoundSentence> Search::collect() {
   std::vector<FoundSentence> found;
-  if (!units_.any_finished()) return found;
+  if (!units_.any_sentence_finished()) return found;
   std::vector<std::int8_t> buffer;
   const kernels::FinishedRows rows = finished_.download(buffer);
-  units_.remove_finished([&](std::int64_t id, const Sentence& sentence) {
+  units_.remove_finished_sentences([&](std::int64_t id, const Sentence& sentence) {
     found.push_back({.id = id, .hypotheses = results(sentence, rows)});
   });
   return found;

@@ -142,9 +142,12 @@ void SearchUnits::mark_all_done() {
   }
 }
 
-bool SearchUnits::any_finished() const { return std::ranges::any_of(sentences_, is_finished); }
+bool SearchUnits::any_sentence_finished() const {
+  return std::ranges::any_of(sentences_, is_finished);
+}
 
-void SearchUnits::remove_finished(const std::function<void(std::int64_t id, const Sentence&)>& f) {
+void SearchUnits::remove_finished_sentences(
+    const std::function<void(std::int64_t id, const Sentence&)>& f) {
   for (auto entry = sentences_.begin(); entry != sentences_.end();) {
     if (!is_finished(*entry)) {
       ++entry;
@@ -177,7 +180,7 @@ std::int64_t SearchUnits::steps_left() const {
   return steps;
 }
 
-std::int64_t SearchUnits::max_length() const {
+std::int64_t SearchUnits::max_length_after_next_step() const {
   std::int64_t max_length = 0;
   for_each_running(
       [&](std::int64_t u) { max_length = std::max(max_length, units_[index(u)].tokens_read + 1); });

@@ -53,8 +53,8 @@ class SearchUnits {
 
   // Calls f(id, sentence) for each sentence without running units, in the order in which they
   // entered, and removes them.
-  void remove_finished(const std::function<void(std::int64_t id, const Sentence&)>& f);
-  bool any_finished() const;
+  void remove_finished_sentences(const std::function<void(std::int64_t id, const Sentence&)>& f);
+  bool any_sentence_finished() const;
   // Removes all sentences.
   void clear();
 
@@ -71,7 +71,7 @@ class SearchUnits {
   // Steps after which no unit that runs now is active.
   std::int64_t steps_left() const;
   // Tokens of the longest hypothesis after the next step.
-  std::int64_t max_length() const;
+  std::int64_t max_length_after_next_step() const;
 
  private:
   struct Unit {

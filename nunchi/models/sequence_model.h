@@ -101,7 +101,8 @@ class MaskedLanguageModel {
                               const VocabularyLossOptions& options) const = 0;
 };
 
-// A model that assigns a label to each text. `per_text` is a batch with one row per text.
+// A model that assigns a label to each text. `row_per_text` describes a batch with one row per
+// text.
 class Classifier {
  public:
   virtual ~Classifier() = default;
@@ -109,11 +110,11 @@ class Classifier {
   // classify.
   virtual const std::vector<std::string>& labels() const = 0;
   // One row that represents each text, [texts, C].
-  virtual Variable summary(const TokenBatch& texts, const Ragged& per_text) const = 0;
+  virtual Variable summary(const TokenBatch& texts, const Ragged& row_per_text) const = 0;
   // For summaries: the scores of all labels, [texts, labels], which are not recorded, and the
   // summed loss of the true labels.
   virtual Tensor label_scores(const Variable& summary) const = 0;
-  virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& per_text,
+  virtual VocabularyLoss label_loss(const Variable& summary, const Ragged& row_per_text,
                                     const Tensor& labels,
                                     const VocabularyLossOptions& options) const = 0;
 };

@@ -10,6 +10,7 @@
 
 namespace nunchi {
 
+// `Config` is a family's plain struct of options, for example GptConfig.
 template <class Config>
 class TypedConfig : public FamilyConfig {
  public:
@@ -24,8 +25,8 @@ class TypedConfig : public FamilyConfig {
 
 inline constexpr std::int64_t kMaxVocabulary = 16 << 20;
 
-// Returns the options after checking them, before a model is built from them. Throws Error if they
-// contradict one another.
+// Returns the config after checking its options, before a model is built from it. Throws Error if
+// an option is invalid or if options contradict one another.
 template <class Config>
 const Config& checked(const Config& config) {
   config.check([](std::initializer_list<std::string_view> keys, const std::string& what) {
@@ -38,7 +39,8 @@ struct NamedSize {
   std::string_view key;
   std::int64_t size;
 };
-// Calls `fail` for the first size below `minimum`.
+// Calls `fail` for the first size below `minimum`, with "preset" as a second key, since the size
+// may come from a preset.
 inline void check_sizes(const FailOption& fail, std::initializer_list<NamedSize> sizes,
                         std::int64_t minimum = 1) {
   for (const auto& [key, size] : sizes) {

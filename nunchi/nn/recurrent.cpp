@@ -19,16 +19,18 @@ nunchi::Linear make_linear(Parameters& parameters, const std::string& name, cons
 RecurrentLayer make_layer(Parameters& parameters, const std::string& name,
                           const RecurrentConfig& config) {
   const int directions = config.bidirectional ? 2 : 1;
-  const std::int64_t width = config.width / directions,
-                     gates = kernels::gates_of(config.cell) * width;
+  const std::int64_t direction_width = config.width / directions,
+                     gate_rows = kernels::gates_of(config.cell) * direction_width;
+  const auto hidden = [&](const char* suffix) {
+    return make_linear(parameters, name + suffix, {gate_rows, direction_width}, direction_width);
+  };
   RecurrentLayer layer{
       .cell = config.cell,
-      .input = make_linear(parameters, name + ".input", {directions * gates, config.width}, width),
+      .input = make_linear(parameters, name + ".input", {directions * gate_rows, config.width},
+                           direction_width),
       .hidden = {}};
-  layer.hidden[0] = make_linear(parameters, name + ".hidden", {gates, width}, width);
-  if (config.bidirectional) {
-    layer.hidden[1] = make_linear(parameters, name + ".hidden_reverse", {gates, width}, width);
-  }
+  layer.hidden[0] = hidden(".hidden");
+  if (config.bidirectional) layer.hidden[1] = hidden(".hidden_reverse");
   return layer;
 }
 

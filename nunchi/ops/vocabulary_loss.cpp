@@ -48,7 +48,7 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
   const std::int64_t chunk =
       std::min(options.chunk > 0 ? options.chunk : default_chunk(h, vocabulary), rows);
   const Tensor logits = Tensor::empty(context, h.dtype(), {chunk, vocabulary});
-  const Tensor tokens = Tensor::empty(context, accumulator_type(h.dtype()), {rows});
+  const Tensor token_losses = Tensor::empty(context, accumulator_type(h.dtype()), {rows});
   const Tensor d_hidden = recorded ? Tensor::empty(context, h.dtype(), h.shape()) : Tensor();
   // Gradients of parameters exist before the backward pass and are added to.
   const auto gradient = [&](const Variable& parameter) {
@@ -66,15 +66,16 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
     multiply(chunk_hidden, forward, scores,
              {.bias = bias.defined() ? bias.value() : Tensor(), .label = "vocabulary"});
     dispatch(h, [&]<class T>(auto& ctx) {
-      kernels::run(ctx, kernels::CrossEntropy<T>{.rows = rows_of(batch),
-                                                 .first_row = first,
-                                                 .chunk_rows = chunk_rows,
-                                                 .vocabulary = vocabulary,
-                                                 .smoothing = options.smoothing,
-                                                 .write_gradient = recorded,
-                                                 .targets = targets.data<std::int32_t>() + first,
-                                                 .logits = scores.data<T>(),
-                                                 .loss = tokens.data<Accumulator<T>>() + first});
+      kernels::run(ctx,
+                   kernels::CrossEntropy<T>{.rows = rows_of(batch),
+                                            .first_row = first,
+                                            .chunk_rows = chunk_rows,
+                                            .vocabulary = vocabulary,
+                                            .smoothing = options.smoothing,
+                                            .write_gradient = recorded,
+                                            .targets = targets.data<std::int32_t>() + first,
+                                            .logits = scores.data<T>(),
+                                            .loss = token_losses.data<Accumulator<T>>() + first});
     });
     if (!recorded) continue;
     multiply(scores, backward, d_hidden.rows(first, chunk_rows),
@@ -83,15 +84,15 @@ VocabularyLoss vocabulary_loss(const Variable& hidden, const Linear& projection,
       add_weight_gradient(scores, chunk_hidden, d_weight, d_bias, "vocabulary_backward_weight");
   }
   const Tensor total = Tensor::empty(context, DType::f64, {1});
-  dispatch(tokens, [&]<class T>(auto& ctx) {
-    kernels::run(
-        ctx, kernels::Sum<T>{.count = rows, .x = tokens.data<T>(), .out = total.data<double>()});
+  dispatch(token_losses, [&]<class T>(auto& ctx) {
+    kernels::run(ctx, kernels::Sum<T>{
+                          .count = rows, .x = token_losses.data<T>(), .out = total.data<double>()});
   });
   return {record("vocabulary_loss", total, {hidden, weight, bias},
                  [d_hidden](Gradients& gradients) {
                    if (gradients.wanted(0)) gradients.add(0, d_hidden);
                  }),
-          tokens};
+          token_losses};
 }
 
 }  // namespace nunchi

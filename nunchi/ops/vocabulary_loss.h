@@ -2,8 +2,9 @@
 // tokens: the full logits never exist.
 //
 // The gradients of the hidden rows, the weight and the bias are computed in the forward pass, chunk
-// by chunk. So the backward pass must start at the loss (whose own gradient is one), and a recorded
-// loss has added to the weight's gradient even if no backward pass follows.
+// by chunk. So the backward pass must start at this loss, with a gradient of one. While a tape
+// records, vocabulary_loss() itself adds to the gradients of weight and bias, even if no backward
+// pass follows.
 #pragma once
 
 #include "nunchi/ops/linear.h"
@@ -18,7 +19,7 @@ struct VocabularyLossOptions {
 
 struct VocabularyLoss {
   Variable total;  // f64 [1]: the sum over all tokens
-  Tensor tokens;   // [capacity]: the loss of each token; zero past the count
+  Tensor tokens;   // [capacity]: the loss of each token; zero past the batch's last token
 };
 
 // hidden [T, C], projection: weight [V, C] and an optional bias [V], targets i32 [T].

@@ -122,11 +122,14 @@ class FlickrSummaries(TestWithFolder):
         self.assertEqual(result.returncode, 1)
         self.assertIn("Flickr8k.token.txt:2: no tab", result.stderr)
 
-    def test_a_picture_without_captions_is_reported_by_name(self):
+    def test_a_picture_with_too_few_captions_is_reported_by_name(self):
         (self.folder / "Flickr_8k.devImages.txt").write_text("other.jpg\n")
-        result = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("no captions of other.jpg", result.stderr)
+        token_file = self.folder / "Flickr8k.token.txt"
+        for captions in ("", "other.jpg#0\tonly one\n"):
+            token_file.write_text(token_file.read_text() + captions)
+            result = run("flickr_summaries.py", self.folder, "--output", self.folder / "out")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("fewer than two captions of other.jpg", result.stderr)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ class FeatureCorpus : public ::testing::Test {
   PrepareOptions options_{.cache = folder_ / "cache", .threads = 2};
 };
 
-TEST_F(FeatureCorpus, FilesInNameOrderBelongToTheLines) {
+TEST_F(FeatureCorpus, FeatureFilesInNameOrderCorrespondToTheTargetLines) {
   const PairStore store = prepared();
   ASSERT_EQ(store.size(), kExamples);
   ASSERT_NE(store.features(), nullptr);

@@ -161,11 +161,11 @@ inline VocabularyLoss loss_of(const Bert& model, const MaskedBatch& batch,
 inline VocabularyLoss label_loss_of(const Bert& model, const TokenBatch& texts) {
   ContextBase& context = texts.ids.context();
   const auto count = static_cast<std::size_t>(texts.rows.sentences);
-  const Ragged per_text = make_ragged(context, std::vector<std::int32_t>(count, 1));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(per_text.capacity), 0);
+  const Ragged row_per_text = make_ragged(context, std::vector<std::int32_t>(count, 1));
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(row_per_text.capacity), 0);
   for (std::size_t i = 1; i < count; i += 2) labels[i] = 1;
-  return model.label_loss(model.summary(texts, per_text), per_text,
-                          from_host(context, labels, {per_text.capacity}), {.smoothing = 0.1});
+  return model.label_loss(model.summary(texts, row_per_text), row_per_text,
+                          from_host(context, labels, {row_per_text.capacity}), {.smoothing = 0.1});
 }
 
 // The scores of every row, [rows, V], without dropout.

@@ -57,7 +57,7 @@ __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
   sums[warp][lane] = sum;
   __syncthreads();
   if (warp != 0 || column >= columns) return;
-  float* out = column < p.width ? p.out : p.second;
+  float* out = column < p.width ? p.out : p.second_out;
   if (out == nullptr) return;
   out += column < p.width ? column : column - p.width;
   float total = *out;
@@ -68,9 +68,9 @@ __global__ void add_partials_kernel(Partials p, std::int64_t columns) {
 }  // namespace
 
 void add_partials(CudaContext& ctx, Partials p) {
-  if (p.out == nullptr && p.second == nullptr) return;
+  if (p.out == nullptr && p.second_out == nullptr) return;
   if (p.stride == 0) p.stride = p.width;
-  const std::int64_t columns = p.second != nullptr ? 2 * p.width : p.width;
+  const std::int64_t columns = p.second_out != nullptr ? 2 * p.width : p.width;
   add_partials_kernel<<<blocks_for(columns, kWarp), 16 * kWarp, 0, ctx.stream()>>>(p, columns);
   check_launch("add_partials");
 }

@@ -81,19 +81,19 @@ const Bert::LabelHead& Bert::label_head() const {
   return *label_head_;
 }
 
-Variable Bert::summary(const TokenBatch& texts, const Ragged& per_text) const {
+Variable Bert::summary(const TokenBatch& texts, const Ragged& row_per_text) const {
   const LabelHead& head = label_head();
-  const Variable first = gather_rows(hidden(texts), per_text, texts.rows.begin);
-  return activation(head.dense(first), per_text, ActivationKind::tanh, head.dropout);
+  const Variable first = gather_rows(hidden(texts), row_per_text, texts.rows.begin);
+  return activation(head.dense(first), row_per_text, ActivationKind::tanh, head.dropout);
 }
 
 Tensor Bert::label_scores(const Variable& summary) const {
   return vocabulary_scores(summary.value(), label_head().output.parameters());
 }
 
-VocabularyLoss Bert::label_loss(const Variable& summary, const Ragged& per_text,
+VocabularyLoss Bert::label_loss(const Variable& summary, const Ragged& row_per_text,
                                 const Tensor& labels, const VocabularyLossOptions& options) const {
-  return vocabulary_loss(summary, label_head().output.parameters(), labels, per_text, options);
+  return vocabulary_loss(summary, label_head().output.parameters(), labels, row_per_text, options);
 }
 
 }  // namespace nunchi

@@ -24,7 +24,8 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
 
   explicit Bert(const BertConfig& config);
 
-  // The classifier belongs to one task.
+  // The classification layers: a run that starts from a model with other labels initialises them
+  // anew.
   bool belongs_to_task(const std::string& parameter) const override {
     return parameter.starts_with(kClassifier);
   }
@@ -38,9 +39,10 @@ class Bert final : public Model, public MaskedLanguageModel, public Classifier {
                       const VocabularyLossOptions& options) const override;
 
   const std::vector<std::string>& labels() const override { return config_.labels; }
-  Variable summary(const TokenBatch& texts, const Ragged& per_text) const override;
+  Variable summary(const TokenBatch& texts, const Ragged& row_per_text) const override;
   Tensor label_scores(const Variable& summary) const override;
-  VocabularyLoss label_loss(const Variable& summary, const Ragged& per_text, const Tensor& labels,
+  VocabularyLoss label_loss(const Variable& summary, const Ragged& row_per_text,
+                            const Tensor& labels,
                             const VocabularyLossOptions& options) const override;
 
  private:

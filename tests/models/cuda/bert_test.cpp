@@ -35,15 +35,16 @@ TEST(CudaModelBert, ScoresAreInF32AndAgreeWithTheCpu) {
         const auto model = make_small<Bert>(context, classifier(), {.dtype = dtype});
         const std::vector<Tokens> texts = sentences_of(kLengths, 211, 1);
         const MaskedBatch batch = make_masked_batch(context, masked_texts(texts), 211);
-        const Ragged per_text = make_ragged(context, std::vector<std::int32_t>(kLengths.size(), 1));
+        const Ragged row_per_text =
+            make_ragged(context, std::vector<std::int32_t>(kLengths.size(), 1));
         const Variable rows = masked_rows(*model, batch);
         const Tensor scores = model->scores(rows, batch.masked),
-                     labels = model->label_scores(model->summary(batch.inputs, per_text));
+                     labels = model->label_scores(model->summary(batch.inputs, row_per_text));
         EXPECT_EQ(scores.dtype(), DType::f32);
         EXPECT_EQ(labels.dtype(), DType::f32);
         return std::vector<Output>{output("hidden", rows.value()),
                                    output("scores", scores.rows(0, batch.masked.rows)),
-                                   output("labels", labels.rows(0, per_text.rows))};
+                                   output("labels", labels.rows(0, row_per_text.rows))};
       },
       {.f32 = 1e-5, .bf16 = 3e-2});
 }

@@ -9,15 +9,15 @@
 namespace nunchi::kernels {
 
 // The second stage of a sum over rows: adds partial sums in a fixed order, for one or two results
-// at once.
+// at once. Two results have their partial sums side by side.
 struct Partials {
   std::int64_t count = 0;
   std::int64_t width = 0;
   std::int64_t stride = 0;          // elements between two partials; 0: width
   const float* partials = nullptr;  // [count, stride]
-  float* out = nullptr;             // [width], added to; null: not wanted
-  float* second =
-      nullptr;  // [width], added to; sums of columns width to 2 · width; null: not wanted
+  // The sums are added to these; null: not wanted.
+  float* out = nullptr;         // [width] of columns 0 to width - 1
+  float* second_out = nullptr;  // [width] of columns width to 2 · width - 1
 };
 
 void add_partials(CudaContext& ctx, Partials p);

@@ -304,7 +304,7 @@ void compute(ContextOf<Target>& ctx, const ResidualNormBackward<T>& p) {
                        .stride = 2 * p.width,
                        .partials = launch.partials,
                        .out = p.d_gamma,
-                       .second = p.d_beta});
+                       .second_out = p.d_beta});
   });
 }
 template void compute<Cuda>(CudaContext&, const ResidualNormBackward<float>&);

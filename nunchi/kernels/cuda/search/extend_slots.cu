@@ -7,12 +7,12 @@ namespace {
 
 constexpr int kSlotThreads = 64;
 
-// Block h extends hypothesis h; the last block clears the spare rows.
+// Block h extends hypothesis h; the last block clears the rows past the last token.
 __device__ void extend_slots(const ExtendSlots& p) {
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t h = blockIdx.x, hypotheses = p.hypothesis_count();
+  const std::int64_t h = blockIdx.x, count = p.hypothesis_count();
   if (h == p.hypotheses) {
-    const std::int64_t rows = p.offset != nullptr ? p.offset[hypotheses] - p.offset[0] : hypotheses;
+    const std::int64_t rows = p.offset != nullptr ? p.offset[count] - p.offset[0] : count;
     for (std::int64_t row = rows + thread; row < p.capacity; row += kSlotThreads) {
       p.row_hypothesis[row] = 0;
       p.row_position[row] = 0;
@@ -23,11 +23,11 @@ __device__ void extend_slots(const ExtendSlots& p) {
     }
     if (thread == 0) {
       p.count[0] = static_cast<std::int32_t>(rows);
-      p.count[1] = static_cast<std::int32_t>(hypotheses);
+      p.count[1] = static_cast<std::int32_t>(count);
     }
     return;
   }
-  if (h >= hypotheses) return;
+  if (h >= count) return;
   std::int32_t* slot = p.slot + h * p.stride;
   std::int32_t length = 0;
   if (p.parent != nullptr) {
@@ -67,16 +67,16 @@ __global__ __launch_bounds__(kSlotThreads) void step_rows_kernel(const ExtendSlo
                                                                  const Embedding<N> e,
                                                                  const float scale) {
   wait_for_previous_kernel();
-  const std::int64_t h = blockIdx.x, hypotheses = p.hypothesis_count();
+  const std::int64_t h = blockIdx.x, count = p.hypothesis_count();
   // The hypothesis's number of tokens so far.
-  const std::int32_t position =
-      h < hypotheses && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
-  // Spare rows become zeros; the last block clears those past the number of blocks.
+  const std::int32_t position = h < count && p.parent != nullptr ? p.old_length[p.parent[h]] : 0;
+  // Block h writes row h; the last block writes all rows from p.hypotheses to the capacity. Rows
+  // without a hypothesis become zero.
   const std::int64_t end = h == p.hypotheses ? p.capacity : min(h + 1, p.capacity);
   for (std::int64_t row = h; row < end; ++row) {
     for (std::int64_t column = threadIdx.x * 8; column < e.width; column += kSlotThreads * 8) {
       float x[8] = {};
-      if (row < hypotheses) embed_columns<Aligned>(e, scale, e.ids[row], position, column, x);
+      if (row < count) embed_columns<Aligned>(e, scale, e.ids[row], position, column, x);
       store_columns<Aligned>(e.out + row * e.width + column, e.width - column, x);
     }
   }
@@ -93,7 +93,7 @@ void compute<Cuda>(CudaContext& ctx, const ExtendSlots& p) {
 template <class Target, class T>
 void compute(ContextOf<Target>& ctx, const StepRows<T>& p) {
   const Embedding<T>& e = p.embedding;
-  // With several tokens per hypothesis, the embedding needs the positions that the first kernel
+  // With several tokens per hypothesis, the embedding needs the row positions that extend_slots
   // computes.
   if (p.slots.offset != nullptr || e.dropout.active() || e.rows.capacity != p.slots.capacity) {
     run(ctx, p.slots);

@@ -21,9 +21,9 @@ __device__ void sort_descending(float (&x)[Each]) {
       }
 #pragma unroll
       for (int e = 0; e < Each; ++e) {
-        const bool higher = ((step < Each ? e : first) & step) == 0,
+        const bool is_first_of_pair = ((step < Each ? e : first) & step) == 0,
                    descending = ((size < Each ? e : first) & size) == 0;
-        x[e] = higher == descending ? fmaxf(x[e], other[e]) : fminf(x[e], other[e]);
+        x[e] = is_first_of_pair == descending ? fmaxf(x[e], other[e]) : fminf(x[e], other[e]);
       }
     }
   }
