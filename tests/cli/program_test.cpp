@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "nunchi/base/version.h"
+#include "nunchi/kernels/product.h"
 #include "nunchi/models/format/folder.h"
 #include "tests/cli/program.h"
 #include "tests/files.h"
@@ -84,7 +85,21 @@ TEST(Program, IdleThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
 TEST(Program, HelpAndVersionExitWithZero) {
   EXPECT_EQ(run("--help").code, 0);
   EXPECT_EQ(run("bench train --help").code, 0);
-  EXPECT_EQ(run("--version").out, "nunchi " + std::string(version()) + "\n");
+  EXPECT_EQ(run("--version").code, 0);
+}
+
+TEST(Program, TheVersionSaysHowTheProgramWasBuilt) {
+  const std::string expected =
+      "nunchi " + std::string(version()) + "\ncommit: " + std::string(commit()) +
+      "\nCUDA: " + std::string(cuda_build().empty() ? "no" : cuda_build()) +
+      "\nCPU products: " + kernels::product_library() + "\ninstruction set: portable\n";
+  EXPECT_EQ(run("--version", "NUNCHI_ISA=portable").out, expected);
+  EXPECT_EQ(cuda_build().empty(), !NUNCHI_CUDA);
+  EXPECT_TRUE(commit() == "unknown" ||
+              (commit().size() >= 12 &&
+               commit().find_first_not_of("0123456789abcdef") == std::string_view::npos))
+      << commit();
+  EXPECT_EQ(run("--version", "NUNCHI_ISA=v9").code, 2);
 }
 
 TEST(Program, AnUnknownInstructionSetIsAWrongCall) {
