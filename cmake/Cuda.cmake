@@ -38,7 +38,7 @@ function(nunchi_add_cuda_kernels target)
   endif()
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS nunchi/kernels/cuda/*.cu)
   target_sources(${target} PRIVATE ${kernels})
-  target_link_libraries(${target} PRIVATE CUDA::cudart_static CUDA::cublasLt)
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
   string(REPLACE ";" " " architectures "${NUNCHI_CUDA_ARCHITECTURES}")
   set_property(SOURCE nunchi/device/cuda/context.cpp APPEND PROPERTY COMPILE_DEFINITIONS
                "NUNCHI_CUDA_ARCHITECTURES=\"${architectures}\"")
