@@ -12,11 +12,21 @@
 #include "nunchi/base/nearest.h"
 #include "nunchi/base/printable.h"
 #include "nunchi/base/version.h"
+#include "nunchi/device/cpu/isa.h"
+#include "nunchi/kernels/product.h"
 
 namespace nunchi::cli {
 namespace {
 
 constexpr std::string_view kHelpCommand = "help";
+
+// What --version prints: the version in a line of its own, then what a report of a problem needs.
+std::string version_text() {
+  const std::string cuda(cuda_build().empty() ? "no" : cuda_build());
+  return "nunchi " + std::string(version()) + "\ncommit: " + std::string(commit()) +
+         "\nCUDA: " + cuda + "\nCPU products: " + kernels::product_library() +
+         "\ninstruction set: " + name_of(chosen_isa());
+}
 
 // The option that is most similar to an unknown one; empty if none is similar.
 std::string nearest_option(const CLI::App& command, const CLI::ParseError& error) {
@@ -80,7 +90,7 @@ Program::Program()
   app_.formatter(std::make_shared<HelpFormatter>());
   app_.require_subcommand(1);
   app_.set_help_flag("-h,--help", "Print this help");
-  app_.set_version_flag("-V,--version", "nunchi " + std::string(version()), "Print the version");
+  app_.set_version_flag("-V,--version", version_text, "Print the version and how it was built");
   // For tests of the examples in the help.
   app_.add_flag("--parse-only", parse_only_, "Check the command line without running it")
       ->group("");

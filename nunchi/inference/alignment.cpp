@@ -9,20 +9,6 @@
 namespace nunchi {
 namespace {
 
-// Attaches a trace to a context for its own lifetime.
-class AttachedTrace {
- public:
-  AttachedTrace(ContextBase& context, Trace& trace) : context_(context) {
-    context.set_trace(&trace);
-  }
-  ~AttachedTrace() { context_.set_trace(nullptr); }
-  AttachedTrace(const AttachedTrace&) = delete;
-  AttachedTrace& operator=(const AttachedTrace&) = delete;
-
- private:
-  ContextBase& context_;
-};
-
 // The second-to-last layer with cross-attention, or the only one.
 const TapRecord& alignment_layer(const Trace& trace) {
   std::vector<const TapRecord*> layers;
@@ -41,7 +27,7 @@ std::vector<std::vector<float>> cross_attention(const TranslationModel& model, c
                                                 const DecoderTokens& tokens) {
   Trace trace({Tap::attention_weights});
   {
-    const AttachedTrace attached(source.context(), trace);
+    const TraceScope scope(source.context(), trace);
     model.loss(make_pair_batch(source, targets, model.target_vocabulary(), {.tokens = tokens}), {});
   }
   const TapRecord& layer = alignment_layer(trace);

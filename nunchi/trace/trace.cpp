@@ -87,6 +87,13 @@ const TapRecord* Trace::find(Tap tap, std::string_view stack, int layer,
   return nullptr;
 }
 
+TraceScope::TraceScope(ContextBase& context, Trace& trace)
+    : context_(context), previous_(context.trace()) {
+  context.set_trace(&trace);
+}
+
+TraceScope::~TraceScope() { context_.set_trace(previous_); }
+
 void write_to_trace(Tap tap, const TapLocation& location, const Tensor& values,
                     const Ragged& rows) {
   if (Trace* trace = values.context().trace()) trace->write(tap, location, values, rows);

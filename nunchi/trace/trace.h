@@ -1,8 +1,14 @@
 // A Trace records intermediate values while a model runs: layers write them to named taps.
 //
-// Attach it to a context (set_trace) and run the model. The values are copied out of the arena, so
-// they outlive the step. Attention weights, which the fused kernel never stores, are recomputed
-// while a trace is attached; they are the weights that the fused kernel uses.
+//   Trace trace({Tap::attention_weights});
+//   {
+//     const TraceScope scope(context, trace);
+//     model.loss(batch, {});
+//   }
+//
+// The values are copied out of the arena, so they outlive the step. Attention weights, which the
+// fused kernel never stores, are recomputed while a trace is attached; they are the weights that
+// the fused kernel uses.
 //
 // Taps, in the order of the data flow:
 //   embedding           [T, C]        input of a stack: tokens × √C + positions
@@ -89,6 +95,20 @@ class Trace {
 
   std::vector<Tap> taps_;  // the taps to record; empty: all
   std::vector<TapRecord> records_;
+};
+
+// Attaches a trace to a context and restores the previous one, or none, at the end of the scope,
+// also if an exception ends it. The trace must outlive the scope.
+class TraceScope {
+ public:
+  TraceScope(ContextBase& context, Trace& trace);
+  ~TraceScope();
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  ContextBase& context_;
+  Trace* previous_;
 };
 
 // Writes to the context's trace if there is one.

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "nunchi/base/version.h"
+#include "nunchi/kernels/product.h"
 #include "nunchi/models/format/folder.h"
 #include "tests/cli/program.h"
 #include "tests/files.h"
@@ -84,8 +85,55 @@ TEST(Program, IdleThreadsSleepUnlessTheEnvironmentSaysOtherwise) {
 TEST(Program, HelpAndVersionExitWithZero) {
   EXPECT_EQ(run("--help").code, 0);
   EXPECT_EQ(run("bench train --help").code, 0);
-  EXPECT_EQ(run("--version").out, "nunchi " + std::string(version()) + "\n");
+  EXPECT_EQ(run("--version").code, 0);
 }
+
+TEST(Program, TheVersionSaysHowTheProgramWasBuilt) {
+  const std::string expected =
+      "nunchi " + std::string(version()) + "\ncommit: " + std::string(commit()) +
+      "\nCUDA: " + std::string(cuda_build().empty() ? "no" : cuda_build()) +
+      "\nCPU products: " + kernels::product_library() + "\ninstruction set: portable\n";
+  EXPECT_EQ(run("--version", "NUNCHI_ISA=portable").out, expected);
+  EXPECT_EQ(cuda_build().empty(), !NUNCHI_CUDA);
+  EXPECT_TRUE(commit() == "unknown" ||
+              (commit().size() >= 12 &&
+               commit().find_first_not_of("0123456789abcdef") == std::string_view::npos))
+      << commit();
+  EXPECT_EQ(run("--version", "NUNCHI_ISA=v9").code, 2);
+}
+
+// A program built with CUDA must start on machines without CUDA's libraries.
+TEST(Program, LoadsNoCudaLibraryWhenItStarts) {
+  const TemporaryFolder folder;
+  const std::string list = (folder / "dynamic").string();
+  const std::string command =
+      std::string("readelf --dynamic --wide ") + NUNCHI_PROGRAM + " >" + list + " 2>/dev/null";
+  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "needs readelf (Debian: binutils)";
+  const std::string entries = content(list);
+  EXPECT_NE(entries.find("(NEEDED)"), std::string::npos) << entries;
+  for (const char* library : {"libcublas", "libcudart", "libcuda", "libnvrtc", "libnccl"}) {
+    EXPECT_EQ(entries.find(library), std::string::npos) << entries;
+  }
+}
+
+#if NUNCHI_CUDA
+TEST(Program, AMissingCudaLibraryIsNamed) {
+  const ProgramResult result =
+      run("bench attention --length 8 --device cuda", "NUNCHI_CUBLASLT=libmissing.so.13");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.error.find("--device cuda needs NVIDIA's library libmissing.so.13"),
+            std::string::npos)
+      << result.error;
+  EXPECT_NE(result.error.find("use --device cpu."), std::string::npos) << result.error;
+  EXPECT_EQ(std::count(result.error.begin(), result.error.end(), '\n'), 1) << result.error;
+  // Any library that is not cuBLASLt.
+  const ProgramResult other =
+      run("bench attention --length 8 --device cuda", "NUNCHI_CUBLASLT=libm.so.6");
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.error.find("libm.so.6 has no function cublasLt"), std::string::npos)
+      << other.error;
+}
+#endif
 
 TEST(Program, AnUnknownInstructionSetIsAWrongCall) {
   const ProgramResult unknown = run("bench attention --length 8", "NUNCHI_ISA=v9");

@@ -176,9 +176,10 @@ TEST_P(EveryModel, TracedWeightsTimesValuesAreTheFusedOutput) {
     const Sentences sentences = pairs_of({70, 1, 9}, {65, model.has_source() ? 0 : 1, 12}, 37);
     const std::vector<float> before = to_host<float>(model.scores(sentences));
     Trace trace;
-    context.set_trace(&trace);
-    const std::vector<float> after = to_host<float>(model.scores(sentences));
-    context.set_trace(nullptr);
+    const std::vector<float> after = [&] {
+      const TraceScope scope(context, trace);
+      return to_host<float>(model.scores(sentences));
+    }();
     EXPECT_TRUE(same_bits(before, after)) << "tracing must not change the scores";
     std::size_t attentions = 0;
     for (const TapRecord& weights : trace.records()) {

@@ -35,9 +35,10 @@ TEST(AdditiveAttention, KeepsWeightsForATapeOrATrace) {
     recorded = additive_attention(heads, queries, keys);
   }
   Trace trace;
-  context.set_trace(&trace);
-  traced = additive_attention(heads, queries, keys);
-  context.set_trace(nullptr);
+  {
+    const TraceScope scope(context, trace);
+    traced = additive_attention(heads, queries, keys);
+  }
   for (const AdditiveResult& kept : {recorded, traced}) {
     EXPECT_EQ(kept.weights.weights.elements(), 3 * 4 + 5 * 2);
     EXPECT_EQ(to_host<float>(kept.out.value()), to_host<float>(unrecorded.out.value()));

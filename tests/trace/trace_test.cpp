@@ -15,9 +15,10 @@ TEST(Trace, PreNormLayerOutputIncludesTheResidualSum) {
   config.norm_placement = nn::NormPlacement::pre;
   const auto model = make_small<Transformer>(context, config);
   Trace trace;
-  context.set_trace(&trace);
-  model->encode(make_token_batch(context, sentences_of({4, 6}, 37, 1), 37));
-  context.set_trace(nullptr);
+  {
+    const TraceScope scope(context, trace);
+    model->encode(make_token_batch(context, sentences_of({4, 6}, 37, 1), 37));
+  }
   const TapRecord *layer = trace.find(Tap::layer_output, "encoder", 1),
                   *stack = trace.find(Tap::stack_output, "encoder", -1);
   ASSERT_NE(layer, nullptr);
@@ -32,6 +33,41 @@ TEST(Trace, PreNormLayerOutputIncludesTheResidualSum) {
                   stack->values[r * 40 + c], 1e-5);
     }
   }
+}
+
+TEST(Trace, AScopeRestoresThePreviousTrace) {
+  CpuContext context({.threads = 1});
+  Trace outer_trace, inner_trace;
+  {
+    const TraceScope outer(context, outer_trace);
+    EXPECT_EQ(context.trace(), &outer_trace);
+    {
+      const TraceScope inner(context, inner_trace);
+      EXPECT_EQ(context.trace(), &inner_trace);
+    }
+    EXPECT_EQ(context.trace(), &outer_trace);
+  }
+  EXPECT_EQ(context.trace(), nullptr);
+}
+
+TEST(Trace, AnExceptionDetachesTheTrace) {
+  CpuContext context({.threads = 1});
+  Trace trace;
+  try {
+    const TraceScope scope(context, trace);
+    throw Error("the model failed.");
+  } catch (const Error&) {
+  }
+  EXPECT_EQ(context.trace(), nullptr);
+}
+
+TEST(Trace, NothingIsWrittenAfterItsScope) {
+  CpuContext context({.threads = 1});
+  const auto model = make_small<Transformer>(context, small_config());
+  Trace trace;
+  { const TraceScope scope(context, trace); }
+  model->encode(make_token_batch(context, sentences_of({4, 6}, 37, 1), 37));
+  EXPECT_TRUE(trace.records().empty());
 }
 
 }  // namespace

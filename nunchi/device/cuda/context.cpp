@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "nunchi/device/cuda/check.h"
+#include "nunchi/device/cuda/cublaslt.h"
 #include "nunchi/device/cuda/device_memory.h"
 #include "nunchi/device/cuda/host_signal.h"
 
@@ -27,6 +28,7 @@ void check_architecture(int device) {
 }
 
 int checked_device(int device) {
+  cublaslt();  // throws here, not in the first kernel, if the library is missing
   const int count = cuda_device_count();
   if (count == 0) throw Error("there is no GPU here that CUDA can use; --device cpu always works.");
   if (device < 0 || device >= count) {

@@ -6,13 +6,12 @@
 // does not split along K.
 #pragma once
 
-#include <cublasLt.h>
-
 #include <bit>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "nunchi/device/cuda/cublaslt.h"
 #include "nunchi/kernels/cuda/common/device.h"
 #include "nunchi/kernels/product.h"
 
@@ -21,7 +20,7 @@ namespace nunchi::kernels {
 // Throws Error for a failed call; `failure` says what failed.
 inline void check_blas(cublasStatus_t status, const char* failure) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(std::string("cuBLASLt: ") + failure + ": " + cublasLtGetStatusString(status) + ".");
+  throw Error(std::string("cuBLASLt: ") + failure + ": " + cublaslt().status_string(status) + ".");
 }
 
 template <class T>
@@ -90,10 +89,10 @@ double seconds_of(CudaContext& ctx, F&& f) {
 // The library's handle and workspace, the chosen algorithms and variants.
 class Plans {
  public:
-  Plans() { check_blas(cublasLtCreate(&handle_), "cannot create a handle"); }
+  Plans() { check_blas(cublaslt().create(&handle_), "cannot create a handle"); }
   ~Plans() {
     if (arena_ != nullptr) arena_->release(workspace_);
-    cublasLtDestroy(handle_);
+    cublaslt().destroy(handle_);
   }
   Plans(const Plans&) = delete;
   Plans& operator=(const Plans&) = delete;
@@ -138,8 +137,9 @@ class Plans {
 class Layout {
  public:
   Layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
-    check_blas(cublasLtMatrixLayoutInit(&layout_, type, static_cast<std::uint64_t>(rows),
-                                        static_cast<std::uint64_t>(columns), rows),
+    check_blas(cublaslt().init_matrix_layout(&layout_, sizeof layout_, type,
+                                             static_cast<std::uint64_t>(rows),
+                                             static_cast<std::uint64_t>(columns), rows),
                "cannot describe a matrix");
   }
   cublasLtMatrixLayout_t get() { return &layout_; }
@@ -174,7 +174,7 @@ class CublasLtProduct {
         addend_(p.residual != nullptr ? kType<T> : kType<C>, p.n, p.m),
         c_(kType<C>, p.n, p.m),
         workspace_(plans_.workspace(ctx.arena())) {
-    check_blas(cublasLtMatmulDescInit(&product_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    check_blas(cublaslt().init_matmul(&product_, sizeof product_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "cannot describe a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -214,8 +214,8 @@ class CublasLtProduct {
     if (!chosen().possible) return false;
     cublasLtMatmulHeuristicResult_t result;
     const cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(),
-                                c_.get(), &chosen().algorithm, &result);
+        cublaslt().check_algorithm(plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(),
+                                   c_.get(), &chosen().algorithm, &result);
     return (status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Plans::kWorkspace) ||
            !propose().empty();
   }
@@ -233,7 +233,7 @@ class CublasLtProduct {
  private:
   template <class V>
   void set(cublasLtMatmulDescAttributes_t attribute, const V& value) {
-    check_blas(cublasLtMatmulDescSetAttribute(&product_, attribute, &value, sizeof value),
+    check_blas(cublaslt().set_matmul_attribute(&product_, attribute, &value, sizeof value),
                "cannot describe a product");
   }
 
@@ -249,9 +249,10 @@ class CublasLtProduct {
   // The algorithms that the library proposes, best first; empty if it has none.
   std::vector<Algorithm> propose() {
     cublasLtMatmulPreferenceOpaque_t preference;
-    check_blas(cublasLtMatmulPreferenceInit(&preference), "cannot set a preference");
+    check_blas(cublaslt().init_preference(&preference, sizeof preference),
+               "cannot set a preference");
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check_blas(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
+      check_blas(cublaslt().set_preference_attribute(&preference, attribute, &value, sizeof value),
                  "cannot set a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, Plans::kWorkspace);
@@ -267,9 +268,9 @@ class CublasLtProduct {
     constexpr int kProposals = 8;
     cublasLtMatmulHeuristicResult_t results[kProposals];
     int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(), c_.get(), &preference,
-        kProposals, results, &count);
+    const cublasStatus_t status =
+        cublaslt().propose_algorithms(plans_.handle(), &product_, b_.get(), a_.get(), addend_.get(),
+                                      c_.get(), &preference, kProposals, results, &count);
     std::vector<Algorithm> proposals;
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
       if (results[i].state != CUBLAS_STATUS_SUCCESS) continue;
@@ -309,9 +310,9 @@ class CublasLtProduct {
   bool launch(const cublasLtMatmulAlgo_t& algorithm, C* c, CUstream_st* stream) {
     const float one = 1, beta = p_.accumulate || p_.residual != nullptr ? 1 : 0;
     const void* addend = p_.residual != nullptr ? static_cast<const void*>(p_.residual) : c;
-    return cublasLtMatmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(), &beta,
-                          addend, addend_.get(), c, c_.get(), &algorithm, workspace_,
-                          Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
+    return cublaslt().matmul(plans_.handle(), &product_, &one, p_.b, b_.get(), p_.a, a_.get(),
+                             &beta, addend, addend_.get(), c, c_.get(), &algorithm, workspace_,
+                             Plans::kWorkspace, stream) == CUBLAS_STATUS_SUCCESS;
   }
 
   CudaContext& ctx_;

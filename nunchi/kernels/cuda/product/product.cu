@@ -125,7 +125,7 @@ void write_key(std::ostream& text, const char* kind, const PlanKey& key) {
 std::string chosen_algorithms(CudaContext& ctx) {
   Plans& plans = ctx.cache<Plans>();
   std::ostringstream text;
-  text << "cublasLt " << cublasLtGetVersion() << '\n';
+  text << "cublasLt " << cublaslt().version() << '\n';
   for (const auto& [key, chosen] : plans.algorithms()) {
     write_key(text, "algorithm", key);
     text << ' ' << chosen.possible << ' ' << nanoseconds_of(chosen) << std::hex;
@@ -148,7 +148,7 @@ void choose_algorithms(CudaContext& ctx, const std::string& text) {
   if (!(std::istringstream(line) >> kind >> version) || kind != "cublasLt")
     throw Error(kUnreadable);
   // Another version of cuBLASLt has other algorithms: they are chosen again.
-  if (version != cublasLtGetVersion()) return;
+  if (version != cublaslt().version()) return;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
     PlanKey key;
