@@ -22,9 +22,7 @@ void run(const Arguments& arguments) {
   if (std::filesystem::exists(std::filesystem::path(arguments.out) / "model.safetensors")) {
     throw UsageError("'" + arguments.out + "' already contains a model. Choose another folder.");
   }
-  average_models(
-      std::vector<std::filesystem::path>(arguments.folders.begin(), arguments.folders.end()),
-      arguments.out);
+  ModelMean({arguments.folders.begin(), arguments.folders.end()}).save(arguments.out);
   fmt::print(stderr, "the average of {} {} is in {}\n", arguments.folders.size(),
              arguments.folders.size() == 1 ? "model" : "models", arguments.out);
 }

@@ -8,7 +8,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/data/content_hash.h"
 #include "nunchi/training/config/config_changes.h"
-#include "nunchi/training/run/average.h"
+#include "nunchi/training/final_model.h"
 #include "nunchi/training/run/failed_step.h"
 
 namespace nunchi {
@@ -140,8 +140,10 @@ TrainingEnd Trainer::run() {
   }
   if (state_.last_validation != state_.step) validate();
   save();
-  if (leads()) make_model_folder();
-  parts_.communicator.barrier();
+  const bool validated = !hooks_.validate || state_.last_validation == state_.step;
+  if (!parts_.communicator.from_leader(validated) || !make_model_folder()) {
+    return TrainingEnd::interrupted;
+  }
   return out_of_patience() ? TrainingEnd::stopped_early : TrainingEnd::finished;
 }
 
@@ -295,21 +297,22 @@ void Trainer::save() {
                          static_cast<std::size_t>(config_.checkpoints.keep_last), state_.best);
 }
 
-void Trainer::make_model_folder() const {
-  const std::vector<std::int64_t> existing = checkpoint_steps(parts_.folder->checkpoints());
-  std::vector<std::int64_t> steps;
-  for (const StepScore& best : state_.best) {
-    // The user may have removed this checkpoint.
-    if (std::binary_search(existing.begin(), existing.end(), best.step)) steps.push_back(best.step);
+bool Trainer::make_model_folder() {
+  bool made = true;
+  if (leads()) {
+    const RunFolder& folder = *parts_.folder;
+    const std::optional<ModelChoice> choice =
+        make_final_model({parts_.model, folder.path(), folder.checkpoints(), state_.best,
+                          static_cast<std::size_t>(config_.checkpoints.average),
+                          config_.validation.metric, hooks_.validate});
+    made = choice.has_value();
+    if (made) {
+      folder.set_model(*choice);
+      note("model: " + to_text(*choice) +
+           (hooks_.validate ? "" : " (not validated: there is no data.validation)"));
+    }
   }
-  if (steps.empty()) steps.assign(existing.rbegin(), existing.rend());
-  steps.resize(std::min(steps.size(), static_cast<std::size_t>(config_.checkpoints.average)));
-  std::vector<std::filesystem::path> folders;
-  folders.reserve(steps.size());
-  for (const std::int64_t step : steps) {
-    folders.push_back(checkpoint_path(parts_.folder->checkpoints(), step));
-  }
-  average_models(folders, parts_.folder->path());
+  return parts_.communicator.from_leader(made);
 }
 
 void Trainer::note(const std::string& message) const {

@@ -61,9 +61,8 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hooks);
 
   // Starts the run's folder and trains. Unless the run is interrupted, the folder is a model folder
-  // afterwards: the mean of the best checkpoints, or of the last ones without validation. A step
-  // whose loss or gradients are not finite is skipped and its batches saved; throws Error after
-  // three such steps in a row.
+  // afterwards (see final_model.h). A step whose loss or gradients are not finite is skipped and
+  // its batches saved; throws Error after three such steps in a row.
   TrainingEnd run();
 
   const TrainerState& state() const { return state_; }
@@ -91,7 +90,8 @@ class Trainer {
   void write_log(const TrainingProgress& progress);
   void validate();
   void save();
-  void make_model_folder() const;
+  // Collective. False if a validation was interrupted; a resumed run repeats it.
+  bool make_model_folder();
   void note(const std::string& message) const;
 
   TrainerParts parts_;

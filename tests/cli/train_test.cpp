@@ -177,6 +177,13 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
       run("translate " + path("run") + " --input " + (folder_ / "val.x").string());
   ASSERT_EQ(translated.code, 0) << translated.error;
   EXPECT_EQ(std::count(translated.out.begin(), translated.out.end(), '\n'), 20);
+  EXPECT_TRUE(says(trained.error, "\nmodel: step 10: BLEU ")) << trained.error;
+  const ProgramResult info = run("info " + path("run"));
+  EXPECT_TRUE(says(info.out, "\nweights                 step 10: BLEU ")) << info.out;
+  const Json weights = Json::parse(run("info " + path("run") + " --json").out)["weights"];
+  EXPECT_EQ(weights["kind"], "step");
+  EXPECT_EQ(weights["steps"], Json({10}));
+  EXPECT_EQ(weights["metric"], "bleu");
   const Json last = timeless_log(folder_ / "run").back();
   EXPECT_TRUE(last.contains("validation/bleu") && last.contains("validation/chrf")) << last;
 

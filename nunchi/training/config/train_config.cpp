@@ -31,9 +31,6 @@ constexpr std::array kSchedules = {
     Choice{"paper", ScheduleKind::paper}, Choice{"inverse_sqrt", ScheduleKind::inverse_sqrt},
     Choice{"cosine", ScheduleKind::cosine}, Choice{"linear", ScheduleKind::linear},
     Choice{"constant", ScheduleKind::constant}};
-constexpr std::array kMetrics = {
-    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
-    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
 void visit_model_fields(OptionReader& in, ModelConfig& model) {
   model = read_training_model_config(in);
@@ -131,7 +128,7 @@ void visit_checkpoint_fields(auto& visitor, auto& checkpoints) {
 
 void visit_validation_fields(auto& visitor, auto& validation) {
   visitor.integer("every", validation.every, 0, kMaxCount);
-  visitor.choice("metric", validation.metric, kMetrics);
+  visitor.choice("metric", validation.metric, kValidationMetrics);
   visitor.flag("lowercase", validation.lowercase);
   visitor.integer("beam_size", validation.beam_size, 1, 1024);
   visitor.integer("patience", validation.patience, 0, kMaxCount);

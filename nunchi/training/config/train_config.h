@@ -2,6 +2,7 @@
 // its default.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -90,11 +91,16 @@ struct CheckpointConfig {
   std::int64_t every = 500;    // steps between checkpoints
   std::int64_t keep_last = 5;  // number of newest checkpoints that are kept
   std::int64_t keep_best = 5;  // number of best checkpoints that are kept, by validation.metric
-  // Number of best checkpoints, or last ones without validation, whose mean is the run's model.
+  // Number of best checkpoints, or last ones without validation, in the mean that becomes the run's
+  // model unless the best checkpoint alone scores better.
   std::int64_t average = 5;
 };
 
 enum class ValidationMetric : std::uint8_t { bleu, chrf, loss, accuracy };
+// Their names in configs and in run.json.
+inline constexpr std::array kValidationMetrics = {
+    Choice{"bleu", ValidationMetric::bleu}, Choice{"chrf", ValidationMetric::chrf},
+    Choice{"loss", ValidationMetric::loss}, Choice{"accuracy", ValidationMetric::accuracy}};
 
 struct ValidationConfig {
   std::int64_t every = 500;                          // steps; 0: only at the end
