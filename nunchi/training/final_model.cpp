@@ -27,6 +27,11 @@ std::vector<std::int64_t> steps_of(const FinalModelParts& parts) {
   return steps;
 }
 
+bool has_average(const FinalModelParts& parts, std::int64_t step) {
+  std::error_code ignored;
+  return std::filesystem::exists(checkpoint_path(parts.checkpoints, step) / kAverageFile, ignored);
+}
+
 std::optional<double> known_score(const FinalModelParts& parts, std::int64_t step) {
   const auto found = std::ranges::find(parts.best, step, &StepScore::step);
   return found == parts.best.end() ? std::nullopt : std::optional(found->score);
@@ -34,12 +39,15 @@ std::optional<double> known_score(const FinalModelParts& parts, std::int64_t ste
 
 std::vector<ModelCandidate> candidates_of(const FinalModelParts& parts) {
   const std::vector<std::int64_t> steps = steps_of(parts);
+  const std::int64_t best = steps.front();
+  const bool averaged = has_average(parts, best);
   std::vector<ModelCandidate> candidates;
+  if (averaged) candidates.push_back({Kind::ema, {best}, known_score(parts, best)});
   if (steps.size() > 1) candidates.push_back({.kind = Kind::mean, .steps = steps});
-  // Without validation the mean is taken, so that no other candidate is needed.
-  if (candidates.empty() || parts.validate) {
-    candidates.push_back({Kind::step, {steps.front()}, known_score(parts, steps.front())});
-  }
+  candidates.push_back({.kind = Kind::step, .steps = {best}});
+  if (!averaged) candidates.back().score = known_score(parts, best);
+  // Without validation nothing can be compared, and the first one is taken.
+  if (!parts.validate) candidates.resize(1);
   return candidates;
 }
 
@@ -48,7 +56,8 @@ ModelMean weights_of(const ModelCandidate& candidate, const FinalModelParts& par
   for (const std::int64_t step : candidate.steps) {
     folders.push_back(checkpoint_path(parts.checkpoints, step));
   }
-  return ModelMean(std::move(folders));
+  return candidate.kind == Kind::ema ? ModelMean(std::move(folders), kAverageFile)
+                                     : ModelMean(std::move(folders));
 }
 
 // Sets the scores that are not known; false if a validation was interrupted.
@@ -70,7 +79,7 @@ std::optional<ModelChoice> make_final_model(const FinalModelParts& parts) {
   std::vector<ModelCandidate> candidates = candidates_of(parts);
   const bool compares = candidates.size() > 1;
   if (compares && !validate(candidates, parts)) return std::nullopt;
-  // Of equal scores the first candidate wins: the mean.
+  // Of equal scores the first candidate wins: an average before a single step.
   auto chosen = candidates.begin();
   for (auto other = chosen + 1; other != candidates.end(); ++other) {
     if (!std::isfinite(*other->score)) continue;

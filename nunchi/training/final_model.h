@@ -1,5 +1,5 @@
-// The model of a finished run: the mean of its best checkpoints, unless a single checkpoint scores
-// better.
+// The model of a finished run: the mean of its best checkpoints, unless a single checkpoint, or the
+// moving average of the weights if the run has one, scores better.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,10 @@ struct FinalModelParts {
   Model& model;  // validated with the weights of each candidate; then its own weights are restored
   std::filesystem::path run;  // the run's folder, which becomes a model folder
   std::filesystem::path checkpoints;
-  std::span<const StepScore> best;  // validated steps, best first; empty without validation
-  std::size_t average = 1;          // number of checkpoints in the mean
+  // Validated steps, best first; empty without validation. The score of a checkpoint with a moving
+  // average is the average's.
+  std::span<const StepScore> best;
+  std::size_t average = 1;  // number of checkpoints in the mean
   ValidationMetric metric = ValidationMetric::loss;
   // Measures `model`; returns no scores if it was interrupted. Empty: nothing is validated, and the
   // mean of the last checkpoints becomes the model.

@@ -9,6 +9,7 @@
 #include "nunchi/data/content_hash.h"
 #include "nunchi/training/config/config_changes.h"
 #include "nunchi/training/final_model.h"
+#include "nunchi/training/restored_weights.h"
 #include "nunchi/training/run/failed_step.h"
 
 namespace nunchi {
@@ -64,6 +65,9 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
   check(schedule_);
   check_worker_count(config.training.accumulate, config.training.gradient_sum,
                      parts_.communicator.size());
+  if (leads() && config.training.ema > 0) {
+    average_.emplace(parts_.model.parameters(), config.training.ema);
+  }
   resume();
   state_.seed = config.seed;
   state_.config_digest = digest_of(config);
@@ -80,7 +84,8 @@ void Trainer::load_last_checkpoint() {
   const std::filesystem::path checkpoint = parts_.folder->last_checkpoint();
   if (checkpoint.empty()) return;
   try {
-    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer());
+    state_ = load_checkpoint(checkpoint, parts_.model, learner_.optimizer(),
+                             average_ ? &*average_ : nullptr);
   } catch (const Error& error) {
     throw Error(error.what() + advice(parts_.folder->checkpoints(), checkpoint));
   }
@@ -129,6 +134,7 @@ TrainingEnd Trainer::run() {
     if (hooks_.before_step) hooks_.before_step(state_.step);
     const StepReport report = learner_.step(batches, key(), rate());
     if (!report.finite) skip(batches, report);
+    if (average_ && report.finite) average_->update(learner_.optimizer().steps());
     report_progress(report);
     if (validation_due()) validate();
     next_action = next();
@@ -272,7 +278,7 @@ void Trainer::validate() {
   if (!hooks_.validate) return;
   const auto start = std::chrono::steady_clock::now();
   const std::optional<ValidationScores> scores =
-      parts_.communicator.from_leader(leads() ? hooks_.validate() : std::nullopt);
+      parts_.communicator.from_leader(leads() ? measure() : std::nullopt);
   clock_.exclude_since(start);
   if (!scores) return;
   state_.last_validation = state_.step;
@@ -286,11 +292,19 @@ void Trainer::validate() {
       fmt::format("step {}: {}{}", state_.step, to_text(*scores), best ? ", the best so far" : ""));
 }
 
+std::optional<ValidationScores> Trainer::measure() {
+  if (!average_) return hooks_.validate();
+  const RestoredWeights restored(parts_.model.parameters());
+  average_->copy_to(parts_.model.parameters());
+  return hooks_.validate();
+}
+
 void Trainer::save() {
   if (saved_ || !leads()) return;
   state_.elapsed_seconds = clock_.elapsed();
   write_checkpoint(parts_.folder->checkpoints(),
-                   {parts_.model, learner_.optimizer(), state_, parts_.write_companions});
+                   {parts_.model, learner_.optimizer(), state_, parts_.write_companions,
+                    average_ ? &*average_ : nullptr});
   saved_step_ = state_.step;
   saved_ = true;
   remove_old_checkpoints(parts_.folder->checkpoints(),

@@ -16,6 +16,7 @@
 #include "nunchi/training/communicator.h"
 #include "nunchi/training/config/train_config.h"
 #include "nunchi/training/learner.h"
+#include "nunchi/training/moving_average.h"
 #include "nunchi/training/progress.h"
 #include "nunchi/training/run/checkpoint.h"
 #include "nunchi/training/run/metrics_log.h"
@@ -89,6 +90,8 @@ class Trainer {
   TrainingProgress progress(const StepReport& report) const;
   void write_log(const TrainingProgress& progress);
   void validate();
+  // The scores of the weights, or of their moving average if there is one.
+  std::optional<ValidationScores> measure();
   void save();
   // Collective. False if a validation was interrupted; a resumed run repeats it.
   bool make_model_folder();
@@ -99,6 +102,7 @@ class Trainer {
   TrainerHooks hooks_;
   Schedule schedule_;
   Learner learner_;
+  std::optional<MovingAverage> average_;  // only on the leader
   TrainerState state_;
   RunClock clock_;
   std::optional<MetricsLog> log_;

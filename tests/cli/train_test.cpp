@@ -184,8 +184,8 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
   EXPECT_EQ(weights["kind"], "step");
   EXPECT_EQ(weights["steps"], Json({10}));
   EXPECT_EQ(weights["metric"], "bleu");
-  const Json last = timeless_log(folder_ / "run").back();
-  EXPECT_TRUE(last.contains("validation/bleu") && last.contains("validation/chrf")) << last;
+  const Json logged = timeless_log(folder_ / "run").back();
+  EXPECT_TRUE(logged.contains("validation/bleu") && logged.contains("validation/chrf")) << logged;
 
   const ProgramResult averaged =
       run("average " + path("mean") + " " + path("run/checkpoints/step-5") + " " +
@@ -193,6 +193,28 @@ TEST_F(TrainProgram, TheTrainedModelTranslates) {
   ASSERT_EQ(averaged.code, 0) << averaged.error;
   EXPECT_EQ(run("info " + path("mean")).code, 0);
   EXPECT_EQ(run("average " + path("mean") + " " + path("run/checkpoints/step-5")).code, 2);
+
+  const ProgramResult last = run("average " + path("last") + " " + path("run") + " --last 2");
+  ASSERT_EQ(last.code, 0) << last.error;
+  EXPECT_TRUE(says(last.error, "the average of 2 models (step-10, step-5) is in ")) << last.error;
+  EXPECT_EQ(content(folder_ / "last/model.safetensors"),
+            content(folder_ / "mean/model.safetensors"));
+  const ProgramResult best = run("average " + path("best") + " " + path("run") + " --best 1");
+  ASSERT_EQ(best.code, 0) << best.error;
+  EXPECT_EQ(content(folder_ / "best/model.safetensors"),
+            content(folder_ / "run/model.safetensors"));
+  const std::string other = " " + path("other") + " ";
+  for (const auto& [wrong, code, why] :
+       {std::tuple{path("run") + " --best 2", 1, "run' has 1 validated checkpoint, not 2."},
+        {path("run") + " --last 3", 1, "run' has 2 checkpoints, not 3."},
+        {path("mean") + " --last 1", 1, "mean' is not a run with checkpoints."},
+        {path("run") + other + " --last 1", 2, "of one run, but 2 folders were given."},
+        {path("run") + " --last 1 --best 1", 2, "--last excludes --best"},
+        {path("run") + " --last 0", 2, "a whole number from 1 to 10000"}}) {
+    const ProgramResult result = run("average" + other + wrong);
+    EXPECT_EQ(result.code, code) << wrong << result.error;
+    EXPECT_TRUE(says(result.error, why)) << result.error;
+  }
 
   // These options change what the model computes, even if no shape changes.
   for (const std::string other : {"feed_forward=64", "activation=gelu", "position=rotary"}) {

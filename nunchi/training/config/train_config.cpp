@@ -111,6 +111,7 @@ void visit_training_fields(auto& visitor, auto& training) {
   visitor.flag("whole_words", training.whole_words);
   visitor.map("optimizer",
               [&](auto& visitor) { visit_optimizer_fields(visitor, training.optimizer); });
+  visitor.fraction("ema", training.ema);
   visitor.map("schedule",
               [&](auto& visitor) { visit_schedule_fields(visitor, training.schedule); });
   visitor.integer("max_steps", training.max_steps, 0, kMaxCount);

@@ -75,6 +75,7 @@ struct TrainingOptions {
   double mask_share = 0.15;  // objective masked: fraction of a text's tokens that is predicted
   bool whole_words = false;  // objective masked: mask all pieces of a word or none
   OptimizerConfig optimizer;
+  double ema = 0;     // decay of the exponential moving average of the weights; 0: no average
   Schedule schedule;  // the trainer sets total_steps and width
   // The run ends at the first limit that it reaches; 0: no such limit.
   std::int64_t max_steps = 0;

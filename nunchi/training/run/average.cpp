@@ -9,6 +9,7 @@
 #include "nunchi/base/atomic_file.h"
 #include "nunchi/base/error.h"
 #include "nunchi/base/mapped_file.h"
+#include "nunchi/base/printable.h"
 #include "nunchi/models/format/folder.h"
 #include "nunchi/models/format/tokenizers.h"
 #include "nunchi/ops/tensors.h"
@@ -71,19 +72,27 @@ void check_same_model(const fs::path& first, const fs::path& other, const ModelC
 
 }  // namespace
 
-ModelMean::ModelMean(std::vector<fs::path> folders) : folders_(std::move(folders)) {
+ModelMean::ModelMean(std::vector<fs::path> folders, const std::string& weights_file)
+    : folders_(std::move(folders)) {
   if (folders_.empty()) throw Error("an average needs at least one model.");
   std::vector<std::unique_ptr<Model>> models;
   std::vector<SafetensorsFile> files;
   for (const fs::path& folder : folders_) {
     // Checks that the folder has the tensors that its config asks for.
     models.push_back(std::move(describe_model(folder).model));
-    files.push_back(SafetensorsFile::open(folder / "model.safetensors"));
+    files.push_back(SafetensorsFile::open(folder / weights_file));
     check_same_model(folders_.front(), folder, models.front()->config(), models.back()->config());
   }
   for (const SafetensorsEntry& entry : files.front().entries()) {
     std::vector<double> sum(entry.bytes.size() / size_of(entry.dtype), 0);
-    for (const SafetensorsFile& file : files) add(*file.find(entry.name), sum);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      const SafetensorsEntry* part = files[i].find(entry.name);
+      if (part == nullptr || part->shape != entry.shape) {
+        throw Error((folders_[i] / weights_file).string() + ": the tensor '" +
+                    printable(entry.name) + "' is missing or has another shape.");
+      }
+      add(*part, sum);
+    }
     std::vector<float>& mean = means_.emplace_back(sum.size());
     for (std::size_t i = 0; i < sum.size(); ++i) {
       mean[i] = static_cast<float>(sum[i] / static_cast<double>(files.size()));

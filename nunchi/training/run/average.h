@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "nunchi/models/format/safetensors.h"
@@ -15,7 +16,9 @@ class ModelMean {
   // The weights are summed in f64 in the order of `folders`. Throws Error when there is no folder,
   // or when a folder's model computes another function of its weights or has other labels or other
   // tokenizers than the first.
-  explicit ModelMean(std::vector<std::filesystem::path> folders);
+  // `weights_file` is the name of the file with the weights in each folder.
+  explicit ModelMean(std::vector<std::filesystem::path> folders,
+                     const std::string& weights_file = "model.safetensors");
 
   // Sets f32 weights. The parameters must be those of the folders' models.
   void copy_to(nn::Parameters& parameters) const;

@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = ModelCandidate::Kind;
 
-constexpr std::array kKinds = {Choice{"mean", Kind::mean}, Choice{"step", Kind::step}};
+constexpr std::array kKinds = {Choice{"mean", Kind::mean}, Choice{"step", Kind::step},
+                               Choice{"ema", Kind::ema}};
 
 std::vector<std::int64_t> ascending(std::vector<std::int64_t> steps) {
   std::ranges::sort(steps);
@@ -29,6 +30,8 @@ std::string name_of(const ModelCandidate& candidate) {
   switch (candidate.kind) {
     case Kind::mean:
       return fmt::format("the mean of steps {}", fmt::join(ascending(candidate.steps), ", "));
+    case Kind::ema:
+      return fmt::format("the moving average at step {}", candidate.steps.front());
     case Kind::step:
       break;
   }

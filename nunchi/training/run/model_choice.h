@@ -22,6 +22,7 @@ struct ModelCandidate {
   enum class Kind : std::uint8_t {
     mean,  // of the weights at several steps
     step,  // the weights at one step
+    ema,   // their exponential moving average at one step
   };
   Kind kind = Kind::step;
   std::vector<std::int64_t> steps;  // the best first

@@ -31,6 +31,7 @@ TEST(TrainConfig, AMinimalConfigHasTheDefaults) {
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.98);
   EXPECT_EQ(config.training.optimizer.adam.max_norm, 1);
   EXPECT_EQ(config.training.schedule.kind, ScheduleKind::inverse_sqrt);
+  EXPECT_EQ(config.training.ema, 0);
   EXPECT_EQ(config.training.max_steps, 10);
   EXPECT_EQ(config.generation.beam_size, 5);
 }
@@ -88,6 +89,7 @@ training:
   accumulate: 3
   gradient_sum: tree
   label_smoothing: 0.2
+  ema: 0.9999
   optimizer: {kind: adamw, beta1: 0.8, beta2: 0.9, epsilon: 1.0e-8, weight_decay: 0.01, clip_norm: 0}
   schedule: {kind: cosine, learning_rate: 0.001, warmup: 10, final: 1e-5}
   max_steps: 50
@@ -145,6 +147,7 @@ generation: {beam_size: 6, normalize: 0.6, max_length: 90}
   EXPECT_EQ(config.training.accumulate, 3);
   EXPECT_EQ(config.training.gradient_sum, GradientSum::tree);
   EXPECT_EQ(config.training.label_smoothing, 0.2);
+  EXPECT_EQ(config.training.ema, 0.9999);
   EXPECT_EQ(config.training.optimizer.kind, OptimizerConfig::Kind::adamw);
   EXPECT_EQ(config.training.optimizer.adam.beta1, 0.8);
   EXPECT_EQ(config.training.optimizer.adam.beta2, 0.9);
@@ -304,10 +307,10 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
       std::string::npos);
   for (const char* wrong :
        {"training.optimizer.epsilon=nan", "training.schedule.learning_rate=.inf",
-        "training.label_smoothing=1", "seed=-1", "training.accumulate=0", "generation.beam_size=0",
-        "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1", "checkpoints.every=0",
-        "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]", "data.max_ratio=0.9",
-        "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
+        "training.label_smoothing=1", "training.ema=1", "seed=-1", "training.accumulate=0",
+        "generation.beam_size=0", "tokenizer.character_coverage=0.5", "training.optimizer.beta1=1",
+        "checkpoints.every=0", "training.max_steps=1e3", "tokenizer.kind=word", "training=[1]",
+        "data.max_ratio=0.9", "generation.max_length=1048577", "checkpoints.keep_best=4"}) {
     EXPECT_EQ(minimal_error({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
         << minimal_error({wrong});
   }
