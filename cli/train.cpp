@@ -12,6 +12,7 @@
 #include "nunchi/base/error.h"
 #include "nunchi/base/grouped.h"
 #include "nunchi/base/interrupted.h"
+#include "nunchi/device/memory_size.h"
 #include "nunchi/training/training_run.h"
 
 namespace nunchi::cli {
@@ -63,13 +64,15 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   TrainingRun run(*context, config, options);
   print_data(run, line);
   check_stop(options.stop);
-  const StepTimes times = run.measure({.steps = kSteps});
-  const std::int64_t parameters = run.model().parameters().count();
-  fmt::print("parameters           {}\n", grouped(parameters));
+  const StepTimes times = run.measure({.steps = kSteps, .largest_batch = true});
+  fmt::print("parameters           {}\n", grouped(run.model().parameters().count()));
   fmt::print("weights and moments  {:.1f} MiB, gradients included\n",
-             static_cast<double>(parameters) * 4 * sizeof(float) / (1 << 20));
-  fmt::print("peak memory          {:.1f} MiB after {} steps\n", context->peak_memory_mib(),
-             kSteps + 1);
+             training_state_mib(run.model(), *context, run.config().training));
+  fmt::print("peak memory          {:.1f} MiB of {:.0f} MiB on {}\n", context->peak_memory_mib(),
+             device_memory(*context).total_mib, context->description());
+  fmt::print("largest micro-batch  {} sentences, {} tokens of source and target{}\n",
+             grouped(times.largest.sentences), grouped(times.largest.rows),
+             times.largest.fits ? "" : "; it does not fit and is computed in parts");
   fmt::print("steps per epoch      {}\n", grouped(times.steps_per_epoch));
   fmt::print("time per step        {:.3f} s, {} target tokens/s\n", times.seconds_per_step,
              grouped(static_cast<std::int64_t>(times.target_tokens_per_second)));

@@ -58,13 +58,20 @@ OptionReader::OptionReader(const Options& options) : OptionReader(options, optio
 OptionReader::OptionReader(const Options& options, const OptionValue& map, std::string path)
     : options_(&options), map_(&map), path_(std::move(path)) {}
 
+bool OptionReader::take_word(std::string_view key, std::string_view word) {
+  const OptionValue* value = take(key);
+  return value != nullptr && may_be_text(*value) && value->text == word;
+}
+
 std::optional<std::int64_t> OptionReader::take_integer(std::string_view key, std::int64_t low,
-                                                       std::int64_t high) {
+                                                       std::int64_t high, std::string_view word) {
   const OptionValue* value = take(key);
   if (value == nullptr) return std::nullopt;
   const auto number = number_in<std::int64_t>(may_be_number(*value) ? value->text : "");
   if (!number || *number < low || *number > high) {
-    expect(*value, key, fmt::format("a whole number from {} to {}", low, high));
+    expect(*value, key,
+           fmt::format("a whole number from {} to {}{}{}", low, high, word.empty() ? "" : " or ",
+                       word));
   }
   return number;
 }

@@ -41,6 +41,13 @@ std::string_view choice_name(const auto& choices, E value) {
   return "";
 }
 
+// A number that is written as a word: "auto".
+template <class T>
+struct NamedNumber {
+  std::string_view word;
+  T value;
+};
+
 // Throws an error about options that contradict one another. The message is about the first key;
 // the other keys may be the cause. See OptionReader::fail.
 using FailOption =
@@ -88,6 +95,16 @@ class OptionReader {
   void optional_integer(std::string_view key, T& field, std::int64_t low, std::int64_t high,
                         T /*none*/) {
     integer(key, field, low, high);
+  }
+  // The same, or the word `word`, which sets the field to `value`.
+  template <std::integral T>
+  void integer_or(std::string_view key, T& field, std::int64_t low, std::int64_t high,
+                  const NamedNumber<T>& named) {
+    if (take_word(key, named.word)) {
+      field = named.value;
+    } else if (const auto value = take_integer(key, low, high, named.word)) {
+      field = static_cast<T>(*value);
+    }
   }
   // A list of whole numbers from low to high.
   void integers(std::string_view key, std::vector<std::int32_t>& field, std::int64_t low,
@@ -161,8 +178,11 @@ class OptionReader {
 
   const OptionValue* take(std::string_view key);
   const OptionValue& value_or_parent(std::string_view key) const;
+  // `word` is what may be written instead of a number; the error message names it.
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
-                                           std::int64_t high);
+                                           std::int64_t high, std::string_view word = {});
+  // Whether the value of the key is this word.
+  bool take_word(std::string_view key, std::string_view word);
   std::optional<double> take_number(std::string_view key, const Range& range);
   std::optional<std::size_t> take_choice(std::string_view key,
                                          std::span<const std::string_view> names);
@@ -189,6 +209,15 @@ class OptionWriter {
   void optional_integer(std::string_view key, T field, std::int64_t low, std::int64_t high,
                         T none) {
     if (field != none) integer(key, field, low, high);
+  }
+  template <std::integral T>
+  void integer_or(std::string_view key, T field, std::int64_t low, std::int64_t high,
+                  const NamedNumber<T>& named) {
+    if (field == named.value) {
+      text(key, std::string(named.word));
+    } else {
+      integer(key, field, low, high);
+    }
   }
   // Writes nothing for an empty list.
   void integers(std::string_view key, const std::vector<std::int32_t>& field, std::int64_t,

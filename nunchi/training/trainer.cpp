@@ -60,7 +60,12 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
       hooks_(std::move(hooks)),
       schedule_(schedule_of(config)),
       learner_(parts_.model, parts_.objective,
-               {.adam = config.training.optimizer.adam, .sum = config.training.gradient_sum},
+               {.adam = config.training.optimizer.adam,
+                .sum = config.training.gradient_sum,
+                .note =
+                    [this](const std::string& message) {
+                      note(fmt::format("step {}: {}", state_.step, message));
+                    }},
                parts_.communicator) {
   check(schedule_);
   check_worker_count(config.training.accumulate, config.training.gradient_sum,
@@ -77,6 +82,7 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config, TrainerHooks hoo
 void Trainer::resume() {
   if (leads()) load_last_checkpoint();
   share_state();
+  learner_.set_max_rows(state_.max_rows);
   clock_ = RunClock(state_.step, state_.elapsed_seconds);
 }
 
@@ -133,6 +139,7 @@ TrainingEnd Trainer::run() {
     const std::vector<HostBatch> batches = next_batches(queue);
     if (hooks_.before_step) hooks_.before_step(state_.step);
     const StepReport report = learner_.step(batches, key(), rate());
+    state_.max_rows = learner_.max_rows();
     if (!report.finite) skip(batches, report);
     if (average_ && report.finite) average_->update(learner_.optimizer().steps());
     report_progress(report);

@@ -492,11 +492,52 @@ TEST_F(TrainProgram, TheProgressLineFitsTheTerminal) {
 TEST_F(TrainProgram, ADryRunDoesNotCreateTheOutputFolder) {
   const ProgramResult dry = run(arguments("run", "--dry-run"));
   ASSERT_EQ(dry.code, 0) << dry.error;
-  for (const char* word :
-       {"parameters", "MiB", "steps per epoch", "target tokens/s", "total steps          60"}) {
+  for (const char* word : {"parameters", "weights and moments", "peak memory", " threads, ",
+                           "largest micro-batch  ", " tokens of source and target\n",
+                           "steps per epoch", "target tokens/s", "total steps          60"}) {
     EXPECT_TRUE(says(dry.out, word)) << dry.out;
   }
   EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+// The limit on the address space leaves 512 MiB for tensors. The feed-forward layers need about 64
+// KiB for each of 12,000 tokens.
+TEST_F(TrainProgram, MicroBatchesThatDoNotFitAreComputedInParts) {
+  std::string lines;
+  for (int i = 0; i < 200; ++i) {
+    for (int word = 0; word < 60; ++word) lines += word % 2 == 0 ? "eins " : "zwei ";
+    lines += "\n";
+  }
+  write_text(folder_ / "long", lines);
+  const std::string more =
+      "--threads 1 --set data.train.source=long --set data.train.target=long "
+      "--set tokenizer.vocabulary=24 --set model.feed_forward=8192 --set validation.metric=loss "
+      "--set training.accumulate=1 --set training.max_steps=2 ";
+  const std::string limit = "ulimit -v 1100000;";
+  const ProgramResult parts =
+      run(arguments("run", more + "--set training.batch_tokens=6000"), limit);
+  ASSERT_EQ(parts.code, 0) << parts.error;
+  EXPECT_TRUE(says(parts.error, ": a micro-batch of ")) << parts.error;
+  EXPECT_TRUE(says(parts.error, "tokens are computed in parts")) << parts.error;
+
+  const ProgramResult found =
+      run(arguments("auto", more + "--set training.batch_tokens=auto"), limit);
+  ASSERT_EQ(found.code, 0) << found.error;
+  EXPECT_TRUE(says(found.error, "training.batch_tokens: auto is ")) << found.error;
+  EXPECT_FALSE(says(found.error, "computed in parts")) << found.error;
+  const std::string saved = content(folder_ / "auto/checkpoints/step-2/config.yaml");
+  EXPECT_FALSE(says(saved, "batch_tokens: auto")) << saved;
+  // A resumed run keeps the number, also with more memory.
+  const ProgramResult resumed = run(arguments(
+      "auto", more + "--set training.batch_tokens=auto --resume --set training.max_steps=3"));
+  ASSERT_EQ(resumed.code, 0) << resumed.error;
+  EXPECT_FALSE(says(resumed.error, "auto is ")) << resumed.error;
+  EXPECT_FALSE(says(resumed.error, "starts again")) << resumed.error;
+  const auto line_of = [](const std::string& text) {
+    const std::size_t begin = text.find("batch_tokens:");
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  EXPECT_EQ(line_of(content(folder_ / "auto/checkpoints/step-3/config.yaml")), line_of(saved));
 }
 
 TEST_F(TrainProgram, TheDumpedConfigGivesTheSameConfig) {

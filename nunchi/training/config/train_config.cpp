@@ -98,7 +98,8 @@ void visit_schedule_fields(auto& visitor, auto& schedule) {
 
 void visit_training_fields(auto& visitor, auto& training) {
   visitor.choice("objective", training.objective, objective_choices());
-  visitor.integer("batch_tokens", training.batch_tokens, 1, kMaxTokens);
+  visitor.integer_or("batch_tokens", training.batch_tokens, 1, kMaxTokens,
+                     NamedNumber<std::int64_t>{"auto", kAutomatic});
   visitor.choice("batch_by", training.batch_by, kBatchBy);
   visitor.integer("accumulate", training.accumulate, 1, 1 << 16);
   visitor.choice("gradient_sum", training.gradient_sum, kGradientSums);

@@ -64,9 +64,13 @@ struct SpanCorruptionOptions {
   double mean_span = 3;  // mean length of a removed span, in tokens
 };
 
+inline constexpr std::int64_t kAutomatic = 0;  // written "auto"
+
 struct TrainingOptions {
   ObjectiveKind objective = ObjectiveKind::translation;  // default: the family's
-  std::int64_t batch_tokens = 4096;  // target tokens of a micro-batch, </s> included
+  // Target tokens of a micro-batch, </s> included; kAutomatic: the largest number that fits into
+  // memory, which TrainingRun finds.
+  std::int64_t batch_tokens = 4096;
   BatchBy batch_by = BatchBy::length;
   std::int64_t accumulate = 1;  // micro-batches per step, over all workers
   GradientSum gradient_sum = GradientSum::sequential;

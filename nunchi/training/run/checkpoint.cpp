@@ -60,6 +60,7 @@ void visit_fields(auto& visitor, auto& state) {
     inner.integer("step", entry.step, 0, INT64_MAX);
     inner.number("score", entry.score, -kMax, kMax);
   });
+  count("max_rows", state.max_rows);
   visitor.number("elapsed_seconds", state.elapsed_seconds, 0, kMax);
   count("skipped_steps", state.skipped_steps);
   count("skipped_in_a_row", state.skipped_in_a_row);

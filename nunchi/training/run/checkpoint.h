@@ -47,6 +47,8 @@ struct TrainerState {
   std::int64_t validations_without_gain = 0;
   std::vector<StepScore> best;  // the best validated steps, best first
 
+  std::int64_t max_rows = 0;  // see Learner::max_rows
+
   double elapsed_seconds = 0;
   std::int64_t skipped_steps = 0;
   std::int64_t skipped_in_a_row = 0;

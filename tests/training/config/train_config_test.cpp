@@ -282,7 +282,8 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
             "a.yaml:4: unknown key 'model.droput'. Did you mean 'model.dropout'?");
   EXPECT_EQ(
       config_error("training:\n  batch_tokens: abc\n"),
-      "a.yaml:2: 'training.batch_tokens' must be a whole number from 1 to 16777216, not 'abc'.");
+      "a.yaml:2: 'training.batch_tokens' must be a whole number from 1 to 16777216 or auto, not "
+      "'abc'.");
   EXPECT_EQ(minimal_error({"training.shedule.warmup=3"}),
             "--set training.shedule.warmup=3: unknown key 'training.shedule'. Did you mean "
             "'training.schedule'?");
@@ -314,6 +315,15 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
     EXPECT_EQ(minimal_error({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
         << minimal_error({wrong});
   }
+}
+
+TEST(TrainConfig, BatchTokensCanBeFoundAutomatically) {
+  const TrainConfig config = config_of(kMinimal, {"training.batch_tokens=auto"});
+  EXPECT_EQ(config.training.batch_tokens, kAutomatic);
+  EXPECT_NE(to_yaml(config).find("batch_tokens: auto"), std::string::npos);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+  EXPECT_NE(minimal_error({"training.batch_tokens=0"}).find("from 1 to 16777216 or auto, not '0'"),
+            std::string::npos);
 }
 
 TEST(TrainConfig, MissingKeysAreErrors) {
