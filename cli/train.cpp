@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 
@@ -53,9 +54,45 @@ void print_data(const TrainingRun& run, ProgressLine& line) {
   }
 }
 
+// The end of a message about a file that cannot be opened: where relative paths start. Empty unless
+// a file of the part, as the config has it, is a relative path that does not exist.
+std::string root_hint(const CorpusPart& configured, const CorpusPart& resolved,
+                      const fs::path& root) {
+  const auto paths_of = [](const CorpusPart& part) {
+    return std::array{part.source, part.features, part.target, part.tsv, part.text};
+  };
+  const auto names = paths_of(configured), files = paths_of(resolved);
+  std::error_code ignored;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty() || names[i].is_absolute() || fs::exists(files[i], ignored)) continue;
+    return fmt::format(" Relative paths start at data.root, which is '{}'{}.", root.string(),
+                       root.is_absolute() ? "" : ", in " + fs::current_path(ignored).string());
+  }
+  return {};
+}
+
+// Throws Error if the data cannot be opened. Called before anything is created.
+void check_data(const DataConfig& data) {
+  std::vector<CorpusPart> configured = data.train, parts = data.train_parts();
+  if (data.validation) {
+    configured.push_back(*data.validation);
+    parts.push_back(*data.validation_part());
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    try {
+      PairReader{parts[i]};
+    } catch (const Error& error) {
+      const std::string hint = root_hint(configured[i], parts[i], data.root);
+      if (hint.empty()) throw;
+      throw Error(error.what() + hint);
+    }
+  }
+}
+
 void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {
   constexpr int kSteps = 3;
   RunFolder::check(config.output, mode);
+  check_data(config.data);
   const std::unique_ptr<ContextBase> context = make_context(device);
   const ScratchFolder scratch;
   ProgressLine line;
@@ -84,13 +121,6 @@ void dry_run(const TrainConfig& config, const ContextOptions& device, RunFolder:
   if (config.training.max_minutes > 0) {
     fmt::print("maximum time         {}\n", duration(60 * config.training.max_minutes));
   }
-}
-
-// Throws Error if the data cannot be opened. Called before anything is created.
-void check_data(const DataConfig& data) {
-  std::vector<CorpusPart> parts = data.train_parts();
-  if (const auto validation = data.validation_part()) parts.push_back(*validation);
-  for (const CorpusPart& part : parts) PairReader{part};
 }
 
 void train(const TrainConfig& config, const ContextOptions& device, RunFolder::StartMode mode) {

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nunchi/base/key_hints.h"
 #include "nunchi/base/option_tree.h"
 
 namespace nunchi {
@@ -57,7 +58,9 @@ using FailOption =
 // finish() an unknown key, is an Error with the file and line. The Options must outlive the reader.
 class OptionReader {
  public:
-  explicit OptionReader(const Options& options);
+  // `hints` are made when a key is unknown; without hints only keys of the same map are suggested.
+  using MakeHints = std::function<KeyHints()>;
+  explicit OptionReader(const Options& options, MakeHints hints = {});
 
   // A whole number from low to high, written in digits only: no 1e3, no 12_000.
   template <std::integral T>
@@ -149,8 +152,8 @@ class OptionReader {
   bool has(std::string_view key) const;
   // Throws "WHERE: 'KEY' WHAT." about a key of this map or, with dots, of an inner map.
   [[noreturn]] void fail(std::string_view key, const std::string& what) const;
-  // The same about the first of several keys that contradict one another. WHERE is the first of
-  // them that --set gave, otherwise the first key.
+  // The same about the first of several keys that contradict one another. WHERE names all of them
+  // that --set gave, otherwise the first key.
   [[noreturn]] void fail(std::span<const std::string_view> keys, const std::string& what) const;
   [[noreturn]] void fail(std::initializer_list<std::string_view> keys,
                          const std::string& what) const {
@@ -165,7 +168,7 @@ class OptionReader {
   // The file and line of this map.
   std::string where() const { return options_->where(*map_); }
 
-  // Throws for the first key that no field has read and suggests the most similar known key.
+  // Throws for the first key that no field has read and suggests similar known keys.
   void finish() const;
 
  private:
@@ -174,10 +177,12 @@ class OptionReader {
     std::string expected;  // for the error message; empty: "a number from LOW to HIGH"
   };
 
-  OptionReader(const Options& options, const OptionValue& map, std::string path);
+  OptionReader(const Options& options, const OptionValue& map, std::string path, MakeHints hints);
 
   const OptionValue* take(std::string_view key);
   const OptionValue& value_or_parent(std::string_view key) const;
+  // The value of the key, or the map that should have it, if an assignment gave it; else null.
+  const OptionValue* assigned(std::string_view key) const;
   // `word` is what may be written instead of a number; the error message names it.
   std::optional<std::int64_t> take_integer(std::string_view key, std::int64_t low,
                                            std::int64_t high, std::string_view word = {});
@@ -194,6 +199,7 @@ class OptionReader {
   const Options* options_;
   const OptionValue* map_;
   std::string path_;  // prefix of the map's keys: "" or "model."
+  MakeHints hints_;
   std::vector<std::string> known_keys_;
 };
 

@@ -554,6 +554,20 @@ TEST_F(TrainProgram, BadConfigsAndDataAreErrors) {
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(says(unknown.error, "training.max_steps")) << unknown.error;
   EXPECT_EQ(run("train " + path("nothing.yaml")).code, 1);
+  for (const std::string more : {"", "--dry-run"}) {
+    const ProgramResult missing =
+        run(arguments("run", "--set data.validation.target=no.y " + more));
+    EXPECT_EQ(missing.code, 1);
+    EXPECT_TRUE(says(missing.error,
+                     "no.y: No such file or directory. Relative paths start at "
+                     "data.root, which is '" +
+                         folder_.path().string() + "'."))
+        << missing.error;
+  }
+  const ProgramResult relative =
+      run("train " + path("config.yaml") + " --set output=" + path("run"));
+  EXPECT_TRUE(says(relative.error, "Relative paths start at data.root, which is '.', in /"))
+      << relative.error;
   write_text(folder_ / "val.y", "one line\n");
   const ProgramResult unequal = run(arguments("run"));
   EXPECT_EQ(unequal.code, 1);

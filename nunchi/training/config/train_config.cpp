@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <utility>
 
+#include "nunchi/base/error.h"
+#include "nunchi/base/key_hints.h"
 #include "nunchi/base/yaml_options.h"
 #include "nunchi/decoding/generation_config.h"
+#include "nunchi/models/families/transformer_config.h"
+#include "nunchi/models/format/folder.h"
+#include "nunchi/training/config/key_aliases.h"
 #include "nunchi/training/config/train_config_check.h"
 #include "nunchi/training/config/train_config_used.h"
 #include "nunchi/training/objectives/objectives.h"
@@ -37,6 +43,12 @@ void visit_model_fields(OptionReader& in, ModelConfig& model) {
 }
 void visit_model_fields(OptionWriter& out, const ModelConfig& model) {
   model->write_training_options(out);
+}
+
+void visit_model_fields(KeyCollector& keys, const ModelConfig& model) {
+  OptionWriter out;
+  model->write_training_options(out);
+  for (const OptionValue& option : out.tree().items) keys.text(option.key);
 }
 
 void visit_tokenizer_fields(auto& visitor, auto& tokenizer) {
@@ -159,6 +171,39 @@ void visit_fields(auto& visitor, auto& config) {
               [&](auto& visitor) { visit_generation_fields(visitor, config.generation); });
 }
 
+// The keys of a Transformer's config, for suggestions.
+KeyHints key_hints() {
+  std::vector<std::string> all;
+  // The writer of a model leaves out the keys of other positions.
+  for (const nn::PositionKind position : {nn::PositionKind::sinusoidal, nn::PositionKind::learned,
+                                          nn::PositionKind::rotary, nn::PositionKind::relative}) {
+    TransformerConfig model;
+    model.position = position;
+    TrainConfig config;
+    config.model = model;
+    KeyCollector keys;
+    visit_fields(keys, config);
+    for (const std::string& key : keys.keys()) {
+      if (std::ranges::find(all, key) == all.end()) all.push_back(key);
+    }
+  }
+  return {std::move(all), train_config_aliases()};
+}
+
+// The model of the folder that the run starts from, for a config without a model.
+ModelConfig initial_model(const TrainConfig& config, const OptionReader& in) {
+  if (config.initialize_from.empty()) {
+    in.fail("model", "is missing; it must have at least a 'family'");
+  }
+  try {
+    return load_config(config.initialize_from);
+  } catch (const Error& error) {
+    std::string why = error.what();
+    while (why.ends_with('.')) why.pop_back();
+    in.fail("initialize_from", "names no model to take, and 'model' is missing: " + why);
+  }
+}
+
 // The objective needs one of the symbols `needed`. Adds the first one to a tokenizer that will be
 // learned, unless the config lists one of them.
 void add_symbol(std::span<const std::string_view> needed, TrainConfig& config) {
@@ -253,12 +298,12 @@ std::int64_t source_tokens(const TrainingOptions& training) {
 }
 
 TrainConfig read_train_config(const Options& options) {
-  OptionReader in(options);
+  OptionReader in(options, key_hints);
   TrainConfig config;
   visit_fields(in, config);
   in.finish();
   if (config.output.empty()) in.fail("output", "is missing; it names the folder of the run");
-  if (!in.has("model")) in.fail("model", "is missing; it must have at least a 'family'");
+  if (!in.has("model")) config.model = initial_model(config, in);
   set_defaults([&](const char* key) { return in.has(key); }, config);
   check_train_config(config, in);
   check_options_have_effect(config, defaults_of(config), in);

@@ -6,6 +6,7 @@
 #include "nunchi/models/families/bert_config.h"
 #include "nunchi/models/families/gpt_config.h"
 #include "nunchi/models/families/transformer_config.h"
+#include "nunchi/training/config/key_aliases.h"
 #include "tests/files.h"
 #include "tests/paths.h"
 #include "tests/training/config/config_texts.h"
@@ -315,6 +316,98 @@ TEST(TrainConfig, ErrorsNameTheFileAndLineOrTheAssignment) {
     EXPECT_EQ(minimal_error({wrong}).rfind("--set " + std::string(wrong) + ": '", 0), 0u)
         << minimal_error({wrong});
   }
+}
+
+TEST(TrainConfig, UnknownKeysAreSoughtInTheWholeConfig) {
+  for (const auto& [key, suggested] :
+       {std::pair<std::string, std::string>{"training.learning_rate",
+                                            "'training.schedule.learning_rate'"},
+        {"lr", "'training.schedule.learning_rate'"},
+        {"training.lr", "'training.schedule.learning_rate'"},
+        {"model.d_model", "'model.width'"},
+        {"model.layers", "'model.encoder_layers' or 'model.decoder_layers'"},
+        {"model.num_heads", "'model.heads'"},
+        {"training.n_heads", "'model.heads'"},
+        {"model.dim_feedforward", "'model.feed_forward'"},
+        {"training.batch_size", "'training.batch_tokens'"},
+        {"training.epochs", "'training.max_epochs'"},
+        {"training.warmup_steps", "'training.schedule.warmup'"},
+        {"training.width", "'model.width'"},
+        {"training.patience", "'validation.patience'"},
+        {"model.every", "'checkpoints.every' or 'validation.every'"},
+        {"beam_size", "'validation.beam_size' or 'generation.beam_size'"},
+        {"training.beam_sise", "'validation.beam_size' or 'generation.beam_size'"},
+        {"vocab_size", "'tokenizer.vocabulary'"},
+        {"output_dir", "'output'"},
+        {"data.validation.srouce", "'data.validation.source'"},
+        {"max_grad_norm", "'training.optimizer.clip_norm'"}}) {
+    const std::string assignment = key + "=1";
+    EXPECT_EQ(minimal_error({assignment}), "--set " + assignment + ": unknown key '" + key +
+                                               "'. Did you mean " + suggested + "?");
+  }
+  EXPECT_EQ(config_error(kMinimalText, {"model.num_layers=3"}),
+            "--set model.num_layers=3: unknown key 'model.num_layers'. Did you mean "
+            "'model.layers'?");
+  EXPECT_EQ(minimal_error({"xyzzyx=1"}), "--set xyzzyx=1: unknown key 'xyzzyx'.");
+}
+
+// Every alias leads to keys that exist.
+TEST(TrainConfig, AliasesNameKnownKeys) {
+  for (const KeyAlias& alias : train_config_aliases()) {
+    const std::string assignment = std::string(alias.name) + "=1";
+    const std::string message = minimal_error({assignment});
+    const bool known =
+        message.find("Did you mean '" + std::string(alias.keys.front())) != message.npos ||
+        alias.keys.front() == "model.layers";
+    EXPECT_TRUE(known) << message;
+  }
+}
+
+TEST(TrainConfig, ARunThatStartsFromAModelTakesItsOptions) {
+  const TemporaryFolder folder;
+  TransformerConfig model;
+  model.source_vocabulary = model.target_vocabulary = 50;
+  model.width = 64;
+  model.heads = 2;
+  model.dropout = 0.25f;
+  write_text(folder / "config.json", ModelConfig(model)->to_json());
+  const std::string text =
+      "output: run\ndata: {train: {source: a.en, target: a.de}}\ntraining: {max_steps: 10}\n";
+  const std::string from = "initialize_from=" + folder.path().string();
+  const TrainConfig config = config_of(text, {from});
+  EXPECT_EQ(config.model.as<TransformerConfig>().width, 64);
+  EXPECT_EQ(config.model.as<TransformerConfig>().dropout, 0.25f);
+  EXPECT_EQ(to_yaml(config_of(to_yaml(config))), to_yaml(config));
+  EXPECT_EQ(config_of(text, {from, "model={family: transformer, width: 32}"})
+                .model.as<TransformerConfig>()
+                .width,
+            32);
+  EXPECT_NE(config_error(text).find("'model' is missing; it must have"), std::string::npos);
+  const std::string missing = config_error(text, {"initialize_from=/nowhere"});
+  EXPECT_EQ(missing.find("--set initialize_from=/nowhere: 'initialize_from' names no model to "
+                         "take, and 'model' is missing: "),
+            0u)
+      << missing;
+}
+
+TEST(TrainConfig, ErrorsNameAllAssignmentsThatContribute) {
+  EXPECT_EQ(minimal_error({"checkpoints.keep_best=3", "checkpoints.average=4", "seed=2"})
+                .find("--set checkpoints.average=4 and --set checkpoints.keep_best=3: "
+                      "'checkpoints.average' is larger"),
+            0u);
+  // An assignment to another key of the same map is not the cause.
+  const std::string positions = minimal_error({"generation.beam_size=2", "model.position=learned",
+                                               "model.max_positions=64", "data.max_length=100"});
+  EXPECT_EQ(
+      positions.find("--set model.max_positions=64 and --set model.position=learned and --set "
+                     "data.max_length=100: 'model.max_positions' is 64"),
+      0u)
+      << positions;
+  const std::string patience = config_error(
+      "output: run\nmodel: {family: transformer}\n"
+      "data: {train: {source: a.en, target: a.de}}\ntraining: {max_steps: 0}\n",
+      {"validation.lowercase=false"});
+  EXPECT_EQ(patience.find("a.yaml:4: 'training' never ends"), 0u) << patience;
 }
 
 TEST(TrainConfig, BatchTokensCanBeFoundAutomatically) {
