@@ -45,6 +45,24 @@ std::string changed_keys(const std::filesystem::path& checkpoint, const TrainCon
   return " (" + names + ")";
 }
 
+// The options by which TensorBoard compares runs: those of the model, of training, the tokenizer's
+// size and the seed.
+std::vector<std::pair<std::string, std::string>> main_options(const TrainConfig& config) {
+  auto options = config_values(config);
+  std::erase_if(options, [](const auto& option) {
+    const std::string& key = option.first;
+    return !key.starts_with("model.") && !key.starts_with("training.") && key != "seed" &&
+           key != "tokenizer.kind" && key != "tokenizer.vocabulary";
+  });
+  return options;
+}
+
+std::optional<NamedValue> final_score(const ModelChoice& choice) {
+  if (!choice.metric || !choice.chosen.score) return std::nullopt;
+  return NamedValue{"final/" + std::string(choice_name(kValidationMetrics, *choice.metric)),
+                    *choice.chosen.score};
+}
+
 // Advice for the user whose newest checkpoint cannot be read; empty if there is no other one.
 std::string advice(const std::filesystem::path& checkpoints, const std::filesystem::path& newest) {
   const std::vector<std::int64_t> steps = checkpoint_steps(checkpoints);
@@ -128,6 +146,7 @@ TrainingEnd Trainer::run() {
   if (leads()) {
     parts_.folder->start();
     log_.emplace(parts_.folder->path(), state_.step);
+    log_->write_options(main_options(config_));
   }
   clock_.start();
   BatchQueue queue(parts_.order, {state_.epoch, state_.batch});
@@ -295,6 +314,7 @@ void Trainer::validate() {
                               static_cast<std::size_t>(config_.checkpoints.keep_best));
   if (!leads()) return;
   log_->write(state_.step, log_values(*scores));
+  if (hooks_.samples) log_->write_samples(state_.step, hooks_.samples());
   note(
       fmt::format("step {}: {}{}", state_.step, to_text(*scores), best ? ", the best so far" : ""));
 }
@@ -329,6 +349,7 @@ bool Trainer::make_model_folder() {
     made = choice.has_value();
     if (made) {
       folder.set_model(*choice);
+      log_->write_end(state_.step, final_score(*choice));
       note("model: " + to_text(*choice) +
            (hooks_.validate ? "" : " (not validated: there is no data.validation)"));
     }

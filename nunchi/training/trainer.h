@@ -34,6 +34,8 @@ struct TrainerHooks {
   // Returns no scores if a request to stop interrupted it; it is called again when the run is
   // resumed.
   std::function<std::optional<ValidationScores>()> validate;
+  // Sample translations of the last validation, for TensorBoard.
+  std::function<std::vector<SampleTranslation>()> samples;
   std::function<void(std::int64_t step)> before_step;  // for tests
   const std::atomic<bool>* stop = nullptr;             // true: end after the current step
 };

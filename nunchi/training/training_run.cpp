@@ -234,6 +234,7 @@ void TrainingRun::make_validator() {
 TrainingEnd TrainingRun::train(RunFolder* folder, TrainerHooks hooks) {
   if (validator_) {
     hooks.validate = [this, stop = hooks.stop] { return (*validator_)(stop); };
+    hooks.samples = [this] { return validator_->samples(); };
   }
   const auto write_companions = [this](const std::filesystem::path& into) {
     save_tokenizers(*tokenizers_, into);

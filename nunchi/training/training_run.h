@@ -62,9 +62,9 @@ class TrainingRun {
   // `context` must outlive the run.
   TrainingRun(ContextBase& context, const TrainConfig& config, const TrainingRunOptions& options);
 
-  // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate by the
-  // run's validator. Throws Interrupted when the request to stop came before the folder was
-  // started.
+  // See Trainer. `folder` is null on workers other than the leader. Replaces hooks.validate
+  // and hooks.samples by those of the run's validator. Throws Interrupted when the request to stop
+  // came before the folder was started.
   TrainingEnd train(RunFolder* folder, TrainerHooks hooks);
   // Takes a few steps and measures their time, including the wait for data. Changes only the
   // weights. Kernels report the timed steps to `profile`, if there is one.

@@ -191,7 +191,10 @@ std::vector<fs::path> RunFolder::files_to_remove() const {
   const auto add = [&](const std::vector<fs::path>& more) {
     files.insert(files.end(), more.begin(), more.end());
   };
-  add(entries_with_prefix(path_ / "events", "events.out.tfevents."));
+  // Earlier versions wrote event files to events/.
+  for (const fs::path& folder : {path_, path_ / "events"}) {
+    add(entries_with_prefix(folder, "events.out.tfevents."));
+  }
   add(entries_with_prefix(failed(), "step-"));
   add({path_ / "log.jsonl"});
   // Without weights beside them, these files are the user's and not the run's.

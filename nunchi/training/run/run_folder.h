@@ -4,7 +4,7 @@
 //                          and, at the end, which weights became the model (see model_choice.h)
 //   lock                   locked (flock) by the process that trains
 //   checkpoints/step-N/    see checkpoint.h
-//   log.jsonl, events/     see metrics_log.h
+//   log.jsonl, events.out.tfevents.N    see metrics_log.h
 //   failed/step-N.json     steps whose loss or gradients were not finite; see failed_step.h
 //   cache/                 prepared data; kept when a run is overwritten
 //   config.json, model.safetensors, *.spm, generation_config.json
